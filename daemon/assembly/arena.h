@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// How an arena's pages are kept in memory.
+enum class PinState : std::uint8_t { none = 0, locked = 1, cuda = 2 };
+std::string_view to_string(PinState state);
+
+/// One feed's shared memory: a sealed memfd, divided into slots of equal size.
+///
+/// Every page is reserved and touched by create(), so that running out is an error there and
+/// never a SIGBUS later. Sealed against shrinking, growing and new writable mappings; the
+/// daemon's own mapping, made before the seal, stays the only writable one.
+/// Threads: create and destroy on one; slot() from any. It outlives all who were given a span.
+class Arena {
+ public:
+  /// `slot_bytes` is rounded up to whole pages.
+  /// Errors: io_error (names the call), does_not_fit (memory is short: names the bytes).
+  static Result<std::unique_ptr<Arena>> create(std::uint32_t slots, std::size_t slot_bytes);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  std::span<std::byte> slot(SlotIndex slot) const;
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::size_t bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_; }  ///< For SCM_RIGHTS; stays the arena's own.
+  PinState pinned() const { return pinned_; }
+
+ private:
+  Arena() = default;
+  std::byte* base_ = nullptr;
+  std::size_t slot_bytes_ = 0;
+  std::size_t bytes_ = 0;
+  int descriptor_ = -1;
+  PinState pinned_ = PinState::none;
+};
+
+}  // namespace batchwright

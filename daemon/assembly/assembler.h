@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/planning/planning.h"
+#include "formats/formats.h"
+#include "storage/storage.h"
+
+namespace batchwright {
+
+/// What a feed does with a record that fails verification.
+enum class OnCorrupt : std::uint8_t { stop, skip };
+
+/// What all batches of a feed have in common.
+struct BatchStyle {
+  std::string feed;
+  Layout layout = Layout::batch_major;
+  double padding_value = 0.0;  ///< Written behind a row's real frames, in the tensor's dtype.
+  OnCorrupt on_corrupt = OnCorrupt::stop;
+};
+
+/// One epoch of a feed: the plan and the data it speaks of, kept alive together.
+struct EpochSource {
+  Epoch epoch;
+  Fingerprint fingerprint;
+  std::shared_ptr<const Snapshot> snapshot;
+  EpochPlan plan;  ///< Refers to snapshot->lengths().
+};
+
+/// A sequence that was left out of a batch because its record is corrupt.
+struct SkippedSequence {
+  Ordinal ordinal;
+  std::string reason;
+};
+
+/// A finished batch and its figures.
+struct AssembledBatch {
+  std::size_t offset = 0;  ///< Of the FlatBuffer within the slot.
+  std::size_t size = 0;    ///< Bytes of the FlatBuffer.
+  std::uint32_t rows = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t padded_frames = 0;
+  std::vector<SkippedSequence> skipped;
+};
+
+/// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished
+/// FlatBuffer, copies every row straight from the map to its place, writes only the padding.
+/// Errors: corrupt_record (on_corrupt = stop; or nothing is left of the batch), does_not_fit,
+/// store_unavailable. Threads: any; it blocks on the disk.
+Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
+                                      BatchIndex index, std::span<std::byte> slot);
+
+/// Bytes of a slot that holds any batch within `bound`. Errors: does_not_fit when one batch would
+/// pass kMaxBatchBytes, with the bytes needed.
+Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& style,
+                                   const PlanBound& bound);
+
+/// The assembly threads. A job is taken by the first thread that is free, in order.
+/// Threads: submit() from one thread (the event loop); destruction joins after the jobs at hand.
+class Assembler {
+ public:
+  using Done = std::function<void(Result<AssembledBatch>)>;
+
+  explicit Assembler(unsigned threads);
+  ~Assembler();
+  Assembler(const Assembler&) = delete;
+  Assembler& operator=(const Assembler&) = delete;
+
+  /// Calls `done` on an assembly thread. `slot` stays the job's own until then.
+  void submit(std::shared_ptr<const EpochSource> source, std::shared_ptr<const BatchStyle> style,
+              BatchIndex index, std::span<std::byte> slot, Done done);
+
+  /// Overwrites a released slot with 0xDB on an assembly thread, then calls `done` there.
+  void poison(std::span<std::byte> slot, std::function<void()> done);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The readahead thread: asks the kernel for the pages of batches that are soon due.
+/// Threads: will_need() from one thread; it never blocks and drops the oldest wish when full.
+class Readahead {
+ public:
+  Readahead();
+  ~Readahead();
+  Readahead(const Readahead&) = delete;
+  Readahead& operator=(const Readahead&) = delete;
+
+  void will_need(std::shared_ptr<const EpochSource> source, BatchIndex index);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,7 @@
+#pragma once
+
+// Front door of the room: shared memory, and sequences that become one finished batch in it.
+
+#include "daemon/assembly/arena.h"       // memfd, seals, pinning
+#include "daemon/assembly/assembler.h"   // one copy from the map to the slot; threads
+#include "daemon/assembly/slot_cache.h"  // which slot holds which batch

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// Names a batch within its feed.
+struct BatchId {
+  Epoch epoch;
+  BatchIndex index;
+  friend constexpr auto operator<=>(const BatchId&, const BatchId&) = default;
+};
+
+/// Where a finished batch lies, in bytes.
+struct Extent {
+  std::size_t offset = 0;  ///< From the arena's first byte.
+  std::size_t size = 0;
+};
+
+enum class SlotState : std::uint8_t { free, filling, ready };
+
+/// Which slot holds which batch, and how many hold the slot: a cache of assembled batches.
+///
+/// A slot goes free -> filling -> ready, and from ready back to filling (another batch) once
+/// nobody holds it. The least recently used one goes first.
+/// Threads: the event loop only, so it needs no lock.
+class SlotCache {
+ public:
+  explicit SlotCache(std::uint32_t slots);
+
+  /// The slot of this batch, filling or ready.
+  std::optional<SlotIndex> find(const BatchId& id) const;
+  SlotState state(SlotIndex slot) const;
+  /// Of a ready slot.
+  const Extent& extent(SlotIndex slot) const;
+
+  /// A slot for `id`, now filling: a free one, or else the least recently used ready one that
+  /// nobody holds and that `wanted` does not claim. Empty when there is none: back pressure.
+  std::optional<SlotIndex> take(const BatchId& id,
+                                const std::function<bool(const BatchId&)>& wanted);
+  /// The batch of a filling slot is complete.
+  void filled(SlotIndex slot, const Extent& extent);
+  /// The batch of a filling slot could not be made; the slot is free.
+  void abandon(SlotIndex slot);
+
+  /// One more, one fewer holder of a ready slot. release() says whether it was the last.
+  void hold(SlotIndex slot);
+  bool release(SlotIndex slot);
+  /// A ready slot that nobody holds becomes free, and its batch is forgotten.
+  void drop(SlotIndex slot);
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
+  std::uint32_t count(SlotState state) const;
+  std::uint32_t held() const;  ///< Ready slots with at least one holder.
+
+ private:
+  struct Slot {
+    SlotState state = SlotState::free;
+    BatchId id;
+    Extent extent;
+    std::uint32_t holders = 0;
+    std::uint64_t last_use = 0;
+  };
+
+  std::vector<Slot> slots_;
+  std::map<BatchId, SlotIndex> by_id_;
+  std::uint64_t clock_ = 0;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "daemon/planning/settings.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// One row of a batch: a sequence, or a chunk of one.
+struct Row {
+  std::uint64_t ordinal = 0;  ///< Of the sequence within the dataset.
+  std::uint32_t start = 0;    ///< First frame of the chunk; 0 for a whole sequence.
+  std::uint32_t length = 0;   ///< Frames; 0 only for a lane of truncated unrolling that ran out.
+  std::uint8_t flags = 0;     ///< kRowReset, kRowLast; whole sequences have both.
+};
+
+/// What one batch amounts to.
+struct BatchFigures {
+  std::uint32_t rows = 0;
+  std::uint32_t batch_length = 0;  ///< L
+  std::uint64_t frames = 0;        ///< Sum of the rows' lengths; padded frames are rows * L.
+};
+
+/// The batches of one epoch. A pure function of (lengths, settings, seed, epoch): the same on
+/// every platform, compiler and number of threads.
+///
+/// Lifetime: it refers to the lengths it was planned from; keep them.
+/// Threads: immutable, so any number may read.
+class EpochPlan {
+ public:
+  std::uint64_t batches() const;  ///< A multiple of world: what is delivered in all.
+  std::uint64_t steps() const;    ///< batches() / world().
+  std::uint32_t world() const;
+  /// The rows of batch `index` < batches(), put into `rows`, whose memory is used again.
+  void rows(BatchIndex index, std::vector<Row>& rows) const;
+  BatchFigures figures(BatchIndex index) const;
+};
+
+/// Errors: infeasible, invalid_argument; the message names setting, value and range.
+Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                             Epoch epoch);
+
+/// Bounds that hold in every epoch, whatever the seed. The arena is sized by them.
+struct PlanBound {
+  std::uint64_t rows = 0;           ///< Of the batch with most rows.
+  std::uint64_t padded_frames = 0;  ///< Largest rows * L.
+};
+Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings);
+
+/// Hash of every setting but the seed, for Fingerprint::settings. Equal on every platform.
+std::uint64_t settings_hash(const PlanSettings& settings);
+
+}  // namespace batchwright

@@ -1,0 +1,6 @@
+#pragma once
+
+// Front door of the room: lengths in, batches out. Pure: no I/O, no threads, no clock.
+
+#include "daemon/planning/plan.h"      // plan_epoch, EpochPlan, PlanBound
+#include "daemon/planning/settings.h"  // PlanSettings and the table that parses and prints them

@@ -1,0 +1,30 @@
+#include "formats/control.h"
+
+#include <string>
+
+namespace batchwright {
+
+Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMaxControlBytes) {
+    return Error{ErrorCode::malformed_message, "a control message of " +
+                                                   std::to_string(bytes.size()) +
+                                                   " bytes; at most 1 MiB is allowed"};
+  }
+  AlignedCopy copy(bytes);
+  flatbuffers::Verifier verifier(copy.data(), copy.size());
+  if (!wire::VerifyMessageBuffer(verifier)) {
+    return Error{ErrorCode::malformed_message,
+                 std::to_string(bytes.size()) + " bytes that are no control message"};
+  }
+  return ControlMessage(std::move(copy));
+}
+
+wire::Fingerprint to_wire(const Fingerprint& fingerprint) {
+  return {fingerprint.data, fingerprint.settings, fingerprint.seed};
+}
+
+Fingerprint from_wire(const wire::Fingerprint& fingerprint) {
+  return {fingerprint.data(), fingerprint.settings(), fingerprint.seed()};
+}
+
+}  // namespace batchwright

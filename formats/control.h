@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "control_generated.h"
+#include "formats/aligned_copy.h"
+#include "formats/ids.h"
+#include "formats/result.h"
+
+namespace batchwright {
+
+/// The protocol this code speaks. A peer of another version is refused with both versions named.
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+/// No control message is larger; a larger frame is malformed.
+inline constexpr std::size_t kMaxControlBytes = 1 << 20;
+
+/// A received control message, verified and kept at an aligned address.
+class ControlMessage {
+ public:
+  /// Reads nothing outside `bytes`. Errors: malformed_message.
+  static Result<ControlMessage> decode(std::span<const std::byte> bytes);
+
+  wire::Body kind() const { return root().body_type(); }
+
+  /// The body, or null when the message is of another kind. Valid as long as this object.
+  template <class Table>
+  const Table* as() const {
+    return root().body_as<Table>();
+  }
+
+ private:
+  explicit ControlMessage(AlignedCopy copy) : copy_(std::move(copy)) {}
+  const wire::Message& root() const { return *wire::GetMessage(copy_.data()); }
+
+  AlignedCopy copy_;
+};
+
+/// A control message as bytes, from a body such as wire::HelloT.
+template <class TableT>
+flatbuffers::DetachedBuffer encode(TableT&& body) {
+  wire::MessageT message;
+  message.body.Set(std::forward<TableT>(body));
+  flatbuffers::FlatBufferBuilder builder(256);
+  wire::FinishMessageBuffer(builder, wire::CreateMessage(builder, &message));
+  return builder.Release();
+}
+
+/// The fingerprint as it travels, and back.
+wire::Fingerprint to_wire(const Fingerprint& fingerprint);
+Fingerprint from_wire(const wire::Fingerprint& fingerprint);
+
+/// What a client writes to the arena socket: once with arena 0 right after Welcome, to bind the
+/// connection to its session, then once for each arena that it wants to map.
+struct ArenaRequest {
+  std::uint32_t magic = kMagic;
+  std::uint32_t arena = 0;
+  std::uint64_t session = 0;
+  static constexpr std::uint32_t kMagic = 0x31415742;  ///< "BWA1", little-endian.
+};
+
+/// The daemon's answer; the descriptor of the arena comes with it (SCM_RIGHTS) when `code` is 0
+/// and an arena was asked for.
+struct ArenaReply {
+  std::uint32_t magic = ArenaRequest::kMagic;
+  std::uint32_t code = 0;  ///< 0, or an ErrorCode.
+  std::uint32_t arena = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/ids.h"
+#include "formats/schema.h"
+#include "record_generated.h"
+
+namespace batchwright {
+
+/// The value of one field of one sequence.
+struct FieldValue {
+  std::span<const std::byte> bytes;  ///< length * frame_bytes(field), row-major, little-endian.
+  std::uint32_t length = 1;          ///< T, U, or 1 for a scalar.
+};
+
+/// One sequence as it is given to a dataset. It points to the caller's bytes.
+struct Sequence {
+  std::string_view key;
+  std::span<const FieldValue> fields;  ///< In the order of the schema.
+};
+
+/// LMDB's limit; a key also has at least one byte.
+inline constexpr std::size_t kMaxKeyBytes = 511;
+
+/// Checks key, number, lengths and sizes of the fields against the schema (which is valid).
+/// Errors: schema_mismatch, naming key and field, what was found and what is allowed.
+Result<void> check_sequence(const Schema& schema, const Sequence& sequence);
+
+/// Bytes that the record of a checked sequence takes.
+std::size_t record_bytes(const Sequence& sequence);
+
+/// Writes the record of a checked sequence to `out`, record_bytes() long, all but its CRC.
+void write_record(const Sequence& sequence, Ordinal ordinal, std::uint32_t length,
+                  std::span<std::byte> out);
+
+/// The bytes of a record that its CRC-32C covers.
+std::span<const std::byte> record_crc_range(std::span<const std::byte> record);
+
+/// The CRC-32C that a record carries, and the way to set it. `record` has at least 8 bytes.
+std::uint32_t record_crc(std::span<const std::byte> record);
+void set_record_crc(std::span<std::byte> record, std::uint32_t crc);
+
+/// A record whose structure was found sound; its CRC is the storage room's business.
+/// It points into the bytes it was made from, and is valid as long as they are.
+class RecordView {
+ public:
+  /// Checks magic, version, every bound and every size against the schema, and reads nothing
+  /// outside `bytes`. Any alignment will do.
+  /// Errors: corrupt_record, unsupported_version.
+  static Result<RecordView> parse(const Schema& schema, std::span<const std::byte> bytes);
+
+  Ordinal ordinal() const { return Ordinal{header_.ordinal()}; }
+  std::uint32_t length() const { return header_.length(); }
+  std::string_view key() const { return key_; }
+  std::size_t fields() const { return header_.fields(); }
+  FieldValue field(std::size_t i) const;
+
+ private:
+  wire::RecordHeader header_;
+  std::span<const std::byte> bytes_;
+  std::string_view key_;
+};
+
+}  // namespace batchwright

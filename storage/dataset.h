@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// How often a record's CRC-32C is compared with its bytes.
+enum class VerifyRecords : std::uint8_t {
+  once,    ///< The first time this dataset object reads it. One bit of memory a sequence.
+  always,  ///< At every read: costs a second pass over the bytes.
+  never,   ///< Structure and bounds only.
+};
+
+/// A frozen view of a dataset: one read transaction per shard, their sequences counted on from
+/// shard to shard. The bytes it hands out point into the memory map.
+///
+/// Lifetime: those bytes, and all spans, are valid until the snapshot is destroyed, no longer.
+///   Keep one an epoch: an old snapshot stops a writer from reusing pages.
+/// Threads: any number at once. Look-ups are serialised inside, bytes are read outside the lock.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+
+  virtual const Schema& schema() const = 0;
+  virtual std::uint64_t sequences() const = 0;
+  virtual std::uint64_t generation() const = 0;  ///< Sum over the shards.
+  virtual std::uint64_t content() const = 0;     ///< Content fingerprint, order of shards included.
+
+  /// Length T of every sequence, in frames, by ordinal.
+  virtual std::span<const std::uint32_t> lengths() const = 0;
+  /// Length U of every sequence in an independent field; empty for a field of another kind.
+  virtual std::span<const std::uint32_t> field_lengths(std::size_t field) const = 0;
+  /// Bytes of every key.
+  virtual std::span<const std::uint16_t> key_bytes() const = 0;
+
+  /// The record of `ordinal`, verified as the dataset was told to. May wait for the disk, so it
+  /// is never called on the event loop.
+  /// Errors: not_found; corrupt_record (names key or ordinal and shard); store_unavailable when
+  /// the map faults because the file shrank or the disk failed. The snapshot stays usable.
+  virtual Result<RecordView> record(Ordinal ordinal) const = 0;
+
+  /// Asks the kernel to read the pages of `ordinal` soon. May block on the tree's upper pages.
+  virtual void will_need(Ordinal ordinal) const = 0;
+};
+
+/// Copies bytes that lie in a memory map. A fault of the map (file truncated, disk error) comes
+/// back as store_unavailable instead of SIGBUS. Threads: any.
+Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> from);
+
+/// CRC-32C (Castagnoli) of `bytes`, continued from `crc`; 0 to begin. Threads: any.
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
+
+/// An ordered list of LMDB environments with one schema, open for reading.
+/// Threads: any; calls are cheap but for snapshot(), which reads the length index.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual const std::vector<std::filesystem::path>& shards() const = 0;
+  virtual const Schema& schema() const = 0;
+  /// What is committed now. Reads megabytes for ten million sequences, not gigabytes.
+  /// Errors: store_unavailable, corrupt_record (damaged index), does_not_fit (reader slots).
+  virtual Result<std::shared_ptr<const Snapshot>> snapshot() = 0;
+};
+
+/// Opens datasets, and sees to it that a process has each LMDB environment open at most once.
+/// A process keeps one catalog. Threads: any.
+class Catalog {
+ public:
+  Catalog();
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  /// Errors: store_unavailable (missing, not LMDB, truncated: says which and where),
+  /// unsupported_version, corrupt_record, schema_mismatch (shards differ: names the first field),
+  /// invalid_argument (no shard, or one twice).
+  Result<std::shared_ptr<Dataset>> open(const std::vector<std::filesystem::path>& shards,
+                                        VerifyRecords verify = VerifyRecords::once);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace batchwright

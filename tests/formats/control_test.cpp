@@ -1,0 +1,41 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "formats/formats.h"
+
+using namespace batchwright;
+
+namespace {
+
+std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& buffer) {
+  return {reinterpret_cast<const std::byte*>(buffer.data()), buffer.size()};
+}
+
+}  // namespace
+
+TEST_CASE("formats: a control message survives the way, at an odd address too") {
+  wire::DeliveryT delivery;
+  delivery.lease = 77;
+  delivery.size = 1 << 20;
+  const auto buffer = encode(std::move(delivery));
+  std::vector<std::byte> shifted(buffer.size() + 1);
+  std::memcpy(shifted.data() + 1, buffer.data(), buffer.size());
+  const auto message = ControlMessage::decode(std::span(shifted).subspan(1));
+  REQUIRE(message);
+  REQUIRE(message->as<wire::Delivery>() != nullptr);
+  CHECK(message->as<wire::Delivery>()->lease() == 77);
+  CHECK(message->as<wire::Hello>() == nullptr);
+}
+
+TEST_CASE("formats: bytes that are no control message are refused") {
+  wire::HelloT hello;
+  hello.client = "a trainer";
+  const auto buffer = encode(std::move(hello));
+  for (std::size_t size = 0; size + 8 < buffer.size(); ++size) {
+    const auto cut = bytes_of(buffer).first(size);
+    CHECK_FALSE(ControlMessage::decode({cut.begin(), cut.end()}));
+  }
+  CHECK_FALSE(ControlMessage::decode(std::vector<std::byte>(100, std::byte{0xA5})));
+  CHECK_FALSE(ControlMessage::decode(std::vector<std::byte>(kMaxControlBytes + 1)));
+}
