@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace batchwright {
+
+/// What this process takes of the machine, as the kernel counts it.
+struct ProcessStats {
+  std::uint64_t pid = 0;
+  double cpu_seconds = 0.0;               ///< User and system, all threads, since the start.
+  std::uint64_t resident_bytes = 0;       ///< The next three together.
+  std::uint64_t anonymous_bytes = 0;      ///< Heap and stacks.
+  std::uint64_t mapped_file_bytes = 0;    ///< Datasets and program text; the kernel may drop them.
+  std::uint64_t shared_memory_bytes = 0;  ///< Arenas.
+};
+
+/// Reads /proc/self/status; a figure that is not there stays 0. Takes some ten microseconds.
+ProcessStats read_process_stats();
+
+}  // namespace batchwright
