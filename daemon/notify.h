@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace batchwright {
+
+// What systemd is told. Without NOTIFY_SOCKET in the environment each of these does nothing, and
+// none fails: a daemon does its work whether anybody listens or not. Threads: any.
+
+/// Ready to serve; `status` is the line that `systemctl status` shows.
+void notify_ready(const std::string& status);
+void notify_status(const std::string& status);
+void notify_stopping();
+/// Feeds the watchdog.
+void notify_watchdog();
+
+/// How often to feed the watchdog: half the time that systemd allows. Empty: nobody watches.
+std::optional<std::chrono::microseconds> watchdog_interval();
+
+}  // namespace batchwright
