@@ -1,0 +1,17 @@
+#pragma once
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;      ///< The work failed.
+inline constexpr int kWrongInput = 2;  ///< The call or its input is wrong.
+
+/// Which of the three an error amounts to, when nothing was done before it.
+int exit_code(ErrorCode code);
+
+/// Prints "batchwright: message" to stderr and returns the exit code.
+int fail(const Error& error);
+
+}  // namespace batchwright
