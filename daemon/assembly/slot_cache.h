@@ -30,6 +30,7 @@ enum class SlotState : std::uint8_t { free, filling, ready };
 ///
 /// A slot goes free -> filling -> ready, and from ready back to filling (another batch) once
 /// nobody holds it. The least recently used one goes first.
+/// A call that the slot's state does not allow is the caller's bug and aborts.
 /// Threads: the event loop only, so it needs no lock.
 class SlotCache {
  public:
@@ -53,8 +54,9 @@ class SlotCache {
   /// One more, one fewer holder of a ready slot. release() says whether it was the last.
   void hold(SlotIndex slot);
   bool release(SlotIndex slot);
-  /// A ready slot that nobody holds becomes free, and its batch is forgotten.
-  void drop(SlotIndex slot);
+  /// Forgets the batch of a ready slot that nobody holds. The slot counts as filling, so that its
+  /// bytes can be overwritten in peace, until abandon() frees it.
+  void retire(SlotIndex slot);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t count(SlotState state) const;
@@ -68,6 +70,9 @@ class SlotCache {
     std::uint32_t holders = 0;
     std::uint64_t last_use = 0;
   };
+
+  std::optional<SlotIndex> choose(const std::function<bool(const BatchId&)>& wanted) const;
+  void forget(SlotIndex slot);
 
   std::vector<Slot> slots_;
   std::map<BatchId, SlotIndex> by_id_;

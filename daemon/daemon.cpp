@@ -1,0 +1,194 @@
+#include "daemon/daemon.h"
+
+#include <grp.h>
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <csignal>
+#include <utility>
+
+#include "daemon/notify.h"
+
+namespace batchwright {
+namespace {
+
+Error in_feed(const std::string& name, const Error& error) {
+  return {error.code, "feed " + name + ": " + error.message};
+}
+
+FeedSettings feed_settings(const FeedConfig& feed) {
+  return {feed.name,       feed.plan,  feed.layout,     feed.padding_value,
+          feed.on_corrupt, feed.slots, feed.max_window, feed.poison};
+}
+
+/// The number of a group given by name or number. Errors: bad_configuration.
+Result<std::optional<unsigned>> group_id(const std::string& group) {
+  if (group.empty()) return std::optional<unsigned>();
+  unsigned id = 0;
+  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), id);
+  if (error == std::errc() && end == group.data() + group.size()) return std::optional(id);
+  const struct group* entry = ::getgrnam(group.c_str());
+  if (entry == nullptr) {
+    return Error{ErrorCode::bad_configuration,
+                 "daemon.socket_group: there is no group \"" + group + "\""};
+  }
+  return std::optional<unsigned>(entry->gr_gid);
+}
+
+SlotStats slot_stats(const SlotCache& slots) {
+  const std::uint32_t held = slots.held();
+  return {slots.count(SlotState::free), slots.count(SlotState::filling),
+          slots.count(SlotState::ready) - held, held};
+}
+
+PlanStats plan_stats(const PlannedEpoch& epoch) {
+  const PlanTotals& totals = epoch.totals;
+  return {epoch.source->epoch,
+          epoch.source->plan.steps(),
+          epoch.source->plan.batches(),
+          totals.sequences,
+          totals.frames,
+          totals.padded_frames,
+          totals.zero_padding_rate};
+}
+
+FeedStats feed_stats(const Feed& feed, const Dataset& dataset,
+                     const std::map<SessionId, Session>& sessions) {
+  FeedStats stats;
+  stats.name = feed.name();
+  for (const auto& shard : dataset.shards()) stats.dataset.push_back(shard.string());
+  stats.state = feed.failure() ? FeedState::failed
+                : feed.ready() ? FeedState::serving
+                               : FeedState::starting;
+  if (feed.failure()) stats.reason = feed.failure()->message;
+  stats.counters = &feed.counters();
+  stats.sequences = feed.snapshot().sequences();
+  stats.fingerprint = to_string(feed.fingerprint());
+  stats.world = feed.settings().plan.world;
+  stats.slots = slot_stats(feed.slots());
+  stats.slot_bytes = feed.arena().slot_bytes();
+  stats.arena_bytes = feed.arena().bytes();
+  stats.pinned = to_string(feed.arena().pinned());
+  for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
+  for (const auto& [key, subscription] : feed.subscriptions()) {
+    const auto session = sessions.find(key.session);
+    if (session == sessions.end()) continue;
+    stats.subscribers.push_back({key.session, key.number, session->second.client,
+                                 session->second.pid, subscription.mode, subscription.rank,
+                                 subscription.ranks, subscription.cursor.epoch(),
+                                 subscription.cursor.step(), subscription.window,
+                                 static_cast<std::uint32_t>(subscription.leases.size())});
+  }
+  return stats;
+}
+
+}  // namespace
+
+Daemon::Daemon(const Config& config)
+    : config_(config), started_(std::chrono::steady_clock::now()) {}
+
+Daemon::~Daemon() = default;
+
+Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {
+  std::unique_ptr<Daemon> daemon(new Daemon(config));
+  const auto group = group_id(config.daemon.socket_group);
+  if (!group) return group.error();
+  daemon->server_ = std::make_unique<Server>(
+      daemon->loop_,
+      ServerSettings{config.daemon.endpoints, BATCHWRIGHT_VERSION, config.daemon.assembly_threads,
+                     config.daemon.max_clients, config.daemon.socket_mode, *group});
+  if (auto added = daemon->add_feeds(); !added) return added.error();
+  if (auto listening = daemon->listen(); !listening) return listening.error();
+  return daemon;
+}
+
+Result<void> Daemon::add_feeds() {
+  for (const FeedConfig& feed : config_.feeds) {
+    auto dataset = catalog_.open(feed.dataset, feed.verify);
+    if (!dataset) return in_feed(feed.name, dataset.error());
+    FeedSettings settings = feed_settings(feed);
+    auto resources = prepare_feed(**dataset, settings, config_.daemon.memory_bytes - arena_bytes_);
+    if (!resources) return in_feed(feed.name, resources.error());
+    arena_bytes_ += resources->arena->bytes();
+    datasets_.push_back(std::move(*dataset));
+    server_->add_feed(std::move(settings), std::move(*resources));
+  }
+  spdlog::info("arenas take {} of {} bytes", arena_bytes_, config_.daemon.memory_bytes);
+  return {};
+}
+
+Result<void> Daemon::listen() {
+  if (!config_.daemon.stats.empty()) {
+    Routes routes;
+    routes["/stats"] = [this] { return Reply{200, "application/json", render_stats(stats())}; };
+    routes["/healthz"] = [] { return Reply{200, "text/plain; charset=utf-8", "ok\n"}; };
+    auto endpoint = Endpoint::listen(loop_, config_.daemon.stats, std::move(routes));
+    if (!endpoint) return endpoint.error();
+    endpoint_ = std::move(*endpoint);
+    spdlog::info("stats at http://{}/stats, port {}", config_.daemon.stats, endpoint_->port());
+  }
+  tell_when_ready();
+  return server_->listen();
+}
+
+/// Tells systemd once the first batches of every feed are there: until then nobody depends on us.
+void Daemon::tell_when_ready() {
+  for (const auto& feed : server_->feeds()) {
+    feed->on_ready([this] {
+      if (++feeds_ready_ < server_->feeds().size()) return;
+      const std::string status = fmt::format("serving {} feeds", server_->feeds().size());
+      spdlog::info("ready: {}", status);
+      notify_ready(status);
+    });
+  }
+}
+
+int Daemon::run() {
+  await_signal();
+  feed_watchdog();
+  loop_.run();
+  return 0;
+}
+
+void Daemon::await_signal() {
+  signals_.add(SIGTERM);
+  signals_.add(SIGINT);
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    spdlog::info("signal {}: stopping", signal);
+    stop();
+  });
+}
+
+void Daemon::feed_watchdog() {
+  const auto interval = watchdog_interval();
+  if (!interval) return;
+  notify_watchdog();
+  watchdog_.expires_after(*interval);
+  watchdog_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) feed_watchdog();
+  });
+}
+
+void Daemon::stop() {
+  notify_stopping();
+  server_->say_goodbye();
+  if (endpoint_) endpoint_->stop();
+  loop_.stop();
+}
+
+StatsSource Daemon::stats() const {
+  StatsSource source;
+  source.version = BATCHWRIGHT_VERSION;
+  source.uptime = std::chrono::steady_clock::now() - started_;
+  source.process = read_process_stats();
+  source.memory_ceiling_bytes = config_.daemon.memory_bytes;
+  source.arena_bytes = arena_bytes_;
+  source.sessions = static_cast<std::uint32_t>(server_->sessions().size());
+  for (std::size_t i = 0; i < datasets_.size(); ++i) {
+    source.feeds.push_back(feed_stats(*server_->feeds()[i], *datasets_[i], server_->sessions()));
+  }
+  return source;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+
+#include "daemon/config.h"
+#include "daemon/delivery/delivery.h"
+#include "daemon/stats/stats.h"
+#include "storage/storage.h"
+
+namespace batchwright {
+
+/// The rooms, wired together: datasets are opened, feeds prepared, sockets bound; then one event
+/// loop runs until SIGTERM or SIGINT. It does no work of its own.
+///
+/// Threads: all calls on the thread that runs the loop.
+/// Destroyed in the reverse order of its members: no socket outlives what it speaks of.
+class Daemon {
+ public:
+  /// Everything that can fail at the start fails here, with the feed or the address named:
+  /// a dataset that cannot be read, an arena that does not fit, an endpoint in use.
+  static Result<std::unique_ptr<Daemon>> start(const Config& config);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  /// Serves until SIGTERM or SIGINT. Returns the exit code.
+  int run();
+
+ private:
+  explicit Daemon(const Config& config);
+
+  Result<void> add_feeds();
+  Result<void> listen();
+  void await_signal();
+  void feed_watchdog();
+  void tell_when_ready();
+  void stop();
+  StatsSource stats() const;
+
+  Config config_;
+  std::chrono::steady_clock::time_point started_;
+  Catalog catalog_;
+  boost::asio::io_context loop_{1};
+  boost::asio::signal_set signals_{loop_};
+  boost::asio::steady_timer watchdog_{loop_};
+  std::vector<std::shared_ptr<Dataset>> datasets_;  ///< Per feed.
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::uint64_t arena_bytes_ = 0;
+  std::size_t feeds_ready_ = 0;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,207 @@
+#include "daemon/delivery/arena_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <set>
+
+namespace batchwright {
+namespace {
+
+using Socket = boost::asio::local::stream_protocol::socket;
+using boost::system::error_code;
+
+static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
+
+/// Most connections at once, bound or not: descriptors are what a daemon runs out of first.
+constexpr std::size_t kMaxConnections = 1024;
+
+/// Sends a reply, with the descriptor when there is one. A reply is far smaller than a socket's
+/// buffer, so that a client which does not read it is not worth waiting for.
+bool send_reply(int socket, const ArenaReply& reply, int descriptor) {
+  iovec bytes{const_cast<ArenaReply*>(&reply), sizeof reply};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
+}
+
+/// Whether a process answers at `path`.
+bool answers(const std::string& path) {
+  boost::asio::io_context own;
+  Socket probe(own);
+  error_code error;
+  probe.connect({path}, error);
+  return !error;
+}
+
+}  // namespace
+
+struct ArenaSocket::State : std::enable_shared_from_this<State> {
+  struct Connection {
+    explicit Connection(boost::asio::io_context& loop) : socket(loop), timer(loop) {}
+    Socket socket;
+    boost::asio::steady_timer timer;
+    ArenaRequest request;
+    SessionId session{0};  ///< 0 until bound.
+  };
+  using Shared = std::shared_ptr<Connection>;
+
+  State(boost::asio::io_context& event_loop, std::string socket_path, Callbacks calls)
+      : loop(event_loop),
+        acceptor(event_loop),
+        pause(event_loop),
+        path(std::move(socket_path)),
+        callbacks(std::move(calls)) {}
+
+  void accept() {
+    auto connection = std::make_shared<Connection>(loop);
+    acceptor.async_accept(connection->socket,
+                          [self = shared_from_this(), connection](const error_code& error) {
+                            if (error == boost::asio::error::operation_aborted) return;
+                            if (error) return self->accept_later();
+                            self->welcome(connection);
+                            self->accept();
+                          });
+  }
+
+  /// Out of descriptors, most likely: asking again at once would only burn the loop's time.
+  void accept_later() {
+    pause.expires_after(std::chrono::milliseconds(100));
+    pause.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error && !self->stopped) self->accept();
+    });
+  }
+
+  void welcome(const Shared& connection) {
+    if (connections.size() >= kMaxConnections) return;  // closed with the last reference
+    connections.insert(connection);
+    connection->timer.expires_after(kBindTime);
+    connection->timer.async_wait([self = shared_from_this(), connection](const error_code& error) {
+      if (!error && connection->session.value == 0) self->close(connection);
+    });
+    read(connection);
+  }
+
+  void read(const Shared& connection) {
+    boost::asio::async_read(
+        connection->socket, boost::asio::buffer(&connection->request, sizeof connection->request),
+        [self = shared_from_this(), connection](const error_code& error, std::size_t) {
+          if (!self->connections.contains(connection)) return;
+          if (error || !self->answer(connection)) return self->lose(connection);
+          self->read(connection);
+        });
+  }
+
+  /// False when the connection is to end.
+  bool answer(const Shared& connection) {
+    const ArenaRequest& request = connection->request;
+    if (request.magic != ArenaRequest::kMagic || request.session == 0) return false;
+    ArenaReply reply;
+    reply.arena = request.arena;
+    int descriptor = -1;
+    if (request.arena == 0) {
+      if (connection->session.value != 0) return false;
+      if (!bind(connection)) reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
+    } else if (connection->session.value != request.session) {
+      reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
+    } else if (auto found = callbacks.find(request.arena)) {
+      descriptor = found->descriptor;
+      reply.bytes = found->bytes;
+    } else {
+      reply.code = static_cast<std::uint32_t>(found.error().code);
+    }
+    return send_reply(connection->socket.native_handle(), reply, descriptor);
+  }
+
+  bool bind(const Shared& connection) {
+    const SessionId session{connection->request.session};
+    if (bound.contains(session) || !callbacks.bind(session)) return false;
+    connection->session = session;
+    connection->timer.cancel();
+    bound.emplace(session, connection);
+    return true;
+  }
+
+  void lose(const Shared& connection) {
+    const SessionId session = connection->session;
+    close(connection);
+    if (session.value != 0) callbacks.lost(session);
+  }
+
+  void close(const Shared& connection) {
+    error_code ignored;
+    connection->timer.cancel();
+    connection->socket.close(ignored);
+    bound.erase(connection->session);
+    connections.erase(connection);
+  }
+
+  boost::asio::io_context& loop;
+  boost::asio::local::stream_protocol::acceptor acceptor;
+  boost::asio::steady_timer pause;
+  std::string path;
+  Callbacks callbacks;
+  std::set<Shared> connections;
+  std::map<SessionId, Shared> bound;
+  bool stopped = false;
+};
+
+ArenaSocket::ArenaSocket(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<ArenaSocket>> ArenaSocket::listen(boost::asio::io_context& loop,
+                                                         const std::string& path,
+                                                         Callbacks callbacks) {
+  if (path.size() > kMaxSocketPath) {
+    return Error{ErrorCode::io_error, path + ": a socket's path has at most " +
+                                          std::to_string(kMaxSocketPath) + " bytes, found " +
+                                          std::to_string(path.size())};
+  }
+  if (answers(path)) {
+    return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
+  }
+  ::unlink(path.c_str());  // left by a daemon that was killed
+  auto state = std::make_shared<State>(loop, path, std::move(callbacks));
+  error_code error;
+  state->acceptor.open(boost::asio::local::stream_protocol(), error);
+  if (!error) state->acceptor.bind({path}, error);
+  if (!error) state->acceptor.listen(128, error);
+  if (error) return Error{ErrorCode::io_error, path + ": " + error.message()};
+  state->accept();
+  return std::unique_ptr<ArenaSocket>(new ArenaSocket(std::move(state)));
+}
+
+ArenaSocket::~ArenaSocket() {
+  state_->stopped = true;
+  error_code ignored;
+  state_->acceptor.close(ignored);
+  state_->pause.cancel();
+  while (!state_->connections.empty()) state_->close(*state_->connections.begin());
+  ::unlink(state_->path.c_str());
+}
+
+void ArenaSocket::disconnect(SessionId session) {
+  if (const auto found = state_->bound.find(session); found != state_->bound.end()) {
+    state_->close(State::Shared(found->second));
+  }
+}
+
+}  // namespace batchwright

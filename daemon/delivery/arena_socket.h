@@ -1,0 +1,57 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// What a client is given for an arena's number.
+struct ArenaHandle {
+  int descriptor = -1;
+  std::uint64_t bytes = 0;
+};
+
+/// The Unix socket on which clients get the arenas' descriptors, and whose open connection is a
+/// local client's sign of life: the kernel ends it when the client dies, however it dies.
+/// Threads: the event loop only. The callbacks never come from within a call.
+class ArenaSocket {
+ public:
+  struct Callbacks {
+    /// A connection names its session. False: there is none, or it has a connection already.
+    std::function<bool(SessionId)> bind;
+    /// The connection of a bound session ended.
+    std::function<void(SessionId)> lost;
+    /// Errors: not_found.
+    std::function<Result<ArenaHandle>(std::uint32_t arena)> find;
+  };
+
+  /// Listens at `path`, taking the place of a socket that nobody answers any more.
+  /// Errors: already_exists when another daemon answers there; io_error.
+  static Result<std::unique_ptr<ArenaSocket>> listen(boost::asio::io_context& loop,
+                                                     const std::string& path, Callbacks callbacks);
+  ~ArenaSocket();  ///< Ends all connections and removes the socket's file.
+  ArenaSocket(const ArenaSocket&) = delete;
+  ArenaSocket& operator=(const ArenaSocket&) = delete;
+
+  /// Ends the connection of a session, without a call of `lost`.
+  void disconnect(SessionId session);
+
+  /// How long a connection may take to name its session.
+  static constexpr std::chrono::seconds kBindTime{10};
+
+ private:
+  struct State;
+  explicit ArenaSocket(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+/// Longest path of a Unix socket that the kernel takes.
+inline constexpr std::size_t kMaxSocketPath = 107;
+
+}  // namespace batchwright

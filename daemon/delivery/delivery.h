@@ -1,0 +1,7 @@
+#pragma once
+
+// Front door of the room: clients, what they asked for, and the way of a batch to them.
+// Everything here lives on the event loop; see README.md.
+
+#include "daemon/delivery/feed.h"    // FeedSettings, prepare_feed, Feed
+#include "daemon/delivery/server.h"  // sessions and the conversation

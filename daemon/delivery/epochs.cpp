@@ -1,0 +1,42 @@
+#include "daemon/delivery/epochs.h"
+
+#include <utility>
+
+namespace batchwright {
+
+std::shared_ptr<const EpochSource> Epochs::find(Epoch epoch) const {
+  const auto found = entries_.find(epoch);
+  return found == entries_.end() ? nullptr : found->second.planned.source;
+}
+
+bool Epochs::request(Epoch epoch) {
+  return !entries_.contains(epoch) && requested_.insert(epoch).second;
+}
+
+void Epochs::planned(PlannedEpoch epoch) {
+  requested_.erase(epoch.source->epoch);
+  Entry& entry = entries_[epoch.source->epoch];
+  entry.assembled.assign(epoch.source->plan.batches(), false);
+  entry.planned = std::move(epoch);
+}
+
+std::vector<PlannedEpoch> Epochs::all() const {
+  std::vector<PlannedEpoch> epochs;
+  for (const auto& [number, entry] : entries_) epochs.push_back(entry.planned);
+  return epochs;
+}
+
+bool Epochs::mark_assembled(const BatchId& id) {
+  const auto found = entries_.find(id.epoch);
+  if (found == entries_.end()) return false;
+  std::vector<bool>& assembled = found->second.assembled;
+  const bool before = assembled[id.index.value];
+  assembled[id.index.value] = true;
+  return before;
+}
+
+void Epochs::keep(const std::set<Epoch>& needed) {
+  std::erase_if(entries_, [&needed](const auto& entry) { return !needed.contains(entry.first); });
+}
+
+}  // namespace batchwright

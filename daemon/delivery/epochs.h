@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "daemon/delivery/planner.h"
+
+namespace batchwright {
+
+/// The planned epochs that a feed still needs, and which of their batches were assembled before.
+/// Threads: the event loop only.
+class Epochs {
+ public:
+  /// The epoch's plan; empty when it is not there (yet).
+  std::shared_ptr<const EpochSource> find(Epoch epoch) const;
+  /// Notes that a plan was asked for. False when it was already, or is there.
+  bool request(Epoch epoch);
+  void planned(PlannedEpoch epoch);
+  /// The plan asked for could not be made; it may be asked for again.
+  void failed(Epoch epoch) { requested_.erase(epoch); }
+
+  /// Notes that a batch was assembled; true when it had been before.
+  bool mark_assembled(const BatchId& id);
+  /// Forgets every epoch that is not in `needed`.
+  void keep(const std::set<Epoch>& needed);
+  /// All that are there, in order.
+  std::vector<PlannedEpoch> all() const;
+
+ private:
+  struct Entry {
+    PlannedEpoch planned;
+    std::vector<bool> assembled;
+  };
+  std::map<Epoch, Entry> entries_;
+  std::set<Epoch> requested_;
+};
+
+}  // namespace batchwright

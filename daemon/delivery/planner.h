@@ -1,0 +1,55 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <functional>
+#include <memory>
+
+#include "daemon/assembly/assembly.h"
+#include "daemon/planning/planning.h"
+
+namespace batchwright {
+
+/// Sums over a plan, computed where it is planned: the event loop has no time for them.
+struct PlanTotals {
+  std::uint64_t sequences = 0;  ///< Rows of all batches.
+  std::uint64_t frames = 0;
+  std::uint64_t padded_frames = 0;  ///< Sum of rows * L.
+  double zero_padding_rate = 0.0;   ///< ZPR of Ge et al., a fraction of one.
+};
+
+/// One planned epoch of a feed.
+struct PlannedEpoch {
+  std::shared_ptr<const EpochSource> source;
+  PlanTotals totals;
+};
+
+/// The planning thread: epochs are planned there, one after the other, in the order asked for.
+/// Threads: plan() on the event loop; destruction waits for the plan at hand.
+class Planner {
+ public:
+  using Planned = std::function<void(Result<PlannedEpoch>)>;
+
+  explicit Planner(boost::asio::io_context& loop) : loop_(loop) {}
+  ~Planner();
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+
+  /// Plans one epoch of a snapshot and calls `planned` on the event loop.
+  void plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings& settings, Epoch epoch,
+            Planned planned);
+
+ private:
+  boost::asio::io_context& loop_;
+  boost::asio::thread_pool thread_{1};
+};
+
+/// One planned epoch with what it speaks of. Errors: infeasible, also when a plan has no step:
+/// the message then names batches and world.
+Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
+                                   const PlanSettings& settings, Epoch epoch);
+
+/// What a plan of this snapshot with these settings depends on.
+Fingerprint fingerprint_of(const Snapshot& snapshot, const PlanSettings& settings);
+
+}  // namespace batchwright
