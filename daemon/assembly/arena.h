@@ -23,7 +23,8 @@ std::string_view to_string(PinState state);
 class Arena {
  public:
   /// `slot_bytes` is rounded up to whole pages.
-  /// Errors: io_error (names the call), does_not_fit (memory is short: names the bytes).
+  /// Errors: io_error (names the call), does_not_fit (memory is short: names the bytes),
+  /// invalid_argument (no slot, or slots of no bytes).
   static Result<std::unique_ptr<Arena>> create(std::uint32_t slots, std::size_t slot_bytes);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -37,6 +38,8 @@ class Arena {
 
  private:
   Arena() = default;
+  Result<void> reserve();
+
   std::byte* base_ = nullptr;
   std::size_t slot_bytes_ = 0;
   std::size_t bytes_ = 0;

@@ -21,7 +21,8 @@ enum class OnCorrupt : std::uint8_t { stop, skip };
 struct BatchStyle {
   std::string feed;
   Layout layout = Layout::batch_major;
-  double padding_value = 0.0;  ///< Written behind a row's real frames, in the tensor's dtype.
+  /// Written behind a row's real frames of the primary field, in its dtype. Others get 0.
+  double padding_value = 0.0;
   OnCorrupt on_corrupt = OnCorrupt::stop;
 };
 
@@ -33,7 +34,8 @@ struct EpochSource {
   EpochPlan plan;  ///< Refers to snapshot->lengths().
 };
 
-/// A sequence that was left out of a batch because its record is corrupt.
+/// A sequence that was left out of a batch because its record is corrupt. Where rows are chunks
+/// its row stays and is all padding, with length 0, so that lanes keep their places.
 struct SkippedSequence {
   Ordinal ordinal;
   std::string reason;
@@ -51,8 +53,9 @@ struct AssembledBatch {
 
 /// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished
 /// FlatBuffer, copies every row straight from the map to its place, writes only the padding.
-/// Errors: corrupt_record (on_corrupt = stop; or nothing is left of the batch), does_not_fit,
-/// store_unavailable. Threads: any; it blocks on the disk.
+/// Every rank has equal steps, so a batch of which nothing is left has 0 rows and is no error.
+/// Errors: corrupt_record (on_corrupt = stop), does_not_fit, store_unavailable, invalid_argument
+/// (no such batch), internal. Threads: any; it blocks on the disk.
 Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
                                       BatchIndex index, std::span<std::byte> slot);
 
@@ -62,7 +65,8 @@ Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& s
                                    const PlanBound& bound);
 
 /// The assembly threads. A job is taken by the first thread that is free, in order.
-/// Threads: submit() from one thread (the event loop); destruction joins after the jobs at hand.
+/// Threads: submit() and poison() from one thread (the event loop). Destruction waits for every
+/// job, so that each `done` is called once.
 class Assembler {
  public:
   using Done = std::function<void(Result<AssembledBatch>)>;
@@ -83,6 +87,9 @@ class Assembler {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Wishes that the readahead thread remembers.
+inline constexpr std::size_t kReadaheadCapacity = 64;
 
 /// The readahead thread: asks the kernel for the pages of batches that are soon due.
 /// Threads: will_need() from one thread; it never blocks and drops the oldest wish when full.

@@ -1,0 +1,97 @@
+#include "daemon/assembly/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "daemon/assembly/memory_room.h"
+#include "daemon/assembly/pinning.h"
+
+namespace batchwright {
+namespace {
+
+Error failed(const char* call, std::size_t bytes) {
+  const int code = errno;
+  const bool short_of_memory = code == ENOMEM || code == ENOSPC || code == EFBIG;
+  return {short_of_memory ? ErrorCode::does_not_fit : ErrorCode::io_error,
+          std::string("arena: ") + call + " of " + std::to_string(bytes) +
+              " bytes: " + std::strerror(code)};
+}
+
+/// `bytes` rounded up to whole pages. Errors: invalid_argument, does_not_fit.
+Result<std::size_t> whole_pages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes == 0) return Error{ErrorCode::invalid_argument, "arena: a slot has 1 byte and up"};
+  if (bytes > std::numeric_limits<std::size_t>::max() - page) {
+    return Error{ErrorCode::does_not_fit, "arena: a slot's bytes pass 64 bits"};
+  }
+  return (bytes + page - 1) / page * page;
+}
+
+/// Bytes of all slots, if there is memory for them.
+Result<std::size_t> all_slots(std::uint32_t slots, std::size_t slot_bytes) {
+  if (slots == 0) return Error{ErrorCode::invalid_argument, "arena: it has 1 slot and up"};
+  const std::size_t room = available_memory();
+  if (slot_bytes <= room / slots) return slots * slot_bytes;
+  std::size_t bytes = 0;
+  const bool overflow = __builtin_mul_overflow(slots, slot_bytes, &bytes);
+  return Error{ErrorCode::does_not_fit, "arena: " + std::to_string(slots) + " slots of " +
+                                            std::to_string(slot_bytes) + " bytes need " +
+                                            (overflow ? "over 2^64" : std::to_string(bytes)) +
+                                            " bytes, " + std::to_string(room) + " are available"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t slot_bytes) {
+  const auto rounded = whole_pages(slot_bytes);
+  if (!rounded) return rounded.error();
+  const auto bytes = all_slots(slots, *rounded);
+  if (!bytes) return bytes.error();
+  std::unique_ptr<Arena> arena(new Arena);
+  arena->slot_bytes_ = *rounded;
+  arena->bytes_ = *bytes;
+  if (auto reserved = arena->reserve(); !reserved) return reserved.error();
+  arena->pinned_ = pin({arena->base_, arena->bytes_});
+  return arena;
+}
+
+Result<void> Arena::reserve() {
+  descriptor_ = ::memfd_create("batchwright", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor_ < 0) return failed("memfd_create", bytes_);
+  const auto size = static_cast<off_t>(bytes_);
+  if (::ftruncate(descriptor_, size) != 0) return failed("ftruncate", bytes_);
+  // Takes every page now. Without it a page is taken when it is first touched, and when none is
+  // left then, the touch is a SIGBUS.
+  if (::fallocate(descriptor_, 0, 0, size) != 0) return failed("fallocate", bytes_);
+  // Populated, so that no page fault is left for the first round of batches.
+  void* const base =
+      ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, 0);
+  if (base == MAP_FAILED) return failed("mmap", bytes_);
+  base_ = static_cast<std::byte*>(base);
+  // Last, for from here on nobody, this process included, gets another writable mapping.
+  constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (::fcntl(descriptor_, F_ADD_SEALS, kSeals) != 0) return failed("F_ADD_SEALS", bytes_);
+  return {};
+}
+
+Arena::~Arena() {
+  if (base_ != nullptr) {
+    unpin({base_, bytes_}, pinned_);
+    ::munmap(base_, bytes_);
+  }
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::span<std::byte> Arena::slot(SlotIndex slot) const {
+  if (slot.value >= bytes_ / slot_bytes_) std::abort();
+  return {base_ + slot.value * slot_bytes_, slot_bytes_};
+}
+
+}  // namespace batchwright

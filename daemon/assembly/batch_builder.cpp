@@ -1,0 +1,219 @@
+#include "daemon/assembly/batch_builder.h"
+
+#include <algorithm>
+#include <string>
+
+#include "daemon/assembly/tensor_copy.h"
+
+namespace batchwright {
+namespace {
+
+bool per_frame(const FieldSpec& field) {
+  return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
+}
+
+bool is_whole(const Row& row) { return row.start == 0 && row.flags == (kRowReset | kRowLast); }
+
+Error corrupt(Ordinal ordinal, const std::string& what) {
+  return {ErrorCode::corrupt_record, "sequence " + std::to_string(ordinal.value) + ": " + what};
+}
+
+/// The plan and the slot's size come from the length index; a record that differs from it would
+/// be copied to where it does not belong.
+Result<void> check_against_index(const Snapshot& snapshot, const RecordView& record,
+                                 const Row& row) {
+  const Ordinal ordinal{row.ordinal};
+  const std::uint32_t length = snapshot.lengths()[row.ordinal];
+  const auto differs = [&](const std::string& what, std::uint32_t found, std::uint32_t indexed) {
+    return corrupt(ordinal, what + " has length " + std::to_string(found) +
+                                ", the length index says " + std::to_string(indexed));
+  };
+  if (record.length() != length) return differs("its record", record.length(), length);
+  const std::vector<FieldSpec>& fields = snapshot.schema().fields;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (fields[f].kind != FieldKind::independent) continue;
+    const std::uint32_t indexed = snapshot.field_lengths(f)[row.ordinal];
+    const std::uint32_t found = record.field(f).length;
+    if (found != indexed) return differs("field \"" + fields[f].name + "\"", found, indexed);
+  }
+  if (std::uint64_t{row.start} + row.length > length) {
+    return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
+  }
+  return {};
+}
+
+/// Frames of a row of `field` as laid out, padding included.
+std::uint64_t laid_out_frames(const FieldSpec& field, std::uint32_t batch_length,
+                              std::span<const std::uint32_t> lengths) {
+  if (per_frame(field)) return batch_length;
+  if (field.kind == FieldKind::scalar) return 1;
+  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+}
+
+/// A scalar has no frames, and so no axis of them.
+std::vector<std::uint64_t> shape_of(const FieldSpec& field, Layout layout, std::uint64_t rows,
+                                    std::uint64_t frames) {
+  std::vector<std::uint64_t> shape{rows};
+  if (field.kind != FieldKind::scalar) {
+    shape.insert(layout == Layout::time_major ? shape.begin() : shape.end(), frames);
+  }
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  return shape;
+}
+
+/// Sums over the `world` batches of the step, as planned.
+void add_step_figures(const EpochPlan& plan, BatchSpec& spec) {
+  for (std::uint64_t rank = 0; rank < plan.world(); ++rank) {
+    const BatchFigures figures = plan.figures(BatchIndex{spec.step.value * plan.world() + rank});
+    spec.step_sequences += figures.rows;
+    spec.step_frames += figures.frames;
+  }
+}
+
+}  // namespace
+
+Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
+  const EpochPlan& plan = job.source.plan;
+  if (job.index.value >= plan.batches()) {
+    return Error{ErrorCode::invalid_argument,
+                 "the epoch has " + std::to_string(plan.batches()) + " batches"};
+  }
+  AssembledBatch batch;
+  plan.rows(job.index, planned_);
+  if (auto read = read_rows(job, batch.skipped); !read) return read.error();
+  BatchSpec spec;
+  const auto laid_out = lay_out(job, spec);
+  if (!laid_out) return laid_out.error();
+  if (auto copied = copy_payload(job, spec, *laid_out); !copied) return copied.error();
+  batch.offset = laid_out->offset;
+  batch.size = laid_out->size;
+  batch.rows = static_cast<std::uint32_t>(lengths_.size());
+  batch.frames = spec.batch_frames;
+  batch.padded_frames = std::uint64_t{batch.rows} * spec.batch_length;
+  return batch;
+}
+
+Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSequence>& skipped) {
+  ordinals_.clear();
+  lengths_.clear();
+  starts_.clear();
+  flags_.clear();
+  key_ends_.clear();
+  key_text_.clear();
+  columns_.resize(job.source.snapshot->schema().fields.size());
+  for (Column& column : columns_) {
+    column.sources.clear();
+    column.lengths.clear();
+  }
+  const bool whole = std::all_of(planned_.begin(), planned_.end(), is_whole);
+  for (Row row : planned_) {
+    const auto read = read_row(job, row);
+    if (read) continue;
+    const Error& error = read.error();
+    const bool this_record = error.code == ErrorCode::corrupt_record ||
+                             error.code == ErrorCode::not_found ||
+                             error.code == ErrorCode::unsupported_version;
+    if (!this_record || job.style.on_corrupt == OnCorrupt::stop) return error;
+    skipped.push_back({Ordinal{row.ordinal}, error.message});
+    // A lane keeps its place, for the rows of the next batch go on from the rows of this one.
+    row.length = 0;
+    if (!whole) add_row(row);
+  }
+  return {};
+}
+
+Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row) {
+  if (row.length == 0) {
+    add_row(row);
+    return {};
+  }
+  const Snapshot& snapshot = *job.source.snapshot;
+  const auto record = snapshot.record(Ordinal{row.ordinal});
+  if (!record) return record.error();
+  if (auto agrees = check_against_index(snapshot, *record, row); !agrees) return agrees.error();
+  add_row(row);
+  return add_record(snapshot.schema(), *record, row);
+}
+
+/// A row that is all padding, until add_record() gives it content.
+void BatchBuilder::add_row(const Row& row) {
+  ordinals_.push_back(row.ordinal);
+  lengths_.push_back(row.length);
+  starts_.push_back(row.start);
+  flags_.push_back(row.flags);
+  key_ends_.push_back(key_text_.size());
+  for (Column& column : columns_) {
+    column.sources.emplace_back();
+    column.lengths.push_back(0);
+  }
+}
+
+Result<void> BatchBuilder::add_record(const Schema& schema, const RecordView& record,
+                                      const Row& row) {
+  for (std::size_t f = 0; f < columns_.size(); ++f) {
+    const FieldValue value = record.field(f);
+    const std::size_t frame = frame_bytes(schema.fields[f]);
+    columns_[f].lengths.back() = value.length;
+    columns_[f].sources.back() = per_frame(schema.fields[f])
+                                     ? value.bytes.subspan(row.start * frame, row.length * frame)
+                                     : value.bytes;
+  }
+  const std::size_t start = key_text_.size();
+  key_text_.resize(start + record.key().size());
+  key_ends_.back() = key_text_.size();
+  return copy_from_map(std::as_writable_bytes(std::span(key_text_).subspan(start)),
+                       std::as_bytes(std::span(record.key())));
+}
+
+Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec) {
+  const EpochPlan& plan = job.source.plan;
+  keys_.clear();
+  for (std::size_t r = 0, start = 0; r < key_ends_.size(); start = key_ends_[r++]) {
+    keys_.emplace_back(key_text_.data() + start, key_ends_[r] - start);
+  }
+  spec.feed = job.style.feed;
+  spec.epoch = job.source.epoch;
+  spec.step = Step{job.index.value / plan.world()};
+  spec.index = job.index;
+  spec.world = plan.world();
+  spec.fingerprint = job.source.fingerprint;
+  spec.layout = job.style.layout;
+  // The plan's, whatever was skipped: a batch has the shape that was foreseen, but for its rows.
+  spec.batch_length = plan.figures(job.index).batch_length;
+  spec.ordinals = ordinals_;
+  spec.keys = keys_;
+  spec.lengths = lengths_;
+  if (!std::all_of(planned_.begin(), planned_.end(), is_whole)) {
+    spec.starts = starts_;
+    spec.flags = flags_;
+  }
+  for (const std::uint32_t length : lengths_) spec.batch_frames += length;
+  add_step_figures(plan, spec);
+  const std::vector<FieldSpec>& fields = job.source.snapshot->schema().fields;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const auto frames = laid_out_frames(fields[f], spec.batch_length, columns_[f].lengths);
+    TensorSpec tensor{&fields[f], shape_of(fields[f], spec.layout, lengths_.size(), frames), {}};
+    if (fields[f].kind == FieldKind::independent) tensor.row_lengths = columns_[f].lengths;
+    spec.tensors.push_back(std::move(tensor));
+  }
+  return lay_out_batch(spec, job.slot);
+}
+
+Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& spec,
+                                        const LaidOutBatch& laid_out) const {
+  for (std::size_t f = 0; f < columns_.size(); ++f) {
+    const FieldSpec& field = *spec.tensors[f].field;
+    const bool scalar = field.kind == FieldKind::scalar;
+    const double value = field.kind == FieldKind::primary ? job.style.padding_value : 0.0;
+    const TensorGrid grid{laid_out.payloads[f],
+                          lengths_.size(),
+                          laid_out_frames(field, spec.batch_length, columns_[f].lengths),
+                          frame_bytes(field),
+                          scalar ? Layout::batch_major : spec.layout,
+                          padding_of(field.dtype, value)};
+    if (auto filled = fill_tensor(grid, columns_[f].sources); !filled) return filled.error();
+  }
+  return {};
+}
+
+}  // namespace batchwright

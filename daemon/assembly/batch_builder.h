@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "daemon/assembly/assembler.h"
+
+namespace batchwright {
+
+/// Which batch to build, of what, and where.
+struct BatchJob {
+  const EpochSource& source;
+  const BatchStyle& style;
+  BatchIndex index;
+  std::span<std::byte> slot;
+};
+
+/// Builds one batch at a time, and keeps its lists' memory for the next one.
+///
+/// First every record is looked up and verified, so that a corrupt one is known before the batch
+/// has a shape; then the FlatBuffer is laid out, and then the payload is copied.
+/// Threads: one at a time.
+class BatchBuilder {
+ public:
+  Result<AssembledBatch> build(const BatchJob& job);
+
+ private:
+  Result<void> read_rows(const BatchJob& job, std::vector<SkippedSequence>& skipped);
+  Result<void> read_row(const BatchJob& job, const Row& row);
+  void add_row(const Row& row);
+  Result<void> add_record(const Schema& schema, const RecordView& record, const Row& row);
+  Result<LaidOutBatch> lay_out(const BatchJob& job, BatchSpec& spec);
+  Result<void> copy_payload(const BatchJob& job, const BatchSpec& spec,
+                            const LaidOutBatch& laid_out) const;
+
+  /// One field of all rows.
+  struct Column {
+    std::vector<std::span<const std::byte>> sources;  ///< In the map; empty: all padding.
+    std::vector<std::uint32_t> lengths;               ///< U, of an independent field only.
+  };
+
+  std::vector<Row> planned_;
+  // What the batch says of its rows, one entry each.
+  std::vector<std::uint64_t> ordinals_;
+  std::vector<std::uint32_t> lengths_;
+  std::vector<std::uint32_t> starts_;
+  std::vector<std::uint8_t> flags_;
+  std::vector<std::size_t> key_ends_;
+  std::vector<std::string_view> keys_;
+  std::vector<char> key_text_;   ///< A copy: the map may fault when the layout reads the keys.
+  std::vector<Column> columns_;  ///< As the schema's fields.
+};
+
+}  // namespace batchwright

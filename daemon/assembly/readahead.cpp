@@ -1,0 +1,86 @@
+#include <pthread.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "daemon/assembly/assembler.h"
+
+namespace batchwright {
+namespace {
+
+struct Wish {
+  std::shared_ptr<const EpochSource> source;
+  BatchIndex index;
+};
+
+void ask_for(const Wish& wish, std::vector<Row>& rows) {
+  wish.source->plan.rows(wish.index, rows);
+  for (const Row& row : rows) {
+    if (row.length != 0) wish.source->snapshot->will_need(Ordinal{row.ordinal});
+  }
+}
+
+}  // namespace
+
+/// The queue and its thread. A wish that came long ago is the first to be out of date, for
+/// assembly has probably read those pages itself by now.
+struct Readahead::State {
+  State() : thread([this] { run(); }) {
+    pthread_setname_np(thread.native_handle(), "bw-readahead");
+  }
+
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    changed.notify_one();
+    thread.join();
+  }
+
+  void put(Wish wish) {
+    Wish dropped;  // released after the lock: it may be the last to hold its epoch
+    {
+      const std::lock_guard lock(mutex);
+      if (wishes.size() == kReadaheadCapacity) {
+        dropped = std::move(wishes.front());
+        wishes.pop_front();
+      }
+      wishes.push_back(std::move(wish));
+    }
+    changed.notify_one();
+  }
+
+  void run() {
+    std::vector<Row> rows;
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return stopping || !wishes.empty(); });
+      if (stopping) return;
+      Wish wish = std::move(wishes.front());
+      wishes.pop_front();
+      lock.unlock();
+      ask_for(wish, rows);
+      wish = {};
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Wish> wishes;  // guarded by mutex
+  bool stopping = false;    // guarded by mutex
+  std::thread thread;       // last: it uses the others from its first line on
+};
+
+Readahead::Readahead() : state_(std::make_unique<State>()) {}
+Readahead::~Readahead() = default;
+
+void Readahead::will_need(std::shared_ptr<const EpochSource> source, BatchIndex index) {
+  state_->put({std::move(source), index});
+}
+
+}  // namespace batchwright

@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "daemon/assembly/assembler.h"
+
+namespace batchwright {
+namespace {
+
+/// Sums and products that stop at the largest number: any figure near it is refused anyway.
+std::size_t plus(std::size_t a, std::size_t b) {
+  std::size_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::size_t>::max() : sum;
+}
+std::size_t times(std::size_t a, std::size_t b) {
+  std::size_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::size_t>::max() : product;
+}
+
+template <class T>
+std::size_t largest(std::span<const T> values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+/// Most bytes the field's tensor takes in one batch.
+std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const PlanBound& bound) {
+  const FieldSpec& spec = snapshot.schema().fields[field];
+  const std::size_t frame = frame_bytes(spec);
+  switch (spec.kind) {
+    case FieldKind::primary:
+    case FieldKind::aligned: return times(bound.padded_frames, frame);
+    case FieldKind::scalar: return times(bound.rows, frame);
+    case FieldKind::independent:
+      return times(times(bound.rows, largest(snapshot.field_lengths(field))), frame);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& style,
+                                   const PlanBound& bound) {
+  const std::vector<FieldSpec>& fields = snapshot.schema().fields;
+  BatchBound batch{bound.rows, times(bound.rows, largest(snapshot.key_bytes())), 0, fields.size(),
+                   style.feed.size()};
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    batch.payload_bytes = plus(batch.payload_bytes, tensor_bytes(snapshot, f, bound));
+    batch.name_bytes += fields[f].name.size();
+  }
+  // Rows cost some bytes beside the payload; far above the limit their sum could wrap around.
+  const std::size_t least = plus(plus(batch.payload_bytes, batch.key_bytes), bound.rows);
+  const std::size_t bytes = least > kMaxBatchBytes ? least : batch_bytes_bound(batch);
+  if (bytes <= kMaxBatchBytes) return bytes;
+  return Error{ErrorCode::does_not_fit,
+               "the largest batch of feed \"" + style.feed + "\" would take " +
+                   std::to_string(bytes) + " bytes (" + std::to_string(bound.rows) + " rows, " +
+                   std::to_string(bound.padded_frames) + " padded frames); the format allows " +
+                   std::to_string(kMaxBatchBytes) + ": make the plan's batches smaller"};
+}
+
+}  // namespace batchwright

@@ -1,0 +1,104 @@
+#include "daemon/assembly/slot_cache.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace batchwright {
+namespace {
+
+/// A transition that the state does not allow is our own bug, and one that would hand out a
+/// batch that is being overwritten.
+void require(bool allowed) {
+  if (!allowed) std::abort();
+}
+
+}  // namespace
+
+SlotCache::SlotCache(std::uint32_t slots) : slots_(slots) {}
+
+std::optional<SlotIndex> SlotCache::find(const BatchId& id) const {
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return std::nullopt;
+  return found->second;
+}
+
+SlotState SlotCache::state(SlotIndex slot) const { return slots_.at(slot.value).state; }
+
+const Extent& SlotCache::extent(SlotIndex slot) const {
+  require(state(slot) == SlotState::ready);
+  return slots_[slot.value].extent;
+}
+
+std::optional<SlotIndex> SlotCache::take(const BatchId& id,
+                                         const std::function<bool(const BatchId&)>& wanted) {
+  require(!by_id_.contains(id));
+  const auto chosen = choose(wanted);
+  if (!chosen) return std::nullopt;
+  Slot& slot = slots_[chosen->value];
+  if (slot.state == SlotState::ready) by_id_.erase(slot.id);
+  slot = Slot{SlotState::filling, id, {}, 0, ++clock_};
+  by_id_.emplace(id, *chosen);
+  return chosen;
+}
+
+std::optional<SlotIndex> SlotCache::choose(
+    const std::function<bool(const BatchId&)>& wanted) const {
+  std::optional<SlotIndex> oldest;
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.state == SlotState::free) return SlotIndex{i};
+    if (slot.state == SlotState::filling || slot.holders != 0) continue;
+    if (oldest && slots_[oldest->value].last_use < slot.last_use) continue;
+    if (!wanted(slot.id)) oldest = SlotIndex{i};
+  }
+  return oldest;
+}
+
+void SlotCache::filled(SlotIndex slot, const Extent& extent) {
+  require(state(slot) == SlotState::filling);
+  slots_[slot.value].state = SlotState::ready;
+  slots_[slot.value].extent = extent;
+  slots_[slot.value].last_use = ++clock_;
+}
+
+void SlotCache::abandon(SlotIndex slot) {
+  require(state(slot) == SlotState::filling);
+  forget(slot);
+}
+
+void SlotCache::hold(SlotIndex slot) {
+  require(state(slot) == SlotState::ready);
+  ++slots_[slot.value].holders;
+  slots_[slot.value].last_use = ++clock_;
+}
+
+bool SlotCache::release(SlotIndex slot) {
+  require(state(slot) == SlotState::ready && slots_[slot.value].holders != 0);
+  slots_[slot.value].last_use = ++clock_;
+  return --slots_[slot.value].holders == 0;
+}
+
+void SlotCache::retire(SlotIndex slot) {
+  require(state(slot) == SlotState::ready && slots_[slot.value].holders == 0);
+  forget(slot);
+  slots_[slot.value].state = SlotState::filling;
+}
+
+/// A retired slot's batch may stand under another slot by now.
+void SlotCache::forget(SlotIndex slot) {
+  const auto found = by_id_.find(slots_[slot.value].id);
+  if (found != by_id_.end() && found->second == slot) by_id_.erase(found);
+  slots_[slot.value] = Slot{};
+}
+
+std::uint32_t SlotCache::count(SlotState state) const {
+  return static_cast<std::uint32_t>(std::count_if(
+      slots_.begin(), slots_.end(), [state](const Slot& slot) { return slot.state == state; }));
+}
+
+std::uint32_t SlotCache::held() const {
+  return static_cast<std::uint32_t>(std::count_if(
+      slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.holders != 0; }));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "daemon/assembly/padding.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// A tensor's payload as a grid of rows and frames.
+struct TensorGrid {
+  std::span<std::byte> payload;  ///< rows * frames * frame_bytes, in the slot.
+  std::size_t rows = 0;
+  std::size_t frames = 0;  ///< Of a row, padding included.
+  std::size_t frame_bytes = 0;
+  Layout layout = Layout::batch_major;
+  Padding padding;
+};
+
+/// Copies sources[r], whole frames that lie in a memory map, to row r, and fills what is left of
+/// the row with padding. Every byte of the payload is written once.
+/// Errors: store_unavailable when the map faults.
+Result<void> fill_tensor(const TensorGrid& grid,
+                         std::span<const std::span<const std::byte>> sources);
+
+}  // namespace batchwright
