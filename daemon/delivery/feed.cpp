@@ -16,34 +16,6 @@ std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", double(b
 
 }  // namespace
 
-Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
-                                   std::uint64_t memory_bytes) {
-  auto snapshot = dataset.snapshot();
-  if (!snapshot) return snapshot.error();
-  if ((*snapshot)->sequences() == 0) {
-    return Error{ErrorCode::infeasible, "the dataset has no sequences"};
-  }
-  const auto bound = plan_bound((*snapshot)->lengths(), settings.plan);
-  if (!bound) return bound.error();
-  auto first = plan_snapshot(*snapshot, settings.plan, Epoch{0});
-  if (!first) return first.error();
-  const auto slot_bytes = slot_bytes_for(
-      **snapshot, {settings.name, settings.layout, settings.padding_value, settings.on_corrupt},
-      *bound);
-  if (!slot_bytes) return slot_bytes.error();
-  const std::uint64_t needed = std::uint64_t{*slot_bytes} * settings.slots;
-  if (needed > memory_bytes) {
-    return Error{
-        ErrorCode::does_not_fit,
-        fmt::format("its arena needs {} bytes ({} slots of {} bytes), the memory ceiling "
-                    "leaves {} bytes; {} slots would fit",
-                    needed, settings.slots, *slot_bytes, memory_bytes, memory_bytes / *slot_bytes)};
-  }
-  auto arena = Arena::create(settings.slots, *slot_bytes);
-  if (!arena) return arena.error();
-  return FeedResources{std::move(*snapshot), std::move(*first), std::move(*arena)};
-}
-
 Feed::Feed(std::uint32_t arena, FeedSettings settings, FeedResources resources, FeedPorts ports)
     : arena_number_(arena),
       settings_(std::move(settings)),

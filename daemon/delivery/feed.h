@@ -13,6 +13,7 @@
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/cursor.h"
 #include "daemon/delivery/epochs.h"
+#include "daemon/delivery/feed_resources.h"
 #include "daemon/delivery/planner.h"
 #include "daemon/delivery/subscription.h"
 #include "daemon/planning/planning.h"
@@ -22,18 +23,6 @@
 
 namespace batchwright {
 
-/// How one feed is served; plain values from the configuration.
-struct FeedSettings {
-  std::string name;
-  PlanSettings plan;
-  Layout layout = Layout::batch_major;
-  double padding_value = 0.0;
-  OnCorrupt on_corrupt = OnCorrupt::stop;
-  std::uint32_t slots = 16;
-  std::uint32_t max_window = 8;  ///< Most batches a client may hold; half the slots at most.
-  bool poison = false;           ///< Debug: released slots are overwritten with 0xDB.
-};
-
 /// What one delivery of the batch in a slot adds to the counters.
 struct DeliveredFigures {
   std::uint32_t rows = 0;
@@ -41,19 +30,6 @@ struct DeliveredFigures {
   std::uint64_t padded_frames = 0;
   std::uint64_t deliveries = 0;  ///< So far.
 };
-
-/// What a feed needs before the loop runs: data, first plan, memory.
-struct FeedResources {
-  std::shared_ptr<const Snapshot> snapshot;
-  PlannedEpoch first_epoch;
-  std::unique_ptr<Arena> arena;
-};
-
-/// Blocks on the disk: reads the dataset's index, plans the first epoch, and
-/// reserves the arena. `memory_bytes` is what the ceiling leaves.
-/// Errors: store_unavailable, infeasible, does_not_fit (names the bytes needed and left).
-Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
-                                   std::uint64_t memory_bytes);
 
 /// The threads a feed hands work to, and the way out to its clients.
 struct FeedPorts {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "daemon/assembly/assembly.h"
+#include "daemon/delivery/planner.h"
+#include "daemon/planning/planning.h"
+#include "formats/formats.h"
+#include "storage/storage.h"
+
+namespace batchwright {
+
+/// How one feed is served; plain values from the configuration.
+struct FeedSettings {
+  std::string name;
+  PlanSettings plan;
+  Layout layout = Layout::batch_major;
+  double padding_value = 0.0;
+  OnCorrupt on_corrupt = OnCorrupt::stop;
+  std::uint32_t slots = 16;
+  std::uint32_t max_window = 8;  ///< Most batches a client may hold; half the slots at most.
+  bool poison = false;           ///< Debug: released slots are overwritten with 0xDB.
+};
+
+/// What a feed needs before the loop runs: data, first plan, memory.
+struct FeedResources {
+  std::shared_ptr<const Snapshot> snapshot;
+  PlannedEpoch first_epoch;
+  std::unique_ptr<Arena> arena;
+};
+
+/// Blocks on the disk: reads the dataset's index, plans the first epoch, and
+/// reserves the arena. `memory_bytes` is what the ceiling leaves.
+/// Errors: store_unavailable, infeasible, does_not_fit (names the bytes needed and left).
+Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
+                                   std::uint64_t memory_bytes);
+
+}  // namespace batchwright
