@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "daemon/planning/settings.h"
@@ -25,6 +26,13 @@ struct BatchFigures {
   std::uint64_t frames = 0;        ///< Sum of the rows' lengths; padded frames are rows * L.
 };
 
+/// Which sequences an epoch uses.
+struct PlanCounts {
+  std::uint64_t left_out = 0;  ///< Shorter than min_length or longer than max_length.
+  std::uint64_t kept = 0;      ///< All others.
+  std::uint64_t selected = 0;  ///< Of those, drawn for this epoch.
+};
+
 /// The batches of one epoch. A pure function of (lengths, settings, seed, epoch): the same on
 /// every platform, compiler and number of threads.
 ///
@@ -38,9 +46,19 @@ class EpochPlan {
   /// The rows of batch `index` < batches(), put into `rows`, whose memory is used again.
   void rows(BatchIndex index, std::vector<Row>& rows) const;
   BatchFigures figures(BatchIndex index) const;
+  PlanCounts counts() const;
+
+  struct State;  ///< Of the room's own; see plan.cpp.
+  explicit EpochPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<const State> state_;
 };
 
-/// Errors: infeasible, invalid_argument; the message names setting, value and range.
+/// Cost: O(n) time but for the sorts, at most 16 bytes a sequence at its peak; any epoch takes the
+/// same, for none depends on another.
+/// Errors: infeasible, invalid_argument, and those of check_settings(); the message names setting,
+/// value and range.
 Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              Epoch epoch);
 

@@ -26,47 +26,52 @@ enum class CutRule : std::uint8_t { strict, overrun };
 enum class LastBatch : std::uint8_t { keep, drop };
 enum class Shuffle : std::uint8_t { off, batches, groups };
 enum class Remainder : std::uint8_t { drop, spread, wrap };
+/// What happens when one of several mixed datasets has no sequence left in an epoch.
+enum class Exhausted : std::uint8_t { wrap, end };
 
 /// How a feed's epochs are planned. Names, values and ranges as on the command line and in
 /// `[feed.plan]`; the table in settings.cpp is the one place that knows how they are written.
 struct PlanSettings {
   Select select = Select::full;
-  std::optional<double> usage;    ///< DUR; alpha, beta or lambda follow from it.
+  std::optional<double> usage;  ///< DUR; alpha, beta or lambda follow from it.
   std::optional<double> alpha;
   std::optional<double> beta;
   std::optional<double> lambda;
-  std::uint32_t flat_after = 0;   ///< l, an epoch.
-  double floor = 0.0;             ///< c
-  std::uint32_t epochs = 0;       ///< E, of stochastic data sweeping.
+  std::uint32_t flat_after = 0;  ///< l, an epoch.
+  double floor = 0.0;            ///< c
+  std::uint32_t epochs = 0;      ///< E, of stochastic data sweeping.
 
-  std::uint32_t chunk = 0;        ///< Frames of a chunk; 0: whole sequences.
-  std::uint32_t hop = 0;          ///< Frames between chunk starts; 0: as `chunk`.
-  std::uint32_t lanes = 0;        ///< b of truncated unrolling; 0: off.
-  std::uint32_t unroll = 0;       ///< u, frames of a row in truncated unrolling.
+  std::uint32_t chunk = 0;   ///< Frames of a chunk; 0: whole sequences.
+  std::uint32_t hop = 0;     ///< Frames between chunk starts; 0: as `chunk`.
+  std::uint32_t lanes = 0;   ///< b of truncated unrolling; 0: off.
+  std::uint32_t unroll = 0;  ///< u, frames of a row in truncated unrolling.
 
-  std::uint32_t min_length = 0;   ///< Frames; shorter sequences are left out, and counted.
-  std::uint32_t max_length = 0;   ///< Frames; 0: no limit.
+  std::vector<double> mix_weights;  ///< One a dataset; empty: all sequences, unweighted.
+  Exhausted mix_exhausted = Exhausted::wrap;
+
+  std::uint32_t min_length = 0;  ///< Frames; shorter sequences are left out, and counted.
+  std::uint32_t max_length = 0;  ///< Frames; 0: no limit.
 
   Order order = Order::random;
-  double randomization = 0.1;     ///< LRF of semi_sorted.
-  std::uint32_t bins = 0;         ///< Of alternated.
-  std::uint32_t bucket_size = 0;  ///< Ranks, of bucket.
-  std::uint32_t bucket_span = 0;  ///< Frames, of bucket_span.
-  std::uint32_t bucket_count = 0; ///< k, of bucket_optimal.
+  double randomization = 0.1;                    ///< LRF of semi_sorted.
+  std::uint32_t bins = 0;                        ///< Of alternated.
+  std::uint32_t bucket_size = 0;                 ///< Ranks, of bucket.
+  std::uint32_t bucket_span = 0;                 ///< Frames, of bucket_span.
+  std::uint32_t bucket_count = 0;                ///< k, of bucket_optimal.
   std::vector<std::uint32_t> bucket_boundaries;  ///< Upper lengths, growing, of bucket_span.
 
   Cut cut = Cut::fixed;
-  std::uint32_t size = 16;           ///< B0, rows.
+  std::uint32_t size = 16;  ///< B0, rows.
   CutRule rule = CutRule::strict;
-  std::uint64_t max_frames = 0;      ///< Budget of frames and quadratic.
-  std::uint32_t quadratic_scale = 0; ///< a in frames + frames^2 / a, of quadratic.
+  std::uint64_t max_frames = 0;       ///< Budget of frames and quadratic.
+  std::uint32_t quadratic_scale = 0;  ///< a in frames + frames^2 / a, of quadratic.
   std::uint32_t size_multiple = 1;
-  std::uint32_t max_size = 0;        ///< Rows; 0: no limit.
+  std::uint32_t max_size = 0;  ///< Rows; 0: no limit.
   LastBatch last = LastBatch::keep;
 
   std::uint64_t seed = 0;
   Shuffle shuffle = Shuffle::off;
-  std::uint32_t world = 1;           ///< Batches of a global step.
+  std::uint32_t world = 1;  ///< Batches of a global step.
   Remainder remainder = Remainder::drop;
 };
 

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "daemon/planning/cut.h"
+#include "daemon/planning/plan.h"
+#include "daemon/planning/select.h"
+
+// Whatever the order, a batch of r rows is at least as long as the r-th shortest item. So the
+// most rows, and the most padded frames, follow from how many items there are of each length.
+
+namespace batchwright {
+namespace {
+
+/// How many items there are of lengths in [i << shift, (i + 1) << shift).
+struct LengthCounts {
+  int shift = 0;
+  std::vector<std::uint64_t> counts;
+
+  explicit LengthCounts(std::uint32_t longest)
+      : shift(std::max(0, static_cast<int>(std::bit_width(longest)) - 20)),
+        counts((longest >> shift) + 1) {}
+
+  void add(std::uint32_t length, std::uint64_t times) { counts[length >> shift] += times; }
+};
+
+void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                 LengthCounts& counts) {
+  const std::uint32_t hop = settings.hop == 0 ? settings.chunk : settings.hop;
+  for (const std::uint32_t length : lengths) {
+    if (length < settings.min_length) continue;
+    if (settings.max_length != 0 && length > settings.max_length) continue;
+    if (settings.chunk == 0) {
+      counts.add(length, 1);
+      continue;
+    }
+    const std::uint64_t before = chunks_of(length, settings.chunk, hop) - 1;
+    if (before > 0) counts.add(settings.chunk, before);
+    counts.add(static_cast<std::uint32_t>(length - before * hop), 1);
+  }
+}
+
+/// Bound for batches that stay within the capacity.
+PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
+                       std::uint32_t longest) {
+  PlanBound bound;
+  std::uint64_t as_short = 0;  // items no longer than those of this class
+  for (std::size_t i = 0; i < counts.counts.size(); ++i) {
+    if (counts.counts[i] == 0) continue;
+    as_short += counts.counts[i];
+    const auto low = static_cast<std::uint32_t>(std::max<std::size_t>(i << counts.shift, 1));
+    const auto high =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(((i + 1) << counts.shift) - 1, longest));
+    const std::uint64_t rows =
+        std::min({as_short, capacity.rows_within(low), capacity.most_rows()});
+    bound.rows = std::max(bound.rows, rows);
+    bound.padded_frames = std::max(bound.padded_frames, rows * high);
+  }
+  return bound;
+}
+
+}  // namespace
+
+Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings) {
+  if (auto checked = check_settings(settings); !checked) return checked.error();
+  const auto draft = begin_draft(lengths, settings);
+  if (!draft) return draft.error();
+  if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
+  LengthCounts counts(draft->longest);
+  count_items(lengths, settings, counts);
+  const Capacity capacity(settings, draft->longest);
+  PlanBound bound = strict_bound(counts, capacity, draft->longest);
+  if (!capacity.overruns()) return bound;
+  // One row more, which in other orders than sorted may be the longest of all.
+  bound.rows = std::min(bound.rows + 1, capacity.most_rows());
+  bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + draft->longest
+                                                        : bound.rows * draft->longest;
+  return bound;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "daemon/planning/draft.h"
+
+namespace batchwright {
+
+/// How many rows a batch may have, given its longest.
+class Capacity {
+ public:
+  /// `longest` is L_max, of all items an epoch may use.
+  Capacity(const PlanSettings& settings, std::uint32_t longest);
+
+  /// The most rows of length `longest` that stay within the capacity; max_size is not in it.
+  std::uint64_t rows_within(std::uint32_t longest) const;
+  /// The rows of a batch that nothing but its own longest row limits.
+  std::uint64_t full_rows(std::uint32_t longest) const;
+  /// No batch has more.
+  std::uint64_t most_rows() const { return most_rows_; }
+  bool overruns() const { return overruns_; }
+  /// Down to size_multiple, unless nothing would be left.
+  std::uint64_t rounded(std::uint64_t rows) const;
+
+ private:
+  Cut cut_;
+  bool overruns_;
+  std::uint64_t budget_;
+  std::uint64_t quadratic_scale_;
+  std::uint64_t multiple_;
+  std::uint64_t most_rows_;
+};
+
+/// A sequence that alone passes the capacity is infeasible: says which and how many.
+Result<void> check_capacity(const Draft& draft, const PlanSettings& settings);
+
+/// Cuts draft.items into batches: fills draft.starts. Items of dropped batches are removed.
+/// Errors: infeasible, when no batch is left.
+Result<void> cut_batches(Draft& draft, const PlanSettings& settings);
+
+}  // namespace batchwright

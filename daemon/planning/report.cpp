@@ -1,0 +1,67 @@
+#include "daemon/planning/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace batchwright {
+namespace {
+
+/// Sums over batches that the report is made of.
+class Sums {
+ public:
+  void add(const BatchFigures& batch) {
+    const std::uint64_t padded = std::uint64_t{batch.rows} * batch.batch_length;
+    const double ratio =
+        padded == 0 ? 0 : 1 - static_cast<double>(batch.frames) / static_cast<double>(padded);
+    ++report_.batches;
+    report_.rows += batch.rows;
+    report_.frames += batch.frames;
+    report_.padded_frames += padded;
+    report_.largest_batch_frames = std::max(report_.largest_batch_frames, padded);
+    report_.largest_batch_rows = std::max(report_.largest_batch_rows, batch.rows);
+    weighted_ratio_ += batch.rows * ratio;
+    const double delta = ratio - report_.apr;  // Welford: stable where all ratios are alike
+    report_.apr += delta / static_cast<double>(report_.batches);
+    squares_ += delta * (ratio - report_.apr);
+    step_padded_ += padded;
+    step_largest_ = std::max(step_largest_, padded);
+  }
+
+  void end_step(std::uint32_t world) {
+    if (step_padded_ != 0) {
+      imbalance_ += static_cast<double>(step_largest_) * world / static_cast<double>(step_padded_);
+    }
+    ++report_.steps;
+    step_padded_ = step_largest_ = 0;
+  }
+
+  PlanReport finish() {
+    if (report_.batches == 0) return report_;
+    const auto rows = static_cast<double>(report_.rows);
+    const auto padded = static_cast<double>(report_.padded_frames);
+    report_.zpr = weighted_ratio_ / rows;
+    report_.abl = padded / rows;
+    report_.padded_share = 1 - static_cast<double>(report_.frames) / padded;
+    report_.apr_deviation = std::sqrt(squares_ / static_cast<double>(report_.batches));
+    report_.rank_imbalance = imbalance_ / static_cast<double>(report_.steps);
+    return report_;
+  }
+
+ private:
+  PlanReport report_;
+  double weighted_ratio_ = 0, squares_ = 0, imbalance_ = 0;
+  std::uint64_t step_padded_ = 0, step_largest_ = 0;
+};
+
+}  // namespace
+
+PlanReport report_plan(const EpochPlan& plan) {
+  Sums sums;
+  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+    sums.add(plan.figures(BatchIndex{index}));
+    if ((index + 1) % plan.world() == 0) sums.end_step(plan.world());
+  }
+  return sums.finish();
+}
+
+}  // namespace batchwright

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/planning/plan.h"
+
+namespace batchwright {
+
+/// Values in [from, from + width) occur `count` times.
+struct HistogramBar {
+  std::uint64_t from = 0, width = 0, count = 0;
+};
+
+/// What a plan amounts to, as the papers measure it. Rates are fractions of one.
+struct PlanReport {
+  std::uint64_t batches = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t frames = 0;         ///< Sum of lengths.
+  std::uint64_t padded_frames = 0;  ///< Sum of B * L.
+  double zpr = 0;                   ///< Zero-padding rate: mean over batches weighted by B.
+  double abl = 0;                   ///< Average batch length: mean of L weighted by B.
+  double padded_share = 0;          ///< Of all frames delivered.
+  double apr = 0;                   ///< Average padding ratio: mean over batches of 1 - S / (B L).
+  double apr_deviation = 0;         ///< Standard deviation of the same.
+  std::uint64_t largest_batch_frames = 0;
+  std::uint32_t largest_batch_rows = 0;
+  double rank_imbalance = 1;  ///< Mean over steps of largest / mean padded frames across ranks.
+};
+
+/// Cost: O(rows).
+PlanReport report_plan(const EpochPlan& plan);
+
+}  // namespace batchwright
