@@ -2,5 +2,7 @@
 
 // Front door of the room: datasets in LMDB, and ways to fill them. README.md has the layout.
 
-#include "storage/dataset.h"  // reading: Catalog, Dataset, Snapshot
-#include "storage/writer.h"   // writing: DatasetWriter
+#include "storage/dataset.h"    // reading: Catalog, Dataset, Snapshot
+#include "storage/fault_guard.h"  // reading a map that may fault: guarded
+#include "storage/front_end.h"  // audio samples to features: FrontEnd
+#include "storage/writer.h"     // writing: DatasetWriter

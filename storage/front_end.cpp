@@ -1,0 +1,237 @@
+#include "storage/front_end.h"
+
+#include <fftw3.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include "storage/mel.h"
+
+namespace batchwright {
+namespace {
+
+struct DestroyPlan {
+  void operator()(fftw_plan_s* plan) const noexcept { fftw_destroy_plan(plan); }
+};
+struct FreeFftw {
+  void operator()(void* memory) const noexcept { fftw_free(memory); }
+};
+using Plan = std::unique_ptr<fftw_plan_s, DestroyPlan>;
+using Samples = std::unique_ptr<double[], FreeFftw>;
+using Bins = std::unique_ptr<fftw_complex[], FreeFftw>;
+
+/// What one call of compute() writes to. FFTW's own allocation gives every one the alignment
+/// that the plan was made for.
+struct Workspace {
+  Workspace(std::size_t fft_size, std::size_t bands)
+      : frame(fftw_alloc_real(fft_size)),
+        bins(fftw_alloc_complex(fft_size / 2 + 1)),
+        power(fft_size / 2 + 1),
+        energies(bands) {
+    if (!frame || !bins) throw std::bad_alloc();
+    std::fill_n(frame.get(), fft_size, 0.0);  // behind the window it stays so
+  }
+  Samples frame;
+  Bins bins;
+  std::vector<double> power;
+  std::vector<double> energies;
+};
+
+/// Options in samples, with nothing left open.
+struct Measures {
+  std::size_t window = 0;
+  std::size_t hop = 0;
+  std::uint32_t fft_size = 0;
+  double fmax_hz = 0;
+};
+
+constexpr std::uint32_t kMaxFftSize = 1U << 20;
+
+Error wrong(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
+
+/// Milliseconds in whole samples, rounded to the nearest.
+Result<std::size_t> in_samples(const char* name, double ms, std::uint32_t rate) {
+  const double samples = std::round(ms * rate / 1000);
+  if (samples >= 1 && samples <= kMaxFftSize) return static_cast<std::size_t>(samples);
+  return wrong(fmt::format("{} of {} ms is {} samples at {} Hz; allowed: 1 to {} samples", name, ms,
+                           samples, rate, kMaxFftSize));
+}
+
+Result<void> check_numbers(const FrontEndOptions& options) {
+  if (!(options.pre_emphasis >= 0 && options.pre_emphasis < 1)) {
+    return wrong(fmt::format("pre-emphasis {} is not in 0 <= k < 1", options.pre_emphasis));
+  }
+  if (!(options.log_floor > 0 && std::isfinite(options.log_floor))) {
+    return wrong(fmt::format("log floor {} is not above 0", options.log_floor));
+  }
+  if (options.mel_bands < 1 || options.mel_bands > 4096) {
+    return wrong(fmt::format("{} mel bands; allowed: 1 to 4096", options.mel_bands));
+  }
+  if (options.features == FeatureKind::mfcc &&
+      (options.cepstra < 1 || options.cepstra > options.mel_bands)) {
+    return wrong(fmt::format("{} cepstra of {} mel bands; allowed: 1 to {}", options.cepstra,
+                             options.mel_bands, options.mel_bands));
+  }
+  return {};
+}
+
+Result<Measures> measure(const FrontEndOptions& options, std::uint32_t rate) {
+  if (rate == 0) return wrong("a sample rate of 0 Hz");
+  const auto window = in_samples("window", options.window_ms, rate);
+  if (!window) return window.error();
+  if (*window < 2) return wrong("a window has at least 2 samples");
+  const auto hop = in_samples("hop", options.hop_ms, rate);
+  if (!hop) return hop.error();
+  const auto needed = static_cast<std::uint32_t>(std::bit_ceil(*window));
+  const std::uint32_t fft_size = options.fft_size == 0 ? needed : options.fft_size;
+  if (fft_size < *window || fft_size > kMaxFftSize) {
+    return wrong(fmt::format("an FFT of {} points; allowed: {} (the window) to {}, or 0", fft_size,
+                             *window, kMaxFftSize));
+  }
+  const double nyquist = rate / 2.0;
+  const double fmax = options.fmax_hz == 0 ? nyquist : options.fmax_hz;
+  if (!(fmax > 0 && fmax <= nyquist)) {
+    return wrong(fmt::format("fmax {} Hz; at {} Hz allowed: up to {} Hz, or 0 for that",
+                             options.fmax_hz, rate, nyquist));
+  }
+  if (!(options.fmin_hz >= 0 && options.fmin_hz < fmax)) {
+    return wrong(
+        fmt::format("fmin {} Hz; allowed: 0 up to, but not, fmax {} Hz", options.fmin_hz, fmax));
+  }
+  return Measures{*window, *hop, fft_size, fmax};
+}
+
+/// The symmetric window: both ends have the same value.
+std::vector<double> window_weights(WindowShape shape, std::size_t size) {
+  const double a = shape == WindowShape::hamming ? 0.54 : 0.5;
+  std::vector<double> weights(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    weights[i] = a - (1 - a) * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
+                                        static_cast<double>(size - 1));
+  }
+  return weights;
+}
+
+}  // namespace
+
+struct FrontEnd::State {
+  FrontEndOptions options;
+  std::uint32_t sample_rate = 0;
+  Measures measures;
+  std::vector<double> window;
+  MelFilters filters;
+  std::vector<double> dct;  // empty for logmel
+  Plan plan;
+
+  void cut_frame(std::span<const float> rest, double* frame) const;
+  void band_logs(Workspace& work) const;
+};
+
+/// Pre-emphasised and windowed samples of the frame that `rest` begins with. The sample before
+/// a frame counts as equal to its first, as in the HTK Book; samples behind the end are zeros.
+void FrontEnd::State::cut_frame(std::span<const float> rest, double* frame) const {
+  const std::size_t there = std::min(rest.size(), measures.window);
+  double before = rest[0];
+  for (std::size_t i = 0; i < measures.window; ++i) {
+    const double sample = i < there ? static_cast<double>(rest[i]) : 0.0;
+    frame[i] = (sample - options.pre_emphasis * before) * window[i];
+    before = sample;
+  }
+}
+
+/// From work.frame to the logarithms of the band energies in work.energies.
+void FrontEnd::State::band_logs(Workspace& work) const {
+  fftw_execute_dft_r2c(plan.get(), work.frame.get(), work.bins.get());
+  for (std::size_t i = 0; i < work.power.size(); ++i) {
+    const double re = work.bins[i][0];
+    const double im = work.bins[i][1];
+    work.power[i] = re * re + im * im;
+  }
+  filters.apply(work.power, work.energies);
+  for (double& energy : work.energies) energy = std::log(std::max(energy, options.log_floor));
+}
+
+FrontEnd::FrontEnd(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+FrontEnd::FrontEnd(FrontEnd&&) noexcept = default;
+FrontEnd& FrontEnd::operator=(FrontEnd&&) noexcept = default;
+FrontEnd::~FrontEnd() = default;
+
+Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t sample_rate) {
+  if (auto checked = check_numbers(options); !checked) return checked.error();
+  const auto measures = measure(options, sample_rate);
+  if (!measures) return measures.error();
+  auto filters = MelFilters::create(
+      {options.mel_bands, measures->fft_size, sample_rate, options.fmin_hz, measures->fmax_hz});
+  if (!filters) return filters.error();
+  std::vector<double> dct;
+  if (options.features == FeatureKind::mfcc) dct = dct_rows(options.cepstra, options.mel_bands);
+  Workspace work(measures->fft_size, options.mel_bands);
+  // FFTW_ESTIMATE does not time the machine, so the same plan and the same bits come each time.
+  Plan plan(fftw_plan_dft_r2c_1d(static_cast<int>(measures->fft_size), work.frame.get(),
+                                 work.bins.get(), FFTW_ESTIMATE));
+  if (!plan) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("FFTW has no plan for {} points", measures->fft_size)};
+  }
+  return FrontEnd(std::make_unique<const State>(
+      State{options, sample_rate, *measures, window_weights(options.window, measures->window),
+            std::move(*filters), std::move(dct), std::move(plan)}));
+}
+
+std::uint32_t FrontEnd::sample_rate() const { return state_->sample_rate; }
+
+std::uint32_t FrontEnd::dimensions() const {
+  const FrontEndOptions& options = state_->options;
+  return options.features == FeatureKind::mfcc ? options.cepstra : options.mel_bands;
+}
+
+std::size_t FrontEnd::frames(std::size_t samples) const {
+  if (samples == 0) return 0;
+  const Measures& measures = state_->measures;
+  return samples < measures.window ? 1 : 1 + (samples - measures.window) / measures.hop;
+}
+
+std::vector<float> FrontEnd::compute(std::span<const float> samples) const {
+  const std::size_t count = frames(samples.size());
+  const std::size_t bands = state_->filters.bands();
+  std::vector<float> features;
+  features.reserve(count * dimensions());
+  Workspace work(state_->measures.fft_size, bands);
+  for (std::size_t f = 0; f < count; ++f) {
+    state_->cut_frame(samples.subspan(f * state_->measures.hop), work.frame.get());
+    state_->band_logs(work);
+    if (state_->dct.empty()) {
+      for (const double value : work.energies) features.push_back(static_cast<float>(value));
+    }
+    for (std::size_t row = 0; row < state_->dct.size(); row += bands) {
+      double value = 0;
+      for (std::size_t b = 0; b < bands; ++b) value += state_->dct[row + b] * work.energies[b];
+      features.push_back(static_cast<float>(value));
+    }
+  }
+  return features;
+}
+
+std::vector<std::pair<std::string, std::string>> FrontEnd::settings() const {
+  const FrontEndOptions& options = state_->options;
+  const bool mfcc = options.features == FeatureKind::mfcc;
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"features", mfcc ? "mfcc" : "logmel"},
+      {"sample_rate_hz", std::to_string(state_->sample_rate)},
+      {"window_ms", fmt::format("{}", options.window_ms)},
+      {"hop_ms", fmt::format("{}", options.hop_ms)},
+      {"window", options.window == WindowShape::hamming ? "hamming" : "hann"},
+      {"fft_size", std::to_string(state_->measures.fft_size)},
+      {"mel_bands", std::to_string(options.mel_bands)},
+      {"fmin_hz", fmt::format("{}", options.fmin_hz)},
+      {"fmax_hz", fmt::format("{}", state_->measures.fmax_hz)},
+      {"pre_emphasis", fmt::format("{}", options.pre_emphasis)},
+      {"log_floor", fmt::format("{}", options.log_floor)}};
+  if (mfcc) all.emplace_back("cepstra", std::to_string(options.cepstra));
+  return all;
+}
+
+}  // namespace batchwright

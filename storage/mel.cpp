@@ -1,0 +1,70 @@
+#include "storage/mel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+namespace batchwright {
+namespace {
+
+/// Weight of a frequency in the triangle over left, top, right; all in mel.
+double triangle(double mel, double top, double half_width) {
+  return std::max(0.0, 1.0 - std::abs(mel - top) / half_width);
+}
+
+}  // namespace
+
+double mel_of_hz(double hz) { return 2595.0 * std::log10(1.0 + hz / 700.0); }
+
+double hz_of_mel(double mel) { return 700.0 * (std::pow(10.0, mel / 2595.0) - 1.0); }
+
+Result<MelFilters> MelFilters::create(const MelSpec& spec) {
+  const double lowest = mel_of_hz(spec.fmin_hz);
+  const double half_width = (mel_of_hz(spec.fmax_hz) - lowest) / (spec.bands + 1);
+  const double bin_hz = static_cast<double>(spec.sample_rate) / spec.fft_size;
+  MelFilters filters;
+  for (std::uint32_t b = 0; b < spec.bands; ++b) {
+    const double top = lowest + half_width * (b + 1);
+    Band band{0, filters.weights_.size(), 0};
+    for (std::size_t bin = 0; bin <= spec.fft_size / 2; ++bin) {
+      const double weight = triangle(mel_of_hz(static_cast<double>(bin) * bin_hz), top, half_width);
+      if (weight <= 0) continue;
+      if (band.bins++ == 0) band.first_bin = bin;
+      filters.weights_.push_back(weight);
+    }
+    if (band.bins == 0) {
+      return Error{ErrorCode::invalid_argument,
+                   "mel band " + std::to_string(b) + " around " + std::to_string(hz_of_mel(top)) +
+                       " Hz holds no FFT bin (bins are " + std::to_string(bin_hz) +
+                       " Hz apart): fewer mel bands or a larger FFT are needed"};
+    }
+    filters.bands_.push_back(band);
+  }
+  return filters;
+}
+
+void MelFilters::apply(std::span<const double> power, std::span<double> energies) const {
+  for (std::size_t b = 0; b < bands_.size(); ++b) {
+    const double* weights = weights_.data() + bands_[b].first_weight;
+    const double* bins = power.data() + bands_[b].first_bin;
+    double energy = 0;
+    for (std::size_t i = 0; i < bands_[b].bins; ++i) energy += weights[i] * bins[i];
+    energies[b] = energy;
+  }
+}
+
+std::vector<double> dct_rows(std::size_t cepstra, std::size_t bands) {
+  std::vector<double> rows(cepstra * bands);
+  const double n = static_cast<double>(bands);
+  for (std::size_t k = 0; k < cepstra; ++k) {
+    const double scale = std::sqrt((k == 0 ? 1.0 : 2.0) / n);
+    for (std::size_t b = 0; b < bands; ++b) {
+      rows[k * bands + b] = scale * std::cos(std::numbers::pi * static_cast<double>(k) *
+                                             (static_cast<double>(b) + 0.5) / n);
+    }
+  }
+  return rows;
+}
+
+}  // namespace batchwright
