@@ -56,6 +56,7 @@ class Endpoint {
 
  private:
   struct State;
+  class Session;
   explicit Endpoint(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };

@@ -1,0 +1,55 @@
+#include "daemon/stats/listen_address.h"
+
+#include <arpa/inet.h>
+
+#include <charconv>
+#include <optional>
+
+namespace batchwright {
+
+namespace {
+
+Error refused(std::string_view text) {
+  return {ErrorCode::bad_configuration,
+          "found \"" + std::string(text) +
+              "\"; allowed: a numeric address and a port, such as 127.0.0.1:9477 or [::1]:9477"};
+}
+
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (text.empty() || code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+/// Whether `host` is such an address and, if so, whether it is of the loopback.
+std::optional<bool> loopback_v4(const std::string& host) {
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) != 1) return std::nullopt;
+  return ntohl(address.s_addr) >> 24 == 127;
+}
+
+std::optional<bool> loopback_v6(const std::string& host) {
+  in6_addr address{};
+  if (inet_pton(AF_INET6, host.c_str(), &address) != 1) return std::nullopt;
+  return IN6_IS_ADDR_LOOPBACK(&address) != 0;
+}
+
+}  // namespace
+
+Result<ListenAddress> parse_listen_address(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  // A zero byte would end the address for inet_pton() and hide what follows.
+  if (colon == std::string_view::npos || text.find('\0') != std::string_view::npos) {
+    return refused(text);
+  }
+  const auto port = parse_port(text.substr(colon + 1));
+  std::string host(text.substr(0, colon));
+  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  const auto loopback = bracketed ? loopback_v6(host) : loopback_v4(host);
+  if (!port || !loopback) return refused(text);
+  return ListenAddress{std::move(host), *port, *loopback};
+}
+
+}  // namespace batchwright

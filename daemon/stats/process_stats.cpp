@@ -1,0 +1,40 @@
+#include "daemon/stats/process_stats.h"
+
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace batchwright {
+
+namespace {
+
+double cpu_seconds() {
+  timespec time{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return 0.0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+ProcessStats read_process_stats() {
+  ProcessStats stats;
+  stats.pid = static_cast<std::uint64_t>(getpid());
+  stats.cpu_seconds = cpu_seconds();
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);  // "RssAnon:      1234 kB"
+    std::string name;
+    std::uint64_t kib = 0;
+    if (!(words >> name >> kib)) continue;
+    if (name == "VmRSS:") stats.resident_bytes = kib * 1024;
+    if (name == "RssAnon:") stats.anonymous_bytes = kib * 1024;
+    if (name == "RssFile:") stats.mapped_file_bytes = kib * 1024;
+    if (name == "RssShmem:") stats.shared_memory_bytes = kib * 1024;
+  }
+  return stats;
+}
+
+}  // namespace batchwright
