@@ -1,0 +1,217 @@
+// From a text to a Config. What is wrong is gathered, not given up at: whoever mends a file wants
+// to see all of it at once.
+
+#include "daemon/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <span>
+
+#include "daemon/config_keys.h"
+#include "daemon/config_read.h"
+#include "daemon/config_toml.h"
+
+namespace batchwright {
+
+namespace {
+
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
+constexpr std::array<std::string_view, 2> kTopKeys{"daemon", "feed"};
+
+/// Reads one text and gathers what is wrong with it.
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name) {}
+
+  Result<Config> read(const ConfigNode& top) {
+    for (const ConfigNode& node : top.table()->entries) {
+      if (node.key == "daemon") {
+        read_keys<DaemonConfig>(node, "daemon", daemon_keys(), config_.daemon);
+      } else if (node.key == "feed") {
+        read_feeds(node);
+      } else {
+        unknown(node, node.key, {kTopKeys.begin(), kTopKeys.end()});
+      }
+    }
+    if (config_.feeds.empty() && complaints_.empty()) {
+      complain(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
+    }
+    if (complaints_.empty()) return std::move(config_);
+    return Error{ErrorCode::bad_configuration, all_complaints()};
+  }
+
+ private:
+  struct Complaint {
+    std::uint32_t line;
+    std::uint32_t column;
+    std::string text;
+  };
+
+  void complain(const ConfigNode& at, std::string_view path, std::string_view what,
+                std::string_view allowed) {
+    complaints_.push_back({at.line, at.column,
+                           fmt::format("{}: {}: {}; allowed: {}", place(name_, at.line, at.column),
+                                       path, what, allowed)});
+  }
+
+  void unknown(const ConfigNode& node, std::string_view path,
+               const std::vector<std::string_view>& known) {
+    const std::string_view near = nearest(node.key, known);
+    complain(node, path,
+             near.empty() ? "unknown key" : fmt::format("unknown key, did you mean {}?", near),
+             fmt::format("{}", fmt::join(known, " ")));
+  }
+
+  template <class Target>
+  void read_keys(const ConfigNode& table, std::string_view path, std::span<const Key<Target>> keys,
+                 Target& target) {
+    if (table.table() == nullptr) {
+      return complain(table, path, "found " + describe_found(table), "a table");
+    }
+    for (const ConfigNode& node : table.table()->entries) {
+      const auto key =
+          std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == node.key; });
+      const std::string full = fmt::format("{}.{}", path, node.key);
+      if (key == keys.end()) {
+        std::vector<std::string_view> known;
+        for (const auto& k : keys) known.push_back(k.name);
+        unknown(node, full, known);
+      } else if (key->set != nullptr) {
+        const Fault fault = key->set(target, node);
+        if (fault != nullptr)
+          complain(*fault, full, "found " + describe_found(*fault), key->allowed);
+      }
+    }
+  }
+
+  void read_feeds(const ConfigNode& node) {
+    const ConfigNode::List* list = node.list();
+    if (list == nullptr || list->empty()) {
+      return complain(node, "feed", "found " + describe_found(node),
+                      "one [[feed]] or more, in double brackets");
+    }
+    for (const ConfigNode& feed : *list) read_feed(feed);
+  }
+
+  void read_feed(const ConfigNode& node) {
+    FeedConfig& feed = config_.feeds.emplace_back();
+    read_keys<FeedConfig>(node, "feed", feed_keys(), feed);
+    if (node.table() == nullptr) return;
+    require(node, "name");
+    require(node, "dataset");
+    for (const ConfigNode& entry : node.table()->entries) {
+      if (entry.key == "plan") read_plan(entry, feed.plan);
+      if (entry.key == "name" && !feed.name.empty() && !names_.insert(feed.name).second) {
+        complain(entry, "feed.name", "found " + describe_found(entry) + " a second time",
+                 "a name that no other feed has");
+      }
+    }
+  }
+
+  void require(const ConfigNode& feed, std::string_view name) {
+    const auto& entries = feed.table()->entries;
+    const auto keys = feed_keys();
+    const auto key =
+        std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == name; });
+    if (std::any_of(entries.begin(), entries.end(),
+                    [&](const ConfigNode& n) { return n.key == name; })) {
+      return;
+    }
+    complain(feed, fmt::format("feed.{}", name), "found nothing", key->allowed);
+  }
+
+  void read_plan(const ConfigNode& node, PlanSettings& plan) {
+    if (node.table() == nullptr) {
+      return complain(node, "feed.plan", "found " + describe_found(node), "a table");
+    }
+    const std::size_t before = complaints_.size();
+    for (const ConfigNode& entry : node.table()->entries) read_setting(entry, plan);
+    if (complaints_.size() != before) return;
+    if (const auto sound = check_settings(plan); !sound) {
+      complaints_.push_back({node.line, node.column,
+                             fmt::format("{}: feed.plan: {}", place(name_, node.line, node.column),
+                                         sound.error().message)});
+    }
+  }
+
+  void read_setting(const ConfigNode& node, PlanSettings& plan) {
+    const auto rows = setting_rows();
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const SettingRow& r) { return r.name == node.key; });
+    const std::string full = "feed.plan." + node.key;
+    if (row == rows.end()) {
+      std::vector<std::string_view> known;
+      for (const SettingRow& r : rows) known.push_back(r.name);
+      return unknown(node, full, known);
+    }
+    const auto text = plain_text(node);
+    if (!text || !set_setting(plan, row->name, *text)) {
+      const std::string found = text && node.list() ? "[" + *text + "]" : describe_found(node);
+      complain(node, full, "found " + found, row->allowed);
+    }
+  }
+
+  std::string all_complaints() {
+    std::stable_sort(complaints_.begin(), complaints_.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+    });
+    std::string text;
+    for (const Complaint& complaint : complaints_) {
+      text += (text.empty() ? "" : "\n") + complaint.text;
+    }
+    return text;
+  }
+
+  std::string name_;
+  Config config_;
+  std::set<std::string> names_;
+  std::vector<Complaint> complaints_;
+};
+
+Error cannot_read(const std::filesystem::path& path, std::string_view why) {
+  return {ErrorCode::bad_configuration, fmt::format("{}: cannot be read: {}", path.string(), why)};
+}
+
+}  // namespace
+
+Result<Config> parse_config(std::string_view text, std::string_view name) {
+  const auto top = parse_toml(text, name);
+  if (!top) return top.error();
+  return Reader(name).read(*top);
+}
+
+Result<Config> load_config(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return cannot_read(path, std::strerror(errno));
+  // One byte more than allowed, so that a longer file shows.
+  std::string text(kMostFileBytes + 1, '\0');
+  errno = 0;
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (errno != 0 && file.gcount() == 0)) {
+    return cannot_read(path, std::strerror(errno));
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMostFileBytes) return cannot_read(path, "larger than 1 MiB");
+  return parse_config(text, path.string());
+}
+
+std::vector<std::string> config_keys() {
+  std::vector<std::string> keys;
+  for (const auto& key : daemon_keys()) keys.push_back(fmt::format("daemon.{}", key.name));
+  for (const auto& key : feed_keys()) {
+    if (key.set != nullptr) keys.push_back(fmt::format("feed.{}", key.name));
+  }
+  for (const SettingRow& row : setting_rows()) {
+    keys.push_back(fmt::format("feed.plan.{}", row.name));
+  }
+  return keys;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,156 @@
+// How each key is called, what it allows, where it goes.
+
+#include "daemon/config_keys.h"
+
+#include <array>
+#include <set>
+
+#include "daemon/stats/stats.h"
+
+namespace batchwright {
+
+namespace {
+
+constexpr std::uint64_t kLeastMemoryBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMostEndpoints = 16;
+/// A Unix socket's path takes at most 107 bytes; the arena's socket has a longer one.
+constexpr std::size_t kMostPathBytes = 100;
+constexpr std::string_view kIpc = "ipc://";
+
+bool is_ipc_path(std::string_view text) {
+  return text.starts_with("ipc:///") && text.size() > kIpc.size() + 1 &&
+         text.size() <= kIpc.size() + kMostPathBytes;
+}
+
+Fault read_endpoints(DaemonConfig& out, const ConfigNode& node) {
+  std::vector<std::string> endpoints;
+  const ConfigNode::List* list = node.list();
+  if (list == nullptr || list->size() > kMostEndpoints) return &node;
+  if (const Fault fault = read_texts(node, endpoints)) return fault;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    if (!is_ipc_path(endpoints[i]) || !seen.insert(endpoints[i]).second) return &(*list)[i];
+  }
+  out.endpoints = std::move(endpoints);
+  return nullptr;
+}
+
+Fault read_stats(DaemonConfig& out, const ConfigNode& node) {
+  std::string address;
+  if (const Fault fault = read_text(node, address)) return fault;
+  if (!address.empty() && !parse_listen_address(address)) return &node;
+  out.stats = std::move(address);
+  return nullptr;
+}
+
+Fault read_socket_mode(DaemonConfig& out, const ConfigNode& node) {
+  const std::string* text = node.text();
+  if (text == nullptr || text->size() < 3 || text->size() > 4) return &node;
+  if (text->size() == 4 && text->front() != '0') return &node;
+  std::uint32_t mode = 0;
+  for (const char c : *text) {
+    if (c < '0' || c > '7') return &node;
+    mode = mode * 8 + static_cast<std::uint32_t>(c - '0');
+  }
+  out.socket_mode = mode;
+  return nullptr;
+}
+
+bool is_name(std::string_view text, std::size_t most_bytes) {
+  static constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+  return text.size() <= most_bytes && text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+Fault read_group(DaemonConfig& out, const ConfigNode& node) {
+  std::string group;
+  if (const Fault fault = read_text(node, group)) return fault;
+  if (!is_name(group, 32)) return &node;
+  out.socket_group = std::move(group);
+  return nullptr;
+}
+
+Fault read_feed_name(FeedConfig& out, const ConfigNode& node) {
+  std::string name;
+  if (const Fault fault = read_text(node, name)) return fault;
+  if (name.empty() || !is_name(name, 64)) return &node;
+  out.name = std::move(name);
+  return nullptr;
+}
+
+Fault read_dataset(FeedConfig& out, const ConfigNode& node) {
+  std::vector<std::string> paths;
+  if (const Fault fault = read_texts(node, paths)) return fault;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].empty()) return node.list() == nullptr ? &node : &(*node.list())[i];
+  }
+  out.dataset.assign(paths.begin(), paths.end());
+  return nullptr;
+}
+
+using D = DaemonConfig;
+using F = FeedConfig;
+using N = ConfigNode;
+
+constexpr std::array<Key<DaemonConfig>, 8> kDaemonKeys{{
+    {"endpoints",
+     "a list of up to 16 different addresses such as \"ipc:///run/batchwright/batchwright.sock\", "
+     "each with an absolute path of at most 100 bytes; tcp:// is not supported by this version",
+     read_endpoints},
+    {"stats",
+     "a numeric address and a port, such as \"127.0.0.1:9477\" or \"[::1]:9477\"; "
+     "\"\" for none",
+     read_stats},
+    {"memory", "1MiB and up, a number of bytes or a text with B, KiB, MiB, GiB or TiB",
+     [](D& d, const N& n) { return read_bytes(n, d.memory_bytes, kLeastMemoryBytes); }},
+    {"assembly_threads", "1 to 256",
+     [](D& d, const N& n) { return read_whole(n, d.assembly_threads, 1, 256); }},
+    {"socket_mode", "three octal digits as text, such as \"0660\"", read_socket_mode},
+    {"socket_group", "name or number of a group, as text; \"\" for the daemon's own", read_group},
+    {"max_clients", "1 to 65536",
+     [](D& d, const N& n) { return read_whole(n, d.max_clients, 1, 65536); }},
+    {"log_level", "debug info warn error",
+     [](D& d, const N& n) {
+       return read_word(n, d.log_level,
+                        {{"debug", LogLevel::debug},
+                         {"info", LogLevel::info},
+                         {"warn", LogLevel::warn},
+                         {"error", LogLevel::error}});
+     }},
+}};
+
+constexpr std::array<Key<FeedConfig>, 10> kFeedKeys{{
+    {"name", "1 to 64 of A-Z a-z 0-9 _ . -", read_feed_name},
+    {"dataset", "path of a dataset, or a list of paths of its shards", read_dataset},
+    {"slots", "2 to 65536", [](F& f, const N& n) { return read_whole(n, f.slots, 2, 65536); }},
+    {"on_corrupt", "stop skip",
+     [](F& f, const N& n) {
+       return read_word(n, f.on_corrupt, {{"stop", OnCorrupt::stop}, {"skip", OnCorrupt::skip}});
+     }},
+    {"verify", "once always never",
+     [](F& f, const N& n) {
+       return read_word(n, f.verify,
+                        {{"once", VerifyRecords::once},
+                         {"always", VerifyRecords::always},
+                         {"never", VerifyRecords::never}});
+     }},
+    {"layout", "batch-major time-major",
+     [](F& f, const N& n) {
+       return read_word(n, f.layout,
+                        {{"batch-major", Layout::batch_major}, {"time-major", Layout::time_major}});
+     }},
+    {"padding_value", "a finite number",
+     [](F& f, const N& n) { return read_real(n, f.padding_value); }},
+    {"max_window", "1 to 65536",
+     [](F& f, const N& n) { return read_whole(n, f.max_window, 1, 65536); }},
+    {"poison", "true false", [](F& f, const N& n) { return read_bool(n, f.poison); }},
+    {"plan", "a table", nullptr},
+}};
+
+}  // namespace
+
+std::span<const Key<DaemonConfig>> daemon_keys() { return kDaemonKeys; }
+
+std::span<const Key<FeedConfig>> feed_keys() { return kFeedKeys; }
+
+}  // namespace batchwright

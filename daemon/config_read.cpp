@@ -1,0 +1,166 @@
+#include "daemon/config_read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+namespace batchwright {
+
+namespace {
+
+/// Bytes of a text such as "512", "1536 KiB" or "2GiB"; empty when it is none or too large.
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  static constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, code] = std::from_chars(text.data(), end, number);
+  if (code != std::errc{}) return std::nullopt;
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find(kUnits.begin(), kUnits.end(), unit);
+  if (found == kUnits.end()) {
+    return text.end() == rest ? std::optional(number) : std::nullopt;
+  }
+  const auto shift = 10 * static_cast<unsigned>(found - kUnits.begin());
+  if (number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
+  return number << shift;
+}
+
+/// In quotes, control characters as escapes, at most 80 bytes.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text.substr(0, 80)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("\\x{:02X}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + (text.size() > 80 ? "\"..." : "\"");
+}
+
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+Fault read_bool(const ConfigNode& node, bool& out) {
+  const bool* value = std::get_if<bool>(&node.value);
+  if (value == nullptr) return &node;
+  out = *value;
+  return nullptr;
+}
+
+Fault read_text(const ConfigNode& node, std::string& out) {
+  const std::string* text = node.text();
+  // The kernel would see what stands before a zero byte, and nothing of what follows.
+  if (text == nullptr || text->find('\0') != std::string::npos) return &node;
+  out = *text;
+  return nullptr;
+}
+
+Fault read_texts(const ConfigNode& node, std::vector<std::string>& out) {
+  std::vector<std::string> texts(1);
+  if (const ConfigNode::List* list = node.list()) {
+    texts.resize(list->size());
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (const Fault fault = read_text((*list)[i], texts[i])) return fault;
+    }
+  } else if (const Fault fault = read_text(node, texts[0])) {
+    return fault;
+  }
+  if (texts.empty()) return &node;
+  out = std::move(texts);
+  return nullptr;
+}
+
+Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, std::uint32_t max) {
+  const std::int64_t* value = std::get_if<std::int64_t>(&node.value);
+  if (value == nullptr || *value < min || *value > max) return &node;
+  out = static_cast<std::uint32_t>(*value);
+  return nullptr;
+}
+
+Fault read_real(const ConfigNode& node, double& out) {
+  if (const std::int64_t* whole = std::get_if<std::int64_t>(&node.value)) {
+    out = static_cast<double>(*whole);
+    return nullptr;
+  }
+  const double* value = std::get_if<double>(&node.value);
+  if (value == nullptr || !std::isfinite(*value)) return &node;
+  out = *value;
+  return nullptr;
+}
+
+Fault read_bytes(const ConfigNode& node, std::uint64_t& out, std::uint64_t min) {
+  std::optional<std::uint64_t> bytes;
+  if (const std::int64_t* whole = std::get_if<std::int64_t>(&node.value); whole && *whole >= 0) {
+    bytes = static_cast<std::uint64_t>(*whole);
+  } else if (const std::string* text = node.text()) {
+    bytes = parse_bytes(*text);
+  }
+  if (!bytes || *bytes < min) return &node;
+  out = *bytes;
+  return nullptr;
+}
+
+std::string describe_found(const ConfigNode& node) {
+  if (const std::string* text = node.text()) return quoted(*text);
+  if (const ConfigNode::List* list = node.list()) {
+    return list->empty() ? "an empty list" : fmt::format("a list of {}", list->size());
+  }
+  if (node.table() != nullptr) return "a table";
+  const auto text = plain_text(node);
+  return text ? *text : "a date or time";
+}
+
+Result<std::string> plain_text(const ConfigNode& node) {
+  if (const bool* value = std::get_if<bool>(&node.value)) return fmt::format("{}", *value);
+  if (const auto* value = std::get_if<std::int64_t>(&node.value)) return fmt::format("{}", *value);
+  if (const double* value = std::get_if<double>(&node.value)) return fmt::format("{}", *value);
+  if (const std::string* text = node.text()) return *text;
+  const ConfigNode::List* list = node.list();
+  const Error refused{ErrorCode::invalid_argument, "no plain value"};
+  if (list == nullptr) return refused;
+  std::string joined;
+  for (const ConfigNode& element : *list) {
+    if (element.list() != nullptr) return refused;
+    const auto text = plain_text(element);
+    if (!text) return text.error();
+    joined += (joined.empty() ? "" : ",") + *text;
+  }
+  return joined;
+}
+
+std::string_view nearest(std::string_view name, const std::vector<std::string_view>& words) {
+  // More than two edits, or half of the word, is another word.
+  std::size_t fewest = std::min<std::size_t>(2, name.size() / 2) + 1;
+  std::string_view best;
+  for (const std::string_view word : words) {
+    const std::size_t distance = edits(name.substr(0, 64), word);
+    if (distance >= fewest) continue;
+    fewest = distance;
+    best = word;
+  }
+  return best;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "daemon/config_toml.h"
+
+namespace batchwright {
+
+// Values of the file into fields. Each returns the node at fault (the value, or an element of
+// it), null when there is none; the field is set only in the second case.
+using Fault = const ConfigNode*;
+
+Fault read_bool(const ConfigNode& node, bool& out);
+Fault read_text(const ConfigNode& node, std::string& out);
+/// A text, or a list of at least one.
+Fault read_texts(const ConfigNode& node, std::vector<std::string>& out);
+Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, std::uint32_t max);
+/// A whole or a broken number, finite.
+Fault read_real(const ConfigNode& node, double& out);
+/// Bytes: a whole number, or text with a unit such as "2GiB". At least `min`.
+Fault read_bytes(const ConfigNode& node, std::uint64_t& out, std::uint64_t min);
+
+/// One of some words.
+template <class T>
+Fault read_word(const ConfigNode& node, T& out,
+                std::initializer_list<std::pair<std::string_view, T>> words) {
+  const std::string* text = node.text();
+  for (const auto& [word, value] : words) {
+    if (text == nullptr || *text != word) continue;
+    out = value;
+    return nullptr;
+  }
+  return &node;
+}
+
+/// The value as people write it, for messages: one line, cut when it is long.
+std::string describe_found(const ConfigNode& node);
+
+/// The value as plain text, elements of a list with commas between.
+/// Errors: invalid_argument for tables, dates and lists within lists.
+Result<std::string> plain_text(const ConfigNode& node);
+
+/// The word that takes the fewest edits to become `name`; empty when none is near.
+std::string_view nearest(std::string_view name, const std::vector<std::string_view>& words);
+
+}  // namespace batchwright

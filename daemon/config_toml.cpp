@@ -1,0 +1,67 @@
+#include "daemon/config_toml.h"
+
+#include <toml++/toml.h>
+
+namespace batchwright {
+
+namespace {
+
+ConfigNode convert(const toml::node& node);
+
+void set_place(ConfigNode& out, const toml::source_region& source) {
+  out.line = source.begin.line;
+  out.column = source.begin.column;
+}
+
+ConfigNode::Table convert_table(const toml::table& table) {
+  ConfigNode::Table out;
+  for (const auto& [key, node] : table) {
+    ConfigNode& entry = out.entries.emplace_back(convert(node));
+    entry.key = key.str();
+    // A [table] stands where its header does; for the rest the key is the better place.
+    if (entry.table() == nullptr) set_place(entry, key.source());
+  }
+  return out;
+}
+
+ConfigNode::List convert_list(const toml::array& array) {
+  ConfigNode::List out;
+  for (const toml::node& node : array) out.push_back(convert(node));
+  return out;
+}
+
+ConfigNode convert(const toml::node& node) {
+  ConfigNode out;
+  set_place(out, node.source());
+  switch (node.type()) {
+    case toml::node_type::table: out.value = convert_table(*node.as_table()); break;
+    case toml::node_type::array: out.value = convert_list(*node.as_array()); break;
+    case toml::node_type::string: out.value = node.as_string()->get(); break;
+    case toml::node_type::integer: out.value = node.as_integer()->get(); break;
+    case toml::node_type::floating_point: out.value = node.as_floating_point()->get(); break;
+    case toml::node_type::boolean: out.value = node.as_boolean()->get(); break;
+    default: out.value = ConfigNode::Moment{};
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string place(std::string_view name, std::uint32_t line, std::uint32_t column) {
+  std::string out(name);
+  if (line != 0) out += ":" + std::to_string(line);
+  if (line != 0 && column != 0) out += ":" + std::to_string(column);
+  return out;
+}
+
+Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
+  try {
+    return convert(toml::parse(text));
+  } catch (const toml::parse_error& fault) {
+    const toml::source_position at = fault.source().begin;
+    return Error{ErrorCode::bad_configuration,
+                 place(name, at.line, at.column) + ": " + std::string(fault.description())};
+  }
+}
+
+}  // namespace batchwright

@@ -1,0 +1,102 @@
+#include "daemon/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace batchwright {
+
+namespace {
+
+using Buffer = spdlog::memory_buf_t;
+
+/// The message with its control characters as escapes: names that clients choose can neither
+/// begin a line of their own nor speak to a terminal.
+class OneLine : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, Buffer& out) override {
+    for (const char c : message.payload) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\n') {
+        append(out, "\\n");
+      } else if (byte < 0x20 || byte == 0x7F) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02X}", byte);
+      } else {
+        out.push_back(c);
+      }
+    }
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<OneLine>();
+  }
+
+ private:
+  static void append(Buffer& out, std::string_view text) {
+    out.append(text.data(), text.data() + text.size());
+  }
+};
+
+/// "<6>" and so on, as sd-daemon(3) numbers the levels.
+class JournalLevel : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, Buffer& out) override {
+    out.push_back('<');
+    out.push_back(digit(message.level));
+    out.push_back('>');
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<JournalLevel>();
+  }
+
+ private:
+  static char digit(spdlog::level::level_enum level) {
+    switch (level) {
+      case spdlog::level::critical: return '2';
+      case spdlog::level::err: return '3';
+      case spdlog::level::warn: return '4';
+      case spdlog::level::info: return '6';
+      default: return '7';
+    }
+  }
+};
+
+/// Whether standard error is the very stream that systemd connected to the journal, and not one
+/// that was redirected since: JOURNAL_STREAM holds its device and inode.
+bool writes_to_journal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat status {};
+  if (stream == nullptr || fstat(STDERR_FILENO, &status) != 0) return false;
+  return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) == stream;
+}
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warn: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void start_logging(LogLevel level) {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<OneLine>('M').add_flag<JournalLevel>('J');
+  // The journal adds time and name by itself.
+  formatter->set_pattern(writes_to_journal() ? "%J%M" : "%Y-%m-%d %H:%M:%S.%e %l %M");
+  auto logger = std::make_shared<spdlog::logger>("batchwrightd",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_formatter(std::move(formatter));
+  logger->set_level(to_spdlog(level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,37 @@
+#include "daemon/notify.h"
+
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace batchwright {
+
+namespace {
+
+// Failure is of no consequence here: whoever listens sees that nothing came.
+void notify(const std::string& state) { static_cast<void>(sd_notify(0, state.c_str())); }
+
+/// The state's lines are told apart by their ends, so a status is one line.
+std::string status_line(std::string status) {
+  std::replace(status.begin(), status.end(), '\n', ' ');
+  return "STATUS=" + status;
+}
+
+}  // namespace
+
+void notify_ready(const std::string& status) { notify("READY=1\n" + status_line(status)); }
+
+void notify_status(const std::string& status) { notify(status_line(status)); }
+
+void notify_stopping() { notify("STOPPING=1"); }
+
+void notify_watchdog() { notify("WATCHDOG=1"); }
+
+std::optional<std::chrono::microseconds> watchdog_interval() {
+  std::uint64_t limit = 0;
+  if (sd_watchdog_enabled(0, &limit) <= 0) return std::nullopt;
+  return std::chrono::microseconds(limit / 2);
+}
+
+}  // namespace batchwright
