@@ -1,0 +1,86 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "daemon/stats/stats.h"
+
+using namespace batchwright;
+
+namespace {
+
+constexpr auto kCounters = static_cast<std::size_t>(FeedCounter::count);
+
+}  // namespace
+
+TEST_CASE("stats: every counter has a name of its own and a sentence") {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    const CounterRow& row = describe(static_cast<FeedCounter>(i));
+    CAPTURE(row.name);
+    CHECK(names.insert(row.name).second);
+    CHECK(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
+    CHECK(row.help.ends_with("."));
+  }
+  CHECK(names.size() == kCounters);
+}
+
+TEST_CASE("stats: names stand at their counters") {
+  CHECK(describe(FeedCounter::batches_assembled).name == "batches_assembled");
+  CHECK(describe(FeedCounter::padded_frames_delivered).name == "padded_frames_delivered");
+  CHECK(describe(FeedCounter::releases_unknown).name == "releases_unknown");
+  CHECK(describe(FeedCounter::epochs_planned).name == "epochs_planned");
+}
+
+TEST_CASE("stats: counts from several threads add up") {
+  FeedCounters counters;
+  const auto count = [&] {
+    for (int i = 0; i < 10'000; ++i) counters.add(FeedCounter::releases);
+    counters.add(FeedCounter::bytes_delivered, 1 << 20);
+  };
+  std::thread other(count);
+  count();
+  other.join();
+  CHECK(counters.get(FeedCounter::releases) == 20'000);
+  CHECK(counters.get(FeedCounter::bytes_delivered) == 2 << 20);
+  CHECK(counters.get(FeedCounter::corrupt_records) == 0);
+}
+
+TEST_CASE("stats: the process finds itself") {
+  const ProcessStats stats = read_process_stats();
+  CHECK(stats.pid == static_cast<std::uint64_t>(getpid()));
+  CHECK(stats.cpu_seconds > 0.0);
+  CHECK(stats.anonymous_bytes > 0);
+  CHECK(stats.resident_bytes ==
+        stats.anonymous_bytes + stats.mapped_file_bytes + stats.shared_memory_bytes);
+}
+
+TEST_CASE("stats: addresses to listen on") {
+  const auto v4 = parse_listen_address("127.0.0.1:9477");
+  REQUIRE(v4);
+  CHECK(v4->host == "127.0.0.1");
+  CHECK(v4->port == 9477);
+  CHECK(v4->loopback);
+  const auto v6 = parse_listen_address("[::1]:0");
+  REQUIRE(v6);
+  CHECK(v6->host == "::1");
+  CHECK(v6->port == 0);
+  CHECK(v6->loopback);
+  CHECK_FALSE(parse_listen_address("0.0.0.0:80")->loopback);
+  CHECK_FALSE(parse_listen_address("[::]:80")->loopback);
+}
+
+TEST_CASE("stats: what is no address is refused with what is allowed") {
+  for (const char* text : {"", ":", ":9477", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
+                           "127.0.0.1:-1", "127.0.0.1:80x", "localhost:9477", "::1:9477",
+                           "[127.0.0.1]:80", "[::1]", "[]:80", "1.2.3:80", " 127.0.0.1:80"}) {
+    CAPTURE(text);
+    const auto parsed = parse_listen_address(text);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().code == ErrorCode::bad_configuration);
+  }
+  CHECK(parse_listen_address("localhost:1").error().message ==
+        "found \"localhost:1\"; allowed: a numeric address and a port, such as 127.0.0.1:9477 or "
+        "[::1]:9477");
+}

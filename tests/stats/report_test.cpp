@@ -1,0 +1,108 @@
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "daemon/stats/stats.h"
+
+using namespace batchwright;
+namespace json = boost::json;
+
+namespace {
+
+FeedStats speech(const FeedCounters& counters) {
+  FeedStats feed;
+  feed.name = "train";
+  feed.dataset = {"/data/a", "/data/b"};
+  feed.state = FeedState::serving;
+  feed.counters = &counters;
+  feed.sequences = 2780;
+  feed.slots = {1, 2, 3, 4};
+  feed.slot_bytes = 4096;
+  feed.arena_bytes = 40960;
+  feed.pinned = "locked";
+  feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
+  feed.subscribers = {{SessionId{0xFFFFFFFFFFFFFFFF}, 7, "trainer", 42, wire::Mode::sharded, 1, 2,
+                       Epoch{3}, Step{9}, 4, 2}};
+  return feed;
+}
+
+json::value render(const StatsSource& source) { return json::parse(render_stats(source)); }
+
+}  // namespace
+
+TEST_CASE("stats: the report of a daemon without feeds") {
+  StatsSource source;
+  source.version = "0.1.0";
+  source.uptime = std::chrono::milliseconds(1500);
+  source.process = {7, 0.25, 30, 10, 12, 8};
+  source.memory_ceiling_bytes = std::uint64_t{1} << 63;
+  CHECK(render(source) == json::parse(R"({"version":"0.1.0","uptime_seconds":1.5,"pid":7,
+    "cpu_seconds":0.25,"resident_bytes":30,"anonymous_bytes":10,"mapped_file_bytes":12,
+    "shared_memory_bytes":8,"memory_ceiling_bytes":9223372036854775808,"arena_bytes":0,
+    "sessions":0,"feeds":[]})"));
+}
+
+TEST_CASE("stats: the report of a feed") {
+  FeedCounters counters;
+  counters.add(FeedCounter::batches_delivered, 5);
+  StatsSource source;
+  source.feeds = {speech(counters)};
+  const json::value page = render(source);
+  const json::value& feed = page.at_pointer("/feeds/0");
+  CHECK(feed.at("dataset") == json::parse(R"(["/data/a","/data/b"])"));
+  CHECK(feed.at("state") == "serving");
+  CHECK(feed.at("reason") == "");
+  CHECK(feed.at("slots") == json::parse(R"({"free":1,"filling":2,"ready":3,"held":4})"));
+  CHECK(feed.at("plans") == json::parse(R"([{"epoch":3,"steps":10,"batches":20,"sequences":320,
+    "frames":750,"padded_frames":1000,"padded_share":0.25,"zero_padding_rate":0.25}])"));
+  CHECK(feed.at("subscribers") == json::parse(R"([{"session":"18446744073709551615",
+    "subscription":7,"client":"trainer","pid":42,"mode":"sharded","rank":1,"ranks":2,"epoch":3,
+    "step":9,"window_batches":4,"held_batches":2}])"));
+}
+
+TEST_CASE("stats: the report has every counter, also of a feed that has none yet") {
+  FeedCounters counters;
+  counters.add(FeedCounter::batches_delivered, 5);
+  StatsSource source;
+  source.feeds = {speech(counters), FeedStats{}};
+  const json::value page = render(source);
+  const auto& full = page.at_pointer("/feeds/0/counters").as_object();
+  const auto& empty = page.at_pointer("/feeds/1/counters").as_object();
+  CHECK(full.size() == static_cast<std::size_t>(FeedCounter::count));
+  CHECK(empty.size() == full.size());
+  CHECK(full.at("batches_delivered") == 5);
+  CHECK(empty.at("batches_delivered") == 0);
+}
+
+TEST_CASE("stats: a name that is no UTF-8 leaves the report valid") {
+  StatsSource source;
+  source.feeds.emplace_back();
+  const auto shown = [&](const std::string& name) {
+    source.feeds[0].subscribers.resize(1);
+    source.feeds[0].subscribers[0].client = name;
+    const json::value page = render(source);
+    return std::string(page.at_pointer("/feeds/0/subscribers/0/client").as_string());
+  };
+  const std::string mark = "\xEF\xBF\xBD";
+  CHECK(shown("caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80") ==
+        "caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
+  CHECK(shown("a\xFF"
+              "b") == "a" + mark + "b");
+  CHECK(shown("\xC3") == mark);                                   // cut off
+  CHECK(shown("\xC0\xAF") == mark + mark);                        // overlong
+  CHECK(shown("\xED\xA0\x80") == mark + mark + mark);             // a surrogate
+  CHECK(shown("\xF4\x90\x80\x80") == mark + mark + mark + mark);  // above U+10FFFF
+  CHECK(shown("quote\" back\\slash\nline") == "quote\" back\\slash\nline");
+}
+
+TEST_CASE("stats: a figure that is no number is null") {
+  StatsSource source;
+  source.feeds.emplace_back().plans.emplace_back().zero_padding_rate =
+      std::numeric_limits<double>::quiet_NaN();
+  const json::value page = render(source);
+  CHECK(page.at_pointer("/feeds/0/plans/0/zero_padding_rate").is_null());
+  CHECK(page.at_pointer("/feeds/0/plans/0/padded_share") == 0.0);
+}
