@@ -12,6 +12,8 @@
 namespace batchwright {
 namespace {
 
+constexpr std::uint64_t kEndless = std::uint64_t{1} << 31;
+
 /// How many items there are of lengths in [i << shift, (i + 1) << shift).
 struct LengthCounts {
   int shift = 0;
@@ -24,19 +26,20 @@ struct LengthCounts {
   void add(std::uint32_t length, std::uint64_t times) { counts[length >> shift] += times; }
 };
 
+/// Each length that is kept counts `times`.
 void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
-                 LengthCounts& counts) {
+                 LengthCounts& counts, std::uint64_t times) {
   const std::uint32_t hop = settings.hop == 0 ? settings.chunk : settings.hop;
   for (const std::uint32_t length : lengths) {
     if (length < settings.min_length) continue;
     if (settings.max_length != 0 && length > settings.max_length) continue;
     if (settings.chunk == 0) {
-      counts.add(length, 1);
+      counts.add(length, times);
       continue;
     }
     const std::uint64_t before = chunks_of(length, settings.chunk, hop) - 1;
-    if (before > 0) counts.add(settings.chunk, before);
-    counts.add(static_cast<std::uint32_t>(length - before * hop), 1);
+    if (before > 0) counts.add(settings.chunk, before * times);
+    counts.add(static_cast<std::uint32_t>(length - before * hop), times);
   }
 }
 
@@ -61,13 +64,20 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
 
 }  // namespace
 
-Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings) {
+Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                             std::span<const std::uint64_t> datasets) {
   if (auto checked = check_settings(settings); !checked) return checked.error();
-  const auto draft = begin_draft(lengths, settings);
+  const auto draft = begin_draft(lengths, settings, datasets);
   if (!draft) return draft.error();
   if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
+  if (const auto usage = data_usage(settings, Epoch{0}); !usage) return usage.error();
+  if (settings.lanes != 0) {
+    return PlanBound{settings.lanes,
+                     std::uint64_t{settings.lanes} * std::min(settings.unroll, draft->longest)};
+  }
   LengthCounts counts(draft->longest);
-  count_items(lengths, settings, counts);
+  // A mixed dataset may come several times in an epoch: as if each length came without end.
+  count_items(lengths, settings, counts, settings.mix_weights.empty() ? 1 : kEndless);
   const Capacity capacity(settings, draft->longest);
   PlanBound bound = strict_bound(counts, capacity, draft->longest);
   if (!capacity.overruns()) return bound;

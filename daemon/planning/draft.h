@@ -13,10 +13,16 @@ struct Draft {
   std::vector<std::uint32_t> items;  ///< Ids, in the order reached so far.
   /// Where buckets end in `items`; a batch never crosses one. Empty: one bucket.
   std::vector<std::uint32_t> bucket_ends;
-  std::vector<std::uint32_t> starts;    ///< Of each batch in `items`, and one more: the end.
-  std::vector<std::uint32_t> sequence;  ///< Batches in the order of delivery; empty: as cut.
-  std::uint32_t longest = 0;            ///< Of all items an epoch may use: L_max.
+  std::vector<std::uint32_t> bucket_limits;  ///< The longest length of each bucket of lengths.
+  std::vector<std::uint32_t> starts;         ///< Of each batch in `items`, and one more: the end.
+  std::vector<std::uint32_t> sequence;       ///< Batches in the order of delivery; empty: as cut.
+  std::uint32_t longest = 0;                 ///< Of all items an epoch may use: L_max.
 
+  /// One a dataset: where its sequences end, and how many of them are kept.
+  struct Dataset {
+    std::uint64_t end = 0, kept = 0;
+  };
+  std::vector<Dataset> datasets;
   std::uint64_t left_out = 0;  ///< Sequences shorter or longer than allowed.
   std::uint64_t kept = 0;      ///< Sequences that are not left out.
   std::uint64_t selected = 0;  ///< Of those, how many this epoch uses.

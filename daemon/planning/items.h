@@ -31,6 +31,9 @@ class ItemTable {
 
   Row row(std::uint32_t item) const;
 
+  /// Of all sequences.
+  std::size_t items() const { return chunk_ == 0 ? lengths_.size() : ordinals_.size(); }
+
   /// Puts the items of a sequence behind `items`.
   void append_items(std::uint32_t ordinal, std::vector<std::uint32_t>& items) const;
 

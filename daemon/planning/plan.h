@@ -47,6 +47,8 @@ class EpochPlan {
   void rows(BatchIndex index, std::vector<Row>& rows) const;
   BatchFigures figures(BatchIndex index) const;
   PlanCounts counts() const;
+  /// The longest length of each bucket, of bucket_span and bucket_optimal; else empty.
+  std::span<const std::uint32_t> bucket_limits() const;
 
   struct State;  ///< Of the room's own; see plan.cpp.
   explicit EpochPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -55,19 +57,30 @@ class EpochPlan {
   std::shared_ptr<const State> state_;
 };
 
-/// Cost: O(n) time but for the sorts, at most 16 bytes a sequence at its peak; any epoch takes the
-/// same, for none depends on another.
-/// Errors: infeasible, invalid_argument, and those of check_settings(); the message names setting,
-/// value and range.
+/// `datasets`: how many of the lengths belong to each dataset, in their order; mix_weights needs
+/// it. Cost: O(n) time but for the sorts, at most 16 bytes a sequence at its peak; any epoch takes
+/// the same, for none depends on another. Errors: infeasible, invalid_argument, and those of
+/// check_settings(); the message names setting, value and range.
 Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
-                             Epoch epoch);
+                             Epoch epoch, std::span<const std::uint64_t> datasets = {});
+
+/// How much of the data the epochs use (Deng et al.), as shares of the sequences kept.
+struct DataUsage {
+  double epoch = 1;      ///< s(epoch), of this epoch alone.
+  double so_far = 1;     ///< DUR of epochs 0 to this one.
+  double all = 1;        ///< DUR of all epochs; of those so far if `epochs` is not set.
+  double parameter = 0;  ///< alpha, beta or lambda, as given or solved; 0 for select = full.
+};
+/// Errors: as plan_epoch().
+Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch);
 
 /// Bounds that hold in every epoch, whatever the seed. The arena is sized by them.
 struct PlanBound {
   std::uint64_t rows = 0;           ///< Of the batch with most rows.
   std::uint64_t padded_frames = 0;  ///< Largest rows * L.
 };
-Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings);
+Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                             std::span<const std::uint64_t> datasets = {});
 
 /// Hash of every setting but the seed, for Fingerprint::settings. Equal on every platform.
 std::uint64_t settings_hash(const PlanSettings& settings);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace batchwright {
 namespace {
@@ -53,7 +54,63 @@ class Sums {
   std::uint64_t step_padded_ = 0, step_largest_ = 0;
 };
 
+/// Bars of equal width over the values in [least, most].
+class Bars {
+ public:
+  Bars(std::uint64_t least, std::uint64_t most, std::uint32_t bars)
+      : least_(least), width_((most - least) / bars + 1), counts_((most - least) / width_ + 1) {}
+
+  void add(std::uint64_t value) { ++counts_[(value - least_) / width_]; }
+
+  std::vector<HistogramBar> finish() const {
+    std::vector<HistogramBar> bars;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      bars.push_back({least_ + i * width_, width_, counts_[i]});
+    }
+    return bars;
+  }
+
+ private:
+  std::uint64_t least_, width_;
+  std::vector<std::uint64_t> counts_;
+};
+
+struct Range {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t most = 0;
+  void add(std::uint64_t value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+};
+
+/// Calls `use(rows)` with the rows of each batch.
+template <class Use>
+void each_batch(const EpochPlan& plan, const Use& use) {
+  std::vector<Row> rows;
+  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+    plan.rows(BatchIndex{index}, rows);
+    use(rows);
+  }
+}
+
 }  // namespace
+
+PlanHistograms plan_histograms(const EpochPlan& plan, std::uint32_t bars) {
+  Range sizes;
+  Range lengths;
+  each_batch(plan, [&](const std::vector<Row>& rows) {
+    sizes.add(rows.size());
+    for (const Row& row : rows) lengths.add(row.length);
+  });
+  Bars size_bars(sizes.least, sizes.most, bars);
+  Bars length_bars(lengths.least, lengths.most, bars);
+  each_batch(plan, [&](const std::vector<Row>& rows) {
+    size_bars.add(rows.size());
+    for (const Row& row : rows) length_bars.add(row.length);
+  });
+  return {size_bars.finish(), length_bars.finish()};
+}
 
 PlanReport report_plan(const EpochPlan& plan) {
   Sums sums;

@@ -7,11 +7,6 @@
 
 namespace batchwright {
 
-/// Values in [from, from + width) occur `count` times.
-struct HistogramBar {
-  std::uint64_t from = 0, width = 0, count = 0;
-};
-
 /// What a plan amounts to, as the papers measure it. Rates are fractions of one.
 struct PlanReport {
   std::uint64_t batches = 0;
@@ -31,5 +26,30 @@ struct PlanReport {
 
 /// Cost: O(rows).
 PlanReport report_plan(const EpochPlan& plan);
+
+/// Values from `from` up to, without it, `from + width` occur `count` times.
+struct HistogramBar {
+  std::uint64_t from = 0, width = 0, count = 0;
+};
+
+struct PlanHistograms {
+  std::vector<HistogramBar> batch_sizes;  ///< Rows of each batch.
+  std::vector<HistogramBar> lengths;      ///< Frames of each row.
+};
+
+/// At most `bars` bars of equal width each. Cost: O(rows).
+PlanHistograms plan_histograms(const EpochPlan& plan, std::uint32_t bars);
+
+/// Of two sequences that shared a batch: how likely they share one again in the next epoch.
+/// A sequence counts as of the batch it begins in.
+struct Randomness {
+  double shared_again = 0;      ///< Measured; 0 when no two sequences shared a batch.
+  double shared_by_chance = 0;  ///< With batches of the same sizes, filled at random.
+  /// chance / measured, at most 1: 1 is a random order, 0 the same batches for ever.
+  double figure() const;
+};
+
+/// Cost: O(rows) time, 4 bytes a sequence. Both plans are of the same lengths.
+Randomness measure_randomness(const EpochPlan& plan, const EpochPlan& next);
 
 }  // namespace batchwright

@@ -1,7 +1,11 @@
 #include "daemon/planning/select.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
+
+#include "daemon/planning/rng.h"
+#include "daemon/planning/sweep.h"
 
 namespace batchwright {
 namespace {
@@ -35,30 +39,89 @@ Result<void> check_product(std::uint64_t items, std::uint32_t longest) {
   return {};
 }
 
+/// One dataset of all sequences, or those that were given.
+Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
+                                                const PlanSettings& settings,
+                                                std::span<const std::uint64_t> given) {
+  const std::size_t count = std::max<std::size_t>(given.size(), 1);
+  if (!settings.mix_weights.empty() && settings.mix_weights.size() != count) {
+    return Error{ErrorCode::invalid_argument,
+                 "mix_weights has " + std::to_string(settings.mix_weights.size()) +
+                     " weights for " + std::to_string(count) + " datasets"};
+  }
+  if (settings.mix_weights.empty() || given.empty()) {
+    return std::vector<Draft::Dataset>{{sequences, 0}};
+  }
+  std::vector<Draft::Dataset> datasets;
+  std::uint64_t end = 0;
+  for (const std::uint64_t size : given) datasets.push_back({end += size, 0});
+  if (end == sequences) return datasets;
+  return Error{ErrorCode::invalid_argument, "datasets of " + std::to_string(end) +
+                                                " sequences in all, and " +
+                                                std::to_string(sequences) + " lengths"};
+}
+
+Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
+                        const PlanSettings& settings) {
+  const LengthRange range(settings);
+  std::size_t ordinal = 0;
+  for (Draft::Dataset& dataset : draft.datasets) {
+    for (; ordinal < dataset.end; ++ordinal) {
+      const std::uint32_t length = lengths[ordinal];
+      if (length == 0 || length > kLongest) return bad_length(ordinal, length);
+      if (!range.has(length)) continue;
+      ++dataset.kept;
+      draft.longest = std::max(draft.longest, length);
+    }
+    draft.kept += dataset.kept;
+    if (dataset.kept == 0) {
+      const bool mixed = draft.datasets.size() > 1;
+      return Error{ErrorCode::infeasible, "min_length = " + std::to_string(range.min) +
+                                              " and max_length = " + std::to_string(range.max) +
+                                              " leave out all sequences" +
+                                              (mixed ? " of one of the datasets" : "")};
+    }
+  }
+  draft.left_out = lengths.size() - draft.kept;
+  return {};
+}
+
+/// Appends the items of `wanted` sequences of one dataset: whole passes over it, and for the rest
+/// a uniform draw without replacement, which looks at each sequence once.
+void select_from(Draft& draft, std::uint64_t begin, const Draft::Dataset& dataset,
+                 std::uint64_t wanted, const LengthRange& range, RandomStream& random) {
+  const auto lengths = draft.table.sequence_lengths();
+  const std::uint64_t passes = wanted / dataset.kept;
+  std::uint64_t to_draw = wanted % dataset.kept;
+  std::uint64_t to_see = dataset.kept;
+  for (std::uint64_t ordinal = begin; ordinal < dataset.end; ++ordinal) {
+    if (!range.has(lengths[ordinal])) continue;
+    std::uint64_t times = passes;
+    if (to_draw > 0 && (to_draw == to_see || random.below(to_see) < to_draw)) {
+      ++times;
+      --to_draw;
+    }
+    --to_see;
+    for (; times > 0; --times) {
+      draft.table.append_items(static_cast<std::uint32_t>(ordinal), draft.items);
+    }
+  }
+}
+
 }  // namespace
 
-Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings) {
+Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                          std::span<const std::uint64_t> datasets) {
   if (lengths.empty()) return Error{ErrorCode::invalid_argument, "no sequences to plan"};
   if (lengths.size() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::invalid_argument,
                  std::to_string(lengths.size()) + " sequences, allowed: up to 4294967295"};
   }
   Draft draft;
-  const LengthRange range(settings);
-  for (std::size_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
-    const std::uint32_t length = lengths[ordinal];
-    if (length == 0 || length > kLongest) return bad_length(ordinal, length);
-    if (!range.has(length)) continue;
-    ++draft.kept;
-    draft.longest = std::max(draft.longest, length);
-  }
-  draft.left_out = lengths.size() - draft.kept;
-  if (draft.kept == 0) {
-    return Error{ErrorCode::infeasible, "min_length = " + std::to_string(range.min) +
-                                            " and max_length = " + std::to_string(range.max) +
-                                            " leave out all " + std::to_string(lengths.size()) +
-                                            " sequences"};
-  }
+  auto parts = datasets_of(lengths.size(), settings, datasets);
+  if (!parts) return parts.error();
+  draft.datasets = std::move(*parts);
+  if (auto counted = count_kept(draft, lengths, settings); !counted) return counted.error();
   draft.table = ItemTable(lengths);
   if (settings.chunk != 0) {
     auto table = ItemTable::chunked(lengths, settings.chunk,
@@ -70,14 +133,45 @@ Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSett
   return draft;
 }
 
-Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch) {
-  const LengthRange range(settings);
-  const auto lengths = draft.table.sequence_lengths();
-  draft.items.reserve(draft.kept);
-  for (std::uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
-    if (range.has(lengths[ordinal])) draft.table.append_items(ordinal, draft.items);
+std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettings& settings,
+                                            double share) {
+  std::vector<std::uint64_t> wanted;
+  for (const Draft::Dataset& dataset : draft.datasets) {
+    const auto exact = share * static_cast<double>(dataset.kept);
+    wanted.push_back(std::max(static_cast<std::uint64_t>(exact + 0.5), std::uint64_t{1}));
   }
-  draft.selected = draft.kept;
+  if (settings.mix_weights.empty()) return wanted;
+  // The epoch's length in units of weight: until the first dataset is used up, or the last.
+  double length = static_cast<double>(wanted[0]) / settings.mix_weights[0];
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    const double own = static_cast<double>(wanted[i]) / settings.mix_weights[i];
+    const bool ends = settings.mix_exhausted == Exhausted::end;
+    length = ends ? std::min(length, own) : std::max(length, own);
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const double exact = std::min(settings.mix_weights[i] * length, 1e18);
+    wanted[i] = std::max(static_cast<std::uint64_t>(exact + 0.5), std::uint64_t{1});
+  }
+  return wanted;
+}
+
+Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoch) {
+  auto sweep = Sweep::make(settings);
+  if (!sweep) return sweep.error();
+  const auto wanted = sequences_wanted(draft, settings, sweep->share(epoch.value));
+  const auto lengths = draft.table.sequence_lengths();
+  const LengthRange range(settings);
+  RandomStream random(settings.seed + epoch.value, Stream::select);
+  std::uint64_t begin = 0;
+  for (const std::uint64_t sequences : wanted) {
+    draft.selected += sequences;
+    if (auto fits = check_product(draft.selected, draft.longest); !fits) return fits;
+  }
+  draft.items.reserve(draft.selected == lengths.size() ? draft.table.items() : draft.selected);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    select_from(draft, begin, draft.datasets[i], wanted[i], range, random);
+    begin = draft.datasets[i].end;
+  }
   return check_product(draft.items.size(), draft.longest);
 }
 

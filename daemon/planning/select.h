@@ -8,9 +8,16 @@
 namespace batchwright {
 
 /// Checks the lengths and counts what is left out as too short or too long; makes the table of
-/// items. The same for every epoch.
-/// Errors: invalid_argument (no sequences, a length out of range), infeasible (none is left).
-Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings);
+/// items. The same for every epoch. `datasets` says how many sequences each dataset has; empty
+/// for one.
+/// Errors: invalid_argument (no sequences, a length out of range, datasets that do not add up),
+/// infeasible (none is left, or none of one mixed dataset).
+Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
+                          std::span<const std::uint64_t> datasets);
+
+/// How many sequences of each dataset an epoch uses, when `share` of all are asked for.
+std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettings& settings,
+                                            double share);
 
 /// Fills draft.items with the items of the sequences that `epoch` uses, by ascending id.
 Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoch);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/planning/rng.h"
+#include "daemon/planning/sort.h"
 
 namespace batchwright {
 namespace {
@@ -49,6 +50,39 @@ void permute_batches(Draft& draft, std::uint64_t seed, Stream stream) {
   permute(std::span(draft.sequence), random);
 }
 
+/// Longest row of a cut batch.
+std::uint32_t batch_length(const Draft& draft, std::uint32_t batch) {
+  std::uint32_t longest = 0;
+  for (std::uint32_t i = draft.starts[batch]; i < draft.starts[batch + 1]; ++i) {
+    longest = std::max(longest, draft.table.length(draft.items[i]));
+  }
+  return longest;
+}
+
+/// Puts like lengths into one step. The batches come in a random order: those that fill no step
+/// stay at the end, so that chance decides which they are. The others are sorted by length,
+/// longest first, and make groups of `world`; groups, and batches within each, are permuted.
+void group_batches(Draft& draft, std::uint32_t world, std::uint64_t seed) {
+  const std::size_t grouped = draft.sequence.size() - draft.sequence.size() % world;
+  std::vector<std::uint64_t> words(grouped);
+  for (std::size_t i = 0; i < grouped; ++i) {
+    words[i] = key_word(~batch_length(draft, draft.sequence[i]), draft.sequence[i]);
+  }
+  std::vector<std::uint64_t> spare(grouped);
+  stable_sort_by_key(words, spare);
+  std::vector<std::uint32_t> groups(grouped / world);
+  std::iota(groups.begin(), groups.end(), 0u);
+  RandomStream random(seed, Stream::groups);
+  permute(std::span(groups), random);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::span<std::uint32_t> step(&draft.sequence[g * world], world);
+    for (std::size_t i = 0; i < world; ++i) {
+      step[i] = static_cast<std::uint32_t>(words[std::size_t{groups[g]} * world + i]);
+    }
+    permute(step, random);
+  }
+}
+
 }  // namespace
 
 Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
@@ -77,7 +111,9 @@ Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
 Result<void> sequence_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
   draft.sequence.resize(draft.batches());
   std::iota(draft.sequence.begin(), draft.sequence.end(), 0u);
-  if (settings.shuffle == Shuffle::batches) permute_batches(draft, seed, Stream::batches);
+  if (!draft.bucket_limits.empty()) permute_batches(draft, seed, Stream::draw);
+  if (settings.shuffle != Shuffle::off) permute_batches(draft, seed, Stream::batches);
+  if (settings.shuffle == Shuffle::groups) group_batches(draft, settings.world, seed);
 
   const std::size_t over = draft.sequence.size() % settings.world;
   if (over == 0) return {};

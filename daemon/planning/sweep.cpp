@@ -1,0 +1,108 @@
+#include "daemon/planning/sweep.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace batchwright {
+namespace {
+
+constexpr double kHalfPi = 1.5707963267948966;
+
+std::string number(double value) {
+  char text[32];
+  const int size = std::snprintf(text, sizeof text, "%.8g", value);
+  return {text, static_cast<std::size_t>(size)};
+}
+
+/// Sum of cos(lambda n) for n = 0 ... l, in this order.
+double cosine_sum(double lambda, std::uint64_t l) {
+  double sum = 0;
+  for (std::uint64_t n = 0; n <= l; ++n) sum += exact_cosine(lambda * static_cast<double>(n));
+  return sum;
+}
+
+/// The lambda whose cosines sum up to `wanted`; the sum falls as lambda grows.
+double solve_cosine(double wanted, std::uint64_t l) {
+  double low = 0;
+  double high = kHalfPi / static_cast<double>(l);
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (cosine_sum(middle, l) > wanted ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+Error too_large(std::string_view name, double found, double most, std::uint64_t l) {
+  return {ErrorCode::infeasible,
+          std::string(name) + " = " + number(found) + " with flat_after = " + std::to_string(l) +
+              " would pass below 0; feasible: above 0, up to " + number(most)};
+}
+
+}  // namespace
+
+double exact_cosine(double x) {
+  // Taylor's series by Horner's rule. 15 terms: what is left out is below 1e-25.
+  const double square = x * x;
+  double value = 1;
+  for (int k = 14; k >= 1; --k) value = 1 - square / ((2.0 * k - 1) * (2.0 * k)) * value;
+  return value;
+}
+
+Result<Sweep> Sweep::make(const PlanSettings& s) {
+  Sweep sweep;
+  sweep.select_ = s.select;
+  sweep.flat_after_ = s.flat_after;
+  sweep.floor_ = s.floor;
+  if (s.select == Select::full) return sweep;
+  if (s.select == Select::fixed) {
+    sweep.parameter_ = s.usage ? *s.usage : *s.alpha;
+    return sweep;
+  }
+  const auto l = static_cast<double>(s.flat_after);
+  const bool linear = s.select == Select::linear;
+  const double most = linear ? 1 / l : kHalfPi / l;
+  if (!s.usage) {
+    sweep.parameter_ = linear ? *s.beta : *s.lambda;
+    if (sweep.parameter_ <= most) return sweep;
+    return too_large(linear ? "beta" : "lambda", sweep.parameter_, most, s.flat_after);
+  }
+  const double epochs = s.epochs;
+  const double flat = (epochs - l - 1) * s.floor;
+  const double wanted = *s.usage * epochs - flat;  // W: what epochs 0 to l add up to
+  const double least = linear ? (l + 1) / 2 : cosine_sum(most, s.flat_after);
+  if (wanted < least || wanted >= l + 1) {
+    return Error{ErrorCode::infeasible, "usage = " + number(*s.usage) +
+                                            " with flat_after = " + std::to_string(s.flat_after) +
+                                            ", floor = " + number(s.floor) +
+                                            " and epochs = " + std::to_string(s.epochs) +
+                                            "; feasible: from " + number((least + flat) / epochs) +
+                                            " to below " + number((l + 1 + flat) / epochs)};
+  }
+  sweep.parameter_ =
+      linear ? 2 * (l + 1 - wanted) / (l * (l + 1)) : solve_cosine(wanted, s.flat_after);
+  return sweep;
+}
+
+double Sweep::falling(std::uint64_t epoch) const {
+  const double angle = parameter_ * static_cast<double>(epoch);
+  return select_ == Select::linear ? 1 - angle : exact_cosine(angle);
+}
+
+double Sweep::share(std::uint64_t epoch) const {
+  switch (select_) {
+    case Select::full: return 1;
+    case Select::fixed: return parameter_;
+    default: return epoch <= flat_after_ ? falling(epoch) : floor_;
+  }
+}
+
+double Sweep::usage_until(std::uint64_t epoch) const {
+  if (select_ == Select::full || select_ == Select::fixed) return share(0);
+  double sum = 0;
+  for (std::uint64_t n = 0; n <= std::min(epoch, flat_after_); ++n) sum += falling(n);
+  if (epoch > flat_after_) sum += static_cast<double>(epoch - flat_after_) * floor_;
+  return sum / (static_cast<double>(epoch) + 1);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/planning/draft.h"
+
+namespace batchwright {
+
+/// Truncated unrolling: which sequence each lane holds at each step. The lanes of a global step
+/// are those of rank 0, then those of rank 1, and so on, so that a lane stays with its rank.
+class Unrolled {
+ public:
+  Unrolled() = default;
+  /// Deals draft.items to the lanes: the lane that is free first takes the next, of several the
+  /// first. Errors: infeasible.
+  static Result<Unrolled> deal(const Draft& draft, const PlanSettings& settings);
+
+  std::uint64_t steps() const { return steps_; }
+  std::uint32_t lanes() const { return lanes_; }  ///< Of one batch.
+  Row row(const ItemTable& table, std::uint64_t step, std::uint64_t lane) const;
+
+ private:
+  std::uint32_t lanes_ = 0;
+  std::uint32_t unroll_ = 0;
+  std::uint64_t steps_ = 0;
+  std::vector<std::uint32_t> lane_ends_;  ///< Of each lane's part of the two below.
+  std::vector<std::uint32_t> items_;
+  std::vector<std::uint32_t> from_steps_;  ///< The step at which the lane takes the item.
+};
+
+}  // namespace batchwright
