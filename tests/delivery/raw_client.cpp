@@ -1,0 +1,109 @@
+#include "tests/delivery/raw_client.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <zmq.hpp>
+
+namespace batchwright::test {
+
+struct RawClient::State {
+  zmq::context_t context;
+  zmq::socket_t socket{context, zmq::socket_type::dealer};
+};
+
+RawClient::RawClient(const std::string& endpoint) : state_(std::make_unique<State>()) {
+  state_->socket.set(zmq::sockopt::linger, 0);
+  state_->socket.set(zmq::sockopt::rcvtimeo, 10'000);
+  state_->socket.connect(endpoint);
+}
+
+RawClient::~RawClient() { die(); }
+
+void RawClient::send_bytes(std::span<const std::byte> frame) {
+  state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::none);
+}
+
+std::optional<ControlMessage> RawClient::receive() {
+  zmq::message_t frame;
+  if (!state_->socket.recv(frame)) return std::nullopt;
+  auto message =
+      ControlMessage::decode({static_cast<const std::byte*>(frame.data()), frame.size()});
+  if (!message) return std::nullopt;
+  return std::move(*message);
+}
+
+bool RawClient::silent() {
+  zmq::message_t frame;
+  return !state_->socket.recv(frame, zmq::recv_flags::dontwait);
+}
+
+std::uint64_t RawClient::hello() {
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  hello.client = "raw";
+  send(std::move(hello));
+  const auto answer = receive();
+  if (!answer || answer->as<wire::Welcome>() == nullptr) return 0;
+  return session_ = answer->as<wire::Welcome>()->session();
+}
+
+bool RawClient::attach(const std::string& arena_socket, std::uint64_t session) {
+  arena_connection_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, arena_socket.c_str(), sizeof address.sun_path - 1);
+  if (::connect(arena_connection_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    return false;
+  }
+  ArenaRequest request;
+  request.session = session;
+  ArenaReply reply;
+  return ::send(arena_connection_, &request, sizeof request, MSG_NOSIGNAL) == sizeof request &&
+         ::recv(arena_connection_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply &&
+         reply.code == 0;
+}
+
+int RawClient::arena(std::uint32_t number, std::uint64_t session, std::uint64_t& bytes) {
+  ArenaRequest request;
+  request.arena = number;
+  request.session = session;
+  ::send(arena_connection_, &request, sizeof request, MSG_NOSIGNAL);
+  ArenaReply reply;
+  iovec buffer{&reply, sizeof reply};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &buffer;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  int descriptor = -1;
+  if (::recvmsg(arena_connection_, &message, MSG_CMSG_CLOEXEC) != sizeof reply) return -1;
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr) {
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  }
+  bytes = reply.bytes;
+  return descriptor;
+}
+
+void RawClient::die() {
+  if (arena_connection_ >= 0) ::close(arena_connection_);
+  arena_connection_ = -1;
+}
+
+void RawClient::join(const std::string& arena_socket) {
+  if (hello() == 0 || !attach(arena_socket, session_)) throw std::runtime_error("refused");
+}
+
+wire::SubscribeT subscribe_to_train(std::uint32_t subscription) {
+  wire::SubscribeT subscribe;
+  subscribe.subscription = subscription;
+  subscribe.feed = "train";
+  subscribe.epochs = 1;
+  return subscribe;
+}
+
+}  // namespace batchwright::test

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright::test {
+
+/// The client's side of the conversation, message by message, right or wrong.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& endpoint);
+  ~RawClient();
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+
+  template <class TableT>
+  void send(TableT body) {
+    const auto message = encode(std::move(body));
+    send_bytes({reinterpret_cast<const std::byte*>(message.data()), message.size()});
+  }
+  void send_bytes(std::span<const std::byte> frame);
+  /// The next message; empty when none comes within 10 s.
+  std::optional<ControlMessage> receive();
+  /// Whether no message is there now.
+  bool silent();
+
+  /// Hello, and the Welcome's session; 0 when it was refused.
+  std::uint64_t hello();
+  /// Connects to the arena socket and binds the session. False when it was refused.
+  bool attach(const std::string& arena_socket, std::uint64_t session);
+  /// A descriptor of the arena, or -1; `bytes` as replied.
+  int arena(std::uint32_t number, std::uint64_t session, std::uint64_t& bytes);
+  /// Ends the arena connection, as the kernel does when a client dies.
+  void die();
+
+  /// Hello and attach.
+  void join(const std::string& arena_socket);
+  std::uint64_t session() const { return session_; }
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  int arena_connection_ = -1;
+  std::uint64_t session_ = 0;
+};
+
+/// A subscription to feed "train".
+wire::SubscribeT subscribe_to_train(std::uint32_t subscription = 1);
+
+}  // namespace batchwright::test

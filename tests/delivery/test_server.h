@@ -1,0 +1,68 @@
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/delivery/delivery.h"
+#include "tests/support/small_dataset.h"
+#include "tests/support/temporary_folder.h"
+
+namespace batchwright::test {
+
+/// A server with its event loop on a thread, over a small dataset.
+class TestServer {
+ public:
+  explicit TestServer(FeedSettings settings, std::size_t sequences = 40);
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
+  std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
+  std::string arena_socket() const { return (folder_ / "s.arena").string(); }
+  const std::vector<std::uint32_t>& lengths() const { return lengths_; }
+
+  /// What `look(server)` returns, computed on the event loop.
+  template <class Look>
+  auto ask(Look look) {
+    std::promise<decltype(look(*server_))> answer;
+    boost::asio::post(loop_, [&] { answer.set_value(look(*server_)); });
+    return answer.get_future().get();
+  }
+  std::uint64_t count(FeedCounter counter) {
+    return ask([counter](const Server& s) { return s.feeds()[0]->counters().get(counter); });
+  }
+  std::uint32_t held_slots() {
+    return ask([](const Server& s) { return s.feeds()[0]->slots().held(); });
+  }
+  /// Waits, at most 10 s, until `holds(*this)`.
+  template <class Holds>
+  bool eventually(Holds holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!holds(*this)) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::vector<std::uint32_t> lengths_;
+  Catalog catalog_;
+  boost::asio::io_context loop_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+/// A feed that cuts `size` sequences a batch out of the sorted order.
+FeedSettings sorted_feed(std::uint32_t size, std::uint32_t world = 1);
+
+}  // namespace batchwright::test
