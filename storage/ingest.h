@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/formats.h"
+#include "storage/annotations.h"
+#include "storage/file_list.h"
+#include "storage/ingest_source.h"
+#include "storage/writer.h"
+
+namespace batchwright {
+
+/// What a file that cannot be taken does to the rest.
+enum class OnError : std::uint8_t {
+  stop,  ///< Files before it are committed, files behind it are not looked at.
+  skip,  ///< It is listed, and the rest goes on.
+};
+
+/// Files, and the dataset that they go into. What it points to outlives the call.
+struct IngestJob {
+  const IngestSource* source = nullptr;
+  const Annotations* annotations = nullptr;
+  std::span<const SourceFile> files;
+  std::filesystem::path dataset;
+  /// Settings beside the source's own, such as where the files come from. They are kept when the
+  /// dataset is made, and not compared when it is there.
+  std::vector<std::pair<std::string, std::string>> origin;
+  OnError on_error = OnError::stop;
+  bool resume = false;   ///< Files whose key is in the dataset are passed over.
+  unsigned threads = 1;  ///< That load files, beside the caller's, which writes.
+  WriterLimits limits;
+};
+
+struct IngestFigures {
+  std::uint64_t files = 0;    ///< To be taken; without those passed over.
+  std::uint64_t present = 0;  ///< Passed over, since their key is there.
+  std::uint64_t added = 0;
+  std::uint64_t skipped = 0;
+  std::uint64_t frames = 0;  ///< Of the sequences added.
+  double seconds = 0;        ///< Of the sound added.
+};
+
+struct IngestReport {
+  IngestFigures figures;
+  std::vector<std::string> skipped;  ///< "file: reason", one a file.
+  std::optional<Error> failure;      ///< What stopped it; nothing: it did not stop.
+  bool interrupted = false;          ///< `watch` has ended it.
+};
+
+/// Called after each file on the caller's thread; false ends the ingest as if there were no more.
+using IngestWatch = std::function<bool(const IngestFigures&)>;
+
+/// Appends the files in their order. Whatever ends it, sequences added are committed if the
+/// dataset can still be written; killed, it leaves what the last commit had.
+/// Errors: those of DatasetWriter::open(); schema_mismatch when the dataset was made with other
+/// settings (names the first). All that happens later is in the report.
+Result<IngestReport> ingest(const IngestJob& job, const IngestWatch& watch);
+
+}  // namespace batchwright

@@ -1,0 +1,250 @@
+#include "storage/npy.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// A .npy file: "\x93NUMPY", version (major, minor), the header's length (2 bytes little-endian,
+// 4 from version 2 on), the header, the elements. The header is a Python dictionary in ASCII
+// such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, then spaces, then '\n'.
+// Source: numpy.lib.format's documentation.
+
+namespace batchwright {
+namespace {
+
+constexpr std::size_t kMaxHeaderBytes = 1 << 16;
+constexpr std::size_t kMaxDimensions = 32;
+
+struct Element {
+  std::string_view descr;
+  DType dtype;
+};
+constexpr std::array kElements = {Element{"<f4", DType::float32}, Element{"<f2", DType::float16},
+                                  Element{"<i8", DType::int64},   Element{"<i4", DType::int32},
+                                  Element{"<i2", DType::int16},   Element{"|u1", DType::uint8}};
+
+Error malformed(std::string_view what) {
+  return {ErrorCode::invalid_argument, fmt::format("malformed .npy header: {}", what)};
+}
+
+Result<DType> dtype_of(std::string_view descr) {
+  std::string known;
+  for (const Element& element : kElements) {
+    if (element.descr == descr) return element.dtype;
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", element.descr,
+                         dtype_name(element.dtype));
+  }
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("elements are \"{}\"; allowed: {}", descr, known)};
+}
+
+/// Reads Python literals off the front of a text. Each step takes spaces before it, and leaves
+/// the text where it is when it does not match.
+class Literals {
+ public:
+  explicit Literals(std::string_view text) : text_(text) {}
+
+  bool token(std::string_view wanted) {
+    skip_spaces();
+    if (text_.substr(0, wanted.size()) != wanted) return false;
+    text_.remove_prefix(wanted.size());
+    return true;
+  }
+
+  std::optional<std::string_view> quoted() {
+    skip_spaces();
+    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return std::nullopt;
+    const std::size_t end = text_.find(text_[0], 1);
+    if (end == text_.npos) return std::nullopt;
+    const std::string_view inside = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return inside;
+  }
+
+  std::optional<bool> boolean() {
+    if (token("True")) return true;
+    if (token("False")) return false;
+    return std::nullopt;
+  }
+
+  std::optional<std::uint64_t> number() {
+    skip_spaces();
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    if (parsed.ec != std::errc()) return std::nullopt;
+    text_.remove_prefix(static_cast<std::size_t>(parsed.ptr - text_.data()));
+    return value;
+  }
+
+  /// (), (3,), (3, 4) and (3, 4,), but not (3), which is no tuple.
+  std::optional<std::vector<std::uint64_t>> tuple() {
+    std::vector<std::uint64_t> values;
+    if (!token("(")) return std::nullopt;
+    bool comma = true;
+    while (!token(")")) {
+      const auto value = comma ? number() : std::nullopt;
+      if (!value || values.size() == kMaxDimensions) return std::nullopt;
+      values.push_back(*value);
+      comma = token(",");
+    }
+    if (values.size() == 1 && !comma) return std::nullopt;
+    return values;
+  }
+
+  bool at_end() {
+    skip_spaces();
+    return text_.empty();
+  }
+
+ private:
+  void skip_spaces() {
+    while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n')) text_.remove_prefix(1);
+  }
+  std::string_view text_;
+};
+
+struct Entries {
+  std::optional<std::string_view> descr;
+  std::optional<bool> fortran_order;
+  std::optional<std::vector<std::uint64_t>> shape;
+};
+
+/// One "name: value". False when the name is unknown, comes twice, or its value is no such thing.
+bool read_entry(Literals& literals, Entries& entries) {
+  const auto name = literals.quoted();
+  if (!name || !literals.token(":")) return false;
+  if (*name == "descr" && !entries.descr) {
+    return (entries.descr = literals.quoted()).has_value();
+  }
+  if (*name == "fortran_order" && !entries.fortran_order) {
+    return (entries.fortran_order = literals.boolean()).has_value();
+  }
+  if (*name == "shape" && !entries.shape) {
+    return (entries.shape = literals.tuple()).has_value();
+  }
+  return false;
+}
+
+Result<Entries> read_dictionary(std::string_view text) {
+  Literals literals(text);
+  Entries entries;
+  if (!literals.token("{")) return malformed("no dictionary");
+  bool comma = true;
+  while (!literals.token("}")) {
+    if (!comma || !read_entry(literals, entries)) return malformed("an entry is not readable");
+    comma = literals.token(",");
+  }
+  if (!literals.at_end()) return malformed("something follows the dictionary");
+  if (!entries.descr || !entries.fortran_order || !entries.shape) {
+    return malformed("descr, fortran_order or shape is missing");
+  }
+  return entries;
+}
+
+/// Where the dictionary lies in the file.
+struct Extent {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+};
+
+Result<Extent> dictionary_extent(std::span<const std::byte> bytes) {
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+    return malformed("it does not begin with \\x93NUMPY, version and length");
+  }
+  const auto byte_at = [&bytes](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
+  const std::size_t major = byte_at(6);
+  if (major < 1 || major > 3) {
+    return malformed(fmt::format("version {}; allowed: 1 to 3", major));
+  }
+  Extent extent{10, byte_at(8) | byte_at(9) << 8};
+  if (major > 1) {
+    if (bytes.size() < 12) return malformed("cut off");
+    extent = {12, extent.size | byte_at(10) << 16 | byte_at(11) << 24};
+  }
+  if (extent.size > kMaxHeaderBytes) return malformed(fmt::format("{} bytes long", extent.size));
+  if (extent.size > bytes.size() - extent.begin) return malformed("cut off");
+  return extent;
+}
+
+/// Bytes of all elements; nothing when 64 bits do not hold the number.
+std::optional<std::uint64_t> element_bytes(const NpyHeader& header) {
+  std::uint64_t bytes = dtype_bytes(header.dtype);
+  for (const std::uint64_t extent : header.shape) {
+    if (extent != 0 && bytes > std::numeric_limits<std::uint64_t>::max() / extent) {
+      return std::nullopt;
+    }
+    bytes *= extent;
+  }
+  return bytes;
+}
+
+Error bad_file(const std::filesystem::path& path, std::string_view why) {
+  return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
+}
+
+/// Fills `bytes` from `offset` on. False when the file has not as many.
+bool read_at(const std::filesystem::path& path, std::size_t offset, std::span<std::byte> bytes) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return file.good();
+}
+
+}  // namespace
+
+Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes) {
+  const auto extent = dictionary_extent(bytes);
+  if (!extent) return extent.error();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + extent->begin,
+                              extent->size);
+  if (text.empty() || text.back() != '\n') return malformed("no newline at its end");
+  const auto entries = read_dictionary(text);
+  if (!entries) return entries.error();
+  const auto dtype = dtype_of(*entries->descr);
+  if (!dtype) return dtype.error();
+  if (*entries->fortran_order && entries->shape->size() > 1) {
+    return Error{ErrorCode::invalid_argument,
+                 "the array is in Fortran order; allowed: C order (numpy.ascontiguousarray)"};
+  }
+  return NpyHeader{*dtype, *entries->shape, extent->begin + extent->size};
+}
+
+Result<NpyHeader> read_npy_header(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::uintmax_t size = std::filesystem::file_size(path, failed);
+  if (failed) return bad_file(path, failed.message());
+  if (size == 0) return bad_file(path, "the file is empty");
+  std::vector<std::byte> start(std::min<std::uintmax_t>(size, kMaxHeaderBytes + 12));
+  if (!read_at(path, 0, start)) return bad_file(path, "cannot be read");
+  const auto header = parse_npy_header(start);
+  if (!header) return bad_file(path, header.error().message);
+  const auto bytes = element_bytes(*header);
+  if (!bytes || *bytes != size - header->header_bytes) {
+    return bad_file(path, fmt::format("its header promises {} bytes of elements, the file has {}",
+                                      bytes ? std::to_string(*bytes) : "more than 2^64",
+                                      size - header->header_bytes));
+  }
+  return header;
+}
+
+Result<NpyArray> read_npy(const std::filesystem::path& path) {
+  auto header = read_npy_header(path);
+  if (!header) return header.error();
+  NpyArray array{std::move(*header), {}};
+  array.elements.resize(*element_bytes(array.header));
+  if (!read_at(path, array.header.header_bytes, array.elements)) {
+    return bad_file(path, "cannot be read");
+  }
+  return array;
+}
+
+}  // namespace batchwright

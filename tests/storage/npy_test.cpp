@@ -1,0 +1,96 @@
+#include "storage/npy.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+
+using namespace batchwright;
+
+namespace {
+
+/// A version 1.0 header around `dictionary`, padded the way NumPy does.
+std::string header(std::string dictionary) {
+  while ((10 + dictionary.size() + 1) % 64 != 0) dictionary += ' ';
+  dictionary += '\n';
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += static_cast<char>(dictionary.size() & 0xff);
+  bytes += static_cast<char>(dictionary.size() >> 8);
+  return bytes + dictionary;
+}
+
+const std::string kGood = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
+
+Result<NpyHeader> parse(const std::string& bytes) {
+  return parse_npy_header(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+std::string refusal(const std::string& dictionary) {
+  const auto parsed = parse(header(dictionary));
+  REQUIRE_FALSE(parsed);
+  return parsed.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("storage: a .npy header gives dtype, shape and where the elements begin") {
+  const auto parsed = parse(header(kGood));
+  REQUIRE(parsed);
+  CHECK(parsed->dtype == DType::float32);
+  CHECK(parsed->shape == std::vector<std::uint64_t>{3, 4});
+  CHECK(parsed->header_bytes == 128);
+}
+
+TEST_CASE("storage: a .npy header of version 2 has a length of four bytes") {
+  const std::string text = kGood + "\n";
+  std::string bytes("\x93NUMPY\x02\x00", 8);
+  bytes += static_cast<char>(text.size());
+  bytes += std::string(3, '\0') + text;
+  const auto parsed = parse(bytes);
+  REQUIRE(parsed);
+  CHECK(parsed->header_bytes == 12 + text.size());
+}
+
+TEST_CASE("storage: a .npy header may spell its dictionary in other ways") {
+  const auto parsed = parse(header("{\"shape\":(7,),'fortran_order':True ,'descr':'<i2'}"));
+  REQUIRE(parsed);  // with one dimension Fortran order is C order
+  CHECK(parsed->dtype == DType::int16);
+  CHECK(parsed->shape == std::vector<std::uint64_t>{7});
+  CHECK(parse(header("{'descr': '|u1', 'fortran_order': False, 'shape': ()}"))->shape.empty());
+}
+
+TEST_CASE("storage: a truncated .npy header never parses") {
+  const std::string bytes = header(kGood);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const std::vector<char> cut(bytes.begin(), bytes.begin() + static_cast<long>(size));
+    CHECK_FALSE(parse_npy_header(std::as_bytes(std::span(cut))));
+  }
+}
+
+TEST_CASE("storage: a .npy header that is not as NumPy writes it is refused") {
+  for (const char* dictionary :
+       {"", "{", "{}", "[]", "{'descr': '<f4', 'fortran_order': False}",
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': (3,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3 4)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+        "{'descr': '<f4' 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}",
+        "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} x"}) {
+    CAPTURE(dictionary);
+    CHECK(refusal(dictionary).find("malformed .npy header") == 0);
+  }
+}
+
+TEST_CASE("storage: element types and orders that no dataset holds are named") {
+  CHECK(refusal("{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}")
+            .find("elements are \"<f8\"; allowed: <f4 (float32), <f2 (float16)") == 0);
+  CHECK(refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (3,)}").find("\">f4\"") !=
+        std::string::npos);
+  CHECK(refusal("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4)}").find("Fortran order") !=
+        std::string::npos);
+}
