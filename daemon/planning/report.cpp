@@ -114,11 +114,26 @@ PlanHistograms plan_histograms(const EpochPlan& plan, std::uint32_t bars) {
 
 PlanReport report_plan(const EpochPlan& plan) {
   Sums sums;
-  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
-    sums.add(plan.figures(BatchIndex{index}));
-    if ((index + 1) % plan.world() == 0) sums.end_step(plan.world());
-  }
-  return sums.finish();
+  std::vector<bool> seen;
+  std::uint64_t sequences = 0;
+  std::uint64_t batches = 0;
+  each_batch(plan, [&](const std::vector<Row>& rows) {
+    BatchFigures figures;
+    for (const Row& row : rows) {
+      ++figures.rows;
+      figures.batch_length = std::max(figures.batch_length, row.length);
+      figures.frames += row.length;
+      if (row.length == 0) continue;  // a lane that ran out
+      if (row.ordinal >= seen.size()) seen.resize(row.ordinal * 2 + 64);
+      sequences += seen[row.ordinal] ? 0 : 1;
+      seen[row.ordinal] = true;
+    }
+    sums.add(figures);
+    if (++batches % plan.world() == 0) sums.end_step(plan.world());
+  });
+  PlanReport report = sums.finish();
+  report.sequences = sequences;
+  return report;
 }
 
 }  // namespace batchwright

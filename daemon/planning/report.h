@@ -11,6 +11,7 @@ namespace batchwright {
 struct PlanReport {
   std::uint64_t batches = 0;
   std::uint64_t steps = 0;
+  std::uint64_t sequences = 0;  ///< Different ones that at least a part is delivered of.
   std::uint64_t rows = 0;
   std::uint64_t frames = 0;         ///< Sum of lengths.
   std::uint64_t padded_frames = 0;  ///< Sum of B * L.
@@ -24,7 +25,7 @@ struct PlanReport {
   double rank_imbalance = 1;  ///< Mean over steps of largest / mean padded frames across ranks.
 };
 
-/// Cost: O(rows).
+/// Cost: O(rows) time, one bit a sequence.
 PlanReport report_plan(const EpochPlan& plan);
 
 /// Values from `from` up to, without it, `from + width` occur `count` times.

@@ -1,0 +1,214 @@
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "client/command/commands.h"
+#include "client/command/exit_code.h"
+#include "client/command/plan_lengths.h"
+#include "daemon/planning/planning.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+/// An epoch's plan and what is told of it.
+struct Planned {
+  EpochPlan plan;
+  PlanReport report;
+  PlanHistograms histograms;
+  Randomness randomness;
+  DataUsage usage;
+  double seconds = 0;  ///< Spent on the plan alone.
+};
+
+Result<PlanLengths> read_lengths(const PlanOptions& options) {
+  PlanLengths lengths;
+  if (options.lengths.empty() && options.datasets.empty()) {
+    return Error{ErrorCode::invalid_argument, "plan needs --dataset or --lengths"};
+  }
+  for (const auto& file : options.lengths) {
+    if (auto read = append_length_file(file, lengths); !read) return read.error();
+  }
+  for (const auto& dataset : options.datasets) {
+    if (auto read = append_dataset(dataset, lengths); !read) return read.error();
+  }
+  return lengths;
+}
+
+Result<Planned> plan_all(const PlanLengths& lengths, const PlanSettings& settings, Epoch epoch) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto plan = plan_epoch(lengths.frames, settings, epoch, lengths.datasets);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  if (!plan) return plan.error();
+  const auto next = plan_epoch(lengths.frames, settings, Epoch{epoch.value + 1}, lengths.datasets);
+  if (!next) return next.error();
+  const auto usage = data_usage(settings, epoch);
+  if (!usage) return usage.error();
+  return Planned{
+      *plan,  report_plan(*plan), plan_histograms(*plan, 20), measure_randomness(*plan, *next),
+      *usage, spent.count()};
+}
+
+json::array bars_json(const std::vector<HistogramBar>& bars) {
+  json::array all;
+  for (const HistogramBar& bar : bars) {
+    all.push_back(json::object{{"from", bar.from}, {"width", bar.width}, {"count", bar.count}});
+  }
+  return all;
+}
+
+json::object report_json(const Planned& planned, Epoch epoch) {
+  const PlanReport& report = planned.report;
+  const PlanCounts counts = planned.plan.counts();
+  json::object all{{"epoch", epoch.value},
+                   {"sequences", report.sequences},
+                   {"left_out", counts.left_out},
+                   {"kept", counts.kept},
+                   {"selected", counts.selected},
+                   {"rows", report.rows},
+                   {"batches", report.batches},
+                   {"steps", report.steps},
+                   {"world", planned.plan.world()},
+                   {"frames", report.frames},
+                   {"padded_frames", report.padded_frames},
+                   {"zpr", report.zpr},
+                   {"abl", report.abl},
+                   {"padded_share", report.padded_share},
+                   {"apr", report.apr},
+                   {"apr_deviation", report.apr_deviation},
+                   {"dur", planned.usage.so_far},
+                   {"dur_epoch", planned.usage.epoch},
+                   {"dur_all", planned.usage.all},
+                   {"sweep_parameter", planned.usage.parameter},
+                   {"largest_batch_frames", report.largest_batch_frames},
+                   {"largest_batch_rows", report.largest_batch_rows},
+                   {"rank_imbalance", report.rank_imbalance},
+                   {"randomness", planned.randomness.figure()},
+                   {"shared_again", planned.randomness.shared_again},
+                   {"shared_by_chance", planned.randomness.shared_by_chance},
+                   {"seconds", planned.seconds}};
+  json::array limits;
+  for (const std::uint32_t limit : planned.plan.bucket_limits()) limits.emplace_back(limit);
+  if (!limits.empty()) all["bucket_limits"] = std::move(limits);
+  all["batch_size_histogram"] = bars_json(planned.histograms.batch_sizes);
+  all["length_histogram"] = bars_json(planned.histograms.lengths);
+  return all;
+}
+
+/// The batches as lists, each of what `print_row` prints. Written as it goes: a plan may be large.
+template <class PrintRow>
+void print_batches(const EpochPlan& plan, const PrintRow& print_row) {
+  std::vector<Row> rows;
+  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+    plan.rows(BatchIndex{index}, rows);
+    fmt::print("{}", index == 0 ? "[" : ",[");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i > 0) fmt::print(",");
+      print_row(rows[i]);
+    }
+    fmt::print("]");
+  }
+}
+
+void print_json(const Planned& planned, const PlanOptions& options, bool parts) {
+  std::string text = json::serialize(report_json(planned, Epoch{options.epoch}));
+  if (!options.batches) return fmt::print("{}\n", text);
+  text.pop_back();  // the closing brace
+  fmt::print("{},\"batch_list\":[", text);
+  print_batches(planned.plan, [](const Row& row) { fmt::print("{}", row.ordinal); });
+  if (parts) {
+    fmt::print("],\"row_list\":[");
+    print_batches(planned.plan, [](const Row& row) {
+      fmt::print("[{},{},{},{}]", row.ordinal, row.start, row.length, row.flags);
+    });
+  }
+  fmt::print("]}}\n");
+}
+
+void print_bars(const char* title, const std::vector<HistogramBar>& bars) {
+  std::uint64_t most = 1;
+  for (const HistogramBar& bar : bars) most = std::max(most, bar.count);
+  fmt::print("{}\n", title);
+  for (const HistogramBar& bar : bars) {
+    fmt::print("  {:>9} .. {:<9} {:>10} {}\n", bar.from, bar.from + bar.width - 1, bar.count,
+               std::string(static_cast<std::size_t>(40 * bar.count / most), '#'));
+  }
+}
+
+void print_text(const Planned& planned, const PlanOptions& options) {
+  const PlanReport& report = planned.report;
+  const PlanCounts counts = planned.plan.counts();
+  fmt::print("epoch            {}\n", options.epoch);
+  fmt::print("sequences        {} delivered, {} selected of {} ({} left out by length)\n",
+             report.sequences, counts.selected, counts.kept, counts.left_out);
+  fmt::print("usage            {:.4f} this epoch, {:.4f} so far, {:.4f} over all epochs\n",
+             planned.usage.epoch, planned.usage.so_far, planned.usage.all);
+  if (planned.usage.parameter != 0) {
+    fmt::print("sweep parameter  {:.8f}\n", planned.usage.parameter);
+  }
+  fmt::print("batches          {} in {} steps of {}\n", report.batches, report.steps,
+             planned.plan.world());
+  fmt::print("frames           {}, {} with padding\n", report.frames, report.padded_frames);
+  fmt::print("padded share     {:.4f} %\n", 100 * report.padded_share);
+  fmt::print("ZPR              {:.4f} %\n", 100 * report.zpr);
+  fmt::print("ABL              {:.4f} frames\n", report.abl);
+  fmt::print("APR              {:.4f} % (standard deviation {:.4f})\n", 100 * report.apr,
+             100 * report.apr_deviation);
+  fmt::print("largest batch    {} frames with padding; most rows {}\n", report.largest_batch_frames,
+             report.largest_batch_rows);
+  if (planned.plan.world() > 1) {
+    fmt::print("rank imbalance   {:.4f} largest / mean padded frames of a step's ranks\n",
+               report.rank_imbalance);
+  }
+  fmt::print("randomness       {:.4f} (of pairs in a batch {:.6f} meet again, {:.6f} by chance)\n",
+             planned.randomness.figure(), planned.randomness.shared_again,
+             planned.randomness.shared_by_chance);
+  if (!planned.plan.bucket_limits().empty()) {
+    fmt::print("bucket limits   ");
+    for (const std::uint32_t limit : planned.plan.bucket_limits()) fmt::print(" {}", limit);
+    fmt::print("\n");
+  }
+  print_bars("rows of a batch", planned.histograms.batch_sizes);
+  print_bars("frames of a row", planned.histograms.lengths);
+}
+
+/// The batches as text: one batch a line.
+void print_batch_lines(const EpochPlan& plan) {
+  std::vector<Row> rows;
+  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+    plan.rows(BatchIndex{index}, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      fmt::print("{}{}", i == 0 ? "" : " ", rows[i].ordinal);
+    }
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+
+int run_plan(const PlanOptions& options) {
+  PlanSettings settings;
+  for (const auto& [name, value] : options.settings) {
+    if (auto set = set_setting(settings, name, value); !set) return fail(set.error());
+  }
+  if (auto checked = check_settings(settings); !checked) return fail(checked.error());
+  const auto lengths = read_lengths(options);
+  if (!lengths) return fail(lengths.error());
+  const auto planned = plan_all(*lengths, settings, Epoch{options.epoch});
+  if (!planned) return fail(planned.error());
+  if (options.json) {
+    print_json(*planned, options, settings.chunk != 0 || settings.lanes != 0);
+  } else {
+    print_text(*planned, options);
+    if (options.batches) print_batch_lines(planned->plan);
+  }
+  return kDone;
+}
+
+}  // namespace batchwright

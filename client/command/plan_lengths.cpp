@@ -1,0 +1,61 @@
+#include "client/command/plan_lengths.h"
+
+#include <charconv>
+#include <fstream>
+#include <iostream>
+
+#include "storage/storage.h"
+
+namespace batchwright {
+namespace {
+
+Error bad_line(const std::string& file, std::uint64_t number, const std::string& found) {
+  return {ErrorCode::invalid_argument,
+          (file == "-" ? "standard input" : file) + ", line " + std::to_string(number) +
+              ": found \"" + found.substr(0, 60) + "\", allowed: a length from 1 to 2147483647"};
+}
+
+}  // namespace
+
+Result<void> append_length_list(std::istream& in, const std::string& file, PlanLengths& lengths) {
+  const std::size_t before = lengths.frames.size();
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    std::string_view text = line;
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    std::uint32_t frames = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), frames);
+    const bool whole = failure == std::errc{} && end == text.data() + text.size();
+    if (!whole || frames == 0 || frames > 0x7FFFFFFF) return bad_line(file, number, line);
+    lengths.frames.push_back(frames);
+  }
+  if (in.bad()) return Error{ErrorCode::io_error, "reading " + file + " failed"};
+  lengths.datasets.push_back(lengths.frames.size() - before);
+  if (lengths.datasets.back() > 0) return {};
+  return Error{ErrorCode::invalid_argument,
+               (file == "-" ? "standard input" : file) + ": the list of lengths is empty"};
+}
+
+Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
+  if (file == "-") return append_length_list(std::cin, file, lengths);
+  std::ifstream in(file);
+  if (!in || std::filesystem::is_directory(file)) {
+    return Error{ErrorCode::not_found, file + ": cannot be read as a list of lengths"};
+  }
+  return append_length_list(in, file, lengths);
+}
+
+Result<void> append_dataset(const std::filesystem::path& dataset, PlanLengths& lengths) {
+  Catalog catalog;
+  const auto opened = catalog.open({dataset});
+  if (!opened) return opened.error();
+  const auto snapshot = (*opened)->snapshot();
+  if (!snapshot) return snapshot.error();
+  const auto frames = (*snapshot)->lengths();
+  lengths.frames.insert(lengths.frames.end(), frames.begin(), frames.end());
+  lengths.datasets.push_back(frames.size());
+  return {};
+}
+
+}  // namespace batchwright

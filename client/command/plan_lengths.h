@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <istream>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The lengths of one or several datasets, one after the other.
+struct PlanLengths {
+  std::vector<std::uint32_t> frames;
+  std::vector<std::uint64_t> datasets;  ///< How many belong to each.
+};
+
+/// Appends a list of lengths: text, one length a line, nothing else.
+/// Errors: invalid_argument, with file and line named.
+Result<void> append_length_list(std::istream& in, const std::string& file, PlanLengths& lengths);
+
+/// Appends the list in `file`, or on standard input for `-`.
+/// Errors: not_found; as append_length_list().
+Result<void> append_length_file(const std::string& file, PlanLengths& lengths);
+
+/// Appends the lengths of a dataset. Errors: those of opening it.
+Result<void> append_dataset(const std::filesystem::path& dataset, PlanLengths& lengths);
+
+}  // namespace batchwright
