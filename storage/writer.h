@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "formats/formats.h"
 
@@ -13,18 +14,25 @@ namespace batchwright {
 struct WriterLimits {
   std::uint64_t commit_bytes = std::uint64_t{64} << 20;
   std::uint64_t commit_sequences = 10'000;
+  /// Address space to begin with; 0: 1 TiB or four times the file, or less where that is not
+  /// to be had. It costs nothing until it is used, and grows by itself.
+  std::uint64_t map_bytes = 0;
 };
 
 /// Appends sequences to one LMDB environment, which it creates when it is not there.
 ///
-/// A commit makes sequences, keys, length index, state and generation visible together; killed at
-/// any moment, the dataset is as of the last commit. The map grows by itself.
-/// Threads: one at a time. One writer per dataset at a time, across processes too (LMDB's lock):
-/// a second waits.
+/// What is appended is kept in memory, up to the limits, until a commit writes it in one
+/// transaction: sequences, keys, length index, state and generation become visible together.
+/// Killed at any moment, the dataset is as of the last commit. The map grows by itself.
+/// Threads: one at a time; it may move between threads.
+/// One writer per dataset at a time, from open() on: another process waits for it in open().
 class DatasetWriter {
  public:
-  /// Errors: invalid_argument (schema), schema_mismatch (the dataset has another), io_error,
-  /// store_unavailable, unsupported_version.
+  /// The fields must be those of the dataset; its settings stay what they were at its creation,
+  /// and schema() tells them.
+  /// Errors: invalid_argument (schema), schema_mismatch (the dataset has other fields), io_error,
+  /// store_unavailable, unsupported_version, corrupt_record, busy (this process has a writer of
+  /// it, or read it first and has a snapshot).
   static Result<DatasetWriter> open(const std::filesystem::path& path, const Schema& schema,
                                     const WriterLimits& limits = {});
 
@@ -38,12 +46,14 @@ class DatasetWriter {
   /// Whether a sequence of this key is there, pending ones included. Errors: store_unavailable.
   Result<bool> contains(std::string_view key) const;
 
-  /// Copies the sequence into the transaction and commits when a limit is reached.
-  /// Errors: already_exists (names the key), schema_mismatch, io_error (disk full). After the
-  /// first two the writer goes on as if the call had not been made.
+  /// Copies the sequence, and commits when a limit is reached.
+  /// Errors: already_exists (names the key), schema_mismatch, does_not_fit (4 GiB or more), and
+  /// those of commit(). After any the writer is as if the call had not been made.
   Result<Ordinal> append(const Sequence& sequence);
 
   /// Makes what was appended durable and visible. Nothing to do is fine.
+  /// Errors: io_error (disk full), busy (the map must grow and this process has a snapshot open),
+  /// store_unavailable, corrupt_record. What was appended is kept: the call may be repeated.
   Result<void> commit();
 
  private:

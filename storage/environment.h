@@ -1,0 +1,142 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "formats/formats.h"
+
+struct MDB_env;
+struct MDB_txn;
+
+// LMDB, wrapped once: no other file knows it.
+
+namespace batchwright {
+
+/// Bytes in the memory map: reading them may fault (see fault_guard.h).
+using MapBytes = std::span<const std::byte>;
+
+/// The named databases of a dataset. README.md says what they hold.
+enum class Table : std::size_t { meta, sequences, keys, lengths };
+inline constexpr std::size_t kTables = 4;
+
+enum class Access : std::uint8_t { read, write };
+
+/// A key as LMDB takes it. It points to its argument.
+inline std::span<const std::byte> as_key(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+inline std::span<const std::byte> as_key(const std::uint64_t& number) {
+  return std::as_bytes(std::span(&number, 1));
+}
+
+struct CloseEnvironment {
+  void operator()(MDB_env* env) const noexcept;
+};
+
+/// One LMDB environment: a directory with data.mdb and lock.mdb.
+///
+/// LMDB forbids a process to open one twice, so whoever opens the same directory shares one of
+/// these. It opens the files read-only until a writer comes, and reserves far more address space
+/// than the file needs, because the map can only be moved while no transaction is alive.
+/// Threads: any. Not usable in a forked child, which opens its own.
+class Environment {
+ public:
+  /// For writing, creates the directory and the files when they are not there; tables are not
+  /// created. At most one in this process writes. `map_bytes` 0: as much as is sensible.
+  /// Errors: store_unavailable, unsupported_version, busy, io_error, does_not_fit.
+  static Result<std::shared_ptr<Environment>> open(const std::filesystem::path& path, Access access,
+                                                   std::uint64_t map_bytes = 0);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Whether the tables of a dataset are there; looks again when they were not.
+  /// Errors: store_unavailable when the environment holds something else.
+  Result<bool> has_tables();
+
+  /// Doubles the map. Errors: busy while this process has a transaction alive; does_not_fit.
+  Result<void> grow();
+
+  /// What a fault of the map means: names the file, and its size where it is too small.
+  Error fault() const;
+
+  /// Errors: store_unavailable when the directory no longer leads to the files that are open.
+  Result<void> check_still_there() const;
+
+ private:
+  friend class Transaction;
+  friend class EnvironmentRegistry;
+  using Handle = std::unique_ptr<MDB_env, CloseEnvironment>;
+
+  explicit Environment(std::filesystem::path path) : path_(std::move(path)) {}
+  Result<void> reopen(Access access, std::uint64_t map_bytes);
+  Result<Handle> open_handle(Access access, std::uint64_t map_bytes) const;
+  Result<void> open_tables();
+  Result<void> check_size() const;
+  std::uint64_t file_bytes() const;
+  Error error(int code, std::string_view doing) const;
+
+  const std::filesystem::path path_;
+  mutable std::mutex mutex_;  // guards all below
+  Handle env_;
+  Access access_ = Access::read;
+  std::uint64_t map_bytes_ = 0;
+  std::uint64_t page_bytes_ = 0;
+  std::size_t alive_ = 0;  // transactions
+  bool tables_open_ = false;
+  std::array<unsigned, kTables> tables_{};
+};
+
+/// How put() treats a key that is there.
+enum class Put : std::uint8_t {
+  append,   ///< The key is behind all others.
+  insert,   ///< The key is new.
+  replace,  ///< Either.
+};
+
+/// A transaction. Not ended by commit(), it ends without effect.
+///
+/// Lifetime: what get() returns is valid until the transaction ends or puts.
+/// Threads: one at a time; one that writes stays on its thread.
+class Transaction {
+ public:
+  /// Errors: store_unavailable (truncated, gone), does_not_fit (reader slots), io_error.
+  static Result<Transaction> begin(std::shared_ptr<Environment> environment, Access access);
+
+  /// Nothing when the key is not there. Errors: store_unavailable, corrupt_record.
+  Result<std::optional<MapBytes>> get(Table table, std::span<const std::byte> key) const;
+  /// Entries of a table. Errors: as get().
+  Result<std::uint64_t> entries(Table table) const;
+
+  /// Makes the tables, which are not there. Errors: as put().
+  Result<void> create_tables();
+  /// Errors: does_not_fit (the map is full), already_exists, io_error.
+  Result<void> put(Table table, std::span<const std::byte> key, std::span<const std::byte> value,
+                   Put how);
+  /// Ends the transaction in any case. Errors: as put().
+  Result<void> commit();
+
+  Environment& environment() const { return *handle_.get_deleter().environment; }
+
+ private:
+  struct End {
+    std::shared_ptr<Environment> environment;
+    void operator()(MDB_txn* txn) const noexcept;
+    void ended() const noexcept;
+  };
+  using Handle = std::unique_ptr<MDB_txn, End>;
+  explicit Transaction(Handle handle) : handle_(std::move(handle)) {}
+
+  Handle handle_;
+};
+
+/// Asks the kernel to read these bytes soon.
+void prefetch(MapBytes bytes);
+
+}  // namespace batchwright

@@ -1,0 +1,160 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "storage/environment.h"
+
+// LMDB forbids a process to have an environment open twice: closing one drops the file locks of
+// both, and opening the second resets the reader table under the first. So this file keeps the
+// one list of what is open, by the directory's device and inode, for the whole process; any other
+// owner could exist twice. A forked child has none of its parent's locks: it starts a new list.
+
+namespace batchwright {
+
+class EnvironmentRegistry {
+ public:
+  static EnvironmentRegistry& of_this_process();
+
+  Result<std::shared_ptr<Environment>> acquire(const std::filesystem::path& path, Access access,
+                                               std::uint64_t map_bytes);
+
+ private:
+  using FileId = std::pair<dev_t, ino_t>;
+  struct Entry {
+    std::unique_ptr<Environment> environment;
+    std::size_t users = 0;
+    bool writing = false;
+  };
+
+  void forget_parent();
+  Result<void> prepare(Entry& entry, const std::filesystem::path& path, Access access,
+                       std::uint64_t map_bytes);
+  void release(const Environment* environment, FileId id, Access access);
+
+  std::mutex mutex_;
+  pid_t process_ = getpid();
+  std::map<FileId, Entry> entries_;
+  std::vector<std::map<FileId, Entry>> inherited_;  // the parent's: not ours to close
+};
+
+namespace {
+
+Error unavailable(const std::filesystem::path& path, const std::string& what) {
+  return {ErrorCode::store_unavailable, "dataset " + path.string() + what};
+}
+
+Result<void> check_readable(const std::filesystem::path& path) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return unavailable(path, " does not exist");
+  }
+  if (code) return unavailable(path, ": " + code.message());
+  if (!std::filesystem::is_directory(status)) {
+    return unavailable(path, " is not a directory; a dataset is one that holds data.mdb");
+  }
+  const auto bytes = std::filesystem::file_size(path / "data.mdb", code);
+  if (code == std::errc::no_such_file_or_directory) {
+    return unavailable(path, " holds no data.mdb: not a Batchwright dataset");
+  }
+  if (code) return unavailable(path, "/data.mdb: " + code.message());
+  if (bytes == 0) return unavailable(path, ": data.mdb is empty: not a Batchwright dataset");
+  return {};
+}
+
+/// Makes the directory, but not its parents: a misspelt path shall not go unnoticed.
+Result<void> check_writable(const std::filesystem::path& path) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    if (std::filesystem::create_directory(path, code); !code) return {};
+    return Error{ErrorCode::io_error,
+                 "dataset " + path.string() + ": make directory: " + code.message()};
+  }
+  if (!std::filesystem::is_directory(status)) {
+    return unavailable(path, " is not a directory; a dataset is one that holds data.mdb");
+  }
+  if (std::filesystem::exists(path / "data.mdb", code)) return {};
+  for (const auto& file : std::filesystem::directory_iterator(path, code)) {
+    if (file.path().filename() != "lock.mdb") {
+      return unavailable(path, ": the directory is not empty, and holds no dataset");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+EnvironmentRegistry& EnvironmentRegistry::of_this_process() {
+  // Never destroyed: datasets may live as long as the process.
+  static auto* const registry = new EnvironmentRegistry;
+  return *registry;
+}
+
+void EnvironmentRegistry::forget_parent() {
+  if (process_ == getpid()) return;
+  inherited_.push_back(std::exchange(entries_, {}));
+  process_ = getpid();
+}
+
+Result<void> EnvironmentRegistry::prepare(Entry& entry, const std::filesystem::path& path,
+                                          Access access, std::uint64_t map_bytes) {
+  if (entry.environment == nullptr) {
+    entry.environment.reset(new Environment(path));
+    const std::lock_guard lock(entry.environment->mutex_);
+    return entry.environment->reopen(access, map_bytes);
+  }
+  if (auto there = entry.environment->check_still_there(); !there) return there;
+  if (access == Access::read) return {};
+  if (entry.writing) {
+    return Error{ErrorCode::busy,
+                 "dataset " + path.string() + ": this process has a writer of it open already"};
+  }
+  const std::lock_guard lock(entry.environment->mutex_);
+  if (entry.environment->access_ == Access::write) return {};
+  return entry.environment->reopen(Access::write, map_bytes);
+}
+
+Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const std::filesystem::path& path,
+                                                                  Access access,
+                                                                  std::uint64_t map_bytes) {
+  const std::lock_guard lock(mutex_);
+  forget_parent();
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0)
+    return unavailable(path, std::string(": ") + strerror(errno));
+  const FileId id(status.st_dev, status.st_ino);
+  Entry& entry = entries_[id];
+  if (auto prepared = prepare(entry, path, access, map_bytes); !prepared) {
+    if (entry.users == 0) entries_.erase(id);
+    return prepared.error();
+  }
+  ++entry.users;
+  entry.writing = entry.writing || access == Access::write;
+  return std::shared_ptr<Environment>(
+      entry.environment.get(),
+      [this, id, access](const Environment* environment) { release(environment, id, access); });
+}
+
+void EnvironmentRegistry::release(const Environment* environment, FileId id, Access access) {
+  const std::lock_guard lock(mutex_);
+  forget_parent();
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.environment.get() != environment) return;
+  if (access == Access::write) found->second.writing = false;
+  if (--found->second.users == 0) entries_.erase(found);
+}
+
+Result<std::shared_ptr<Environment>> Environment::open(const std::filesystem::path& path,
+                                                       Access access, std::uint64_t map_bytes) {
+  auto checked = access == Access::read ? check_readable(path) : check_writable(path);
+  if (!checked) return checked.error();
+  return EnvironmentRegistry::of_this_process().acquire(path, access, map_bytes);
+}
+
+}  // namespace batchwright

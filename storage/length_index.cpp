@@ -1,0 +1,110 @@
+#include "storage/length_index.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "storage/dataset.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::size_t kCrcEnd = 4;
+constexpr std::size_t kHeaderBytes = 8;  // CRC and count
+
+std::uint64_t chunk_key(Column column, std::uint64_t chunk) { return column.number << 40 | chunk; }
+
+Result<MapBytes> find_chunk(const Transaction& transaction, Column column, std::uint64_t chunk) {
+  const std::uint64_t key = chunk_key(column, chunk);
+  const auto found = transaction.get(Table::lengths, as_key(key));
+  if (!found) return found.error();
+  return found->value_or(MapBytes());
+}
+
+std::vector<std::byte> encode_chunk(std::size_t width, std::span<const std::uint32_t> values) {
+  std::vector<std::byte> bytes(kHeaderBytes + values.size() * width);
+  const auto count = static_cast<std::uint32_t>(values.size());
+  std::memcpy(bytes.data() + kCrcEnd, &count, sizeof count);
+  std::byte* out = bytes.data() + kHeaderBytes;
+  for (const std::uint32_t value : values) {
+    std::memcpy(out, &value, width);  // little-endian: a narrow value is the low bytes
+    out += width;
+  }
+  const std::uint32_t crc = crc32c(std::span<const std::byte>(bytes).subspan(kCrcEnd));
+  std::memcpy(bytes.data(), &crc, sizeof crc);
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::size_t> independent_fields(const Schema& schema) {
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+    if (schema.fields[i].kind == FieldKind::independent) positions.push_back(i);
+  }
+  return positions;
+}
+
+std::vector<Column> columns_of(const Schema& schema) {
+  std::vector<Column> columns = {kLengthColumn, kKeyBytesColumn};
+  for (std::size_t n = 0; n < independent_fields(schema).size(); ++n) {
+    columns.push_back(independent_column(n));
+  }
+  return columns;
+}
+
+Result<void> read_chunk(const Transaction& transaction, Column column, std::uint64_t chunk,
+                        std::span<std::byte> out) {
+  const auto found = find_chunk(transaction, column, chunk);
+  if (!found) return found.error();
+  std::array<std::byte, kHeaderBytes> header{};
+  bool whole = found->size() == kHeaderBytes + out.size();
+  if (whole) {
+    if (!copy_from_map(header, found->first(kHeaderBytes)) ||
+        !copy_from_map(out, found->subspan(kHeaderBytes))) {
+      return transaction.environment().fault();
+    }
+    std::uint32_t crc = 0;
+    std::uint32_t count = 0;
+    std::memcpy(&crc, header.data(), sizeof crc);
+    std::memcpy(&count, header.data() + kCrcEnd, sizeof count);
+    whole = count * column.width == out.size() &&
+            crc == crc32c(out, crc32c(std::span<const std::byte>(header).subspan(kCrcEnd)));
+  }
+  if (whole) return {};
+  return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
+                                              ": length index: chunk " + std::to_string(chunk) +
+                                              " of column " + std::to_string(column.number) +
+                                              " is damaged"};
+}
+
+Result<void> read_column(const Transaction& transaction, Column column, std::span<std::byte> out) {
+  const std::size_t chunk_bytes = kChunkSequences * column.width;
+  const std::uint64_t chunks = (out.size() + chunk_bytes - 1) / chunk_bytes;
+  // The map is read without the kernel's own readahead: ask for all of it at once.
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    const auto found = find_chunk(transaction, column, chunk);
+    if (!found) return found.error();
+    if (!found->empty()) prefetch(*found);
+  }
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    const auto rest = out.subspan(chunk * chunk_bytes);
+    auto read =
+        read_chunk(transaction, column, chunk, rest.first(std::min(rest.size(), chunk_bytes)));
+    if (!read) return read;
+  }
+  return {};
+}
+
+Result<void> write_chunks(Transaction& transaction, Column column, std::uint64_t first,
+                          std::span<const std::uint32_t> values) {
+  for (std::size_t i = 0; i < values.size(); i += kChunkSequences) {
+    const auto part = values.subspan(i, std::min<std::size_t>(kChunkSequences, values.size() - i));
+    const std::uint64_t key = chunk_key(column, (first + i) / kChunkSequences);
+    auto put = transaction.put(Table::lengths, as_key(key), encode_chunk(column.width, part),
+                               Put::replace);
+    if (!put) return put;
+  }
+  return {};
+}
+
+}  // namespace batchwright

@@ -1,0 +1,112 @@
+#include "storage/pending.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "storage/dataset.h"
+
+namespace batchwright {
+
+Pending::Pending(const Schema& schema, std::uint64_t buffer_bytes)
+    : primary_(schema.primary()),
+      independent_(independent_fields(schema)),
+      columns_(columns_of(schema)),
+      tails_(columns_.size()),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes)),
+      capacity_(buffer_bytes) {}
+
+Result<void> Pending::load_tail(const Transaction& transaction, std::uint64_t sequences) {
+  const std::uint64_t chunk = sequences / kChunkSequences;
+  const std::uint64_t count = sequences % kChunkSequences;
+  tail_first_ = chunk * kChunkSequences;
+  for (std::size_t i = 0; i < columns_.size() && count != 0; ++i) {
+    const Column column = columns_[i];
+    std::vector<std::byte> packed(count * column.width);
+    if (auto read = read_chunk(transaction, column, chunk, packed); !read) return read;
+    for (std::uint64_t s = 0; s < count; ++s) {
+      std::uint32_t value = 0;
+      std::memcpy(&value, packed.data() + s * column.width, column.width);
+      tails_[i].push_back(value);
+    }
+  }
+  return {};
+}
+
+/// Room for a record behind the others. Records are referred to by offset, so the buffer may move.
+std::span<std::byte> Pending::take(std::size_t bytes) {
+  if (used_ + bytes > capacity_) {
+    capacity_ = std::max(used_ + bytes, capacity_ + capacity_ / 2);
+    auto larger = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+    if (used_ != 0) std::memcpy(larger.get(), buffer_.get(), used_);
+    buffer_ = std::move(larger);
+  }
+  const std::span<std::byte> room(buffer_.get() + used_, bytes);
+  used_ += bytes;
+  return room;
+}
+
+void Pending::add(const Sequence& sequence, Ordinal ordinal) {
+  const std::uint32_t length = sequence.fields[primary_].length;
+  const std::size_t offset = used_;
+  const std::span<std::byte> record = take(record_bytes(sequence));
+  write_record(sequence, ordinal, length, record);
+  set_record_crc(record, crc32c(record_crc_range(record)));
+  const auto [key, added] = keys_.emplace(sequence.key);
+  records_.push_back({offset, record.size(), &*key, length});
+  tails_[0].push_back(length);
+  tails_[1].push_back(static_cast<std::uint32_t>(sequence.key.size()));
+  for (std::size_t n = 0; n < independent_.size(); ++n) {
+    tails_[2 + n].push_back(sequence.fields[independent_[n]].length);
+  }
+}
+
+void Pending::drop_last() {
+  used_ = records_.back().offset;
+  keys_.erase(*records_.back().key);
+  records_.pop_back();
+  for (auto& tail : tails_) tail.pop_back();
+}
+
+RecordSummary Pending::summary(std::size_t i) const {
+  const Record& record = records_[i];
+  return {record_crc(bytes_of(record)), record.bytes, record.length};
+}
+
+Result<void> Pending::write(Transaction& transaction, std::uint64_t first) const {
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    const std::uint64_t ordinal = first + i;
+    auto put =
+        transaction.put(Table::sequences, as_key(ordinal), bytes_of(records_[i]), Put::append);
+    if (!put) return put;
+  }
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (auto put = write_chunks(transaction, columns_[i], tail_first_, tails_[i]); !put) return put;
+  }
+  return write_keys(transaction, first);
+}
+
+/// In the order of the keys, so that each page of their tree is visited once.
+Result<void> Pending::write_keys(Transaction& transaction, std::uint64_t first) const {
+  std::vector<std::pair<std::string_view, std::uint64_t>> sorted;
+  sorted.reserve(records_.size());
+  for (std::size_t i = 0; i < records_.size(); ++i)
+    sorted.emplace_back(*records_[i].key, first + i);
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [key, ordinal] : sorted) {
+    if (auto put = transaction.put(Table::keys, as_key(key), as_key(ordinal), Put::insert); !put) {
+      return put;
+    }
+  }
+  return {};
+}
+
+void Pending::clear() {
+  records_.clear();
+  keys_.clear();
+  used_ = 0;
+  const std::size_t complete = tails_[0].size() / kChunkSequences * kChunkSequences;
+  for (auto& tail : tails_) tail.erase(tail.begin(), tail.begin() + static_cast<long>(complete));
+  tail_first_ += complete;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,176 @@
+#include "storage/snapshot.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "storage/fault_guard.h"
+
+namespace batchwright {
+namespace {
+
+/// Reads one column of all shards behind one another.
+template <class Value>
+Result<std::vector<Value>> read_whole_column(const std::vector<PinnedShard>& shards, Column column,
+                                             std::uint64_t sequences) {
+  std::vector<Value> values(sequences);
+  std::span<std::byte> rest = std::as_writable_bytes(std::span(values));
+  for (const PinnedShard& shard : shards) {
+    const std::size_t bytes = shard.state.sequences * sizeof(Value);
+    if (auto read = read_column(shard.transaction, column, rest.first(bytes)); !read) {
+      return read.error();
+    }
+    rest = rest.subspan(bytes);
+  }
+  return values;
+}
+
+std::string hex(std::uint32_t crc) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%08x", crc);
+  return text;
+}
+
+}  // namespace
+
+PinnedSnapshot::PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, VerifyRecords verify)
+    : schema_(std::move(schema)),
+      verify_(verify),
+      independent_(independent_fields(schema_)),
+      shards_(std::move(shards)),
+      mutexes_(std::make_unique<std::mutex[]>(shards_.size())),
+      firsts_{0} {
+  for (const PinnedShard& shard : shards_) {
+    firsts_.push_back(firsts_.back() + shard.state.sequences);
+  }
+}
+
+Result<std::shared_ptr<const PinnedSnapshot>> PinnedSnapshot::pin(Schema schema,
+                                                                  std::vector<PinnedShard> shards,
+                                                                  VerifyRecords verify) {
+  std::shared_ptr<PinnedSnapshot> snapshot(
+      new PinnedSnapshot(std::move(schema), std::move(shards), verify));
+  if (auto read = snapshot->read_index(); !read) return read.error();
+  return std::shared_ptr<const PinnedSnapshot>(std::move(snapshot));
+}
+
+Result<void> PinnedSnapshot::read_index() {
+  auto lengths = read_whole_column<std::uint32_t>(shards_, kLengthColumn, sequences());
+  if (!lengths) return lengths.error();
+  lengths_ = std::move(*lengths);
+  auto key_bytes = read_whole_column<std::uint16_t>(shards_, kKeyBytesColumn, sequences());
+  if (!key_bytes) return key_bytes.error();
+  key_bytes_ = std::move(*key_bytes);
+  for (std::size_t n = 0; n < independent_.size(); ++n) {
+    auto column = read_whole_column<std::uint32_t>(shards_, independent_column(n), sequences());
+    if (!column) return column.error();
+    field_lengths_.push_back(std::move(*column));
+  }
+  return {};
+}
+
+std::uint64_t PinnedSnapshot::generation() const {
+  std::uint64_t sum = 0;
+  for (const PinnedShard& shard : shards_) sum += shard.state.generation;
+  return sum;
+}
+
+std::uint64_t PinnedSnapshot::content() const {
+  std::uint64_t content = shards_.front().state.content;
+  for (std::size_t i = 1; i < shards_.size(); ++i) {
+    content = join_content(content, shards_[i].state.content);
+  }
+  return content;
+}
+
+std::span<const std::uint32_t> PinnedSnapshot::field_lengths(std::size_t field) const {
+  const auto found = std::find(independent_.begin(), independent_.end(), field);
+  if (found == independent_.end()) return {};
+  return field_lengths_[static_cast<std::size_t>(found - independent_.begin())];
+}
+
+PinnedSnapshot::Place PinnedSnapshot::place_of(Ordinal ordinal) const {
+  const auto next = std::upper_bound(firsts_.begin(), firsts_.end(), ordinal.value);
+  const auto shard = static_cast<std::size_t>(next - firsts_.begin()) - 1;
+  return {shard, ordinal.value - firsts_[shard]};
+}
+
+Result<MapBytes> PinnedSnapshot::find(const Place& place) const {
+  const std::lock_guard lock(mutexes_[place.shard]);
+  const auto found = shards_[place.shard].transaction.get(Table::sequences, as_key(place.local));
+  if (!found) return found.error();
+  if (!*found) return broken(place, {ErrorCode::corrupt_record, "its record is missing"});
+  return **found;
+}
+
+Error PinnedSnapshot::broken(const Place& place, const Error& error) const {
+  const auto& path = shards_[place.shard].transaction.environment().path();
+  return {error.code, "dataset " + path.string() + ", sequence " + std::to_string(place.local) +
+                          ": " + error.message};
+}
+
+Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
+  if (ordinal.value >= sequences()) {
+    return Error{ErrorCode::not_found, "sequence " + std::to_string(ordinal.value) +
+                                           ": the dataset has " + std::to_string(sequences())};
+  }
+  const Place place = place_of(ordinal);
+  const auto bytes = find(place);
+  if (!bytes) return bytes.error();
+  auto record = parse(ordinal, place, *bytes);
+  if (!record || verify_ == VerifyRecords::never) return record;
+  auto& verified = shards_[place.shard].verified;
+  if (verified && verified->test(place.local)) return record;
+  if (auto checked = check_crc(place, *bytes); !checked) return checked.error();
+  if (verified) verified->set(place.local);
+  return record;
+}
+
+Result<RecordView> PinnedSnapshot::parse(Ordinal ordinal, const Place& place,
+                                         MapBytes bytes) const {
+  std::optional<Result<RecordView>> record;
+  const char* disagreement = nullptr;
+  // RecordView::parse() owns nothing while it reads; its error text is made between reads.
+  const bool readable = guarded([&] {
+    record.emplace(RecordView::parse(schema_, bytes));
+    if (*record) disagreement = index_disagreement(ordinal, place, **record);
+  });
+  if (!readable) return shards_[place.shard].transaction.environment().fault();
+  if (!*record) return broken(place, record->error());
+  if (disagreement != nullptr) return broken(place, {ErrorCode::corrupt_record, disagreement});
+  return std::move(*record);
+}
+
+/// What plans and slots rely on. Reads the map.
+const char* PinnedSnapshot::index_disagreement(Ordinal ordinal, const Place& place,
+                                               const RecordView& record) const {
+  if (record.ordinal().value != place.local) return "its record is of another sequence";
+  if (record.length() != lengths_[ordinal.value]) return "its length is not the one in the index";
+  if (record.key().size() != key_bytes_[ordinal.value]) return "its key is not as in the index";
+  for (std::size_t n = 0; n < independent_.size(); ++n) {
+    if (record.field(independent_[n]).length != field_lengths_[n][ordinal.value]) {
+      return "the length of an independent field is not the one in the index";
+    }
+  }
+  return nullptr;
+}
+
+Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes) const {
+  std::uint32_t computed = 0;
+  std::uint32_t stored = 0;
+  const bool readable = guarded([&] {
+    computed = crc32c(record_crc_range(bytes));
+    stored = record_crc(bytes);
+  });
+  if (!readable) return shards_[place.shard].transaction.environment().fault();
+  if (computed == stored) return {};
+  return broken(place, {ErrorCode::corrupt_record,
+                        "CRC-32C is " + hex(computed) + ", its record says " + hex(stored)});
+}
+
+void PinnedSnapshot::will_need(Ordinal ordinal) const {
+  if (ordinal.value >= sequences()) return;
+  // What cannot be found now is reported when it is read.
+  if (const auto bytes = find(place_of(ordinal))) prefetch(*bytes);
+}
+
+}  // namespace batchwright

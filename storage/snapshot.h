@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "storage/dataset.h"
+#include "storage/length_index.h"
+#include "storage/state.h"
+#include "storage/verified_records.h"
+
+namespace batchwright {
+
+/// One shard as a snapshot pins it.
+struct PinnedShard {
+  Transaction transaction;
+  DatasetState state;
+  std::optional<VerifiedRecords> verified;  ///< None: verify always, or never.
+};
+
+/// A snapshot over the shards' read transactions. All but those is immutable.
+class PinnedSnapshot final : public Snapshot {
+ public:
+  /// Reads the length index. Errors: corrupt_record, store_unavailable.
+  static Result<std::shared_ptr<const PinnedSnapshot>> pin(Schema schema,
+                                                           std::vector<PinnedShard> shards,
+                                                           VerifyRecords verify);
+
+  const Schema& schema() const override { return schema_; }
+  std::uint64_t sequences() const override { return firsts_.back(); }
+  std::uint64_t generation() const override;
+  std::uint64_t content() const override;
+  std::span<const std::uint32_t> lengths() const override { return lengths_; }
+  std::span<const std::uint32_t> field_lengths(std::size_t field) const override;
+  std::span<const std::uint16_t> key_bytes() const override { return key_bytes_; }
+  Result<RecordView> record(Ordinal ordinal) const override;
+  void will_need(Ordinal ordinal) const override;
+
+  /// State of a shard as pinned.
+  const DatasetState& state(std::size_t shard) const { return shards_[shard].state; }
+
+ private:
+  /// Where a sequence is: shard, and place within it.
+  struct Place {
+    std::size_t shard = 0;
+    std::uint64_t local = 0;
+  };
+
+  PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, VerifyRecords verify);
+  Result<void> read_index();
+  Place place_of(Ordinal ordinal) const;
+  Result<MapBytes> find(const Place& place) const;
+  Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
+  Result<void> check_crc(const Place& place, MapBytes bytes) const;
+  const char* index_disagreement(Ordinal ordinal, const Place& place,
+                                 const RecordView& record) const;
+  Error broken(const Place& place, const Error& error) const;
+
+  Schema schema_;
+  VerifyRecords verify_;
+  std::vector<std::size_t> independent_;  // positions of independent fields
+  mutable std::vector<PinnedShard> shards_;
+  std::unique_ptr<std::mutex[]> mutexes_;  // one a shard: a transaction serves one thread at a time
+  std::vector<std::uint64_t> firsts_;      // first ordinal of each shard, then their sum
+  std::vector<std::uint32_t> lengths_;
+  std::vector<std::uint16_t> key_bytes_;
+  std::vector<std::vector<std::uint32_t>> field_lengths_;  // by place in independent_
+};
+
+}  // namespace batchwright

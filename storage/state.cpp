@@ -1,0 +1,162 @@
+#include "storage/state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "storage/dataset.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::string_view kDescriptionKey = "description";
+constexpr std::string_view kStateKey = "state";
+constexpr std::size_t kStateBytes = sizeof(wire::DatasetState);
+constexpr std::size_t kCrcEnd = 4;
+static_assert(kStateBytes == 48);
+
+/// One step of the chained hash; the formula is part of the format (README.md).
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  std::uint64_t x = hash * 0x9E3779B97F4A7C15 + word;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {
+  hash = mix(hash, text.size());
+  for (std::size_t i = 0; i < text.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, std::min<std::size_t>(8, text.size() - i));
+    hash = mix(hash, word);
+  }
+  return hash;
+}
+
+std::uint64_t mix_field(std::uint64_t hash, const FieldSpec& field) {
+  hash = mix_text(hash, field.name);
+  hash = mix(hash, static_cast<std::uint64_t>(field.kind));
+  hash = mix(hash, static_cast<std::uint64_t>(field.dtype));
+  hash = mix(hash, field.shape.size());
+  for (const std::uint32_t extent : field.shape) hash = mix(hash, extent);
+  hash = mix(hash, field.categories.size());
+  for (const std::string& name : field.categories) hash = mix_text(hash, name);
+  return hash;
+}
+
+Error in_dataset(const Transaction& transaction, const Error& error) {
+  return {error.code,
+          "dataset " + transaction.environment().path().string() + ": " + error.message};
+}
+
+/// A value of `meta`, out of the map.
+Result<std::vector<std::byte>> read_copy(const Transaction& transaction, std::string_view key) {
+  const auto found = transaction.get(Table::meta, as_key(key));
+  if (!found) return found.error();
+  if (!*found) {
+    return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
+                                                ": its " + std::string(key) + " is missing"};
+  }
+  std::vector<std::byte> copy((*found)->size());
+  if (!copy_from_map(copy, **found)) return transaction.environment().fault();
+  return copy;
+}
+
+Result<DatasetState> decode_state(std::span<const std::byte> bytes) {
+  wire::DatasetState state;
+  // A newer version may be longer, but says which it is at the same place.
+  if (bytes.size() >= kStateBytes) {
+    std::memcpy(static_cast<void*>(&state), bytes.data(), kStateBytes);
+    if (state.format_version() > kDatasetFormatVersion) {
+      return Error{ErrorCode::unsupported_version,
+                   "dataset format version " + std::to_string(state.format_version()) +
+                       " is newer than version " + std::to_string(kDatasetFormatVersion) +
+                       ", the newest this program reads"};
+    }
+  }
+  if (bytes.size() != kStateBytes || crc32c(bytes.subspan(kCrcEnd)) != state.crc()) {
+    return Error{ErrorCode::corrupt_record, "its state is damaged"};
+  }
+  return DatasetState{state.sequences(), state.frames(),     state.generation(),
+                      state.content(),   state.min_length(), state.max_length()};
+}
+
+std::string name_of(const FieldSpec& field) {
+  std::string name = "\"" + field.name + "\" (" + std::string(kind_name(field.kind)) + ", " +
+                     std::string(dtype_name(field.dtype)) + " [";
+  for (std::size_t i = 0; i < field.shape.size(); ++i) {
+    name += (i == 0 ? "" : ", ") + std::to_string(field.shape[i]);
+  }
+  return name + "], " + std::to_string(field.categories.size()) + " categories)";
+}
+
+}  // namespace
+
+DatasetState empty_state(const Schema& schema) {
+  DatasetState state;
+  state.content = mix(0, schema.fields.size());
+  for (const FieldSpec& field : schema.fields) state.content = mix_field(state.content, field);
+  return state;
+}
+
+void extend(DatasetState& state, const RecordSummary& record) {
+  state.min_length =
+      state.sequences == 0 ? record.length : std::min(state.min_length, record.length);
+  state.max_length = std::max(state.max_length, record.length);
+  state.sequences += 1;
+  state.frames += record.length;
+  state.content = mix(mix(state.content, record.crc), record.bytes);
+}
+
+std::uint64_t join_content(std::uint64_t content, std::uint64_t shard) {
+  return mix(content, shard);
+}
+
+Result<DatasetState> read_state(const Transaction& transaction) {
+  const auto bytes = read_copy(transaction, kStateKey);
+  if (!bytes) return bytes.error();
+  auto state = decode_state(*bytes);
+  if (!state) return in_dataset(transaction, state.error());
+  return state;
+}
+
+Result<Meta> read_meta(const Transaction& transaction) {
+  const auto description = read_copy(transaction, kDescriptionKey);
+  if (!description) return description.error();
+  auto schema = decode_description(*description);
+  if (!schema) return in_dataset(transaction, schema.error());
+  const auto state = read_state(transaction);
+  if (!state) return state.error();
+  return Meta{std::move(*schema), *state};
+}
+
+Result<void> write_schema(Transaction& transaction, const Schema& schema) {
+  return transaction.put(Table::meta, as_key(kDescriptionKey), encode_description(schema),
+                         Put::replace);
+}
+
+Result<void> write_state(Transaction& transaction, const DatasetState& state) {
+  const auto encode = [&state](std::uint32_t crc) {
+    const wire::DatasetState encoded(crc, kDatasetFormatVersion, state.sequences, state.frames,
+                                     state.generation, state.content, state.min_length,
+                                     state.max_length);
+    std::array<std::byte, kStateBytes> bytes;
+    std::memcpy(bytes.data(), &encoded, kStateBytes);
+    return bytes;
+  };
+  const std::uint32_t crc = crc32c(std::span<const std::byte>(encode(0)).subspan(kCrcEnd));
+  return transaction.put(Table::meta, as_key(kStateKey), encode(crc), Put::replace);
+}
+
+std::string describe_field_difference(const Schema& expected, const Schema& found) {
+  for (std::size_t i = 0; i < std::max(expected.fields.size(), found.fields.size()); ++i) {
+    if (i >= found.fields.size()) return "field " + name_of(expected.fields[i]) + " is missing";
+    if (i >= expected.fields.size()) return "field " + name_of(found.fields[i]) + " is too many";
+    if (expected.fields[i] != found.fields[i]) {
+      return "field " + std::to_string(i) + " is " + name_of(found.fields[i]) + ", not " +
+             name_of(expected.fields[i]);
+    }
+  }
+  return {};
+}
+
+}  // namespace batchwright

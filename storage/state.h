@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+
+#include "storage/environment.h"
+
+namespace batchwright {
+
+/// Figures of a dataset, renewed by every commit.
+struct DatasetState {
+  std::uint64_t sequences = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t content = 0;
+  std::uint32_t min_length = 0;  ///< 0 where there is no sequence.
+  std::uint32_t max_length = 0;
+  friend bool operator==(const DatasetState&, const DatasetState&) = default;
+};
+
+/// One sequence, as far as the state depends on it.
+struct RecordSummary {
+  std::uint32_t crc = 0;
+  std::uint64_t bytes = 0;   ///< Of the whole record.
+  std::uint32_t length = 0;  ///< T
+};
+
+/// The state of a dataset without sequences. Its content covers the fields, not the settings.
+DatasetState empty_state(const Schema& schema);
+
+/// Takes the next sequence into account; the generation is the commit's business.
+void extend(DatasetState& state, const RecordSummary& record);
+
+/// Content fingerprint of several shards, of which `content` covers those before.
+std::uint64_t join_content(std::uint64_t content, std::uint64_t shard);
+
+/// What the table `meta` holds.
+struct Meta {
+  Schema schema;
+  DatasetState state;
+};
+
+/// Errors: store_unavailable (no dataset), corrupt_record, unsupported_version; they name `path`.
+Result<Meta> read_meta(const Transaction& transaction);
+Result<DatasetState> read_state(const Transaction& transaction);
+
+/// Errors: as Transaction::put().
+Result<void> write_schema(Transaction& transaction, const Schema& schema);
+Result<void> write_state(Transaction& transaction, const DatasetState& state);
+
+/// Says in what the fields differ, naming the first that does; empty when they are the same.
+std::string describe_field_difference(const Schema& expected, const Schema& found);
+
+}  // namespace batchwright

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// A sequence whose record cannot be trusted.
+struct BrokenRecord {
+  std::filesystem::path shard;
+  Ordinal ordinal;  ///< Within its shard.
+  std::string key;  ///< As far as it could be read; else empty. Unprintable bytes are '?'.
+  std::string reason;
+};
+
+/// What a full check of a dataset found.
+struct VerifyReport {
+  std::uint64_t sequences = 0;        ///< As the state of each shard says.
+  std::uint64_t bytes = 0;            ///< Of the records that could be read.
+  std::vector<BrokenRecord> broken;   ///< By shard and ordinal.
+  std::vector<std::string> problems;  ///< Of index, keys and state; each names its shard.
+  bool sound() const { return broken.empty() && problems.empty(); }
+};
+
+/// Told now and then how many sequences of how many were checked. Runs on the calling thread.
+using VerifyProgress = std::function<void(std::uint64_t checked, std::uint64_t sequences)>;
+
+/// Reads every record and compares its CRC-32C, its key, the length index, the figures of the
+/// state and the content fingerprint. What is broken is reported, not an error.
+/// Errors: those of Catalog::open(): there is no dataset whose records could be checked.
+/// Threads: any; it reads all the data, so it takes as long as the disk needs.
+Result<VerifyReport> verify_dataset(const std::vector<std::filesystem::path>& shards,
+                                    const VerifyProgress& progress = {});
+
+}  // namespace batchwright

@@ -1,0 +1,236 @@
+#include "storage/writer.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "storage/dataset.h"
+#include "storage/environment.h"
+#include "storage/length_index.h"
+#include "storage/pending.h"
+#include "storage/state.h"
+
+// A write transaction lives only within commit(), and what was appended stays in memory until it
+// has succeeded. LMDB alone would let a sequence be written straight into a page, which saves one
+// copy beside the page faults and the write to disk. But a full map loses the whole transaction,
+// which then could not be repeated; LMDB's writer lock is tied to a thread; and it does not span
+// commits, between which another writer could take our ordinals. So a lock on the directory keeps
+// other writers out from open() on, and the kernel drops it whatever ends the process.
+
+namespace batchwright {
+namespace {
+
+/// A descriptor of its own: a lock goes with it.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int number) : number_(number) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
+  ~FileDescriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+/// Waits until no other writer has the directory.
+Result<FileDescriptor> lock_directory(const std::filesystem::path& path) {
+  FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int code = directory.number();
+  if (code >= 0) {
+    do code = flock(directory.number(), LOCK_EX);
+    while (code != 0 && errno == EINTR);
+  }
+  if (code >= 0) return directory;
+  return Error{ErrorCode::io_error,
+               "dataset " + path.string() + ": lock for writing: " + std::strerror(errno)};
+}
+
+Result<void> create(const std::shared_ptr<Environment>& environment, const Schema& schema) {
+  auto transaction = Transaction::begin(environment, Access::write);
+  if (!transaction) return transaction.error();
+  if (auto made = transaction->create_tables(); !made) return made;
+  if (auto written = write_schema(*transaction, schema); !written) return written;
+  if (auto written = write_state(*transaction, empty_state(schema)); !written) return written;
+  return transaction->commit();
+}
+
+}  // namespace
+
+struct DatasetWriter::State {
+  std::shared_ptr<Environment> environment;
+  FileDescriptor directory;
+  WriterLimits limits;
+  Schema schema;
+  DatasetState committed;
+  Pending pending;
+  /// For look-ups of committed keys; dropped by a commit.
+  mutable std::optional<Transaction> lookup;
+
+  Result<bool> contains(std::string_view key) const;
+  Result<Ordinal> append(const Sequence& sequence);
+  Result<void> check_new(const Sequence& sequence) const;
+  Result<void> commit();
+  Result<void> try_commit();
+  Result<void> write(Transaction& transaction, DatasetState& state) const;
+};
+
+namespace {
+
+/// Creates the dataset where there is none. Errors: as DatasetWriter::open().
+Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, const Schema& schema) {
+  const auto there = environment->has_tables();
+  if (!there) return there.error();
+  if (!*there) {
+    auto created = create(environment, schema);
+    if (!created && created.error().code == ErrorCode::does_not_fit) {
+      if (auto grown = environment->grow(); !grown) return grown.error();
+      created = create(environment, schema);
+    }
+    if (!created) return created.error();
+  }
+  const auto transaction = Transaction::begin(environment, Access::read);
+  if (!transaction) return transaction.error();
+  auto meta = read_meta(*transaction);
+  if (!meta) return meta.error();
+  const std::string difference = describe_field_difference(meta->schema, schema);
+  if (difference.empty()) return meta;
+  return Error{ErrorCode::schema_mismatch,
+               "dataset " + environment->path().string() + " has other fields: " + difference};
+}
+
+Result<Pending> load_tail(const std::shared_ptr<Environment>& environment, const Meta& meta,
+                          std::uint64_t commit_bytes) {
+  const auto transaction = Transaction::begin(environment, Access::read);
+  if (!transaction) return transaction.error();
+  // The last record before a commit goes beyond the limit; a larger buffer grows when needed.
+  constexpr std::uint64_t kMostReserved = std::uint64_t{64} << 20;
+  Pending pending(meta.schema, std::min(commit_bytes, kMostReserved) / 4 * 5);
+  if (auto loaded = pending.load_tail(*transaction, meta.state.sequences); !loaded) {
+    return loaded.error();
+  }
+  return pending;
+}
+
+}  // namespace
+
+Result<bool> DatasetWriter::State::contains(std::string_view key) const {
+  if (pending.contains(key)) return true;
+  if (key.empty() || key.size() > kMaxKeyBytes) return false;
+  if (!lookup) {
+    auto transaction = Transaction::begin(environment, Access::read);
+    if (!transaction) return transaction.error();
+    lookup.emplace(std::move(*transaction));
+  }
+  const auto found = lookup->get(Table::keys, as_key(key));
+  if (!found) return found.error();
+  return found->has_value();
+}
+
+Result<void> DatasetWriter::State::check_new(const Sequence& sequence) const {
+  if (auto checked = check_sequence(schema, sequence); !checked) return checked;
+  constexpr std::size_t kMostBytes = 0xFFFFFFFF;
+  if (const std::size_t bytes = record_bytes(sequence); bytes > kMostBytes) {
+    return Error{ErrorCode::does_not_fit, "key \"" + std::string(sequence.key) +
+                                              "\": its record takes " + std::to_string(bytes) +
+                                              " bytes, of at most " + std::to_string(kMostBytes)};
+  }
+  const auto taken = contains(sequence.key);
+  if (!taken) return taken.error();
+  if (!*taken) return {};
+  return Error{ErrorCode::already_exists, "key \"" + std::string(sequence.key) +
+                                              "\" is already in dataset " +
+                                              environment->path().string()};
+}
+
+Result<Ordinal> DatasetWriter::State::append(const Sequence& sequence) {
+  if (auto checked = check_new(sequence); !checked) return checked.error();
+  const Ordinal ordinal{committed.sequences + pending.size()};
+  pending.add(sequence, ordinal);
+  if (pending.size() >= limits.commit_sequences || pending.bytes() >= limits.commit_bytes) {
+    if (auto done = commit(); !done) {
+      pending.drop_last();
+      return done.error();
+    }
+  }
+  return ordinal;
+}
+
+Result<void> DatasetWriter::State::commit() {
+  if (pending.size() == 0) return {};
+  lookup.reset();
+  for (;;) {
+    auto done = try_commit();
+    if (done || done.error().code != ErrorCode::does_not_fit) return done;
+    // The map is full, and the transaction is gone; all it held is still pending.
+    if (auto grown = environment->grow(); !grown) return grown;
+  }
+}
+
+Result<void> DatasetWriter::State::try_commit() {
+  auto transaction = Transaction::begin(environment, Access::write);
+  if (!transaction) return transaction.error();
+  DatasetState state = committed;
+  if (auto written = write(*transaction, state); !written) return written;
+  if (auto done = transaction->commit(); !done) return done;
+  committed = state;
+  pending.clear();
+  return {};
+}
+
+Result<void> DatasetWriter::State::write(Transaction& transaction, DatasetState& state) const {
+  const auto found = read_state(transaction);
+  if (!found) return found.error();
+  if (*found != committed) {
+    return Error{ErrorCode::store_unavailable, "dataset " + environment->path().string() +
+                                                   " was written to by somebody without the lock"};
+  }
+  for (std::size_t i = 0; i < pending.size(); ++i) extend(state, pending.summary(i));
+  ++state.generation;
+  if (auto written = pending.write(transaction, committed.sequences); !written) return written;
+  return write_state(transaction, state);
+}
+
+DatasetWriter::DatasetWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DatasetWriter::DatasetWriter(DatasetWriter&&) noexcept = default;
+DatasetWriter& DatasetWriter::operator=(DatasetWriter&&) noexcept = default;
+DatasetWriter::~DatasetWriter() = default;
+
+Result<DatasetWriter> DatasetWriter::open(const std::filesystem::path& path, const Schema& schema,
+                                          const WriterLimits& limits) {
+  if (auto checked = validate(schema); !checked) return checked.error();
+  auto environment = Environment::open(path, Access::write, limits.map_bytes);
+  if (!environment) return environment.error();
+  auto directory = lock_directory(path);
+  if (!directory) return directory.error();
+  auto meta = load_or_create(*environment, schema);
+  if (!meta) return meta.error();
+  auto pending = load_tail(*environment, *meta, limits.commit_bytes);
+  if (!pending) return pending.error();
+  return DatasetWriter(std::unique_ptr<State>(new State{std::move(*environment),
+                                                        std::move(*directory),
+                                                        limits,
+                                                        std::move(meta->schema),
+                                                        meta->state,
+                                                        std::move(*pending),
+                                                        {}}));
+}
+
+const Schema& DatasetWriter::schema() const { return state_->schema; }
+
+std::uint64_t DatasetWriter::sequences() const {
+  return state_->committed.sequences + state_->pending.size();
+}
+
+Result<bool> DatasetWriter::contains(std::string_view key) const { return state_->contains(key); }
+Result<Ordinal> DatasetWriter::append(const Sequence& sequence) { return state_->append(sequence); }
+Result<void> DatasetWriter::commit() { return state_->commit(); }
+
+}  // namespace batchwright
