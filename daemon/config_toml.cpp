@@ -19,7 +19,8 @@ ConfigNode::Table convert_table(const toml::table& table) {
     ConfigNode& entry = out.entries.emplace_back(convert(node));
     entry.key = key.str();
     // A [table] stands where its header does; for the rest the key is the better place.
-    if (entry.table() == nullptr) set_place(entry, key.source());
+    const toml::table* inner = node.as_table();
+    if (inner == nullptr || inner->is_inline()) set_place(entry, key.source());
   }
   return out;
 }

@@ -89,9 +89,9 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 void start_logging(LogLevel level) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<OneLine>('M').add_flag<JournalLevel>('J');
+  formatter->add_flag<OneLine>('*').add_flag<JournalLevel>('J');
   // The journal adds time and name by itself.
-  formatter->set_pattern(writes_to_journal() ? "%J%M" : "%Y-%m-%d %H:%M:%S.%e %l %M");
+  formatter->set_pattern(writes_to_journal() ? "%J%*" : "%Y-%m-%d %H:%M:%S.%e %l %*");
   auto logger = std::make_shared<spdlog::logger>("batchwrightd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(std::move(formatter));

@@ -1,0 +1,43 @@
+#include "daemon/command_line.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace batchwright;
+
+namespace {
+
+std::variant<CommandLine, int> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "batchwrightd");
+  return parse_command_line(static_cast<int>(words.size()), words.data());
+}
+
+}  // namespace
+
+TEST_CASE("daemon: a call names its configuration") {
+  const auto call = parse({"--config", "a.toml"});
+  REQUIRE(std::holds_alternative<CommandLine>(call));
+  CHECK(std::get<CommandLine>(call).config == "a.toml");
+  CHECK_FALSE(std::get<CommandLine>(call).check_config);
+  CHECK(std::get<CommandLine>(parse({"--check-config", "--config=b.toml"})).check_config);
+}
+
+TEST_CASE("daemon: help and version leave nothing to do") {
+  CHECK(std::get<int>(parse({"--help"})) == 0);
+  CHECK(std::get<int>(parse({"--version"})) == 0);
+}
+
+TEST_CASE("daemon: a wrong call is 2") {
+  CHECK(std::get<int>(parse({})) == 2);
+  CHECK(std::get<int>(parse({"--config"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--reload"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "b"})) == 2);
+}
+
+TEST_CASE("daemon: input that must be mended is 2, the rest is 1") {
+  CHECK(exit_code(ErrorCode::bad_configuration) == 2);
+  CHECK(exit_code(ErrorCode::does_not_fit) == 2);
+  CHECK(exit_code(ErrorCode::io_error) == 1);
+  CHECK(exit_code(ErrorCode::internal) == 1);
+}
