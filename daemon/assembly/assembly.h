@@ -2,6 +2,7 @@
 
 // Front door of the room: shared memory, and sequences that become one finished batch in it.
 
-#include "daemon/assembly/arena.h"       // memfd, seals, pinning
-#include "daemon/assembly/assembler.h"   // one copy from the map to the slot; threads
-#include "daemon/assembly/slot_cache.h"  // which slot holds which batch
+#include "daemon/assembly/arena.h"        // memfd, seals, pinning
+#include "daemon/assembly/assembler.h"    // one copy from the map to the slot; threads
+#include "daemon/assembly/memory_room.h"  // how much memory there is
+#include "daemon/assembly/slot_cache.h"   // which slot holds which batch

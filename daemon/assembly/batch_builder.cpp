@@ -1,6 +1,7 @@
 #include "daemon/assembly/batch_builder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "daemon/assembly/tensor_copy.h"
@@ -14,29 +15,27 @@ bool per_frame(const FieldSpec& field) {
 
 bool is_whole(const Row& row) { return row.start == 0 && row.flags == (kRowReset | kRowLast); }
 
-Error corrupt(Ordinal ordinal, const std::string& what) {
-  return {ErrorCode::corrupt_record, "sequence " + std::to_string(ordinal.value) + ": " + what};
+Error faulted() {
+  return {ErrorCode::store_unavailable,
+          "the dataset's map cannot be read: its file was truncated, or the disk failed"};
 }
 
 /// The plan and the slot's size come from the length index; a record that differs from it would
-/// be copied to where it does not belong.
-Result<void> check_against_index(const Snapshot& snapshot, const RecordView& record,
+/// be copied to where it does not belong. `values` are the record's fields.
+Result<void> check_against_index(const Snapshot& snapshot, std::span<const FieldValue> values,
                                  const Row& row) {
-  const Ordinal ordinal{row.ordinal};
-  const std::uint32_t length = snapshot.lengths()[row.ordinal];
-  const auto differs = [&](const std::string& what, std::uint32_t found, std::uint32_t indexed) {
-    return corrupt(ordinal, what + " has length " + std::to_string(found) +
-                                ", the length index says " + std::to_string(indexed));
-  };
-  if (record.length() != length) return differs("its record", record.length(), length);
   const std::vector<FieldSpec>& fields = snapshot.schema().fields;
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    if (fields[f].kind != FieldKind::independent) continue;
-    const std::uint32_t indexed = snapshot.field_lengths(f)[row.ordinal];
-    const std::uint32_t found = record.field(f).length;
-    if (found != indexed) return differs("field \"" + fields[f].name + "\"", found, indexed);
+    if (fields[f].kind == FieldKind::scalar) continue;
+    const std::uint32_t indexed = per_frame(fields[f]) ? snapshot.lengths()[row.ordinal]
+                                                       : snapshot.field_lengths(f)[row.ordinal];
+    if (values[f].length == indexed) continue;
+    return Error{ErrorCode::corrupt_record,
+                 "sequence " + std::to_string(row.ordinal) + ": field \"" + fields[f].name +
+                     "\" has length " + std::to_string(values[f].length) +
+                     ", the length index says " + std::to_string(indexed)};
   }
-  if (std::uint64_t{row.start} + row.length > length) {
+  if (std::uint64_t{row.start} + row.length > snapshot.lengths()[row.ordinal]) {
     return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
   }
   return {};
@@ -101,6 +100,7 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
   key_ends_.clear();
   key_text_.clear();
   columns_.resize(job.source.snapshot->schema().fields.size());
+  values_.resize(columns_.size());
   for (Column& column : columns_) {
     column.sources.clear();
     column.lengths.clear();
@@ -130,12 +130,23 @@ Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row) {
   const Snapshot& snapshot = *job.source.snapshot;
   const auto record = snapshot.record(Ordinal{row.ordinal});
   if (!record) return record.error();
-  if (auto agrees = check_against_index(snapshot, *record, row); !agrees) return agrees.error();
+  const std::size_t key_start = key_text_.size();
+  key_text_.resize(key_start + record->key().size());
+  const bool read = guarded([&] {
+    for (std::size_t f = 0; f < values_.size(); ++f) values_[f] = record->field(f);
+    std::memcpy(key_text_.data() + key_start, record->key().data(), record->key().size());
+  });
+  if (!read) return faulted();
+  if (auto agrees = check_against_index(snapshot, values_, row); !agrees) {
+    key_text_.resize(key_start);
+    return agrees;
+  }
   add_row(row);
-  return add_record(snapshot.schema(), *record, row);
+  set_sources(snapshot.schema(), row);
+  return {};
 }
 
-/// A row that is all padding, until add_record() gives it content.
+/// A row that is all padding, until set_sources() gives it content.
 void BatchBuilder::add_row(const Row& row) {
   ordinals_.push_back(row.ordinal);
   lengths_.push_back(row.length);
@@ -148,21 +159,14 @@ void BatchBuilder::add_row(const Row& row) {
   }
 }
 
-Result<void> BatchBuilder::add_record(const Schema& schema, const RecordView& record,
-                                      const Row& row) {
+void BatchBuilder::set_sources(const Schema& schema, const Row& row) {
   for (std::size_t f = 0; f < columns_.size(); ++f) {
-    const FieldValue value = record.field(f);
     const std::size_t frame = frame_bytes(schema.fields[f]);
-    columns_[f].lengths.back() = value.length;
-    columns_[f].sources.back() = per_frame(schema.fields[f])
-                                     ? value.bytes.subspan(row.start * frame, row.length * frame)
-                                     : value.bytes;
+    const std::span<const std::byte> bytes = values_[f].bytes;
+    columns_[f].lengths.back() = values_[f].length;
+    columns_[f].sources.back() =
+        per_frame(schema.fields[f]) ? bytes.subspan(row.start * frame, row.length * frame) : bytes;
   }
-  const std::size_t start = key_text_.size();
-  key_text_.resize(start + record.key().size());
-  key_ends_.back() = key_text_.size();
-  return copy_from_map(std::as_writable_bytes(std::span(key_text_).subspan(start)),
-                       std::as_bytes(std::span(record.key())));
 }
 
 Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec) {
@@ -211,7 +215,7 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
                           frame_bytes(field),
                           scalar ? Layout::batch_major : spec.layout,
                           padding_of(field.dtype, value)};
-    if (auto filled = fill_tensor(grid, columns_[f].sources); !filled) return filled.error();
+    if (!guarded([&] { fill_tensor(grid, columns_[f].sources); })) return faulted();
   }
   return {};
 }

@@ -30,7 +30,7 @@ class BatchBuilder {
   Result<void> read_rows(const BatchJob& job, std::vector<SkippedSequence>& skipped);
   Result<void> read_row(const BatchJob& job, const Row& row);
   void add_row(const Row& row);
-  Result<void> add_record(const Schema& schema, const RecordView& record, const Row& row);
+  void set_sources(const Schema& schema, const Row& row);
   Result<LaidOutBatch> lay_out(const BatchJob& job, BatchSpec& spec);
   Result<void> copy_payload(const BatchJob& job, const BatchSpec& spec,
                             const LaidOutBatch& laid_out) const;
@@ -42,6 +42,7 @@ class BatchBuilder {
   };
 
   std::vector<Row> planned_;
+  std::vector<FieldValue> values_;  ///< Of the record at hand.
   // What the batch says of its rows, one entry each.
   std::vector<std::uint64_t> ordinals_;
   std::vector<std::uint32_t> lengths_;

@@ -21,6 +21,7 @@ std::uint64_t narrowed(double value, FloatBits to) {
   const std::uint64_t infinity = ((std::uint64_t{1} << to.exponent) - 1) << to.mantissa;
   if (std::isnan(value)) return infinity | std::uint64_t{1} << (to.mantissa - 1);
   if (std::isinf(value)) return sign | infinity;
+  if (value == 0.0) return sign;
   const int lowest = 2 - (1 << (to.exponent - 1));  // exponent of the smallest normal number
   int exponent = 0;
   std::frexp(value, &exponent);

@@ -1,11 +1,8 @@
 #include "daemon/assembly/tensor_copy.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
-
-#include "storage/storage.h"
 
 // Batch-major, a row is one run of bytes: one copy and one fill. Time-major, the frames of a row
 // lie rows * frame_bytes apart. Row after row would then touch every page of the tensor once a
@@ -18,10 +15,6 @@ using Source = std::span<const std::byte>;
 
 /// A tile fits the second-level cache beside what is read for it.
 constexpr std::size_t kTileBytes = std::size_t{256} << 10;
-/// Narrow frames are taken from the map in pieces of this size, which stay in the first-level
-/// cache, because each look at the map costs a guard against its faults.
-constexpr std::size_t kPieceBytes = std::size_t{8} << 10;
-constexpr std::size_t kWideFrame = std::size_t{2} << 10;
 
 /// Frames of one row within a tile, `stride` bytes apart.
 struct Lane {
@@ -51,75 +44,46 @@ void scatter(const Lane& lane, const std::byte* from, std::size_t frames) {
   }
 }
 
-/// `from` is whole frames of the map.
-Result<void> copy_frames(Lane lane, Source from) {
-  if (lane.frame_bytes >= kWideFrame) {
-    for (; !from.empty(); from = from.subspan(lane.frame_bytes), lane.first += lane.stride) {
-      auto copied = copy_from_map({lane.first, lane.frame_bytes}, from.first(lane.frame_bytes));
-      if (!copied) return copied;
-    }
-    return {};
-  }
-  std::array<std::byte, kPieceBytes> piece;
-  const std::size_t most = kPieceBytes / lane.frame_bytes;
-  while (!from.empty()) {
-    const std::size_t frames = std::min(most, from.size() / lane.frame_bytes);
-    const Source part = from.first(frames * lane.frame_bytes);
-    if (auto copied = copy_from_map(std::span(piece).first(part.size()), part); !copied) {
-      return copied;
-    }
-    scatter(lane, piece.data(), frames);
-    lane.first += frames * lane.stride;
-    from = from.subspan(part.size());
-  }
-  return {};
-}
-
 /// Frames [begin, end) of row `row`.
-Result<void> fill_lane(const TensorGrid& grid, std::size_t row, Source source, std::size_t begin,
-                       std::size_t end) {
+void fill_lane(const TensorGrid& grid, std::size_t row, Source source, std::size_t begin,
+               std::size_t end) {
   const std::size_t stride = grid.rows * grid.frame_bytes;
   Lane lane{grid.payload.data() + begin * stride + row * grid.frame_bytes, stride,
             grid.frame_bytes};
   const std::size_t real = std::clamp(source.size() / grid.frame_bytes, begin, end);
-  const std::size_t frames = real - begin;
-  if (frames != 0) {
-    const Source part = source.subspan(begin * grid.frame_bytes, frames * grid.frame_bytes);
-    if (auto copied = copy_frames(lane, part); !copied) return copied;
-    lane.first += frames * stride;
+  if (real != begin) {
+    scatter(lane, source.data() + begin * grid.frame_bytes, real - begin);
+    lane.first += (real - begin) * stride;
   }
   for (std::size_t t = real; t < end; ++t, lane.first += stride) {
     fill({lane.first, grid.frame_bytes}, grid.padding);
   }
-  return {};
 }
 
-Result<void> fill_time_major(const TensorGrid& grid, std::span<const Source> sources) {
+void fill_time_major(const TensorGrid& grid, std::span<const Source> sources) {
   const std::size_t stride = std::max<std::size_t>(grid.rows * grid.frame_bytes, 1);
   const std::size_t tile = std::max<std::size_t>(kTileBytes / stride, 1);
   for (std::size_t begin = 0; begin < grid.frames; begin += tile) {
     const std::size_t end = std::min(begin + tile, grid.frames);
     for (std::size_t row = 0; row < grid.rows; ++row) {
-      if (auto filled = fill_lane(grid, row, sources[row], begin, end); !filled) return filled;
+      fill_lane(grid, row, sources[row], begin, end);
     }
   }
-  return {};
 }
 
-Result<void> fill_batch_major(const TensorGrid& grid, std::span<const Source> sources) {
+void fill_batch_major(const TensorGrid& grid, std::span<const Source> sources) {
   const std::size_t row_bytes = grid.frames * grid.frame_bytes;
   for (std::size_t row = 0; row < grid.rows; ++row) {
     const std::span to = grid.payload.subspan(row * row_bytes, row_bytes);
     const Source source = sources[row];
-    if (auto copied = copy_from_map(to.first(source.size()), source); !copied) return copied;
+    if (!source.empty()) std::memcpy(to.data(), source.data(), source.size());
     fill(to.subspan(source.size()), grid.padding);
   }
-  return {};
 }
 
 }  // namespace
 
-Result<void> fill_tensor(const TensorGrid& grid, std::span<const Source> sources) {
+void fill_tensor(const TensorGrid& grid, std::span<const Source> sources) {
   const auto too_long = [&](Source source) {
     return source.size() > grid.frames * grid.frame_bytes;
   };
@@ -127,8 +91,11 @@ Result<void> fill_tensor(const TensorGrid& grid, std::span<const Source> sources
   if (sources.size() != grid.rows || std::any_of(sources.begin(), sources.end(), too_long)) {
     std::abort();
   }
-  return grid.layout == Layout::time_major ? fill_time_major(grid, sources)
-                                           : fill_batch_major(grid, sources);
+  if (grid.layout == Layout::time_major) {
+    fill_time_major(grid, sources);
+  } else {
+    fill_batch_major(grid, sources);
+  }
 }
 
 }  // namespace batchwright

@@ -18,10 +18,9 @@ struct TensorGrid {
   Padding padding;
 };
 
-/// Copies sources[r], whole frames that lie in a memory map, to row r, and fills what is left of
-/// the row with padding. Every byte of the payload is written once.
-/// Errors: store_unavailable when the map faults.
-Result<void> fill_tensor(const TensorGrid& grid,
-                         std::span<const std::span<const std::byte>> sources);
+/// Copies sources[r], whole frames, to row r, and fills what is left of the row with padding.
+/// Every byte of the payload is written once. It owns nothing while it reads, so that it may be
+/// left by a fault of the map that the sources lie in.
+void fill_tensor(const TensorGrid& grid, std::span<const std::span<const std::byte>> sources);
 
 }  // namespace batchwright

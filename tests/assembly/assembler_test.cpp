@@ -1,0 +1,173 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "tests/assembly/snapshot.h"
+
+using namespace batchwright;
+
+namespace {
+
+/// Counts what happened on other threads, and waits for it with a bound.
+class Tally {
+ public:
+  void add(std::uint64_t what) {
+    const std::lock_guard lock(mutex_);
+    seen_.push_back(what);
+    changed_.notify_all();
+  }
+  template <class Condition>
+  bool wait(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return condition(seen_); });
+  }
+  bool wait_for(std::size_t count) {
+    return wait([count](const auto& seen) { return seen.size() >= count; });
+  }
+  std::vector<std::uint64_t> seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::uint64_t> seen_;
+};
+
+std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences) {
+  std::vector<std::uint32_t> lengths(sequences);
+  for (std::size_t i = 0; i < sequences; ++i)
+    lengths[i] = 1 + static_cast<std::uint32_t>(i * 37 % 50);
+  return std::make_shared<MadeUpSnapshot>(all_kinds(), std::move(lengths));
+}
+
+const auto kStyle = std::make_shared<const BatchStyle>(
+    BatchStyle{"train", Layout::batch_major, 0.0, OnCorrupt::stop});
+
+}  // namespace
+
+TEST_CASE("assembly: two threads assemble different batches at once, each into its own slot") {
+  const auto source = plan_of(dataset(64), in_order(4));
+  const std::uint64_t batches = source->plan.batches();
+  REQUIRE(batches == 16);
+  std::vector<TestSlot> slots;
+  for (std::uint64_t i = 0; i < batches; ++i) slots.emplace_back(std::size_t{1} << 14);
+  std::vector<AssembledBatch> assembled(batches);
+  {
+    Assembler assembler(2);
+    for (std::uint64_t i = 0; i < batches; ++i) {
+      assembler.submit(source, kStyle, BatchIndex{i}, slots[i].bytes(), [&, i](auto batch) {
+        if (batch) assembled[i] = std::move(*batch);
+      });
+    }
+  }  // joins
+  TestSlot alone(std::size_t{1} << 14);
+  for (std::uint64_t i = 0; i < batches; ++i) {
+    const auto wanted = assemble_batch(*source, *kStyle, BatchIndex{i}, alone.bytes());
+    REQUIRE(wanted);
+    REQUIRE(assembled[i].size == wanted->size);
+    CHECK(std::memcmp(slots[i].bytes().data() + assembled[i].offset,
+                      alone.bytes().data() + wanted->offset, wanted->size) == 0);
+  }
+}
+
+TEST_CASE("assembly: one thread takes its jobs in order, and each is answered once") {
+  const auto source = plan_of(dataset(20), in_order(2));
+  const TestSlot slot(std::size_t{1} << 14);
+  Tally tally;
+  {
+    Assembler assembler(1);
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      assembler.submit(source, kStyle, BatchIndex{i}, slot.bytes(),
+                       [&, i](auto batch) { tally.add(batch ? i : 1000); });
+    }
+  }
+  CHECK(tally.seen() == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+}
+
+TEST_CASE("assembly: a batch that fails is answered with its error") {
+  const auto snapshot = dataset(4);
+  snapshot->corrupt = {1};
+  const auto source = plan_of(snapshot, in_order(4));
+  const TestSlot slot(std::size_t{1} << 14);
+  ErrorCode code{};
+  {
+    Assembler assembler(1);
+    assembler.submit(source, kStyle, BatchIndex{0}, slot.bytes(),
+                     [&](auto batch) { code = batch.error().code; });
+  }
+  CHECK(code == ErrorCode::corrupt_record);
+}
+
+TEST_CASE("assembly: a number of threads of 0 is one") {
+  Tally tally;
+  const TestSlot slot(64);
+  Assembler assembler(0);
+  assembler.poison(slot.bytes(), [&] { tally.add(1); });
+  CHECK(tally.wait_for(1));
+}
+
+TEST_CASE("assembly: a poisoned slot is 0xDB from end to end") {
+  const TestSlot slot(10'000);
+  {
+    Assembler(1).poison(slot.bytes(), [] {});
+  }
+  for (const std::byte byte : slot.bytes()) REQUIRE(byte == std::byte{0xDB});
+}
+
+TEST_CASE("assembly: readahead asks for each sequence of the batch, in plan order") {
+  Tally tally;
+  const auto snapshot = dataset(12);
+  snapshot->on_will_need = [&](Ordinal ordinal) { tally.add(ordinal.value); };
+  const auto source = plan_of(snapshot, in_order(4));
+  std::vector<Row> rows;
+  source->plan.rows(BatchIndex{1}, rows);
+  Readahead readahead;
+  readahead.will_need(source, BatchIndex{1});
+  REQUIRE(tally.wait_for(rows.size()));
+  const auto seen = tally.seen();
+  REQUIRE(seen.size() == rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) CHECK(seen[r] == rows[r].ordinal);
+}
+
+TEST_CASE("assembly: full readahead drops the oldest wish and keeps nobody waiting") {
+  Tally tally;
+  std::mutex gate;
+  const auto snapshot = dataset(200);
+  snapshot->on_will_need = [&](Ordinal ordinal) {
+    tally.add(ordinal.value);
+    const std::lock_guard wait_here(gate);
+  };
+  const auto source = plan_of(snapshot, in_order(1));
+  const auto ordinal_of = [&](std::uint64_t index) {
+    std::vector<Row> rows;
+    source->plan.rows(BatchIndex{index}, rows);
+    return rows[0].ordinal;
+  };
+  Readahead readahead;
+  {
+    const std::lock_guard closed(gate);
+    readahead.will_need(source, BatchIndex{0});
+    REQUIRE(tally.wait_for(1));  // the thread has taken the first wish, and stands at the gate
+    for (std::uint64_t i = 1; i <= kReadaheadCapacity + 10; ++i) {
+      readahead.will_need(source, BatchIndex{i});
+    }
+  }
+  REQUIRE(tally.wait_for(1 + kReadaheadCapacity));
+  std::vector<std::uint64_t> wanted{ordinal_of(0)};
+  for (std::uint64_t i = 11; i <= kReadaheadCapacity + 10; ++i) wanted.push_back(ordinal_of(i));
+  CHECK(tally.seen() == wanted);
+}
+
+TEST_CASE("assembly: readahead that ends leaves nothing held") {
+  const auto source = plan_of(dataset(100), in_order(1));
+  {
+    Readahead readahead;
+    for (std::uint64_t i = 0; i < 50; ++i) readahead.will_need(source, BatchIndex{i});
+  }
+  CHECK(source.use_count() == 1);
+}

@@ -1,0 +1,181 @@
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "daemon/assembly/assembly.h"
+
+using namespace batchwright;
+
+namespace {
+
+BatchId batch(std::uint64_t index) { return {Epoch{1}, BatchIndex{index}}; }
+
+bool none_wanted(const BatchId&) { return false; }
+bool all_wanted(const BatchId&) { return true; }
+
+/// Takes a slot and makes it ready.
+SlotIndex make_ready(SlotCache& cache, std::uint64_t index) {
+  const auto slot = cache.take(batch(index), none_wanted);
+  REQUIRE(slot);
+  cache.filled(*slot, {64, index});
+  return *slot;
+}
+
+/// Whether `act` aborts, tried in a child.
+template <class Act>
+bool aborts(const Act& act) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    act();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEST_CASE("assembly: a new cache is all free and finds nothing") {
+  const SlotCache cache(3);
+  CHECK(cache.size() == 3);
+  CHECK(cache.count(SlotState::free) == 3);
+  CHECK(cache.held() == 0);
+  CHECK_FALSE(cache.find(batch(0)));
+}
+
+TEST_CASE("assembly: a slot goes from free to filling to ready and can be found on the way") {
+  SlotCache cache(2);
+  const auto slot = cache.take(batch(5), none_wanted);
+  REQUIRE(slot);
+  CHECK(cache.state(*slot) == SlotState::filling);
+  CHECK(cache.find(batch(5)) == slot);
+  cache.filled(*slot, {128, 4000});
+  CHECK(cache.state(*slot) == SlotState::ready);
+  CHECK(cache.extent(*slot).offset == 128);
+  CHECK(cache.extent(*slot).size == 4000);
+  CHECK(cache.find(batch(5)) == slot);
+  CHECK(cache.count(SlotState::free) == 1);
+}
+
+TEST_CASE("assembly: the same index of another epoch is another batch") {
+  SlotCache cache(2);
+  make_ready(cache, 5);
+  CHECK_FALSE(cache.find({Epoch{2}, BatchIndex{5}}));
+}
+
+TEST_CASE("assembly: a batch that could not be made leaves its slot free") {
+  SlotCache cache(1);
+  const auto slot = cache.take(batch(5), none_wanted);
+  cache.abandon(*slot);
+  CHECK(cache.state(*slot) == SlotState::free);
+  CHECK_FALSE(cache.find(batch(5)));
+  CHECK(cache.take(batch(6), none_wanted));
+}
+
+TEST_CASE("assembly: free slots go first, then the least recently used one") {
+  SlotCache cache(2);
+  const SlotIndex first = make_ready(cache, 0);
+  const SlotIndex second = make_ready(cache, 1);
+  CHECK(first != second);
+  SUBCASE("in order of filling") { CHECK(cache.take(batch(2), none_wanted) == first); }
+  SUBCASE("a hold and its release are uses") {
+    cache.hold(first);
+    cache.release(first);
+    CHECK(cache.take(batch(2), none_wanted) == second);
+  }
+  CHECK(cache.count(SlotState::filling) == 1);
+}
+
+TEST_CASE("assembly: a slot taken again forgets its batch") {
+  SlotCache cache(1);
+  make_ready(cache, 0);
+  const auto slot = cache.take(batch(1), none_wanted);
+  REQUIRE(slot);
+  CHECK_FALSE(cache.find(batch(0)));
+  CHECK(cache.find(batch(1)) == slot);
+  CHECK(cache.state(*slot) == SlotState::filling);
+}
+
+TEST_CASE("assembly: a held slot is not taken before its last holder lets go") {
+  SlotCache cache(1);
+  const SlotIndex slot = make_ready(cache, 0);
+  cache.hold(slot);
+  cache.hold(slot);
+  CHECK(cache.held() == 1);
+  CHECK_FALSE(cache.take(batch(1), none_wanted));
+  CHECK_FALSE(cache.release(slot));
+  CHECK_FALSE(cache.take(batch(1), none_wanted));
+  CHECK(cache.release(slot));
+  CHECK(cache.held() == 0);
+  CHECK(cache.take(batch(1), none_wanted) == slot);
+}
+
+TEST_CASE("assembly: a wanted batch keeps its slot, and a free slot needs no asking") {
+  SlotCache cache(2);
+  make_ready(cache, 0);
+  CHECK(cache.take(batch(1), all_wanted));
+  CHECK_FALSE(cache.take(batch(2), all_wanted));
+  CHECK(cache.find(batch(0)));
+}
+
+TEST_CASE("assembly: the oldest batch that nobody wants goes, also behind wanted ones") {
+  SlotCache cache(3);
+  make_ready(cache, 0);
+  const SlotIndex second = make_ready(cache, 1);
+  make_ready(cache, 2);
+  const auto only_first = [](const BatchId& id) { return id == batch(0); };
+  CHECK(cache.take(batch(3), only_first) == second);
+}
+
+TEST_CASE("assembly: a full cache of batches in the making takes no more") {
+  SlotCache cache(2);
+  CHECK(cache.take(batch(0), none_wanted));
+  CHECK(cache.take(batch(1), none_wanted));
+  CHECK(cache.count(SlotState::filling) == 2);
+  CHECK_FALSE(cache.take(batch(2), none_wanted));
+  CHECK_FALSE(cache.find(batch(2)));
+}
+
+TEST_CASE("assembly: a retired slot forgets its batch and is free only when abandoned") {
+  SlotCache cache(1);
+  const SlotIndex slot = make_ready(cache, 0);
+  cache.retire(slot);
+  CHECK(cache.state(slot) == SlotState::filling);
+  CHECK_FALSE(cache.find(batch(0)));
+  CHECK_FALSE(cache.take(batch(1), none_wanted));
+  cache.abandon(slot);
+  CHECK(cache.state(slot) == SlotState::free);
+}
+
+TEST_CASE("assembly: a batch made anew is not forgotten with the slot it had before") {
+  SlotCache cache(2);
+  const SlotIndex old = make_ready(cache, 0);
+  cache.retire(old);
+  const SlotIndex now = make_ready(cache, 0);
+  cache.abandon(old);
+  CHECK(cache.find(batch(0)) == now);
+}
+
+TEST_CASE("assembly: a cache without slots is always full") {
+  SlotCache cache(0);
+  CHECK_FALSE(cache.take(batch(0), none_wanted));
+}
+
+TEST_CASE("assembly: what a slot's state does not allow aborts") {
+  SlotCache cache(2);
+  const SlotIndex ready = make_ready(cache, 0);
+  const SlotIndex filling = *cache.take(batch(1), none_wanted);
+  CHECK(aborts([&] { cache.release(ready); }));
+  CHECK(aborts([&] { cache.filled(ready, {}); }));
+  CHECK(aborts([&] { cache.abandon(ready); }));
+  CHECK(aborts([&] { cache.hold(filling); }));
+  CHECK(aborts([&] { cache.retire(filling); }));
+  CHECK(aborts([&] { static_cast<void>(cache.extent(filling)); }));
+  CHECK(aborts([&] { cache.take(batch(1), none_wanted); }));
+  cache.hold(ready);
+  CHECK(aborts([&] { cache.retire(ready); }));
+}
