@@ -1,0 +1,136 @@
+#include "client/arena_link.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace batchwright {
+namespace {
+
+static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
+
+Error failed(const std::string& call) {
+  const int code = errno;
+  if (code == EAGAIN || code == EINPROGRESS) {
+    return {ErrorCode::timed_out, "the arena socket: " + call + ": no answer in time"};
+  }
+  if (code == EPIPE || code == ECONNRESET) {
+    return {ErrorCode::disconnected, "the arena socket: the daemon closed it"};
+  }
+  return {ErrorCode::io_error, "the arena socket: " + call + ": " + std::strerror(code)};
+}
+
+/// Makes connect, send and receive return EAGAIN when the time is over.
+void limit_waits(int socket, const Deadline& deadline) {
+  // A limit of 0 would mean none.
+  const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
+  const timeval limit{left.count() / 1000, (left.count() % 1000) * 1000};
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+/// The first descriptor that came along; others are closed.
+Descriptor take_descriptor(msghdr& header) {
+  Descriptor taken;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
+      Descriptor received(fd);
+      if (!taken) taken = std::move(received);
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, SessionId session,
+                                                   const Deadline& deadline) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return Error{ErrorCode::malformed_message,
+                 "the arena socket's path has " + std::to_string(path.size()) + " bytes; 1 to " +
+                     std::to_string(sizeof address.sun_path - 1) + " are allowed"};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return failed("socket");
+  limit_waits(socket.get(), deadline);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return failed("connect to " + path);
+  }
+  auto link = std::make_unique<ArenaLink>(std::move(socket), session);
+  if (const auto bound = link->ask(0, deadline); !bound) return bound.error();
+  return link;
+}
+
+Result<std::shared_ptr<const Mapping>> ArenaLink::fetch(std::uint32_t arena,
+                                                        const Deadline& deadline) {
+  auto answer = ask(arena, deadline);
+  if (!answer) return answer.error();
+  if (!answer->arena) {
+    return Error{ErrorCode::malformed_message, "the arena socket: a reply without descriptor"};
+  }
+  return Mapping::map(std::move(answer->arena), answer->reply.bytes);
+}
+
+bool ArenaLink::alive() const {
+  char byte = 0;
+  const ssize_t got = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+Result<ArenaLink::Answer> ArenaLink::ask(std::uint32_t arena, const Deadline& deadline) {
+  limit_waits(socket_.get(), deadline);
+  const ArenaRequest request{ArenaRequest::kMagic, arena, session_.value};
+  ssize_t sent = 0;
+  do {
+    sent = send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent != sizeof request) return failed("send");
+  auto answer = receive();
+  if (!answer) return answer;
+  const ArenaReply& reply = answer->reply;
+  if (reply.magic != ArenaRequest::kMagic || reply.arena != arena || reply.code > UINT16_MAX) {
+    return Error{ErrorCode::malformed_message, "the arena socket: bytes that are no reply"};
+  }
+  if (reply.code != 0) {
+    const auto code = static_cast<ErrorCode>(reply.code);
+    return Error{code, "the daemon refuses arena " + std::to_string(arena) + ": " +
+                           std::string(to_string(code))};
+  }
+  return answer;
+}
+
+Result<ArenaLink::Answer> ArenaLink::receive() const {
+  Answer answer;
+  std::size_t have = 0;
+  while (have < sizeof answer.reply) {
+    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+    iovec bytes{reinterpret_cast<char*>(&answer.reply) + have, sizeof answer.reply - have};
+    msghdr header{};
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    const ssize_t got = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("receive");
+    Descriptor received = take_descriptor(header);
+    if (received) answer.arena = std::move(received);
+    if (got == 0) {
+      return Error{ErrorCode::disconnected, "the arena socket: the daemon closed it"};
+    }
+    have += static_cast<std::size_t>(got);
+  }
+  return answer;
+}
+
+}  // namespace batchwright

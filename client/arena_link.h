@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "client/deadline.h"
+#include "client/descriptor.h"
+#include "client/fork_guard.h"
+#include "client/mapping.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The Unix stream socket on which the daemon hands over arenas. While it is open, each side is
+/// alive. Layout of request and reply: formats/README.md.
+/// Threads: one at a time, but for alive() and descriptor().
+class ArenaLink {
+ public:
+  /// Connects, and binds the connection to the session.
+  /// Errors: timed_out, io_error, disconnected, malformed_message, what the daemon refuses with.
+  static Result<std::unique_ptr<ArenaLink>> open(const std::string& path, SessionId session,
+                                                 const Deadline& deadline);
+
+  ArenaLink(Descriptor socket, SessionId session)
+      : socket_(std::move(socket)), guard_(socket_.get()), session_(session) {}
+
+  /// Asks for an arena and maps it. Errors: as open().
+  Result<std::shared_ptr<const Mapping>> fetch(std::uint32_t arena, const Deadline& deadline);
+
+  /// Whether the daemon still has its end open.
+  bool alive() const;
+  /// Readable when the daemon has closed its end.
+  int descriptor() const { return socket_.get(); }
+
+ private:
+  struct Answer {
+    ArenaReply reply;
+    Descriptor arena;
+  };
+  Result<Answer> ask(std::uint32_t arena, const Deadline& deadline);
+  Result<Answer> receive() const;
+
+  Descriptor socket_;
+  ForkGuard guard_;
+  SessionId session_;
+};
+
+}  // namespace batchwright

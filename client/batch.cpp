@@ -1,0 +1,116 @@
+#include "client/batch.h"
+
+#include <algorithm>
+
+namespace batchwright {
+namespace {
+
+template <class T>
+bool aligned(const flatbuffers::Vector<T>* values, std::size_t alignment = sizeof(T)) {
+  return values == nullptr || reinterpret_cast<std::uintptr_t>(values->data()) % alignment == 0;
+}
+
+template <class T>
+bool absent_or(const flatbuffers::Vector<T>* values, std::size_t rows) {
+  return values == nullptr || values->size() == rows;
+}
+
+/// What verify_batch() leaves open: alignment of what is shown as arrays, and the rows of the
+/// optional ones. Returns what is wrong, or null.
+const char* flaw_in(const wire::Batch& batch) {
+  const std::size_t rows = batch.lengths()->size();
+  if (batch.batch_sequences() != rows) return "its number of rows is wrong";
+  if (!absent_or(batch.starts(), rows) || !absent_or(batch.flags(), rows)) {
+    return "its rows do not agree";
+  }
+  if (!aligned(batch.lengths()) || !aligned(batch.ordinals()) || !aligned(batch.starts())) {
+    return "its arrays are not aligned";
+  }
+  for (const wire::Tensor* tensor : *batch.tensors()) {
+    if (tensor->shape()->size() > BW_MAX_DIMENSIONS) return "a tensor has too many dimensions";
+    if (!aligned(tensor->data(), kTensorAlignment) || !aligned(tensor->lengths())) {
+      return "a tensor is not aligned";
+    }
+  }
+  return nullptr;
+}
+
+bw_tensor tensor_of(const wire::Batch& batch, const wire::Tensor& tensor) {
+  bw_tensor face{};
+  face.name = tensor.name()->c_str();
+  face.data = tensor.data()->data();
+  face.bytes = tensor.data()->size();
+  face.dtype = static_cast<bw_dtype>(tensor.dtype());
+  face.kind = static_cast<bw_kind>(tensor.kind());
+  face.ndim = tensor.shape()->size();
+  std::copy(tensor.shape()->begin(), tensor.shape()->end(), face.shape);
+  if (tensor.kind() == FieldKind::independent) {
+    face.row_lengths = tensor.lengths()->data();
+  } else if (tensor.kind() != FieldKind::scalar) {
+    face.row_lengths = batch.lengths()->data();
+  }
+  return face;
+}
+
+bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
+  const wire::Fingerprint& plan = *batch.fingerprint();
+  bw_batch_header header{};
+  header.feed = batch.feed()->c_str();
+  header.fingerprint = {plan.data(), plan.settings(), plan.seed()};
+  header.epoch = batch.epoch();
+  header.step = batch.step();
+  header.index = batch.index();
+  header.world = batch.world();
+  header.layout = static_cast<bw_layout>(batch.layout());
+  header.sequences = batch.batch_sequences();
+  header.batch_length = batch.batch_length();
+  header.frames = batch.batch_frames();
+  header.step_sequences = batch.step_sequences();
+  header.step_frames = batch.step_frames();
+  header.loss_weight = batch.loss_weight();
+  header.lengths = batch.lengths()->data();
+  header.ordinals = batch.ordinals()->data();
+  header.starts = batch.starts() != nullptr ? batch.starts()->data() : nullptr;
+  header.flags = batch.flags() != nullptr ? batch.flags()->data() : nullptr;
+  header.bytes = bytes;
+  header.tensor_count = batch.tensors()->size();
+  return header;
+}
+
+}  // namespace
+
+Result<const wire::Batch*> checked_batch(const Mapping& arena, const Ticket& ticket) {
+  const auto bytes = arena.part(ticket.offset, ticket.size);
+  if (!bytes) return bytes.error();
+  const auto bad = [&ticket](const std::string& what) {
+    return Error{ErrorCode::malformed_message,
+                 "batch " + std::to_string(ticket.index) + " of epoch " +
+                     std::to_string(ticket.epoch) + ", at byte " + std::to_string(ticket.offset) +
+                     " of arena " + std::to_string(ticket.arena) + ": " + what};
+  };
+  const auto batch = verify_batch(*bytes);
+  if (!batch) return bad(batch.error().message);
+  if (const char* flaw = flaw_in(**batch); flaw != nullptr) return bad(flaw);
+  if ((*batch)->epoch() != ticket.epoch || (*batch)->step() != ticket.step ||
+      (*batch)->index() != ticket.index) {
+    return bad("another batch lies there");
+  }
+  return *batch;
+}
+
+}  // namespace batchwright
+
+bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_,
+                   std::shared_ptr<const batchwright::Lane> lane_,
+                   std::shared_ptr<const batchwright::Mapping> arena_,
+                   const batchwright::Ticket& ticket_, const batchwright::wire::Batch& bytes)
+    : session(std::move(session_)),
+      lane(std::move(lane_)),
+      arena(std::move(arena_)),
+      ticket(ticket_),
+      content(&bytes),
+      header(batchwright::header_of(bytes, ticket_.size)) {
+  for (const auto* tensor : *bytes.tensors()) {
+    tensors.push_back(batchwright::tensor_of(bytes, *tensor));
+  }
+}

@@ -1,0 +1,339 @@
+#ifndef BATCHWRIGHT_CLIENT_H
+#define BATCHWRIGHT_CLIENT_H
+
+/*
+ * Batches from a batchwrightd on this machine: finished tensors, read in place in memory that is
+ * shared with the daemon and mapped read-only. Nothing is copied on the way.
+ *
+ *     bw_connection* connection = NULL;
+ *     bw_subscription* subscription = NULL;
+ *     bw_batch* batch = NULL;
+ *     bw_subscribe_options options = BW_SUBSCRIBE_OPTIONS_INIT;
+ *     options.feed = "train";
+ *     if (bw_connect(NULL, NULL, &connection) != BW_OK) ...bw_error_message()...
+ *     if (bw_subscribe(connection, &options, &subscription) != BW_OK) ...
+ *     while ((status = bw_next(subscription, 60000, &batch, NULL)) <= BW_OK && status != BW_END)
+ *       if (status == BW_OK) { use(bw_batch_tensor(batch, 0)); bw_release(batch); }
+ *
+ * Lifetime: a batch and all that its accessors return stay valid until bw_release(batch), whatever
+ *   happens meanwhile: bw_unsubscribe, bw_close and the death of the daemon included. The daemon
+ *   keeps a slot for every batch that is held, so release early; a subscription gets at most
+ *   `window` batches that it has not released.
+ * Threads: a connection is used by one thread at a time (bw_subscribe, bw_next); a second one gets
+ *   BW_BUSY. bw_release, bw_unsubscribe and bw_close are called from any thread at any time. All
+ *   other functions read. Different connections have nothing in common.
+ * Fork: a forked child gets BW_FORKED from every call on what it inherited, and must connect anew.
+ *   Batches that the parent holds can be read in the child for as long as the parent holds them.
+ * Errors: functions return a bw_status; bw_error_message() then says what was found, where, and
+ *   what is allowed. No function throws, aborts or writes to a stream.
+ * Units: times in milliseconds, sizes in bytes, lengths in frames. Every wait has a limit.
+ * Growth: option structs begin with their own size, and structs that the library hands out get new
+ *   members only at their end; so a program built with an older header goes on working.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define BW_API __attribute__((visibility("default")))
+#else
+#define BW_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of this header; bw_abi_version() is the library's. They go together when they are equal. */
+#define BW_ABI_VERSION 1
+
+/* Where a daemon listens unless it is told otherwise. */
+#define BW_DEFAULT_ENDPOINT "ipc:///run/batchwright/batchwright.sock"
+
+/* Above 0: an error, of the daemon or of this library. Below 0: news that are no error. */
+typedef int32_t bw_status;
+enum {
+  BW_END = -2,       /* the counted epochs are over; nothing follows */
+  BW_EPOCH_END = -1, /* an epoch is over; the next one follows */
+  BW_OK = 0,
+  BW_NOT_FOUND = 1,         /* no feed, tensor or category of this name */
+  BW_CORRUPT_RECORD = 2,    /* the feed stopped: a stored sequence fails verification */
+  BW_STORE_UNAVAILABLE = 3, /* the feed stopped: its dataset cannot be read */
+  BW_INVALID_ARGUMENT = 4,  /* mend the call */
+  BW_BAD_CONFIGURATION = 5,
+  BW_ALREADY_EXISTS = 6,
+  BW_SCHEMA_MISMATCH = 7,
+  BW_UNSUPPORTED_VERSION = 8,   /* the daemon speaks another version; upgrade one side */
+  BW_DOES_NOT_FIT = 9,          /* out of memory, or a message too large */
+  BW_FINGERPRINT_MISMATCH = 10, /* the plan is not the one expected; start anew knowingly */
+  BW_MALFORMED_MESSAGE = 11,    /* bytes from the daemon fail verification */
+  BW_TIMED_OUT = 12,            /* nothing came in time; call again, or give up */
+  BW_DISCONNECTED = 13,         /* the daemon is gone, or bw_close was called; connect again */
+  BW_IO_ERROR = 14,             /* the operating system refused */
+  BW_INFEASIBLE = 15,
+  BW_UNSUPPORTED = 16, /* this build cannot do it */
+  BW_FORKED = 17,      /* called in a forked child; connect anew there */
+  BW_BUSY = 18,        /* another thread is in a call on this connection */
+  BW_INTERNAL = 19     /* a broken promise of our own; report it */
+};
+
+typedef int32_t bw_dtype;
+enum {
+  BW_FLOAT32 = 1,
+  BW_FLOAT16 = 2,  /* carried as 16-bit patterns */
+  BW_BFLOAT16 = 3, /* carried as 16-bit patterns */
+  BW_INT64 = 4,
+  BW_INT32 = 5,
+  BW_INT16 = 6,
+  BW_UINT8 = 7
+};
+
+/* How a tensor relates to the frames of its sequences; T is a sequence's length in frames. */
+typedef int32_t bw_kind;
+enum {
+  BW_PRIMARY = 0,     /* [T, ...] of every sequence */
+  BW_ALIGNED = 1,     /* [T, ...], one entry a frame of the primary */
+  BW_INDEPENDENT = 2, /* [U, ...], with lengths of its own */
+  BW_SCALAR = 3       /* one value a sequence */
+};
+
+typedef int32_t bw_layout;
+enum { BW_BATCH_MAJOR = 0, BW_TIME_MAJOR = 1 };
+
+typedef int32_t bw_mode;
+enum {
+  BW_REPLICA = 0, /* every batch of the feed */
+  BW_SHARDED = 1  /* of every global step the share of `rank` of `ranks` */
+};
+
+#define BW_MAX_DIMENSIONS 8
+#define BW_FINGERPRINT_TEXT_BYTES 51 /* 48 digits, two dashes, the terminator */
+
+typedef struct bw_connection bw_connection;
+typedef struct bw_subscription bw_subscription;
+typedef struct bw_batch bw_batch;
+
+/* What a plan depends on. Equal parts: equal data, equal settings, equal seed. */
+typedef struct bw_fingerprint {
+  uint64_t data;
+  uint64_t settings;
+  uint64_t seed;
+} bw_fingerprint;
+
+/* All that is needed to go on exactly where one was. `step` counts global steps: a position is a
+ * whole step. It may equal the number of steps of the epoch, which is the epoch's end. */
+typedef struct bw_position {
+  bw_fingerprint fingerprint;
+  uint64_t epoch;
+  uint64_t step;
+} bw_position;
+
+/* ---- the library ------------------------------------------------------------------------- */
+
+BW_API uint32_t bw_abi_version(void);
+BW_API const char* bw_library_version(void);
+
+/* What the last failed call of this thread found. Valid until this thread's next bw_ call. Never
+ * NULL. */
+BW_API const char* bw_error_message(void);
+
+/* The status in words, such as "timed_out"; "unknown" for a number that is none. */
+BW_API const char* bw_status_name(bw_status status);
+
+/* "float32" and so on, and the bytes of one element; "unknown" and 0 for what is no dtype. */
+BW_API const char* bw_dtype_name(bw_dtype dtype);
+BW_API size_t bw_dtype_bytes(bw_dtype dtype);
+
+/* A fingerprint as text, `data-settings-seed` in hexadecimal, and back.
+ * Errors: BW_INVALID_ARGUMENT for text of another form. */
+BW_API bw_status bw_fingerprint_text(const bw_fingerprint* fingerprint,
+                                     char text[BW_FINGERPRINT_TEXT_BYTES]);
+BW_API bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerprint);
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+typedef struct bw_connect_options {
+  size_t struct_size;  /* sizeof(bw_connect_options) */
+  const char* program; /* for the daemon's logs; NULL: the name this process was started by */
+  int64_t timeout_ms;  /* for bw_connect, and for each bw_subscribe; at least 1 */
+} bw_connect_options;
+#define BW_CONNECT_OPTIONS_INIT \
+  { sizeof(bw_connect_options), NULL, 10000 }
+
+/* Connects to the daemon at `endpoint`, "ipc://" and the path of its socket; NULL means
+ * BW_DEFAULT_ENDPOINT. A daemon that is still starting is waited for. `options` may be NULL.
+ * Errors: BW_TIMED_OUT, BW_UNSUPPORTED_VERSION, BW_INVALID_ARGUMENT, BW_UNSUPPORTED (an endpoint
+ * that is not ipc://), BW_DISCONNECTED, BW_MALFORMED_MESSAGE, BW_IO_ERROR. */
+BW_API bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
+                            bw_connection** connection);
+
+/* Ends the connection and frees its handle; NULL is fine. A bw_next that waits in another thread
+ * returns BW_DISCONNECTED. While batches are held, the daemon is told only once the last one is
+ * released: until then they stay valid. Subscriptions keep their handles, which must still be
+ * freed by bw_unsubscribe.
+ * Errors: BW_FORKED; then nothing was done, and the handle is lost. */
+BW_API bw_status bw_close(bw_connection* connection);
+
+/* ---- feeds ------------------------------------------------------------------------------- */
+
+/* One named tensor of every sequence. */
+typedef struct bw_field {
+  const char* name;
+  bw_kind kind;
+  bw_dtype dtype;
+  uint32_t ndim;                     /* dimensions of one frame */
+  uint32_t category_count;           /* 0: its values have no names */
+  uint64_t shape[BW_MAX_DIMENSIONS]; /* of one frame; zeros behind `ndim` */
+  const char* const* categories;     /* names of the values 0, 1, ...; NULL when there are none */
+} bw_field;
+
+/* What can be subscribed to. */
+typedef struct bw_feed {
+  const char* name;
+  uint64_t sequences; /* of the dataset, when the connection was made */
+  uint32_t world;     /* batches of a global step */
+  bw_layout layout;
+  size_t field_count;
+  const bw_field* const* fields;
+} bw_feed;
+
+/* The daemon's feeds as of bw_connect. The structs are valid until bw_close. NULL for `i` too
+ * large. */
+BW_API size_t bw_feed_count(const bw_connection* connection);
+BW_API const bw_feed* bw_feed_at(const bw_connection* connection, size_t i);
+
+/* ---- subscriptions ----------------------------------------------------------------------- */
+
+#define BW_AUTO (-1)
+
+typedef struct bw_subscribe_options {
+  size_t struct_size; /* sizeof(bw_subscribe_options) */
+  const char* feed;   /* required */
+  bw_mode mode;
+  /* For BW_SHARDED. BW_AUTO: the environment's RANK and WORLD_SIZE; 0 of 1 when both are absent.
+   * `ranks` must divide the feed's world. */
+  int32_t rank;
+  int32_t ranks;
+  uint32_t window; /* batches held unreleased at most; the daemon may grant fewer; at least 1 */
+  uint64_t epoch;  /* where to start */
+  uint64_t step;
+  uint64_t
+      epochs; /* how many to deliver, the first one counts however late it is begun; 0: no end */
+  /* NULL: any plan will do. Otherwise BW_FINGERPRINT_MISMATCH unless the plan is this one. */
+  const bw_fingerprint* fingerprint;
+} bw_subscribe_options;
+#define BW_SUBSCRIBE_OPTIONS_INIT \
+  { sizeof(bw_subscribe_options), NULL, BW_REPLICA, BW_AUTO, BW_AUTO, 4, 0, 0, 0, NULL }
+
+/* Subscribes to a feed. The daemon starts to prepare batches at once.
+ * Errors: BW_NOT_FOUND (the text lists the feeds), BW_INVALID_ARGUMENT (ranks, position),
+ * BW_FINGERPRINT_MISMATCH (the text names what differs), BW_TIMED_OUT, BW_DISCONNECTED, BW_BUSY,
+ * BW_FORKED, BW_IO_ERROR, BW_MALFORMED_MESSAGE, and what the feed itself failed with. */
+BW_API bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
+                              bw_subscription** subscription);
+
+/* Ends the subscription and frees its handle, which no other call may be using; NULL is fine.
+ * Batches that are held stay valid, and the daemon is told once the last one is released.
+ * Errors: BW_FORKED; then nothing was done, and the handle is lost. */
+BW_API bw_status bw_unsubscribe(bw_subscription* subscription);
+
+/* What the daemon granted. */
+typedef struct bw_grant {
+  bw_fingerprint fingerprint;
+  uint64_t epoch; /* where it starts */
+  uint64_t step;
+  uint64_t steps;            /* global steps of that epoch */
+  uint32_t batches_per_step; /* for this subscription */
+  uint32_t world;
+  uint32_t rank;
+  uint32_t ranks;
+  uint32_t window;
+} bw_grant;
+
+/* Valid until bw_unsubscribe. */
+BW_API const bw_grant* bw_subscription_grant(const bw_subscription* subscription);
+
+/* Waits up to `timeout_ms` (0: looks once) for what comes next, in the order of epoch and index.
+ *   BW_OK: `*batch` is a batch, to be given to bw_release. `*epoch` is its epoch.
+ *   BW_EPOCH_END: behind the last batch of epoch `*epoch`. It does not wait for releases.
+ *   BW_END: the counted epochs are over.
+ * `*batch` is NULL unless BW_OK is returned. `epoch` may be NULL.
+ * Errors: BW_TIMED_OUT (the text says what it waited for; call again), BW_DISCONNECTED, BW_BUSY,
+ * BW_FORKED, BW_INVALID_ARGUMENT, BW_MALFORMED_MESSAGE, BW_IO_ERROR, and what the feed failed with.
+ * All but BW_TIMED_OUT, BW_BUSY and BW_INVALID_ARGUMENT are final for the subscription, whose
+ * position stays that of the first batch it did not hand out. */
+BW_API bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** batch,
+                         uint64_t* epoch);
+
+/* The position of the first batch that bw_next has not handed out. What was handed out of a step
+ * that is not complete comes again when a subscription starts there. Threads: any. */
+BW_API bw_status bw_subscription_position(const bw_subscription* subscription,
+                                          bw_position* position);
+
+/* ---- batches ----------------------------------------------------------------------------- */
+
+/* Gives the batch back and frees its handle; NULL is fine. Threads: any, at any time.
+ * Errors: BW_FORKED; then nothing was done, and the parent still holds the batch. */
+BW_API bw_status bw_release(bw_batch* batch);
+
+/* What a batch says of itself. Arrays have one entry a row. */
+typedef struct bw_batch_header {
+  const char* feed;
+  bw_fingerprint fingerprint;
+  uint64_t epoch;
+  uint64_t step;
+  uint64_t index; /* step * world + place in the step */
+  uint32_t world; /* batches of a global step */
+  bw_layout layout;
+  uint32_t sequences;      /* B: rows */
+  uint32_t batch_length;   /* L: longest row */
+  uint64_t frames;         /* real ones, of this batch */
+  uint64_t step_sequences; /* of the whole global step */
+  uint64_t step_frames;
+  /* frames * world / step_frames: the mean over a step's batches of loss_weight * (mean loss per
+   * frame) is the step's true mean per frame. */
+  double loss_weight;
+  const uint32_t* lengths;  /* real frames */
+  const uint64_t* ordinals; /* place of the sequence in the dataset */
+  const uint32_t* starts;   /* first frame within the sequence; NULL: all 0 */
+  const uint8_t* flags;     /* bit 0: starts its sequence, bit 1: ends it; NULL: both, everywhere */
+  uint64_t bytes;           /* of the batch, headers and payload */
+  size_t tensor_count;
+} bw_batch_header;
+
+/* One tensor of a batch: row-major, little-endian, without gaps, at a multiple of 64 bytes, never
+ * to be written to. Shape [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar. What lies
+ * behind a row's length is padding. */
+typedef struct bw_tensor {
+  const char* name;
+  const void* data;
+  uint64_t bytes;
+  bw_dtype dtype;
+  bw_kind kind;
+  uint32_t ndim;
+  uint64_t shape[BW_MAX_DIMENSIONS]; /* zeros behind `ndim` */
+  const uint32_t* row_lengths;       /* per row; the batch's `lengths` but for BW_INDEPENDENT and
+                                        BW_SCALAR; NULL for BW_SCALAR */
+} bw_tensor;
+
+/* Never NULL. Valid until bw_release. */
+BW_API const bw_batch_header* bw_batch_get_header(const bw_batch* batch);
+
+/* The key of a row, and its bytes in `*size`, which may be NULL; a terminator follows. NULL when
+ * there is no such row. */
+BW_API const char* bw_batch_key(const bw_batch* batch, size_t row, size_t* size);
+
+/* A tensor by position, in the order of the dataset's fields, or by name. NULL when there is none.
+ * Valid until bw_release. */
+BW_API const bw_tensor* bw_batch_tensor(const bw_batch* batch, size_t i);
+BW_API const bw_tensor* bw_batch_tensor_named(const bw_batch* batch, const char* name);
+
+/* Where to go on when this batch was the last one finished. Within a step of several batches it is
+ * that step itself until its last one, so that nothing is ever left out. */
+BW_API bw_status bw_batch_position(const bw_batch* batch, bw_position* position);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

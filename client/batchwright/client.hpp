@@ -1,0 +1,255 @@
+#ifndef BATCHWRIGHT_CLIENT_HPP
+#define BATCHWRIGHT_CLIENT_HPP
+
+// The C++20 face of client.h, header-only: owners, views, exceptions. What a call promises, and
+// all about lifetimes, threads and forks, is said there.
+//
+//     batchwright::client::Connection connection;
+//     auto subscription = connection.subscribe({.feed = "train"});
+//     while (auto event = subscription.next(std::chrono::seconds(60)))
+//       if (event.is_batch())
+//         train(event.batch["features"].as<float>(), event.batch["features"].shape());
+
+#include <batchwright/client.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace batchwright::client {
+
+/// What any call here throws: a bw_status above 0, and what bw_error_message() said.
+class Error : public std::runtime_error {
+ public:
+  Error(bw_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  bw_status code() const noexcept { return code_; }
+
+ private:
+  bw_status code_;
+};
+
+/// Passes news on and throws errors.
+inline bw_status check(bw_status status) {
+  if (status > BW_OK) throw Error(status, bw_error_message());
+  return status;
+}
+
+/// The element types that a tensor can be viewed as. The 16-bit floats have no type in C++20;
+/// their patterns are seen as std::uint16_t.
+template <class T>
+constexpr bool is_element(bw_dtype) {
+  return false;
+}
+template <>
+constexpr bool is_element<float>(bw_dtype dtype) {
+  return dtype == BW_FLOAT32;
+}
+template <>
+constexpr bool is_element<std::uint16_t>(bw_dtype dtype) {
+  return dtype == BW_FLOAT16 || dtype == BW_BFLOAT16;
+}
+template <>
+constexpr bool is_element<std::int64_t>(bw_dtype dtype) {
+  return dtype == BW_INT64;
+}
+template <>
+constexpr bool is_element<std::int32_t>(bw_dtype dtype) {
+  return dtype == BW_INT32;
+}
+template <>
+constexpr bool is_element<std::int16_t>(bw_dtype dtype) {
+  return dtype == BW_INT16;
+}
+template <>
+constexpr bool is_element<std::uint8_t>(bw_dtype dtype) {
+  return dtype == BW_UINT8;
+}
+
+/// A tensor of a batch. Lifetime: the batch's.
+class Tensor {
+ public:
+  explicit Tensor(const bw_tensor& raw) : raw_(&raw) {}
+
+  std::string_view name() const { return raw_->name; }
+  bw_dtype dtype() const { return raw_->dtype; }
+  bw_kind kind() const { return raw_->kind; }
+  std::span<const std::uint64_t> shape() const { return {raw_->shape, raw_->ndim}; }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(raw_->data), raw_->bytes};
+  }
+  /// All elements, row-major. Errors: BW_SCHEMA_MISMATCH when the dtype is another.
+  template <class T>
+  std::span<const T> as() const {
+    if (!is_element<T>(raw_->dtype)) {
+      throw Error(BW_SCHEMA_MISMATCH,
+                  "tensor \"" + std::string(raw_->name) + "\" is of " + bw_dtype_name(raw_->dtype));
+    }
+    return {static_cast<const T*>(raw_->data), raw_->bytes / sizeof(T)};
+  }
+  const bw_tensor& raw() const { return *raw_; }
+
+ private:
+  const bw_tensor* raw_;
+};
+
+/// A batch that is held, or none. Released with this object.
+class Batch {
+ public:
+  Batch() = default;
+  explicit Batch(bw_batch* raw) : raw_(raw) {}
+
+  explicit operator bool() const { return raw_ != nullptr; }
+  const bw_batch_header& header() const { return *bw_batch_get_header(raw_.get()); }
+  std::span<const std::uint32_t> lengths() const { return rows(header().lengths); }
+  std::span<const std::uint64_t> ordinals() const { return rows(header().ordinals); }
+  /// Empty: every row starts at its sequence's first frame.
+  std::span<const std::uint32_t> starts() const { return rows(header().starts); }
+  /// Empty: every row is a whole sequence.
+  std::span<const std::uint8_t> flags() const { return rows(header().flags); }
+  /// `row` is below header().sequences.
+  std::string_view key(std::size_t row) const {
+    std::size_t size = 0;
+    const char* text = bw_batch_key(raw_.get(), row, &size);
+    return {text, size};
+  }
+
+  std::size_t tensors() const { return header().tensor_count; }
+  /// `i` is below tensors().
+  Tensor operator[](std::size_t i) const { return Tensor(*bw_batch_tensor(raw_.get(), i)); }
+  /// Errors: BW_NOT_FOUND.
+  Tensor operator[](const char* name) const {
+    const bw_tensor* found = bw_batch_tensor_named(raw_.get(), name);
+    if (found == nullptr) {
+      throw Error(BW_NOT_FOUND, "the batch has no tensor \"" + std::string(name) + "\"");
+    }
+    return Tensor(*found);
+  }
+  /// The tensor whose frames the lengths count.
+  Tensor primary() const {
+    for (std::size_t i = 0; i < tensors(); ++i) {
+      if ((*this)[i].kind() == BW_PRIMARY) return (*this)[i];
+    }
+    throw Error(BW_SCHEMA_MISMATCH, "the batch has no primary tensor");
+  }
+
+  /// Where to go on when this batch was the last one finished.
+  bw_position position() const {
+    bw_position position{};
+    check(bw_batch_position(raw_.get(), &position));
+    return position;
+  }
+  void release() { raw_.reset(); }
+  const bw_batch* raw() const { return raw_.get(); }
+
+ private:
+  struct GiveBack {
+    void operator()(bw_batch* batch) const noexcept { bw_release(batch); }
+  };
+  template <class T>
+  std::span<const T> rows(const T* values) const {
+    return {values, values != nullptr ? header().sequences : 0};
+  }
+  std::unique_ptr<bw_batch, GiveBack> raw_;
+};
+
+/// What comes next on a subscription; false once nothing follows.
+struct Event {
+  bw_status status = BW_END;  ///< BW_OK, BW_EPOCH_END or BW_END.
+  Batch batch;                ///< With BW_OK.
+  std::uint64_t epoch = 0;    ///< Of the batch, or that is over.
+
+  explicit operator bool() const { return status != BW_END; }
+  bool is_batch() const { return status == BW_OK; }
+};
+
+/// As bw_subscribe_options, whose defaults it has.
+struct SubscribeOptions {
+  std::string feed;
+  bw_mode mode = BW_REPLICA;
+  std::int32_t rank = BW_AUTO;
+  std::int32_t ranks = BW_AUTO;
+  std::uint32_t window = 4;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::uint64_t epochs = 0;
+  std::optional<bw_fingerprint> fingerprint = std::nullopt;
+};
+
+/// Threads: as bw_subscription. It may outlive its connection, and then only fails.
+class Subscription {
+ public:
+  explicit Subscription(bw_subscription* raw) : raw_(raw) {}
+
+  const bw_grant& grant() const { return *bw_subscription_grant(raw_.get()); }
+  /// Errors: as bw_next(); BW_TIMED_OUT after `limit`.
+  Event next(std::chrono::milliseconds limit) {
+    Event event;
+    bw_batch* batch = nullptr;
+    event.status = check(bw_next(raw_.get(), limit.count(), &batch, &event.epoch));
+    event.batch = Batch(batch);
+    return event;
+  }
+  bw_position position() const {
+    bw_position position{};
+    check(bw_subscription_position(raw_.get(), &position));
+    return position;
+  }
+
+ private:
+  struct Unsubscribe {
+    void operator()(bw_subscription* raw) const noexcept { bw_unsubscribe(raw); }
+  };
+  std::unique_ptr<bw_subscription, Unsubscribe> raw_;
+};
+
+/// Threads: as bw_connection.
+class Connection {
+ public:
+  /// Errors: as bw_connect().
+  explicit Connection(const std::string& endpoint = BW_DEFAULT_ENDPOINT,
+                      std::chrono::milliseconds limit = std::chrono::seconds(10),
+                      const char* program = nullptr) {
+    const bw_connect_options options{sizeof options, program, limit.count()};
+    bw_connection* raw = nullptr;
+    check(bw_connect(endpoint.c_str(), &options, &raw));
+    raw_.reset(raw);
+  }
+
+  /// Valid as long as this object.
+  std::vector<const bw_feed*> feeds() const {
+    std::vector<const bw_feed*> feeds;
+    for (std::size_t i = 0; i < bw_feed_count(raw_.get()); ++i) {
+      feeds.push_back(bw_feed_at(raw_.get(), i));
+    }
+    return feeds;
+  }
+  /// Errors: as bw_subscribe().
+  Subscription subscribe(const SubscribeOptions& wanted) {
+    const bw_subscribe_options options{
+        sizeof options, wanted.feed.c_str(),
+        wanted.mode,    wanted.rank,
+        wanted.ranks,   wanted.window,
+        wanted.epoch,   wanted.step,
+        wanted.epochs,  wanted.fingerprint ? &*wanted.fingerprint : nullptr};
+    bw_subscription* raw = nullptr;
+    check(bw_subscribe(raw_.get(), &options, &raw));
+    return Subscription(raw);
+  }
+
+ private:
+  struct Close {
+    void operator()(bw_connection* raw) const noexcept { bw_close(raw); }
+  };
+  std::unique_ptr<bw_connection, Close> raw_;
+};
+
+}  // namespace batchwright::client
+
+#endif

@@ -1,0 +1,63 @@
+#include "client/feeds.h"
+
+#include <algorithm>
+
+namespace batchwright {
+
+Result<std::unique_ptr<Feeds::Field>> Feeds::field_from(const wire::FieldInfo& info) {
+  auto field = std::make_unique<Field>();
+  field->name = info.name()->str();
+  const std::size_t dimensions = info.shape() != nullptr ? info.shape()->size() : 0;
+  if (dimensions > BW_MAX_DIMENSIONS) {
+    return Error{ErrorCode::malformed_message,
+                 "field \"" + field->name + "\" has " + std::to_string(dimensions) +
+                     " dimensions; at most " + std::to_string(BW_MAX_DIMENSIONS) + " are allowed"};
+  }
+  if (info.categories() != nullptr) {
+    for (const auto* category : *info.categories()) field->categories.push_back(category->str());
+  }
+  for (const std::string& text : field->categories) field->category_texts.push_back(text.c_str());
+  bw_field& face = field->face;
+  face.name = field->name.c_str();
+  face.kind = static_cast<bw_kind>(info.kind());
+  face.dtype = static_cast<bw_dtype>(info.dtype());
+  face.ndim = static_cast<std::uint32_t>(dimensions);
+  if (dimensions != 0) std::copy(info.shape()->begin(), info.shape()->end(), face.shape);
+  face.category_count = static_cast<std::uint32_t>(field->categories.size());
+  face.categories = field->category_texts.empty() ? nullptr : field->category_texts.data();
+  return field;
+}
+
+Result<std::unique_ptr<Feeds::Feed>> Feeds::feed_from(const wire::FeedInfo& info) {
+  auto feed = std::make_unique<Feed>();
+  feed->name = info.name()->str();
+  if (info.fields() != nullptr) {
+    for (const auto* field_info : *info.fields()) {
+      auto field = field_from(*field_info);
+      if (!field) return field.error();
+      feed->field_faces.push_back(&(*field)->face);
+      feed->fields.push_back(std::move(*field));
+    }
+  }
+  feed->face = {feed->name.c_str(),
+                info.sequences(),
+                info.world(),
+                static_cast<bw_layout>(info.layout()),
+                feed->field_faces.size(),
+                feed->field_faces.data()};
+  return feed;
+}
+
+Result<std::unique_ptr<const Feeds>> Feeds::from(const wire::Welcome& welcome) {
+  std::unique_ptr<Feeds> feeds(new Feeds);
+  if (welcome.feeds() != nullptr) {
+    for (const auto* info : *welcome.feeds()) {
+      auto feed = feed_from(*info);
+      if (!feed) return feed.error();
+      feeds->feeds_.push_back(std::move(*feed));
+    }
+  }
+  return std::unique_ptr<const Feeds>(std::move(feeds));
+}
+
+}  // namespace batchwright

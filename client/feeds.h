@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/batchwright/client.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The feeds that a daemon named in its Welcome, as the C ABI shows them.
+/// Threads: immutable. The structs point into this object, which therefore does not move.
+class Feeds {
+ public:
+  /// Errors: malformed_message.
+  static Result<std::unique_ptr<const Feeds>> from(const wire::Welcome& welcome);
+
+  std::size_t size() const { return feeds_.size(); }
+  const bw_feed& at(std::size_t i) const { return feeds_[i]->face; }
+
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
+
+ private:
+  struct Field {
+    std::string name;
+    std::vector<std::string> categories;
+    std::vector<const char*> category_texts;
+    bw_field face{};
+  };
+  struct Feed {
+    std::string name;
+    std::vector<std::unique_ptr<Field>> fields;
+    std::vector<const bw_field*> field_faces;
+    bw_feed face{};
+  };
+  Feeds() = default;
+  static Result<std::unique_ptr<Field>> field_from(const wire::FieldInfo& info);
+  static Result<std::unique_ptr<Feed>> feed_from(const wire::FeedInfo& info);
+
+  std::vector<std::unique_ptr<Feed>> feeds_;
+};
+
+}  // namespace batchwright

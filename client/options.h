@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "client/batchwright/client.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The caller's options, whose header may be older or newer than this library: what is missing
+/// keeps its default, and what is unknown must be zero.
+/// Errors: invalid_argument, unsupported (a newer option is set).
+template <class Options>
+Result<Options> read_options(const Options* given, Options defaults) {
+  if (given == nullptr) return defaults;
+  const std::size_t size = given->struct_size;
+  if (size < sizeof given->struct_size || size > 4096) {
+    return Error{ErrorCode::invalid_argument,
+                 "struct_size is " + std::to_string(size) + "; set it to the size of the options"};
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  if (size > sizeof defaults &&
+      std::any_of(bytes + sizeof defaults, bytes + size, [](unsigned char b) { return b != 0; })) {
+    return Error{ErrorCode::unsupported, "an option is set that this library is too old for"};
+  }
+  std::memcpy(&defaults, given, std::min(size, sizeof defaults));
+  return defaults;
+}
+
+/// What to ask the daemon for; rank and ranks are looked up in the environment when left to it.
+/// Errors: invalid_argument, which says where the value came from.
+Result<wire::SubscribeT> to_request(const bw_subscribe_options& options);
+
+}  // namespace batchwright

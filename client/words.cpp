@@ -1,0 +1,96 @@
+// The part of the C ABI that needs no connection: versions, names, texts.
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "client/batchwright/client.h"
+#include "client/error_text.h"
+
+namespace batchwright {
+namespace {
+
+/// Made when a thread first fails.
+std::string& last_text() {
+  thread_local std::string text;
+  return text;
+}
+
+/// One of a fingerprint's three groups of 16 digits.
+bool parse_group(std::string_view digits, std::uint64_t& value) {
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  return error == std::errc() && end == digits.data() + digits.size();
+}
+
+}  // namespace
+
+bw_status report(const Error& error) noexcept {
+  try {
+    last_text() = error.message;
+  } catch (...) {
+    last_text().clear();  // no memory for the text; the code says it
+  }
+  return static_cast<bw_status>(error.code);
+}
+
+}  // namespace batchwright
+
+using namespace batchwright;
+
+extern "C" {
+
+uint32_t bw_abi_version(void) { return BW_ABI_VERSION; }
+
+const char* bw_library_version(void) { return BATCHWRIGHT_VERSION; }
+
+const char* bw_error_message(void) { return last_text().c_str(); }
+
+const char* bw_status_name(bw_status status) {
+  if (status == BW_OK) return "ok";
+  if (status == BW_EPOCH_END) return "epoch_end";
+  if (status == BW_END) return "end";
+  if (status < 0 || status > UINT16_MAX) return "unknown";
+  return to_string(static_cast<ErrorCode>(status)).data();
+}
+
+const char* bw_dtype_name(bw_dtype dtype) { return dtype_name(static_cast<DType>(dtype)).data(); }
+
+size_t bw_dtype_bytes(bw_dtype dtype) { return dtype_bytes(static_cast<DType>(dtype)); }
+
+bw_status bw_fingerprint_text(const bw_fingerprint* fingerprint,
+                              char text[BW_FINGERPRINT_TEXT_BYTES]) {
+  if (fingerprint == nullptr || text == nullptr) {
+    return report({ErrorCode::invalid_argument, "no fingerprint or no place for its text"});
+  }
+  return at_border([&] {
+    const std::string words =
+        to_string(Fingerprint{fingerprint->data, fingerprint->settings, fingerprint->seed});
+    std::memcpy(text, words.c_str(), words.size() + 1);
+    return BW_OK;
+  });
+}
+
+bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerprint) {
+  if (text == nullptr || fingerprint == nullptr) {
+    return report({ErrorCode::invalid_argument, "no text or no place for the fingerprint"});
+  }
+  return at_border([&] {
+    const std::string_view words(text);
+    bw_fingerprint parsed{};
+    const bool sound = words.size() == BW_FINGERPRINT_TEXT_BYTES - 1 && words[16] == '-' &&
+                       words[33] == '-' && parse_group(words.substr(0, 16), parsed.data) &&
+                       parse_group(words.substr(17, 16), parsed.settings) &&
+                       parse_group(words.substr(34), parsed.seed);
+    if (!sound) {
+      return report({ErrorCode::invalid_argument,
+                     "\"" + std::string(words.substr(0, 64)) +
+                         "\" is no fingerprint: three groups of 16 hexadecimal digits are"});
+    }
+    *fingerprint = parsed;
+    return static_cast<bw_status>(BW_OK);
+  });
+}
+
+}  // extern "C"
