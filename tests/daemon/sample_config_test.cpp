@@ -72,7 +72,9 @@ TEST_CASE("daemon: the sample configuration mentions every key, and no other") {
 }
 
 TEST_CASE("daemon: the sample sets what has a default, and shows the rest by an example") {
-  for (const auto& [key, mention] : mentions()) {
+  for (const auto& entry : mentions()) {
+    const std::string& key = entry.first;
+    const Mention& mention = entry.second;
     CAPTURE(key);
     const std::string prefix = "feed.plan.";
     const bool setting = key.starts_with(prefix);
