@@ -1,7 +1,8 @@
 // Mean and variance of every feature over one epoch of a feed: what cepstral mean and variance
-// normalisation needs. Each real frame counts once, padding never.
+// normalisation needs. Each real frame counts once, padding never. Of several epochs each gets its
+// own result.
 //
-//     cmvn --feed NAME [--endpoint E] [--rank R --ranks N] [--json]
+//     cmvn --feed NAME [--endpoint E] [--rank R --ranks N] [--epochs N] [--json]
 //
 // A row's frames are summed up in two passes, and rows are merged by Chan's formula, in double
 // precision: no cancellation, however long the epoch. With ranks it takes a share of every step,
@@ -84,21 +85,47 @@ void add(Moments& all, const bw::Batch& batch) {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// What an epoch brought, and the time it took; `waited` is the part spent waiting for batches.
 struct Totals {
   Moments moments;
-  std::uint64_t sequences = 0;
+  std::uint64_t epoch = 0;
   std::uint64_t batches = 0;
+  std::uint64_t sequences = 0;
+  std::uint64_t padded_frames = 0;
+  std::uint64_t bytes = 0;
+  Seconds taken{0};
+  Seconds waited{0};
 };
 
-Totals run_epoch(bw::Subscription& subscription) {
+void add(Totals& totals, const bw::Batch& batch) {
+  const bw_batch_header& header = batch.header();
+  add(totals.moments, batch);
+  ++totals.batches;
+  totals.sequences += header.sequences;
+  totals.padded_frames += std::uint64_t{header.sequences} * header.batch_length;
+  totals.bytes += header.bytes;
+}
+
+/// Takes a whole epoch; empty once nothing follows.
+std::optional<Totals> run_epoch(bw::Subscription& subscription) {
   Totals totals;
-  while (const bw::Event event = subscription.next(std::chrono::seconds(60))) {
-    if (!event.is_batch()) continue;
-    add(totals.moments, event.batch);
-    totals.sequences += event.batch.header().sequences;
-    ++totals.batches;
+  const Clock::time_point started = Clock::now();
+  while (true) {
+    const Clock::time_point asked = Clock::now();
+    const bw::Event event = subscription.next(std::chrono::seconds(60));
+    totals.waited += Clock::now() - asked;
+    if (!event) return std::nullopt;
+    if (event.is_batch()) {
+      add(totals, event.batch);
+      continue;
+    }
+    totals.epoch = event.epoch;
+    totals.taken = Clock::now() - started;
+    return totals;
   }
-  return totals;
 }
 
 void print_list(const char* name, const std::vector<double>& values, double divisor) {
@@ -112,16 +139,21 @@ void print_list(const char* name, const std::vector<double>& values, double divi
 void print(const Totals& totals, bool json) {
   const Moments& moments = totals.moments;
   if (json) {
-    std::printf("{\"batches\": %ju, \"sequences\": %ju, \"frames\": %.0f",
-                std::uintmax_t{totals.batches}, std::uintmax_t{totals.sequences}, moments.count);
+    std::printf("{\"epoch\": %ju, \"batches\": %ju, \"sequences\": %ju, \"frames\": %.0f",
+                std::uintmax_t{totals.epoch}, std::uintmax_t{totals.batches},
+                std::uintmax_t{totals.sequences}, moments.count);
+    std::printf(", \"padded_frames\": %ju, \"bytes\": %ju", std::uintmax_t{totals.padded_frames},
+                std::uintmax_t{totals.bytes});
+    std::printf(", \"seconds\": %.6f, \"waited_seconds\": %.6f", totals.taken.count(),
+                totals.waited.count());
     print_list("mean", moments.mean, 1.0);
     print_list("variance", moments.deviations, moments.count);
     std::printf("}\n");
     return;
   }
-  std::printf("%ju batches, %ju sequences, %.0f frames\n%9s %14s %14s\n",
-              std::uintmax_t{totals.batches}, std::uintmax_t{totals.sequences}, moments.count,
-              "dimension", "mean", "deviation");
+  std::printf("epoch %ju: %ju batches, %ju sequences, %.0f frames\n%9s %14s %14s\n",
+              std::uintmax_t{totals.epoch}, std::uintmax_t{totals.batches},
+              std::uintmax_t{totals.sequences}, moments.count, "dimension", "mean", "deviation");
   for (std::size_t d = 0; d < moments.mean.size(); ++d) {
     std::printf("%9zu %14.6g %14.6g\n", d, moments.mean[d],
                 std::sqrt(moments.deviations[d] / moments.count));
@@ -129,7 +161,8 @@ void print(const Totals& totals, bool json) {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: cmvn --feed NAME [--endpoint E] [--rank R --ranks N] [--json]\n");
+  std::fputs("usage: cmvn --feed NAME [--endpoint E] [--rank R --ranks N] [--epochs N] [--json]\n",
+             stderr);
   return 2;
 }
 
@@ -159,6 +192,8 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
       options.subscribe.rank = *number(value);
     else if (words[i] == "--ranks" && number(value))
       options.subscribe.ranks = *number(value);
+    else if (words[i] == "--epochs" && number(value).value_or(0) > 0)
+      options.subscribe.epochs = static_cast<std::uint64_t>(*number(value));
     else
       return std::nullopt;
     ++i;
@@ -176,7 +211,7 @@ int main(int argc, char** argv) {
   try {
     bw::Connection connection(options->endpoint);
     bw::Subscription subscription = connection.subscribe(options->subscribe);
-    print(run_epoch(subscription), options->json);
+    while (const auto totals = run_epoch(subscription)) print(*totals, options->json);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cmvn: %s\n", error.what());
