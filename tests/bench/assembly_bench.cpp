@@ -1,0 +1,127 @@
+// How fast a batch is assembled, against a plain copy of the same rows out of the same map.
+//   assembly_bench DATASET [--benchmark_...]
+// The dataset (see make_ljspeech) should fit the page cache. Each round assembles the next batch of
+// a semi-sorted, dynamically cut epoch into the next of 16 slots, as a feed does.
+
+#include <benchmark/benchmark.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "daemon/assembly/assembly.h"
+
+namespace {
+
+using namespace batchwright;
+
+constexpr std::uint32_t kSlots = 16;
+
+struct Scene {
+  EpochSource source;
+  std::unique_ptr<Arena> arena;
+};
+
+std::unique_ptr<Scene> scene;
+
+PlanSettings plan_settings() {
+  PlanSettings settings;
+  settings.order = Order::semi_sorted;
+  settings.cut = Cut::dynamic;
+  settings.size = 16;
+  settings.shuffle = Shuffle::batches;
+  return settings;
+}
+
+Result<std::unique_ptr<Scene>> set_the_scene(const char* path) {
+  Catalog catalog;
+  auto dataset = catalog.open({path});
+  if (!dataset) return dataset.error();
+  auto snapshot = (*dataset)->snapshot();
+  if (!snapshot) return snapshot.error();
+  const auto lengths = (*snapshot)->lengths();
+  auto plan = plan_epoch(lengths, plan_settings(), Epoch{0});
+  if (!plan) return plan.error();
+  const auto bound = plan_bound(lengths, plan_settings());
+  if (!bound) return bound.error();
+  const auto slot_bytes = slot_bytes_for(**snapshot, {"bench"}, *bound);
+  if (!slot_bytes) return slot_bytes.error();
+  auto arena = Arena::create(kSlots, *slot_bytes);
+  if (!arena) return arena.error();
+  EpochSource source{Epoch{0}, {}, std::move(*snapshot), std::move(*plan)};
+  return std::make_unique<Scene>(Scene{std::move(source), std::move(*arena)});
+}
+
+/// The rows of every batch, found beforehand, so that copying them is copying and nothing else.
+std::vector<std::vector<std::span<const std::byte>>> rows_in_the_map() {
+  std::vector<std::vector<std::span<const std::byte>>> batches(scene->source.plan.batches());
+  const std::size_t primary = scene->source.snapshot->schema().primary();
+  std::vector<Row> rows;
+  for (std::uint64_t i = 0; i < batches.size(); ++i) {
+    scene->source.plan.rows(BatchIndex{i}, rows);
+    for (const Row& row : rows) {
+      const auto record = scene->source.snapshot->record(Ordinal{row.ordinal});
+      if (record) batches[i].push_back(record->field(primary).bytes);
+    }
+  }
+  return batches;
+}
+
+void copy_rows(benchmark::State& state) {
+  const auto batches = rows_in_the_map();
+  std::uint64_t next = 0;
+  std::int64_t bytes = 0;
+  for (auto round : state) {
+    const auto slot = scene->arena->slot(SlotIndex{static_cast<std::uint32_t>(next % kSlots)});
+    std::size_t end = 0;
+    for (const auto row : batches[next % batches.size()]) {
+      std::memcpy(slot.data() + end, row.data(), row.size());
+      end += row.size();
+    }
+    benchmark::ClobberMemory();
+    bytes += static_cast<std::int64_t>(end);
+    ++next;
+  }
+  state.SetBytesProcessed(bytes);
+}
+
+void assemble(benchmark::State& state, Layout layout) {
+  const BatchStyle style{"bench", layout, 0.0, OnCorrupt::stop};
+  const auto& snapshot = *scene->source.snapshot;
+  const auto frame = frame_bytes(snapshot.schema().fields[snapshot.schema().primary()]);
+  std::uint64_t next = 0;
+  std::int64_t bytes = 0;
+  for (auto round : state) {
+    const auto slot = scene->arena->slot(SlotIndex{static_cast<std::uint32_t>(next % kSlots)});
+    const auto batch =
+        assemble_batch(scene->source, style, BatchIndex{next % scene->source.plan.batches()}, slot);
+    if (!batch) return state.SkipWithError(batch.error().message.c_str());
+    bytes += static_cast<std::int64_t>(batch->frames * frame);
+    ++next;
+  }
+  state.SetBytesProcessed(bytes);
+}
+
+BENCHMARK(copy_rows)->UseRealTime();
+BENCHMARK_CAPTURE(assemble, batch_major, Layout::batch_major)->UseRealTime();
+BENCHMARK_CAPTURE(assemble, time_major, Layout::time_major)->UseRealTime();
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: assembly_bench DATASET [--benchmark_...]\n");
+    return 2;
+  }
+  auto set = set_the_scene(argv[1]);
+  if (!set) {
+    std::fprintf(stderr, "assembly_bench: %s\n", set.error().message.c_str());
+    return 1;
+  }
+  scene = std::move(*set);
+  benchmark::RunSpecifiedBenchmarks();
+  scene.reset();
+  return 0;
+}
