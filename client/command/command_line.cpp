@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
@@ -24,6 +26,108 @@ void on_chosen(CLI::App& command, Action& action, std::shared_ptr<Options> optio
   command.callback([&action, options, run] { action = [options, run] { return run(*options); }; });
 }
 
+/// An option whose values are words.
+template <class Value>
+CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
+                        const std::map<std::string, Value>& choices) {
+  std::string chosen;
+  for (const auto& [word, meaning] : choices) {
+    if (meaning == value) chosen = word;
+  }
+  return command
+      .add_option_function<std::string>(
+          name, [&value, choices](const std::string& word) { value = choices.at(word); })
+      ->check(CLI::IsMember(choices))
+      ->type_name("")
+      ->default_str(chosen);
+}
+
+/// What both kinds of ingest take.
+void add_ingest_options(CLI::App& command, IngestOptions& options) {
+  command.add_option("DIR", options.folder, "Folder of files, however deep")->required();
+  command.add_option("--into", options.dataset, "Dataset; made when it is not there")
+      ->type_name("DATASET")
+      ->required();
+  add_choice<OnError>(command, "--on-error", options.on_error,
+                      {{"stop", OnError::stop}, {"skip", OnError::skip}})
+      ->description("A file that cannot be taken stops the work, or is listed at the end");
+  command.add_flag("--resume", options.resume, "Pass over files whose key is in the dataset");
+  command.add_flag("--label-from-folder", options.annotations.label_from_folder,
+                   "Store the first folder below DIR as scalar field `label`");
+  command
+      .add_option("--transcripts", options.annotations.transcripts,
+                  "Lines of key TAB text, stored as field `text` (UTF-8 bytes)")
+      ->type_name("FILE");
+  command.add_option("--exclude", options.excluded, "Leave out files and folders of this name")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--threads", options.threads, "Threads that read files; 0: one a core")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  command.add_flag("--json", options.json, "Print one JSON object");
+}
+
+void add_front_end(CLI::App& command, FrontEndOptions& options) {
+  const auto number = [&command](const char* name, auto& value, const char* unit,
+                                 const char* what) {
+    command.add_option(name, value, what)
+        ->type_name(unit)
+        ->capture_default_str()
+        ->group("Front end");
+  };
+  add_choice<FeatureKind>(command, "--features", options.features,
+                          {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
+      ->description("Log-mel energies, or cepstra of them")
+      ->group("Front end");
+  number("--window-ms", options.window_ms, "MS", "Length of a frame's window");
+  number("--hop-ms", options.hop_ms, "MS", "From frame to frame");
+  add_choice<WindowShape>(command, "--window", options.window,
+                          {{"hamming", WindowShape::hamming}, {"hann", WindowShape::hann}})
+      ->description("Shape of the window")
+      ->group("Front end");
+  number("--fft-size", options.fft_size, "POINTS", "0: the next power of two above the window");
+  number("--mel-bands", options.mel_bands, "N", "Mel bands");
+  number("--fmin", options.fmin_hz, "HZ", "Lower end of the lowest band");
+  number("--fmax", options.fmax_hz, "HZ", "Upper end of the highest band; 0: half the rate");
+  number("--pre-emphasis", options.pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
+  number("--log-floor", options.log_floor, "ENERGY", "Energies below it are raised to it");
+  number("--cepstra", options.cepstra, "N", "Coefficients of a frame, for mfcc");
+}
+
+void add_ingest_audio(CLI::App& ingest, Action& action) {
+  const auto options = std::make_shared<IngestOptions>();
+  CLI::App* command = ingest.add_subcommand("audio", "wav, flac and ogg files to features");
+  add_ingest_options(*command, *options);
+  add_choice<ChannelChoice>(
+      *command, "--channel", options->audio.channels,
+      {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
+      ->description("Of several channels: refuse the file, take the first, or the mean");
+  add_front_end(*command, options->audio.front_end);
+  command->footer(
+      "A key is the path below DIR without extension. All files have one sample rate.\n"
+      "Example: batchwright ingest audio /data/wav --into /data/train --label-from-folder");
+  on_chosen(*command, action, options, run_ingest_audio);
+}
+
+void add_ingest_npy(CLI::App& ingest, Action& action) {
+  const auto options = std::make_shared<IngestOptions>();
+  CLI::App* command = ingest.add_subcommand("npy", ".npy files of [T] or [T, D...], as they are");
+  add_ingest_options(*command, *options);
+  command->footer(
+      "A key is the path below DIR without extension. All files have one dtype and D...\n"
+      "Example: batchwright ingest npy /data/features --into /data/train --on-error skip");
+  on_chosen(*command, action, options, run_ingest_npy);
+}
+
+void add_ingest(CLI::App& app, Action& action) {
+  CLI::App* ingest = app.add_subcommand("ingest", "Append files to a dataset");
+  ingest->require_subcommand(1);
+  add_ingest_audio(*ingest, action);
+  add_ingest_npy(*ingest, action);
+}
+
 void add_inspect(CLI::App& app, Action& action) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a dataset holds");
@@ -31,6 +135,15 @@ void add_inspect(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer("Example: batchwright inspect /data/train --json");
   on_chosen(*command, action, options, run_inspect);
+}
+
+void add_verify(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<VerifyOptions>();
+  CLI::App* command = app.add_subcommand("verify", "Check every record of a dataset");
+  command->add_option("DATASET", options->dataset, "Folder of the dataset")->required();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer("Example: batchwright verify /data/train");
+  on_chosen(*command, action, options, run_verify);
 }
 
 /// One option for each row of the planning room's table, spelled with `-` for `_`.
@@ -67,6 +180,54 @@ void add_plan(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_plan);
 }
 
+void add_tail(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<TailOptions>();
+  CLI::App* command = app.add_subcommand("tail", "Show the batches of a feed as they are served");
+  command->add_option("--feed", options->feed, "Name of the feed")->required();
+  command->add_option("--endpoint", options->endpoint, "Of the daemon")->capture_default_str();
+  auto* rank = command->add_option("--rank", options->rank, "Take one rank's share of every step");
+  auto* ranks = command->add_option("--ranks", options->ranks, "Number of ranks");
+  rank->check(CLI::NonNegativeNumber)->needs(ranks);
+  ranks->check(CLI::PositiveNumber)->needs(rank);
+  command->add_option("--epochs", options->epochs, "Epochs to show, 0 for no end")
+      ->capture_default_str();
+  command->add_option("--epoch", options->epoch, "Epoch to start with")->capture_default_str();
+  command->add_option("--step", options->step, "Global step to start with")->capture_default_str();
+  command->add_option("--window", options->window, "Batches in flight")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print one JSON object a batch");
+  command->footer("Example: batchwright tail --feed train --epochs 1 --json");
+  on_chosen(*command, action, options, run_tail);
+}
+
+void add_bench(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "Measure how fast a daemon serves a feed");
+  command->add_option("--feed", options->feed, "Name of the feed")->required();
+  command->add_option("--endpoint", options->endpoint, "Of the daemon")->capture_default_str();
+  command->add_option("--clients", options->clients, "Replicas that take batches at once")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "How long they take batches")
+      ->check(CLI::Range(0.01, 86'400.0))
+      ->capture_default_str();
+  const std::map<std::string, BenchTouch> touches = {
+      {"header", BenchTouch::header}, {"page", BenchTouch::page}, {"all", BenchTouch::all}};
+  command->add_option("--touch", options->touch, "What clients read: header, page or all")
+      ->transform(CLI::CheckedTransformer(touches));
+  command->add_option("--window", options->window, "Batches in flight, of each client")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--dataset", options->dataset,
+                      "Dataset for the memcpy; by default as the daemon's stats say");
+  command->add_option("--stats", options->stats, "Where the daemon's stats are")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer("Example: batchwright bench --feed train --clients 4 --seconds 10");
+  on_chosen(*command, action, options, run_bench);
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -74,8 +235,12 @@ int run_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);
   app.require_subcommand(1);
   Action action;
+  add_ingest(app, action);
   add_inspect(app, action);
+  add_verify(app, action);
   add_plan(app, action);
+  add_tail(app, action);
+  add_bench(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,20 +2,44 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "client/batchwright/client.h"
+#include "storage/storage.h"
 
 // One struct of options and one function a command. command_line.cpp fills the struct and calls
 // the function, which lives in the file named after the command and returns the exit code.
 
 namespace batchwright {
 
+struct IngestOptions {
+  std::filesystem::path folder;
+  std::filesystem::path dataset;
+  AnnotationOptions annotations;
+  AudioSourceOptions audio;  ///< For audio only.
+  std::vector<std::string> excluded;
+  OnError on_error = OnError::stop;
+  bool resume = false;
+  unsigned threads = 0;  ///< 0: one a core.
+  bool json = false;
+};
+int run_ingest_audio(const IngestOptions& options);
+int run_ingest_npy(const IngestOptions& options);
+
 struct InspectOptions {
   std::filesystem::path dataset;
   bool json = false;
 };
 int run_inspect(const InspectOptions& options);
+
+struct VerifyOptions {
+  std::filesystem::path dataset;
+  bool json = false;
+};
+int run_verify(const VerifyOptions& options);
 
 struct PlanOptions {
   std::vector<std::string> lengths;             ///< Files of lengths; `-` is standard input.
@@ -27,5 +51,38 @@ struct PlanOptions {
   bool batches = false;
 };
 int run_plan(const PlanOptions& options);
+
+struct TailOptions {
+  std::string feed;
+  std::string endpoint = BW_DEFAULT_ENDPOINT;
+  std::optional<std::int32_t> rank;  ///< With `ranks`: a share of every step.
+  std::optional<std::int32_t> ranks;
+  std::uint64_t epochs = 0;  ///< 0: no end.
+  std::uint64_t epoch = 0;   ///< Where to start.
+  std::uint64_t step = 0;
+  std::uint32_t window = 4;
+  bool json = false;
+};
+int run_tail(const TailOptions& options);
+
+/// What each client of the benchmark reads of a batch.
+enum class BenchTouch : std::uint8_t {
+  header,  ///< Tickets and headers.
+  page,    ///< One byte of every 4 KiB of payload too.
+  all,     ///< Every real byte: a checksum.
+};
+
+struct BenchOptions {
+  std::string feed;
+  std::string endpoint = BW_DEFAULT_ENDPOINT;
+  std::string stats = "http://127.0.0.1:9477";
+  std::vector<std::string> dataset;  ///< Empty: as the daemon's stats say.
+  std::uint32_t clients = 1;
+  std::uint32_t window = 4;
+  double seconds = 5.0;
+  BenchTouch touch = BenchTouch::header;
+  bool json = false;
+};
+int run_bench(const BenchOptions& options);
 
 }  // namespace batchwright

@@ -1,0 +1,145 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "client/batchwright/client.hpp"
+#include "client/command/bench_clients.h"
+#include "client/command/bench_memcpy.h"
+#include "client/command/commands.h"
+#include "client/command/exit_code.h"
+#include "client/command/http_get.h"
+
+// Measures in this order: rows of epoch 0, which also warms everything up; memcpy of these rows;
+// the clients, from epoch 1 on; memcpy again. The better memcpy counts.
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+/// What the rows for the baseline may take together, and how long it may take to learn them.
+constexpr std::uint64_t kMostBaselineBytes = std::uint64_t{4} << 30;
+constexpr std::chrono::seconds kWarmUp{20};
+
+/// The part of /stats that is of interest here.
+struct DaemonFigures {
+  std::vector<std::string> dataset;
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t assembled = 0;
+  std::uint64_t delivered = 0;
+  double cpu_seconds = 0;
+};
+
+Result<DaemonFigures> parse_stats(const std::string& text, const std::string& feed) try {
+  const json::value page = json::parse(text);
+  for (const json::value& each : page.at("feeds").as_array()) {
+    if (each.at("name").as_string() != feed) continue;
+    DaemonFigures figures;
+    for (const json::value& shard : each.at("dataset").as_array()) {
+      figures.dataset.emplace_back(shard.as_string());
+    }
+    figures.arena_bytes = each.at("arena_bytes").to_number<std::uint64_t>();
+    const json::value& counters = each.at("counters");
+    figures.assembled = counters.at("batches_assembled").to_number<std::uint64_t>();
+    figures.delivered = counters.at("batches_delivered").to_number<std::uint64_t>();
+    figures.cpu_seconds = page.at("cpu_seconds").to_number<double>();
+    return figures;
+  }
+  return Error{ErrorCode::not_found, "the daemon's stats know no feed \"" + feed +
+                                         "\": do --stats and --endpoint name the same daemon?"};
+} catch (const std::exception& error) {
+  return Error{ErrorCode::malformed_message, std::string("the daemon's stats: ") + error.what()};
+}
+
+Result<DaemonFigures> read_stats(const BenchOptions& options) {
+  const auto page = http_get(options.stats, "/stats", std::chrono::seconds(5));
+  if (page) return parse_stats(*page, options.feed);
+  return Error{page.error().code,
+               page.error().message + "; bench needs the daemon's stats, see --stats"};
+}
+
+struct BenchFigures {
+  Taken taken;
+  double memcpy_rate = 0;
+  double cpu_seconds = 0;
+  std::uint64_t assembled = 0;
+  std::uint64_t delivered = 0;
+
+  double rate() const { return static_cast<double>(taken.bytes) / taken.seconds; }
+};
+
+Result<BenchFigures> measure(const BenchOptions& options) {
+  const auto known = read_stats(options);
+  if (!known) return known.error();
+  const auto rows = record_rows(options, kMostBaselineBytes, kWarmUp);
+  auto baseline = MemcpyBaseline::prepare(
+      options.dataset.empty() ? known->dataset : options.dataset, rows, known->arena_bytes);
+  if (!baseline) return baseline.error();
+  BenchFigures figures;
+  figures.memcpy_rate = baseline->measure();
+  const auto before = read_stats(options);
+  if (!before) return before.error();
+  figures.taken = run_clients(options, 1);
+  const auto after = read_stats(options);
+  if (!after) return after.error();
+  figures.memcpy_rate = std::max(figures.memcpy_rate, baseline->measure());
+  figures.cpu_seconds = after->cpu_seconds - before->cpu_seconds;
+  figures.assembled = after->assembled - before->assembled;
+  figures.delivered = after->delivered - before->delivered;
+  return figures;
+}
+
+void print_json(const BenchOptions& options, const BenchFigures& figures) {
+  json::object line;
+  line["clients"] = options.clients;
+  line["batches"] = figures.taken.batches;
+  line["sequences"] = figures.taken.sequences;
+  line["bytes"] = figures.taken.bytes;
+  line["padded_bytes"] = figures.taken.padded_bytes;
+  line["seconds"] = figures.taken.seconds;
+  line["waited_seconds"] = figures.taken.waited_seconds;
+  line["bytes_per_second"] = figures.rate();
+  line["memcpy_bytes_per_second"] = figures.memcpy_rate;
+  line["ratio"] = figures.memcpy_rate > 0 ? figures.rate() / figures.memcpy_rate : 0.0;
+  line["daemon_cpu_seconds"] = figures.cpu_seconds;
+  line["assembled"] = figures.assembled;
+  line["delivered"] = figures.delivered;
+  fmt::print("{}\n", json::serialize(line));
+}
+
+void print_table(const BenchOptions& options, const BenchFigures& figures) {
+  const auto row = [](const char* name, const std::string& value) {
+    fmt::print("{:24} {:>16}\n", name, value);
+  };
+  const double waited =
+      figures.taken.waited_seconds / (figures.taken.seconds * static_cast<double>(options.clients));
+  row("clients", std::to_string(options.clients));
+  row("batches", std::to_string(figures.taken.batches));
+  row("real bytes, GB", fmt::format("{:.3f}", static_cast<double>(figures.taken.bytes) / 1e9));
+  row("seconds", fmt::format("{:.2f}", figures.taken.seconds));
+  row("GB/s", fmt::format("{:.3f}", figures.rate() / 1e9));
+  row("memcpy, GB/s", fmt::format("{:.3f}", figures.memcpy_rate / 1e9));
+  row("ratio", fmt::format("{:.3f}", figures.rate() / figures.memcpy_rate));
+  row("clients waited", fmt::format("{:.1f} %", 100.0 * waited));
+  row("daemon's CPU seconds", fmt::format("{:.2f}", figures.cpu_seconds));
+  row("assembled", std::to_string(figures.assembled));
+  row("delivered", std::to_string(figures.delivered));
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+  try {
+    const auto figures = measure(options);
+    if (!figures) return fail(figures.error());
+    options.json ? print_json(options, *figures) : print_table(options, *figures);
+    return kDone;
+  } catch (const client::Error& error) {
+    return fail({static_cast<ErrorCode>(error.code()), error.what()});
+  }
+}
+
+}  // namespace batchwright

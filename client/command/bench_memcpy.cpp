@@ -1,0 +1,59 @@
+#include "client/command/bench_memcpy.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+namespace batchwright {
+
+Result<MemcpyBaseline> MemcpyBaseline::prepare(const std::vector<std::string>& shards,
+                                               std::span<const std::uint64_t> ordinals,
+                                               std::size_t arena_bytes) {
+  MemcpyBaseline baseline;
+  baseline.catalog_ = std::make_unique<Catalog>();
+  auto dataset = baseline.catalog_->open({shards.begin(), shards.end()}, VerifyRecords::never);
+  if (!dataset) return dataset.error();
+  auto snapshot = (*dataset)->snapshot();
+  if (!snapshot) return snapshot.error();
+  baseline.snapshot_ = std::move(*snapshot);
+  std::size_t longest = 0;
+  for (const std::uint64_t ordinal : ordinals) {
+    const auto record = baseline.snapshot_->record(Ordinal{ordinal});
+    if (!record) return record.error();
+    for (std::size_t i = 0; i < record->fields(); ++i) {
+      baseline.rows_.push_back(record->field(i).bytes);
+      longest = std::max(longest, baseline.rows_.back().size());
+    }
+  }
+  baseline.ring_.resize(std::max(arena_bytes, longest));
+  baseline.copy_once();
+  return baseline;
+}
+
+double MemcpyBaseline::measure() {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  std::uint64_t bytes = 0;
+  std::chrono::duration<double> taken{0};
+  while (taken.count() < 1.0) {
+    const std::uint64_t copied = copy_once();
+    if (copied == 0) return 0.0;
+    bytes += copied;
+    taken = Clock::now() - start;
+  }
+  return static_cast<double>(bytes) / taken.count();
+}
+
+std::uint64_t MemcpyBaseline::copy_once() {
+  std::uint64_t bytes = 0;
+  for (const auto row : rows_) {
+    if (row.size() > ring_.size() - place_) place_ = 0;
+    std::memcpy(ring_.data() + place_, row.data(), row.size());
+    place_ += row.size();
+    bytes += row.size();
+  }
+  return bytes;
+}
+
+}  // namespace batchwright

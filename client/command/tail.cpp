@@ -1,0 +1,86 @@
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstdio>
+#include <numeric>
+
+#include "client/batchwright/client.hpp"
+#include "client/command/commands.h"
+#include "client/command/exit_code.h"
+#include "client/command/real_bytes.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+/// A daemon that sends nothing for so long is given up.
+constexpr std::chrono::seconds kPatience{60};
+
+void print_json(const client::Batch& batch) {
+  const bw_batch_header& header = batch.header();
+  json::array keys;
+  for (std::size_t row = 0; row < header.sequences; ++row) keys.emplace_back(batch.key(row));
+  json::object line;
+  line["epoch"] = header.epoch;
+  line["step"] = header.step;
+  line["index"] = header.index;
+  line["size"] = header.sequences;
+  line["length"] = header.batch_length;
+  line["frames"] = header.frames;
+  line["keys"] = std::move(keys);
+  line["lengths"] = json::array(batch.lengths().begin(), batch.lengths().end());
+  line["ordinals"] = json::array(batch.ordinals().begin(), batch.ordinals().end());
+  if (!batch.starts().empty()) {
+    line["starts"] = json::array(batch.starts().begin(), batch.starts().end());
+  }
+  if (!batch.flags().empty()) {
+    line["flags"] = json::array(batch.flags().begin(), batch.flags().end());
+  }
+  line["checksum"] = checksum(batch, batch.primary());
+  fmt::print("{}\n", json::serialize(line));
+}
+
+void print_line(const client::Batch& batch) {
+  const bw_batch_header& header = batch.header();
+  const auto padded = static_cast<double>(header.sequences) * header.batch_length;
+  const double padding = padded > 0 ? 1.0 - static_cast<double>(header.frames) / padded : 0.0;
+  fmt::print(
+      "epoch {} step {} batch {}: {} sequences of up to {} frames, {:.1f} % padding, {:08x}\n",
+      header.epoch, header.step, header.index, header.sequences, header.batch_length,
+      100.0 * padding, checksum(batch, batch.primary()));
+}
+
+client::SubscribeOptions to_subscribe(const TailOptions& options) {
+  client::SubscribeOptions wanted;
+  wanted.feed = options.feed;
+  wanted.mode = options.ranks ? BW_SHARDED : BW_REPLICA;
+  wanted.rank = options.rank.value_or(BW_AUTO);
+  wanted.ranks = options.ranks.value_or(BW_AUTO);
+  wanted.window = options.window;
+  wanted.epoch = options.epoch;
+  wanted.step = options.step;
+  wanted.epochs = options.epochs;
+  return wanted;
+}
+
+}  // namespace
+
+int run_tail(const TailOptions& options) {
+  try {
+    client::Connection connection(options.endpoint);
+    client::Subscription subscription = connection.subscribe(to_subscribe(options));
+    while (const client::Event event = subscription.next(kPatience)) {
+      if (!event.is_batch()) continue;
+      options.json ? print_json(event.batch) : print_line(event.batch);
+      std::fflush(stdout);  // whoever reads along waits for this line
+    }
+    return kDone;
+  } catch (const client::Error& error) {
+    return fail({static_cast<ErrorCode>(error.code()), error.what()});
+  }
+}
+
+}  // namespace batchwright

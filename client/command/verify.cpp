@@ -1,0 +1,69 @@
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+
+#include "client/command/commands.h"
+#include "client/command/exit_code.h"
+#include "client/command/progress.h"
+#include "storage/storage.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+using Clock = std::chrono::steady_clock;
+
+void print_json(const VerifyOptions& options, const VerifyReport& report, double seconds) {
+  json::array broken;
+  for (const BrokenRecord& record : report.broken) {
+    broken.push_back(json::object{
+        {"ordinal", record.ordinal.value}, {"key", record.key}, {"reason", record.reason}});
+  }
+  fmt::print("{}\n",
+             json::serialize(json::object{
+                 {"dataset", options.dataset.string()},
+                 {"sequences", report.sequences},
+                 {"bytes", report.bytes},
+                 {"seconds", seconds},
+                 {"sound", report.sound()},
+                 {"broken", std::move(broken)},
+                 {"problems", json::array(report.problems.begin(), report.problems.end())}}));
+}
+
+void print_text(const VerifyReport& report, double seconds) {
+  for (const std::string& problem : report.problems) fmt::print("problem: {}\n", problem);
+  for (const BrokenRecord& record : report.broken) {
+    fmt::print("broken: ordinal {}, key \"{}\": {}\n", record.ordinal.value, record.key,
+               record.reason);
+  }
+  fmt::print("{} sequences, {} bytes of records in {:.2f} s: {}\n", report.sequences, report.bytes,
+             seconds,
+             report.sound() ? "sound"
+                            : fmt::format("{} broken records, {} other problems",
+                                          report.broken.size(), report.problems.size()));
+}
+
+}  // namespace
+
+int run_verify(const VerifyOptions& options) {
+  const auto start = Clock::now();
+  const auto report = [&options, start] {
+    Progress progress(stderr, start);
+    return verify_dataset({options.dataset}, [&progress](std::uint64_t done, std::uint64_t total) {
+      const auto now = Clock::now();
+      if (!progress.due(now, done, total)) return;
+      const double rate = static_cast<double>(done) / progress.seconds(now);
+      progress.print(now, done, total,
+                     fmt::format("{} of {} sequences  {:.0f}/s", done, total, rate));
+    });
+  }();
+  if (!report) return fail(report.error());
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  options.json ? print_json(options, *report, seconds) : print_text(*report, seconds);
+  return report->sound() ? kDone : kFailed;
+}
+
+}  // namespace batchwright
