@@ -41,8 +41,11 @@ class Snapshot {
   /// Bytes of every key.
   virtual std::span<const std::uint16_t> key_bytes() const = 0;
 
-  /// The record of `ordinal`, verified as the dataset was told to. May wait for the disk, so it
-  /// is never called on the event loop.
+  /// The record of `ordinal`, verified as the dataset was told to, and in accord with the lengths
+  /// above. Its own ordinal() counts within its shard. May wait for the disk, so it is never
+  /// called on the event loop.
+  /// Its accessors read the map, as its bytes are in the map: where the file may be cut by others,
+  /// use them under guarded() (fault_guard.h), and copy by copy_from_map().
   /// Errors: not_found; corrupt_record (names key or ordinal and shard); store_unavailable when
   /// the map faults because the file shrank or the disk failed. The snapshot stays usable.
   virtual Result<RecordView> record(Ordinal ordinal) const = 0;

@@ -114,6 +114,7 @@ Error Environment::fault() const {
 
 Result<void> Environment::check_still_there() const {
   const std::lock_guard lock(mutex_);
+  if (env_ == nullptr) return {};  // the next transaction opens it anew
   int descriptor = -1;
   struct stat open_file = {};
   struct stat named_file = {};
@@ -250,11 +251,8 @@ Result<Transaction> Transaction::begin(std::shared_ptr<Environment> environment,
   // Another process may have grown the file beyond our map: map anew, once.
   for (int attempt = 0; attempt < 2 && code == MDB_MAP_RESIZED; ++attempt) {
     std::unique_lock lock(env.mutex_);
-    if (attempt == 1) {
+    if (attempt == 1 || env.env_ == nullptr) {
       if (auto opened = env.reopen(env.access_, 0); !opened) return opened.error();
-    }
-    if (env.env_ == nullptr) {
-      return Error{ErrorCode::store_unavailable, "dataset " + env.path_.string() + " is closed"};
     }
     if (auto sized = env.check_size(); !sized) return sized.error();
     ++env.alive_;

@@ -84,7 +84,7 @@ class Environment {
 
   const std::filesystem::path path_;
   mutable std::mutex mutex_;  // guards all below
-  Handle env_;
+  Handle env_;                // null after a failed reopen()
   Access access_ = Access::read;
   std::uint64_t map_bytes_ = 0;
   std::uint64_t page_bytes_ = 0;

@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include "tests/storage/samples.h"
@@ -60,7 +62,8 @@ TEST_CASE("storage: a sequence that does not fit the schema leaves the writer as
   const TemporaryFolder folder;
   auto writer = DatasetWriter::open(folder / "d", mixed_schema());
   REQUIRE(writer);
-  Sequence wrong = Sample(0).sequence();
+  const Sample sample(0);
+  Sequence wrong = sample.sequence();
   wrong.fields = {};
   CHECK(writer->append(wrong).error().code == ErrorCode::schema_mismatch);
   CHECK(writer->sequences() == 0);
@@ -130,12 +133,12 @@ TEST_CASE("storage: a snapshot stays what it was while a writer appends, the nex
   REQUIRE(dataset);
   const auto before = (*dataset)->snapshot();
   REQUIRE(before);
-  REQUIRE(write_samples(*writer, 100, 200000));
+  REQUIRE(write_samples(*writer, 100, 20000));
   CHECK((*before)->sequences() == 100);
   CHECK(holds_samples(**before, 0));
   const auto after = (*dataset)->snapshot();
   REQUIRE(after);
-  CHECK((*after)->sequences() == 200000);
+  CHECK((*after)->sequences() == 20000);
   CHECK((*after)->generation() > (*before)->generation());
   CHECK((*after)->content() != (*before)->content());
 }
@@ -233,6 +236,47 @@ TEST_CASE("storage: a second writer of this process is refused, of another proce
   CHECK(wait_for(waiting) == 0);
   CHECK(sequences_of(folder / "d") == 3);
   for (const int end : {pipe_ends[0], pipe_ends[1], to_child[0], to_child[1]}) close(end);
+}
+
+TEST_CASE("storage: a full disk is an error that keeps what pends, and the dataset readable") {
+  const TemporaryFolder folder;
+  REQUIRE(make_samples(folder / "d", 0, 100));
+  const pid_t child = fork_child([&] {
+    // To the file system's caller, a file that may not grow looks like a disk that is full.
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto writer = DatasetWriter::open(folder / "d", mixed_schema());
+    const auto refused = write_samples(*writer, 100, 6000);
+    if (refused || refused.error().code != ErrorCode::io_error) _exit(1);
+    if (sequences_of(folder / "d") != 100) _exit(2);
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    _exit(writer->commit() ? 0 : 3);
+  });
+  CHECK(wait_for(child) == 0);
+  const auto snapshot = snapshot_of({folder / "d"});
+  REQUIRE(snapshot);
+  CHECK((*snapshot)->sequences() == 6000);
+  CHECK(holds_samples(**snapshot, 0));
+}
+
+TEST_CASE("storage: where address space is short a smaller map does") {
+  const TemporaryFolder folder;
+  const pid_t child = fork_child([&] {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<std::uint64_t>(getpagesize()) + (3ULL << 30);
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_AS, &limit);
+    if (!make_samples(folder / "d", 0, 3000)) _exit(1);
+    const auto snapshot = snapshot_of({folder / "d"});
+    _exit(snapshot && holds_samples(**snapshot, 0) ? 0 : 2);
+  });
+  CHECK(wait_for(child) == 0);
 }
 
 TEST_CASE("storage: a writer moves between threads") {
