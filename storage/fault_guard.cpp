@@ -40,7 +40,12 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
-  if (info->si_code > 0) abandon_guarded_read();
+  if (info->si_code > 0 && return_point != nullptr) {
+    // A sanitizer's handler stands before this one and blocks all signals; the next fault would
+    // end the process. The thread goes on with the mask it was interrupted with.
+    pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
+    abandon_guarded_read();
+  }
   pass_on(signal, info, context);
 }
 
