@@ -64,79 +64,88 @@ Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
 
 namespace {
 
-/// Rows of the batch that begins at `items[0]`.
-std::uint64_t batch_rows(const ItemTable& table, std::span<const std::uint32_t> items,
-                         const Capacity& capacity, std::uint32_t& longest) {
-  const std::uint64_t most = std::min<std::uint64_t>(items.size(), capacity.most_rows());
-  std::uint64_t within = 0;
-  std::uint64_t rows = 0;
-  longest = 0;
-  for (; rows < most; ++rows) {
-    const std::uint32_t length = table.length(items[rows]);
-    if (length > longest) within = capacity.rows_within(length);
-    if (rows + 1 > within && !capacity.overruns()) break;
-    longest = std::max(longest, length);
-    if (rows + 1 > within) {  // the one that passes the capacity
-      ++rows;
-      break;
-    }
-  }
-  return capacity.rounded(rows);
-}
-
-/// Cuts one bucket; `kept` is where its remaining items go, at or before its start.
+/// Cuts the order bucket by bucket. Packing follows behind reading, so that both use one memory.
 class Cutter {
  public:
   Cutter(Draft& draft, const PlanSettings& settings)
       : draft_(draft),
         capacity_(settings, draft.longest),
-        drop_(settings.last == LastBatch::drop) {}
+        drops_(settings.last == LastBatch::drop),
+        grouped_(settings.shuffle == Shuffle::groups) {}
 
   void cut(std::size_t start, std::size_t end) {
     while (start < end) {
-      const std::span<const std::uint32_t> rest(&draft_.items[start], end - start);
-      std::uint32_t longest = 0;
-      const std::uint64_t rows = batch_rows(draft_.table, rest, capacity_, longest);
-      const bool is_short = rows == rest.size() && rows < capacity_.full_rows(longest);
-      if (is_short && drop_) return;
-      draft_.starts.push_back(static_cast<std::uint32_t>(kept_));
-      if (kept_ != start) {
-        std::copy_n(rest.begin(), rows, draft_.items.begin() + static_cast<std::ptrdiff_t>(kept_));
+      const Batch batch = batch_at(start, end);
+      const bool at_end = start + batch.rows == end;
+      if (drops_ && at_end && batch.rows < capacity_.full_rows(batch.longest)) return;
+      draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
+      if (grouped_) draft_.batch_lengths.push_back(batch.longest);
+      for (const std::size_t next = start + batch.rows; start < next; ++start) {
+        draft_.order.pack(packed_++, item_of(draft_.order.word(start)));
       }
-      kept_ += rows;
-      start += rows;
     }
   }
 
   void finish() {
-    draft_.items.resize(kept_);
-    draft_.starts.push_back(static_cast<std::uint32_t>(kept_));
+    draft_.order.finish_packing(packed_);
+    draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
   }
 
  private:
+  struct Batch {
+    std::size_t rows;
+    std::uint32_t longest;
+  };
+
+  /// The batch that begins at `start`.
+  Batch batch_at(std::size_t start, std::size_t end) const {
+    const std::size_t most = std::min<std::size_t>(end - start, capacity_.most_rows());
+    std::uint64_t within = 0;
+    std::uint32_t longest = 0;
+    std::size_t rows = 0;
+    while (rows < most) {
+      const std::uint32_t length = key_of(draft_.order.word(start + rows));
+      const std::uint64_t allowed = length > longest ? capacity_.rows_within(length) : within;
+      if (rows + 1 > allowed && !capacity_.overruns()) break;
+      within = allowed;
+      longest = std::max(longest, length);
+      if (++rows > within) break;  // the one that passes the capacity
+    }
+    const std::size_t rounded = capacity_.rounded(rows);
+    if (rounded < rows) longest = longest_of(start, rounded);
+    return {rounded, longest};
+  }
+
+  std::uint32_t longest_of(std::size_t start, std::size_t rows) const {
+    std::uint32_t longest = 0;
+    for (std::size_t i = start; i < start + rows; ++i) {
+      longest = std::max(longest, key_of(draft_.order.word(i)));
+    }
+    return longest;
+  }
+
   Draft& draft_;
   Capacity capacity_;
-  bool drop_;
-  std::size_t kept_ = 0;
+  bool drops_, grouped_;
+  std::size_t packed_ = 0;
 };
 
 }  // namespace
 
 Result<void> cut_batches(Draft& draft, const PlanSettings& settings) {
+  const std::size_t rows = draft.order.words().size();
+  if (draft.bucket_ends.empty()) draft.bucket_ends.push_back(static_cast<std::uint32_t>(rows));
   Cutter cutter(draft, settings);
-  if (draft.bucket_ends.empty())
-    draft.bucket_ends = {static_cast<std::uint32_t>(draft.items.size())};
   std::size_t start = 0;
-  const std::vector<std::uint32_t> ends = std::move(draft.bucket_ends);
-  for (const std::uint32_t end : ends) {
+  for (const std::uint32_t end : draft.bucket_ends) {
     cutter.cut(start, end);
     start = end;
   }
   cutter.finish();
   if (draft.batches() > 0) return {};
-  return Error{ErrorCode::infeasible, std::to_string(start) +
-                                          " sequences fill no batch and last = drop: use keep, "
-                                          "or a smaller batch"};
+  return Error{ErrorCode::infeasible, std::to_string(rows) +
+                                          " rows fill no batch and last = drop: use keep, or a "
+                                          "smaller batch"};
 }
 
 }  // namespace batchwright

@@ -32,7 +32,8 @@ class Capacity {
 /// A sequence that alone passes the capacity is infeasible: says which and how many.
 Result<void> check_capacity(const Draft& draft, const PlanSettings& settings);
 
-/// Cuts draft.items into batches: fills draft.starts. Items of dropped batches are removed.
+/// Cuts draft.order into batches and packs it: fills draft.starts. Items of dropped batches are
+/// removed.
 /// Errors: infeasible, when no batch is left.
 Result<void> cut_batches(Draft& draft, const PlanSettings& settings);
 

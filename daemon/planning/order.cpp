@@ -23,15 +23,22 @@ struct KeyScale {
     const std::uint64_t scaled = places >= 0 ? above << places : above >> -places;
     return static_cast<std::uint32_t>(scaled + ((width * noise) >> 32));
   }
+
+  /// The length that gave `key` with this noise, for places >= 0.
+  std::uint32_t length(std::uint32_t key, std::uint32_t noise) const {
+    const auto scaled = key - static_cast<std::uint32_t>((width * noise) >> 32);
+    return shortest + (scaled >> places);
+  }
 };
 
 KeyScale key_scale(const Draft& draft, double randomization) {
   std::uint32_t shortest = draft.longest;
   std::uint32_t longest = 0;
-  for (const std::uint32_t item : draft.items) {
-    shortest = std::min(shortest, draft.table.length(item));
-    longest = std::max(longest, draft.table.length(item));
-  }
+  draft.each_item([&](std::uint32_t, std::uint32_t item) {
+    const std::uint32_t length = draft.table.length(item);
+    shortest = std::min(shortest, length);
+    longest = std::max(longest, length);
+  });
   const double range = longest - shortest;
   const double noise = range * randomization;
   int places = 31;
@@ -39,26 +46,58 @@ KeyScale key_scale(const Draft& draft, double randomization) {
   return {shortest, places, static_cast<std::uint64_t>(std::ldexp(noise, places))};
 }
 
-/// Longest first; ties at random.
-void sort_descending(Draft& draft, double randomization, std::uint64_t seed) {
-  const KeyScale scale = key_scale(draft, randomization);
-  RandomStream ties(seed, Stream::ties);
-  const auto make_key = [&draft, &scale, seed] {
-    return [&draft, &scale, noise = RandomStream(seed, Stream::noise)](std::uint32_t item) mutable {
-      const std::uint32_t length = draft.table.length(item);
-      return ~scale.key(length, scale.width == 0 ? 0 : noise.bits32());
-    };
+void order_randomly(Draft& draft, std::uint64_t seed) {
+  const RandomStream random(seed, Stream::order);
+  const auto place = [&](std::uint32_t i, std::uint32_t item) {
+    return Placed{part_of(random.bits32_at(i)), key_word(draft.table.length(item), item)};
   };
-  sort_items(draft.items, make_key, &ties);
+  const Parts parts = order_by_parts(draft, place);
+  RandomStream ties(seed, Stream::ties);
+  parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) { permute(part, ties); });
+}
+
+/// Longest first with the noise of semi-sorted, if any; ties at random.
+void order_descending(Draft& draft, double randomization, std::uint64_t seed) {
+  const KeyScale scale = key_scale(draft, randomization);
+  const RandomStream noise(seed, Stream::noise);
+  const bool noisy = scale.width != 0;
+  const auto place = [&](std::uint32_t i, std::uint32_t item) {
+    const std::uint32_t drawn = noisy ? noise.bits32_at(i) : 0;
+    const std::uint32_t key = ~scale.key(draft.table.length(item), drawn);
+    return Placed{part_of(key), key_word(key, item)};
+  };
+  const Parts parts = order_by_parts(draft, place);
+  RandomStream ties(seed, Stream::ties);
+  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>(parts.largest);
+  // Computing the noise once more and taking it off is cheaper than looking the length up.
+  const bool subtracts = scale.places >= 0 && (!noisy || draft.uses_all);
+  parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
+    stable_sort_by_key(part, {spare.get(), part.size()});
+    permute_ties(part, ties);
+    for (std::uint64_t& word : part) {
+      const std::uint32_t item = item_of(word);
+      const std::uint32_t drawn = noisy ? noise.bits32_at(item) : 0;
+      word =
+          key_word(subtracts ? scale.length(~key_of(word), drawn) : draft.table.length(item), item);
+    }
+  });
 }
 
 /// Shortest first; ties by id.
-void sort_ascending(Draft& draft) {
+void order_ascending(Draft& draft) {
   const KeyScale scale = key_scale(draft, 0);
-  const auto make_key = [&draft, &scale] {
-    return [&draft, &scale](std::uint32_t item) { return scale.key(draft.table.length(item), 0); };
+  const auto place = [&](std::uint32_t, std::uint32_t item) {
+    const std::uint32_t key = scale.key(draft.table.length(item), 0);
+    return Placed{part_of(key), key_word(key, item)};
   };
-  sort_items(draft.items, make_key, nullptr);
+  const Parts parts = order_by_parts(draft, place);
+  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>(parts.largest);
+  parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
+    stable_sort_by_key(part, {spare.get(), part.size()});
+    for (std::uint64_t& word : part) {
+      word = key_word(scale.length(key_of(word), 0), item_of(word));
+    }
+  });
 }
 
 Error too_many(std::string_view name, std::uint32_t value, std::size_t rows) {
@@ -67,47 +106,39 @@ Error too_many(std::string_view name, std::uint32_t value, std::size_t rows) {
 }
 
 void order_by_rank(Draft& draft, std::uint32_t size, std::uint64_t seed) {
-  sort_descending(draft, 0, seed);
+  order_descending(draft, 0, seed);
   RandomStream random(seed, Stream::bucket);
-  const std::span items(draft.items);
-  for (std::size_t start = 0; start < items.size(); start += size) {
-    permute(items.subspan(start, std::min<std::size_t>(size, items.size() - start)), random);
+  const auto words = draft.order.words();
+  for (std::size_t start = 0; start < words.size(); start += size) {
+    permute(words.subspan(start, std::min<std::size_t>(size, words.size() - start)), random);
   }
 }
 
 /// Bins of nearly equal size out of a random order, sorted up and down in turn.
 Result<void> order_alternated(Draft& draft, std::uint32_t bins, std::uint64_t seed) {
-  const std::size_t count = draft.items.size();
+  const std::size_t count = draft.rows();
   if (bins > count) return too_many("bins", bins, count);
-  RandomStream random(seed, Stream::order);
-  permute(std::span(draft.items), random);
-  const std::size_t most = (count + bins - 1) / bins;
-  const auto words = std::make_unique_for_overwrite<std::uint64_t[]>(most);
-  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>(most);
+  order_randomly(draft, seed);
+  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>((count + bins - 1) / bins);
+  const auto words = draft.order.words();
   std::size_t start = 0;
   for (std::uint32_t bin = 0; bin < bins; ++bin) {
-    const std::size_t size = count / bins + (bin < count % bins ? 1 : 0);
-    const std::uint32_t flip = bin % 2 == 0 ? 0 : ~std::uint32_t{0};
-    for (std::size_t i = 0; i < size; ++i) {
-      const std::uint32_t item = draft.items[start + i];
-      words[i] = key_word(draft.table.length(item) ^ flip, item);
-    }
-    stable_sort_by_key({words.get(), size}, {spare.get(), size});
-    for (std::size_t i = 0; i < size; ++i) {
-      draft.items[start + i] = static_cast<std::uint32_t>(words[i]);
-    }
-    start += size;
+    const auto part = words.subspan(start, count / bins + (bin < count % bins ? 1 : 0));
+    const std::uint64_t flip = bin % 2 == 0 ? 0 : ~std::uint64_t{0} << 32;  // of the length
+    for (std::uint64_t& word : part) word ^= flip;
+    stable_sort_by_key(part, {spare.get(), part.size()});
+    for (std::uint64_t& word : part) word ^= flip;
+    start += part.size();
   }
   return {};
 }
 
-/// The lengths of items that are sorted, shortest first.
-LengthClasses classes_of(const Draft& draft) {
+/// The lengths of words that are sorted, shortest first.
+LengthClasses classes_of(std::span<const std::uint64_t> words) {
   LengthClasses classes;
-  for (const std::uint32_t item : draft.items) {
-    const std::uint32_t length = draft.table.length(item);
-    if (classes.lengths.empty() || classes.lengths.back() != length) {
-      classes.lengths.push_back(length);
+  for (const std::uint64_t word : words) {
+    if (classes.lengths.empty() || classes.lengths.back() != key_of(word)) {
+      classes.lengths.push_back(key_of(word));
       classes.counts.push_back(0);
     }
     ++classes.counts.back();
@@ -116,43 +147,43 @@ LengthClasses classes_of(const Draft& draft) {
 }
 
 /// The longest length of each bucket.
-Result<std::vector<std::uint32_t>> bucket_limits(const Draft& draft, const PlanSettings& settings) {
+Result<std::vector<std::uint32_t>> bucket_limits(std::span<const std::uint64_t> words,
+                                                 const PlanSettings& settings) {
   if (settings.order == Order::bucket_optimal) {
-    if (settings.bucket_count > draft.items.size()) {
-      return too_many("bucket_count", settings.bucket_count, draft.items.size());
+    if (settings.bucket_count > words.size()) {
+      return too_many("bucket_count", settings.bucket_count, words.size());
     }
-    return optimal_boundaries(classes_of(draft), settings.bucket_count);
+    return optimal_boundaries(classes_of(words), settings.bucket_count);
   }
+  const std::uint32_t longest = key_of(words.back());
   if (!settings.bucket_boundaries.empty()) {
-    if (settings.bucket_boundaries.back() >= draft.longest) return settings.bucket_boundaries;
-    return Error{ErrorCode::infeasible,
-                 "bucket_boundaries end at " + std::to_string(settings.bucket_boundaries.back()) +
-                     ", and the longest row has " + std::to_string(draft.longest) +
-                     " frames: add a boundary, or set max_length"};
+    if (settings.bucket_boundaries.back() >= longest) return settings.bucket_boundaries;
+    return Error{ErrorCode::infeasible, "bucket_boundaries end at " +
+                                            std::to_string(settings.bucket_boundaries.back()) +
+                                            ", and the longest row has " + std::to_string(longest) +
+                                            " frames: add a boundary, or set max_length"};
   }
   std::vector<std::uint32_t> limits;
-  for (const std::uint32_t item : draft.items) {
-    const std::uint32_t length = draft.table.length(item);
-    if (!limits.empty() && length <= limits.back()) continue;
-    limits.push_back((length - 1) / settings.bucket_span * settings.bucket_span +
-                     settings.bucket_span);
+  for (const std::uint64_t word : words) {
+    if (!limits.empty() && key_of(word) <= limits.back()) continue;
+    limits.push_back(((key_of(word) - 1) / settings.bucket_span + 1) * settings.bucket_span);
   }
   return limits;
 }
 
 /// Buckets of lengths, shortest first, each in a random order.
 Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
-  sort_ascending(draft);
-  auto limits = bucket_limits(draft, settings);
+  order_ascending(draft);
+  const auto words = draft.order.words();
+  auto limits = bucket_limits(words, settings);
   if (!limits) return limits.error();
   RandomStream random(seed, Stream::bucket);
-  const std::span items(draft.items);
   std::size_t start = 0;
   for (const std::uint32_t limit : *limits) {
     std::size_t end = start;
-    while (end < items.size() && draft.table.length(items[end]) <= limit) ++end;
+    while (end < words.size() && key_of(words[end]) <= limit) ++end;
     if (end == start) continue;
-    permute(items.subspan(start, end - start), random);
+    permute(words.subspan(start, end - start), random);
     draft.bucket_ends.push_back(static_cast<std::uint32_t>(end));
     start = end;
   }
@@ -164,16 +195,15 @@ Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::ui
 
 Result<void> order_items(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
   switch (settings.order) {
-    case Order::sorted: sort_descending(draft, 0, seed); return {};
-    case Order::semi_sorted: sort_descending(draft, settings.randomization, seed); return {};
+    case Order::sorted: order_descending(draft, 0, seed); return {};
+    case Order::semi_sorted: order_descending(draft, settings.randomization, seed); return {};
     case Order::bucket: order_by_rank(draft, settings.bucket_size, seed); return {};
     case Order::alternated: return order_alternated(draft, settings.bins, seed);
     case Order::bucket_span:
     case Order::bucket_optimal: return order_by_length(draft, settings, seed);
     case Order::random: break;
   }
-  RandomStream random(seed, Stream::order);
-  permute(std::span(draft.items), random);
+  order_randomly(draft, seed);
   return {};
 }
 

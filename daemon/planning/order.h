@@ -4,7 +4,8 @@
 
 namespace batchwright {
 
-/// Puts draft.items, by ascending id, into the order asked for; fills draft.bucket_ends.
+/// Fills draft.order with the items used, in the order asked for, and for buckets of lengths
+/// bucket_ends and bucket_limits. Cost: O(n) time, 8 bytes an item and at most 8 while it sorts.
 /// `seed` is seed + epoch. Errors: infeasible.
 Result<void> order_items(Draft& draft, const PlanSettings& settings, std::uint64_t seed);
 

@@ -22,8 +22,8 @@ struct EpochPlan::State {
 
   std::span<const std::uint32_t> batch(BatchIndex index) const {
     const std::uint32_t cut = draft.sequence[index.value];
-    return std::span(draft.items)
-        .subspan(draft.starts[cut], draft.starts[cut + 1] - draft.starts[cut]);
+    return draft.order.items().subspan(draft.starts[cut],
+                                       draft.starts[cut + 1] - draft.starts[cut]);
   }
 
   /// Calls `use` with every row of a batch.
@@ -66,7 +66,6 @@ Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanS
     auto unrolled = Unrolled::deal(*draft, settings);
     if (!unrolled) return unrolled.error();
     state.unrolled = std::move(*unrolled);
-    std::vector<std::uint32_t>().swap(draft->items);
   } else if (auto done = batch_up(*draft, settings, seed); !done) {
     return done.error();
   }

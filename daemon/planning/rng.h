@@ -10,7 +10,7 @@ namespace batchwright {
 /// the draws of another. The numbers are part of every plan: append, never renumber.
 enum class Stream : std::uint64_t {
   select = 1,   ///< Which sequences an epoch uses.
-  order = 2,    ///< The permutation of random and alternated.
+  order = 2,    ///< The part of the order, of random and alternated.
   noise = 3,    ///< The noise of semi-sorted.
   ties = 4,     ///< The order of sequences with equal keys.
   bucket = 5,   ///< The order within a bucket.
@@ -33,9 +33,14 @@ class RandomStream {
   RandomStream(std::uint64_t seed_plus_epoch, Stream stream)
       : state_(mix64(mix64(seed_plus_epoch) + static_cast<std::uint64_t>(stream))) {}
 
+  /// What bits32() gives `index` draws from here.
+  std::uint32_t bits32_at(std::uint64_t index) const {
+    return static_cast<std::uint32_t>(mix64(state_ + (index + 1) * kStep) >> 32);
+  }
+
   /// 64 uniform bits.
   std::uint64_t next() {
-    state_ += 0x9E3779B97F4A7C15u;
+    state_ += kStep;
     return mix64(state_);
   }
 
@@ -53,6 +58,7 @@ class RandomStream {
   }
 
  private:
+  static constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15u;
   std::uint64_t state_;
 };
 

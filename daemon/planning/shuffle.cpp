@@ -52,9 +52,10 @@ void permute_batches(Draft& draft, std::uint64_t seed, Stream stream) {
 
 /// Longest row of a cut batch.
 std::uint32_t batch_length(const Draft& draft, std::uint32_t batch) {
+  if (!draft.batch_lengths.empty()) return draft.batch_lengths[batch];
   std::uint32_t longest = 0;
   for (std::uint32_t i = draft.starts[batch]; i < draft.starts[batch + 1]; ++i) {
-    longest = std::max(longest, draft.table.length(draft.items[i]));
+    longest = std::max(longest, draft.table.length(draft.order.items()[i]));
   }
   return longest;
 }
@@ -88,9 +89,9 @@ void group_batches(Draft& draft, std::uint32_t world, std::uint64_t seed) {
 Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
   const std::uint32_t over = draft.batches() % settings.world;
   if (settings.remainder != Remainder::spread || over == 0) return {};
-  if (draft.items.size() < draft.batches() - over + std::size_t{settings.world}) {
+  if (draft.order.items().size() < draft.batches() - over + std::size_t{settings.world}) {
     return Error{ErrorCode::infeasible,
-                 "remainder = spread: " + std::to_string(draft.items.size()) +
+                 "remainder = spread: " + std::to_string(draft.order.items().size()) +
                      " rows cannot make a multiple of world = " + std::to_string(settings.world) +
                      " batches out of " + std::to_string(draft.batches())};
   }
@@ -105,6 +106,7 @@ Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
     draft.starts.push_back(part.start + first);
   }
   std::sort(draft.starts.begin(), draft.starts.end());
+  draft.batch_lengths.clear();  // of batches that are no more
   return {};
 }
 

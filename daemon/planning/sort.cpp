@@ -12,26 +12,38 @@ void insertion_sort(std::span<std::uint64_t> words) {
   }
 }
 
+/// One pass a digit of `kBits`, least digit first; digits in which all keys agree are passed over.
+template <int kBits>
+void digit_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
+  constexpr std::size_t kDigits = (32 + kBits - 1) / kBits;
+  constexpr std::uint64_t kMask = (1 << kBits) - 1;
+  std::array<std::array<std::uint32_t, 1 << kBits>, kDigits> counts{};
+  for (const std::uint64_t word : words) {
+    for (std::size_t digit = 0; digit < kDigits; ++digit) {
+      ++counts[digit][(word >> (32 + kBits * digit)) & kMask];
+    }
+  }
+  std::span<std::uint64_t> from = words;
+  std::span<std::uint64_t> to = spare;
+  for (std::size_t digit = 0; digit < kDigits; ++digit) {
+    const std::size_t shift = 32 + kBits * digit;
+    auto& starts = counts[digit];
+    if (starts[(from[0] >> shift) & kMask] == from.size()) continue;
+    std::uint32_t start = 0;
+    for (std::uint32_t& entry : starts) start += std::exchange(entry, start);
+    for (const std::uint64_t word : from) to[starts[(word >> shift) & kMask]++] = word;
+    std::swap(from, to);
+  }
+  if (from.data() != words.data()) std::copy(from.begin(), from.end(), words.begin());
+}
+
 }  // namespace
 
 void stable_sort_by_key(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
   if (words.size() <= 48) return insertion_sort(words);
-  std::array<std::array<std::uint32_t, 256>, 4> counts{};
-  for (const std::uint64_t word : words) {
-    for (std::size_t byte = 0; byte < 4; ++byte) ++counts[byte][(word >> (32 + 8 * byte)) & 255];
-  }
-  std::span<std::uint64_t> from = words;
-  std::span<std::uint64_t> to = spare;
-  for (std::size_t byte = 0; byte < 4; ++byte) {
-    const std::size_t shift = 32 + 8 * byte;
-    auto& starts = counts[byte];
-    if (starts[(from[0] >> shift) & 255] == from.size()) continue;  // all keys agree in this byte
-    std::uint32_t start = 0;
-    for (std::uint32_t& entry : starts) start += std::exchange(entry, start);
-    for (const std::uint64_t word : from) to[starts[(word >> shift) & 255]++] = word;
-    std::swap(from, to);
-  }
-  if (from.data() != words.data()) std::copy(from.begin(), from.end(), words.begin());
+  // Fewer passes pay only where they make up for the time to add up more counts.
+  if (words.size() <= 4096) return digit_sort<8>(words, spare);
+  digit_sort<11>(words, spare);
 }
 
 void permute_ties(std::span<std::uint64_t> words, RandomStream& random) {

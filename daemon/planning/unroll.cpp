@@ -1,41 +1,44 @@
 #include "daemon/planning/unroll.h"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <limits>
-#include <queue>
 #include <string>
 
 namespace batchwright {
 namespace {
 
-struct FreeLane {
-  std::uint64_t from_step;
-  std::uint32_t lane;
-  bool operator>(const FreeLane& other) const {
-    return from_step != other.from_step ? from_step > other.from_step : lane > other.lane;
-  }
-};
-
-/// Every lane by when it is free, the first to be so on top.
+/// Every lane by when it is free, as words of (step, lane). A tournament: each inner node holds
+/// the lesser of its two children, so that the lane that is free first is at the root.
 class Dealer {
  public:
-  explicit Dealer(std::uint32_t lanes) {
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) free_.push({0, lane});
+  explicit Dealer(std::size_t lanes) : leaves_(std::bit_ceil(lanes)), nodes_(2 * leaves_, kNever) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) nodes_[leaves_ + lane] = lane;
+    for (std::size_t i = leaves_; i-- > 1;) nodes_[i] = std::min(nodes_[2 * i], nodes_[2 * i + 1]);
   }
 
-  FreeLane give(std::uint64_t steps) {
-    const FreeLane taken = free_.top();
-    free_.pop();
-    free_.push({taken.from_step + steps, taken.lane});
-    last_ = std::max(last_, taken.from_step + steps);
-    return taken;
-  }
-
-  std::uint64_t first_free() const { return free_.top().from_step; }
+  std::uint64_t first_free() const { return nodes_[1] >> kLaneBits; }
+  std::size_t first_lane() const { return nodes_[1] & ((std::uint64_t{1} << kLaneBits) - 1); }
   std::uint64_t last_free() const { return last_; }
 
+  /// The first lane is busy for so many more steps.
+  void occupy(std::uint64_t steps) {
+    std::uint64_t word = nodes_[1] + (steps << kLaneBits);
+    last_ = std::max(last_, word >> kLaneBits);
+    std::size_t i = leaves_ + first_lane();
+    for (nodes_[i] = word; i > 1; i /= 2) {
+      word = std::min(word, nodes_[i ^ 1]);
+      nodes_[i / 2] = word;
+    }
+  }
+
  private:
-  std::priority_queue<FreeLane, std::vector<FreeLane>, std::greater<>> free_;
+  static constexpr int kLaneBits = 24;
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+  std::size_t leaves_;
+  std::vector<std::uint64_t> nodes_;
   std::uint64_t last_ = 0;
 };
 
@@ -45,27 +48,28 @@ std::uint64_t steps_of(std::uint32_t length, std::uint32_t unroll) {
 
 }  // namespace
 
-Result<Unrolled> Unrolled::deal(const Draft& draft, const PlanSettings& settings) {
+Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   const std::uint64_t all_lanes = std::uint64_t{settings.lanes} * settings.world;
-  if (all_lanes > std::uint64_t{1} << 24) {
-    return Error{ErrorCode::infeasible,
-                 "lanes times world = " + std::to_string(all_lanes) + ", allowed: up to 16777216"};
+  if (all_lanes > kMostLanes) {
+    return Error{ErrorCode::infeasible, "lanes times world = " + std::to_string(all_lanes) +
+                                            ", allowed: up to " + std::to_string(kMostLanes)};
   }
   Unrolled plan;
   plan.lanes_ = settings.lanes;
   plan.unroll_ = settings.unroll;
   plan.lane_ends_.resize(all_lanes + 1);
   // Dealt twice: to count each lane's items, and to put them in their places.
-  Dealer counting(static_cast<std::uint32_t>(all_lanes));
-  for (const std::uint32_t item : draft.items) {
-    const auto taken = counting.give(steps_of(draft.table.length(item), plan.unroll_));
-    ++plan.lane_ends_[taken.lane + 1];
+  const auto words = draft.order.words();
+  Dealer counting(all_lanes);
+  for (const std::uint64_t word : words) {
+    ++plan.lane_ends_[counting.first_lane() + 1];
+    counting.occupy(steps_of(key_of(word), plan.unroll_));
   }
-  plan.steps_ = settings.last == LastBatch::keep ? counting.last_free() : counting.first_free();
+  const bool keeps = settings.last == LastBatch::keep;
+  plan.steps_ = keeps ? counting.last_free() : counting.first_free();
   if (plan.steps_ == 0) {
-    return Error{ErrorCode::infeasible, std::to_string(draft.items.size()) +
-                                            " sequences do not fill " + std::to_string(all_lanes) +
-                                            " lanes, and last = drop"};
+    return Error{ErrorCode::infeasible, std::to_string(words.size()) + " sequences do not fill " +
+                                            std::to_string(all_lanes) + " lanes, and last = drop"};
   }
   if (counting.last_free() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::infeasible, "more than 4294967295 steps: use a larger unroll or lanes"};
@@ -73,26 +77,30 @@ Result<Unrolled> Unrolled::deal(const Draft& draft, const PlanSettings& settings
   for (std::size_t lane = 1; lane <= all_lanes; ++lane) {
     plan.lane_ends_[lane] += plan.lane_ends_[lane - 1];
   }
-  plan.items_.resize(draft.items.size());
-  plan.from_steps_.resize(draft.items.size());
-  Dealer placing(static_cast<std::uint32_t>(all_lanes));
-  for (const std::uint32_t item : draft.items) {
-    const auto taken = placing.give(steps_of(draft.table.length(item), plan.unroll_));
-    const std::uint32_t place = plan.lane_ends_[taken.lane]++;  // moves on to the lane's end
-    plan.items_[place] = item;
-    plan.from_steps_[place] = static_cast<std::uint32_t>(taken.from_step);
-  }
+  plan.place(words);
+  draft.order = WordBuffer();
   return plan;
 }
 
+void Unrolled::place(std::span<const std::uint64_t> words) {
+  taken_.resize(words.size());
+  Dealer dealer(lane_ends_.size() - 1);
+  for (const std::uint64_t word : words) {
+    const std::uint32_t at = lane_ends_[dealer.first_lane()]++;  // moves on to the lane's end
+    taken_[at] = {static_cast<std::uint32_t>(dealer.first_free()), item_of(word)};
+    dealer.occupy(steps_of(key_of(word), unroll_));
+  }
+}
+
 Row Unrolled::row(const ItemTable& table, std::uint64_t step, std::uint64_t lane) const {
-  const auto begin = from_steps_.begin() + (lane == 0 ? 0 : lane_ends_[lane - 1]);
-  const auto end = from_steps_.begin() + lane_ends_[lane];
-  const auto after = std::upper_bound(begin, end, step);
-  if (after == begin) return {};
-  const auto place = static_cast<std::size_t>(after - from_steps_.begin()) - 1;
-  Row row = table.row(items_[place]);
-  const std::uint64_t start = (step - from_steps_[place]) * unroll_;
+  const auto begin = taken_.begin() + (lane == 0 ? 0 : lane_ends_[lane - 1]);
+  const auto end = taken_.begin() + lane_ends_[lane];
+  const auto after = std::partition_point(
+      begin, end, [step](const Taken& taken) { return taken.from_step <= step; });
+  if (after == begin) return {};  // the lane never had any
+  const Taken taken = *std::prev(after);
+  Row row = table.row(taken.item);
+  const std::uint64_t start = (step - taken.from_step) * unroll_;
   if (start >= row.length) return {};  // the lane has run out
   const std::uint64_t frames = std::min<std::uint64_t>(unroll_, row.length - start);
   row.flags = static_cast<std::uint8_t>((start == 0 ? kRowReset : 0) |

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "daemon/planning/draft.h"
@@ -12,21 +13,29 @@ namespace batchwright {
 class Unrolled {
  public:
   Unrolled() = default;
-  /// Deals draft.items to the lanes: the lane that is free first takes the next, of several the
+  /// Deals draft.order to the lanes: the lane that is free first takes the next, of several the
   /// first. Errors: infeasible.
-  static Result<Unrolled> deal(const Draft& draft, const PlanSettings& settings);
+  static Result<Unrolled> deal(Draft& draft, const PlanSettings& settings);
 
   std::uint64_t steps() const { return steps_; }
   std::uint32_t lanes() const { return lanes_; }  ///< Of one batch.
   Row row(const ItemTable& table, std::uint64_t step, std::uint64_t lane) const;
 
  private:
+  static constexpr std::uint64_t kMostLanes = (1 << 24) - 1;
+
+  /// A lane takes an item at a step.
+  struct Taken {
+    std::uint32_t from_step, item;
+  };
+
+  void place(std::span<const std::uint64_t> words);
+
   std::uint32_t lanes_ = 0;
   std::uint32_t unroll_ = 0;
   std::uint64_t steps_ = 0;
-  std::vector<std::uint32_t> lane_ends_;  ///< Of each lane's part of the two below.
-  std::vector<std::uint32_t> items_;
-  std::vector<std::uint32_t> from_steps_;  ///< The step at which the lane takes the item.
+  std::vector<std::uint32_t> lane_ends_;  ///< Of each lane's part of what follows.
+  std::vector<Taken> taken_;
 };
 
 }  // namespace batchwright
