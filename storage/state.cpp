@@ -12,6 +12,7 @@ constexpr std::string_view kDescriptionKey = "description";
 constexpr std::string_view kStateKey = "state";
 constexpr std::size_t kStateBytes = sizeof(wire::DatasetState);
 constexpr std::size_t kCrcEnd = 4;
+constexpr std::size_t kMostMetaBytes = std::size_t{64} << 20;  // far above any description
 static_assert(kStateBytes == 48);
 
 /// One step of the chained hash; the formula is part of the format (README.md).
@@ -55,6 +56,10 @@ Result<std::vector<std::byte>> read_copy(const Transaction& transaction, std::st
   if (!*found) {
     return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
                                                 ": its " + std::string(key) + " is missing"};
+  }
+  if ((*found)->size() > kMostMetaBytes) {
+    return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
+                                                ": its " + std::string(key) + " is damaged"};
   }
   std::vector<std::byte> copy((*found)->size());
   if (!copy_from_map(copy, **found)) return transaction.environment().fault();

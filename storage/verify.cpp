@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "storage/dataset.h"
@@ -100,7 +101,12 @@ Result<Found> ShardCheck::read(std::uint64_t ordinal) const {
   const auto bytes = transaction_.get(Table::sequences, as_key(ordinal));
   if (!bytes) return bytes.error();
   if (!*bytes) return Error{ErrorCode::corrupt_record, "its record is missing"};
-  // The map is read once, into memory that cannot fault.
+  // Its size is not to be trusted before the record agrees with it.
+  std::optional<Result<RecordView>> in_map;
+  if (!guarded([&] { in_map.emplace(RecordView::parse(schema_, **bytes)); })) {
+    return transaction_.environment().fault();
+  }
+  if (!*in_map) return in_map->error();
   std::vector<std::byte> copy((*bytes)->size());
   if (!copy_from_map(copy, **bytes)) return transaction_.environment().fault();
   const auto record = RecordView::parse(schema_, copy);
