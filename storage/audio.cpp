@@ -96,7 +96,6 @@ Result<Sound> open_sound(const std::filesystem::path& path, SF_INFO& info) {
 /// The file's reason to be refused once all that was there is read.
 std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info,
                                      const std::vector<float>& samples) {
-  if (const auto short_by = truncation(header_log(sound))) return "truncated: " + *short_by;
   if (sf_error(sound) != SF_ERR_NO_ERROR) {
     return fmt::format("damaged or truncated after {} samples: {}", samples.size(),
                        sf_strerror(sound));
@@ -130,6 +129,10 @@ Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channe
   if (info.channels != 1 && channels == ChannelChoice::only) {
     return bad_file(
         path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
+  }
+  // Asked before reading: past a good Ogg file's end libsndfile notes the same as of a cut one.
+  if (const auto short_by = truncation(header_log(sound->get()))) {
+    return bad_file(path, "truncated: " + *short_by);
   }
   Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
   audio.samples = read_samples(sound->get(), static_cast<std::size_t>(info.channels), channels);
