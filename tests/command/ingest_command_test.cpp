@@ -1,0 +1,185 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "storage/storage.h"
+#include "tests/storage/sounds.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+namespace json = boost::json;
+
+/// A folder of audio and the path of a dataset.
+struct Place {
+  TemporaryFolder folder;
+  std::string in() const { return folder / "in"; }
+  std::string out() const { return folder / "out"; }
+
+  void write_tones(unsigned count) const {
+    for (unsigned i = 0; i < count; ++i) {
+      const std::string name = std::to_string(1000 + i).substr(1) + ".wav";
+      write_file(folder / "in" / (i % 2 == 0 ? "en" : "it") / name, wav(tone(8000, i)));
+    }
+  }
+  Finished ingest(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {
+        program("batchwright"), "ingest", "audio", in(), "--into", out()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+};
+
+json::value object_in(const Finished& finished) {
+  CAPTURE(finished.out);
+  CHECK(std::count(finished.out.begin(), finished.out.end(), '\n') == 1);
+  json::error_code failed;
+  const json::value value = json::parse(finished.out, failed);
+  REQUIRE_FALSE(failed);
+  return value;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("command: ingest prints its figures as one object") {
+  const Place place;
+  place.write_tones(4);
+  const auto finished = place.ingest({"--json", "--label-from-folder"});
+  CHECK(finished.code == 0);
+  const json::value figures = object_in(finished);
+  CHECK(figures.at("added").as_int64() == 4);
+  CHECK(figures.at("frames").as_int64() == 4 * 98);
+  CHECK(figures.at("audio_seconds").as_double() == doctest::Approx(4));
+  CHECK(figures.at("error").is_null());
+}
+
+TEST_CASE("command: inspect prints what was ingested") {
+  const Place place;
+  place.write_tones(4);
+  REQUIRE(place.ingest({"--label-from-folder"}).code == 0);
+  const json::value shown =
+      object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
+  CHECK(shown.at("sequences").as_int64() == 4);
+  CHECK(shown.at("lengths").at("median").as_int64() == 98);
+  CHECK(shown.at("hours").as_double() == doctest::Approx(4 * 0.98 / 3600));
+  CHECK(shown.at("fields").at(1).at("categories").at(1).as_string() == "it");
+  CHECK(shown.at("settings").at("source_folder").as_string() == "in");
+  CHECK(shown.at("settings").at("sample_rate_hz").as_string() == "8000");
+  const auto text = run({program("batchwright"), "inspect", place.out()});
+  CHECK(has(text.out, "sequences   4\n"));
+}
+
+TEST_CASE("command: a file that stops the ingest is named, exit code 1") {
+  const Place place;
+  place.write_tones(4);
+  write_file(place.folder / "in" / "it" / "000.wav", "");
+  const auto stopped = place.ingest();
+  CHECK(stopped.code == 1);
+  CHECK(has(stopped.err, "stopped: " + place.in() + "/it/000.wav: the file is empty"));
+  const json::value skipped = object_in(place.ingest({"--json", "--resume", "--on-error", "skip"}));
+  CHECK(skipped.at("present").as_int64() == 2);
+  CHECK(skipped.at("added").as_int64() == 2);
+  CHECK(skipped.at("skipped_files").as_array().size() == 1);
+}
+
+TEST_CASE("command: wrong calls and wrong input have exit code 2 and a reason") {
+  const Place place;
+  place.write_tones(1);
+  const auto code_of = [](const Finished& finished, const std::string& reason) {
+    CAPTURE(finished.err);
+    CHECK(has(finished.err, reason));
+    return finished.code;
+  };
+  const std::string batchwright = program("batchwright");
+  CHECK(code_of(run({batchwright}), "subcommand") == 2);
+  CHECK(code_of(run({batchwright, "ingest", "audio", "/nowhere", "--into", place.out()}),
+                "/nowhere: No such file") == 2);
+  CHECK(code_of(place.ingest({"--window-ms", "0"}), "window of 0 ms") == 2);
+  CHECK(code_of(place.ingest({"--fmax", "5000"}), "fmax 5000 Hz; at 8000 Hz") == 2);
+  CHECK(code_of(place.ingest({"--on-error", "retry"}), "--on-error") == 2);
+  CHECK(code_of(place.ingest({"--transcripts", "/nowhere"}), "transcripts /nowhere") == 2);
+  CHECK(code_of(run({batchwright, "inspect", "/nowhere"}), "/nowhere") == 2);
+  CHECK(code_of(run({batchwright, "verify", "/nowhere"}), "/nowhere") == 2);
+  CHECK_FALSE(std::filesystem::exists(place.out()));
+}
+
+TEST_CASE("command: verify names a broken record and has exit code 1") {
+  const Place place;
+  place.write_tones(3);
+  REQUIRE(place.ingest().code == 0);
+  const std::vector<std::string> verify = {program("batchwright"), "verify", place.out(), "--json"};
+  const auto sound = run(verify);
+  CHECK(sound.code == 0);
+  CHECK(object_in(sound).at("sound").as_bool());
+  const auto file = place.folder / "out" / "data.mdb";
+  std::string bytes = read_file(file);
+  // Sequence 1's features are known, so its record is found by them and one bit turned.
+  const auto audio = tone(8000, 1);
+  std::vector<float> samples;
+  for (const std::int16_t sample : audio) samples.push_back(static_cast<float>(sample) / 32768);
+  const auto features = FrontEnd::create({}, 8000)->compute(samples);
+  const std::string_view start(reinterpret_cast<const char*>(features.data()), 160);
+  const std::size_t at = bytes.find(start);
+  REQUIRE(at != std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  std::ofstream(file, std::ios::binary) << bytes;
+  const auto broken = run(verify);
+  CHECK(broken.code == 1);
+  const json::value found = object_in(broken);
+  REQUIRE(found.at("broken").as_array().size() == 1);
+  CHECK(found.at("broken").at(0).at("key").as_string() == "it/001");
+}
+
+TEST_CASE("command: an interrupted ingest says so, and resume completes it") {
+  const Place place;
+  place.write_tones(300);
+  // An FFT of a million points makes a frame take long enough to be interrupted surely.
+  Process ingest({program("batchwright"), "ingest", "audio", place.in(), "--into", place.out(),
+                  "--json", "--fft-size", "1048576", "--threads", "1"});
+  REQUIRE(eventually([&place] { return std::filesystem::exists(place.out()); }));
+  ingest.signal(SIGINT);
+  REQUIRE(ingest.wait(60) == 1);
+  CHECK(has(ingest.err(), "are committed; --resume goes on behind them"));
+  const json::value figures = json::parse(ingest.out());
+  CHECK(figures.at("interrupted").as_bool());
+  CHECK(figures.at("added").as_int64() < 300);
+  const auto shown = object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
+  CHECK(shown.at("sequences") == figures.at("added"));
+}
+
+TEST_CASE("command: .npy folders are ingested") {
+  const TemporaryFolder folder;
+  std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  text.resize(117, ' ');
+  write_file(folder / "in" / "1.npy",
+             std::string("\x93NUMPY\x01\x00\x76\x00", 10) + text + "\n" + std::string(24, 'x'));
+  const auto finished = run(
+      {program("batchwright"), "ingest", "npy", folder / "in", "--into", folder / "out", "--json"});
+  CHECK(finished.code == 0);
+  CHECK(object_in(finished).at("frames").as_int64() == 2);
+}
+
+TEST_CASE("command: every command has help with an example") {
+  for (const char* command : {"ingest audio", "ingest npy", "inspect", "verify"}) {
+    std::vector<std::string> words = {program("batchwright")};
+    std::istringstream parts(command);
+    for (std::string word; parts >> word;) words.push_back(word);
+    words.emplace_back("--help");
+    const auto help = run(words);
+    CHECK(help.code == 0);
+    CHECK(has(help.out, std::string("Example: batchwright ") + command));
+  }
+}
