@@ -1,0 +1,44 @@
+#include "tests/integration/daemon_process.h"
+
+#include <boost/json.hpp>
+#include <fstream>
+#include <regex>
+
+namespace batchwright::test {
+
+DaemonProcess::DaemonProcess(const std::string& feed, std::size_t sequences)
+    : lengths_(mixed_lengths(sequences, 50)) {
+  if (sequences != 0) make_small_dataset(dataset(), lengths_);
+  config_ = "[daemon]\nendpoints = [\"" + endpoint() +
+            "\"]\nstats = \"127.0.0.1:0\"\nmemory = \"256MiB\"\n[[feed]]\nname = \"train\"\n" +
+            "dataset = \"" + dataset().string() + "\"\n" + feed + "\n";
+}
+
+std::vector<std::string> DaemonProcess::words() {
+  std::ofstream(folder_ / "config.toml") << config_;
+  return {program("batchwrightd"), "--config", folder_ / "config.toml"};
+}
+
+bool DaemonProcess::start() {
+  process_ = std::make_unique<Process>(words());
+  eventually([this] {
+    return !process_->running() || process_->err().find("ready: ") != std::string::npos;
+  });
+  return process_->running();
+}
+
+Finished DaemonProcess::start_and_fail() { return run(words()); }
+
+std::string DaemonProcess::stats() {
+  std::smatch found;
+  const std::string log = process_->err();
+  if (!std::regex_search(log, found, std::regex("/stats, port ([0-9]+)"))) return "";
+  return http_get(static_cast<unsigned short>(std::stoi(found[1])), "/stats");
+}
+
+std::uint64_t DaemonProcess::counter(const std::string& name) {
+  const auto page = boost::json::parse(stats());
+  return page.at("feeds").at(0).at("counters").at(name).to_number<std::uint64_t>();
+}
+
+}  // namespace batchwright::test

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+#include "tests/support/small_dataset.h"
+#include "tests/support/temporary_folder.h"
+
+namespace batchwright::test {
+
+/// A folder with a dataset "data", and a daemon of its own that serves it.
+class DaemonProcess {
+ public:
+  /// `feed` is the rest of the table [[feed]], whose name is "train"; see `config()`.
+  explicit DaemonProcess(const std::string& feed, std::size_t sequences = 60);
+
+  /// Starts the daemon, and waits until it listens. False when it ended instead.
+  bool start();
+  /// Starts it and waits for its end.
+  Finished start_and_fail();
+
+  Process& process() { return *process_; }
+  std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
+  std::filesystem::path folder() const { return folder_.path(); }
+  std::filesystem::path dataset() const { return folder_ / "data"; }
+  const std::vector<std::uint32_t>& lengths() const { return lengths_; }
+  /// The configuration, to be changed before start().
+  std::string& config() { return config_; }
+  /// The page /stats, and one of its counters for the first feed.
+  std::string stats();
+  std::uint64_t counter(const std::string& name);
+
+ private:
+  std::vector<std::string> words();
+
+  TemporaryFolder folder_;
+  std::vector<std::uint32_t> lengths_;
+  std::string config_;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace batchwright::test
