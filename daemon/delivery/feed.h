@@ -19,7 +19,6 @@
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
-#include "storage/storage.h"
 
 namespace batchwright {
 

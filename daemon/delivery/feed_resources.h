@@ -8,7 +8,6 @@
 #include "daemon/delivery/planner.h"
 #include "daemon/planning/planning.h"
 #include "formats/formats.h"
-#include "storage/storage.h"
 
 namespace batchwright {
 

@@ -1,7 +1,10 @@
 #include "daemon/delivery/router.h"
 
+#include <unistd.h>
+
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <vector>
 #include <zmq.hpp>
 
 namespace batchwright {
@@ -14,6 +17,11 @@ constexpr int kMessagesPerTurn = 256;
 /// not read.
 constexpr int kPeerQueue = 4096;
 
+/// How long a last word such as Bye may take to leave, for a peer that reads slowly.
+constexpr int kLingerMilliseconds = 200;
+
+constexpr std::string_view kIpc = "ipc://";
+
 }  // namespace
 
 /// ZMQ_FD is edge-triggered and stands for sends as well as for receives: after each of them
@@ -21,7 +29,7 @@ constexpr int kPeerQueue = 4096;
 struct Router::State : std::enable_shared_from_this<State> {
   State(boost::asio::io_context& event_loop, OnMessage callback)
       : loop(event_loop), on_message(std::move(callback)), descriptor(event_loop) {
-    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::linger, kLingerMilliseconds);
     socket.set(zmq::sockopt::router_mandatory, true);
     socket.set(zmq::sockopt::sndhwm, kPeerQueue);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxControlBytes));
@@ -77,6 +85,7 @@ struct Router::State : std::enable_shared_from_this<State> {
   zmq::context_t context;
   zmq::socket_t socket{context, zmq::socket_type::router};
   boost::asio::posix::stream_descriptor descriptor;
+  std::vector<std::string> files;  ///< Of `ipc://` endpoints; libzmq leaves them behind.
   bool look_posted = false;
   bool waiting = false;
   bool stopped = false;
@@ -91,11 +100,13 @@ Router::~Router() {
   state_->stopped = true;
   state_->descriptor.release();  // the descriptor is ZeroMQ's own
   state_->socket.close();
+  for (const std::string& file : state_->files) ::unlink(file.c_str());
 }
 
 Result<void> Router::bind(const std::string& endpoint) {
   try {
     state_->socket.bind(endpoint);
+    if (endpoint.starts_with(kIpc)) state_->files.push_back(endpoint.substr(kIpc.size()));
   } catch (const zmq::error_t& error) {
     return Error{ErrorCode::io_error, "bind " + endpoint + ": " + error.what()};
   }
