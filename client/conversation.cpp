@@ -135,7 +135,7 @@ void Session::refused(const wire::Refused& refusal) {
   const Error error{refusal.code() != 0 ? code : ErrorCode::malformed_message,
                     refusal.message()->str()};
   if (refusal.subscription() == 0) return fail(error);
-  if (Lane* lane = find(refusal.subscription())) lane->fail(error);
+  if (Lane* lane = find(refusal.subscription())) lane->refuse(error);
 }
 
 Lane* Session::find(std::uint32_t subscription) {

@@ -76,6 +76,10 @@ void Lane::fail(const Error& error) {
   inbox_.resize(kept);
 }
 
+void Lane::refuse(const Error& error) {
+  if (!failure_) failure_ = error;
+}
+
 bw_position Lane::position() const {
   const std::lock_guard lock(mutex_);
   return {grant_->fingerprint, epoch_, step_};

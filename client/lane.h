@@ -66,6 +66,8 @@ class Lane {
   /// Nothing more comes, for this reason. Tickets at hand are void: whoever gave them may have
   /// taken their slots back. The end of an epoch that is next in line still counts.
   void fail(const Error& error);
+  /// The daemon refused to go on. What it had sent before that is the program's to take.
+  void refuse(const Error& error);
   const std::optional<Error>& failure() const { return failure_; }
 
   bw_position position() const;

@@ -63,7 +63,7 @@ Result<std::shared_ptr<Lane>> Session::subscribe(wire::SubscribeT request) {
 
 Result<std::shared_ptr<Lane>> Session::finish_subscribe(std::shared_ptr<Lane> lane, bool in_time) {
   if (failure_) return *failure_;
-  if (lane->failure()) return *lane->failure();
+  if (lane->failure() && !lane->is_granted()) return *lane->failure();
   book_.open(lane->number());
   if (!in_time) {
     book_.close(lane->number());  // the daemon may yet grant it
