@@ -1,7 +1,9 @@
 #include "storage/snapshot.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstring>
 
 #include "storage/fault_guard.h"
 
@@ -120,7 +122,7 @@ Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
   if (!record || verify_ == VerifyRecords::never) return record;
   auto& verified = shards_[place.shard].verified;
   if (verified && verified->test(place.local)) return record;
-  if (auto checked = check_crc(place, *bytes); !checked) return checked.error();
+  if (auto checked = check_crc(place, *bytes, *record); !checked) return checked.error();
   if (verified) verified->set(place.local);
   return record;
 }
@@ -154,17 +156,23 @@ const char* PinnedSnapshot::index_disagreement(Ordinal ordinal, const Place& pla
   return nullptr;
 }
 
-Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes) const {
+/// The key is told as it is stored, though it may be what is corrupt.
+Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
+                                       const RecordView& record) const {
   std::uint32_t computed = 0;
   std::uint32_t stored = 0;
+  std::array<char, kMaxKeyBytes> key{};
   const bool readable = guarded([&] {
     computed = crc32c(record_crc_range(bytes));
     stored = record_crc(bytes);
+    std::memcpy(key.data(), record.key().data(), record.key().size());
   });
   if (!readable) return shards_[place.shard].transaction.environment().fault();
   if (computed == stored) return {};
-  return broken(place, {ErrorCode::corrupt_record,
-                        "CRC-32C is " + hex(computed) + ", its record says " + hex(stored)});
+  return broken(
+      place, {ErrorCode::corrupt_record, "key \"" + std::string(key.data(), record.key().size()) +
+                                             "\": CRC-32C is " + hex(computed) +
+                                             ", its record says " + hex(stored)});
 }
 
 void PinnedSnapshot::will_need(Ordinal ordinal) const {

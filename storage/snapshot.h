@@ -52,7 +52,7 @@ class PinnedSnapshot final : public Snapshot {
   Place place_of(Ordinal ordinal) const;
   Result<MapBytes> find(const Place& place) const;
   Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
-  Result<void> check_crc(const Place& place, MapBytes bytes) const;
+  Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;
   const char* index_disagreement(Ordinal ordinal, const Place& place,
                                  const RecordView& record) const;
   Error broken(const Place& place, const Error& error) const;
