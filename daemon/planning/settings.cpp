@@ -203,7 +203,10 @@ std::string number_text(T value) {
 template <class T>
 std::string list_text(const std::vector<T>& values) {
   std::string text;
-  for (const T value : values) text += (text.empty() ? "" : ",") + number_text(value);
+  for (const T value : values) {
+    if (!text.empty()) text += ',';
+    text += number_text(value);
+  }
   return text;
 }
 
