@@ -69,8 +69,7 @@ void Lane::advance() {
 }
 
 void Lane::fail(const Error& error) {
-  if (failure_) return;
-  failure_ = error;
+  if (!failure_) failure_ = error;
   std::size_t kept = 0;
   while (kept < inbox_.size() && std::holds_alternative<EpochEnded>(inbox_[kept])) ++kept;
   inbox_.resize(kept);

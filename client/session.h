@@ -63,11 +63,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// All that ties us to one daemon.
   struct Link {
-    std::unique_ptr<Dealer> dealer;
     SessionId session;
     std::string arena_socket;
     std::unique_ptr<ArenaLink> arenas;  ///< Null until Welcome.
     std::map<std::uint32_t, std::shared_ptr<const Mapping>> mapped;
+    std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
   };
 
   Result<void> greet(const std::string& program);
