@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "storage/fault_guard.h"
+#include "storage/printable.h"
 
 namespace batchwright {
 namespace {
@@ -169,10 +170,10 @@ Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
   });
   if (!readable) return shards_[place.shard].transaction.environment().fault();
   if (computed == stored) return {};
-  return broken(
-      place, {ErrorCode::corrupt_record, "key \"" + std::string(key.data(), record.key().size()) +
-                                             "\": CRC-32C is " + hex(computed) +
-                                             ", its record says " + hex(stored)});
+  return broken(place,
+                {ErrorCode::corrupt_record,
+                 "key \"" + printable(std::string(key.data(), record.key().size())) +
+                     "\": CRC-32C is " + hex(computed) + ", its record says " + hex(stored)});
 }
 
 void PinnedSnapshot::will_need(Ordinal ordinal) const {

@@ -8,6 +8,7 @@
 #include "storage/dataset.h"
 #include "storage/fault_guard.h"
 #include "storage/length_index.h"
+#include "storage/printable.h"
 #include "storage/state.h"
 
 namespace batchwright {
@@ -24,14 +25,6 @@ struct Found {
   std::vector<std::uint32_t> columns;  // as in the length index
   std::string_view wrong;              // why it cannot be trusted; empty when it can
 };
-
-std::string printable(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '?';
-  }
-  return text;
-}
 
 /// One shard, read under one transaction.
 class ShardCheck {

@@ -116,7 +116,8 @@ TEST_CASE("storage: flipped bits in a record are found when it is read, and it a
   const auto broken = (*snapshot)->record(Ordinal{1234});
   REQUIRE_FALSE(broken);
   CHECK(broken.error().code == ErrorCode::corrupt_record);
-  CHECK(contains(broken.error().message, (folder / "d").string() + ", sequence 1234: CRC-32C is"));
+  CHECK(contains(broken.error().message, (folder / "d").string() + ", sequence 1234: key \"" +
+                                             Sample(1234).key() + "\": CRC-32C is"));
   CHECK((*snapshot)->record(Ordinal{1233}));
   CHECK((*snapshot)->record(Ordinal{1235}));
 }
@@ -214,11 +215,11 @@ TEST_CASE("storage: a data file cut under a snapshot is an error, not a signal")
   const auto record = (*snapshot)->record(Ordinal{2999});
   REQUIRE(record);
   const auto payload = record->field(0).bytes;
-  for (const std::uintmax_t size : {8192, 0}) {
+  for (const std::uintmax_t size : {8192U, 0U}) {
     std::filesystem::resize_file(folder / "d" / "data.mdb", size);
     std::vector<std::byte> copy(payload.size());
     CHECK(copy_from_map(copy, payload).error().code == ErrorCode::store_unavailable);
-    for (const std::uint64_t ordinal : {0, 1500, 2999}) {
+    for (const std::uint64_t ordinal : {0U, 1500U, 2999U}) {
       const auto read = (*snapshot)->record(Ordinal{ordinal});
       REQUIRE_FALSE(read);
       CHECK(read.error().code == ErrorCode::store_unavailable);
