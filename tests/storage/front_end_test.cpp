@@ -178,7 +178,8 @@ TEST_CASE("storage: frames are uncentred and whole, one at least") {
 }
 
 TEST_CASE("storage: audio shorter than a window is filled up with zeros") {
-  for (const std::size_t samples : {1, 50, 199}) check_against_reference({}, 8000, samples);
+  for (const std::size_t samples : {std::size_t{1}, std::size_t{50}, std::size_t{199}})
+    check_against_reference({}, 8000, samples);
 }
 
 TEST_CASE("storage: silence gives the floor") {
