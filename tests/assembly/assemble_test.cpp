@@ -116,6 +116,29 @@ TEST_CASE("assembly: chunks say where they start, and aligned fields are cut alo
   }
 }
 
+TEST_CASE("assembly: a lane that ran out is a row of padding") {
+  const auto snapshot = dataset({12, 3});
+  PlanSettings settings;
+  settings.order = Order::sorted;
+  settings.lanes = 2;
+  settings.unroll = 4;
+  const auto source = plan_of(snapshot, settings);
+  REQUIRE(source->plan.batches() == 3);
+  const TestSlot slot(1 << 16);
+  const auto assembled = assemble_batch(*source, kStop, BatchIndex{2}, slot.bytes());
+  REQUIRE(assembled);
+  const wire::Batch& batch = batch_in(slot, *assembled);
+  REQUIRE(assembled->rows == 2);
+  CHECK(assembled->frames == 4);
+  const unsigned idle = batch.lengths()->Get(0) == 0 ? 0 : 1;
+  CHECK(batch.lengths()->Get(idle) == 0);
+  CHECK(batch.keys()->Get(idle)->str().empty());
+  CHECK(all_zero(payload(batch, 0).subspan(idle * 4 * 12, 4 * 12)));
+  CHECK(batch.starts()->Get(1 - idle) == 8);
+  const auto last = snapshot->content(0, 0).subspan(8 * 12, 4 * 12);
+  CHECK(std::memcmp(payload(batch, 0).data() + (1 - idle) * 48, last.data(), last.size()) == 0);
+}
+
 TEST_CASE("assembly: a corrupt record stops the batch, named with its reason") {
   const auto snapshot = dataset({3, 1, 2});
   snapshot->corrupt = {1};

@@ -41,7 +41,7 @@ class MappedFile {
 class FileSnapshot final : public Snapshot {
  public:
   FileSnapshot() : made_up_(frames_only(DType::float32, {4}), {1999, 2000}) {
-    for (std::uint64_t o : {0, 1}) {
+    for (const std::uint64_t o : {0U, 1U}) {
       const auto record = made_up_.record(Ordinal{o});
       const FieldValue value = record->field(0);
       const Sequence sequence{record->key(), {&value, 1}};

@@ -87,8 +87,8 @@ TEST_CASE("assembly: rows hold their sequences, and zeros behind them") {
 }
 
 TEST_CASE("assembly: time-major is batch-major with its first two axes exchanged") {
-  // Frames of 1 to 8 bytes have loops of their own; the widest one makes several tiles.
-  for (const std::uint32_t width : {1U, 2U, 3U, 4U, 8U, 80U, 40'000U}) {
+  // Frames of 1 to 8 bytes and those of whole cache lines have loops of their own.
+  for (const std::uint32_t width : {1U, 2U, 3U, 4U, 8U, 63U, 64U, 65U, 80U, 320U, 40'000U}) {
     const auto snapshot = std::make_shared<MadeUpSnapshot>(frames_only(DType::uint8, {width}),
                                                            std::vector<std::uint32_t>{3, 1, 2, 3});
     const auto source = plan_of(snapshot, in_order(4));
@@ -103,7 +103,7 @@ TEST_CASE("assembly: time-major is batch-major with its first two axes exchanged
   }
 }
 
-TEST_CASE("assembly: a long narrow time-major batch is right across its tiles") {
+TEST_CASE("assembly: a long narrow time-major batch has every sample in its place") {
   const auto snapshot = std::make_shared<MadeUpSnapshot>(
       frames_only(DType::int16, {}), std::vector<std::uint32_t>{70'000, 100'000, 65'536});
   const Assembled assembled = assemble(*plan_of(snapshot, in_order(3)), style(Layout::time_major));
