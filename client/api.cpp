@@ -65,14 +65,13 @@ bw_status next(bw_subscription& subscription, const Deadline& deadline, bw_batch
                std::uint64_t* epoch) {
   auto event = subscription.session->next(subscription.lane, deadline);
   if (!event) return report(event.error());
-  if (auto* taken = std::get_if<std::unique_ptr<bw_batch>>(&*event)) {
-    if (epoch != nullptr) *epoch = (*taken)->header.epoch;
-    *batch = taken->release();  // the program owns it from here, until bw_release()
+  if (event->batch) {
+    if (epoch != nullptr) *epoch = event->batch->header.epoch;
+    *batch = event->batch.release();  // the program owns it from here, until bw_release()
     return BW_OK;
   }
-  const auto* ended = std::get_if<EpochEnded>(&*event);
-  if (ended == nullptr) return BW_END;
-  if (epoch != nullptr) *epoch = ended->epoch;
+  if (!event->ended) return BW_END;
+  if (epoch != nullptr) *epoch = event->ended->epoch;
   return BW_EPOCH_END;
 }
 

@@ -8,6 +8,7 @@ namespace batchwright {
 namespace {
 
 constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kArenaSuffix = ".arena";
 
 }  // namespace
 
@@ -38,7 +39,9 @@ Result<void> Session::greet(const std::string& program) {
   send(encode(std::move(hello)));
   if (!pump_until([this] { return feeds_ != nullptr; }, deadline)) return no_welcome();
   if (failure_) return *failure_;
-  auto arenas = ArenaLink::open(link_->arena_socket, link_->session, deadline);
+  // By the way we came: where the daemon's own path leads to here is not certain.
+  const std::string path = endpoint_.substr(kIpc.size()) + std::string(kArenaSuffix);
+  auto arenas = ArenaLink::open(path, link_->session, deadline);
   if (!arenas) return arenas.error();
   link_->arenas = std::move(*arenas);
   return {};
@@ -113,7 +116,6 @@ Result<void> Session::welcomed(const wire::Welcome& welcome) {
   if (!feeds) return feeds.error();
   feeds_ = std::move(*feeds);
   link_->session = SessionId{welcome.session()};
-  link_->arena_socket = welcome.arena_socket()->str();
   return {};
 }
 

@@ -88,8 +88,8 @@ Result<Session::Event> Session::next(const std::shared_ptr<Lane>& lane, const De
   }
   const Lane::Next& event = *next;
   if (const auto* ticket = std::get_if<Ticket>(&event)) return hand_out(lane, *ticket);
-  if (const auto* ended = std::get_if<EpochEnded>(&event)) return Event(*ended);
-  return Event(NothingFollows{});
+  if (const auto* ended = std::get_if<EpochEnded>(&event)) return Event{nullptr, *ended};
+  return Event{};
 }
 
 Result<Session::Event> Session::hand_out(const std::shared_ptr<Lane>& lane, const Ticket& ticket) {
@@ -103,7 +103,7 @@ Result<Session::Event> Session::hand_out(const std::shared_ptr<Lane>& lane, cons
   auto batch = std::make_unique<bw_batch>(shared_from_this(), lane, *mapping, ticket, **bytes);
   lane->advance();
   book_.take(lane->number());
-  return Event(std::move(batch));
+  return Event{std::move(batch), std::nullopt};
 }
 
 /// An arena is asked for once. The connection cannot be trusted after a failure: a late answer

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <variant>
 
 #include "client/arena_link.h"
 #include "client/batch.h"
@@ -34,7 +33,11 @@ namespace batchwright {
 /// Threads: as each method says.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  using Event = std::variant<std::unique_ptr<bw_batch>, EpochEnded, NothingFollows>;
+  /// A batch, the end of an epoch, or neither: nothing follows.
+  struct Event {
+    std::unique_ptr<bw_batch> batch;
+    std::optional<EpochEnded> ended;
+  };
 
   /// `limit` holds for this call and for each subscribe(). Errors: as bw_connect() says.
   static Result<std::shared_ptr<Session>> connect(const std::string& endpoint,
@@ -64,7 +67,6 @@ class Session : public std::enable_shared_from_this<Session> {
   /// All that ties us to one daemon.
   struct Link {
     SessionId session;
-    std::string arena_socket;
     std::unique_ptr<ArenaLink> arenas;  ///< Null until Welcome.
     std::map<std::uint32_t, std::shared_ptr<const Mapping>> mapped;
     std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
