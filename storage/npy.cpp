@@ -225,7 +225,7 @@ Result<NpyHeader> read_npy_header(const std::filesystem::path& path) {
   if (size == 0) return bad_file(path, "the file is empty");
   std::vector<std::byte> start(std::min<std::uintmax_t>(size, kMaxHeaderBytes + 12));
   if (!read_at(path, 0, start)) return bad_file(path, "cannot be read");
-  const auto header = parse_npy_header(start);
+  auto header = parse_npy_header(start);
   if (!header) return bad_file(path, header.error().message);
   const auto bytes = element_bytes(*header);
   if (!bytes || *bytes != size - header->header_bytes) {
