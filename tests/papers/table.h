@@ -32,7 +32,7 @@ class Table {
 
   void line(const std::string& what, double expected, Measured ours, double tolerance) {
     const bool fits = std::abs(ours.mean - expected) <= tolerance;
-    std::printf("%-34s %12.6g %12.6g %12.4g %10.3g%s\n", what.c_str(), expected, ours.mean,
+    std::printf("%-34s %12.9g %12.9g %12.4g %10.3g%s\n", what.c_str(), expected, ours.mean,
                 ours.deviation, tolerance, fits ? "" : "  OUTSIDE");
     outside_ += fits ? 0 : 1;
     ++lines_;

@@ -1,0 +1,147 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "tests/planning/tables.h"
+
+using namespace batchwright;
+
+namespace {
+
+/// The message with which planning is refused; empty if it is not.
+std::string refusal(const std::vector<std::uint32_t>& lengths, const PlanSettings& settings) {
+  const auto plan = plan_epoch(lengths, settings, Epoch{0});
+  const auto bound = plan_bound(lengths, settings);
+  if (!plan && !bound) CHECK(plan.error().message == bound.error().message);
+  return plan ? "" : plan.error().message;
+}
+
+std::string contradiction(std::initializer_list<std::string_view> texts) {
+  const auto checked = check_settings(testing::settings(texts));
+  return checked ? "" : checked.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("planning: contradictory settings are refused with what they need") {
+  CHECK(contradiction({"order=sorted", "bins=8"}) ==
+        "bins = 8 has a meaning only with order = alternated");
+  CHECK(contradiction({"order=alternated"}) == "order = alternated needs bins");
+  CHECK(contradiction({"order=bucket-span"}) ==
+        "order = bucket-span needs either bucket_span or bucket_boundaries");
+  CHECK(contradiction({"order=random", "randomization=0.3"}) ==
+        "randomization = 0.3 has a meaning only with order = semi-sorted");
+  CHECK(contradiction({"cut=frames"}) == "cut = frames or quadratic needs max_frames");
+  CHECK(contradiction({"cut=frames", "max_frames=100", "size=4"}) ==
+        "size = 4 has a meaning only with cut = fixed or dynamic");
+  CHECK(contradiction({"rule=overrun"}) ==
+        "rule = overrun has a meaning only with cut = dynamic, frames or quadratic");
+  CHECK(contradiction({"size=10", "size_multiple=8"}) ==
+        "size = 10 must be a multiple of size_multiple = 8");
+  CHECK(contradiction({"min_length=9", "max_length=8"}) ==
+        "min_length = 9 must not pass max_length = 8");
+  CHECK(contradiction({"chunk=10", "hop=11"}) ==
+        "hop = 11 must not pass chunk = 10: frames would be skipped");
+  CHECK(contradiction({"lanes=4", "unroll=20", "shuffle=batches"}) ==
+        "lanes needs shuffle = off: a lane's rows must stay in order");
+  CHECK(contradiction({"lanes=4"}) == "lanes needs unroll");
+  CHECK(contradiction({"alpha=0.5"}) == "alpha = 0.5 has a meaning only with select = fixed");
+  CHECK(contradiction({"select=linear", "usage=0.5", "flat_after=3"}) == "usage needs epochs");
+  CHECK(contradiction({"select=fixed", "usage=0.5", "alpha=0.5"}) ==
+        "select = fixed needs either usage or alpha");
+}
+
+TEST_CASE("planning: settings that no text could give are refused too") {
+  PlanSettings settings;
+  SUBCASE("NaN") {
+    settings.order = Order::semi_sorted;
+    settings.randomization = std::numeric_limits<double>::quiet_NaN();
+    CHECK(refusal({5}, settings) == "randomization: found \"nan\", allowed: 0 to 1000000");
+  }
+  SUBCASE("no rows") {
+    settings.size = 0;
+    CHECK(refusal({5}, settings) == "size: found \"0\", allowed: 1 to 2147483647");
+  }
+  SUBCASE("no world") {
+    settings.world = 0;
+    CHECK(refusal({5}, settings) == "world: found \"0\", allowed: 1 to 65536");
+  }
+}
+
+TEST_CASE("planning: lengths that cannot be planned are refused") {
+  const PlanSettings plain;
+  CHECK(refusal({}, plain) == "no sequences to plan");
+  CHECK(refusal({5, 0, 3}, plain) == "sequence 1 has 0 frames, allowed: 1 to 2147483647");
+  CHECK(refusal({5, 4294967295}, plain) ==
+        "sequence 1 has 4294967295 frames, allowed: 1 to 2147483647");
+  CHECK(refusal({5, 6}, testing::settings({"min_length=7"})) ==
+        "min_length = 7 and max_length = 2147483647 leave out all sequences");
+}
+
+TEST_CASE("planning: a product of rows and frames that overflows is refused") {
+  // 2^31 - 1 frames in chunks that overlap almost wholly: more rows than there are numbers for.
+  const auto plan = plan_epoch(std::vector<std::uint32_t>(3, 2147483647),
+                               testing::settings({"chunk=1000", "hop=1"}), Epoch{0});
+  REQUIRE_FALSE(plan);
+  CHECK(plan.error().message == "chunk = 1000 and hop = 1 make more than 4294967295 chunks");
+  // The largest batch that can be asked for is counted without overflow.
+  const auto bound = plan_bound(std::vector<std::uint32_t>(3, 2147483647),
+                                testing::settings({"cut=dynamic", "size=2147483647"}));
+  REQUIRE(bound);
+  CHECK(bound->padded_frames == std::uint64_t{3} * 2147483647);
+}
+
+TEST_CASE("planning: more buckets or bins than rows are refused") {
+  CHECK(refusal({5, 6, 7}, testing::settings({"order=bucket-optimal", "bucket_count=4"})) ==
+        "bucket_count = 4 is more than the epoch's 3 rows");
+  CHECK(refusal({5, 6, 7}, testing::settings({"order=alternated", "bins=4"})) ==
+        "bins = 4 is more than the epoch's 3 rows");
+}
+
+TEST_CASE("planning: boundaries that end below the longest sequence are refused") {
+  CHECK(refusal({5, 60}, testing::settings({"order=bucket-span", "bucket_boundaries=10,20"})) ==
+        "bucket_boundaries end at 20, and the longest row has 60 frames: add a boundary, or set "
+        "max_length");
+}
+
+TEST_CASE("planning: a sequence above the budget is refused until max_length leaves it out") {
+  const std::vector<std::uint32_t> lengths = {10, 150, 20, 101, 99};
+  CHECK(refusal(lengths, testing::settings({"cut=frames", "max_frames=100"})) ==
+        "2 of 5 sequences alone pass max_frames = 100, the longest with 150 frames; max_length = "
+        "100 would leave them out");
+  const auto plan = plan_epoch(
+      lengths, testing::settings({"cut=frames", "max_frames=100", "max_length=99"}), Epoch{0});
+  REQUIRE(plan);
+  CHECK(plan->counts().left_out == 2);
+  CHECK(
+      refusal(lengths, testing::settings({"cut=quadratic", "max_frames=100", "quadratic_scale=50"}))
+          .starts_with("3 of 5 sequences alone pass max_frames = 100"));
+}
+
+TEST_CASE("planning: infeasible sweeping is refused with the feasible range") {
+  CHECK(refusal({5}, testing::settings({"select=linear", "usage=0.65", "flat_after=7", "floor=0.2",
+                                        "epochs=16"})) ==
+        "usage = 0.65 with flat_after = 7, floor = 0.2 and epochs = 16; feasible: from 0.35 to "
+        "below 0.6");
+  CHECK(refusal({5}, testing::settings({"select=linear", "beta=0.5", "flat_after=7"})) ==
+        "beta = 0.5 with flat_after = 7 would pass below 0; feasible: above 0, up to 0.14285714");
+}
+
+TEST_CASE("planning: fewer batches than world are refused when they would be dropped") {
+  CHECK(refusal({5, 6}, testing::settings({"size=1", "world=4"})) ==
+        "the epoch has 2 batches, fewer than world = 4, and remainder = drop leaves none: use "
+        "spread or wrap");
+  CHECK(refusal({5, 6}, testing::settings({"size=1", "world=4", "remainder=spread"})) ==
+        "remainder = spread: 2 rows cannot make a multiple of world = 4 batches out of 2");
+  CHECK(refusal({5, 6}, testing::settings({"size=4", "last=drop"})) ==
+        "2 rows fill no batch and last = drop: use keep, or a smaller batch");
+}
+
+TEST_CASE("planning: weights and datasets that do not fit each other are refused") {
+  const std::vector<std::uint64_t> datasets = {1, 1};
+  const std::vector<std::uint32_t> lengths = {5, 6};
+  const auto plan =
+      plan_epoch(lengths, testing::settings({"mix_weights=1,2,3"}), Epoch{0}, datasets);
+  REQUIRE_FALSE(plan);
+  CHECK(plan.error().message == "mix_weights has 3 weights for 2 datasets");
+}
