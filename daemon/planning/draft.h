@@ -11,7 +11,8 @@ namespace batchwright {
 /// An epoch's plan while it goes through the stages: each takes it, and leaves it further on.
 struct Draft {
   ItemTable table;
-  std::uint32_t longest = 0;  ///< Of all items an epoch may use: L_max.
+  std::uint32_t longest = 0;   ///< Of all items an epoch may use: L_max.
+  std::uint32_t shortest = 0;  ///< Of the sequences kept.
 
   /// One a dataset: where its sequences end, and how many of them are kept.
   struct Dataset {

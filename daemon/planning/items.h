@@ -31,6 +31,7 @@ class ItemTable {
 
   Row row(std::uint32_t item) const;
 
+  bool is_chunked() const { return chunk_ != 0; }
   /// Of all sequences.
   std::size_t items() const { return chunk_ == 0 ? lengths_.size() : ordinals_.size(); }
 

@@ -32,13 +32,17 @@ struct KeyScale {
 };
 
 KeyScale key_scale(const Draft& draft, double randomization) {
-  std::uint32_t shortest = draft.longest;
-  std::uint32_t longest = 0;
-  draft.each_item([&](std::uint32_t, std::uint32_t item) {
-    const std::uint32_t length = draft.table.length(item);
-    shortest = std::min(shortest, length);
-    longest = std::max(longest, length);
-  });
+  std::uint32_t shortest = draft.shortest;
+  std::uint32_t longest = draft.longest;
+  if (!draft.uses_all || draft.table.is_chunked()) {
+    shortest = draft.longest;
+    longest = 0;
+    draft.each_item([&](std::uint32_t, std::uint32_t item) {
+      const std::uint32_t length = draft.table.length(item);
+      shortest = std::min(shortest, length);
+      longest = std::max(longest, length);
+    });
+  }
   const double range = longest - shortest;
   const double noise = range * randomization;
   int places = 31;

@@ -64,6 +64,7 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
 Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
                         const PlanSettings& settings) {
   const LengthRange range(settings);
+  draft.shortest = kLongest;
   std::size_t ordinal = 0;
   for (Draft::Dataset& dataset : draft.datasets) {
     for (; ordinal < dataset.end; ++ordinal) {
@@ -72,6 +73,7 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
       if (!range.has(length)) continue;
       ++dataset.kept;
       draft.longest = std::max(draft.longest, length);
+      draft.shortest = std::min(draft.shortest, length);
     }
     draft.kept += dataset.kept;
     if (dataset.kept == 0) {

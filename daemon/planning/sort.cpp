@@ -47,11 +47,11 @@ void stable_sort_by_key(std::span<std::uint64_t> words, std::span<std::uint64_t>
 }
 
 void permute_ties(std::span<std::uint64_t> words, RandomStream& random) {
-  for (std::size_t i = 0; i < words.size();) {
-    std::size_t end = i + 1;
-    while (end < words.size() && words[end] >> 32 == words[i] >> 32) ++end;
-    if (end - i > 1) permute(words.subspan(i, end - i), random);
-    i = end;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if ((words[i] ^ words[i + 1]) >> 32 != 0) continue;
+    const std::size_t start = i++;
+    while (i + 1 < words.size() && (words[i] ^ words[i + 1]) >> 32 == 0) ++i;
+    permute(words.subspan(start, i + 1 - start), random);
   }
 }
 

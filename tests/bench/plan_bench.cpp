@@ -5,51 +5,42 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "daemon/planning/planning.h"
 #include "daemon/planning/rng.h"
 
-// How long an epoch's plan takes, beside std::sort of the lengths alone, and the memory it needs
-// beyond them. Arguments: benchmark's own; BATCHWRIGHT_BENCH_MAX sets the largest number of
+// How long an epoch's plan takes, beside std::sort of the lengths alone and of semi-sorted keys,
+// and the memory it needs beyond the lengths. BATCHWRIGHT_BENCH_MAX sets the largest number of
 // sequences (default ten million; a hundred million needs 2.4 GB).
 
 namespace {
 
-std::size_t g_now = 0;
-std::size_t g_peak = 0;
-
-void* counted(std::size_t bytes) {
-  // The size lies before the block, so that it can be taken off again.
-  auto* block = static_cast<std::size_t*>(std::malloc(bytes + 64));
-  if (block == nullptr) throw std::bad_alloc();
-  *block = bytes;
-  g_now += bytes;
-  g_peak = std::max(g_peak, g_now);
-  return block + 8;
-}
-
-void uncounted(void* pointer) {
-  if (pointer == nullptr) return;
-  auto* block = static_cast<std::size_t*>(pointer) - 8;
-  g_now -= *block;
-  std::free(block);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void operator delete(void* pointer) noexcept { uncounted(pointer); }
-void operator delete[](void* pointer) noexcept { uncounted(pointer); }
-void operator delete(void* pointer, std::size_t) noexcept { uncounted(pointer); }
-void operator delete[](void* pointer, std::size_t) noexcept { uncounted(pointer); }
-
-namespace {
-
 using namespace batchwright;
+
+/// A line of /proc/self/status, in bytes.
+std::size_t memory(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name)) return std::stoul(line.substr(name.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+/// The most memory that was resident at once since reset().
+class PeakMemory {
+ public:
+  void reset() {
+    std::ofstream("/proc/self/clear_refs") << 5;
+    before_ = memory("VmRSS:");
+  }
+  std::size_t beyond() const { return memory("VmHWM:") - before_; }
+
+ private:
+  std::size_t before_ = 0;
+};
 
 /// Log-normal lengths around 400 frames.
 const std::vector<std::uint32_t>& lengths(std::size_t count) {
@@ -81,6 +72,22 @@ void sort_lengths(benchmark::State& state) {
   }
 }
 
+/// The keys that semi-sorted batching sorts by: hardly two of them are equal.
+void sort_noisy_keys(benchmark::State& state) {
+  const auto& all = lengths(static_cast<std::size_t>(state.range(0)));
+  const std::uint32_t range = *std::max_element(all.begin(), all.end());
+  const std::uint32_t scale = 0xFFFFFFFFu / (range + range / 10 + 1);
+  RandomStream random(2, Stream::noise);
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto keys = all;
+    for (auto& key : keys) key = key * scale + random.below(scale * (range / 10) + 1);
+    state.ResumeTiming();
+    std::sort(keys.begin(), keys.end());
+    benchmark::DoNotOptimize(keys.data());
+  }
+}
+
 void plan(benchmark::State& state, const std::vector<std::string>& texts) {
   const auto& all = lengths(static_cast<std::size_t>(state.range(0)));
   PlanSettings settings;
@@ -89,8 +96,8 @@ void plan(benchmark::State& state, const std::vector<std::string>& texts) {
     if (!set_setting(settings, text.substr(0, equals), text.substr(equals + 1))) std::abort();
   }
   std::uint64_t epoch = 0;
-  const std::size_t before = g_now;
-  g_peak = g_now;
+  PeakMemory peak;
+  peak.reset();
   for (auto _ : state) {
     const auto planned = plan_epoch(all, settings, Epoch{epoch++});
     if (!planned) {
@@ -100,7 +107,7 @@ void plan(benchmark::State& state, const std::vector<std::string>& texts) {
     benchmark::DoNotOptimize(planned->batches());
   }
   state.counters["bytes_a_sequence"] =
-      static_cast<double>(g_peak - before) / static_cast<double>(all.size());
+      static_cast<double>(peak.beyond()) / static_cast<double>(all.size());
 }
 
 const std::vector<std::pair<const char*, std::vector<std::string>>>& strategies() {
@@ -115,7 +122,7 @@ const std::vector<std::pair<const char*, std::vector<std::string>>>& strategies(
       {"bucket-optimal 64", {"order=bucket-optimal", "bucket_count=64"}},
       {"random frames", {"order=random", "cut=frames", "max_frames=40000"}},
       {"semi-sorted quadratic groups",
-       {"order=semi-sorted", "cut=quadratic", "max_frames=40000", "quadratic_scale=500",
+       {"order=semi-sorted", "cut=quadratic", "max_frames=400000", "quadratic_scale=500",
         "shuffle=groups", "world=8"}},
       {"select fixed, sorted", {"select=fixed", "alpha=0.5", "order=sorted"}},
       {"lanes", {"lanes=32", "unroll=20"}}};
@@ -128,7 +135,8 @@ void add_benchmarks(std::int64_t most) {
     for (std::int64_t count = 10'000; count <= most; count *= 10) added->Arg(count);
     added->Unit(benchmark::kMillisecond);
   };
-  sized(benchmark::RegisterBenchmark("std::sort", sort_lengths));
+  sized(benchmark::RegisterBenchmark("std::sort of lengths", sort_lengths));
+  sized(benchmark::RegisterBenchmark("std::sort of semi-sorted keys", sort_noisy_keys));
   for (const auto& [name, texts] : strategies()) {
     auto* added = benchmark::RegisterBenchmark(name, plan, texts);
     if (&texts == &strategies()[0].second) {
