@@ -52,7 +52,7 @@ struct FeedConfig {
   /// Written behind a row's real frames. Finite.
   double padding_value = 0.0;
   /// Batches that one subscription may hold unreleased; a larger wish is granted this much, and
-  /// never more than `slots`. Range: 1 to 65536.
+  /// never more than half of `slots`. Range: 1 to 65536.
   std::uint32_t max_window = 8;
   /// Overwrites released slots, to find trainers that read too late. Costs a pass over the bytes.
   bool poison = false;

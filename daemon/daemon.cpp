@@ -2,9 +2,11 @@
 
 #include <grp.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <charconv>
 #include <csignal>
+#include <exception>
 #include <utility>
 
 #include "daemon/notify.h"
@@ -33,6 +35,24 @@ Result<std::optional<unsigned>> group_id(const std::string& group) {
                  "daemon.socket_group: there is no group \"" + group + "\""};
   }
   return std::optional<unsigned>(entry->gr_gid);
+}
+
+/// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
+/// them from the start. Errors: bad_configuration, with what is needed and allowed.
+Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
+  constexpr rlim_t kOthers = 256;  // datasets, arenas, HTTP, connections that name no session
+  const rlim_t needed = 2 * rlim_t{max_clients} + kOthers;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < needed) {
+    return Error{ErrorCode::bad_configuration,
+                 fmt::format("daemon.max_clients: {} clients take {} file descriptors, this "
+                             "process is allowed {} (ulimit -Hn, LimitNOFILE=)",
+                             max_clients, needed, limit.rlim_max)};
+  }
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return {};
 }
 
 SlotStats slot_stats(const SlotCache& slots) {
@@ -93,6 +113,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
   const auto group = group_id(config.daemon.socket_group);
   if (!group) return group.error();
+  if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
+    return raised.error();
+  }
   daemon->server_ = std::make_unique<Server>(
       daemon->loop_,
       ServerSettings{config.daemon.endpoints, BATCHWRIGHT_VERSION, config.daemon.assembly_threads,
@@ -146,8 +169,15 @@ void Daemon::tell_when_ready() {
 int Daemon::run() {
   await_signal();
   feed_watchdog();
-  loop_.run();
-  return 0;
+  try {
+    loop_.run();
+    return 0;
+  } catch (const std::exception& failure) {
+    // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
+    spdlog::critical("the event loop ends: {}", failure.what());
+    server_->say_goodbye();
+    return 1;
+  }
 }
 
 void Daemon::await_signal() {

@@ -60,6 +60,7 @@ class SlotCache {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t count(SlotState state) const;
+  bool is_held(SlotIndex slot) const { return slots_.at(slot.value).holders != 0; }
   std::uint32_t held() const;  ///< Ready slots with at least one holder.
 
  private:

@@ -1,6 +1,7 @@
 #include "daemon/delivery/arena_socket.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,9 +21,6 @@ using Socket = boost::asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
 static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
-
-/// Most connections at once, bound or not: descriptors are what a daemon runs out of first.
-constexpr std::size_t kMaxConnections = 1024;
 
 /// Sends a reply, with the descriptor when there is one. A reply is far smaller than a socket's
 /// buffer, so that a client which does not read it is not worth waiting for.
@@ -53,6 +51,21 @@ bool answers(const std::string& path) {
   return !error;
 }
 
+/// Removes the socket that a killed daemon left. Errors: already_exists, also for a file that is no
+/// socket and so none of ours.
+Result<void> clear_the_way(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode)) {
+    return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
+  }
+  if (answers(path)) {
+    return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
+  }
+  ::unlink(path.c_str());
+  return {};
+}
+
 }  // namespace
 
 struct ArenaSocket::State : std::enable_shared_from_this<State> {
@@ -65,11 +78,13 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   };
   using Shared = std::shared_ptr<Connection>;
 
-  State(boost::asio::io_context& event_loop, std::string socket_path, Callbacks calls)
+  State(boost::asio::io_context& event_loop, std::string socket_path, std::size_t most,
+        Callbacks calls)
       : loop(event_loop),
         acceptor(event_loop),
         pause(event_loop),
         path(std::move(socket_path)),
+        max_connections(most),
         callbacks(std::move(calls)) {}
 
   void accept() {
@@ -92,7 +107,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   }
 
   void welcome(const Shared& connection) {
-    if (connections.size() >= kMaxConnections) return;  // closed with the last reference
+    if (connections.size() >= max_connections) return;  // closed with the last reference
     connections.insert(connection);
     connection->timer.expires_after(kBindTime);
     connection->timer.async_wait([self = shared_from_this(), connection](const error_code& error) {
@@ -159,6 +174,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   boost::asio::local::stream_protocol::acceptor acceptor;
   boost::asio::steady_timer pause;
   std::string path;
+  const std::size_t max_connections;
   Callbacks callbacks;
   std::set<Shared> connections;
   std::map<SessionId, Shared> bound;
@@ -169,17 +185,15 @@ ArenaSocket::ArenaSocket(std::shared_ptr<State> state) : state_(std::move(state)
 
 Result<std::unique_ptr<ArenaSocket>> ArenaSocket::listen(boost::asio::io_context& loop,
                                                          const std::string& path,
+                                                         std::size_t max_connections,
                                                          Callbacks callbacks) {
   if (path.size() > kMaxSocketPath) {
     return Error{ErrorCode::io_error, path + ": a socket's path has at most " +
                                           std::to_string(kMaxSocketPath) + " bytes, found " +
                                           std::to_string(path.size())};
   }
-  if (answers(path)) {
-    return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
-  }
-  ::unlink(path.c_str());  // left by a daemon that was killed
-  auto state = std::make_shared<State>(loop, path, std::move(callbacks));
+  if (auto cleared = clear_the_way(path); !cleared) return cleared.error();
+  auto state = std::make_shared<State>(loop, path, max_connections, std::move(callbacks));
   error_code error;
   state->acceptor.open(boost::asio::local::stream_protocol(), error);
   if (!error) state->acceptor.bind({path}, error);

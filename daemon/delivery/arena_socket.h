@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,10 +32,13 @@ class ArenaSocket {
     std::function<Result<ArenaHandle>(std::uint32_t arena)> find;
   };
 
-  /// Listens at `path`, taking the place of a socket that nobody answers any more.
+  /// Listens at `path`, taking the place of a socket that nobody answers any more. At most
+  /// `max_connections` are open at once, those that have not named a session included.
   /// Errors: already_exists when another daemon answers there; io_error.
   static Result<std::unique_ptr<ArenaSocket>> listen(boost::asio::io_context& loop,
-                                                     const std::string& path, Callbacks callbacks);
+                                                     const std::string& path,
+                                                     std::size_t max_connections,
+                                                     Callbacks callbacks);
   ~ArenaSocket();  ///< Ends all connections and removes the socket's file.
   ArenaSocket(const ArenaSocket&) = delete;
   ArenaSocket& operator=(const ArenaSocket&) = delete;

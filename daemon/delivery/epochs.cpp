@@ -9,12 +9,7 @@ std::shared_ptr<const EpochSource> Epochs::find(Epoch epoch) const {
   return found == entries_.end() ? nullptr : found->second.planned.source;
 }
 
-bool Epochs::request(Epoch epoch) {
-  return !entries_.contains(epoch) && requested_.insert(epoch).second;
-}
-
 void Epochs::planned(PlannedEpoch epoch) {
-  requested_.erase(epoch.source->epoch);
   Entry& entry = entries_[epoch.source->epoch];
   entry.assembled.assign(epoch.source->plan.batches(), false);
   entry.planned = std::move(epoch);

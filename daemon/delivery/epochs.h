@@ -15,11 +15,7 @@ class Epochs {
  public:
   /// The epoch's plan; empty when it is not there (yet).
   std::shared_ptr<const EpochSource> find(Epoch epoch) const;
-  /// Notes that a plan was asked for. False when it was already, or is there.
-  bool request(Epoch epoch);
   void planned(PlannedEpoch epoch);
-  /// The plan asked for could not be made; it may be asked for again.
-  void failed(Epoch epoch) { requested_.erase(epoch); }
 
   /// Notes that a batch was assembled; true when it had been before.
   bool mark_assembled(const BatchId& id);
@@ -34,7 +30,6 @@ class Epochs {
     std::vector<bool> assembled;
   };
   std::map<Epoch, Entry> entries_;
-  std::set<Epoch> requested_;
 };
 
 }  // namespace batchwright

@@ -69,32 +69,43 @@ Result<Share> Feed::share_of(const wire::Subscribe& request) const {
                            static_cast<int>(request.mode()))};
 }
 
-Result<void> Feed::subscribe(SessionId session, const wire::Subscribe& request) {
+Result<void> Feed::check_subscribe(const SubscriptionKey& key,
+                                   const wire::Subscribe& request) const {
   if (failure_) return *failure_;
-  const SubscriptionKey key{session, request.subscription()};
   if (key.number == 0 || subscriptions_.contains(key)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("subscription {} is taken; numbers start at 1", key.number)};
   }
-  const auto mine = subscriptions_.lower_bound({session, 0});
-  const auto others = subscriptions_.upper_bound({session, UINT32_MAX});
+  const auto mine = subscriptions_.lower_bound({key.session, 0});
+  const auto others = subscriptions_.upper_bound({key.session, UINT32_MAX});
   if (std::distance(mine, others) >= std::ptrdiff_t{kMaxSubscriptions}) {
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
   }
   if (request.window() == 0) {
     return Error{ErrorCode::invalid_argument, "a window of 0 batches; allowed: 1 and up"};
   }
+  std::set<Epoch> epochs = needed_epochs(false);
+  epochs.insert(Epoch{request.epoch()});
+  if (epochs.size() > most_epochs()) {
+    return Error{ErrorCode::does_not_fit,
+                 fmt::format("subscriptions stand in {} different epochs already, and each takes "
+                             "a plan of its own; allowed: {}",
+                             epochs.size() - 1, most_epochs())};
+  }
+  if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
+  const Fingerprint expected = from_wire(*request.fingerprint());
+  if (expected == fingerprint()) return {};
+  return Error{ErrorCode::fingerprint_mismatch,
+               fmt::format("the plan of feed {} is another: {} changed (expected {}, now {})",
+                           name(), describe_difference(expected, fingerprint()),
+                           to_string(expected), to_string(fingerprint()))};
+}
+
+Result<void> Feed::subscribe(SessionId session, const wire::Subscribe& request) {
+  const SubscriptionKey key{session, request.subscription()};
+  if (auto checked = check_subscribe(key, request); !checked) return checked;
   const auto share = share_of(request);
   if (!share) return share.error();
-  const Fingerprint fingerprint = this->fingerprint();
-  if (request.expects_fingerprint() && request.fingerprint() != nullptr &&
-      from_wire(*request.fingerprint()) != fingerprint) {
-    const Fingerprint expected = from_wire(*request.fingerprint());
-    return Error{ErrorCode::fingerprint_mismatch,
-                 fmt::format("the plan of feed {} is another: {} changed (expected {}, now {})",
-                             name(), describe_difference(expected, fingerprint),
-                             to_string(expected), to_string(fingerprint))};
-  }
   const std::uint32_t most = std::max(1U, std::min(settings_.max_window, settings_.slots / 2));
   Subscription subscription(Cursor(*share, Epoch{request.epoch()}, Step{0}));
   subscription.mode = request.mode();
@@ -120,17 +131,16 @@ void Feed::unsubscribe(SessionId session, std::uint32_t number) {
 
 void Feed::release(SessionId session, const wire::Release& release) {
   const auto found = subscriptions_.find({session, release.subscription()});
-  bool slot_is_free = false;
   for (const std::uint64_t lease : *release.leases()) {
     const bool known = found != subscriptions_.end() && found->second.leases.contains(lease);
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
     if (!known) continue;
-    slot_is_free |= give_back(found->second.leases.at(lease));
+    give_back(found->second.leases.at(lease));
     found->second.leases.erase(lease);
   }
-  if (found == subscriptions_.end()) return;
-  if (slot_is_free) return pump();
+  if (found == subscriptions_.end() || failure_) return;
   serve(found->first, found->second);
+  pump_soon();
 }
 
 void Feed::drop_session(SessionId session) {
@@ -145,10 +155,8 @@ void Feed::drop_session(SessionId session) {
   pump();
 }
 
-/// True when the slot has no holder left.
-bool Feed::give_back(SlotIndex slot) {
-  if (!cache_.release(slot)) return false;
-  if (!settings_.poison) return true;
+void Feed::give_back(SlotIndex slot) {
+  if (!cache_.release(slot) || !settings_.poison) return;
   cache_.retire(slot);
   ports_.assembler.poison(arena().slot(slot), [this, slot] {
     boost::asio::post(ports_.loop, [this, slot] {
@@ -156,23 +164,37 @@ bool Feed::give_back(SlotIndex slot) {
       pump();
     });
   });
-  return true;
 }
 
-/// Serves everyone, each time beginning with another, and then looks ahead.
+/// Hands out what is ready, to everyone, each time beginning with another; only then assembles
+/// what is waited for, and then what comes next. The other way round, one who waits could take
+/// the slot of a batch that is ready for the next in line, and be robbed in turn, without end.
 void Feed::pump() {
   if (failure_) return;
   std::vector<SubscriptionKey> keys;
   keys.reserve(subscriptions_.size());
   for (const auto& [key, subscription] : subscriptions_) keys.push_back(key);
-  if (!keys.empty())
+  if (!keys.empty()) {
     std::rotate(keys.begin(), keys.begin() + long(turn_++ % keys.size()), keys.end());
+  }
   for (const SubscriptionKey& key : keys) {
-    const auto found = subscriptions_.find(key);
-    if (found != subscriptions_.end()) serve(key, found->second);
+    serve(key, subscriptions_.at(key));
     if (failure_) return;
   }
+  request_plan();
+  for (const SubscriptionKey& key : keys) {
+    if (const auto id = demand_of(subscriptions_.at(key))) assemble(*id, 0);
+  }
   prefetch();
+}
+
+/// Once for all that happens in this turn of the loop.
+void Feed::pump_soon() {
+  if (std::exchange(pump_posted_, true)) return;
+  boost::asio::post(ports_.loop, [this] {
+    pump_posted_ = false;
+    pump();
+  });
 }
 
 void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
@@ -182,7 +204,7 @@ void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
 
 /// One event for one subscription; false when it has to wait.
 bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
-  const auto epoch = source(subscription);
+  const auto epoch = epochs_.find(subscription.cursor.epoch());
   if (!epoch) {
     const auto unplannable = unplannable_.find(subscription.cursor.epoch());
     if (unplannable != unplannable_.end()) refuse(key, subscription, unplannable->second);
@@ -196,18 +218,14 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
     end_epoch(key, subscription, epoch->plan.steps());
     return true;
   }
-  if (!subscription.has_credit()) return false;
   const BatchId id = subscription.cursor.next();
+  if (!subscription.has_credit() || !may_take(subscription, id)) return false;
   if (const auto broken = broken_.find(id); broken != broken_.end()) {
     fail(Error(broken->second));
     return false;
   }
   const auto slot = cache_.find(id);
-  if (!slot) {
-    assemble(id, 0);
-    return false;
-  }
-  if (cache_.state(*slot) != SlotState::ready) return false;
+  if (!slot || cache_.state(*slot) != SlotState::ready) return false;
   deliver(key, subscription, *slot);
   return true;
 }

@@ -83,14 +83,20 @@ class Feed {
  private:
   const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
   void pump();
+  void pump_soon();
   void serve(const SubscriptionKey& key, Subscription& subscription);
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
   void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
   void end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps);
   void deliver(const SubscriptionKey& key, Subscription& subscription, SlotIndex slot);
-  bool give_back(SlotIndex slot);
+  void give_back(SlotIndex slot);
   Result<Share> share_of(const wire::Subscribe& request) const;
+  Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
 
+  bool may_take(const Subscription& subscription, const BatchId& id) const;
+  std::size_t needy() const;
+  bool is_held(const BatchId& id) const;
+  std::optional<BatchId> demand_of(const Subscription& subscription) const;
   void prefetch();
   bool assemble(const BatchId& id, std::uint64_t distance);
   std::optional<SlotIndex> slot_for(const BatchId& id, std::uint64_t distance);
@@ -100,8 +106,9 @@ class Feed {
   void assembled(SlotIndex slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
 
-  std::shared_ptr<const EpochSource> source(const Subscription& subscription);
-  void request_plan(Epoch epoch);
+  std::set<Epoch> needed_epochs(bool with_next) const;
+  std::size_t most_epochs() const;
+  void request_plan();
   void planned(Epoch epoch, Result<PlannedEpoch> result);
   void forget_epochs();
   std::uint64_t steps_of(Epoch epoch) const;
@@ -126,6 +133,8 @@ class Feed {
   std::uint32_t filling_ = 0;
   std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;
+  bool planning_ = false;  ///< One plan of a feed is under way at a time.
+  bool pump_posted_ = false;
   bool ready_ = false;
 };
 

@@ -1,10 +1,20 @@
 #include "daemon/delivery/feed_resources.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <utility>
 
 namespace batchwright {
+namespace {
+
+/// What the arena will make of it.
+std::uint64_t whole_pages(std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
 
 Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes) {
@@ -21,7 +31,8 @@ Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& setting
       **snapshot, {settings.name, settings.layout, settings.padding_value, settings.on_corrupt},
       *bound);
   if (!slot_bytes) return slot_bytes.error();
-  const std::uint64_t needed = std::uint64_t{*slot_bytes} * settings.slots;
+  const std::uint64_t slot = whole_pages(*slot_bytes);
+  const std::uint64_t needed = slot * settings.slots;
   if (needed > memory_bytes) {
     return Error{
         ErrorCode::does_not_fit,

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -12,13 +13,55 @@ namespace {
 
 constexpr std::size_t kMaxUnplannable = 1024;
 
+/// Memory for the plans that one feed's subscribers may need at the same time, and what a plan
+/// takes of it for each sequence.
+constexpr std::uint64_t kPlanBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kPlanBytesPerSequence = 8;
+
 }  // namespace
+
+/// Whether a subscription may hold one batch more. Who holds nothing always may. Who holds some
+/// leaves a slot for each batch that the others wait for empty-handed, and one for a newcomer:
+/// else a few that stopped reading could hold every slot, and all would wait for them. A batch
+/// that another holds takes no slot now, but would keep the last one when the other gives it back.
+bool Feed::may_take(const Subscription& subscription, const BatchId& id) const {
+  if (subscription.leases.empty()) return true;
+  const std::size_t left = cache_.size() - cache_.held();
+  if (is_held(id)) return left > 0;
+  return left > subscriptions_.size() + 1 || left > needy() + 1;
+}
+
+/// Batches that somebody who holds nothing gets next and that nobody holds yet.
+std::size_t Feed::needy() const {
+  std::set<BatchId> ids;
+  for (const auto& [key, subscription] : subscriptions_) {
+    if (!subscription.accepted || subscription.finished || !subscription.leases.empty()) continue;
+    const BatchId id = subscription.cursor.next();
+    if (!is_held(id)) ids.insert(id);
+  }
+  return ids.size();
+}
+
+bool Feed::is_held(const BatchId& id) const {
+  const auto slot = cache_.find(id);
+  return slot && cache_.is_held(*slot);
+}
+
+/// The batch a subscription waits for and nobody has begun to assemble.
+std::optional<BatchId> Feed::demand_of(const Subscription& subscription) const {
+  if (!subscription.accepted || subscription.finished || !subscription.has_credit()) return {};
+  const BatchId id = subscription.cursor.next();
+  if (subscription.cursor.at_end(steps_of(id.epoch)) || cache_.find(id) || broken_.contains(id)) {
+    return {};
+  }
+  return may_take(subscription, id) ? std::optional(id) : std::nullopt;
+}
 
 /// Assembles what is due soonest, as far as slots and threads allow. One job more than threads is
 /// under way, so that a thread never waits for the loop, and a demand never waits behind many.
 void Feed::prefetch() {
-  if (failure_) return;
   for (std::uint64_t distance = 0; distance < cache_.size(); ++distance) {
+    if (filling_ > ports_.assembly_threads) return;
     for (const BatchId& id : due(distance)) {
       if (cache_.find(id) || broken_.contains(id)) continue;
       if (filling_ > ports_.assembly_threads || !assemble(id, distance)) return;
@@ -132,31 +175,50 @@ void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   }
 }
 
-/// The plan a subscription needs now, if it is there. Asks for it, and for the one behind it, so
-/// that no epoch begins with a pause.
-std::shared_ptr<const EpochSource> Feed::source(const Subscription& subscription) {
-  const Epoch epoch = subscription.cursor.epoch();
-  request_plan(epoch);
-  if (subscription.epochs_left != 1) request_plan(Epoch{epoch.value + 1});
-  return epochs_.find(epoch);
+/// The epochs that subscriptions stand in, and those that they come to after them.
+std::set<Epoch> Feed::needed_epochs(bool with_next) const {
+  std::set<Epoch> needed;
+  for (const auto& [key, subscription] : subscriptions_) {
+    if (subscription.finished) continue;
+    needed.insert(subscription.cursor.epoch());
+    if (!with_next || subscription.epochs_left == 1) continue;
+    needed.insert(Epoch{subscription.cursor.epoch().value + 1});
+  }
+  return needed;
 }
 
-void Feed::request_plan(Epoch epoch) {
-  if (unplannable_.contains(epoch) || !epochs_.request(epoch)) return;
-  ports_.planner.plan(
-      resources_.snapshot, settings_.plan, epoch,
-      [this, epoch](Result<PlannedEpoch> result) { planned(epoch, std::move(result)); });
+/// Different epochs that subscriptions may stand in: 8 for the largest datasets, 64 at most.
+std::size_t Feed::most_epochs() const {
+  const std::uint64_t plan = resources_.snapshot->sequences() * kPlanBytesPerSequence;
+  return std::clamp<std::uint64_t>(kPlanBytes / plan, 8, 64);
+}
+
+/// Asks for one plan, if one is missing: of an epoch somebody stands in, or else of the one behind
+/// it, so that no epoch begins with a pause. The choice is made anew after each plan, for by then
+/// who wanted another may be gone.
+void Feed::request_plan() {
+  if (planning_) return;
+  for (const bool with_next : {false, true}) {
+    for (const Epoch epoch : needed_epochs(with_next)) {
+      if (epochs_.find(epoch) || unplannable_.contains(epoch)) continue;
+      planning_ = true;
+      return ports_.planner.plan(
+          resources_.snapshot, settings_.plan, epoch,
+          [this, epoch](Result<PlannedEpoch> result) { planned(epoch, std::move(result)); });
+    }
+  }
 }
 
 void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
+  planning_ = false;
   if (result) {
     counters_.add(FeedCounter::epochs_planned);
     epochs_.planned(std::move(*result));
+    forget_epochs();
   } else {
     // A plan is a pure function: asking again would fail again. The bound is for who asks for
     // one impossible epoch after the other.
     spdlog::error("feed {}: epoch {}: {}", name(), epoch.value, result.error().message);
-    epochs_.failed(epoch);
     if (unplannable_.size() >= kMaxUnplannable) unplannable_.clear();
     unplannable_.emplace(epoch, result.error());
   }
@@ -169,12 +231,7 @@ std::uint64_t Feed::steps_of(Epoch epoch) const {
 }
 
 void Feed::forget_epochs() {
-  std::set<Epoch> needed;
-  for (const auto& [key, subscription] : subscriptions_) {
-    if (subscription.finished) continue;
-    needed.insert(subscription.cursor.epoch());
-    needed.insert(Epoch{subscription.cursor.epoch().value + 1});
-  }
+  std::set<Epoch> needed = needed_epochs(true);
   if (needed.empty()) needed.insert(first_epoch().epoch);
   epochs_.keep(needed);
   std::erase_if(broken_,

@@ -1,6 +1,8 @@
 #include "daemon/delivery/planner.h"
 
 #include <boost/asio/post.hpp>
+#include <exception>
+#include <string>
 #include <utility>
 
 namespace batchwright {
@@ -50,6 +52,20 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                       totals};
 }
 
+namespace {
+
+/// Lack of memory ends this plan, and not the daemon.
+Result<PlannedEpoch> plan_or_fail(std::shared_ptr<const Snapshot> snapshot,
+                                  const PlanSettings& settings, Epoch epoch) {
+  try {
+    return plan_snapshot(std::move(snapshot), settings, epoch);
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::internal, std::string("planning: ") + failure.what()};
+  }
+}
+
+}  // namespace
+
 Planner::~Planner() {
   thread_.stop();
   thread_.join();
@@ -59,7 +75,7 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings&
                    Epoch epoch, Planned planned) {
   boost::asio::post(thread_, [this, snapshot = std::move(snapshot), settings, epoch,
                               planned = std::move(planned)]() mutable {
-    auto result = plan_snapshot(std::move(snapshot), settings, epoch);
+    auto result = plan_or_fail(std::move(snapshot), settings, epoch);
     boost::asio::post(loop_, [result = std::move(result), planned = std::move(planned)]() mutable {
       planned(std::move(result));
     });

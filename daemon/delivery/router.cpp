@@ -1,9 +1,11 @@
 #include "daemon/delivery/router.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <vector>
 #include <zmq.hpp>
 
@@ -65,16 +67,22 @@ struct Router::State : std::enable_shared_from_this<State> {
     if ((socket.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) look_soon();
   }
 
+  /// False when nothing is there. A signal may interrupt the look; then it is repeated.
   bool receive_one() {
     zmq::message_t peer;
-    if (!socket.recv(peer, zmq::recv_flags::dontwait)) return false;
     zmq::message_t body;
     std::size_t frames = 0;
-    for (bool more = peer.more(); more; ++frames) {
-      zmq::message_t frame;
-      static_cast<void>(socket.recv(frame));
-      more = frame.more();
-      if (frames == 0) body = std::move(frame);
+    try {
+      if (!socket.recv(peer, zmq::recv_flags::dontwait)) return false;
+      for (bool more = peer.more(); more; ++frames) {
+        zmq::message_t frame;
+        static_cast<void>(socket.recv(frame));
+        more = frame.more();
+        if (frames == 0) body = std::move(frame);
+      }
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) spdlog::error("receive: {}", error.what());
+      return error.num() == EINTR;
     }
     on_message(peer.to_string(), {static_cast<const std::byte*>(body.data()), body.size()}, frames);
     return true;

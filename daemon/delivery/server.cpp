@@ -19,6 +19,8 @@ constexpr std::string_view kArenaSuffix = ".arena";
 
 /// Malformed messages after which a peer is no longer answered.
 constexpr std::uint32_t kMaxOffences = 3;
+/// Connections to the arena socket that have not named a session.
+constexpr std::size_t kUnboundConnections = 64;
 /// Peers whose offences are remembered.
 constexpr std::size_t kMaxOffenders = 1024;
 
@@ -33,6 +35,19 @@ SessionId new_session_id() {
   while (id == 0) id = (std::uint64_t{device()} << 32) | device();
   return SessionId{id};
 }
+
+/// Sockets made while it lives are the daemon's alone, until set_access() opens them to others:
+/// who connects in between would stay connected.
+class RestrictedUmask {
+ public:
+  RestrictedUmask() : before_(::umask(0177)) {}
+  ~RestrictedUmask() { ::umask(before_); }
+  RestrictedUmask(const RestrictedUmask&) = delete;
+  RestrictedUmask& operator=(const RestrictedUmask&) = delete;
+
+ private:
+  mode_t before_;
+};
 
 Result<void> set_access(const std::string& path, const ServerSettings& settings) {
   const auto failed = [&path](const char* call) {
@@ -85,8 +100,9 @@ Result<void> Server::listen_at(const std::string& endpoint) {
     return Error{ErrorCode::invalid_argument, endpoint + ": an endpoint starts with ipc://"};
   }
   const std::string path = arena_path(endpoint);
+  const RestrictedUmask nobody_else;
   auto socket =
-      ArenaSocket::listen(loop_, path,
+      ArenaSocket::listen(loop_, path, settings_.max_clients + kUnboundConnections,
                           {[this](SessionId id) { return bind_session(id); },
                            [this](SessionId id) { close_session(id, "its connection ended"); },
                            [this](std::uint32_t number) { return find_arena(number); }});
@@ -161,8 +177,14 @@ void Server::welcome(const Session& session) {
   answer.version = settings_.version;
   answer.session = session.id.value;
   answer.arena_socket = arena_path(settings_.endpoints.front());
+  std::size_t category_bytes = 0;
   for (const auto& feed : feeds_) {
     answer.feeds.push_back(std::make_unique<wire::FeedInfoT>(feed->info()));
+    for (auto& field : answer.feeds.back()->fields) {
+      for (const std::string& name : field->categories) category_bytes += name.size() + 16;
+      // Names by the ten thousand do not fit a message; the values themselves are unharmed.
+      if (category_bytes > kMaxControlBytes / 2) field->categories.clear();
+    }
   }
   send(session.peer, encode(std::move(answer)));
 }

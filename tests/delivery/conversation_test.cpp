@@ -2,7 +2,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
+#include <fstream>
 #include <set>
+#include <thread>
 
 #include "tests/delivery/raw_client.h"
 #include "tests/delivery/test_server.h"
@@ -349,4 +353,55 @@ TEST_CASE("delivery: poisoned slots do not disturb who still reads") {
   client.join(server.arena_socket());
   client.send(subscribe_to_train());
   CHECK(take_all(client) == numbers(0, 10));
+}
+
+TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 6;
+  TestServer server(settings);
+  std::vector<std::unique_ptr<RawClient>> stalled;
+  for (const std::uint64_t step : {0, 4}) {
+    stalled.push_back(std::make_unique<RawClient>(server.endpoint()));
+    stalled.back()->join(server.arena_socket());
+    auto subscribe = subscribe_to_train();
+    subscribe.step = step;
+    stalled.back()->send(std::move(subscribe));
+  }
+  // All that the two may hold: a slot stays free for a newcomer.
+  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 5; }));
+  RawClient reader(server.endpoint());
+  reader.join(server.arena_socket());
+  reader.send(subscribe_to_train());
+  CHECK(take_all(reader) == numbers(0, 10));
+}
+
+TEST_CASE("delivery: as many laggards as slots all get on") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 3;
+  TestServer server(settings);
+  std::vector<std::thread> clients;
+  std::array<std::vector<std::uint64_t>, 3> taken;
+  for (std::uint64_t c = 0; c < 3; ++c) {
+    clients.emplace_back([&server, &taken, c] {
+      RawClient client(server.endpoint());
+      client.join(server.arena_socket());
+      auto subscribe = subscribe_to_train();
+      subscribe.epoch = c;
+      client.send(std::move(subscribe));
+      taken[c] = take_all(client);
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  for (const auto& indices : taken) CHECK(indices == numbers(0, 10));
+}
+
+TEST_CASE("delivery: a regular file in the socket's way is left alone") {
+  TemporaryFolder folder;
+  const std::string path = folder / "s.arena";
+  std::ofstream(path) << "precious";
+  boost::asio::io_context loop;
+  const auto listening = ArenaSocket::listen(loop, path, 8, {});
+  REQUIRE_FALSE(listening);
+  CHECK(listening.error().code == ErrorCode::already_exists);
+  CHECK(std::filesystem::file_size(path) == 8);
 }
