@@ -54,9 +54,10 @@ bw_status subscribe(bw_connection& connection, const bw_subscribe_options& given
   auto request = to_request(*options);
   if (!request) return report(request.error());
   auto handle = std::make_unique<bw_subscription>();
-  auto lane = connection.session->subscribe(std::move(*request));
+  const auto session = connection.session;  // bw_close may free the connection meanwhile
+  auto lane = session->subscribe(std::move(*request));
   if (!lane) return report(lane.error());
-  *handle = {connection.session, std::move(*lane)};
+  *handle = {session, std::move(*lane)};
   *subscription = handle.release();
   return BW_OK;
 }

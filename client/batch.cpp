@@ -7,7 +7,9 @@ namespace {
 
 template <class T>
 bool aligned(const flatbuffers::Vector<T>* values, std::size_t alignment = sizeof(T)) {
-  return values == nullptr || reinterpret_cast<std::uintptr_t>(values->data()) % alignment == 0;
+  // An empty one has no address to speak of: FlatBuffers aligns nothing for it.
+  return values == nullptr || values->size() == 0 ||
+         reinterpret_cast<std::uintptr_t>(values->data()) % alignment == 0;
 }
 
 template <class T>

@@ -34,6 +34,7 @@ flatbuffers::Offset<wire::Tensor> lay_out_tensor(Builder& builder, const TensorS
   const std::size_t bytes = payload_bytes(tensor);
   std::uint8_t* start = nullptr;
   builder.ForceVectorAlignment(bytes, 1, kTensorAlignment);
+  if (bytes == 0) builder.Align(kTensorAlignment);  // FlatBuffers forces nothing for an empty one
   const auto data = builder.CreateUninitializedVector<std::uint8_t>(bytes, &start);
   payload = {reinterpret_cast<std::byte*>(start), bytes};
   const auto lengths =

@@ -60,10 +60,15 @@ std::vector<std::uint64_t> shape_of(const FieldSpec& field, Layout layout, std::
   return shape;
 }
 
-/// Sums over the `world` batches of the step, as planned.
+/// Sums over the `world` batches of the step: this one as it is, the others as planned. What they
+/// will have to leave out is not known here.
 void add_step_figures(const EpochPlan& plan, BatchSpec& spec) {
+  spec.step_sequences = static_cast<std::uint32_t>(spec.lengths.size());
+  spec.step_frames = spec.batch_frames;
   for (std::uint64_t rank = 0; rank < plan.world(); ++rank) {
-    const BatchFigures figures = plan.figures(BatchIndex{spec.step.value * plan.world() + rank});
+    const BatchIndex index{spec.step.value * plan.world() + rank};
+    if (index == spec.index) continue;
+    const BatchFigures figures = plan.figures(index);
     spec.step_sequences += figures.rows;
     spec.step_frames += figures.frames;
   }

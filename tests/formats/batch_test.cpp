@@ -44,8 +44,8 @@ BatchSpec three_rows() {
   spec.batch_frames = 30;
   spec.step_sequences = 6;
   spec.step_frames = 80;
-  spec.tensors = {{&kFeatures, {3, 11, 5}, {}}, {&kTokens, {3, 3}, kTokenLengths},
-                  {&kSpeaker, {3}, {}}};
+  spec.tensors = {
+      {&kFeatures, {3, 11, 5}, {}}, {&kTokens, {3, 3}, kTokenLengths}, {&kSpeaker, {3}, {}}};
   return spec;
 }
 
@@ -81,6 +81,34 @@ TEST_CASE("formats: every tensor of a batch starts at a multiple of 64 bytes") {
   for (const auto payload : laid_out->payloads) {
     CHECK(reinterpret_cast<std::uintptr_t>(payload.data()) % kTensorAlignment == 0);
   }
+}
+
+TEST_CASE("formats: tensors without content are aligned like others") {
+  BatchSpec spec = three_rows();
+  const std::array<std::uint32_t, 3> nothing{0, 0, 0};
+  spec.tensors = {{&kTokens, {3, 0}, nothing}, {&kSpeaker, {3}, {}}, {&kTokens, {3, 0}, nothing}};
+  Slot slot(batch_bytes_bound(spec));
+  const auto laid_out = lay_out_batch(spec, slot.bytes);
+  REQUIRE(laid_out);
+  CHECK(laid_out->offset % kTensorAlignment == 0);
+  const auto batch = verify_batch(slot.bytes.subspan(laid_out->offset, laid_out->size));
+  REQUIRE(batch);
+  for (const wire::Tensor* tensor : *(*batch)->tensors()) {
+    CHECK(reinterpret_cast<std::uintptr_t>(tensor->data()->data()) % kTensorAlignment == 0);
+  }
+}
+
+TEST_CASE("formats: a batch of no rows is a batch") {
+  BatchSpec spec = three_rows();
+  spec.ordinals = {};
+  spec.keys = {};
+  spec.lengths = {};
+  spec.tensors = {{&kFeatures, {0, 11, 5}, {}}};
+  Slot slot(batch_bytes_bound(spec));
+  const auto laid_out = lay_out_batch(spec, slot.bytes);
+  REQUIRE(laid_out);
+  CHECK(laid_out->offset % kTensorAlignment == 0);
+  CHECK(verify_batch(slot.bytes.subspan(laid_out->offset, laid_out->size)));
 }
 
 TEST_CASE("formats: a payload written after the layout is what a reader sees") {

@@ -29,12 +29,18 @@ bool DaemonProcess::start() {
 
 Finished DaemonProcess::start_and_fail() { return run(words()); }
 
-std::string DaemonProcess::stats() {
+unsigned short DaemonProcess::stats_port() {
   std::smatch found;
   const std::string log = process_->err();
-  if (!std::regex_search(log, found, std::regex("/stats, port ([0-9]+)"))) return "";
-  return http_get(static_cast<unsigned short>(std::stoi(found[1])), "/stats");
+  if (!std::regex_search(log, found, std::regex("/stats, port ([0-9]+)"))) return 0;
+  return static_cast<unsigned short>(std::stoi(found[1]));
 }
+
+std::string DaemonProcess::stats_address() {
+  return "http://127.0.0.1:" + std::to_string(stats_port());
+}
+
+std::string DaemonProcess::stats() { return http_get(stats_port(), "/stats"); }
 
 std::uint64_t DaemonProcess::counter(const std::string& name) {
   const auto page = boost::json::parse(stats());

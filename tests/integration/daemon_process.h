@@ -28,12 +28,15 @@ class DaemonProcess {
   const std::vector<std::uint32_t>& lengths() const { return lengths_; }
   /// The configuration, to be changed before start().
   std::string& config() { return config_; }
+  /// Where the page /stats is, such as "http://127.0.0.1:40123".
+  std::string stats_address();
   /// The page /stats, and one of its counters for the first feed.
   std::string stats();
   std::uint64_t counter(const std::string& name);
 
  private:
   std::vector<std::string> words();
+  unsigned short stats_port();  ///< 0 when there is none.
 
   TemporaryFolder folder_;
   std::vector<std::uint32_t> lengths_;
