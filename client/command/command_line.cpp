@@ -174,6 +174,11 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--epoch", options->epoch, "Epoch to plan, from 0");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--batches", options->batches, "Print the batches, by ordinal from 0");
+  command->add_flag("--compare", options->compare,
+                    "Print one table over all orders, with fixed and dynamic batches");
+  command->add_option("--step-cost", options->step_cost,
+                      "Frames that a step costs beside its batches, for estimated times");
+  command->add_option("--html", options->html, "Write one self-contained page of charts");
   add_plan_settings(*command, options);
   command->footer(
       "Example: batchwright plan --dataset /data/train --order semi-sorted --cut dynamic");

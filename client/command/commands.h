@@ -49,6 +49,9 @@ struct PlanOptions {
   std::uint64_t epoch = 0;
   bool json = false;
   bool batches = false;
+  bool compare = false;
+  std::uint64_t step_cost = 1000;  ///< Frames that a step costs beside its batches, for compare.
+  std::filesystem::path html;      ///< Empty: no page.
 };
 int run_plan(const PlanOptions& options);
 

@@ -9,6 +9,8 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/plan_compare.h"
+#include "client/command/plan_html.h"
 #include "client/command/plan_lengths.h"
 #include "daemon/planning/planning.h"
 
@@ -190,6 +192,25 @@ void print_batch_lines(const EpochPlan& plan) {
   }
 }
 
+/// The table over all strategies, the page about them, or both.
+Result<void> compare(const PlanLengths& lengths, const PlanSettings& settings,
+                     const PlanOptions& options) {
+  const auto strategies = compare_strategies(lengths, settings, options.step_cost);
+  if (!strategies) return strategies.error();
+  if (!options.html.empty()) {
+    if (auto written = write_plan_page(options.html, lengths, settings, *strategies); !written) {
+      return written;
+    }
+  }
+  if (options.compare && options.json) {
+    const json::object all{{"strategies", strategies_json(*strategies)}};
+    fmt::print("{}\n", json::serialize(all));
+  } else if (options.compare) {
+    print_strategies(*strategies);
+  }
+  return {};
+}
+
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
@@ -200,6 +221,10 @@ int run_plan(const PlanOptions& options) {
   if (auto checked = check_settings(settings); !checked) return fail(checked.error());
   const auto lengths = read_lengths(options);
   if (!lengths) return fail(lengths.error());
+  if (options.compare || !options.html.empty()) {
+    if (const auto done = compare(*lengths, settings, options); !done) return fail(done.error());
+    if (options.compare) return kDone;
+  }
   const auto planned = plan_all(*lengths, settings, Epoch{options.epoch});
   if (!planned) return fail(planned.error());
   if (options.json) {

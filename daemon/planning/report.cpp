@@ -32,6 +32,7 @@ class Sums {
     if (step_padded_ != 0) {
       imbalance_ += static_cast<double>(step_largest_) * world / static_cast<double>(step_padded_);
     }
+    report_.slowest_frames += step_largest_;
     ++report_.steps;
     step_padded_ = step_largest_ = 0;
   }

@@ -22,6 +22,7 @@ struct PlanReport {
   double apr_deviation = 0;         ///< Standard deviation of the same.
   std::uint64_t largest_batch_frames = 0;
   std::uint32_t largest_batch_rows = 0;
+  std::uint64_t slowest_frames = 0;  ///< Sum over steps of the largest rank's padded frames.
   double rank_imbalance = 1;  ///< Mean over steps of largest / mean padded frames across ranks.
 };
 

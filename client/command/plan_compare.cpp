@@ -1,0 +1,182 @@
+#include "client/command/plan_compare.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+
+namespace batchwright {
+namespace {
+
+/// Only what does not concern order and cut.
+PlanSettings common_settings(const PlanSettings& given) {
+  PlanSettings common = given;
+  const PlanSettings plain;
+  common.order = plain.order;
+  common.randomization = plain.randomization;
+  common.bins = common.bucket_size = common.bucket_span = common.bucket_count = 0;
+  common.bucket_boundaries.clear();
+  return common;
+}
+
+PlanSettings cut_as(PlanSettings settings, Cut cut) {
+  const PlanSettings plain;
+  if (settings.cut != Cut::fixed && settings.cut != Cut::dynamic) settings.size = plain.size;
+  settings.cut = cut;
+  settings.rule = cut == Cut::fixed ? plain.rule : settings.rule;
+  settings.max_frames = 0;
+  settings.quadratic_scale = 0;
+  return settings;
+}
+
+Result<Strategy> evaluate(const PlanLengths& lengths, std::string name,
+                          const PlanSettings& settings) {
+  const auto plan = plan_epoch(lengths.frames, settings, Epoch{0}, lengths.datasets);
+  if (!plan) return plan.error();
+  const auto next = plan_epoch(lengths.frames, settings, Epoch{1}, lengths.datasets);
+  if (!next) return next.error();
+  return Strategy{std::move(name), settings, report_plan(*plan),
+                  measure_randomness(*plan, *next).figure(), 0};
+}
+
+struct Choice {
+  std::string name;
+  Order order;
+  double value = 0;  ///< Of the order's one setting.
+};
+
+PlanSettings ordered(PlanSettings settings, const Choice& choice) {
+  const auto whole = static_cast<std::uint32_t>(choice.value);
+  settings.order = choice.order;
+  switch (choice.order) {
+    case Order::semi_sorted: settings.randomization = choice.value; break;
+    case Order::bucket: settings.bucket_size = whole; break;
+    case Order::bucket_span: settings.bucket_span = whole; break;
+    case Order::bucket_optimal: settings.bucket_count = whole; break;
+    case Order::alternated: settings.bins = whole; break;
+    default: break;
+  }
+  return settings;
+}
+
+/// All orders, with values that suit so many rows of up to `longest` frames.
+std::vector<Choice> choices(std::size_t rows, std::uint32_t longest) {
+  std::vector<Choice> all = {{"random", Order::random}, {"sorted", Order::sorted}};
+  for (const double lrf : {0.05, 0.1, 0.2}) {
+    all.push_back({fmt::format("semi-sorted {}", lrf), Order::semi_sorted, lrf});
+  }
+  for (const std::size_t size : {std::size_t{256}, std::size_t{1024}}) {
+    if (size < rows) {
+      all.push_back({fmt::format("bucket {}", size), Order::bucket, static_cast<double>(size)});
+    }
+  }
+  const std::uint32_t span = std::max(longest / 16, 1u);
+  all.push_back({fmt::format("bucket-span {}", span), Order::bucket_span, double(span)});
+  if (rows >= 16) all.push_back({"bucket-optimal 16", Order::bucket_optimal, 16});
+  for (const std::size_t bins : {std::size_t{8}, std::size_t{64}}) {
+    if (bins < rows) {
+      all.push_back(
+          {fmt::format("alternated {}", bins), Order::alternated, static_cast<double>(bins)});
+    }
+  }
+  return all;
+}
+
+double step_time(const PlanReport& report, std::uint64_t step_cost) {
+  return static_cast<double>(report.slowest_frames) +
+         static_cast<double>(step_cost) * static_cast<double>(report.steps);
+}
+
+Result<Curve> curve_of(const PlanLengths& lengths, const PlanSettings& settings, std::string name,
+                       const std::vector<Choice>& points) {
+  Curve curve{std::move(name), {}};
+  for (const Choice& choice : points) {
+    auto made = evaluate(lengths, choice.name, ordered(settings, choice));
+    if (!made) return made.error();
+    curve.points.push_back(std::move(*made));
+  }
+  return curve;
+}
+
+}  // namespace
+
+Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
+                                                 const PlanSettings& settings,
+                                                 std::uint64_t step_cost) {
+  if (settings.lanes != 0) {
+    return Error{ErrorCode::invalid_argument,
+                 "lanes make the batches themselves: nothing to compare"};
+  }
+  const PlanSettings common = common_settings(settings);
+  const auto longest = *std::max_element(lengths.frames.begin(), lengths.frames.end());
+  std::vector<Strategy> all;
+  for (const Cut cut : {Cut::fixed, Cut::dynamic}) {
+    for (const Choice& choice : choices(lengths.frames.size(), longest)) {
+      const char* cut_name = cut == Cut::fixed ? "fixed" : "dynamic";
+      auto made = evaluate(lengths, fmt::format("{}, {}", choice.name, cut_name),
+                           ordered(cut_as(common, cut), choice));
+      if (!made) return made.error();
+      all.push_back(std::move(*made));
+    }
+  }
+  const double random_time = step_time(all.front().report, step_cost);
+  for (Strategy& strategy : all) {
+    strategy.relative_time = step_time(strategy.report, step_cost) / random_time;
+  }
+  return all;
+}
+
+Result<std::vector<Curve>> trade_off_curves(const PlanLengths& lengths,
+                                            const PlanSettings& settings) {
+  const PlanSettings fixed = cut_as(common_settings(settings), Cut::fixed);
+  const auto rows = static_cast<double>(lengths.frames.size());
+  std::vector<Choice> lrf, sizes, bins;
+  for (const double value : {0., 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1., 2., 5., 20.}) {
+    lrf.push_back({fmt::format("{}", value), Order::semi_sorted, value});
+  }
+  for (double value = settings.size; value < rows; value *= 2) {
+    sizes.push_back({fmt::format("{}", value), Order::bucket, value});
+  }
+  for (double value = 1; value * settings.size <= rows; value *= 2) {
+    bins.push_back({fmt::format("{}", value), Order::alternated, value});
+  }
+  std::vector<Curve> curves;
+  for (auto& [name, points] :
+       {std::pair{"semi-sorted, by LRF", lrf}, std::pair{"bucket, by size", sizes},
+        std::pair{"alternated, by bins", bins}}) {
+    auto curve = curve_of(lengths, fixed, name, points);
+    if (!curve) return curve.error();
+    curves.push_back(std::move(*curve));
+  }
+  return curves;
+}
+
+boost::json::array strategies_json(const std::vector<Strategy>& strategies) {
+  boost::json::array all;
+  for (const Strategy& s : strategies) {
+    all.push_back(boost::json::object{{"name", s.name},
+                                      {"batches", s.report.batches},
+                                      {"steps", s.report.steps},
+                                      {"padded_frames", s.report.padded_frames},
+                                      {"zpr", s.report.zpr},
+                                      {"abl", s.report.abl},
+                                      {"padded_share", s.report.padded_share},
+                                      {"rank_imbalance", s.report.rank_imbalance},
+                                      {"randomness", s.randomness},
+                                      {"relative_time", s.relative_time}});
+  }
+  return all;
+}
+
+void print_strategies(const std::vector<Strategy>& strategies) {
+  fmt::print("{:<26} {:>8} {:>8} {:>9} {:>9} {:>9} {:>10} {:>7}\n", "", "batches", "steps", "ZPR %",
+             "ABL", "padded %", "randomness", "time");
+  for (const Strategy& s : strategies) {
+    fmt::print("{:<26} {:>8} {:>8} {:>9.3f} {:>9.2f} {:>9.3f} {:>10.4f} {:>7.3f}\n", s.name,
+               s.report.batches, s.report.steps, 100 * s.report.zpr, s.report.abl,
+               100 * s.report.padded_share, s.randomness, s.relative_time);
+  }
+  fmt::print("time: estimated for an epoch, relative to random with fixed batches\n");
+}
+
+}  // namespace batchwright

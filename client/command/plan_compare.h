@@ -1,0 +1,39 @@
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <string>
+#include <vector>
+
+#include "client/command/plan_lengths.h"
+#include "daemon/planning/planning.h"
+
+namespace batchwright {
+
+/// A way to order and cut, and what it amounts to.
+struct Strategy {
+  std::string name;
+  PlanSettings settings;
+  PlanReport report;
+  double randomness = 0;
+  double relative_time = 0;  ///< Estimated for an epoch; the random order, cut as told, is 1.
+};
+
+/// Every order, cut fixed and dynamic, with the other settings as given. The first is random with
+/// fixed batches. An epoch's time is estimated as the padded frames of each step's largest batch,
+/// and `step_cost` frames a step. Errors: those of plan_epoch().
+Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
+                                                 const PlanSettings& settings,
+                                                 std::uint64_t step_cost);
+
+/// Padding against randomness when one setting of an order varies (Ge et al., figure 2).
+struct Curve {
+  std::string name;
+  std::vector<Strategy> points;
+};
+Result<std::vector<Curve>> trade_off_curves(const PlanLengths& lengths,
+                                            const PlanSettings& settings);
+
+boost::json::array strategies_json(const std::vector<Strategy>& strategies);
+void print_strategies(const std::vector<Strategy>& strategies);
+
+}  // namespace batchwright

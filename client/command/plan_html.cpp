@@ -1,0 +1,121 @@
+#include "client/command/plan_html.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace batchwright {
+
+// The files' bytes, embedded at build time.
+extern const std::string_view kChartScript;
+extern const std::string_view kPlanPage;
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::uint64_t kPoints = 1500;  // of one picture of an order
+
+/// Lengths along the order of an epoch, before its batches are shuffled, at most kPoints of them.
+Result<json::array> order_picture(const PlanLengths& lengths, PlanSettings settings) {
+  settings.shuffle = Shuffle::off;
+  const auto plan = plan_epoch(lengths.frames, settings, Epoch{0}, lengths.datasets);
+  if (!plan) return plan.error();
+  const std::uint64_t every = lengths.frames.size() / kPoints + 1;
+  json::array points;
+  std::vector<Row> rows;
+  std::uint64_t position = 0;
+  for (std::uint64_t index = 0; index < plan->batches(); ++index) {
+    plan->rows(BatchIndex{index}, rows);
+    for (const Row& row : rows) {
+      if (position++ % every == 0) points.push_back(json::array{position - 1, row.length});
+    }
+  }
+  return points;
+}
+
+json::array bars_json(const std::vector<HistogramBar>& bars) {
+  json::array all;
+  for (const HistogramBar& bar : bars) {
+    const std::string range = bar.width == 1
+                                  ? fmt::format("{}", bar.from)
+                                  : fmt::format("{}-{}", bar.from, bar.from + bar.width - 1);
+    all.push_back(json::array{range, bar.count});
+  }
+  return all;
+}
+
+Result<json::array> pictures_json(const PlanLengths& lengths,
+                                  const std::vector<Strategy>& strategies) {
+  json::array all;
+  for (const Strategy& strategy : strategies) {
+    if (strategy.settings.cut != Cut::fixed) continue;
+    auto points = order_picture(lengths, strategy.settings);
+    if (!points) return points.error();
+    std::string name = strategy.name.substr(0, strategy.name.find(','));
+    all.push_back(json::object{{"name", std::move(name)}, {"points", std::move(*points)}});
+  }
+  return all;
+}
+
+/// What the page draws.
+Result<json::object> page_data(const PlanLengths& lengths, const PlanSettings& settings,
+                               const std::vector<Strategy>& strategies) {
+  const auto plan = plan_epoch(lengths.frames, settings, Epoch{0}, lengths.datasets);
+  if (!plan) return plan.error();
+  auto pictures = pictures_json(lengths, strategies);
+  if (!pictures) return pictures.error();
+  const auto curves = trade_off_curves(lengths, settings);
+  if (!curves) return curves.error();
+  const PlanHistograms histograms = plan_histograms(*plan, 40);
+  json::array curve_list;
+  for (const Curve& curve : *curves) {
+    curve_list.push_back(
+        json::object{{"name", curve.name}, {"points", strategies_json(curve.points)}});
+  }
+  std::string used;
+  for (const SettingRow& row : setting_rows()) {
+    const std::string value = get_setting(settings, row.name);
+    if (value != get_setting(PlanSettings{}, row.name) || row.name == "order") {
+      used += fmt::format("{}{} = {}", used.empty() ? "" : ", ", row.name, value);
+    }
+  }
+  return json::object{{"sequences", lengths.frames.size()},
+                      {"settings", std::move(used)},
+                      {"pictures", std::move(*pictures)},
+                      {"batch_sizes", bars_json(histograms.batch_sizes)},
+                      {"lengths", bars_json(histograms.lengths)},
+                      {"curves", std::move(curve_list)},
+                      {"strategies", strategies_json(strategies)}};
+}
+
+/// The page with what each of its two marks stands for.
+std::string filled(std::string_view data) {
+  std::string page(kPlanPage);
+  for (const auto& [mark, text] : {std::pair<std::string_view, std::string_view>{"/*DATA*/", data},
+                                   {"/*CHART*/", kChartScript}}) {
+    page.replace(page.find(mark), mark.size(), text);
+  }
+  return page;
+}
+
+}  // namespace
+
+Result<void> write_plan_page(const std::filesystem::path& file, const PlanLengths& lengths,
+                             const PlanSettings& settings,
+                             const std::vector<Strategy>& strategies) {
+  const auto data = page_data(lengths, settings, strategies);
+  if (!data) return data.error();
+  std::ofstream out(file, std::ios::binary);
+  out << filled(json::serialize(*data));
+  out.close();
+  if (out) return {};
+  return Error{ErrorCode::io_error, file.string() + ": cannot be written"};
+}
+
+}  // namespace batchwright

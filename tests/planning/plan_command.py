@@ -1,0 +1,75 @@
+"""`batchwright plan` as a script sees it: keys, exit codes, messages. Call: plan_command.py PROGRAM"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+KEYS = """epoch sequences batches frames padded_frames zpr abl padded_share dur steps
+largest_batch_frames seconds""".split()
+
+
+def run(program, *arguments, stdin=""):
+    call = [program, "plan", *arguments]
+    return subprocess.run(call, input=stdin, capture_output=True, text=True)
+
+
+def expect(what, condition):
+    if not condition:
+        raise SystemExit(f"not so: {what}")
+
+
+def check_figures(program):
+    done = run(program, "--lengths", "-", "--order", "sorted", "--size", "2", "--json", "--batches",
+               stdin="5\n9\n7\n2\n")
+    expect("exit code 0", done.returncode == 0)
+    plan = json.loads(done.stdout)
+    expect("all keys", all(key in plan for key in KEYS))
+    expect("line numbers, longest first", plan["batch_list"] == [[1, 2], [0, 3]])
+    expect("frames", (plan["frames"], plan["padded_frames"]) == (23, 28))
+    expect("rates are fractions", abs(plan["padded_share"] - 5 / 28) < 1e-12)
+
+
+def check_refusals(program):
+    for text, found in [("5\nfive\n", 'line 2: found "five"'), ("5\n\n6\n", 'line 2: found ""'),
+                        ("0\n", 'line 1: found "0"'), ("-3\n", 'line 1: found "-3"'),
+                        ("3.5\n", 'line 1: found "3.5"'), ("a\t3\n", 'line 1: found "a\t3"'),
+                        ("1\n99999999999\n", 'line 2: found "99999999999"'),
+                        ("", "the list of lengths is empty")]:
+        done = run(program, "--lengths", "-", stdin=text)
+        expect(f"{text!r} is refused with {found}", found in done.stderr)
+        expect(f"{text!r} gives exit code 2", done.returncode == 2 and done.stdout == "")
+    for arguments, found in [
+        (["--order", "sorted", "--bins", "3"], "bins = 3 has a meaning only with"),
+        (["--order", "semi-sorted", "--randomization", "nan"], 'randomization: found "nan"'),
+        (["--world", "0"], 'world: found "0", allowed: 1 to 65536'),
+        (["--select", "cosine", "--usage", "0.77", "--flat-after", "7", "--floor", "0.2",
+          "--epochs", "16"], "feasible: from"),
+    ]:
+        done = run(program, "--lengths", "-", *arguments, stdin="5\n6\n")
+        expect(f"{arguments} is refused", found in done.stderr and done.returncode == 2)
+    expect("a missing file is named", "no/file" in run(program, "--lengths", "no/file").stderr)
+
+
+def check_page(program):
+    lengths = "".join(f"{20 + i * 37 % 500}\n" for i in range(600))
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "plan.html"
+        done = run(program, "--lengths", "-", "--compare", "--json", "--html", str(page),
+                   stdin=lengths)
+        expect("compare works", done.returncode == 0)
+        strategies = json.loads(done.stdout)["strategies"]
+        expect("random is the measure", strategies[0]["relative_time"] == 1)
+        names = " ".join(s["name"] for s in strategies)
+        expect("all orders", all(word in names for word in
+               ["random", "sorted", "semi-sorted", "bucket 256", "bucket-span", "bucket-optimal",
+                "alternated"]))
+        text = page.read_text()
+        expect("the page has its data and its script", "Chart.js v" in text and "/*DATA*/" not in text)
+        expect("the page loads nothing", "src=" not in text.split("<body>")[1])
+
+
+if __name__ == "__main__":
+    check_figures(sys.argv[1])
+    check_refusals(sys.argv[1])
+    check_page(sys.argv[1])
