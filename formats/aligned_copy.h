@@ -16,9 +16,7 @@ class AlignedCopy {
       : words_((bytes.size() + 7) / 8), size_(bytes.size()) {
     if (size_ != 0) std::memcpy(words_.data(), bytes.data(), size_);
   }
-  const std::uint8_t* data() const {
-    return reinterpret_cast<const std::uint8_t*>(words_.data());
-  }
+  const std::uint8_t* data() const { return reinterpret_cast<const std::uint8_t*>(words_.data()); }
   std::size_t size() const { return size_; }
 
  private:

@@ -64,7 +64,7 @@ struct BatchBound {
   std::size_t key_bytes = 0;      ///< Of all keys together.
   std::size_t payload_bytes = 0;  ///< Of all tensors together, unpadded.
   std::size_t tensors = 0;
-  std::size_t name_bytes = 0;     ///< Of the feed's and all tensors' names.
+  std::size_t name_bytes = 0;  ///< Of the feed's and all tensors' names.
 };
 
 /// Bytes that surely hold a batch of these figures; a multiple of kTensorAlignment. It exceeds

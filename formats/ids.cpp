@@ -8,9 +8,9 @@ namespace batchwright {
 
 std::string to_string(const Fingerprint& fingerprint) {
   std::array<char, 64> text{};
-  const int size = std::snprintf(text.data(), text.size(),
-                                 "%016" PRIx64 "-%016" PRIx64 "-%016" PRIx64, fingerprint.data,
-                                 fingerprint.settings, fingerprint.seed);
+  const int size =
+      std::snprintf(text.data(), text.size(), "%016" PRIx64 "-%016" PRIx64 "-%016" PRIx64,
+                    fingerprint.data, fingerprint.settings, fingerprint.seed);
   return {text.data(), static_cast<std::size_t>(size)};
 }
 

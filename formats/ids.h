@@ -13,10 +13,10 @@ struct Strong {
   friend constexpr auto operator<=>(const Strong&, const Strong&) = default;
 };
 
-using Ordinal = Strong<struct OrdinalTag, std::uint64_t>;     ///< Place of a sequence, from 0.
+using Ordinal = Strong<struct OrdinalTag, std::uint64_t>;        ///< Place of a sequence, from 0.
 using FrameCount = Strong<struct FrameCountTag, std::uint32_t>;  ///< Length in frames.
-using Epoch = Strong<struct EpochTag, std::uint64_t>;         ///< Epoch, from 0.
-using Step = Strong<struct StepTag, std::uint64_t>;           ///< Global step of an epoch, from 0.
+using Epoch = Strong<struct EpochTag, std::uint64_t>;            ///< Epoch, from 0.
+using Step = Strong<struct StepTag, std::uint64_t>;  ///< Global step of an epoch, from 0.
 using BatchIndex = Strong<struct BatchIndexTag, std::uint64_t>;  ///< step * world + rank.
 using SlotIndex = Strong<struct SlotIndexTag, std::uint32_t>;    ///< Part of an arena.
 using SessionId = Strong<struct SessionIdTag, std::uint64_t>;    ///< One connected client.

@@ -14,7 +14,9 @@ static_assert(kHeaderBytes == 48 && kEntryBytes == 24);
 
 /// Where the next payload may start. LMDB puts a large value 16 bytes behind a page's start, so
 /// an offset of 48 + 64 k is 64-byte aligned in the map.
-std::size_t payload_offset(std::size_t end) { return (end - kHeaderBytes + 63) / 64 * 64 + kHeaderBytes; }
+std::size_t payload_offset(std::size_t end) {
+  return (end - kHeaderBytes + 63) / 64 * 64 + kHeaderBytes;
+}
 
 struct Places {
   std::size_t key = 0;
@@ -81,8 +83,8 @@ Result<void> check_header(const Schema& schema, const wire::RecordHeader& header
 
 Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
   if (sequence.key.empty() || sequence.key.size() > kMaxKeyBytes) {
-    return mismatch(sequence, "a key has 1 to 511 bytes, found " +
-                                  std::to_string(sequence.key.size()));
+    return mismatch(sequence,
+                    "a key has 1 to 511 bytes, found " + std::to_string(sequence.key.size()));
   }
   if (sequence.fields.size() != schema.fields.size()) {
     return mismatch(sequence, "found " + std::to_string(sequence.fields.size()) +
@@ -122,7 +124,8 @@ void write_record(const Sequence& sequence, Ordinal ordinal, std::uint32_t lengt
     const FieldValue& value = sequence.fields[i];
     const std::size_t offset = payload_offset(end);
     std::memset(out.data() + end, 0, offset - end);
-    if (!value.bytes.empty()) std::memcpy(out.data() + offset, value.bytes.data(), value.bytes.size());
+    if (!value.bytes.empty())
+      std::memcpy(out.data() + offset, value.bytes.data(), value.bytes.size());
     end = offset + value.bytes.size();
     const wire::RecordField entry(offset, value.bytes.size(), value.length, 0);
     std::memcpy(out.data() + places.table + i * kEntryBytes, &entry, kEntryBytes);

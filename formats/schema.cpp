@@ -16,9 +16,9 @@ struct DTypeRow {
 };
 
 constexpr std::array kDTypes = {
-    DTypeRow{DType::float32, "float32", 4}, DTypeRow{DType::float16, "float16", 2},
+    DTypeRow{DType::float32, "float32", 4},   DTypeRow{DType::float16, "float16", 2},
     DTypeRow{DType::bfloat16, "bfloat16", 2}, DTypeRow{DType::int64, "int64", 8},
-    DTypeRow{DType::int32, "int32", 4}, DTypeRow{DType::int16, "int16", 2},
+    DTypeRow{DType::int32, "int32", 4},       DTypeRow{DType::int16, "int16", 2},
     DTypeRow{DType::uint8, "uint8", 1}};
 
 Error bad_field(const FieldSpec& field, const std::string& what) {
@@ -120,8 +120,8 @@ Result<std::size_t> Schema::find(std::string_view name) const {
 
 Result<void> validate(const Schema& schema) {
   if (schema.fields.size() > kMaxFields) {
-    return Error{ErrorCode::invalid_argument, "a schema has at most 64 fields, found " +
-                                                  std::to_string(schema.fields.size())};
+    return Error{ErrorCode::invalid_argument,
+                 "a schema has at most 64 fields, found " + std::to_string(schema.fields.size())};
   }
   std::set<std::string_view> names;
   std::size_t primaries = 0;
@@ -141,9 +141,9 @@ std::vector<std::byte> encode_description(const Schema& schema) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<wire::Field>> fields;
   for (const FieldSpec& field : schema.fields) {
-    fields.push_back(wire::CreateField(
-        builder, builder.CreateString(field.name), field.kind, field.dtype,
-        builder.CreateVector(field.shape), builder.CreateVectorOfStrings(field.categories)));
+    fields.push_back(wire::CreateField(builder, builder.CreateString(field.name), field.kind,
+                                       field.dtype, builder.CreateVector(field.shape),
+                                       builder.CreateVectorOfStrings(field.categories)));
   }
   std::vector<flatbuffers::Offset<wire::Setting>> settings;
   for (const auto& [name, value] : schema.settings) {

@@ -34,8 +34,8 @@ struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::primary;
   DType dtype = DType::float32;
-  std::vector<std::uint32_t> shape;      ///< Of one frame; empty: one element a frame.
-  std::vector<std::string> categories;   ///< Names of the values 0, 1, ...; empty: none.
+  std::vector<std::uint32_t> shape;     ///< Of one frame; empty: one element a frame.
+  std::vector<std::string> categories;  ///< Names of the values 0, 1, ...; empty: none.
   friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
 };
 

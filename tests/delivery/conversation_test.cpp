@@ -360,7 +360,7 @@ TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
   settings.slots = 6;
   TestServer server(settings);
   std::vector<std::unique_ptr<RawClient>> stalled;
-  for (const std::uint64_t step : {0, 4}) {
+  for (const std::uint64_t step : std::array<std::uint64_t, 2>{0, 4}) {
     stalled.push_back(std::make_unique<RawClient>(server.endpoint()));
     stalled.back()->join(server.arena_socket());
     auto subscribe = subscribe_to_train();

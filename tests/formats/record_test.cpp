@@ -98,8 +98,7 @@ TEST_CASE("formats: a sequence that does not fit the schema names key, field and
     sample.values[1].length = 3;
     const auto checked = check_sequence(speech(), sample.sequence);
     REQUIRE_FALSE(checked);
-    CHECK(checked.error().message ==
-          "key \"some/key\": field \"targets\" has length 3, not 2");
+    CHECK(checked.error().message == "key \"some/key\": field \"targets\" has length 3, not 2");
   }
   SUBCASE("bytes") {
     sample.values[0].bytes = sample.values[0].bytes.first(20);
