@@ -6,7 +6,7 @@ execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbo
   COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" symbols "${symbols}")
 foreach(line IN LISTS symbols)
-  if(NOT line MATCHES " T bw_[a-z_]+@@BATCHWRIGHT_1$" AND NOT line MATCHES " A BATCHWRIGHT_1$")
+  if(NOT line MATCHES " T bw_[a-z_]+@@BATCHWRIGHT_1$" AND NOT line MATCHES " A BATCHWRIGHT_1(@@BATCHWRIGHT_1)?$")
     message(SEND_ERROR "exported: ${line}")
   endif()
 endforeach()
