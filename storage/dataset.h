@@ -31,6 +31,8 @@ class Snapshot {
 
   virtual const Schema& schema() const = 0;
   virtual std::uint64_t sequences() const = 0;
+  /// How many of them each shard holds, in the order of the shards.
+  virtual std::span<const std::uint64_t> shard_sequences() const = 0;
   virtual std::uint64_t generation() const = 0;  ///< Sum over the shards.
   virtual std::uint64_t content() const = 0;     ///< Content fingerprint, order of shards included.
 

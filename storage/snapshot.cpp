@@ -43,6 +43,7 @@ PinnedSnapshot::PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, V
       mutexes_(std::make_unique<std::mutex[]>(shards_.size())),
       firsts_{0} {
   for (const PinnedShard& shard : shards_) {
+    counts_.push_back(shard.state.sequences);
     firsts_.push_back(firsts_.back() + shard.state.sequences);
   }
 }

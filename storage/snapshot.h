@@ -29,6 +29,7 @@ class PinnedSnapshot final : public Snapshot {
 
   const Schema& schema() const override { return schema_; }
   std::uint64_t sequences() const override { return firsts_.back(); }
+  std::span<const std::uint64_t> shard_sequences() const override { return counts_; }
   std::uint64_t generation() const override;
   std::uint64_t content() const override;
   std::span<const std::uint32_t> lengths() const override { return lengths_; }
@@ -63,6 +64,7 @@ class PinnedSnapshot final : public Snapshot {
   mutable std::vector<PinnedShard> shards_;
   std::unique_ptr<std::mutex[]> mutexes_;  // one a shard: a transaction serves one thread at a time
   std::vector<std::uint64_t> firsts_;      // first ordinal of each shard, then their sum
+  std::vector<std::uint64_t> counts_;      // sequences of each shard
   std::vector<std::uint32_t> lengths_;
   std::vector<std::uint16_t> key_bytes_;
   std::vector<std::vector<std::uint32_t>> field_lengths_;  // by place in independent_

@@ -23,7 +23,8 @@ Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& setting
   if ((*snapshot)->sequences() == 0) {
     return Error{ErrorCode::infeasible, "the dataset has no sequences"};
   }
-  const auto bound = plan_bound((*snapshot)->lengths(), settings.plan);
+  const auto bound =
+      plan_bound((*snapshot)->lengths(), settings.plan, (*snapshot)->shard_sequences());
   if (!bound) return bound.error();
   auto first = plan_snapshot(*snapshot, settings.plan, Epoch{0});
   if (!first) return first.error();

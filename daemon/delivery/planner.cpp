@@ -36,7 +36,7 @@ Fingerprint fingerprint_of(const Snapshot& snapshot, const PlanSettings& setting
 
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const PlanSettings& settings, Epoch epoch) {
-  auto plan = plan_epoch(snapshot->lengths(), settings, epoch);
+  auto plan = plan_epoch(snapshot->lengths(), settings, epoch, snapshot->shard_sequences());
   if (!plan) return plan.error();
   if (plan->steps() == 0) {
     return Error{ErrorCode::infeasible,

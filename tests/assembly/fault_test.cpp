@@ -53,6 +53,9 @@ class FileSnapshot final : public Snapshot {
 
   const Schema& schema() const override { return made_up_.schema(); }
   std::uint64_t sequences() const override { return 2; }
+  std::span<const std::uint64_t> shard_sequences() const override {
+    return made_up_.shard_sequences();
+  }
   std::uint64_t generation() const override { return 1; }
   std::uint64_t content() const override { return 1; }
   std::span<const std::uint32_t> lengths() const override { return made_up_.lengths(); }

@@ -21,6 +21,7 @@ class MadeUpSnapshot final : public Snapshot {
 
   const Schema& schema() const override { return schema_; }
   std::uint64_t sequences() const override { return lengths_.size(); }
+  std::span<const std::uint64_t> shard_sequences() const override { return {&count_, 1}; }
   std::uint64_t generation() const override { return 1; }
   std::uint64_t content() const override { return 7; }
   std::span<const std::uint32_t> lengths() const override { return lengths_; }
@@ -45,6 +46,7 @@ class MadeUpSnapshot final : public Snapshot {
 
   Schema schema_;
   std::vector<std::uint32_t> lengths_;
+  std::uint64_t count_ = lengths_.size();
   std::vector<std::uint32_t> tokens_;
   std::vector<std::uint16_t> key_bytes_;
   std::vector<std::vector<std::vector<std::byte>>> values_;  // per sequence, per field

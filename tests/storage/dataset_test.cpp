@@ -71,6 +71,8 @@ TEST_CASE("storage: shards are one dataset, their sequences counted on") {
   const auto snapshot = snapshot_of({folder / "a", folder / "b"});
   REQUIRE(snapshot);
   CHECK((*snapshot)->sequences() == 5000);
+  const auto counts = (*snapshot)->shard_sequences();
+  CHECK(std::vector(counts.begin(), counts.end()) == std::vector<std::uint64_t>{10, 4990});
   CHECK((*snapshot)->generation() == 2);
   CHECK(holds_samples(**snapshot, 0));
 }
