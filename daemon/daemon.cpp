@@ -93,8 +93,8 @@ FeedStats feed_stats(const Feed& feed, const Dataset& dataset,
   for (const auto& [key, subscription] : feed.subscriptions()) {
     const auto session = sessions.find(key.session);
     if (session == sessions.end()) continue;
-    stats.subscribers.push_back({key.session, key.number, session->second.client,
-                                 session->second.pid, subscription.mode, subscription.rank,
+    stats.subscribers.push_back({key.session, key.number, session->second.client.program,
+                                 session->second.client.pid, subscription.mode, subscription.rank,
                                  subscription.ranks, subscription.cursor.epoch(),
                                  subscription.cursor.step(), subscription.window,
                                  static_cast<std::uint32_t>(subscription.leases.size())});

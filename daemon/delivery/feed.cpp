@@ -101,13 +101,13 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
                            to_string(expected), to_string(fingerprint()))};
 }
 
-Result<void> Feed::subscribe(SessionId session, const wire::Subscribe& request) {
-  const SubscriptionKey key{session, request.subscription()};
+Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& request) {
+  const SubscriptionKey key{client.session, request.subscription()};
   if (auto checked = check_subscribe(key, request); !checked) return checked;
   const auto share = share_of(request);
   if (!share) return share.error();
   const std::uint32_t most = std::max(1U, std::min(settings_.max_window, settings_.slots / 2));
-  Subscription subscription(Cursor(*share, Epoch{request.epoch()}, Step{0}));
+  Subscription subscription(client, Cursor(*share, Epoch{request.epoch()}, Step{0}));
   subscription.mode = request.mode();
   subscription.rank = request.rank();
   subscription.ranks = request.ranks();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
 #include "daemon/delivery/epochs.h"
 #include "daemon/delivery/feed_resources.h"
@@ -39,6 +40,11 @@ struct FeedPorts {
   unsigned assembly_threads;
   /// Sends one control message to a session. It may find the session gone; then nothing happens.
   std::function<void(SessionId, const flatbuffers::DetachedBuffer&)> send;
+  /// Sends a ticket with the batch behind it. `sent` is called on the loop, later and exactly
+  /// once, when the bytes are needed no more, whether they arrived or not.
+  std::function<void(SessionId, const flatbuffers::DetachedBuffer&, std::span<const std::byte>,
+                     std::function<void()>)>
+      send_batch;
 };
 
 /// One configured stream, from its plans to tickets: which batch is due to whom, which slot it is
@@ -56,7 +62,7 @@ class Feed {
 
   /// Errors: invalid_argument, fingerprint_mismatch, unsupported, or why the feed failed. What
   /// cannot be known before the epoch is planned is answered by a later Refused.
-  Result<void> subscribe(SessionId session, const wire::Subscribe& request);
+  Result<void> subscribe(const ClientInfo& client, const wire::Subscribe& request);
   void unsubscribe(SessionId session, std::uint32_t subscription);
   void release(SessionId session, const wire::Release& release);
   /// Everything the session held comes back.

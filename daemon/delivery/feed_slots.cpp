@@ -18,17 +18,31 @@ constexpr std::size_t kMaxUnplannable = 1024;
 constexpr std::uint64_t kPlanBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kPlanBytesPerSequence = 8;
 
+/// Ranks that are still to come, or to come back, of the jobs that some ranks are here of. Jobs
+/// are told apart by their number of ranks; several of one number are counted together.
+std::size_t absent_ranks(const std::map<SubscriptionKey, Subscription>& subscriptions) {
+  std::map<std::uint32_t, std::size_t> present;
+  for (const auto& [key, subscription] : subscriptions) {
+    if (subscription.mode == wire::Mode::sharded) ++present[subscription.ranks];
+  }
+  std::size_t absent = 0;
+  for (const auto& [ranks, count] : present) absent += (ranks - count % ranks) % ranks;
+  return absent;
+}
+
 }  // namespace
 
 /// Whether a subscription may hold one batch more. Who holds nothing always may. Who holds some
-/// leaves a slot for each batch that the others wait for empty-handed, and one for a newcomer:
-/// else a few that stopped reading could hold every slot, and all would wait for them. A batch
-/// that another holds takes no slot now, but would keep the last one when the other gives it back.
+/// leaves a slot for each batch that the others wait for empty-handed, for each rank that is still
+/// to come, since the ranks that are here may wait for it with their batches in hand, and one for
+/// a newcomer: else a few could hold every slot, and all would wait for them. A batch that another
+/// holds takes no slot now, but would keep the last one when the other gives it back.
 bool Feed::may_take(const Subscription& subscription, const BatchId& id) const {
   if (subscription.leases.empty()) return true;
   const std::size_t left = cache_.size() - cache_.held();
   if (is_held(id)) return left > 0;
-  return left > subscriptions_.size() + 1 || left > needy() + 1;
+  const std::size_t kept = absent_ranks(subscriptions_) + 1;
+  return left > kept && (left > subscriptions_.size() + kept || left > needy() + kept);
 }
 
 /// Batches that somebody who holds nothing gets next and that nobody holds yet.

@@ -48,7 +48,8 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const PlanTotals totals = totals_of(*plan);
   return PlannedEpoch{std::make_shared<const EpochSource>(
-                          EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan)}),
+                          EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
+                                      settings.chunk != 0 || settings.lanes != 0}),
                       totals};
 }
 

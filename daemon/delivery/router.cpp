@@ -6,6 +6,8 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <memory>
+#include <utility>
 #include <vector>
 #include <zmq.hpp>
 
@@ -23,6 +25,25 @@ constexpr int kPeerQueue = 4096;
 constexpr int kLingerMilliseconds = 200;
 
 constexpr std::string_view kIpc = "ipc://";
+
+/// Whom to tell, and on which loop, that ZeroMQ is done with the bytes of a frame.
+struct Sent {
+  boost::asio::io_context& loop;
+  std::function<void()> callback;
+};
+
+/// Comes on a thread of ZeroMQ's.
+void bytes_are_free(void*, void* hint) {
+  const std::unique_ptr<Sent> sent(static_cast<Sent*>(hint));
+  boost::asio::post(sent->loop, std::move(sent->callback));
+}
+
+/// ZeroMQ takes memory that can be written to, and only reads it.
+zmq::message_t borrowed(boost::asio::io_context& loop, Payload payload) {
+  auto sent = std::make_unique<Sent>(Sent{loop, std::move(payload.sent)});
+  return {const_cast<std::byte*>(payload.bytes.data()), payload.bytes.size(), bytes_are_free,
+          sent.release()};
+}
 
 }  // namespace
 
@@ -128,6 +149,23 @@ Result<void> Router::send(const PeerName& peer, std::span<const std::byte> frame
     const auto more = zmq::send_flags::sndmore | flags;
     if (state_->socket.send(zmq::buffer(peer), more) &&
         state_->socket.send(zmq::buffer(frame.data(), frame.size()), flags)) {
+      return {};
+    }
+    return Error{ErrorCode::disconnected, "the peer does not read: its queue is full"};
+  } catch (const zmq::error_t& error) {
+    return Error{ErrorCode::disconnected, std::string("the peer is gone: ") + error.what()};
+  }
+}
+
+Result<void> Router::send(const PeerName& peer, std::span<const std::byte> frame, Payload payload) {
+  state_->look_soon();
+  zmq::message_t batch = borrowed(state_->loop, std::move(payload));
+  try {
+    const auto flags = zmq::send_flags::dontwait;
+    const auto more = zmq::send_flags::sndmore | flags;
+    if (state_->socket.send(zmq::buffer(peer), more) &&
+        state_->socket.send(zmq::buffer(frame.data(), frame.size()), more) &&
+        state_->socket.send(batch, flags)) {
       return {};
     }
     return Error{ErrorCode::disconnected, "the peer does not read: its queue is full"};

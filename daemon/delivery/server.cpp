@@ -61,6 +61,10 @@ Result<void> set_access(const std::string& path, const ServerSettings& settings)
   return {};
 }
 
+std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& message) {
+  return {reinterpret_cast<const std::byte*>(message.data()), message.size()};
+}
+
 }  // namespace
 
 Server::Server(boost::asio::io_context& loop, ServerSettings settings)
@@ -77,12 +81,16 @@ Server::~Server() = default;
 
 void Server::add_feed(FeedSettings settings, FeedResources resources) {
   const auto number = static_cast<std::uint32_t>(feeds_.size() + 1);
-  const auto send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
+  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {}};
+  ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };
-  feeds_.push_back(std::make_unique<Feed>(
-      number, std::move(settings), std::move(resources),
-      FeedPorts{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, send}));
+  ports.send_batch = [this](SessionId session, const flatbuffers::DetachedBuffer& ticket,
+                            std::span<const std::byte> batch, std::function<void()> sent) {
+    send_batch(session, ticket, {batch, std::move(sent)});
+  };
+  feeds_.push_back(
+      std::make_unique<Feed>(number, std::move(settings), std::move(resources), std::move(ports)));
 }
 
 Result<void> Server::listen() {
@@ -147,7 +155,7 @@ void Server::on_hello(const PeerName& peer, const wire::Hello& hello) {
                               hello.protocol(), settings_.version, kProtocolVersion)});
     return send(peer, encode(wire::ByeT{}));
   }
-  if (const Session* old = find(peer)) close_session(old->id, "it says Hello again");
+  if (const Session* old = find(peer)) close_session(old->id(), "it says Hello again");
   if (sessions_.size() >= settings_.max_clients) {
     refuse(peer, {ErrorCode::does_not_fit,
                   fmt::format("{} clients are connected, no more are allowed (max_clients)",
@@ -155,11 +163,13 @@ void Server::on_hello(const PeerName& peer, const wire::Hello& hello) {
     return send(peer, encode(wire::ByeT{}));
   }
   const SessionId id = new_session_id();
-  const std::string client = hello.client() != nullptr ? hello.client()->str().substr(0, 64) : "";
-  const auto& session = sessions_[id] = {id, peer, client, hello.pid()};
+  const std::string program = hello.client() != nullptr ? hello.client()->str().substr(0, 64) : "";
+  const auto& session =
+      sessions_[id] = {{id, hello.token(), program, hello.pid(), hello.inline_batches()}, peer};
   by_peer_[peer] = id;
-  drop_unbound(id);
-  spdlog::info("session {:x}: {} (pid {}) connects", id.value, session.client, session.pid);
+  if (!hello.inline_batches()) drop_unbound(id);
+  spdlog::info("session {:x}: {} (pid {}) connects{}", id.value, program, hello.pid(),
+               hello.inline_batches() ? ", without an arena" : "");
   welcome(session);
 }
 
@@ -175,7 +185,7 @@ void Server::welcome(const Session& session) {
   wire::WelcomeT answer;
   answer.protocol = kProtocolVersion;
   answer.version = settings_.version;
-  answer.session = session.id.value;
+  answer.session = session.id().value;
   answer.arena_socket = arena_path(settings_.endpoints.front());
   std::size_t category_bytes = 0;
   for (const auto& feed : feeds_) {
@@ -194,14 +204,14 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
     on_subscribe(session, *subscribe);
   } else if (const auto* release = message.as<wire::Release>()) {
     for (const auto& feed : feeds_) {
-      if (feed->subscriptions().contains({session.id, release->subscription()})) {
-        return feed->release(session.id, *release);
+      if (feed->subscriptions().contains({session.id(), release->subscription()})) {
+        return feed->release(session.id(), *release);
       }
     }
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
-    for (const auto& feed : feeds_) feed->unsubscribe(session.id, unsubscribe->subscription());
+    for (const auto& feed : feeds_) feed->unsubscribe(session.id(), unsubscribe->subscription());
   } else if (message.as<wire::Bye>() != nullptr) {
-    close_session(SessionId(session.id), "it says Bye");
+    close_session(session.id(), "it says Bye");
   } else {
     on_malformed(PeerName(session.peer), std::string("a message that a client does not send: ") +
                                              wire::EnumNameBody(message.kind()));
@@ -210,10 +220,10 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
 
 void Server::on_subscribe(const Session& session, const wire::Subscribe& request) {
   const auto refuse_it = [&](const Error& error) {
-    spdlog::warn("session {:x}: subscription refused: {}", session.id.value, error.message);
+    spdlog::warn("session {:x}: subscription refused: {}", session.id().value, error.message);
     refuse(session.peer, error, request.subscription());
   };
-  if (!session.bound) {
+  if (!session.bound && !session.client.inline_batches) {
     return refuse_it({ErrorCode::invalid_argument, "connect to the arena socket first"});
   }
   Feed* feed = find_feed(request.feed()->string_view());
@@ -224,12 +234,12 @@ void Server::on_subscribe(const Session& session, const wire::Subscribe& request
                       "no feed \"" + request.feed()->str() + "\"; this daemon serves: " + names});
   }
   for (const auto& each : feeds_) {
-    if (each->subscriptions().contains({session.id, request.subscription()})) {
+    if (each->subscriptions().contains({session.id(), request.subscription()})) {
       return refuse_it({ErrorCode::invalid_argument,
                         fmt::format("subscription {} is taken", request.subscription())});
     }
   }
-  if (auto done = feed->subscribe(session.id, request); !done) refuse_it(done.error());
+  if (auto done = feed->subscribe(session.client, request); !done) refuse_it(done.error());
 }
 
 void Server::on_malformed(const PeerName& peer, const std::string& what) {
@@ -240,7 +250,8 @@ void Server::on_malformed(const PeerName& peer, const std::string& what) {
   refuse(peer, {ErrorCode::malformed_message, what});
   if (offences < kMaxOffences) return;
   send(peer, encode(wire::ByeT{}));
-  if (const Session* session = find(peer)) close_session(session->id, "it sent malformed messages");
+  if (const Session* session = find(peer))
+    close_session(session->id(), "it sent malformed messages");
 }
 
 bool Server::bind_session(SessionId id) {
@@ -255,8 +266,8 @@ bool Server::bind_session(SessionId id) {
 void Server::close_session(SessionId id, const std::string& why) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
-  spdlog::info("session {:x}: {} (pid {}) ends: {}", id.value, found->second.client,
-               found->second.pid, why);
+  spdlog::info("session {:x}: {} (pid {}) ends: {}", id.value, found->second.client.program,
+               found->second.client.pid, why);
   by_peer_.erase(found->second.peer);
   bind_timers_.erase(id);
   sessions_.erase(found);
@@ -284,14 +295,23 @@ Result<ArenaHandle> Server::find_arena(std::uint32_t number) const {
 }
 
 void Server::send(const PeerName& peer, const flatbuffers::DetachedBuffer& message) {
-  const auto sent =
-      router_->send(peer, {reinterpret_cast<const std::byte*>(message.data()), message.size()});
-  if (sent) return;
+  if (const auto sent = router_->send(peer, bytes_of(message)); !sent)
+    unreachable(peer, sent.error());
+}
+
+void Server::send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket, Payload batch) {
+  const auto found = sessions_.find(id);
+  const PeerName peer = found == sessions_.end() ? PeerName() : found->second.peer;
+  const auto sent = router_->send(peer, bytes_of(ticket), std::move(batch));
+  if (!sent) unreachable(peer, sent.error());
+}
+
+void Server::unreachable(const PeerName& peer, const Error& error) {
   const Session* session = find(peer);
   if (session == nullptr) return;
   // Not now: the caller may be walking through this session's subscriptions.
-  boost::asio::post(
-      loop_, [this, id = session->id, why = sent.error().message] { close_session(id, why); });
+  boost::asio::post(loop_,
+                    [this, id = session->id(), why = error.message] { close_session(id, why); });
 }
 
 void Server::send_to_session(SessionId id, const flatbuffers::DetachedBuffer& message) {

@@ -30,11 +30,11 @@ struct ServerSettings {
 
 /// One connected client. Owned by the server, on the event loop.
 struct Session {
-  SessionId id;
+  ClientInfo client;
   PeerName peer;
-  std::string client;  ///< Program name, as it says of itself.
-  std::uint32_t pid = 0;
   bool bound = false;  ///< Has its connection to the arena socket.
+
+  SessionId id() const { return client.session; }
 };
 
 /// Sessions, and the conversation with each (formats/README.md): who may say what, and when.
@@ -83,6 +83,8 @@ class Server {
   Result<void> listen_at(const std::string& endpoint);
 
   void send(const PeerName& peer, const flatbuffers::DetachedBuffer& message);
+  void send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket, Payload batch);
+  void unreachable(const PeerName& peer, const Error& error);
   void send_to_session(SessionId id, const flatbuffers::DetachedBuffer& message);
   void refuse(const PeerName& peer, const Error& error, std::uint32_t subscription = 0);
 

@@ -3,7 +3,9 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <utility>
 
+#include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
 #include "formats/formats.h"
 
@@ -18,8 +20,9 @@ struct SubscriptionKey {
 
 /// One client's claim on a feed. Owned by the feed, on the event loop.
 struct Subscription {
-  explicit Subscription(const Cursor& start) : cursor(start) {}
+  Subscription(ClientInfo who, const Cursor& start) : client(std::move(who)), cursor(start) {}
 
+  ClientInfo client;
   Cursor cursor;
   wire::Mode mode = wire::Mode::replica;
   std::uint32_t rank = 0;

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// Who a client is, as its Hello says.
+struct ClientInfo {
+  SessionId session;
+  std::uint64_t token = 0;  ///< The same after a reconnect.
+  std::string program;
+  std::uint32_t pid = 0;
+  bool inline_batches = false;  ///< It has no arena: batches travel behind their tickets.
+};
+
+}  // namespace batchwright
