@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "daemon/planning/cut.h"
+#include "daemon/planning/later_epochs.h"
+#include "daemon/planning/order.h"
 #include "daemon/planning/plan.h"
 #include "daemon/planning/select.h"
 
@@ -62,6 +64,25 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
   return bound;
 }
 
+PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
+  if (settings.lanes != 0) {
+    return {settings.lanes,
+            std::uint64_t{settings.lanes} * std::min(settings.unroll, draft.longest)};
+  }
+  LengthCounts counts(draft.longest);
+  // A mixed dataset may come several times in an epoch: as if each length came without end.
+  count_items(draft.table.sequence_lengths(), settings, counts,
+              settings.mix_weights.empty() ? 1 : kEndless);
+  const Capacity capacity(settings, draft.longest);
+  PlanBound bound = strict_bound(counts, capacity, draft.longest);
+  if (!capacity.overruns()) return bound;
+  // One row more, which in other orders than sorted may be the longest of all.
+  bound.rows = std::min(bound.rows + 1, capacity.most_rows());
+  bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + draft.longest
+                                                        : bound.rows * draft.longest;
+  return bound;
+}
+
 }  // namespace
 
 Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
@@ -70,21 +91,10 @@ Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanS
   const auto draft = begin_draft(lengths, settings, datasets);
   if (!draft) return draft.error();
   if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
-  if (const auto usage = data_usage(settings, Epoch{0}); !usage) return usage.error();
-  if (settings.lanes != 0) {
-    return PlanBound{settings.lanes,
-                     std::uint64_t{settings.lanes} * std::min(settings.unroll, draft->longest)};
-  }
-  LengthCounts counts(draft->longest);
-  // A mixed dataset may come several times in an epoch: as if each length came without end.
-  count_items(lengths, settings, counts, settings.mix_weights.empty() ? 1 : kEndless);
-  const Capacity capacity(settings, draft->longest);
-  PlanBound bound = strict_bound(counts, capacity, draft->longest);
-  if (!capacity.overruns()) return bound;
-  // One row more, which in other orders than sorted may be the longest of all.
-  bound.rows = std::min(bound.rows + 1, capacity.most_rows());
-  bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + draft->longest
-                                                        : bound.rows * draft->longest;
+  if (auto reach = check_boundaries(*draft, settings); !reach) return reach.error();
+  const PlanBound bound = bound_of(*draft, settings);
+  const PlanInput input{lengths, settings, datasets};
+  if (auto planned = check_later_epochs(input, *draft, bound); !planned) return planned.error();
   return bound;
 }
 

@@ -106,7 +106,8 @@ void order_ascending(Draft& draft) {
 
 Error too_many(std::string_view name, std::uint32_t value, std::size_t rows) {
   return {ErrorCode::infeasible, std::string(name) + " = " + std::to_string(value) +
-                                     " is more than the epoch's " + std::to_string(rows) + " rows"};
+                                     " is more than the epoch's " + std::to_string(rows) +
+                                     " rows, allowed: 1 to " + std::to_string(rows)};
 }
 
 void order_by_rank(Draft& draft, std::uint32_t size, std::uint64_t seed) {
@@ -159,14 +160,7 @@ Result<std::vector<std::uint32_t>> bucket_limits(std::span<const std::uint64_t> 
     }
     return optimal_boundaries(classes_of(words), settings.bucket_count);
   }
-  const std::uint32_t longest = key_of(words.back());
-  if (!settings.bucket_boundaries.empty()) {
-    if (settings.bucket_boundaries.back() >= longest) return settings.bucket_boundaries;
-    return Error{ErrorCode::infeasible, "bucket_boundaries end at " +
-                                            std::to_string(settings.bucket_boundaries.back()) +
-                                            ", and the longest row has " + std::to_string(longest) +
-                                            " frames: add a boundary, or set max_length"};
-  }
+  if (!settings.bucket_boundaries.empty()) return settings.bucket_boundaries;
   std::vector<std::uint32_t> limits;
   for (const std::uint64_t word : words) {
     if (!limits.empty() && key_of(word) <= limits.back()) continue;
@@ -196,6 +190,15 @@ Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::ui
 }
 
 }  // namespace
+
+Result<void> check_boundaries(const Draft& draft, const PlanSettings& settings) {
+  const auto& limits = settings.bucket_boundaries;
+  if (limits.empty() || limits.back() >= draft.longest) return {};
+  return Error{ErrorCode::infeasible, "bucket_boundaries end at " + std::to_string(limits.back()) +
+                                          ", and the longest row has " +
+                                          std::to_string(draft.longest) +
+                                          " frames: add a boundary, or set max_length"};
+}
 
 Result<void> order_items(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
   switch (settings.order) {

@@ -4,6 +4,9 @@
 
 namespace batchwright {
 
+/// Given boundaries must reach the longest item that any epoch may use. Errors: infeasible.
+Result<void> check_boundaries(const Draft& draft, const PlanSettings& settings);
+
 /// Fills draft.order with the items used, in the order asked for, and for buckets of lengths
 /// bucket_ends and bucket_limits. Cost: O(n) time, 8 bytes an item and at most 8 while it sorts.
 /// `seed` is seed + epoch. Errors: infeasible.

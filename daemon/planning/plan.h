@@ -75,6 +75,9 @@ struct DataUsage {
 Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch);
 
 /// Bounds that hold in every epoch, whatever the seed. The arena is sized by them.
+/// Errors: as plan_epoch(), and those of later epochs, which may use fewer sequences or cut them
+/// into fewer batches: the message says which epoch. An epoch past those that were tried can still
+/// turn out infeasible where its draw or its order alone decides that (README.md).
 struct PlanBound {
   std::uint64_t rows = 0;           ///< Of the batch with most rows.
   std::uint64_t padded_frames = 0;  ///< Largest rows * L.

@@ -61,6 +61,29 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
                                                 std::to_string(sequences) + " lengths"};
 }
 
+/// Why nothing is kept of a dataset.
+Error none_kept(const Draft& draft, std::size_t number, std::span<const std::uint32_t> lengths,
+                const PlanSettings& settings) {
+  const std::uint64_t begin = number == 0 ? 0 : draft.datasets[number - 1].end;
+  const auto own = lengths.subspan(begin, draft.datasets[number].end - begin);
+  const bool mixed = draft.datasets.size() > 1;
+  const std::string name = mixed ? "dataset " + std::to_string(number + 1) + " of " +
+                                       std::to_string(draft.datasets.size()) + ": "
+                                 : "";
+  if (own.empty()) {
+    return {ErrorCode::infeasible, name + "has no sequences; each that is mixed needs some"};
+  }
+  const bool both = settings.min_length != 0 && settings.max_length != 0;
+  std::string limits;
+  if (settings.min_length != 0) limits += "min_length = " + std::to_string(settings.min_length);
+  if (both) limits += " and ";
+  if (settings.max_length != 0) limits += "max_length = " + std::to_string(settings.max_length);
+  const auto [least, most] = std::minmax_element(own.begin(), own.end());
+  return {ErrorCode::infeasible, name + limits + (both ? " leave" : " leaves") +
+                                     " out every sequence; they have " + std::to_string(*least) +
+                                     " to " + std::to_string(*most) + " frames"};
+}
+
 Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
                         const PlanSettings& settings) {
   const LengthRange range(settings);
@@ -77,11 +100,8 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
     }
     draft.kept += dataset.kept;
     if (dataset.kept == 0) {
-      const bool mixed = draft.datasets.size() > 1;
-      return Error{ErrorCode::infeasible, "min_length = " + std::to_string(range.min) +
-                                              " and max_length = " + std::to_string(range.max) +
-                                              " leave out all sequences" +
-                                              (mixed ? " of one of the datasets" : "")};
+      const auto number = static_cast<std::size_t>(&dataset - draft.datasets.data());
+      return none_kept(draft, number, lengths, settings);
     }
   }
   draft.left_out = lengths.size() - draft.kept;

@@ -97,6 +97,11 @@ double Sweep::share(std::uint64_t epoch) const {
   }
 }
 
+std::uint64_t Sweep::smallest_epoch() const {
+  if (select_ == Select::full || select_ == Select::fixed) return 0;
+  return floor_ < falling(flat_after_) ? flat_after_ + 1 : flat_after_;
+}
+
 double Sweep::usage_until(std::uint64_t epoch) const {
   if (select_ == Select::full || select_ == Select::fixed) return share(0);
   double sum = 0;

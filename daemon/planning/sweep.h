@@ -18,6 +18,8 @@ class Sweep {
   double share(std::uint64_t epoch) const;
   /// Mean share of epochs 0 to `epoch`: the data usage rate so far.
   double usage_until(std::uint64_t epoch) const;
+  /// The first of the epochs that use least.
+  std::uint64_t smallest_epoch() const;
   /// alpha, beta or lambda; 0 for select = full.
   double parameter() const { return parameter_; }
 

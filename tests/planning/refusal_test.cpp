@@ -75,7 +75,11 @@ TEST_CASE("planning: lengths that cannot be planned are refused") {
   CHECK(refusal({5, 4294967295}, plain) ==
         "sequence 1 has 4294967295 frames, allowed: 1 to 2147483647");
   CHECK(refusal({5, 6}, testing::settings({"min_length=7"})) ==
-        "min_length = 7 and max_length = 2147483647 leave out all sequences");
+        "min_length = 7 leaves out every sequence; they have 5 to 6 frames");
+  CHECK(refusal({5, 6}, testing::settings({"max_length=4"})) ==
+        "max_length = 4 leaves out every sequence; they have 5 to 6 frames");
+  CHECK(refusal({5, 8}, testing::settings({"min_length=6", "max_length=7"})) ==
+        "min_length = 6 and max_length = 7 leave out every sequence; they have 5 to 8 frames");
 }
 
 TEST_CASE("planning: a product of rows and frames that overflows is refused") {
@@ -93,9 +97,9 @@ TEST_CASE("planning: a product of rows and frames that overflows is refused") {
 
 TEST_CASE("planning: more buckets or bins than rows are refused") {
   CHECK(refusal({5, 6, 7}, testing::settings({"order=bucket-optimal", "bucket_count=4"})) ==
-        "bucket_count = 4 is more than the epoch's 3 rows");
+        "bucket_count = 4 is more than the epoch's 3 rows, allowed: 1 to 3");
   CHECK(refusal({5, 6, 7}, testing::settings({"order=alternated", "bins=4"})) ==
-        "bins = 4 is more than the epoch's 3 rows");
+        "bins = 4 is more than the epoch's 3 rows, allowed: 1 to 3");
 }
 
 TEST_CASE("planning: boundaries that end below the longest sequence are refused") {
@@ -144,4 +148,19 @@ TEST_CASE("planning: weights and datasets that do not fit each other are refused
       plan_epoch(lengths, testing::settings({"mix_weights=1,2,3"}), Epoch{0}, datasets);
   REQUIRE_FALSE(plan);
   CHECK(plan.error().message == "mix_weights has 3 weights for 2 datasets");
+}
+
+TEST_CASE("planning: a mixed dataset that gives nothing is named") {
+  const auto mixed = [](std::vector<std::uint32_t> lengths, std::vector<std::uint64_t> datasets,
+                        std::initializer_list<std::string_view> texts) {
+    const auto plan = plan_epoch(lengths, testing::settings(texts), Epoch{0}, datasets);
+    return plan ? "" : plan.error().message;
+  };
+  CHECK(mixed({5, 6}, {2, 0}, {"mix_weights=1,1"}) ==
+        "dataset 2 of 2: has no sequences; each that is mixed needs some");
+  CHECK(mixed({5, 6}, {2, 0}, {}) == "");
+  CHECK(mixed({50, 6, 7}, {1, 2}, {"mix_weights=1,1", "min_length=10"}) ==
+        "dataset 2 of 2: min_length = 10 leaves out every sequence; they have 6 to 7 frames");
+  CHECK(mixed({50, 6, 7}, {1, 2}, {"mix_weights=1,1", "max_length=10"}) ==
+        "dataset 1 of 2: max_length = 10 leaves out every sequence; they have 50 to 50 frames");
 }
