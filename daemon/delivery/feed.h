@@ -45,6 +45,8 @@ struct FeedPorts {
   std::function<void(SessionId, const flatbuffers::DetachedBuffer&, std::span<const std::byte>,
                      std::function<void()>)>
       send_batch;
+  /// Tells whoever listens to events. It never waits, and may get lost.
+  std::function<void(wire::EventT)> publish;
 };
 
 /// One configured stream, from its plans to tickets: which batch is due to whom, which slot it is

@@ -81,13 +81,16 @@ Server::~Server() = default;
 
 void Server::add_feed(FeedSettings settings, FeedResources resources) {
   const auto number = static_cast<std::uint32_t>(feeds_.size() + 1);
-  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {}};
+  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {}, {}};
   ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };
   ports.send_batch = [this](SessionId session, const flatbuffers::DetachedBuffer& ticket,
                             std::span<const std::byte> batch, std::function<void()> sent) {
     send_batch(session, ticket, {batch, std::move(sent)});
+  };
+  ports.publish = [](const wire::EventT& event) {
+    spdlog::debug("event {} {}", wire::EnumNameEventKind(event.kind), event.feed);
   };
   feeds_.push_back(
       std::make_unique<Feed>(number, std::move(settings), std::move(resources), std::move(ports)));
