@@ -1,11 +1,15 @@
 #include "storage/dataset.h"
 
 #include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <set>
 
 #include "storage/environment.h"
 #include "storage/fault_guard.h"
+#include "storage/history.h"
 #include "storage/snapshot.h"
 #include "storage/state.h"
 
@@ -28,6 +32,41 @@ Result<void> check_same_fields(const Schema& schema, const Paths& shards, std::s
                                                shards.front().string() + ": " + difference};
 }
 
+bool shows(const PinnedSnapshot& snapshot, const std::vector<PinnedShard>& shards) {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (snapshot.commit(i) != shards[i].commit) return false;
+  }
+  return true;
+}
+
+std::string hex(std::uint64_t content) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016" PRIx64, content);
+  return text.data();
+}
+
+/// What was asked for, and what there is.
+Error nothing_has(std::uint64_t content, const std::vector<std::vector<Commit>>& histories,
+                  const Paths& paths) {
+  std::uint64_t now = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t sequences = 0;
+  std::size_t earlier = 0;
+  for (std::size_t i = 0; i < histories.size(); ++i) {
+    const Commit& newest = histories[i].front();
+    now = i == 0 ? newest.content : join_content(now, newest.content);
+    generation += newest.generation;
+    sequences += newest.sequences;
+    earlier += histories[i].size() - 1;
+  }
+  const std::string others = paths.size() == 1 ? "" : " and its other shards";
+  return {ErrorCode::not_found, "dataset " + paths.front().string() + others + " is at content " +
+                                    hex(now) + " (" + std::to_string(sequences) +
+                                    " sequences, generation " + std::to_string(generation) +
+                                    "); nothing in its history of " + std::to_string(earlier) +
+                                    " earlier commits has content " + hex(content)};
+}
+
 class ShardedDataset final : public Dataset {
  public:
   ShardedDataset(Paths paths, std::vector<Shard> shards, Schema schema, VerifyRecords verify)
@@ -39,17 +78,19 @@ class ShardedDataset final : public Dataset {
   const Paths& shards() const override { return paths_; }
   const Schema& schema() const override { return schema_; }
   Result<std::shared_ptr<const Snapshot>> snapshot() override;
+  Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) override;
 
  private:
   Result<std::vector<PinnedShard>> pin_shards();
-  bool is_current(const PinnedSnapshot& snapshot, const std::vector<PinnedShard>& shards) const;
+  Result<void> go_back(std::vector<PinnedShard>& shards, std::uint64_t content) const;
+  Result<std::shared_ptr<const Snapshot>> share(std::vector<PinnedShard> shards);
 
   const Paths paths_;
   const Schema schema_;
   const VerifyRecords verify_;
   std::mutex mutex_;  // guards all below
   std::vector<Shard> shards_;
-  std::weak_ptr<const PinnedSnapshot> latest_;
+  std::vector<std::weak_ptr<const PinnedSnapshot>> alive_;  // given out, each of other commits
 };
 
 Result<std::vector<PinnedShard>> ShardedDataset::pin_shards() {
@@ -65,30 +106,54 @@ Result<std::vector<PinnedShard>> ShardedDataset::pin_shards() {
       shards_[i].verified.grow_to(state->sequences);
       verified = shards_[i].verified;
     }
-    pinned.push_back({std::move(*transaction), *state, std::move(verified)});
+    pinned.push_back(
+        {std::move(*transaction), commit_of(*state), state->sequences, std::move(verified)});
   }
   return pinned;
 }
 
-bool ShardedDataset::is_current(const PinnedSnapshot& snapshot,
-                                const std::vector<PinnedShard>& shards) const {
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (snapshot.state(i) != shards[i].state) return false;
+/// Leads the shards to the commits that have `content` together. Errors: as snapshot_at().
+Result<void> ShardedDataset::go_back(std::vector<PinnedShard>& shards,
+                                     std::uint64_t content) const {
+  std::vector<std::vector<Commit>> histories;
+  for (const PinnedShard& shard : shards) {
+    auto history = read_history(shard.transaction, shard.commit);
+    if (!history) return history.error();
+    histories.push_back(std::move(*history));
   }
-  return true;
+  const auto found = find_commits(histories, content);
+  if (!found) return nothing_has(content, histories, paths_);
+  for (std::size_t i = 0; i < shards.size(); ++i) shards[i].commit = histories[i][(*found)[i]];
+  return {};
+}
+
+/// A snapshot of these commits: the one that is there already, or a new one.
+Result<std::shared_ptr<const Snapshot>> ShardedDataset::share(std::vector<PinnedShard> shards) {
+  std::erase_if(alive_, [](const auto& each) { return each.expired(); });
+  for (const auto& each : alive_) {
+    if (auto snapshot = each.lock(); snapshot != nullptr && shows(*snapshot, shards)) {
+      return std::shared_ptr<const Snapshot>(std::move(snapshot));
+    }
+  }
+  auto pinned = PinnedSnapshot::pin(schema_, std::move(shards), verify_);
+  if (!pinned) return pinned.error();
+  alive_.emplace_back(*pinned);
+  return std::shared_ptr<const Snapshot>(std::move(*pinned));
 }
 
 Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot() {
   const std::lock_guard lock(mutex_);
   auto shards = pin_shards();
   if (!shards) return shards.error();
-  if (auto latest = latest_.lock(); latest != nullptr && is_current(*latest, *shards)) {
-    return std::shared_ptr<const Snapshot>(std::move(latest));
-  }
-  auto pinned = PinnedSnapshot::pin(schema_, std::move(*shards), verify_);
-  if (!pinned) return pinned.error();
-  latest_ = *pinned;
-  return std::shared_ptr<const Snapshot>(std::move(*pinned));
+  return share(std::move(*shards));
+}
+
+Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_at(std::uint64_t content) {
+  const std::lock_guard lock(mutex_);
+  auto shards = pin_shards();
+  if (!shards) return shards.error();
+  if (auto gone = go_back(*shards, content); !gone) return gone.error();
+  return share(std::move(*shards));
 }
 
 Result<Schema> read_schema(const std::shared_ptr<Environment>& environment) {

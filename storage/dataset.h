@@ -64,7 +64,7 @@ Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> f
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
 /// An ordered list of LMDB environments with one schema, open for reading.
-/// Threads: any; calls are cheap but for snapshot(), which reads the length index.
+/// Threads: any; calls are cheap but for snapshots, which read the length index.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -73,6 +73,11 @@ class Dataset {
   /// What is committed now. Reads megabytes for ten million sequences, not gigabytes.
   /// Errors: store_unavailable, corrupt_record (damaged index), does_not_fit (reader slots).
   virtual Result<std::shared_ptr<const Snapshot>> snapshot() = 0;
+  /// The commit whose content() this is, as it was then: all figures, lengths and sequences are
+  /// those of an earlier snapshot(), and later sequences are not in it. README.md says how far
+  /// back the history reaches. Costs as much as snapshot().
+  /// Errors: not_found, which says what the dataset has; those of snapshot().
+  virtual Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) = 0;
 };
 
 /// Opens datasets, and sees to it that a process has each LMDB environment open at most once.

@@ -77,7 +77,8 @@ Result<void> read_chunk(const Transaction& transaction, Column column, std::uint
                                               " is damaged"};
 }
 
-Result<void> read_column(const Transaction& transaction, Column column, std::span<std::byte> out) {
+Result<void> read_column(const Transaction& transaction, Column column, std::uint64_t sequences,
+                         std::span<std::byte> out) {
   const std::size_t chunk_bytes = kChunkSequences * column.width;
   const std::uint64_t chunks = (out.size() + chunk_bytes - 1) / chunk_bytes;
   // The map is read without the kernel's own readahead: ask for all of it at once.
@@ -88,9 +89,17 @@ Result<void> read_column(const Transaction& transaction, Column column, std::spa
   }
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const auto rest = out.subspan(chunk * chunk_bytes);
-    auto read =
-        read_chunk(transaction, column, chunk, rest.first(std::min(rest.size(), chunk_bytes)));
-    if (!read) return read;
+    const auto wanted = rest.first(std::min(rest.size(), chunk_bytes));
+    const std::size_t stored =
+        std::min(kChunkSequences, sequences - chunk * kChunkSequences) * column.width;
+    if (wanted.size() == stored) {
+      if (auto read = read_chunk(transaction, column, chunk, wanted); !read) return read;
+    } else {
+      // The last chunk of an earlier commit has grown since; its CRC covers all of it.
+      std::vector<std::byte> whole(stored);
+      if (auto read = read_chunk(transaction, column, chunk, whole); !read) return read;
+      std::copy_n(whole.begin(), wanted.size(), wanted.begin());
+    }
   }
   return {};
 }

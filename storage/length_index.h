@@ -31,9 +31,10 @@ std::vector<std::size_t> independent_fields(const Schema& schema);
 /// All columns of a schema, by their number.
 std::vector<Column> columns_of(const Schema& schema);
 
-/// Copies the first values of a column to `out`, which is as long as they are.
+/// Copies the first values of a column, which has `sequences`, to `out`, as many as it takes.
 /// Errors: corrupt_record (names column and chunk), store_unavailable.
-Result<void> read_column(const Transaction& transaction, Column column, std::span<std::byte> out);
+Result<void> read_column(const Transaction& transaction, Column column, std::uint64_t sequences,
+                         std::span<std::byte> out);
 
 /// Copies one chunk to `out`, which is as long as its values are. Errors: as read_column().
 Result<void> read_chunk(const Transaction& transaction, Column column, std::uint64_t chunk,

@@ -18,10 +18,9 @@ Result<std::vector<Value>> read_whole_column(const std::vector<PinnedShard>& sha
   std::vector<Value> values(sequences);
   std::span<std::byte> rest = std::as_writable_bytes(std::span(values));
   for (const PinnedShard& shard : shards) {
-    const std::size_t bytes = shard.state.sequences * sizeof(Value);
-    if (auto read = read_column(shard.transaction, column, rest.first(bytes)); !read) {
-      return read.error();
-    }
+    const std::size_t bytes = shard.commit.sequences * sizeof(Value);
+    auto read = read_column(shard.transaction, column, shard.stored, rest.first(bytes));
+    if (!read) return read.error();
     rest = rest.subspan(bytes);
   }
   return values;
@@ -43,8 +42,8 @@ PinnedSnapshot::PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, V
       mutexes_(std::make_unique<std::mutex[]>(shards_.size())),
       firsts_{0} {
   for (const PinnedShard& shard : shards_) {
-    counts_.push_back(shard.state.sequences);
-    firsts_.push_back(firsts_.back() + shard.state.sequences);
+    counts_.push_back(shard.commit.sequences);
+    firsts_.push_back(firsts_.back() + shard.commit.sequences);
   }
 }
 
@@ -74,14 +73,14 @@ Result<void> PinnedSnapshot::read_index() {
 
 std::uint64_t PinnedSnapshot::generation() const {
   std::uint64_t sum = 0;
-  for (const PinnedShard& shard : shards_) sum += shard.state.generation;
+  for (const PinnedShard& shard : shards_) sum += shard.commit.generation;
   return sum;
 }
 
 std::uint64_t PinnedSnapshot::content() const {
-  std::uint64_t content = shards_.front().state.content;
+  std::uint64_t content = shards_.front().commit.content;
   for (std::size_t i = 1; i < shards_.size(); ++i) {
-    content = join_content(content, shards_[i].state.content);
+    content = join_content(content, shards_[i].commit.content);
   }
   return content;
 }
@@ -115,7 +114,7 @@ Error PinnedSnapshot::broken(const Place& place, const Error& error) const {
 Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
   if (ordinal.value >= sequences()) {
     return Error{ErrorCode::not_found, "sequence " + std::to_string(ordinal.value) +
-                                           ": the dataset has " + std::to_string(sequences())};
+                                           ": the snapshot has " + std::to_string(sequences())};
   }
   const Place place = place_of(ordinal);
   const auto bytes = find(place);

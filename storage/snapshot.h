@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "storage/dataset.h"
+#include "storage/history.h"
 #include "storage/length_index.h"
-#include "storage/state.h"
 #include "storage/verified_records.h"
 
 namespace batchwright {
@@ -15,7 +15,8 @@ namespace batchwright {
 /// One shard as a snapshot pins it.
 struct PinnedShard {
   Transaction transaction;
-  DatasetState state;
+  Commit commit;             ///< Whose sequences the snapshot shows.
+  std::uint64_t stored = 0;  ///< Sequences there are: more when it is an earlier one.
   std::optional<VerifiedRecords> verified;  ///< None: verify always, or never.
 };
 
@@ -38,8 +39,8 @@ class PinnedSnapshot final : public Snapshot {
   Result<RecordView> record(Ordinal ordinal) const override;
   void will_need(Ordinal ordinal) const override;
 
-  /// State of a shard as pinned.
-  const DatasetState& state(std::size_t shard) const { return shards_[shard].state; }
+  /// The commit of a shard that is shown.
+  const Commit& commit(std::size_t shard) const { return shards_[shard].commit; }
 
  private:
   /// Where a sequence is: shard, and place within it.

@@ -7,6 +7,7 @@
 
 #include "storage/dataset.h"
 #include "storage/fault_guard.h"
+#include "storage/history.h"
 #include "storage/length_index.h"
 #include "storage/printable.h"
 #include "storage/state.h"
@@ -37,7 +38,7 @@ class ShardCheck {
         rebuilt_(empty_state(meta.schema)),
         report_(report) {}
 
-  /// Reads the length index; what cannot be read is a problem, and is not compared.
+  /// Reads length index and history; what cannot be read is a problem, and is not compared.
   void read_index();
   void check_record(std::uint64_t ordinal);
   /// What only shows when all records were read.
@@ -47,6 +48,7 @@ class ShardCheck {
   Result<Found> read(std::uint64_t ordinal) const;
   Result<void> check_key(std::uint64_t ordinal, const std::string& key) const;
   bool matches_index(std::uint64_t ordinal, const Found& found) const;
+  void check_commits();
   void broken(std::uint64_t ordinal, std::string key, std::string reason);
   void problem(const std::string& what);
   void compare(std::string_view what, std::uint64_t found, std::uint64_t expected);
@@ -56,6 +58,7 @@ class ShardCheck {
   const DatasetState& state_;
   const std::vector<std::size_t> independent_;
   std::vector<std::vector<std::uint32_t>> index_;  // by column; empty: not readable
+  std::vector<Commit> history_;                    // newest first, of what is not yet compared
   DatasetState rebuilt_;
   bool all_sound_ = true;
   VerifyReport& report_;
@@ -78,7 +81,7 @@ void ShardCheck::read_index() {
   for (const Column column : columns_of(schema_)) {
     std::vector<std::byte> packed(state_.sequences * column.width);
     std::vector<std::uint32_t> values;
-    if (auto read = read_column(transaction_, column, packed); !read) {
+    if (auto read = read_column(transaction_, column, state_.sequences, packed); !read) {
       problem(read.error().message);
     } else {
       values.resize(state_.sequences);
@@ -87,6 +90,23 @@ void ShardCheck::read_index() {
       }
     }
     index_.push_back(std::move(values));
+  }
+  auto history = read_history(transaction_, commit_of(state_));
+  if (!history) return problem(history.error().message);
+  history_ = std::move(*history);
+  history_.erase(history_.begin());  // the state itself, which is compared in the end
+}
+
+/// Whether the commits of so many sequences as were read say what was read.
+void ShardCheck::check_commits() {
+  while (all_sound_ && !history_.empty() && history_.back().sequences <= rebuilt_.sequences) {
+    const Commit& commit = history_.back();
+    if (commit.sequences != rebuilt_.sequences || commit.content != rebuilt_.content) {
+      problem("dataset " + transaction_.environment().path().string() + ": its history: commit " +
+              std::to_string(commit.generation) + " is not of its first " +
+              std::to_string(commit.sequences) + " sequences");
+    }
+    history_.pop_back();
   }
 }
 
@@ -140,6 +160,7 @@ bool ShardCheck::matches_index(std::uint64_t ordinal, const Found& found) const 
 }
 
 void ShardCheck::check_record(std::uint64_t ordinal) {
+  check_commits();
   if (ordinal + kAhead < state_.sequences) {
     const std::uint64_t later = ordinal + kAhead;
     if (const auto ahead = transaction_.get(Table::sequences, as_key(later)); ahead && *ahead) {
@@ -171,6 +192,7 @@ void ShardCheck::check_totals() {
       compare(name, *entries, state_.sequences);
   }
   if (!all_sound_) return;  // the sums below would only say so again
+  check_commits();
   compare("frames", rebuilt_.frames, state_.frames);
   compare("shortest length", rebuilt_.min_length, state_.min_length);
   compare("longest length", rebuilt_.max_length, state_.max_length);

@@ -11,6 +11,7 @@
 
 #include "storage/dataset.h"
 #include "storage/environment.h"
+#include "storage/history.h"
 #include "storage/length_index.h"
 #include "storage/pending.h"
 #include "storage/state.h"
@@ -58,7 +59,10 @@ Result<void> create(const std::shared_ptr<Environment>& environment, const Schem
   if (!transaction) return transaction.error();
   if (auto made = transaction->create_tables(); !made) return made;
   if (auto written = write_schema(*transaction, schema); !written) return written;
-  if (auto written = write_state(*transaction, empty_state(schema)); !written) return written;
+  const DatasetState empty = empty_state(schema);
+  if (auto written = write_state(*transaction, empty); !written) return written;
+  const Commit first = commit_of(empty);
+  if (auto entered = remember(*transaction, first, first); !entered) return entered;
   return transaction->commit();
 }
 
@@ -195,7 +199,8 @@ Result<void> DatasetWriter::State::write(Transaction& transaction, DatasetState&
   for (std::size_t i = 0; i < pending.size(); ++i) extend(state, pending.summary(i));
   ++state.generation;
   if (auto written = pending.write(transaction, committed.sequences); !written) return written;
-  return write_state(transaction, state);
+  if (auto written = write_state(transaction, state); !written) return written;
+  return remember(transaction, commit_of(committed), commit_of(state));
 }
 
 DatasetWriter::DatasetWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -1,0 +1,183 @@
+#include "storage/history.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "storage/dataset.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::size_t kCrcEnd = 4;
+constexpr std::size_t kHeaderBytes = 8;  // CRC and count
+constexpr std::size_t kCommitBytes = 24;
+static_assert(sizeof(Commit) == kCommitBytes);
+
+std::uint64_t chunk_of(const Commit& commit) { return commit.generation / kChunkCommits; }
+
+/// Chunks are used in turn, so that the newest takes the place of the oldest.
+std::string chunk_key(std::uint64_t chunk) {
+  return "history/" + std::to_string(chunk % kHistoryChunks);
+}
+
+Error damaged(const Transaction& transaction, std::uint64_t chunk) {
+  return {ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
+                                         ": its " + chunk_key(chunk) + " is damaged"};
+}
+
+std::vector<std::byte> encode_chunk(std::span<const Commit> commits) {
+  std::vector<std::byte> bytes(kHeaderBytes + commits.size_bytes());
+  const auto count = static_cast<std::uint32_t>(commits.size());
+  std::memcpy(bytes.data() + kCrcEnd, &count, sizeof count);
+  if (count != 0) std::memcpy(bytes.data() + kHeaderBytes, commits.data(), commits.size_bytes());
+  const std::uint32_t crc = crc32c(std::span<const std::byte>(bytes).subspan(kCrcEnd));
+  std::memcpy(bytes.data(), &crc, sizeof crc);
+  return bytes;
+}
+
+/// What is at the chunk's key, oldest first: it may be an older chunk.
+Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint64_t chunk) {
+  const auto found = transaction.get(Table::meta, as_key(chunk_key(chunk)));
+  if (!found) return found.error();
+  if (!*found) return std::vector<Commit>();
+  std::array<std::byte, kHeaderBytes + kChunkCommits * kCommitBytes> bytes{};
+  const std::size_t size = (*found)->size();
+  if (size < kHeaderBytes || size > bytes.size()) return damaged(transaction, chunk);
+  if (!copy_from_map(std::span(bytes).first(size), **found)) {
+    return transaction.environment().fault();
+  }
+  std::uint32_t crc = 0;
+  std::uint32_t count = 0;
+  std::memcpy(&crc, bytes.data(), sizeof crc);
+  std::memcpy(&count, bytes.data() + kCrcEnd, sizeof count);
+  const auto covered = std::span<const std::byte>(bytes).first(size).subspan(kCrcEnd);
+  if (size != kHeaderBytes + count * kCommitBytes || crc != crc32c(covered)) {
+    return damaged(transaction, chunk);
+  }
+  std::vector<Commit> commits(count);
+  if (count != 0) std::memcpy(commits.data(), bytes.data() + kHeaderBytes, count * kCommitBytes);
+  return commits;
+}
+
+/// The commits of a chunk, oldest first; none when it is not there, or not any more.
+Result<std::vector<Commit>> read_chunk(const Transaction& transaction, std::uint64_t chunk) {
+  auto commits = read_place(transaction, chunk);
+  if (commits) {
+    std::erase_if(*commits, [chunk](const Commit& commit) { return chunk_of(commit) != chunk; });
+  }
+  return commits;
+}
+
+Result<void> enter(Transaction& transaction, const Commit& commit) {
+  auto commits = read_chunk(transaction, chunk_of(commit));
+  if (!commits) return commits.error();
+  if (!commits->empty() && commits->back().generation >= commit.generation) return {};
+  commits->push_back(commit);
+  return transaction.put(Table::meta, as_key(chunk_key(chunk_of(commit))), encode_chunk(*commits),
+                         Put::replace);
+}
+
+/// Tries combinations of commits, one a shard.
+class Search {
+ public:
+  Search(std::span<const std::vector<Commit>> histories, std::uint64_t content)
+      : histories_(histories), content_(content), chosen_(histories.size(), 0) {}
+
+  /// All shards at their newest commit but one.
+  bool one_behind() {
+    for (std::size_t shard = 0; shard < histories_.size(); ++shard) {
+      for (std::size_t i = 0; i < histories_[shard].size(); ++i) {
+        chosen_[shard] = i;
+        if (content_of_chosen() == content_) return true;
+      }
+      chosen_[shard] = 0;
+    }
+    return false;
+  }
+
+  /// Any, nearest first.
+  bool several_behind() {
+    const std::size_t most = furthest(0);
+    for (std::size_t behind = 2; behind <= most && tried_ < kMostCombinations; ++behind) {
+      if (distribute(0, behind)) return true;
+    }
+    return false;
+  }
+
+  std::vector<std::size_t> chosen() && { return std::move(chosen_); }
+
+ private:
+  std::uint64_t content_of_chosen() const {
+    std::uint64_t content = histories_[0][chosen_[0]].content;
+    for (std::size_t shard = 1; shard < histories_.size(); ++shard) {
+      content = join_content(content, histories_[shard][chosen_[shard]].content);
+    }
+    return content;
+  }
+
+  /// Commits that `shard` and those after it can be behind in sum.
+  std::size_t furthest(std::size_t shard) const {
+    const auto rest = histories_.subspan(shard);
+    return std::accumulate(
+        rest.begin(), rest.end(), std::size_t{0},
+        [](std::size_t sum, const std::vector<Commit>& each) { return sum + each.size() - 1; });
+  }
+
+  /// Shares out `behind` commits among `shard` and those after it.
+  bool distribute(std::size_t shard, std::size_t behind) {
+    const std::size_t others = furthest(shard + 1);
+    const std::size_t most = std::min(behind, histories_[shard].size() - 1);
+    for (std::size_t own = behind - std::min(behind, others); own <= most; ++own) {
+      chosen_[shard] = own;
+      if (shard + 1 < histories_.size()) {
+        if (distribute(shard + 1, behind - own)) return true;
+      } else {
+        ++tried_;
+        if (content_of_chosen() == content_) return true;
+      }
+      if (tried_ >= kMostCombinations) return false;
+    }
+    return false;
+  }
+
+  std::span<const std::vector<Commit>> histories_;
+  std::uint64_t content_;
+  std::vector<std::size_t> chosen_;
+  std::size_t tried_ = 0;
+};
+
+}  // namespace
+
+Commit commit_of(const DatasetState& state) {
+  return {state.generation, state.sequences, state.content};
+}
+
+Result<void> remember(Transaction& transaction, const Commit& before, const Commit& after) {
+  if (auto entered = enter(transaction, before); !entered) return entered;
+  return enter(transaction, after);
+}
+
+Result<std::vector<Commit>> read_history(const Transaction& transaction, const Commit& current) {
+  std::vector<Commit> history = {current};
+  const std::uint64_t newest = chunk_of(current);
+  for (std::uint64_t back = 0; back < std::min(kHistoryChunks, newest + 1); ++back) {
+    const auto commits = read_chunk(transaction, newest - back);
+    if (!commits) return commits.error();
+    for (auto commit = commits->rbegin(); commit != commits->rend(); ++commit) {
+      if (commit->generation < current.generation) history.push_back(*commit);
+    }
+  }
+  return history;
+}
+
+std::optional<std::vector<std::size_t>> find_commits(std::span<const std::vector<Commit>> histories,
+                                                     std::uint64_t content) {
+  Search search(histories, content);
+  if (search.one_behind() || search.several_behind()) return std::move(search).chosen();
+  return std::nullopt;
+}
+
+}  // namespace batchwright
