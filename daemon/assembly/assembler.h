@@ -32,10 +32,12 @@ struct EpochSource {
   Fingerprint fingerprint;
   std::shared_ptr<const Snapshot> snapshot;
   EpochPlan plan;  ///< Refers to snapshot->lengths().
+  /// Rows may be parts of sequences (chunk, lanes), though those of one batch may all be whole.
+  bool has_parts = false;
 };
 
-/// A sequence that was left out of a batch because its record is corrupt. Where rows are chunks
-/// its row stays and is all padding, with length 0, so that lanes keep their places.
+/// A sequence that was left out of a batch because its record is corrupt. Where rows may be parts
+/// of sequences its row stays and is all padding, with length 0, so that lanes keep their places.
 struct SkippedSequence {
   Ordinal ordinal;
   std::string reason;

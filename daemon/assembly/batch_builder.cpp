@@ -110,7 +110,8 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
     column.sources.clear();
     column.lengths.clear();
   }
-  const bool whole = std::all_of(planned_.begin(), planned_.end(), is_whole);
+  const bool keeps_rows =
+      job.source.has_parts || !std::all_of(planned_.begin(), planned_.end(), is_whole);
   for (Row row : planned_) {
     const auto read = read_row(job, row);
     if (read) continue;
@@ -122,7 +123,7 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
     skipped.push_back({Ordinal{row.ordinal}, error.message});
     // A lane keeps its place, for the rows of the next batch go on from the rows of this one.
     row.length = 0;
-    if (!whole) add_row(row);
+    if (keeps_rows) add_row(row);
   }
   return {};
 }
