@@ -42,7 +42,7 @@ bool Feed::may_take(const Subscription& subscription, const BatchId& id) const {
   const std::size_t left = cache_.size() - cache_.held();
   if (is_held(id)) return left > 0;
   const std::size_t kept = absent_ranks(subscriptions_) + 1;
-  return left > kept && (left > subscriptions_.size() + kept || left > needy() + kept);
+  return left > subscriptions_.size() + kept || left > needy() + kept;
 }
 
 /// Batches that somebody who holds nothing gets next and that nobody holds yet.
