@@ -23,17 +23,19 @@ inline float small_value(std::uint64_t ordinal, std::uint64_t frame, std::uint64
 }
 
 /// A dataset of one sequence a length; keys are "seq-0", "seq-1", ..., labels the ordinals.
+/// All three count from `first`, for a dataset that follows others of so many sequences.
 inline void make_small_dataset(const std::filesystem::path& path,
-                               const std::vector<std::uint32_t>& lengths) {
+                               const std::vector<std::uint32_t>& lengths, std::uint64_t first = 0) {
   auto writer = DatasetWriter::open(path, small_schema());
   if (!writer) throw std::runtime_error(writer.error().message);
-  for (std::uint64_t i = 0; i < lengths.size(); ++i) {
+  for (std::uint64_t i = first; i < first + lengths.size(); ++i) {
+    const std::uint32_t length = lengths[i - first];
     std::vector<float> features;
-    for (std::uint64_t t = 0; t < lengths[i]; ++t) {
+    for (std::uint64_t t = 0; t < length; ++t) {
       for (std::uint64_t d = 0; d < 4; ++d) features.push_back(small_value(i, t, d));
     }
     const auto label = static_cast<std::int32_t>(i);
-    const std::vector<FieldValue> values = {{std::as_bytes(std::span(features)), lengths[i]},
+    const std::vector<FieldValue> values = {{std::as_bytes(std::span(features)), length},
                                             {std::as_bytes(std::span(&label, 1)), 1}};
     const auto added = writer->append({"seq-" + std::to_string(i), values});
     if (!added) throw std::runtime_error(added.error().message);
