@@ -202,7 +202,12 @@ void add_tail(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object a batch");
-  command->footer("Example: batchwright tail --feed train --epochs 1 --json");
+  command->footer(
+      "With --json: epoch step index size length frames keys lengths ordinals, and checksum, the\n"
+      "CRC-32C of the primary field's real frames, row after row. A batch with parts of sequences\n"
+      "has starts, the first frame of each row, and flags: 1 for the first part of a sequence, 2\n"
+      "for the last, 3 for a whole one. A lane that ran out is a row of length 0.\n\n"
+      "Example: batchwright tail --feed train --epochs 1 --json");
   on_chosen(*command, action, options, run_tail);
 }
 

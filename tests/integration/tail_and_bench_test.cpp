@@ -40,9 +40,11 @@ std::uint32_t expected_checksum(const json::object& batch) {
   for (std::size_t row = 0; row < keys.size(); ++row) {
     const std::uint64_t ordinal = std::stoull(std::string(keys[row].as_string()).substr(4));
     const auto length = batch.at("lengths").at(row).to_number<std::uint64_t>();
+    const std::uint64_t start =
+        batch.contains("starts") ? batch.at("starts").at(row).to_number<std::uint64_t>() : 0;
     std::vector<float> frames;
     for (std::uint64_t i = 0; i < length * 4; ++i) {
-      frames.push_back(small_value(ordinal, i / 4, i % 4));
+      frames.push_back(small_value(ordinal, start + i / 4, i % 4));
     }
     crc = crc32c(std::as_bytes(std::span(frames)), crc);
   }
@@ -66,6 +68,25 @@ TEST_CASE("integration: tail shows each batch of an epoch with the checksum of i
     }
     CHECK(index > 4);
   }
+}
+
+TEST_CASE("integration: tail tells which frames of its sequence a chunk is") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\nchunk = 16\nhop = 8\n");
+  REQUIRE(daemon.start());
+  std::size_t parts = 0;
+  for (const json::object& batch : tail(daemon, {})) {
+    CHECK(batch.at("checksum").to_number<std::uint32_t>() == expected_checksum(batch));
+    const json::array& lengths = batch.at("lengths").as_array();
+    for (std::size_t row = 0; batch.contains("starts") && row < lengths.size(); ++row) {
+      const auto start = batch.at("starts").at(row).to_number<std::uint32_t>();
+      const auto end = start + lengths[row].to_number<std::uint32_t>();
+      const auto whole = daemon.lengths()[batch.at("ordinals").at(row).to_number<std::size_t>()];
+      const int flags = (start == 0 ? 1 : 0) + (end == whole ? 2 : 0);
+      CHECK(batch.at("flags").at(row).to_number<int>() == flags);
+      parts += flags != 3;
+    }
+  }
+  CHECK(parts > 60);
 }
 
 TEST_CASE("integration: the shares that tail shows of two ranks are the whole epoch") {
