@@ -65,15 +65,13 @@ std::vector<std::uint64_t> uses(const std::vector<SeenBatch>& batches) {
 }  // namespace
 
 TEST_CASE("integration: jobs of 8, 4, 2 and 1 ranks see the same global steps") {
-  const std::vector<std::pair<std::string, std::uint64_t>> remainders = {
-      {"drop", 4}, {"spread", 5}, {"wrap", 5}};
-  for (const auto& [remainder, steps] : remainders) {
+  for (const std::string remainder : {"drop", "spread", "wrap"}) {
     CAPTURE(remainder);
     DaemonProcess daemon(plan_with(remainder), kSequences);
     REQUIRE(daemon.start());
     const auto all = take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8});
     const GlobalSteps expected = global_steps(all);
-    check_steps(expected, 2, steps);
+    check_steps(expected, 2, remainder == "drop" ? 4 : 5);
     CHECK(expected.at({0, 0}).ordinals != expected.at({1, 0}).ordinals);
     for (const std::int32_t ranks : {4, 2, 1}) {
       CAPTURE(ranks);

@@ -67,7 +67,7 @@ Uses uses_of(const std::vector<std::uint64_t>& times, std::uint64_t begin, std::
 
 /// What each of two epochs uses of A and of B.
 void check_uses(const std::vector<SeenBatch>& batches, const Uses& of_a, const Uses& of_b) {
-  for (const std::uint64_t epoch : {0, 1}) {
+  for (const std::uint64_t epoch : {0U, 1U}) {
     const auto times = uses(batches, epoch);
     CHECK(uses_of(times, 0, kOfA) == of_a);
     CHECK(uses_of(times, kOfA, kOfA + kOfB) == of_b);

@@ -86,11 +86,11 @@ std::vector<std::uint32_t> frames_seen(const Lanes& lanes, std::size_t sequences
 }  // namespace
 
 TEST_CASE("integration: lanes go on where they were, never stall, and bring every frame once") {
-  for (const std::uint64_t world : {1, 2}) {
+  for (const std::uint64_t world : {1U, 2U}) {
     UnrolledFeed feed("world = " + std::to_string(world) + "\n");
     REQUIRE(feed.daemon.start());
     const auto batches = take(feed.daemon.endpoint(), {.epochs = 2});
-    for (const std::uint64_t epoch : {0, 1}) {
+    for (const std::uint64_t epoch : {0U, 1U}) {
       const Lanes lanes = lanes_of(batches, epoch, world);
       CHECK(lanes.size() == 3 * world);
       check_lanes(lanes, feed.lengths);
