@@ -31,6 +31,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   std::span<std::byte> slot(SlotIndex slot) const;
+  std::uint32_t slots() const { return static_cast<std::uint32_t>(bytes_ / slot_bytes_); }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t bytes() const { return bytes_; }
   int descriptor() const { return descriptor_; }  ///< For SCM_RIGHTS; stays the arena's own.

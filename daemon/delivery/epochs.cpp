@@ -21,6 +21,11 @@ std::vector<PlannedEpoch> Epochs::all() const {
   return epochs;
 }
 
+std::vector<BatchIndex> Epochs::worst(Epoch epoch) const {
+  const auto found = entries_.find(epoch);
+  return found == entries_.end() ? std::vector<BatchIndex>() : found->second.planned.worst;
+}
+
 bool Epochs::mark_assembled(const BatchId& id) {
   const auto found = entries_.find(id.epoch);
   if (found == entries_.end()) return false;

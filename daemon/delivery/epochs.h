@@ -17,6 +17,9 @@ class Epochs {
   std::shared_ptr<const EpochSource> find(Epoch epoch) const;
   void planned(PlannedEpoch epoch);
 
+  /// The batches of a planned epoch that are largest with their padding, largest first.
+  std::vector<BatchIndex> worst(Epoch epoch) const;
+
   /// Notes that a batch was assembled; true when it had been before.
   bool mark_assembled(const BatchId& id);
   /// Forgets every epoch that is not in `needed`.

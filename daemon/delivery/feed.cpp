@@ -14,17 +14,24 @@ constexpr std::size_t kMaxSubscriptions = 64;
 
 std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", double(bytes) / 1048576); }
 
+std::vector<std::uint64_t> leases_in(const flatbuffers::Vector<std::uint64_t>* leases) {
+  if (leases == nullptr) return {};
+  return {leases->begin(), leases->end()};
+}
+
 }  // namespace
 
-Feed::Feed(std::uint32_t arena, FeedSettings settings, FeedResources resources, FeedPorts ports)
-    : arena_number_(arena),
+Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports)
+    : number_(number),
       settings_(std::move(settings)),
       resources_(std::move(resources)),
       ports_(std::move(ports)),
       style_(std::make_shared<const BatchStyle>(BatchStyle{
           settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt})),
-      cache_(settings_.slots),
-      figures_(settings_.slots) {
+      slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena))),
+      generations_{slots_},
+      grace_(ports_.loop) {
+  if (resources_.journal) next_lease_ = resources_.journal->next_lease();
   epochs_.planned(resources_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
 }
@@ -36,6 +43,11 @@ void Feed::start() {
                to_string(first.fingerprint));
   spdlog::info("feed {}: arena {}, {} slots of {}, pages {}", name(), mib(arena().bytes()),
                settings_.slots, mib(arena().slot_bytes()), to_string(arena().pinned()));
+  if (resources_.journal) {
+    spdlog::info("feed {}: its queue is in epoch {}, {} batches done, {} out", name(),
+                 queue().epoch().value, queue().done_count(), queue().out().size());
+    keep_for_return();
+  }
   prefetch();
 }
 
@@ -57,15 +69,24 @@ wire::FeedInfoT Feed::info() const {
   return info;
 }
 
+const Arena* Feed::find_arena(std::uint32_t number) const {
+  for (const auto& generation : generations_) {
+    const auto there = generation.lock();
+    if (there && there->number == number) return there->arena.get();
+  }
+  return nullptr;
+}
+
 Result<Share> Feed::share_of(const wire::Subscribe& request) const {
   const std::uint32_t world = settings_.plan.world;
   switch (request.mode()) {
-    case wire::Mode::replica: return whole_share(world);
+    case wire::Mode::replica:
+    case wire::Mode::queue: return whole_share(world);
     case wire::Mode::sharded: return rank_share(world, request.rank(), request.ranks());
     default: break;
   }
   return Error{ErrorCode::unsupported,
-               fmt::format("mode {} is not served; allowed: replica (0), sharded (1)",
+               fmt::format("mode {} is not served; allowed: replica (0), sharded (1), queue (2)",
                            static_cast<int>(request.mode()))};
 }
 
@@ -81,9 +102,7 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
   if (std::distance(mine, others) >= std::ptrdiff_t{kMaxSubscriptions}) {
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
   }
-  if (request.window() == 0) {
-    return Error{ErrorCode::invalid_argument, "a window of 0 batches; allowed: 1 and up"};
-  }
+  if (auto extras = check_extras(request); !extras) return extras;
   std::set<Epoch> epochs = needed_epochs(false);
   epochs.insert(Epoch{request.epoch()});
   if (epochs.size() > most_epochs()) {
@@ -101,32 +120,109 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
                            to_string(expected), to_string(fingerprint()))};
 }
 
+Result<void> Feed::check_extras(const wire::Subscribe& request) const {
+  if (request.window() == 0) {
+    return Error{ErrorCode::invalid_argument, "a window of 0 batches; allowed: 1 and up"};
+  }
+  if (request.worst_first() > kMostRehearsals) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("worst_first of {} batches; allowed: 0 to {}", request.worst_first(),
+                             kMostRehearsals)};
+  }
+  if (request.mode() == wire::Mode::queue && !resources_.journal) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("feed {} has no queue: its configuration names no journal, without "
+                             "which nobody would know after a restart what is done",
+                             name())};
+  }
+  return {};
+}
+
 Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& request) {
   const SubscriptionKey key{client.session, request.subscription()};
   if (auto checked = check_subscribe(key, request); !checked) return checked;
   const auto share = share_of(request);
   if (!share) return share.error();
   const std::uint32_t most = std::max(1U, std::min(settings_.max_window, settings_.slots / 2));
-  Subscription subscription(client, Cursor(*share, Epoch{request.epoch()}, Step{0}));
+  const bool in_queue = request.mode() == wire::Mode::queue;
+  const Epoch start = in_queue ? queue().epoch() : Epoch{request.epoch()};
+  Subscription subscription(client, key.number, Cursor(*share, start, Step{0}));
   subscription.mode = request.mode();
   subscription.rank = request.rank();
   subscription.ranks = request.ranks();
   subscription.window = std::min(request.window(), most);
   subscription.epochs_left = request.epochs();
-  subscription.first_step = Step{request.step()};
+  subscription.worst_first = request.worst_first();
+  if (in_queue) {
+    if (auto claimed = claim(subscription, request); !claimed) return claimed;
+  } else {
+    subscription.first_step = Step{request.step()};
+  }
   had_subscriber_ = true;
   subscriptions_.emplace(key, std::move(subscription));
+  needy_.reset();
   pump();
   return {};
+}
+
+/// What the client released before its session ended is done; what it holds stays with it.
+Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& request) {
+  const QueueOwner owner = subscription.owner();
+  for (const std::uint64_t lease : leases_in(request.released())) {
+    if (!work().done(lease, owner)) continue;
+    if (auto noted = note_done(subscription.client, lease, owner); !noted) return noted;
+  }
+  const std::vector<std::uint64_t> held = leases_in(request.held());
+  for (const std::uint64_t lease : work().claim(owner, held)) subscription.leases[lease] = {};
+  advance_queue();
+  return {};
+}
+
+Result<void> Feed::note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner) {
+  if (auto noted = resources_.journal->done(lease, owner); !noted) return noted;
+  return resources_.ledger ? resources_.ledger->released(client, lease, true) : Result<void>{};
 }
 
 void Feed::unsubscribe(SessionId session, std::uint32_t number) {
   const auto found = subscriptions_.find({session, number});
   if (found == subscriptions_.end()) return;
-  for (const auto& [lease, slot] : found->second.leases) give_back(slot);
+  leave(found->second, false);
   subscriptions_.erase(found);
+  after_leaving();
+}
+
+void Feed::drop_session(SessionId session, bool may_return) {
+  const auto first = subscriptions_.lower_bound({session, 0});
+  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
+  if (first == last) return;
+  for (auto it = first; it != last; ++it) leave(it->second, may_return);
+  subscriptions_.erase(first, last);
+  after_leaving();
+}
+
+void Feed::leave(Subscription& subscription, bool may_return) {
+  for (const auto& [lease, slot] : subscription.leases) {
+    if (slot) give_back(*slot);
+    if (subscription.in_queue() && !may_return) work().come_back(lease);
+  }
+  subscription.leases.clear();
+  if (!subscription.in_queue() || !may_return) return;
+  work().reserve(subscription.owner());
+  keep_for_return();
+}
+
+void Feed::after_leaving() {
+  needy_.reset();
   forget_epochs();
   pump();
+}
+
+/// Batches of a client that may come back are not given to others at once: it may have done them.
+void Feed::keep_for_return() {
+  grace_.expires_after(settings_.queue_grace);
+  grace_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && work().end_reservations()) pump();
+  });
 }
 
 void Feed::release(SessionId session, const wire::Release& release) {
@@ -134,173 +230,42 @@ void Feed::release(SessionId session, const wire::Release& release) {
   for (const std::uint64_t lease : *release.leases()) {
     const bool known = found != subscriptions_.end() && found->second.leases.contains(lease);
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
-    if (!known) continue;
-    give_back(found->second.leases.at(lease));
-    found->second.leases.erase(lease);
+    if (known) release_lease(found->second, lease);
   }
+  needy_.reset();
   if (found == subscriptions_.end() || failure_) return;
+  if (found->second.in_queue()) advance_queue();
   serve(found->first, found->second);
   pump_soon();
 }
 
-void Feed::drop_session(SessionId session) {
-  const auto first = subscriptions_.lower_bound({session, 0});
-  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
-  if (first == last) return;
-  for (auto it = first; it != last; ++it) {
-    for (const auto& [lease, slot] : it->second.leases) give_back(slot);
+void Feed::release_lease(Subscription& subscription, std::uint64_t lease) {
+  const auto held = subscription.leases.find(lease);
+  if (held->second) give_back(*held->second);
+  subscription.leases.erase(held);
+  const QueueOwner owner = subscription.owner();
+  if (subscription.in_queue() && work().done(lease, owner)) {
+    written(note_done(subscription.client, lease, owner));
+  } else if (resources_.ledger) {
+    written(resources_.ledger->released(subscription.client, lease, false));
   }
-  subscriptions_.erase(first, last);
-  forget_epochs();
-  pump();
 }
 
-void Feed::give_back(SlotIndex slot) {
-  if (!cache_.release(slot) || !settings_.poison) return;
-  cache_.retire(slot);
-  ports_.assembler.poison(arena().slot(slot), [this, slot] {
+/// A journal or ledger with a gap would be worse than none.
+bool Feed::written(const Result<void>& result) {
+  if (!result) fail(result.error());
+  return static_cast<bool>(result);
+}
+
+void Feed::give_back(const SlotRef& slot) {
+  if (!slot.of->cache.release(slot.index) || !settings_.poison) return;
+  slot.of->cache.retire(slot.index);
+  ports_.assembler.poison(slot.of->arena->slot(slot.index), [this, slot] {
     boost::asio::post(ports_.loop, [this, slot] {
-      cache_.abandon(slot);
+      slot.of->cache.abandon(slot.index);
       pump();
     });
   });
-}
-
-/// Hands out what is ready, to everyone, each time beginning with another; only then assembles
-/// what is waited for, and then what comes next. The other way round, one who waits could take
-/// the slot of a batch that is ready for the next in line, and be robbed in turn, without end.
-void Feed::pump() {
-  if (failure_) return;
-  std::vector<SubscriptionKey> keys;
-  keys.reserve(subscriptions_.size());
-  for (const auto& [key, subscription] : subscriptions_) keys.push_back(key);
-  if (!keys.empty()) {
-    std::rotate(keys.begin(), keys.begin() + long(turn_++ % keys.size()), keys.end());
-  }
-  for (const SubscriptionKey& key : keys) {
-    serve(key, subscriptions_.at(key));
-    if (failure_) return;
-  }
-  request_plan();
-  for (const SubscriptionKey& key : keys) {
-    if (const auto id = demand_of(subscriptions_.at(key))) assemble(*id, 0);
-  }
-  prefetch();
-}
-
-/// Once for all that happens in this turn of the loop.
-void Feed::pump_soon() {
-  if (std::exchange(pump_posted_, true)) return;
-  boost::asio::post(ports_.loop, [this] {
-    pump_posted_ = false;
-    pump();
-  });
-}
-
-void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
-  while (!subscription.finished && serve_next(key, subscription)) {
-  }
-}
-
-/// One event for one subscription; false when it has to wait.
-bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
-  const auto epoch = epochs_.find(subscription.cursor.epoch());
-  if (!epoch) {
-    const auto unplannable = unplannable_.find(subscription.cursor.epoch());
-    if (unplannable != unplannable_.end()) refuse(key, subscription, unplannable->second);
-    return false;
-  }
-  if (!subscription.accepted) {
-    accept(key, subscription, *epoch);
-    return true;
-  }
-  if (subscription.cursor.at_end(epoch->plan.steps())) {
-    end_epoch(key, subscription, epoch->plan.steps());
-    return true;
-  }
-  const BatchId id = subscription.cursor.next();
-  if (!subscription.has_credit() || !may_take(subscription, id)) return false;
-  if (const auto broken = broken_.find(id); broken != broken_.end()) {
-    fail(Error(broken->second));
-    return false;
-  }
-  const auto slot = cache_.find(id);
-  if (!slot || cache_.state(*slot) != SlotState::ready) return false;
-  deliver(key, subscription, *slot);
-  return true;
-}
-
-void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
-                  const EpochSource& epoch) {
-  const std::uint64_t steps = epoch.plan.steps();
-  const Step first = subscription.first_step;
-  if (first.value > steps) {
-    return refuse(
-        key, subscription,
-        {ErrorCode::invalid_argument, fmt::format("step {} of epoch {}, which has {} steps",
-                                                  first.value, epoch.epoch.value, steps)});
-  }
-  subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
-  subscription.accepted = true;
-  wire::SubscribedT answer;
-  answer.subscription = key.number;
-  answer.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(epoch.fingerprint));
-  answer.epoch = epoch.epoch.value;
-  answer.step = first.value;
-  answer.steps = steps;
-  answer.batches_per_step = subscription.cursor.share().count;
-  answer.world = epoch.plan.world();
-  answer.window = subscription.window;
-  answer.arena = arena_number_;
-  answer.arena_bytes = arena().bytes();
-  ports_.send(key.session, encode(std::move(answer)));
-  spdlog::info(
-      "feed {}: session {:x} subscribes at epoch {} step {}, {} of {} batches a step, window {}",
-      name(), key.session.value, epoch.epoch.value, first.value, subscription.cursor.share().count,
-      epoch.plan.world(), subscription.window);
-}
-
-void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps) {
-  wire::EpochEndT end;
-  end.subscription = key.number;
-  end.epoch = subscription.cursor.epoch().value;
-  end.steps = steps;
-  end.last = subscription.epochs_left == 1;
-  subscription.finished = end.last;
-  if (subscription.epochs_left > 1) --subscription.epochs_left;
-  ports_.send(key.session, encode(std::move(end)));
-  subscription.cursor.begin_next_epoch();
-  forget_epochs();
-}
-
-void Feed::deliver(const SubscriptionKey& key, Subscription& subscription, SlotIndex slot) {
-  const BatchId id = subscription.cursor.next();
-  const Extent& extent = cache_.extent(slot);
-  const std::uint64_t lease = next_lease_++;
-  cache_.hold(slot);
-  subscription.leases.emplace(lease, slot);
-  ++subscription.delivered;
-
-  wire::DeliveryT ticket;
-  ticket.subscription = key.number;
-  ticket.lease = lease;
-  ticket.arena = arena_number_;
-  ticket.slot = slot.value;
-  ticket.offset = extent.offset;
-  ticket.size = extent.size;
-  ticket.epoch = id.epoch.value;
-  ticket.step = subscription.cursor.step().value;
-  ticket.index = id.index.value;
-  subscription.cursor.advance();
-
-  DeliveredFigures& figures = figures_[slot.value];
-  counters_.add(FeedCounter::batches_delivered);
-  counters_.add(FeedCounter::bytes_delivered, extent.size);
-  counters_.add(FeedCounter::sequences_delivered, figures.rows);
-  counters_.add(FeedCounter::frames_delivered, figures.frames);
-  counters_.add(FeedCounter::padded_frames_delivered, figures.padded_frames);
-  if (figures.deliveries++ > 0) counters_.add(FeedCounter::batches_shared);
-  ports_.send(key.session, encode(std::move(ticket)));
 }
 
 }  // namespace batchwright

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,20 +18,13 @@
 #include "daemon/delivery/epochs.h"
 #include "daemon/delivery/feed_resources.h"
 #include "daemon/delivery/planner.h"
+#include "daemon/delivery/slot_generation.h"
 #include "daemon/delivery/subscription.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {
-
-/// What one delivery of the batch in a slot adds to the counters.
-struct DeliveredFigures {
-  std::uint32_t rows = 0;
-  std::uint64_t frames = 0;
-  std::uint64_t padded_frames = 0;
-  std::uint64_t deliveries = 0;  ///< So far.
-};
 
 /// The threads a feed hands work to, and the way out to its clients.
 struct FeedPorts {
@@ -45,7 +40,7 @@ struct FeedPorts {
   std::function<void(SessionId, const flatbuffers::DetachedBuffer&, std::span<const std::byte>,
                      std::function<void()>)>
       send_batch;
-  /// Tells whoever listens to events. It never waits, and may get lost.
+  /// Tells whoever listens of an event; never waits.
   std::function<void(wire::EventT)> publish;
 };
 
@@ -57,7 +52,7 @@ struct FeedPorts {
 /// Threads: the event loop only. It outlives nothing it handed out: destroy the assembler first.
 class Feed {
  public:
-  Feed(std::uint32_t arena, FeedSettings settings, FeedResources resources, FeedPorts ports);
+  Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports);
 
   /// Begins to assemble the first batches, before anyone asks.
   void start();
@@ -67,17 +62,23 @@ class Feed {
   Result<void> subscribe(const ClientInfo& client, const wire::Subscribe& request);
   void unsubscribe(SessionId session, std::uint32_t subscription);
   void release(SessionId session, const wire::Release& release);
-  /// Everything the session held comes back.
-  void drop_session(SessionId session);
+  /// Everything the session held comes back; what was a queue's, to be given to another. With
+  /// `may_return` a queue keeps it for a while.
+  void drop_session(SessionId session, bool may_return);
+  /// Answers with the reason why nothing comes.
+  void ask(SessionId session, const wire::Ask& question);
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return settings_.name; }
-  const Arena& arena() const { return *resources_.arena; }
+  const Arena& arena() const { return *slots_->arena; }
+  /// An arena of this feed by its number; null when there is none, or not any more.
+  const Arena* find_arena(std::uint32_t number) const;
   const FeedCounters& counters() const { return counters_; }
-  const SlotCache& slots() const { return cache_; }
+  const SlotCache& slots() const { return slots_->cache; }
   const Subscriptions& subscriptions() const { return subscriptions_; }
   const Snapshot& snapshot() const { return *resources_.snapshot; }
   const FeedSettings& settings() const { return settings_; }
+  const WorkQueue& queue() const { return resources_.queue; }
   Fingerprint fingerprint() const { return first_epoch().fingerprint; }
   /// The planned epochs that are served now or next.
   std::vector<PlannedEpoch> epochs() const { return epochs_.all(); }
@@ -89,55 +90,96 @@ class Feed {
   void on_ready(std::function<void()> callback) { on_ready_ = std::move(callback); }
 
  private:
+  // feed.cpp: who subscribes, and what comes back.
   const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
+  WorkQueue& work() { return resources_.queue; }
+  Result<Share> share_of(const wire::Subscribe& request) const;
+  Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
+  Result<void> check_extras(const wire::Subscribe& request) const;
+  Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
+  Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
+  void after_leaving();
+  void keep_for_return();
+  void give_back(const SlotRef& slot);
+  void release_lease(Subscription& subscription, std::uint64_t lease);
+  void leave(Subscription& subscription, bool may_return);
+  bool written(const Result<void>& result);
+
+  // feed_serve.cpp: what each subscription is told next.
   void pump();
   void pump_soon();
   void serve(const SubscriptionKey& key, Subscription& subscription);
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
   void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
+  bool is_over(const Subscription& subscription, std::uint64_t steps) const;
+  void begin_epoch(const SubscriptionKey& key, Subscription& subscription,
+                   const EpochSource& source);
   void end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps);
-  void deliver(const SubscriptionKey& key, Subscription& subscription, SlotIndex slot);
-  void give_back(SlotIndex slot);
-  Result<Share> share_of(const wire::Subscribe& request) const;
-  Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
+  void advance_queue();
+  void deliver(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source,
+               SlotIndex slot);
+  bool record(const Subscription& subscription, const EpochSource& source, std::uint64_t lease,
+              const BatchId& id);
+  void count_delivery(DeliveredFigures& figures, std::size_t bytes);
+  void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
+  void fail(const Error& error);
 
+  // waiting.cpp: what bounds a subscription.
+  std::optional<BatchId> next_of(const Subscription& subscription) const;
   bool may_take(const Subscription& subscription, const BatchId& id) const;
+  bool leads_too_far(const Subscription& subscription) const;
+  std::optional<std::uint64_t> steps_ahead(const Subscription& one, const Subscription& of) const;
   std::size_t needy() const;
   bool is_held(const BatchId& id) const;
+  std::string reason_to_wait(const Subscription& subscription) const;
+  std::string who_holds_slots() const;
+
+  // feed_slots.cpp: which batches are assembled, when, and in which slots.
   std::optional<BatchId> demand_of(const Subscription& subscription) const;
   void prefetch();
   bool assemble(const BatchId& id, std::uint64_t distance);
   std::optional<SlotIndex> slot_for(const BatchId& id, std::uint64_t distance);
+  void find_fronts();
   std::set<BatchId> due(std::uint64_t distance) const;
+  std::optional<BatchId> ahead(const Subscription& subscription, std::uint64_t distance) const;
   bool wanted(const BatchId& id, std::uint64_t within) const;
+  std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
   void read_ahead(const EpochSource& source, BatchIndex index);
-  void assembled(SlotIndex slot, const BatchId& id, Result<AssembledBatch> batch);
+  void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
 
+  // feed_plans.cpp: which epochs are planned.
   std::set<Epoch> needed_epochs(bool with_next) const;
   std::size_t most_epochs() const;
   void request_plan();
   void planned(Epoch epoch, Result<PlannedEpoch> result);
   void forget_epochs();
   std::uint64_t steps_of(Epoch epoch) const;
-  void fail(const Error& error);
-  void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
+  std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
+  void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
+  void publish_epoch(wire::EventKind kind, Epoch epoch);
 
-  std::uint32_t arena_number_;
+  std::uint32_t number_;
   FeedSettings settings_;
   FeedResources resources_;
   FeedPorts ports_;
   std::shared_ptr<const BatchStyle> style_;
-  SlotCache cache_;
+  std::shared_ptr<SlotGeneration> slots_;  ///< Where batches are assembled.
+  std::vector<std::weak_ptr<SlotGeneration>> generations_;
   Subscriptions subscriptions_;
+  std::vector<const Subscription*> fronts_;  ///< One for all that stand at the same place.
+  /// Slots kept for who has nothing, and for ranks to come; as counted since somebody last moved.
+  mutable std::optional<std::size_t> needy_;
   Epochs epochs_;
   std::map<BatchId, Error> broken_;  ///< Batches that could not be assembled; met when due.
   std::map<Epoch, Error> unplannable_;
-  std::vector<DeliveredFigures> figures_;  ///< Per slot, of the batch in it.
   std::optional<Error> failure_;
   FeedCounters counters_;
   std::function<void()> on_ready_;
+  boost::asio::steady_timer grace_;  ///< Ends what a queue keeps for clients that are away.
   std::uint64_t next_lease_ = 1;
+  std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
+  std::optional<Epoch> last_ended_;
   std::uint32_t filling_ = 0;
   std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;

@@ -14,6 +14,21 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
+Result<void> open_files(const FeedSettings& settings, FeedResources& resources) {
+  if (!settings.journal.empty()) {
+    auto journal =
+        QueueJournal::open(settings.journal.string(), resources.first_epoch.source->fingerprint,
+                           settings.follow, resources.queue);
+    if (!journal) return journal.error();
+    resources.journal = std::move(*journal);
+  }
+  if (settings.ledger.empty()) return {};
+  auto ledger = Ledger::open(settings.ledger.string(), settings.name);
+  if (!ledger) return ledger.error();
+  resources.ledger = std::move(*ledger);
+  return {};
+}
+
 }  // namespace
 
 Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
@@ -43,7 +58,12 @@ Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& setting
   }
   auto arena = Arena::create(settings.slots, *slot_bytes);
   if (!arena) return arena.error();
-  return FeedResources{std::move(*snapshot), std::move(*first), std::move(*arena)};
+  FeedResources resources;
+  resources.snapshot = std::move(*snapshot);
+  resources.first_epoch = std::move(*first);
+  resources.arena = std::move(*arena);
+  if (auto opened = open_files(settings, resources); !opened) return opened.error();
+  return resources;
 }
 
 }  // namespace batchwright

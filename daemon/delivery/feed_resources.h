@@ -1,11 +1,16 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/journal.h"
+#include "daemon/delivery/ledger.h"
 #include "daemon/delivery/planner.h"
+#include "daemon/delivery/work_queue.h"
 #include "daemon/planning/planning.h"
 #include "formats/formats.h"
 
@@ -19,8 +24,13 @@ struct FeedSettings {
   double padding_value = 0.0;
   OnCorrupt on_corrupt = OnCorrupt::stop;
   std::uint32_t slots = 16;
-  std::uint32_t max_window = 8;  ///< Most batches a client may hold; half the slots at most.
-  bool poison = false;           ///< Debug: released slots are overwritten with 0xDB.
+  std::uint32_t max_window = 8;   ///< Most batches a client may hold; half the slots at most.
+  bool poison = false;            ///< Debug: released slots are overwritten with 0xDB.
+  std::uint32_t max_lead = 0;     ///< Global steps from the slowest to the fastest; 0: any.
+  std::filesystem::path journal;  ///< Of queue mode; empty: there is none.
+  std::filesystem::path ledger;   ///< Who got what; empty: not written.
+  bool follow = false;            ///< Each epoch takes up what was appended.
+  std::chrono::milliseconds queue_grace{10'000};  ///< For a queue's client to come back.
 };
 
 /// What a feed needs before the loop runs: data, first plan, memory.
@@ -28,6 +38,9 @@ struct FeedResources {
   std::shared_ptr<const Snapshot> snapshot;
   PlannedEpoch first_epoch;
   std::unique_ptr<Arena> arena;
+  WorkQueue queue;
+  std::unique_ptr<QueueJournal> journal;  ///< Null where the feed has no queue.
+  std::unique_ptr<Ledger> ledger;         ///< Null where none is kept.
 };
 
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and

@@ -1,8 +1,11 @@
 #include "daemon/delivery/planner.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <exception>
+#include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace batchwright {
@@ -28,6 +31,22 @@ PlanTotals totals_of(const EpochPlan& plan) {
   return totals;
 }
 
+/// Of equal ones those with more rows, and then the first, come first.
+std::vector<BatchIndex> worst_of(const EpochPlan& plan) {
+  const auto size = [&plan](std::uint64_t index) {
+    const BatchFigures batch = plan.figures(BatchIndex{index});
+    return std::tuple(std::uint64_t{batch.rows} * batch.batch_length, batch.rows, ~index);
+  };
+  std::vector<std::uint64_t> worst(plan.batches());
+  std::iota(worst.begin(), worst.end(), 0);
+  const std::size_t count = std::min<std::size_t>(worst.size(), kMostRehearsals);
+  std::partial_sort(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(count), worst.end(),
+                    [&size](auto a, auto b) { return size(a) > size(b); });
+  std::vector<BatchIndex> indices;
+  for (std::size_t i = 0; i < count; ++i) indices.push_back(BatchIndex{worst[i]});
+  return indices;
+}
+
 }  // namespace
 
 Fingerprint fingerprint_of(const Snapshot& snapshot, const PlanSettings& settings) {
@@ -47,10 +66,11 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const PlanTotals totals = totals_of(*plan);
+  std::vector<BatchIndex> worst = worst_of(*plan);
   return PlannedEpoch{std::make_shared<const EpochSource>(
                           EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
                                       settings.chunk != 0 || settings.lanes != 0}),
-                      totals};
+                      totals, std::move(worst)};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/planning/planning.h"
@@ -22,7 +23,11 @@ struct PlanTotals {
 struct PlannedEpoch {
   std::shared_ptr<const EpochSource> source;
   PlanTotals totals;
+  std::vector<BatchIndex> worst;  ///< With most padded frames, largest first.
 };
+
+/// Batches that PlannedEpoch::worst names at most.
+inline constexpr std::uint32_t kMostRehearsals = 16;
 
 /// The planning thread: epochs are planned there, one after the other, in the order asked for.
 /// Threads: plan() on the event loop; destruction waits for the plan at hand.

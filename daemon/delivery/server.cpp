@@ -213,7 +213,10 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
     }
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
     for (const auto& feed : feeds_) feed->unsubscribe(session.id(), unsubscribe->subscription());
+  } else if (const auto* question = message.as<wire::Ask>()) {
+    for (const auto& feed : feeds_) feed->ask(session.id(), *question);
   } else if (message.as<wire::Bye>() != nullptr) {
+    session.leaving = true;
     close_session(session.id(), "it says Bye");
   } else {
     on_malformed(PeerName(session.peer), std::string("a message that a client does not send: ") +
@@ -271,11 +274,13 @@ void Server::close_session(SessionId id, const std::string& why) {
   if (found == sessions_.end()) return;
   spdlog::info("session {:x}: {} (pid {}) ends: {}", id.value, found->second.client.program,
                found->second.client.pid, why);
+  // A connection over a network ends for many reasons; the arena socket's only with the client.
+  const bool may_return = found->second.client.inline_batches && !found->second.leaving;
   by_peer_.erase(found->second.peer);
   bind_timers_.erase(id);
   sessions_.erase(found);
   for (const auto& socket : arena_sockets_) socket->disconnect(id);
-  for (const auto& feed : feeds_) feed->drop_session(id);
+  for (const auto& feed : feeds_) feed->drop_session(id, may_return);
 }
 
 Session* Server::find(const PeerName& peer) {
@@ -290,11 +295,11 @@ Feed* Server::find_feed(std::string_view name) {
 }
 
 Result<ArenaHandle> Server::find_arena(std::uint32_t number) const {
-  if (number == 0 || number > feeds_.size()) {
-    return Error{ErrorCode::not_found, "no arena " + std::to_string(number)};
+  for (const auto& feed : feeds_) {
+    const Arena* arena = feed->find_arena(number);
+    if (arena != nullptr) return ArenaHandle{arena->descriptor(), arena->bytes()};
   }
-  const Arena& arena = feeds_[number - 1]->arena();
-  return ArenaHandle{arena.descriptor(), arena.bytes()};
+  return Error{ErrorCode::not_found, "no arena " + std::to_string(number)};
 }
 
 void Server::send(const PeerName& peer, const flatbuffers::DetachedBuffer& message) {

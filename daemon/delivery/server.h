@@ -32,7 +32,8 @@ struct ServerSettings {
 struct Session {
   ClientInfo client;
   PeerName peer;
-  bool bound = false;  ///< Has its connection to the arena socket.
+  bool bound = false;    ///< Has its connection to the arena socket.
+  bool leaving = false;  ///< Said Bye, and so does not come back.
 
   SessionId id() const { return client.session; }
 };

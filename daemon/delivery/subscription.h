@@ -2,11 +2,15 @@
 
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
+#include "daemon/delivery/slot_generation.h"
+#include "daemon/delivery/work_queue.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -20,22 +24,31 @@ struct SubscriptionKey {
 
 /// One client's claim on a feed. Owned by the feed, on the event loop.
 struct Subscription {
-  Subscription(ClientInfo who, const Cursor& start) : client(std::move(who)), cursor(start) {}
+  Subscription(ClientInfo who, std::uint32_t its_number, const Cursor& start)
+      : client(std::move(who)), number(its_number), cursor(start) {}
 
   ClientInfo client;
-  Cursor cursor;
+  std::uint32_t number;
+  Cursor cursor;  ///< Of a queue's subscription, only the epoch counts.
   wire::Mode mode = wire::Mode::replica;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   std::uint32_t window = 1;
-  Step first_step;                ///< As asked for; checked once the epoch is planned.
-  std::uint64_t epochs_left = 0;  ///< The one at hand included; 0: without end.
-  bool accepted = false;          ///< Subscribed was sent.
-  bool finished = false;          ///< Nothing more will be sent; leases may still be out.
+  Step first_step;                 ///< As asked for; checked once the epoch is planned.
+  std::uint64_t epochs_left = 0;   ///< The one at hand included; 0: without end.
+  std::uint32_t worst_first = 0;   ///< As asked for.
+  std::deque<BatchId> rehearsals;  ///< Due before all others.
+  bool accepted = false;           ///< Subscribed was sent.
+  bool announces_epoch = false;    ///< EpochBegin is due.
+  bool finished = false;           ///< Nothing more will be sent; leases may still be out.
   std::uint64_t delivered = 0;
-  std::map<std::uint64_t, SlotIndex> leases;  ///< Batches the client holds, by lease.
+  /// What the client holds, by lease. No slot where the batch travelled to it, or where it holds
+  /// the batch since before the daemon's start.
+  std::map<std::uint64_t, std::optional<SlotRef>> leases;
 
   bool has_credit() const { return leases.size() < window; }
+  bool in_queue() const { return mode == wire::Mode::queue; }
+  QueueOwner owner() const { return queue_owner(client.token, number); }
 };
 
 using Subscriptions = std::map<SubscriptionKey, Subscription>;

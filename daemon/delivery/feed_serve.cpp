@@ -1,0 +1,271 @@
+// The part of Feed that tells each subscription what comes next.
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "daemon/delivery/feed.h"
+
+namespace batchwright {
+
+/// Hands out what is ready, to everyone, each time beginning with another; only then assembles
+/// what is waited for, and then what comes next. The other way round, one who waits could take
+/// the slot of a batch that is ready for the next in line, and be robbed in turn, without end.
+void Feed::pump() {
+  if (failure_) return;
+  std::vector<SubscriptionKey> keys;
+  keys.reserve(subscriptions_.size());
+  for (const auto& [key, subscription] : subscriptions_) keys.push_back(key);
+  if (!keys.empty()) {
+    std::rotate(keys.begin(), keys.begin() + long(turn_++ % keys.size()), keys.end());
+  }
+  for (const SubscriptionKey& key : keys) {
+    serve(key, subscriptions_.at(key));
+    if (failure_) return;
+  }
+  request_plan();
+  find_fronts();
+  for (const SubscriptionKey& key : keys) {
+    if (const auto id = demand_of(subscriptions_.at(key))) assemble(*id, 0);
+  }
+  prefetch();
+}
+
+/// Once for all that happens in this turn of the loop.
+void Feed::pump_soon() {
+  if (std::exchange(pump_posted_, true)) return;
+  boost::asio::post(ports_.loop, [this] {
+    pump_posted_ = false;
+    pump();
+  });
+}
+
+void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
+  while (!subscription.finished && !failure_ && serve_next(key, subscription)) {
+  }
+}
+
+/// One event for one subscription; false when it has to wait.
+bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
+  const auto epoch = epochs_.find(subscription.cursor.epoch());
+  if (!epoch) {
+    const auto unplannable = unplannable_.find(subscription.cursor.epoch());
+    if (unplannable != unplannable_.end()) refuse(key, subscription, unplannable->second);
+    return false;
+  }
+  if (!subscription.accepted) {
+    accept(key, subscription, *epoch);
+    return true;
+  }
+  if (subscription.announces_epoch) begin_epoch(key, subscription, *epoch);
+  if (is_over(subscription, epoch->plan.steps())) {
+    end_epoch(key, subscription, epoch->plan.steps());
+    return true;
+  }
+  const auto id = next_of(subscription);
+  if (!id || !subscription.has_credit() || !may_take(subscription, *id) ||
+      leads_too_far(subscription)) {
+    return false;
+  }
+  if (const auto broken = broken_.find(*id); broken != broken_.end()) {
+    fail(Error(broken->second));
+    return false;
+  }
+  const auto slot = slots_->cache.find(*id);
+  if (!slot || slots_->cache.state(*slot) != SlotState::ready) return false;
+  deliver(key, subscription, *epoch, *slot);
+  return true;
+}
+
+void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
+                  const EpochSource& epoch) {
+  const std::uint64_t steps = epoch.plan.steps();
+  const Step first = subscription.first_step;
+  if (first.value > steps) {
+    return refuse(
+        key, subscription,
+        {ErrorCode::invalid_argument, fmt::format("step {} of epoch {}, which has {} steps",
+                                                  first.value, epoch.epoch.value, steps)});
+  }
+  subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
+  subscription.accepted = true;
+  needy_.reset();
+  const std::vector<BatchIndex> worst = epochs_.worst(epoch.epoch);
+  for (std::size_t i = 0; i < worst.size() && i < subscription.worst_first; ++i) {
+    subscription.rehearsals.push_back({epoch.epoch, worst[i]});
+  }
+  wire::SubscribedT answer;
+  answer.subscription = key.number;
+  answer.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(epoch.fingerprint));
+  answer.epoch = epoch.epoch.value;
+  answer.step = first.value;
+  answer.steps = steps;
+  answer.batches_per_step = subscription.cursor.share().count;
+  answer.world = epoch.plan.world();
+  answer.window = subscription.window;
+  answer.arena = slots_->number;
+  answer.arena_bytes = arena().bytes();
+  ports_.send(key.session, encode(std::move(answer)));
+  publish_epoch(wire::EventKind::epoch_began, epoch.epoch);
+  spdlog::info(
+      "feed {}: session {:x} subscribes ({}) at epoch {} step {}, {} of {} batches a step, "
+      "window {}",
+      name(), key.session.value, wire::EnumNameMode(subscription.mode), epoch.epoch.value,
+      first.value, subscription.cursor.share().count, epoch.plan.world(), subscription.window);
+}
+
+/// A queue's epoch is over for a subscription when all is done but what itself holds: who waits
+/// for the end with a batch in hand would else wait for itself.
+bool Feed::is_over(const Subscription& subscription, std::uint64_t steps) const {
+  if (!subscription.rehearsals.empty()) return false;
+  if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
+  const Epoch epoch = subscription.cursor.epoch();
+  if (queue().epoch() != epoch) return queue().epoch() > epoch;
+  return queue().exhausted(steps * settings_.plan.world) &&
+         queue().out_beside(subscription.owner()) == 0;
+}
+
+void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
+                       const EpochSource& source) {
+  subscription.announces_epoch = false;
+  wire::EpochBeginT begin;
+  begin.subscription = key.number;
+  begin.epoch = source.epoch.value;
+  begin.steps = source.plan.steps();
+  begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(source.fingerprint));
+  ports_.send(key.session, encode(std::move(begin)));
+  publish_epoch(wire::EventKind::epoch_began, source.epoch);
+}
+
+void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps) {
+  wire::EpochEndT end;
+  end.subscription = key.number;
+  end.epoch = subscription.cursor.epoch().value;
+  end.steps = steps;
+  end.last = subscription.epochs_left == 1;
+  subscription.finished = end.last;
+  subscription.announces_epoch = true;
+  if (subscription.epochs_left > 1) --subscription.epochs_left;
+  ports_.send(key.session, encode(std::move(end)));
+  publish_epoch(wire::EventKind::epoch_ended, subscription.cursor.epoch());
+  subscription.cursor.begin_next_epoch();
+  needy_.reset();
+  forget_epochs();
+}
+
+/// Goes on to the next epoch once each batch of this one is done.
+void Feed::advance_queue() {
+  const Epoch epoch = queue().epoch();
+  const std::uint64_t steps = steps_of(epoch);
+  if (steps == 0 || !queue().over(steps * settings_.plan.world)) return;
+  const Epoch next{epoch.value + 1};
+  work().begin(next);
+  if (!written(resources_.journal->begin(next, fingerprint()))) return;
+  spdlog::info("feed {}: its queue has done epoch {}", name(), epoch.value);
+  pump_soon();
+}
+
+void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
+                   const EpochSource& source, SlotIndex slot) {
+  const bool rehearsal = !subscription.rehearsals.empty();
+  const BatchId id = *next_of(subscription);
+  const std::uint64_t lease = next_lease_++;
+  if (!record(subscription, source, lease, id)) return;
+  const Extent extent = slots_->cache.extent(slot);
+  slots_->cache.hold(slot);
+  wire::DeliveryT ticket;
+  ticket.subscription = key.number;
+  ticket.lease = lease;
+  ticket.size = extent.size;
+  ticket.epoch = id.epoch.value;
+  ticket.step = id.index.value / source.plan.world();
+  ticket.index = id.index.value;
+  ticket.rehearsal = rehearsal;
+  if (rehearsal) {
+    subscription.rehearsals.pop_front();
+  } else if (!subscription.in_queue()) {
+    subscription.cursor.advance();
+  }
+  ++subscription.delivered;
+  needy_.reset();
+  count_delivery(slots_->figures[slot.value], extent.size);
+
+  const SlotRef held{slots_, slot};
+  if (subscription.client.inline_batches) {
+    subscription.leases.emplace(lease, std::nullopt);
+    const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
+    return ports_.send_batch(key.session, encode(std::move(ticket)),
+                             arena().slot(slot).subspan(within, extent.size), [this, held] {
+                               give_back(held);
+                               pump_soon();
+                             });
+  }
+  ticket.arena = slots_->number;
+  ticket.slot = slot.value;
+  ticket.offset = extent.offset;
+  subscription.leases.emplace(lease, held);
+  ports_.send(key.session, encode(std::move(ticket)));
+}
+
+/// Notes the delivery where it must survive the daemon. False when it cannot, and so must not be.
+bool Feed::record(const Subscription& subscription, const EpochSource& source, std::uint64_t lease,
+                  const BatchId& id) {
+  const bool rehearsal = !subscription.rehearsals.empty();
+  if (subscription.in_queue() && !rehearsal) {
+    work().give(lease, id.index, subscription.owner());
+    if (!written(resources_.journal->given(lease, id.index, subscription.owner()))) return false;
+  }
+  if (!resources_.ledger) return true;
+  return written(resources_.ledger->delivered(
+      {subscription.client, subscription.number, lease, id, rehearsal}, source.plan));
+}
+
+void Feed::count_delivery(DeliveredFigures& figures, std::size_t bytes) {
+  counters_.add(FeedCounter::batches_delivered);
+  counters_.add(FeedCounter::bytes_delivered, bytes);
+  counters_.add(FeedCounter::sequences_delivered, figures.rows);
+  counters_.add(FeedCounter::frames_delivered, figures.frames);
+  counters_.add(FeedCounter::padded_frames_delivered, figures.padded_frames);
+  if (figures.deliveries++ > 0) counters_.add(FeedCounter::batches_shared);
+}
+
+void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
+  subscription.finished = true;
+  wire::RefusedT refused;
+  refused.code = static_cast<std::uint16_t>(error.code);
+  refused.message = error.message;
+  refused.subscription = key.number;
+  ports_.send(key.session, encode(std::move(refused)));
+}
+
+void Feed::fail(const Error& error) {
+  if (failure_) return;
+  failure_ = Error{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
+  spdlog::error("{}", failure_->message);
+  publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);
+  for (auto& [key, subscription] : subscriptions_) {
+    if (!subscription.finished) refuse(key, subscription, *failure_);
+  }
+}
+
+void Feed::publish(wire::EventKind kind, Epoch epoch, const std::string& text) {
+  wire::EventT event;
+  event.kind = kind;
+  event.feed = name();
+  event.epoch = epoch.value;
+  event.sequences = resources_.snapshot->sequences();
+  event.text = text;
+  ports_.publish(std::move(event));
+}
+
+/// Once for each epoch, when the first subscription comes to it, or ends it.
+void Feed::publish_epoch(wire::EventKind kind, Epoch epoch) {
+  auto& told = kind == wire::EventKind::epoch_began ? last_begun_ : last_ended_;
+  if (told && *told >= epoch) return;
+  told = epoch;
+  publish(kind, epoch);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "daemon/assembly/assembly.h"
+#include "daemon/delivery/client_info.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The file that tells which sequence went to which client in which step: one JSON object a line,
+/// in the order of the deliveries. Each line is written before its ticket is sent, so that it is
+/// there whatever dies next. For proof and debugging: it costs a write() a batch on the event loop.
+/// Threads: one at a time.
+class Ledger {
+ public:
+  struct Entry {
+    const ClientInfo& client;
+    std::uint32_t subscription;
+    std::uint64_t lease;
+    BatchId id;
+    bool rehearsal;
+  };
+
+  /// Appends to the file, or begins it. Errors: io_error.
+  static Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& feed);
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  /// Errors: io_error.
+  Result<void> delivered(const Entry& entry, const EpochPlan& plan);
+  Result<void> released(const ClientInfo& client, std::uint64_t lease, bool in_queue);
+
+ private:
+  Ledger(std::string path, std::string feed, int file)
+      : path_(std::move(path)), feed_(std::move(feed)), file_(file) {}
+  Result<void> write_line(const std::string& line) const;
+
+  std::string path_;
+  std::string feed_;
+  int file_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,104 @@
+#include "daemon/delivery/work_queue.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace batchwright {
+
+/// The odd multiplier spreads neighbouring numbers over all bits.
+QueueOwner queue_owner(std::uint64_t token, std::uint32_t subscription) {
+  return {token ^ (std::uint64_t{subscription} * 0x9E3779B97F4A7C15U)};
+}
+
+void WorkQueue::begin(Epoch epoch) {
+  epoch_ = epoch;
+  unused_ = 0;
+  back_.clear();
+  out_.clear();
+}
+
+std::optional<BatchIndex> WorkQueue::ahead(std::uint64_t distance, std::uint64_t batches) const {
+  if (distance < back_.size()) {
+    return BatchIndex{*std::next(back_.begin(), static_cast<std::ptrdiff_t>(distance))};
+  }
+  const std::uint64_t index = unused_ + (distance - back_.size());
+  return index < batches ? std::optional(BatchIndex{index}) : std::nullopt;
+}
+
+std::optional<std::uint64_t> WorkQueue::distance(BatchIndex index) const {
+  const auto found = back_.find(index.value);
+  if (found != back_.end()) {
+    return static_cast<std::uint64_t>(std::distance(back_.begin(), found));
+  }
+  if (index.value < unused_) return std::nullopt;
+  return back_.size() + (index.value - unused_);
+}
+
+void WorkQueue::give(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
+  // In a journal, that a batch came back is told by its being given again.
+  std::erase_if(out_, [index](const auto& entry) { return entry.second.index == index; });
+  back_.erase(index.value);
+  for (; unused_ <= index.value; ++unused_) {
+    if (unused_ != index.value) back_.insert(unused_);
+  }
+  out_[lease] = {index, owner, false};
+}
+
+bool WorkQueue::done(std::uint64_t lease, QueueOwner owner) {
+  const auto found = out_.find(lease);
+  if (found == out_.end() || found->second.owner != owner) return false;
+  out_.erase(found);
+  return true;
+}
+
+void WorkQueue::come_back(std::uint64_t lease) {
+  const auto found = out_.find(lease);
+  if (found == out_.end()) return;
+  back_.insert(found->second.index.value);
+  out_.erase(found);
+}
+
+void WorkQueue::reserve(QueueOwner owner) {
+  for (auto& [lease, given] : out_) given.reserved = given.reserved || given.owner == owner;
+}
+
+void WorkQueue::reserve_all() {
+  for (auto& [lease, given] : out_) given.reserved = true;
+}
+
+bool WorkQueue::end_reservations() {
+  const std::size_t before = out_.size();
+  std::erase_if(out_, [this](const auto& entry) {
+    if (entry.second.reserved) back_.insert(entry.second.index.value);
+    return entry.second.reserved;
+  });
+  return out_.size() != before;
+}
+
+std::vector<std::uint64_t> WorkQueue::claim(QueueOwner owner, std::span<const std::uint64_t> held) {
+  std::vector<std::uint64_t> his;
+  for (const std::uint64_t lease : held) {
+    const auto found = out_.find(lease);
+    if (found == out_.end() || found->second.owner != owner || !found->second.reserved) continue;
+    found->second.reserved = false;
+    his.push_back(lease);
+  }
+  std::erase_if(out_, [this, owner](const auto& entry) {
+    const bool lost = entry.second.reserved && entry.second.owner == owner;
+    if (lost) back_.insert(entry.second.index.value);
+    return lost;
+  });
+  return his;
+}
+
+bool WorkQueue::exhausted(std::uint64_t batches) const {
+  return back_.empty() && unused_ >= batches;
+}
+
+std::size_t WorkQueue::out_beside(QueueOwner owner) const {
+  return static_cast<std::size_t>(
+      std::count_if(out_.begin(), out_.end(),
+                    [owner](const auto& entry) { return entry.second.owner != owner; }));
+}
+
+}  // namespace batchwright
