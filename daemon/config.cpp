@@ -32,7 +32,7 @@ class Reader {
   Result<Config> read(const ConfigNode& top) {
     for (const ConfigNode& node : top.table()->entries) {
       if (node.key == "daemon") {
-        read_keys<DaemonConfig>(node, "daemon", daemon_keys(), config_.daemon);
+        read_daemon(node);
       } else if (node.key == "feed") {
         read_feeds(node);
       } else {
@@ -88,6 +88,32 @@ class Reader {
           complain(*fault, full, "found " + describe_found(*fault), key->allowed);
       }
     }
+  }
+
+  void read_daemon(const ConfigNode& node) {
+    read_keys<DaemonConfig>(node, "daemon", daemon_keys(), config_.daemon);
+    const DaemonConfig& daemon = config_.daemon;
+    if (!daemon.authorized_keys_file.empty() && daemon.curve_secret_key_file.empty()) {
+      complain(node, "daemon.authorized_keys_file", "found without curve_secret_key_file",
+               "both, or neither");
+    }
+    for (const std::string& endpoint : daemon.endpoints) {
+      if (endpoint == daemon.events) {
+        complain(node, "daemon.events", "found \"" + endpoint + "\", which is in endpoints",
+                 "an address of its own");
+      }
+      require_keys(node, "daemon.endpoints", endpoint);
+    }
+    require_keys(node, "daemon.events", daemon.events);
+  }
+
+  void require_keys(const ConfigNode& node, std::string_view path, const std::string& endpoint) {
+    const DaemonConfig& daemon = config_.daemon;
+    if (!endpoint.starts_with("tcp://")) return;
+    if (!daemon.curve_secret_key_file.empty() || daemon.insecure) return;
+    complain(node, path, "found \"" + endpoint + "\" without keys",
+             "tcp:// with curve_secret_key_file (batchwright keygen makes one), or with insecure "
+             "= true where everybody who reaches the port may read the data");
   }
 
   void read_feeds(const ConfigNode& node) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -15,8 +16,12 @@ namespace batchwright {
 
 /// The table [daemon].
 struct DaemonConfig {
-  /// Where clients connect: "ipc://" and an absolute path. The arena's socket lies beside it.
+  /// Where clients connect: "ipc://" and an absolute path, the arena's socket lying beside it; or
+  /// "tcp://", a numeric address or *, and a port.
   std::vector<std::string> endpoints{"ipc:///run/batchwright/batchwright.sock"};
+  /// Endpoint of the PUB socket for events; "auto": beside the first ipc:// endpoint, if there is
+  /// one; empty: none.
+  std::string events = "auto";
   /// Numeric address and port of /stats and /healthz; empty: none. Port 0 is any free one.
   std::string stats = "127.0.0.1:9477";
   /// Ceiling for the arenas of all feeds together, in bytes. Range: 1 MiB and up.
@@ -27,8 +32,22 @@ struct DaemonConfig {
   std::uint32_t socket_mode = 0660;
   /// Group that owns the sockets, name or number; empty: the daemon's own.
   std::string socket_group;
+  /// Who may be a client over ipc://, users and groups by name or number; both empty: whom the
+  /// socket's mode lets in. Else a process needs to be of one of them.
+  std::vector<std::string> allow_uids;
+  std::vector<std::string> allow_gids;
+  /// Secret CURVE key of tcp:// endpoints, as `batchwright keygen` writes it; empty: none.
+  std::filesystem::path curve_secret_key_file;
+  /// Public keys of the clients that may connect over tcp://, one a line. Empty: whoever knows the
+  /// daemon's public key.
+  std::filesystem::path authorized_keys_file;
+  /// Allows tcp:// without keys: whoever reaches the port reads the data.
+  bool insecure = false;
   /// Sessions at once; one more is refused. Range: 1 to 65536.
   std::uint32_t max_clients = 256;
+  /// How long a queue keeps the batches of a client that is gone, for it to come back. At most 24
+  /// h.
+  std::chrono::milliseconds queue_grace{10'000};
   /// The least severe events that are logged.
   LogLevel log_level = LogLevel::info;
 
@@ -56,6 +75,15 @@ struct FeedConfig {
   std::uint32_t max_window = 8;
   /// Overwrites released slots, to find trainers that read too late. Costs a pass over the bytes.
   bool poison = false;
+  /// Global steps that the fastest subscription may be ahead of the slowest; 0: any number.
+  /// Range: 0 to 1000000.
+  std::uint32_t max_lead = 0;
+  /// File in which queue mode notes what is done; empty: the feed has no queue.
+  std::filesystem::path journal;
+  /// File that is told which sequence went to whom in which step; empty: none.
+  std::filesystem::path ledger;
+  /// Takes up what a writer has appended with each new epoch.
+  bool follow = false;
   /// The table [feed.plan].
   PlanSettings plan;
 };

@@ -3,6 +3,7 @@
 #include "daemon/config_keys.h"
 
 #include <array>
+#include <charconv>
 #include <set>
 
 #include "daemon/stats/stats.h"
@@ -15,12 +16,24 @@ constexpr std::uint64_t kLeastMemoryBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMostEndpoints = 16;
 /// A Unix socket's path takes at most 107 bytes; the arena's socket has a longer one.
 constexpr std::size_t kMostPathBytes = 100;
+constexpr std::size_t kMostAllowed = 1024;
 constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kTcp = "tcp://";
+constexpr std::chrono::hours kMostGrace{24};
 
 bool is_ipc_path(std::string_view text) {
   return text.starts_with("ipc:///") && text.size() > kIpc.size() + 1 &&
          text.size() <= kIpc.size() + kMostPathBytes;
 }
+
+bool is_tcp_address(std::string_view text) {
+  if (!text.starts_with(kTcp)) return false;
+  std::string address(text.substr(kTcp.size()));
+  if (address.starts_with("*:")) address.replace(0, 1, "0.0.0.0");
+  return parse_listen_address(address).has_value();
+}
+
+bool is_endpoint(std::string_view text) { return is_ipc_path(text) || is_tcp_address(text); }
 
 Fault read_endpoints(DaemonConfig& out, const ConfigNode& node) {
   std::vector<std::string> endpoints;
@@ -29,9 +42,17 @@ Fault read_endpoints(DaemonConfig& out, const ConfigNode& node) {
   if (const Fault fault = read_texts(node, endpoints)) return fault;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
-    if (!is_ipc_path(endpoints[i]) || !seen.insert(endpoints[i]).second) return &(*list)[i];
+    if (!is_endpoint(endpoints[i]) || !seen.insert(endpoints[i]).second) return &(*list)[i];
   }
   out.endpoints = std::move(endpoints);
+  return nullptr;
+}
+
+Fault read_events(DaemonConfig& out, const ConfigNode& node) {
+  std::string endpoint;
+  if (const Fault fault = read_text(node, endpoint)) return fault;
+  if (!endpoint.empty() && endpoint != "auto" && !is_endpoint(endpoint)) return &node;
+  out.events = std::move(endpoint);
   return nullptr;
 }
 
@@ -70,6 +91,25 @@ Fault read_group(DaemonConfig& out, const ConfigNode& node) {
   return nullptr;
 }
 
+/// Users or groups, texts and whole numbers mixed at will.
+Fault read_ids(const ConfigNode& node, std::vector<std::string>& out) {
+  const ConfigNode::List* list = node.list();
+  if (list == nullptr || list->size() > kMostAllowed) return &node;
+  std::vector<std::string> ids;
+  for (const ConfigNode& element : *list) {
+    std::uint32_t number = 0;
+    std::string name;
+    if (read_whole(element, number, 0, UINT32_MAX - 1) == nullptr) {
+      name = std::to_string(number);
+    } else if (read_text(element, name) != nullptr || name.empty() || !is_name(name, 32)) {
+      return &element;
+    }
+    ids.push_back(std::move(name));
+  }
+  out = std::move(ids);
+  return nullptr;
+}
+
 Fault read_feed_name(FeedConfig& out, const ConfigNode& node) {
   std::string name;
   if (const Fault fault = read_text(node, name)) return fault;
@@ -92,11 +132,15 @@ using D = DaemonConfig;
 using F = FeedConfig;
 using N = ConfigNode;
 
-constexpr std::array<Key<DaemonConfig>, 8> kDaemonKeys{{
+constexpr std::array<Key<DaemonConfig>, 15> kDaemonKeys{{
     {"endpoints",
      "a list of up to 16 different addresses such as \"ipc:///run/batchwright/batchwright.sock\", "
-     "each with an absolute path of at most 100 bytes; tcp:// is not supported by this version",
+     "with an absolute path of at most 100 bytes, or \"tcp://0.0.0.0:9476\", with a numeric "
+     "address or *",
      read_endpoints},
+    {"events",
+     "an address as in endpoints; \"auto\" for one beside the first ipc://; \"\" for none",
+     read_events},
     {"stats",
      "a numeric address and a port, such as \"127.0.0.1:9477\" or \"[::1]:9477\"; "
      "\"\" for none",
@@ -107,8 +151,19 @@ constexpr std::array<Key<DaemonConfig>, 8> kDaemonKeys{{
      [](D& d, const N& n) { return read_whole(n, d.assembly_threads, 1, 256); }},
     {"socket_mode", "three octal digits as text, such as \"0660\"", read_socket_mode},
     {"socket_group", "name or number of a group, as text; \"\" for the daemon's own", read_group},
+    {"allow_uids", "a list of up to 1024 names or numbers of users",
+     [](D& d, const N& n) { return read_ids(n, d.allow_uids); }},
+    {"allow_gids", "a list of up to 1024 names or numbers of groups",
+     [](D& d, const N& n) { return read_ids(n, d.allow_gids); }},
+    {"curve_secret_key_file", "path of a file that `batchwright keygen` wrote; \"\" for none",
+     [](D& d, const N& n) { return read_path(n, d.curve_secret_key_file); }},
+    {"authorized_keys_file", "path of a file with one public key a line; \"\" for none",
+     [](D& d, const N& n) { return read_path(n, d.authorized_keys_file); }},
+    {"insecure", "true false", [](D& d, const N& n) { return read_bool(n, d.insecure); }},
     {"max_clients", "1 to 65536",
      [](D& d, const N& n) { return read_whole(n, d.max_clients, 1, 65536); }},
+    {"queue_grace", "0s to 24h, a text with ms, s, min or h",
+     [](D& d, const N& n) { return read_duration(n, d.queue_grace, kMostGrace); }},
     {"log_level", "debug info warn error",
      [](D& d, const N& n) {
        return read_word(n, d.log_level,
@@ -119,7 +174,7 @@ constexpr std::array<Key<DaemonConfig>, 8> kDaemonKeys{{
      }},
 }};
 
-constexpr std::array<Key<FeedConfig>, 10> kFeedKeys{{
+constexpr std::array<Key<FeedConfig>, 14> kFeedKeys{{
     {"name", "1 to 64 of A-Z a-z 0-9 _ . -", read_feed_name},
     {"dataset", "path of a dataset, or a list of paths of its shards", read_dataset},
     {"slots", "2 to 65536", [](F& f, const N& n) { return read_whole(n, f.slots, 2, 65536); }},
@@ -144,6 +199,13 @@ constexpr std::array<Key<FeedConfig>, 10> kFeedKeys{{
     {"max_window", "1 to 65536",
      [](F& f, const N& n) { return read_whole(n, f.max_window, 1, 65536); }},
     {"poison", "true false", [](F& f, const N& n) { return read_bool(n, f.poison); }},
+    {"max_lead", "0 to 1000000",
+     [](F& f, const N& n) { return read_whole(n, f.max_lead, 0, 1'000'000); }},
+    {"journal", "path of a file; \"\" for none",
+     [](F& f, const N& n) { return read_path(n, f.journal); }},
+    {"ledger", "path of a file; \"\" for none",
+     [](F& f, const N& n) { return read_path(n, f.ledger); }},
+    {"follow", "true false", [](F& f, const N& n) { return read_bool(n, f.follow); }},
     {"plan", "a table", nullptr},
 }};
 

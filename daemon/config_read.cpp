@@ -32,8 +32,26 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return number << shift;
 }
 
+/// A text such as "250ms", "10 s", "5min" or "1h"; empty when it is none or longer than `max`.
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text,
+                                                        std::chrono::milliseconds max) {
+  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kUnits{
+      {{"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}}};
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, code] = std::from_chars(text.data(), end, number);
+  if (code != std::errc{}) return std::nullopt;
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(),
+                                  [unit](const auto& each) { return each.first == unit; });
+  if (found == kUnits.end()) return std::nullopt;
+  if (number > static_cast<std::uint64_t>(max.count()) / found->second) return std::nullopt;
+  return std::chrono::milliseconds(number * found->second);
+}
+
 /// In quotes, control characters as escapes, at most 80 bytes.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text.substr(0, 80)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -122,8 +140,24 @@ Fault read_bytes(const ConfigNode& node, std::uint64_t& out, std::uint64_t min) 
   return nullptr;
 }
 
+Fault read_path(const ConfigNode& node, std::filesystem::path& out) {
+  std::string path;
+  if (const Fault fault = read_text(node, path)) return fault;
+  out = std::move(path);
+  return nullptr;
+}
+
+Fault read_duration(const ConfigNode& node, std::chrono::milliseconds& out,
+                    std::chrono::milliseconds max) {
+  const std::string* text = node.text();
+  const auto time = text == nullptr ? std::nullopt : parse_duration(*text, max);
+  if (!time) return &node;
+  out = *time;
+  return nullptr;
+}
+
 std::string describe_found(const ConfigNode& node) {
-  if (const std::string* text = node.text()) return quoted(*text);
+  if (const std::string* text = node.text()) return in_quotes(*text);
   if (const ConfigNode::List* list = node.list()) {
     return list->empty() ? "an empty list" : fmt::format("a list of {}", list->size());
   }

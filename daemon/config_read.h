@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -24,6 +26,11 @@ Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, 
 Fault read_real(const ConfigNode& node, double& out);
 /// Bytes: a whole number, or text with a unit such as "2GiB". At least `min`.
 Fault read_bytes(const ConfigNode& node, std::uint64_t& out, std::uint64_t min);
+/// The path of a file, or "" for none.
+Fault read_path(const ConfigNode& node, std::filesystem::path& out);
+/// A time: text such as "10s", a whole number with one of the units ms, s, min, h. At most `max`.
+Fault read_duration(const ConfigNode& node, std::chrono::milliseconds& out,
+                    std::chrono::milliseconds max);
 
 /// One of some words.
 template <class T>

@@ -18,9 +18,22 @@ Error in_feed(const std::string& name, const Error& error) {
   return {error.code, "feed " + name + ": " + error.message};
 }
 
-FeedSettings feed_settings(const FeedConfig& feed) {
-  return {feed.name,       feed.plan,  feed.layout,     feed.padding_value,
-          feed.on_corrupt, feed.slots, feed.max_window, feed.poison};
+FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace) {
+  FeedSettings settings;
+  settings.name = feed.name;
+  settings.plan = feed.plan;
+  settings.layout = feed.layout;
+  settings.padding_value = feed.padding_value;
+  settings.on_corrupt = feed.on_corrupt;
+  settings.slots = feed.slots;
+  settings.max_window = feed.max_window;
+  settings.poison = feed.poison;
+  settings.max_lead = feed.max_lead;
+  settings.journal = feed.journal;
+  settings.ledger = feed.ledger;
+  settings.follow = feed.follow;
+  settings.queue_grace = queue_grace;
+  return settings;
 }
 
 /// The number of a group given by name or number. Errors: bad_configuration.
@@ -129,7 +142,7 @@ Result<void> Daemon::add_feeds() {
   for (const FeedConfig& feed : config_.feeds) {
     auto dataset = catalog_.open(feed.dataset, feed.verify);
     if (!dataset) return in_feed(feed.name, dataset.error());
-    FeedSettings settings = feed_settings(feed);
+    FeedSettings settings = feed_settings(feed, config_.daemon.queue_grace);
     auto resources = prepare_feed(**dataset, settings, config_.daemon.memory_bytes - arena_bytes_);
     if (!resources) return in_feed(feed.name, resources.error());
     arena_bytes_ += resources->arena->bytes();

@@ -54,13 +54,20 @@ TEST_CASE("daemon: a configuration of one feed leaves the rest at its defaults")
 TEST_CASE("daemon: every key is read") {
   const Config config = parsed(R"(
 [daemon]
-endpoints = ["ipc:///tmp/a", "ipc:///tmp/b"]
+endpoints = ["ipc:///tmp/a", "tcp://*:9476"]
+events = "ipc:///tmp/e"
 stats = ""
 memory = "3 MiB"
 assembly_threads = 7
 socket_mode = "600"
 socket_group = "trainers"
+allow_uids = ["alice", 1001]
+allow_gids = [50]
+curve_secret_key_file = "/etc/k.secret"
+authorized_keys_file = "/etc/clients"
+insecure = true
 max_clients = 9
+queue_grace = "90s"
 log_level = "warn"
 [[feed]]
 name = "a.b-C_1"
@@ -72,6 +79,10 @@ layout = "time-major"
 padding_value = -15.5
 max_window = 2
 poison = true
+max_lead = 4
+journal = "/j"
+ledger = "/l"
+follow = true
 [feed.plan]
 order = "semi-sorted"
 randomization = 1
@@ -79,13 +90,20 @@ cut = "dynamic"
 seed = "18446744073709551615"
 )");
   const DaemonConfig& daemon = config.daemon;
-  CHECK(daemon.endpoints == std::vector<std::string>{"ipc:///tmp/a", "ipc:///tmp/b"});
+  CHECK(daemon.endpoints == std::vector<std::string>{"ipc:///tmp/a", "tcp://*:9476"});
+  CHECK(daemon.events == "ipc:///tmp/e");
   CHECK(daemon.stats.empty());
   CHECK(daemon.memory_bytes == 3 << 20);
   CHECK(daemon.assembly_threads == 7);
   CHECK(daemon.socket_mode == 0600);
   CHECK(daemon.socket_group == "trainers");
+  CHECK(daemon.allow_uids == std::vector<std::string>{"alice", "1001"});
+  CHECK(daemon.allow_gids == std::vector<std::string>{"50"});
+  CHECK(daemon.curve_secret_key_file == "/etc/k.secret");
+  CHECK(daemon.authorized_keys_file == "/etc/clients");
+  CHECK(daemon.insecure);
   CHECK(daemon.max_clients == 9);
+  CHECK(daemon.queue_grace == std::chrono::seconds(90));
   CHECK(daemon.log_level == LogLevel::warn);
   const FeedConfig& feed = config.feeds.at(0);
   CHECK(feed.name == "a.b-C_1");
@@ -97,6 +115,10 @@ seed = "18446744073709551615"
   CHECK(feed.padding_value == -15.5);
   CHECK(feed.max_window == 2);
   CHECK(feed.poison);
+  CHECK(feed.max_lead == 4);
+  CHECK(feed.journal == "/j");
+  CHECK(feed.ledger == "/l");
+  CHECK(feed.follow);
   CHECK(feed.plan.order == Order::semi_sorted);
   CHECK(feed.plan.randomization == 1.0);
   CHECK(feed.plan.cut == Cut::dynamic);
@@ -129,6 +151,54 @@ TEST_CASE("daemon: memory takes units") {
     CAPTURE(value);
     CHECK(
         daemon_fault("memory = " + std::string(value)).starts_with("x.toml:2:1: daemon.memory: "));
+  }
+}
+
+TEST_CASE("daemon: a time takes units") {
+  using std::chrono::milliseconds;
+  CHECK(daemon_with("queue_grace = \"250ms\"").queue_grace == milliseconds(250));
+  CHECK(daemon_with("queue_grace = \"0s\"").queue_grace == milliseconds(0));
+  CHECK(daemon_with("queue_grace = \"10 s\"").queue_grace == milliseconds(10'000));
+  CHECK(daemon_with("queue_grace = \"5min\"").queue_grace == milliseconds(300'000));
+  CHECK(daemon_with("queue_grace = \"24h\"").queue_grace == milliseconds(86'400'000));
+  for (const char* value :
+       {"10", "10.5", "\"\"", "\"10\"", "\"s\"", "\"10 sec\"", "\"-1s\"", "\"1.5s\"", "\"10s \"",
+        "\"25h\"", "\"86400001ms\"", "\"18446744073709551615h\"", "\"99999999999999999999s\"",
+        "true", "[]"}) {
+    CAPTURE(value);
+    const std::string fault = daemon_fault("queue_grace = " + std::string(value));
+    CHECK(fault.starts_with("x.toml:2:1: daemon.queue_grace: found "));
+    CHECK(fault.ends_with("; allowed: 0s to 24h, a text with ms, s, min or h"));
+  }
+}
+
+TEST_CASE("daemon: tcp is refused without keys, with both ways out") {
+  const std::string ways =
+      "; allowed: tcp:// with curve_secret_key_file (batchwright keygen makes one), or with "
+      "insecure = true where everybody who reaches the port may read the data";
+  CHECK(daemon_fault("endpoints = [\"tcp://127.0.0.1:0\"]") ==
+        "x.toml:1:1: daemon.endpoints: found \"tcp://127.0.0.1:0\" without keys" + ways);
+  CHECK(daemon_fault("events = \"tcp://127.0.0.1:9478\"") ==
+        "x.toml:1:1: daemon.events: found \"tcp://127.0.0.1:9478\" without keys" + ways);
+  CHECK(daemon_fault("events = \"ipc:///run/batchwright/batchwright.sock\"") ==
+        "x.toml:1:1: daemon.events: found \"ipc:///run/batchwright/batchwright.sock\", which is in "
+        "endpoints; allowed: an address of its own");
+  CHECK(daemon_with("endpoints = [\"tcp://[::1]:1\"]\ninsecure = true").insecure);
+  CHECK(daemon_fault("endpoints = [\"tcp://*:1\"]\ncurve_secret_key_file = \"k\"") == "");
+  CHECK(daemon_fault("authorized_keys_file = \"k\"") ==
+        "x.toml:1:1: daemon.authorized_keys_file: found without curve_secret_key_file; allowed: "
+        "both, or neither");
+}
+
+TEST_CASE("daemon: users and groups are names or numbers") {
+  CHECK(daemon_with("allow_uids = []").allow_uids.empty());
+  CHECK(daemon_with("allow_gids = [0, 4294967294]").allow_gids.size() == 2);
+  for (const char* value : {"1000", "\"alice\"", "[-1]", "[4294967295]", "[\"\"]", "[\"a b\"]",
+                            "[1.5]", "[[1]]", "[true]"}) {
+    CAPTURE(value);
+    CHECK(daemon_fault("allow_uids = " + std::string(value))
+              .find("; allowed: a list of up to 1024 names or numbers of users") !=
+          std::string::npos);
   }
 }
 
@@ -176,6 +246,12 @@ TEST_CASE("daemon: values at the edge are taken, those behind it refused") {
   CHECK(feed_fault("padding_value = inf") != "");
   CHECK(feed_fault("padding_value = nan") != "");
   CHECK(feed_fault("poison = 1") != "");
+  CHECK(feed_fault("max_lead = 1000000") == "");
+  CHECK(feed_fault("max_lead = 1000001") != "");
+  CHECK(feed_fault("journal = 1") ==
+        "x.toml:4:1: feed.journal: found 1; allowed: path of a file; \"\" for none");
+  CHECK(feed_fault("ledger = \"a\\u0000b\"") != "");
+  CHECK(feed_fault("follow = \"yes\"") != "");
   CHECK(plan_fault("size = -1") ==
         "x.toml:5:1: feed.plan.size: found -1; allowed: 1 to "
         "2147483647");
@@ -187,9 +263,13 @@ TEST_CASE("daemon: an endpoint is refused with itself named") {
     const std::string fault = daemon_fault("endpoints = " + list);
     CHECK(fault.starts_with("x.toml:2:"));
     CHECK(fault.find(": daemon.endpoints: found " + found + "; allowed: ") != std::string::npos);
-    CHECK(fault.ends_with("tcp:// is not supported by this version"));
+    CHECK(fault.ends_with("or \"tcp://0.0.0.0:9476\", with a numeric address or *"));
   };
-  refused("[\"ipc:///tmp/a\", \"tcp://0.0.0.0:9476\"]", "\"tcp://0.0.0.0:9476\"");
+  refused("[\"ipc:///tmp/a\", \"tcp://somewhere:9476\"]", "\"tcp://somewhere:9476\"");
+  refused("[\"tcp://0.0.0.0\"]", "\"tcp://0.0.0.0\"");
+  refused("[\"tcp://0.0.0.0:65536\"]", "\"tcp://0.0.0.0:65536\"");
+  refused("[\"tcp://:9476\"]", "\"tcp://:9476\"");
+  refused("[\"udp://0.0.0.0:9476\"]", "\"udp://0.0.0.0:9476\"");
   refused("[\"/tmp/a\"]", "\"/tmp/a\"");
   refused("[\"ipc://relative\"]", "\"ipc://relative\"");
   refused("[\"ipc:///\"]", "\"ipc:///\"");
@@ -221,8 +301,9 @@ TEST_CASE("daemon: the other settings of [daemon] know what they allow") {
 
 TEST_CASE("daemon: an unknown key is refused with the nearest one") {
   CHECK(daemon_fault("memroy = 1") ==
-        "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints stats "
-        "memory assembly_threads socket_mode socket_group max_clients log_level");
+        "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
+        "stats memory assembly_threads socket_mode socket_group allow_uids allow_gids "
+        "curve_secret_key_file authorized_keys_file insecure max_clients queue_grace log_level");
   CHECK(feed_fault("slot = 4").find("feed.slot: unknown key, did you mean slots?") !=
         std::string::npos);
   CHECK(plan_fault("oder = \"random\"").find("feed.plan.oder: unknown key, did you mean order?") !=

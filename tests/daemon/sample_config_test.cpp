@@ -56,6 +56,10 @@ TEST_CASE("daemon: the sample configuration holds exactly the defaults") {
   CHECK(feed.padding_value == defaults.padding_value);
   CHECK(feed.max_window == defaults.max_window);
   CHECK(feed.poison == defaults.poison);
+  CHECK(feed.max_lead == defaults.max_lead);
+  CHECK(feed.journal == defaults.journal);
+  CHECK(feed.ledger == defaults.ledger);
+  CHECK(feed.follow == defaults.follow);
   for (const SettingRow& row : setting_rows()) {
     CAPTURE(row.name);
     CHECK(get_setting(feed.plan, row.name) == get_setting(defaults.plan, row.name));
