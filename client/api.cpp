@@ -1,24 +1,24 @@
 // The C ABI: arguments checked, errors told, exceptions stopped. The work is done elsewhere.
 
-#include <errno.h>
-
+#include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "client/batch.h"
 #include "client/batchwright/client.h"
 #include "client/error_text.h"
+#include "client/merged.h"
 #include "client/options.h"
-#include "client/session.h"
 
 using namespace batchwright;
 
 struct bw_connection {
-  std::shared_ptr<Session> session;
+  Merged::Sessions sessions;   // one for each endpoint
+  std::vector<bw_feed> feeds;  // that all have; what they point to is the first session's
 };
 
 struct bw_subscription {
-  std::shared_ptr<Session> session;
-  std::shared_ptr<Lane> lane;
+  std::unique_ptr<Merged> merged;
 };
 
 namespace {
@@ -33,17 +33,43 @@ bw_status forked() {
 bw_connect_options default_connect_options() { return BW_CONNECT_OPTIONS_INIT; }
 bw_subscribe_options default_subscribe_options() { return BW_SUBSCRIBE_OPTIONS_INIT; }
 
-bw_status connect(const char* endpoint, const bw_connect_options* given,
-                  bw_connection** connection) {
+/// The first server's feeds that the others have as well. Only of those can batches be merged.
+std::vector<bw_feed> common_feeds(const Merged::Sessions& sessions) {
+  std::vector<bw_feed> common;
+  for (std::size_t i = 0; i < sessions.front()->feeds().size(); ++i) {
+    bw_feed feed = sessions.front()->feeds().at(i);
+    std::size_t servers = 1;
+    for (auto session = sessions.begin() + 1; session != sessions.end(); ++session) {
+      for (std::size_t j = 0; j < (*session)->feeds().size(); ++j) {
+        const bw_feed& other = (*session)->feeds().at(j);
+        if (std::strcmp(feed.name, other.name) != 0 || !difference(feed, other).empty()) continue;
+        feed.sequences += other.sequences;
+        ++servers;
+      }
+    }
+    if (servers == sessions.size()) common.push_back(feed);
+  }
+  return common;
+}
+
+bw_status connect(const char* list, const bw_connect_options* given, bw_connection** connection) {
   const auto options = read_options(given, default_connect_options());
   if (!options) return report(options.error());
-  if (options->timeout_ms < 1) return invalid("timeout_ms is below 1");
-  auto session = Session::connect(
-      endpoint != nullptr ? endpoint : BW_DEFAULT_ENDPOINT,
-      options->program != nullptr ? options->program : program_invocation_short_name,
-      std::chrono::milliseconds(options->timeout_ms));
-  if (!session) return report(session.error());
-  *connection = new bw_connection{std::move(*session)};
+  const auto settings = to_settings(*options);
+  if (!settings) return report(settings.error());
+  const auto endpoints = to_endpoints(list != nullptr ? list : BW_DEFAULT_ENDPOINT);
+  if (!endpoints) return report(endpoints.error());
+  auto made = std::make_unique<bw_connection>();
+  for (const std::string& endpoint : *endpoints) {
+    auto session = Session::connect(endpoint, *settings);
+    if (!session) {
+      for (const auto& other : made->sessions) other->close();
+      return report(session.error());
+    }
+    made->sessions.push_back(std::move(*session));
+  }
+  made->feeds = common_feeds(made->sessions);
+  *connection = made.release();
   return BW_OK;
 }
 
@@ -54,17 +80,17 @@ bw_status subscribe(bw_connection& connection, const bw_subscribe_options& given
   auto request = to_request(*options);
   if (!request) return report(request.error());
   auto handle = std::make_unique<bw_subscription>();
-  const auto session = connection.session;  // bw_close may free the connection meanwhile
-  auto lane = session->subscribe(std::move(*request));
-  if (!lane) return report(lane.error());
-  *handle = {session, std::move(*lane)};
+  const auto sessions = connection.sessions;  // bw_close may free the connection meanwhile
+  auto merged = Merged::subscribe(sessions, std::move(*request));
+  if (!merged) return report(merged.error());
+  handle->merged = std::move(*merged);
   *subscription = handle.release();
   return BW_OK;
 }
 
 bw_status next(bw_subscription& subscription, const Deadline& deadline, bw_batch** batch,
                std::uint64_t* epoch) {
-  auto event = subscription.session->next(subscription.lane, deadline);
+  auto event = subscription.merged->next(deadline);
   if (!event) return report(event.error());
   if (event->batch) {
     if (epoch != nullptr) *epoch = event->batch->header.epoch;
@@ -74,6 +100,19 @@ bw_status next(bw_subscription& subscription, const Deadline& deadline, bw_batch
   if (!event->ended) return BW_END;
   if (epoch != nullptr) *epoch = event->ended->epoch;
   return BW_EPOCH_END;
+}
+
+bw_connection_info info_of(const bw_connection& connection) {
+  bw_connection_info info{};
+  info.struct_size = sizeof info;
+  info.servers = static_cast<std::uint32_t>(connection.sessions.size());
+  for (const auto& session : connection.sessions) {
+    info.reconnects += session->reconnects();
+    if (!session->is_inline()) continue;
+    info.inline_batches = 1;
+    if (info.inline_reason == nullptr) info.inline_reason = session->inline_reason().c_str();
+  }
+  return info;
 }
 
 }  // namespace
@@ -89,20 +128,32 @@ bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
 
 bw_status bw_close(bw_connection* connection) {
   if (connection == nullptr) return BW_OK;
-  if (connection->session->forked()) return forked();
+  if (connection->sessions.front()->forked()) return forked();
   return at_border([&] {
-    connection->session->close();
+    for (const auto& session : connection->sessions) session->close();
     delete connection;
     return BW_OK;
   });
 }
 
+bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_info* info) {
+  if (connection == nullptr || info == nullptr) return invalid("no connection or no place");
+  const std::size_t room = info->struct_size;
+  if (room < sizeof info->struct_size) return invalid("struct_size is not set");
+  return at_border([&] {
+    bw_connection_info found = info_of(*connection);
+    found.struct_size = std::min(room, sizeof found);
+    std::memcpy(info, &found, found.struct_size);
+    return BW_OK;
+  });
+}
+
 size_t bw_feed_count(const bw_connection* connection) {
-  return connection != nullptr ? connection->session->feeds().size() : 0;
+  return connection != nullptr ? connection->feeds.size() : 0;
 }
 
 const bw_feed* bw_feed_at(const bw_connection* connection, size_t i) {
-  return i < bw_feed_count(connection) ? &connection->session->feeds().at(i) : nullptr;
+  return i < bw_feed_count(connection) ? &connection->feeds[i] : nullptr;
 }
 
 bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
@@ -110,22 +161,21 @@ bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* op
   if (subscription == nullptr) return invalid("no place for the subscription is given");
   *subscription = nullptr;
   if (connection == nullptr || options == nullptr) return invalid("no connection or no options");
-  if (connection->session->forked()) return forked();
+  if (connection->sessions.front()->forked()) return forked();
   return at_border([&] { return subscribe(*connection, *options, subscription); });
 }
 
 bw_status bw_unsubscribe(bw_subscription* subscription) {
   if (subscription == nullptr) return BW_OK;
-  if (subscription->session->forked()) return forked();
+  if (subscription->merged->forked()) return forked();
   return at_border([&] {
-    subscription->session->unsubscribe(subscription->lane->number());
     delete subscription;
     return BW_OK;
   });
 }
 
 const bw_grant* bw_subscription_grant(const bw_subscription* subscription) {
-  return subscription != nullptr ? &subscription->lane->grant() : nullptr;
+  return subscription != nullptr ? &subscription->merged->grant() : nullptr;
 }
 
 bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** batch,
@@ -134,7 +184,7 @@ bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** 
   *batch = nullptr;
   if (subscription == nullptr) return invalid("no subscription");
   if (timeout_ms < 0) return invalid("timeout_ms is below 0");
-  if (subscription->session->forked()) return forked();
+  if (subscription->merged->forked()) return forked();
   return at_border([&] {
     return next(*subscription, Deadline(std::chrono::milliseconds(timeout_ms)), batch, epoch);
   });
@@ -142,9 +192,20 @@ bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** 
 
 bw_status bw_subscription_position(const bw_subscription* subscription, bw_position* position) {
   if (subscription == nullptr || position == nullptr) return invalid("no subscription or no place");
-  if (subscription->session->forked()) return forked();
+  if (subscription->merged->forked()) return forked();
   return at_border([&] {
-    *position = subscription->lane->position();
+    *position = subscription->merged->position();
+    return BW_OK;
+  });
+}
+
+bw_status bw_subscription_steps(const bw_subscription* subscription, uint64_t* epoch,
+                                uint64_t* steps) {
+  if (subscription == nullptr || steps == nullptr) return invalid("no subscription or no place");
+  if (subscription->merged->forked()) return forked();
+  return at_border([&] {
+    if (epoch != nullptr) *epoch = subscription->merged->position().epoch;
+    *steps = subscription->merged->steps();
     return BW_OK;
   });
 }
@@ -154,7 +215,7 @@ bw_status bw_release(bw_batch* batch) {
   if (batch->session->forked()) return forked();
   return at_border([&] {
     const std::unique_ptr<bw_batch> gone(batch);
-    gone->session->give_back(gone->lane->number(), gone->ticket.lease);
+    gone->session->give_back(gone->lease);
     return BW_OK;
   });
 }
@@ -182,7 +243,7 @@ const bw_tensor* bw_batch_tensor_named(const bw_batch* batch, const char* name) 
 
 bw_status bw_batch_position(const bw_batch* batch, bw_position* position) {
   if (batch == nullptr || position == nullptr) return invalid("no batch or no place");
-  *position = batch->lane->position_after(batch->header.epoch, batch->header.index);
+  *position = batch->position;
   return BW_OK;
 }
 

@@ -81,16 +81,16 @@ bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<const wire::Batch*> checked_batch(const Mapping& arena, const Ticket& ticket) {
-  const auto bytes = arena.part(ticket.offset, ticket.size);
-  if (!bytes) return bytes.error();
+Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& ticket) {
   const auto bad = [&ticket](const std::string& what) {
-    return Error{ErrorCode::malformed_message,
-                 "batch " + std::to_string(ticket.index) + " of epoch " +
-                     std::to_string(ticket.epoch) + ", at byte " + std::to_string(ticket.offset) +
-                     " of arena " + std::to_string(ticket.arena) + ": " + what};
+    const std::string place = ticket.payload ? ", in a message"
+                                             : ", at byte " + std::to_string(ticket.offset) +
+                                                   " of arena " + std::to_string(ticket.arena);
+    return Error{ErrorCode::malformed_message, "batch " + std::to_string(ticket.index) +
+                                                   " of epoch " + std::to_string(ticket.epoch) +
+                                                   place + ": " + what};
   };
-  const auto batch = verify_batch(*bytes);
+  const auto batch = verify_batch(payload.bytes);
   if (!batch) return bad(batch.error().message);
   if (const char* flaw = flaw_in(**batch); flaw != nullptr) return bad(flaw);
   if ((*batch)->epoch() != ticket.epoch || (*batch)->step() != ticket.step ||
@@ -102,16 +102,13 @@ Result<const wire::Batch*> checked_batch(const Mapping& arena, const Ticket& tic
 
 }  // namespace batchwright
 
-bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_,
-                   std::shared_ptr<const batchwright::Lane> lane_,
-                   std::shared_ptr<const batchwright::Mapping> arena_,
-                   const batchwright::Ticket& ticket_, const batchwright::wire::Batch& bytes)
+bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
+                   const batchwright::Ticket& ticket, const batchwright::wire::Batch& bytes)
     : session(std::move(session_)),
-      lane(std::move(lane_)),
-      arena(std::move(arena_)),
-      ticket(ticket_),
+      payload(std::move(payload_)),
       content(&bytes),
-      header(batchwright::header_of(bytes, ticket_.size)) {
+      header(batchwright::header_of(bytes, ticket.size)) {
+  header.rehearsal = ticket.rehearsal ? 1 : 0;
   for (const auto* tensor : *bytes.tensors()) {
     tensors.push_back(batchwright::tensor_of(bytes, *tensor));
   }

@@ -1,39 +1,37 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "client/batchwright/client.h"
-#include "client/lane.h"
-#include "client/mapping.h"
+#include "client/course.h"
+#include "client/lease_book.h"
+#include "client/payload.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
 class Session;
 
-/// Checks that the bytes in the arena are the batch that the ticket promised, laid out as the C
-/// ABI promises its users. Reads nothing outside the arena.
+/// Checks that the bytes are the batch that the ticket promised, of this plan, laid out as the C
+/// ABI promises its users. Reads nothing outside of them.
 /// Errors: malformed_message, with the place of the batch.
-Result<const wire::Batch*> checked_batch(const Mapping& arena, const Ticket& ticket);
+Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& ticket);
 
 }  // namespace batchwright
 
 /// What the program holds: a lease, and views of the bytes that it is for.
-/// Lifetime: it keeps the mapping, and the session through which the lease goes back.
-/// Threads: immutable.
+/// Lifetime: it keeps the bytes, and the session through which the lease goes back.
+/// Threads: immutable once the program has it.
 struct bw_batch {
-  bw_batch(std::shared_ptr<batchwright::Session> session_,
-           std::shared_ptr<const batchwright::Lane> lane_,
-           std::shared_ptr<const batchwright::Mapping> arena_, const batchwright::Ticket& ticket_,
-           const batchwright::wire::Batch& bytes);
+  bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
+           const batchwright::Ticket& ticket, const batchwright::wire::Batch& bytes);
 
   std::shared_ptr<batchwright::Session> session;
-  std::shared_ptr<const batchwright::Lane> lane;
-  std::shared_ptr<const batchwright::Mapping> arena;
-  batchwright::Ticket ticket;
+  batchwright::Payload payload;
+  batchwright::Lease lease;
   const batchwright::wire::Batch* content;
   bw_batch_header header;
+  bw_position position{};  ///< Where to go on when this batch was the last one finished.
   std::vector<bw_tensor> tensors;
 };

@@ -6,20 +6,93 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <new>
 
 namespace batchwright {
 namespace {
 
 /// A goodbye that cannot be sent in this time is not missed: the arena connection's end says it.
 constexpr int kLingerMs = 200;
+/// Soon enough that a daemon that comes back is met at once; connecting in vain costs next to
+/// nothing.
+constexpr int kReconnectMs = 20;
+constexpr int kHeartbeatMs = 1000;
+constexpr int kHeartbeatTimeoutMs = 10'000;
+/// Each socket has a context of its own, so one name serves them all.
+constexpr const char* kMonitor = "inproc://monitor";
 
 Error failed(const std::string& call) {
   return {ErrorCode::io_error, call + ": " + zmq_strerror(zmq_errno())};
 }
 
-struct CloseMessage {
-  void operator()(zmq_msg_t* message) const noexcept { zmq_msg_close(message); }
+/// One frame as ZeroMQ received it.
+class Frame {
+ public:
+  Frame() { zmq_msg_init(&message_); }
+  ~Frame() { zmq_msg_close(&message_); }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  /// Whether there was one. Errors: io_error.
+  Result<bool> receive(void* socket) {
+    while (zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) < 0) {
+      if (zmq_errno() == EAGAIN) return false;
+      if (zmq_errno() != EINTR) return failed("zmq_msg_recv");
+    }
+    return true;
+  }
+  bool more() const { return zmq_msg_more(&message_) != 0; }
+  std::span<const std::byte> bytes() {
+    return {static_cast<const std::byte*>(zmq_msg_data(&message_)), zmq_msg_size(&message_)};
+  }
+
+ private:
+  zmq_msg_t message_;
 };
+
+/// The frame itself where its tensors lie aligned, else a copy.
+Payload payload_of(std::shared_ptr<Frame> frame) {
+  const std::span<const std::byte> bytes = frame->bytes();
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kTensorAlignment == 0) {
+    return {std::move(frame), bytes};
+  }
+  const std::size_t room = (bytes.size() / kTensorAlignment + 1) * kTensorAlignment;
+  const std::shared_ptr<void> copy(std::aligned_alloc(kTensorAlignment, room), std::free);
+  if (!copy) throw std::bad_alloc();
+  std::memcpy(copy.get(), bytes.data(), bytes.size());
+  return {copy, {static_cast<const std::byte*>(copy.get()), bytes.size()}};
+}
+
+void set(void* socket, int option, int value) {
+  zmq_setsockopt(socket, option, &value, sizeof value);
+}
+
+void set_limits(void* socket, bool inline_batches) {
+  const auto largest =
+      static_cast<std::int64_t>(inline_batches ? kMaxBatchBytes : kMaxControlBytes);
+  zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
+  set(socket, ZMQ_LINGER, 0);
+  set(socket, ZMQ_SNDHWM, 0);  // windows bound both queues
+  set(socket, ZMQ_RCVHWM, 0);
+  set(socket, ZMQ_RECONNECT_IVL, kReconnectMs);
+  if (!inline_batches) return;
+  set(socket, ZMQ_HEARTBEAT_IVL, kHeartbeatMs);
+  set(socket, ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
+}
+
+Result<void> set_key(void* socket, int option, const std::string& key) {
+  if (zmq_setsockopt(socket, option, key.c_str(), key.size() + 1) == 0) return {};
+  return Error{ErrorCode::invalid_argument,
+               std::string("a key of CURVE was not taken: ") + zmq_strerror(zmq_errno())};
+}
+
+Result<void> set_keys(void* socket, const CurveKeys& keys) {
+  if (auto done = set_key(socket, ZMQ_CURVE_SERVERKEY, keys.server); !done) return done;
+  if (auto done = set_key(socket, ZMQ_CURVE_PUBLICKEY, keys.own_public); !done) return done;
+  return set_key(socket, ZMQ_CURVE_SECRETKEY, keys.own_secret);
+}
 
 }  // namespace
 
@@ -30,25 +103,34 @@ void Dealer::EndContext::operator()(void* context) const noexcept {
 
 void Dealer::CloseSocket::operator()(void* socket) const noexcept { zmq_close(socket); }
 
-Result<std::unique_ptr<Dealer>> Dealer::connect(const std::string& endpoint) {
+Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
   std::unique_ptr<Dealer> dealer(new Dealer);
   dealer->context_.reset(zmq_ctx_new());
   if (!dealer->context_) return failed("zmq_ctx_new");
   dealer->socket_.reset(zmq_socket(dealer->context_.get(), ZMQ_DEALER));
   if (!dealer->socket_) return failed("zmq_socket");
   void* socket = dealer->socket_.get();
-  const int linger = 0;
-  const int unlimited = 0;  // windows bound both queues
-  const auto largest = static_cast<std::int64_t>(kMaxControlBytes);
-  zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
-  zmq_setsockopt(socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
-  zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
-  zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
-  if (zmq_connect(socket, endpoint.c_str()) != 0) {
+  set_limits(socket, way.inline_batches);
+  if (way.keys) {
+    if (auto taken = set_keys(socket, *way.keys); !taken) return taken.error();
+  }
+  if (auto watched = dealer->watch_connection(); !watched) return watched.error();
+  if (zmq_connect(socket, way.endpoint.c_str()) != 0) {
     return Error{ErrorCode::invalid_argument,
-                 "endpoint \"" + endpoint + "\": " + zmq_strerror(zmq_errno())};
+                 "endpoint \"" + way.endpoint + "\": " + zmq_strerror(zmq_errno())};
   }
   return dealer;
+}
+
+Result<void> Dealer::watch_connection() {
+  if (zmq_socket_monitor(socket_.get(), kMonitor, ZMQ_EVENT_DISCONNECTED) != 0) {
+    return failed("zmq_socket_monitor");
+  }
+  monitor_.reset(zmq_socket(context_.get(), ZMQ_PAIR));
+  if (!monitor_) return failed("zmq_socket");
+  set(monitor_.get(), ZMQ_LINGER, 0);
+  if (zmq_connect(monitor_.get(), kMonitor) != 0) return failed("zmq_connect to the monitor");
+  return {};
 }
 
 Result<void> Dealer::send(const flatbuffers::DetachedBuffer& message) {
@@ -59,39 +141,69 @@ Result<void> Dealer::send(const flatbuffers::DetachedBuffer& message) {
 }
 
 Result<void> Dealer::send_last(const flatbuffers::DetachedBuffer& message) {
-  zmq_setsockopt(socket_.get(), ZMQ_LINGER, &kLingerMs, sizeof kLingerMs);
+  set(socket_.get(), ZMQ_LINGER, kLingerMs);
   return send(message);
 }
 
-Result<std::optional<ControlMessage>> Dealer::receive() {
-  zmq_msg_t frame;
-  zmq_msg_init(&frame);
-  const std::unique_ptr<zmq_msg_t, CloseMessage> closing(&frame);
-  while (zmq_msg_recv(&frame, socket_.get(), ZMQ_DONTWAIT) < 0) {
-    if (zmq_errno() == EAGAIN) return std::optional<ControlMessage>();
-    if (zmq_errno() != EINTR) return failed("zmq_msg_recv");
+Result<std::optional<Dealer::Incoming>> Dealer::receive() {
+  Frame first;
+  const auto there = first.receive(socket_.get());
+  if (!there) return there.error();
+  if (!*there) return std::optional<Incoming>();
+  auto control = ControlMessage::decode(first.bytes());
+  if (!control) return control.error();
+  Incoming incoming{std::move(*control), {}};
+  if (!first.more()) return std::optional(std::move(incoming));
+  auto second = std::make_shared<Frame>();
+  if (const auto came = second->receive(socket_.get()); !came) return came.error();
+  if (second->more() || incoming.control.as<wire::Delivery>() == nullptr) {
+    return Error{ErrorCode::malformed_message, "a message of too many frames from the daemon"};
   }
-  if (zmq_msg_more(&frame) != 0) {
-    return Error{ErrorCode::malformed_message, "a message of several frames from the daemon"};
+  incoming.batch = payload_of(std::move(second));
+  return std::optional(std::move(incoming));
+}
+
+bool Dealer::cut() {
+  bool ended = false;
+  while (true) {
+    Frame event;  // of two frames; only one kind is asked for, so that its coming says it all
+    const auto came = event.receive(monitor_.get());
+    if (!came || !*came) return ended;
+    ended = true;
   }
-  auto message = ControlMessage::decode(
-      {static_cast<const std::byte*>(zmq_msg_data(&frame)), zmq_msg_size(&frame)});
-  if (!message) return message.error();
-  return std::optional(std::move(*message));
 }
 
 Result<void> Dealer::wait(std::initializer_list<int> descriptors, std::chrono::milliseconds limit) {
-  std::array<zmq_pollitem_t, 5> items{};
-  int count = 0;
-  items[static_cast<std::size_t>(count++)] = {socket_.get(), 0, ZMQ_POLLIN, 0};
-  for (const int fd : descriptors) {
-    items.at(static_cast<std::size_t>(count++)) = {nullptr, fd, ZMQ_POLLIN, 0};
-  }
+  std::array<zmq_pollitem_t, 6> items{};
+  std::size_t count = 0;
+  items.at(count++) = {socket_.get(), 0, ZMQ_POLLIN, 0};
+  items.at(count++) = {monitor_.get(), 0, ZMQ_POLLIN, 0};
+  for (const int fd : descriptors) items.at(count++) = {nullptr, fd, ZMQ_POLLIN, 0};
   // zmq_poll looks at the socket's own state before it sleeps, so that the edge-triggered
   // descriptor behind it cannot be missed.
   const long sleep = static_cast<long>(std::min<std::int64_t>(limit.count(), INT_MAX));
-  if (zmq_poll(items.data(), count, sleep) < 0 && zmq_errno() != EINTR) return failed("zmq_poll");
+  if (zmq_poll(items.data(), static_cast<int>(count), sleep) < 0 && zmq_errno() != EINTR) {
+    return failed("zmq_poll");
+  }
   return {};
+}
+
+Result<void> check_keys(const CurveKeys& keys) {
+  if (zmq_has("curve") == 0) {
+    return Error{ErrorCode::unsupported, "this libzmq was built without CURVE"};
+  }
+  std::array<std::uint8_t, 32> raw{};
+  for (const std::string* key : {&keys.server, &keys.own_public, &keys.own_secret}) {
+    if (zmq_z85_decode(raw.data(), key->c_str()) == nullptr) {
+      return Error{ErrorCode::invalid_argument, "a key of CURVE is no Z85 text"};
+    }
+  }
+  std::array<char, 41> derived{};
+  if (zmq_curve_public(derived.data(), keys.own_secret.c_str()) != 0) {
+    return Error{ErrorCode::invalid_argument, "secret_key is no key of CURVE"};
+  }
+  if (keys.own_public == derived.data()) return {};
+  return Error{ErrorCode::invalid_argument, "public_key does not belong to secret_key"};
 }
 
 }  // namespace batchwright

@@ -5,9 +5,10 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
+#include "client/payload.h"
+#include "client/settings.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -16,9 +17,21 @@ namespace batchwright {
 /// Threads: one at a time, with a lock between them.
 class Dealer {
  public:
+  /// How to reach the daemon, and what may come from there.
+  struct Way {
+    std::string endpoint;
+    std::optional<CurveKeys> keys;
+    bool inline_batches = false;  ///< Large messages are taken, and heartbeats are sent.
+  };
+  /// A control message; a batch comes with a Delivery to a client without an arena.
+  struct Incoming {
+    ControlMessage control;
+    Payload batch;
+  };
+
   /// Begins to connect; ZeroMQ tries again until somebody listens there.
-  /// Errors: invalid_argument (the endpoint), io_error.
-  static Result<std::unique_ptr<Dealer>> connect(const std::string& endpoint);
+  /// Errors: invalid_argument (the endpoint or a key), unsupported (no CURVE), io_error.
+  static Result<std::unique_ptr<Dealer>> connect(const Way& way);
 
   /// Never waits: what is under way is bounded by the window of each subscription.
   /// Errors: io_error.
@@ -27,11 +40,16 @@ class Dealer {
   /// The same for the last message: closing the socket waits up to 200 ms for it to leave.
   Result<void> send_last(const flatbuffers::DetachedBuffer& message);
 
-  /// A message, or none when none is there. Errors: malformed_message, io_error.
-  Result<std::optional<ControlMessage>> receive();
+  /// A message, or none when none is there. A batch's bytes start at a multiple of 64: they are
+  /// copied once if ZeroMQ put them elsewhere. Errors: malformed_message, io_error.
+  Result<std::optional<Incoming>> receive();
 
-  /// Waits until there is a message, one of `descriptors` (at most 4) is readable, or the time
-  /// is over; a signal may end it early. Errors: io_error.
+  /// Whether a connection that was made has ended since. ZeroMQ makes a new one, but whoever
+  /// answers there knows nothing of us. What came before the end can be received after it.
+  bool cut();
+
+  /// Waits until there is a message, the connection ends, one of `descriptors` (at most 4) is
+  /// readable, or the time is over; a signal may end it early. Errors: io_error.
   Result<void> wait(std::initializer_list<int> descriptors, std::chrono::milliseconds limit);
 
  private:
@@ -42,9 +60,14 @@ class Dealer {
     void operator()(void* socket) const noexcept;
   };
   Dealer() = default;
+  Result<void> watch_connection();
 
   std::unique_ptr<void, EndContext> context_;
+  std::unique_ptr<void, CloseSocket> monitor_;
   std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends
 };
+
+/// Errors: invalid_argument, when a key is no key or the pair is none; unsupported.
+Result<void> check_keys(const CurveKeys& keys);
 
 }  // namespace batchwright

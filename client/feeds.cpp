@@ -3,6 +3,35 @@
 #include <algorithm>
 
 namespace batchwright {
+namespace {
+
+bool alike(const bw_field& one, const bw_field& other) {
+  const std::string_view name = one.name;
+  if (name != other.name || one.kind != other.kind || one.dtype != other.dtype) return false;
+  if (one.ndim != other.ndim || one.category_count != other.category_count) return false;
+  if (!std::equal(one.shape, one.shape + one.ndim, other.shape)) return false;
+  return std::equal(one.categories, one.categories + one.category_count, other.categories,
+                    [](std::string_view a, std::string_view b) { return a == b; });
+}
+
+}  // namespace
+
+std::string difference(const bw_feed& one, const bw_feed& other) {
+  if (one.world != other.world) {
+    return "a world of " + std::to_string(one.world) + " and one of " + std::to_string(other.world);
+  }
+  if (one.layout != other.layout) return "batch-major and time-major layout";
+  if (one.field_count != other.field_count) {
+    return std::to_string(one.field_count) + " and " + std::to_string(other.field_count) +
+           " fields";
+  }
+  for (std::size_t i = 0; i < one.field_count; ++i) {
+    if (!alike(*one.fields[i], *other.fields[i])) {
+      return "field \"" + std::string(one.fields[i]->name) + "\" is another";
+    }
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Feeds::Field>> Feeds::field_from(const wire::FieldInfo& info) {
   auto field = std::make_unique<Field>();

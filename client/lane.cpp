@@ -3,69 +3,67 @@
 namespace batchwright {
 
 Result<void> Lane::granted(const wire::Subscribed& answer) {
-  const bool sharded = request_.mode == wire::Mode::sharded;
-  if (answer.fingerprint() == nullptr || answer.world() == 0 || answer.batches_per_step() == 0 ||
-      answer.batches_per_step() > answer.world() || answer.window() == 0) {
-    return Error{ErrorCode::malformed_message, "feed \"" + feed() + "\": an impossible Subscribed"};
+  if (served_) {
+    return Error{ErrorCode::malformed_message, "feed \"" + feed() + "\": a second Subscribed"};
   }
-  const wire::Fingerprint& plan = *answer.fingerprint();
-  grant_ = bw_grant{{plan.data(), plan.settings(), plan.seed()},
-                    answer.epoch(),
-                    answer.step(),
-                    answer.steps(),
-                    answer.batches_per_step(),
-                    answer.world(),
-                    request_.rank,
-                    request_.ranks,
-                    answer.window()};
+  if (auto started = course_.start(answer); !started) return started;
+  served_ = true;
   arena_ = answer.arena();
-  first_ = sharded ? request_.rank * answer.batches_per_step() : 0;
-  const std::lock_guard lock(mutex_);
-  epoch_ = answer.epoch();
-  step_ = answer.step();
+  window_ = answer.window();
+  if (grant_) return {};
+  const bw_position& first = course_.first();
+  grant_ = bw_grant{
+      first.fingerprint, first.epoch,   first.step,     answer.steps(), answer.batches_per_step(),
+      answer.world(),    request_.rank, request_.ranks, answer.window()};
   return {};
 }
 
-Result<Lane::Next> Lane::next() {
+Result<Lane::Next> Lane::look() {
   if (over_) return Next(NothingFollows{});
+  if (course_.is_behind()) return Next(EpochEnded{course_.position().epoch, 0, false});
   if (inbox_.empty()) return *failure_;
-  const Event& event = inbox_.front();
-  if (const auto* ticket = std::get_if<Ticket>(&event)) return check(*ticket);
-  const EpochEnded ended = std::get<EpochEnded>(event);
+  return std::visit([this](const auto& event) { return look_at(event); }, inbox_.front());
+}
+
+Result<Lane::Next> Lane::look_at(const Ticket& ticket) {
+  const auto verdict = course_.check(ticket);
+  if (!verdict) return verdict.error();
+  if (*verdict == Course::Verdict::hand_out) return Next(ticket);
+  const Doubled doubled{ticket.lease};
   inbox_.pop_front();
-  return check(ended);
+  return Next(doubled);
 }
 
-Result<Lane::Next> Lane::check(const Ticket& ticket) {
-  if (ticket.epoch == epoch_ && ticket.index == expected_index()) return Next(ticket);
-  return Error{ErrorCode::malformed_message,
-               "feed \"" + feed() + "\": batch " + std::to_string(ticket.index) + " of epoch " +
-                   std::to_string(ticket.epoch) + " came where batch " +
-                   std::to_string(expected_index()) + " of epoch " + std::to_string(epoch_) +
-                   " was due"};
-}
-
-Result<Lane::Next> Lane::check(const EpochEnded& ended) {
-  if (ended.epoch != epoch_ || ended.steps != step_ || place_ != 0) {
-    return Error{ErrorCode::malformed_message,
-                 "feed \"" + feed() + "\": the end of epoch " + std::to_string(ended.epoch) +
-                     " came after " + std::to_string(ended.steps) + " steps where batch " +
-                     std::to_string(expected_index()) + " of epoch " + std::to_string(epoch_) +
-                     " was due"};
-  }
-  const std::lock_guard lock(mutex_);
+Result<Lane::Next> Lane::look_at(const EpochEnded& ended) {
+  const auto verdict = course_.check(ended);
+  if (!verdict) return verdict.error();
+  if (*verdict == Course::Verdict::hand_out) return Next(ended);
   over_ = ended.last;
-  ++epoch_;
-  step_ = 0;
-  return Next(ended);
+  inbox_.pop_front();
+  return Next(Passed{});
 }
 
-void Lane::advance() {
+Result<Lane::Next> Lane::look_at(const EpochBegan& began) {
+  if (auto begun = course_.begin(began); !begun) return begun.error();
   inbox_.pop_front();
-  const std::lock_guard lock(mutex_);
-  if (++place_ < grant_->batches_per_step) return;
-  place_ = 0;
-  ++step_;
+  return Next(Passed{});
+}
+
+void Lane::take(const Ticket& ticket) {
+  course_.advance(ticket);
+  inbox_.pop_front();
+}
+
+/// The next epoch's beginning is taken note of as well when it is at hand, so that a position has
+/// its fingerprint.
+void Lane::take(const EpochEnded& ended) {
+  const bool was_behind = course_.is_behind();
+  over_ = course_.advance(ended);
+  if (was_behind) return;
+  inbox_.pop_front();
+  if (inbox_.empty() || !std::holds_alternative<EpochBegan>(inbox_.front())) return;
+  const auto begun = course_.begin(std::get<EpochBegan>(inbox_.front()));
+  if (begun) inbox_.pop_front();  // else look() finds it, and says so
 }
 
 void Lane::fail(const Error& error) {
@@ -79,17 +77,22 @@ void Lane::refuse(const Error& error) {
   if (!failure_) failure_ = error;
 }
 
-bw_position Lane::position() const {
-  const std::lock_guard lock(mutex_);
-  return {grant_->fingerprint, epoch_, step_};
+void Lane::lost() {
+  served_ = false;
+  reason_.clear();
+  if (wants_more()) inbox_.clear();
 }
 
-bw_position Lane::position_after(std::uint64_t epoch, std::uint64_t index) const {
-  const std::uint64_t place = index % grant_->world;
-  const bool completes = place + 1 == first_ + grant_->batches_per_step;
-  return {grant_->fingerprint, epoch, index / grant_->world + (completes ? 1 : 0)};
+bool Lane::wants_more() const {
+  if (over_ || failure_) return false;
+  const auto* ended = inbox_.empty() ? nullptr : std::get_if<EpochEnded>(&inbox_.front());
+  return ended == nullptr || !ended->last;
 }
 
-std::uint64_t Lane::expected_index() const { return step_ * grant_->world + first_ + place_; }
+wire::SubscribeT Lane::resume() {
+  wire::SubscribeT request = request_;
+  course_.resume(request);
+  return request;
+}
 
 }  // namespace batchwright

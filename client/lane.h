@@ -2,66 +2,60 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
 
 #include "client/batchwright/client.h"
+#include "client/course.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
-/// Where a batch lies, as the daemon announced it.
-struct Ticket {
-  std::uint64_t lease = 0;
-  std::uint32_t arena = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t step = 0;
-  std::uint64_t index = 0;
-};
-
-struct EpochEnded {
-  std::uint64_t epoch = 0;
-  std::uint64_t steps = 0;  ///< That the epoch had.
-  bool last = false;        ///< Nothing follows.
-};
-
-/// The counted epochs are over, and the program knows already.
+/// The counted epochs are over.
 struct NothingFollows {};
 
 /// One subscription on this side: what was asked for and granted, what the daemon sent and the
 /// program has not taken yet, and the place of the next batch.
 ///
 /// Order is checked, so that a lost or doubled batch is an error and never other data in silence.
-/// Threads: who holds the session's turn; position() from any.
+/// It outlives the session with the daemon: lost() voids what came and was not taken, and resume()
+/// says what to ask the next daemon for.
+/// Threads: who holds the session's turn; position(), steps() and grant() from any.
 class Lane {
  public:
-  using Event = std::variant<Ticket, EpochEnded>;
-  using Next = std::variant<Ticket, EpochEnded, NothingFollows>;
+  using Event = std::variant<Ticket, EpochEnded, EpochBegan>;
+  /// A batch that was handed out before: to be given back.
+  struct Doubled {
+    std::uint64_t lease = 0;
+  };
+  /// Nothing for the program; look again.
+  struct Passed {};
+  using Next = std::variant<Ticket, EpochEnded, NothingFollows, Doubled, Passed>;
 
-  explicit Lane(wire::SubscribeT request) : request_(std::move(request)) {}
+  explicit Lane(wire::SubscribeT request) : request_(std::move(request)), course_(request_) {}
 
   std::uint32_t number() const { return request_.subscription; }
   const std::string& feed() const { return request_.feed; }
-  const wire::SubscribeT& request() const { return request_; }
+  bool is_queue() const { return request_.mode == wire::Mode::queue; }
 
-  /// The daemon's answer to Subscribe. Errors: malformed_message.
+  /// The daemon's answer to Subscribe. Errors: malformed_message, fingerprint_mismatch.
   Result<void> granted(const wire::Subscribed& answer);
-  bool is_granted() const { return grant_.has_value(); }
+  /// Whether this session's daemon has granted it.
+  bool is_served() const { return served_; }
+  /// As granted first. Set before the program has the subscription.
   const bw_grant& grant() const { return *grant_; }
   std::uint32_t arena() const { return arena_; }
+  std::uint32_t window() const { return window_; }
 
-  void push(const Event& event) { inbox_.push_back(event); }
-  std::size_t waiting() const { return inbox_.size(); }
-  /// Whether next() has something to say.
-  bool has_news() const { return over_ || failure_ || !inbox_.empty(); }
-  /// A ticket stays until advance(). Errors: failure(); malformed_message for what was not due.
-  Result<Next> next();
-  /// The ticket that next() showed is handed out.
-  void advance();
+  void push(Event event) { inbox_.push_back(std::move(event)); }
+  /// Whether look() has something to say.
+  bool has_news() const { return over_ || failure_ || !inbox_.empty() || course_.is_behind(); }
+  /// What comes next. A ticket or an epoch's end stays until take().
+  /// Errors: failure(); malformed_message for what was not due.
+  Result<Next> look();
+  void take(const Ticket& ticket);
+  void take(const EpochEnded& ended);
 
   /// Nothing more comes, for this reason. Tickets at hand are void: whoever gave them may have
   /// taken their slots back. The end of an epoch that is next in line still counts.
@@ -70,27 +64,34 @@ class Lane {
   void refuse(const Error& error);
   const std::optional<Error>& failure() const { return failure_; }
 
-  bw_position position() const;
-  /// Where to go on when the batch of this index was the last one finished.
-  bw_position position_after(std::uint64_t epoch, std::uint64_t index) const;
+  /// The daemon is gone. What it sent is void, but for the end of all that was asked for.
+  void lost();
+  /// Whether a new daemon is to be asked for more.
+  bool wants_more() const;
+  /// What to ask it for.
+  wire::SubscribeT resume();
+
+  bool is_over() const { return over_; }
+  /// What the daemon last said that this subscription waits for; empty when it said nothing.
+  const std::string& reason() const { return reason_; }
+  void set_reason(std::string reason) { reason_ = std::move(reason); }
+  const Course& course() const { return course_; }
 
  private:
-  std::uint64_t expected_index() const;
-  Result<Next> check(const Ticket& ticket);
-  Result<Next> check(const EpochEnded& ended);
+  Result<Next> look_at(const Ticket& ticket);
+  Result<Next> look_at(const EpochEnded& ended);
+  Result<Next> look_at(const EpochBegan& began);
 
-  wire::SubscribeT request_;
+  const wire::SubscribeT request_;
+  Course course_;
   std::optional<bw_grant> grant_;
+  bool served_ = false;
   std::uint32_t arena_ = 0;
-  std::uint32_t first_ = 0;  ///< Our first place within a step.
+  std::uint32_t window_ = 0;
   std::deque<Event> inbox_;
   std::optional<Error> failure_;
+  std::string reason_;
   bool over_ = false;  ///< The last epoch's end was taken.
-
-  mutable std::mutex mutex_;  // guards the place of the next batch
-  std::uint64_t epoch_ = 0;
-  std::uint64_t step_ = 0;
-  std::uint32_t place_ = 0;  ///< Batches taken of this step.
 };
 
 }  // namespace batchwright

@@ -1,27 +1,48 @@
 #include "client/lease_book.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace batchwright {
 
-void LeaseBook::open(std::uint32_t subscription) {
+void LeaseBook::open(std::uint32_t subscription, bool queue) {
   const std::lock_guard lock(mutex_);
-  accounts_.try_emplace(subscription);
+  accounts_[subscription].queue = queue;
 }
 
-void LeaseBook::take(std::uint32_t subscription) {
+void LeaseBook::forget(std::uint32_t subscription) {
   const std::lock_guard lock(mutex_);
-  ++accounts_[subscription].held;
-  ++held_;
+  accounts_.erase(subscription);
 }
 
-void LeaseBook::give_back(std::uint32_t subscription, std::uint64_t lease) {
+std::optional<Lease> LeaseBook::take(std::uint32_t subscription, std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   Account& account = accounts_[subscription];
-  account.returned.push_back(lease);
+  if (account.queue) {
+    const auto in = [number](const auto& list) {
+      return std::find(list.begin(), list.end(), number) != list.end();
+    };
+    if (in(account.returned) || in(account.done) || in(account.claimed)) return std::nullopt;
+    if (!account.holding.insert(number).second) return std::nullopt;
+  }
+  ++account.held;
+  ++held_;
+  return Lease{subscription, session_, number};
+}
+
+void LeaseBook::give_back(const Lease& lease) {
+  const std::lock_guard lock(mutex_);
+  const auto found = accounts_.find(lease.subscription);
+  if (found == accounts_.end()) return;
+  Account& account = found->second;
+  if (account.queue ? account.holding.erase(lease.number) == 0 : lease.session != session_) return;
+  account.returned.push_back(lease.number);
   --account.held;
   --held_;
+}
+
+void LeaseBook::skip(std::uint32_t subscription, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  accounts_[subscription].returned.push_back(number);
 }
 
 void LeaseBook::close(std::uint32_t subscription) {
@@ -33,6 +54,44 @@ void LeaseBook::close(std::uint32_t subscription) {
 void LeaseBook::close_all() {
   const std::lock_guard lock(mutex_);
   all_closed_ = true;
+}
+
+void LeaseBook::end_session() {
+  const std::lock_guard lock(mutex_);
+  ++session_;
+  held_ = 0;
+  std::erase_if(accounts_, [](const auto& entry) { return entry.second.closed; });
+  for (auto& [subscription, account] : accounts_) {
+    if (account.queue) {
+      account.done.insert(account.done.begin(), account.claimed.begin(), account.claimed.end());
+      account.claimed.clear();
+      remember(account);
+    } else {
+      account.held = 0;
+    }
+    account.returned.clear();
+    held_ += account.held;
+  }
+}
+
+void LeaseBook::remember(Account& account) {
+  account.done.insert(account.done.end(), account.returned.begin(), account.returned.end());
+  while (account.done.size() > kRemembered) account.done.pop_front();
+}
+
+LeaseBook::Claims LeaseBook::claims(std::uint32_t subscription) {
+  const std::lock_guard lock(mutex_);
+  Account& account = accounts_[subscription];
+  remember(account);
+  account.returned.clear();
+  account.claimed.insert(account.claimed.end(), account.done.begin(), account.done.end());
+  account.done.clear();
+  return {{account.holding.begin(), account.holding.end()}, account.claimed};
+}
+
+void LeaseBook::noted(std::uint32_t subscription) {
+  const std::lock_guard lock(mutex_);
+  accounts_[subscription].claimed.clear();
 }
 
 bool LeaseBook::closed(std::uint32_t subscription) const {
@@ -54,34 +113,37 @@ std::size_t LeaseBook::held(std::uint32_t subscription) const {
 
 bool LeaseBook::has_news() const {
   const std::lock_guard lock(mutex_);
-  if (all_closed_) return may_say_goodbye();
-  return std::any_of(accounts_.begin(), accounts_.end(), [](const auto& entry) {
+  if (may_say_goodbye()) return true;
+  return std::any_of(accounts_.begin(), accounts_.end(), [this](const auto& entry) {
     const Account& account = entry.second;
-    return account.closed ? account.held == 0 : !account.returned.empty();
+    return has_releases(account) || (!all_closed_ && account.closed && account.held == 0);
   });
 }
 
 LeaseBook::News LeaseBook::take_news() {
   const std::lock_guard lock(mutex_);
   News news;
-  if (all_closed_) {
-    news.goodbye = may_say_goodbye();
-    goodbye_said_ = goodbye_said_ || news.goodbye;
-    return news;
-  }
   for (auto entry = accounts_.begin(); entry != accounts_.end();) {
     auto& [subscription, account] = *entry;
-    if (account.closed && account.held == 0) {
-      news.ended.push_back(subscription);
-      entry = accounts_.erase(entry);
-      continue;
-    }
-    if (!account.closed && !account.returned.empty()) {
+    if (has_releases(account)) {
+      if (account.queue) remember(account);
       news.releases.emplace_back(subscription, std::exchange(account.returned, {}));
     }
-    ++entry;
+    if (!all_closed_ && account.closed && account.held == 0) {
+      news.ended.push_back(subscription);
+      entry = accounts_.erase(entry);
+    } else {
+      ++entry;
+    }
   }
+  news.goodbye = may_say_goodbye();
+  goodbye_said_ = goodbye_said_ || news.goodbye;
   return news;
+}
+
+/// In queue mode a release is more than a credit: it is told even where none is wanted.
+bool LeaseBook::has_releases(const Account& account) const {
+  return !account.returned.empty() && (account.queue || (!account.closed && !all_closed_));
 }
 
 bool LeaseBook::may_say_goodbye() const { return all_closed_ && held_ == 0 && !goodbye_said_; }

@@ -2,11 +2,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace batchwright {
+
+/// The right to a batch, to be given back. The same number means something else in another
+/// session, but in queue mode.
+struct Lease {
+  std::uint32_t subscription = 0;
+  std::uint64_t session = 0;  ///< The book's own count of sessions.
+  std::uint64_t number = 0;
+};
 
 /// Who holds what, and what the daemon is yet to be told of it. It is all that a release touches,
 /// so that batches can be released while another thread waits on the socket.
@@ -14,6 +26,10 @@ namespace batchwright {
 /// A subscription that is closed stays open towards the daemon until the last of its batches is
 /// released, for then the daemon takes its slots back; no credit is given back meanwhile, for
 /// nobody would want the batches it buys. The same holds for the whole connection.
+///
+/// When the session is lost the daemon has taken back what it had given, and releases of it concern
+/// nobody. In queue mode a release says that the batch is done, which must arrive: leases are kept
+/// over the loss of a session, and what was released is remembered until a daemon surely knows.
 /// Threads: any.
 class LeaseBook {
  public:
@@ -23,12 +39,30 @@ class LeaseBook {
     std::vector<std::uint32_t> ended;  ///< Subscriptions.
     bool goodbye = false;              ///< The connection; once.
   };
+  /// What to remind a daemon of, in queue mode.
+  struct Claims {
+    std::vector<std::uint64_t> held;
+    std::vector<std::uint64_t> released;
+  };
+  /// So many releases are remembered.
+  static constexpr std::size_t kRemembered = 1024;
 
-  void open(std::uint32_t subscription);
-  void take(std::uint32_t subscription);
-  void give_back(std::uint32_t subscription, std::uint64_t lease);
+  void open(std::uint32_t subscription, bool queue);
+  /// It never came to be: the daemon need not hear of its end.
+  void forget(std::uint32_t subscription);
+  /// Empty, in queue mode, for a lease that is held or was released lately.
+  std::optional<Lease> take(std::uint32_t subscription, std::uint64_t number);
+  void give_back(const Lease& lease);
+  /// A batch that nobody is to have goes back.
+  void skip(std::uint32_t subscription, std::uint64_t number);
   void close(std::uint32_t subscription);
   void close_all();
+
+  /// The daemon is gone, and with it what this side knew of it.
+  void end_session();
+  Claims claims(std::uint32_t subscription);
+  /// The daemon has answered the last claims.
+  void noted(std::uint32_t subscription);
 
   bool closed(std::uint32_t subscription) const;
   bool all_closed() const;
@@ -39,14 +73,22 @@ class LeaseBook {
 
  private:
   struct Account {
-    std::size_t held = 0;
+    bool queue = false;
     bool closed = false;
-    std::vector<std::uint64_t> returned;
+    std::size_t held = 0;
+    std::vector<std::uint64_t> returned;  ///< Not told yet.
+    // Queue mode only.
+    std::set<std::uint64_t> holding;
+    std::deque<std::uint64_t> done;      ///< Told, or to be claimed; the latest is the last.
+    std::vector<std::uint64_t> claimed;  ///< In claims that are not answered yet.
   };
+  static void remember(Account& account);
+  bool has_releases(const Account& account) const;
   bool may_say_goodbye() const;
 
   mutable std::mutex mutex_;
   std::map<std::uint32_t, Account> accounts_;  // an ended subscription's is erased
+  std::uint64_t session_ = 1;
   std::size_t held_ = 0;
   bool all_closed_ = false;
   bool goodbye_said_ = false;

@@ -1,10 +1,15 @@
 #include "client/options.h"
 
+#include <errno.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "client/dealer.h"
 
 namespace batchwright {
 namespace {
@@ -54,14 +59,88 @@ Result<void> choose_rank(const bw_subscribe_options& options, wire::SubscribeT& 
                  " ranks; 0 to ranks - 1 is allowed");
 }
 
+constexpr std::size_t kKeyCharacters = 40;
+constexpr std::int64_t kLongestMs = 365LL * 24 * 3600 * 1000;
+
+/// The keys of CURVE; empty when none is given.
+Result<std::optional<CurveKeys>> to_keys(const bw_connect_options& options) {
+  struct Given {
+    const char* name;
+    const char* text;
+  };
+  const Given given[] = {{"server_key", options.server_key},
+                         {"public_key", options.public_key},
+                         {"secret_key", options.secret_key}};
+  const auto missing = [](const Given& key) { return key.text == nullptr; };
+  if (std::all_of(std::begin(given), std::end(given), missing)) return std::optional<CurveKeys>();
+  for (const Given& key : given) {
+    if (missing(key)) {
+      return invalid(std::string(key.name) +
+                     " is not given; server_key, public_key and secret_key go together");
+    }
+    if (std::strlen(key.text) != kKeyCharacters) {
+      return invalid(std::string(key.name) + " has " + std::to_string(std::strlen(key.text)) +
+                     " characters; Z85 text of 40 is allowed");
+    }
+  }
+  CurveKeys keys{options.server_key, options.public_key, options.secret_key};
+  if (auto sound = check_keys(keys); !sound) return sound.error();
+  return std::optional(std::move(keys));
+}
+
+Result<void> check_mode(const bw_subscribe_options& options) {
+  if (options.mode != BW_REPLICA && options.mode != BW_SHARDED && options.mode != BW_QUEUE) {
+    return invalid("mode " + std::to_string(options.mode) +
+                   "; BW_REPLICA, BW_SHARDED and BW_QUEUE are allowed");
+  }
+  if (options.worst_first > BW_MAX_WORST_FIRST) {
+    return invalid("worst_first is " + std::to_string(options.worst_first) + "; 0 to " +
+                   std::to_string(BW_MAX_WORST_FIRST) + " is allowed");
+  }
+  if (options.worst_first != 0 && options.mode == BW_QUEUE) {
+    return invalid("worst_first goes with BW_REPLICA and BW_SHARDED: a queue has no first batch");
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<ConnectSettings> to_settings(const bw_connect_options& options) {
+  if (options.timeout_ms < 1) return invalid("timeout_ms is below 1");
+  if (options.reconnect_ms < 0) return invalid("reconnect_ms is below 0");
+  if (options.inline_batches != 0 && options.inline_batches != 1) {
+    return invalid("inline_batches is " + std::to_string(options.inline_batches) +
+                   "; 0 and 1 are allowed");
+  }
+  auto keys = to_keys(options);
+  if (!keys) return keys.error();
+  ConnectSettings settings;
+  settings.program = options.program != nullptr ? options.program : program_invocation_short_name;
+  settings.limit = std::chrono::milliseconds(std::min(options.timeout_ms, kLongestMs));
+  settings.reconnect = std::chrono::milliseconds(std::min(options.reconnect_ms, kLongestMs));
+  settings.always_inline = options.inline_batches == 1;
+  settings.keys = std::move(*keys);
+  return settings;
+}
+
+Result<std::vector<std::string>> to_endpoints(const std::string& list) {
+  std::vector<std::string> endpoints;
+  for (std::size_t start = 0; start <= list.size();) {
+    const std::size_t end = std::min(list.find(',', start), list.size());
+    std::string endpoint = list.substr(start, end - start);
+    if (endpoint.empty()) return invalid("\"" + list + "\" names an endpoint that is empty");
+    if (std::find(endpoints.begin(), endpoints.end(), endpoint) != endpoints.end()) {
+      return invalid("endpoint " + endpoint + " is named twice: its batches would come twice");
+    }
+    endpoints.push_back(std::move(endpoint));
+    start = end + 1;
+  }
+  return endpoints;
+}
 
 Result<wire::SubscribeT> to_request(const bw_subscribe_options& options) {
   if (options.feed == nullptr || *options.feed == '\0') return invalid("no feed is named");
-  if (options.mode != BW_REPLICA && options.mode != BW_SHARDED) {
-    return invalid("mode " + std::to_string(options.mode) + "; BW_REPLICA and BW_SHARDED are " +
-                   "allowed");
-  }
+  if (auto sound = check_mode(options); !sound) return sound.error();
   if (options.window == 0) return invalid("window is 0; at least 1 is needed");
   wire::SubscribeT request;
   request.feed = options.feed;
@@ -70,6 +149,7 @@ Result<wire::SubscribeT> to_request(const bw_subscribe_options& options) {
   request.epoch = options.epoch;
   request.step = options.step;
   request.epochs = options.epochs;
+  request.worst_first = options.worst_first;
   if (options.fingerprint != nullptr) {
     request.expects_fingerprint = true;
     const bw_fingerprint& plan = *options.fingerprint;

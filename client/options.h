@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "client/batchwright/client.h"
+#include "client/settings.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -27,6 +30,12 @@ Result<Options> read_options(const Options* given, Options defaults) {
   std::memcpy(&defaults, given, std::min(size, sizeof defaults));
   return defaults;
 }
+
+/// How to connect. Errors: invalid_argument, unsupported.
+Result<ConnectSettings> to_settings(const bw_connect_options& options);
+
+/// The endpoints of a list with commas. Errors: invalid_argument (none, or one twice).
+Result<std::vector<std::string>> to_endpoints(const std::string& list);
 
 /// What to ask the daemon for; rank and ranks are looked up in the environment when left to it.
 /// Errors: invalid_argument, which says where the value came from.

@@ -1,8 +1,11 @@
+// What a program asks for: the giving half of Session.
+
 #include "client/session.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <random>
 #include <utility>
 
 namespace batchwright {
@@ -32,16 +35,25 @@ class Session::Turn {
 
 namespace {
 
+/// From here on a wait is worth a question: what for?
+constexpr std::chrono::milliseconds kPatience{50};
+
 Error busy() {
   return {ErrorCode::busy, "another thread is in bw_next or bw_subscribe on this connection"};
 }
 
+std::uint64_t random_token() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device() | 1;  // 0 would be none
+}
+
 }  // namespace
 
-Session::Session(std::string endpoint, std::chrono::milliseconds limit)
+Session::Session(std::string endpoint, ConnectSettings settings)
     : endpoint_(std::move(endpoint)),
-      limit_(limit),
+      settings_(std::move(settings)),
       pid_(getpid()),
+      token_(random_token()),
       alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 bool Session::forked() const { return getpid() != pid_; }
@@ -50,60 +62,130 @@ Result<std::shared_ptr<Lane>> Session::subscribe(wire::SubscribeT request) {
   const Turn turn(*this);
   if (!turn) return busy();
   std::erase_if(lanes_, [this](const auto& entry) { return book_.closed(entry.first); });
-  request.subscription = ++last_number_;
-  const auto lane = std::make_shared<Lane>(request);
-  lanes_.emplace(lane->number(), lane);
-  pump();
+  pump(Deadline(settings_.limit));
   if (failure_) return *failure_;
-  send(encode(std::move(request)));
-  const bool in_time =
-      pump_until([&lane] { return lane->is_granted() || lane->failure(); }, Deadline(limit_));
-  return finish_subscribe(lane, in_time);
+  request.subscription = ++last_number_;
+  const auto lane = std::make_shared<Lane>(std::move(request));
+  lanes_.emplace(lane->number(), lane);
+  book_.open(lane->number(), lane->is_queue());
+  if (link_ && link_->up) ask_for(*lane);  // else it is asked for with all others
+  return await_grant(lane);
 }
 
-Result<std::shared_ptr<Lane>> Session::finish_subscribe(std::shared_ptr<Lane> lane, bool in_time) {
-  if (failure_) return *failure_;
-  if (lane->failure() && !lane->is_granted()) return *lane->failure();
-  book_.open(lane->number());
-  if (!in_time) {
-    book_.close(lane->number());  // the daemon may yet grant it
-    return Error{ErrorCode::timed_out, "no answer to Subscribe for feed \"" + lane->feed() +
-                                           "\" within " + std::to_string(limit_.count()) +
-                                           " ms: the daemon at " + endpoint_ +
-                                           " is alive and silent"};
+Result<std::shared_ptr<Lane>> Session::await_grant(const std::shared_ptr<Lane>& lane) {
+  const Deadline deadline(settings_.limit);
+  const auto answered = [&lane] { return lane->is_served() || lane->failure(); };
+  while (true) {
+    const bool in_time = pump_until(answered, deadline);
+    if (failure_) return *failure_;
+    if (lane->failure() && !lane->is_served()) {
+      book_.forget(lane->number());
+      return *lane->failure();
+    }
+    if (!in_time) {
+      book_.close(lane->number());  // the daemon may yet grant it
+      return no_grant(*lane);
+    }
+    if (is_inline()) return lane;
+    const auto mapped = arena(lane->arena());
+    if (mapped) return lane;
+    arena_trouble(mapped.error());
   }
-  if (const auto mapped = arena(lane->arena()); !mapped) return mapped.error();
-  return lane;
 }
 
 Result<Session::Event> Session::next(const std::shared_ptr<Lane>& lane, const Deadline& deadline) {
   const Turn turn(*this);
   if (!turn) return busy();
-  const auto news = [&lane] { return lane->has_news(); };
-  if (!pump_until(news, deadline)) return nothing_came(*lane, deadline);
-  const auto next = lane->next();
-  if (!next) {
-    end(*lane, next.error());
-    return next.error();
+  while (true) {
+    const auto next = look(*lane, deadline);
+    if (!next) return next.error();
+    const Lane::Next& coming = *next;
+    if (const auto* ticket = std::get_if<Ticket>(&coming)) {
+      auto handed = hand_out(*lane, *ticket);
+      if (!handed) return handed.error();
+      if (*handed) return std::move(**handed);
+      continue;  // the daemon was lost over it
+    }
+    const auto* ended = std::get_if<EpochEnded>(&coming);
+    if (ended == nullptr) return Event{};
+    lane->take(*ended);
+    // The daemon may not know that it is over: it counts from where the queue was.
+    if (lane->is_queue() && lane->is_over()) book_.close(lane->number());
+    return Event{nullptr, *ended};
   }
-  const Lane::Next& event = *next;
-  if (const auto* ticket = std::get_if<Ticket>(&event)) return hand_out(lane, *ticket);
-  if (const auto* ended = std::get_if<EpochEnded>(&event)) return Event{nullptr, *ended};
-  return Event{};
 }
 
-Result<Session::Event> Session::hand_out(const std::shared_ptr<Lane>& lane, const Ticket& ticket) {
-  const auto mapping = arena(ticket.arena);
-  if (!mapping) return mapping.error();
-  const auto bytes = checked_batch(**mapping, ticket);
-  if (!bytes) {
-    end(*lane, {bytes.error().code, "feed \"" + lane->feed() + "\": " + bytes.error().message});
-    return *lane->failure();
+Result<Session::Coming> Session::peek(const std::shared_ptr<Lane>& lane, const Deadline& deadline) {
+  const Turn turn(*this);
+  if (!turn) return busy();
+  const auto next = look(*lane, deadline);
+  if (!next) return next.error();
+  const Lane::Next& coming = *next;
+  if (const auto* ticket = std::get_if<Ticket>(&coming)) {
+    return ticket->rehearsal ? Coming::rehearsal : Coming::batch;
   }
-  auto batch = std::make_unique<bw_batch>(shared_from_this(), lane, *mapping, ticket, **bytes);
-  lane->advance();
-  book_.take(lane->number());
-  return Event{std::move(batch), std::nullopt};
+  return std::holds_alternative<EpochEnded>(coming) ? Coming::epoch_end : Coming::nothing;
+}
+
+/// Waits for something that the program is to see.
+Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
+  bool asked = false;
+  lane.set_reason({});
+  while (true) {
+    if (!await_news(lane, deadline, asked)) return nothing_came(lane, deadline, asked);
+    auto next = lane.look();
+    if (!next) return lane.failure() ? *lane.failure() : end(lane, next.error());
+    const Lane::Next& coming = *next;
+    if (const auto* doubled = std::get_if<Lane::Doubled>(&coming)) {
+      book_.skip(lane.number(), doubled->lease);
+    } else if (!std::holds_alternative<Lane::Passed>(coming)) {
+      return next;
+    }
+  }
+}
+
+/// Halfway through a wait that is getting long, the daemon is asked for the reason.
+bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
+  const auto news = [&lane] { return lane.has_news(); };
+  const auto patience = std::max(kPatience, deadline.limit() / 2);
+  if (!asked && deadline.limit() > patience) {
+    const auto behind_it = deadline.limit() - patience;
+    if (pump_until(news, Deadline(deadline.remaining() - behind_it))) return true;
+    asked = link_ && link_->up;
+    if (asked) {
+      wire::AskT question;
+      question.subscription = lane.number();
+      send(encode(std::move(question)));
+    }
+  }
+  return pump_until(news, deadline);
+}
+
+/// Empty when the daemon was lost over it, and the ticket is void.
+Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket& ticket) {
+  Payload payload = ticket.payload;
+  if (!payload) {
+    const auto mapping = arena(ticket.arena);
+    if (!mapping) {
+      arena_trouble(mapping.error());
+      return std::optional<Event>();
+    }
+    const auto bytes = (*mapping)->part(ticket.offset, ticket.size);
+    if (!bytes) return end(lane, bytes.error());
+    payload = {*mapping, *bytes};
+  }
+  const auto bytes = checked_batch(payload, ticket);
+  if (!bytes) return end(lane, bytes.error());
+  const auto lease = book_.take(lane.number(), ticket.lease);
+  if (!lease) {
+    return end(lane, {ErrorCode::malformed_message,
+                      "lease " + std::to_string(ticket.lease) + " was handed out before"});
+  }
+  lane.take(ticket);
+  auto batch = std::make_unique<bw_batch>(shared_from_this(), std::move(payload), ticket, **bytes);
+  batch->lease = *lease;
+  batch->position = ticket.rehearsal ? lane.course().first() : lane.course().position();
+  return std::optional(Event{std::move(batch), std::nullopt});
 }
 
 /// An arena is asked for once. The connection cannot be trusted after a failure: a late answer
@@ -111,17 +193,13 @@ Result<Session::Event> Session::hand_out(const std::shared_ptr<Lane>& lane, cons
 Result<std::shared_ptr<const Mapping>> Session::arena(std::uint32_t number) {
   auto& mapped = link_->mapped[number];
   if (mapped) return mapped;
-  auto fetched = link_->arenas->fetch(number, Deadline(limit_));
-  if (!fetched) {
-    fail(fetched.error());
-    return fetched.error();
-  }
-  mapped = std::move(*fetched);
-  return mapped;
+  auto fetched = link_->arenas->fetch(number, Deadline(settings_.limit));
+  if (fetched) mapped = *fetched;
+  return fetched;
 }
 
-void Session::give_back(std::uint32_t subscription, std::uint64_t lease) {
-  book_.give_back(subscription, lease);
+void Session::give_back(const Lease& lease) {
+  book_.give_back(lease);
   tell_news_if_free();
   if (book_.has_news()) wake_holder();
 }
@@ -143,15 +221,17 @@ void Session::close() {
 void Session::tell_news_if_free() {
   while (book_.has_news()) {
     const std::unique_lock lock(socket_, std::try_to_lock);
-    if (!lock) return;
-    tell_news();
+    if (!lock || !tell_news()) return;
   }
 }
 
-void Session::tell_news() {
+/// False when nobody is there to be told; the book keeps it until somebody is.
+bool Session::tell_news() {
+  const bool up = link_ && link_->up;
+  if (!up && !book_.all_closed()) return false;
   LeaseBook::News news = book_.take_news();
-  if (!link_) return;
   for (auto& [subscription, leases] : news.releases) {
+    if (!up) break;
     wire::ReleaseT release;
     release.subscription = subscription;
     release.leases = std::move(leases);
@@ -162,11 +242,12 @@ void Session::tell_news() {
     unsubscribe.subscription = subscription;
     send(encode(std::move(unsubscribe)));
   }
-  if (!news.goodbye) return;
-  if (link_->arenas && link_->arenas->alive()) {
+  if (!news.goodbye) return true;
+  if (up && (!link_->arenas || link_->arenas->alive())) {
     static_cast<void>(link_->dealer->send_last(encode(wire::ByeT{})));
   }
   link_.reset();
+  return true;
 }
 
 void Session::wake_holder() const {
@@ -176,6 +257,25 @@ void Session::wake_holder() const {
 
 void Session::send(const flatbuffers::DetachedBuffer& message) {
   if (auto sent = link_->dealer->send(message); !sent) fail(sent.error());
+}
+
+/// The first reason is the one that counts. Towards the daemon the conversation ends when the
+/// last batch is released.
+void Session::fail(const Error& error) {
+  if (failure_) return;
+  failure_ = error;
+  for (const auto& [number, lane] : lanes_) lane->fail(error);
+  book_.close_all();
+}
+
+/// Returns what is told of it.
+Error Session::end(Lane& lane, const Error& error) {
+  const std::string feed = "feed \"" + lane.feed() + "\": ";
+  const bool named = error.message.starts_with(feed);
+  const Error told{error.code, named ? error.message : feed + error.message};
+  lane.fail(told);
+  book_.close(lane.number());
+  return told;
 }
 
 }  // namespace batchwright

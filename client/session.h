@@ -17,10 +17,12 @@
 #include "client/feeds.h"
 #include "client/lane.h"
 #include "client/lease_book.h"
+#include "client/settings.h"
 
 namespace batchwright {
 
-/// One conversation with one daemon: sockets, arenas, subscriptions.
+/// One conversation with one daemon: sockets, arenas, subscriptions. It outlives the daemon: when
+/// that is gone it is looked for, greeted anew, and asked to go on where the program is.
 ///
 /// Two things are guarded. The *turn* belongs to the one thread that is in subscribe() or next();
 /// a second one is told so. The *socket* is locked by who has the turn, and else for the moment it
@@ -38,79 +40,129 @@ class Session : public std::enable_shared_from_this<Session> {
     std::unique_ptr<bw_batch> batch;
     std::optional<EpochEnded> ended;
   };
+  enum class Coming { rehearsal, batch, epoch_end, nothing };
 
-  /// `limit` holds for this call and for each subscribe(). Errors: as bw_connect() says.
+  /// Errors: as bw_connect() says.
   static Result<std::shared_ptr<Session>> connect(const std::string& endpoint,
-                                                  const std::string& program,
-                                                  std::chrono::milliseconds limit);
+                                                  ConnectSettings settings);
 
-  Session(std::string endpoint, std::chrono::milliseconds limit);
+  Session(std::string endpoint, ConnectSettings settings);
 
+  const std::string& endpoint() const { return endpoint_; }
+  /// Of the first daemon that was met.
   const Feeds& feeds() const { return *feeds_; }
   /// Whether this is a forked child's copy, which touches nothing.
   bool forked() const;
+
+  /// Whether batches come as messages, why, and how often a lost daemon was found again.
+  /// Threads: any. The text stays where it is.
+  bool is_inline() const { return inline_.load(std::memory_order_acquire); }
+  const std::string& inline_reason() const { return inline_reason_; }
+  std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
 
   /// Chooses the subscription's number. Errors: as bw_subscribe() says. Threads: the turn.
   Result<std::shared_ptr<Lane>> subscribe(wire::SubscribeT request);
 
   /// Errors: as bw_next() says. Threads: the turn.
   Result<Event> next(const std::shared_ptr<Lane>& lane, const Deadline& deadline);
+  /// What next() would return, which stays. Errors: the same.
+  Result<Coming> peek(const std::shared_ptr<Lane>& lane, const Deadline& deadline);
 
   /// Threads: any, at any time. They do not wait for what another thread waits for.
-  void give_back(std::uint32_t subscription, std::uint64_t lease);
+  void give_back(const Lease& lease);
   void unsubscribe(std::uint32_t subscription);
   void close();
 
  private:
   class Turn;
+  using Clock = Deadline::Clock;
 
-  /// All that ties us to one daemon.
+  /// All that ties us to one daemon, from the first attempt to greet it.
   struct Link {
     SessionId session;
-    std::unique_ptr<ArenaLink> arenas;  ///< Null until Welcome.
+    bool welcomed = false;
+    bool shares_memory = false;
+    bool up = false;                    ///< Greeted, and asked for each subscription.
+    std::unique_ptr<ArenaLink> arenas;  ///< Null until it is up, and without an arena.
     std::map<std::uint32_t, std::shared_ptr<const Mapping>> mapped;
     std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
+    Clock::time_point heard{};       ///< When the last message came.
+    std::optional<Clock::time_point> suspected;  ///< Since when it is looked at closely.
+  };
+  /// A daemon that was there and is not.
+  struct Away {
+    Clock::time_point since;
+    std::string why;
   };
 
-  Result<void> greet(const std::string& program);
-  Result<void> welcomed(const wire::Welcome& welcome);
-  Result<std::shared_ptr<Lane>> finish_subscribe(std::shared_ptr<Lane> lane, bool in_time);
-  Result<Event> hand_out(const std::shared_ptr<Lane>& lane, const Ticket& ticket);
+  // session.cpp: what the program asks for
+  Result<std::shared_ptr<Lane>> await_grant(const std::shared_ptr<Lane>& lane);
+  Result<Lane::Next> look(Lane& lane, const Deadline& deadline);
+  bool await_news(Lane& lane, const Deadline& deadline, bool& asked);
+  Result<std::optional<Event>> hand_out(Lane& lane, const Ticket& ticket);
   Result<std::shared_ptr<const Mapping>> arena(std::uint32_t number);
-
-  bool pump_until(const std::function<bool()>& done, const Deadline& deadline);
-  void pump();
-  void wait(const Deadline& deadline);
-  void dispatch(const ControlMessage& message);
-  void deliver(const wire::Delivery& delivery);
-  void refused(const wire::Refused& refusal);
-  Lane* find(std::uint32_t subscription);
-  void fail(const Error& error);
-  void end(Lane& lane, const Error& error);
-
-  void tell_news();
+  bool tell_news();
   void tell_news_if_free();
   void wake_holder() const;
   void send(const flatbuffers::DetachedBuffer& message);
+  void fail(const Error& error);
+  Error end(Lane& lane, const Error& error);
 
+  // conversation.cpp: what the daemon says
+  bool pump_until(const std::function<bool()>& done, const Deadline& deadline);
+  void pump(const Deadline& deadline);
+  void receive();
+  void wait(const Deadline& deadline);
+  void dispatch(const ControlMessage& message, const Payload& batch);
+  void on_subscription(const ControlMessage& message);
+  Result<void> welcomed(const wire::Welcome& welcome);
+  void subscribed(const wire::Subscribed& answer);
+  void deliver(const wire::Delivery& delivery, const Payload& batch);
+  void refused(const wire::Refused& refusal);
+  Lane* find(std::uint32_t subscription);
+
+  // arrival.cpp: how a daemon is met, lost, and met again
+  Result<void> greet();
+  void tend();
+  void tend_silence();
+  std::chrono::milliseconds until_next_chore() const;
+  void begin_attempt();
+  void arrive(const Deadline& deadline);
+  void ask_for(Lane& lane);
+  void arena_trouble(const Error& error);
+  void go_inline(const std::string& why);
+  void lose(const std::string& how);
+  void drop_link();
+
+  // trouble.cpp: texts
   Error no_welcome() const;
-  Error nothing_came(const Lane& lane, const Deadline& deadline) const;
+  Error no_grant(const Lane& lane) const;
+  Error nothing_came(const Lane& lane, const Deadline& deadline, bool asked) const;
   Error daemon_gone(const std::string& how) const;
+  std::string away_text() const;
+  std::string about_keys() const;
 
   const std::string endpoint_;
-  const std::chrono::milliseconds limit_;
+  const ConnectSettings settings_;
   const pid_t pid_;
-  const Descriptor alarm_;  ///< An eventfd that wakes who waits on the socket.
+  const std::uint64_t token_;  ///< By which a daemon knows us again.
+  const Descriptor alarm_;     ///< An eventfd that wakes who waits on the socket.
   LeaseBook book_;
   std::atomic<bool> turn_taken_ = false;
+  std::atomic<bool> inline_ = false;  ///< Once true it stays so.
+  std::string inline_reason_;         ///< Written before inline_ is.
+  std::atomic<std::uint64_t> reconnects_ = 0;
 
   std::mutex socket_;
   // What follows is for who has locked the socket, but for feeds_, which connect() makes.
-  std::optional<Link> link_;  ///< Empty once goodbye is said.
+  std::optional<Link> link_;  ///< Empty between two attempts, and once goodbye is said.
   std::unique_ptr<const Feeds> feeds_;
   std::map<std::uint32_t, std::shared_ptr<Lane>> lanes_;
   std::uint32_t last_number_ = 0;
   std::optional<Error> failure_;  ///< Why the conversation is over.
+  bool was_up_ = false;           ///< Some daemon was met.
+  std::optional<Away> away_;
+  Clock::time_point next_attempt_{};
 };
 
 }  // namespace batchwright

@@ -2,8 +2,9 @@
 #define BATCHWRIGHT_CLIENT_H
 
 /*
- * Batches from a batchwrightd on this machine: finished tensors, read in place in memory that is
- * shared with the daemon and mapped read-only. Nothing is copied on the way.
+ * Batches from a batchwrightd: finished tensors. Those of a daemon on this machine are read in
+ * place, in memory that is shared with it and mapped read-only, and nothing is copied on the way;
+ * those of a remote one come as messages.
  *
  *     bw_connection* connection = NULL;
  *     bw_subscription* subscription = NULL;
@@ -103,7 +104,8 @@ enum { BW_BATCH_MAJOR = 0, BW_TIME_MAJOR = 1 };
 typedef int32_t bw_mode;
 enum {
   BW_REPLICA = 0, /* every batch of the feed */
-  BW_SHARDED = 1  /* of every global step the share of `rank` of `ranks` */
+  BW_SHARDED = 1, /* of every global step the share of `rank` of `ranks` */
+  BW_QUEUE = 2    /* whatever batch is next, for workers that need no order; see bw_subscribe */
 };
 
 #define BW_MAX_DIMENSIONS 8
@@ -155,17 +157,52 @@ BW_API bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerpr
 typedef struct bw_connect_options {
   size_t struct_size;  /* sizeof(bw_connect_options) */
   const char* program; /* for the daemon's logs; NULL: the name this process was started by */
-  int64_t timeout_ms;  /* for bw_connect, and for each bw_subscribe; at least 1 */
+  int64_t timeout_ms;  /* for each endpoint, and for each bw_subscribe; at least 1 */
+  /* A daemon that goes away is looked for during so much time, and then given up; 0: at once. */
+  int64_t reconnect_ms;
+  /* CURVE keys as Z85 text of 40 characters: the daemon's, and this client's pair. All, or none. */
+  const char* server_key;
+  const char* public_key;
+  const char* secret_key;
+  /* 1: batches come as messages, with a copy. 0: they do when there is no other way. */
+  int32_t inline_batches;
+  int32_t reserved; /* 0 */
 } bw_connect_options;
 #define BW_CONNECT_OPTIONS_INIT \
-  { sizeof(bw_connect_options), NULL, 10000 }
+  { sizeof(bw_connect_options), NULL, 10000, 60000, NULL, NULL, NULL, 0, 0 }
 
-/* Connects to the daemon at `endpoint`, "ipc://" and the path of its socket; NULL means
- * BW_DEFAULT_ENDPOINT. A daemon that is still starting is waited for. `options` may be NULL.
+/* Connects to the daemon at `endpoint`: "ipc://" and the path of its socket, or "tcp://HOST:PORT";
+ * NULL means BW_DEFAULT_ENDPOINT. A daemon that is still starting is waited for. `options` may be
+ * NULL.
+ *
+ * Memory is shared with an ipc:// daemon where its arena can be mapped. Where it cannot, as from
+ * another host or another mount namespace, batches come as messages and are held in this process's
+ * own memory; all else is the same. bw_connection_get_info tells which.
+ *
+ * A daemon that goes away is looked for by bw_next and bw_subscribe, within their limits, and is
+ * asked to go on at the next batch: a restart is but a pause. Its plan must be the same.
+ *
+ * Several endpoints, with commas between, are daemons that serve shards of a dataset under one
+ * feed name. Their batches are merged by turns: each global step comes from the next server in the
+ * order of the list that still has steps in this epoch.
+ *
  * Errors: BW_TIMED_OUT, BW_UNSUPPORTED_VERSION, BW_INVALID_ARGUMENT, BW_UNSUPPORTED (an endpoint
- * that is not ipc://), BW_DISCONNECTED, BW_MALFORMED_MESSAGE, BW_IO_ERROR. */
+ * of another kind; no CURVE), BW_MALFORMED_MESSAGE, BW_IO_ERROR. */
 BW_API bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
                             bw_connection** connection);
+
+/* How a connection does. */
+typedef struct bw_connection_info {
+  size_t struct_size;        /* set it to sizeof(bw_connection_info) */
+  uint64_t reconnects;       /* how often a daemon was lost and found again */
+  uint32_t servers;          /* endpoints */
+  int32_t inline_batches;    /* 1: batches of a server at least come as messages */
+  const char* inline_reason; /* why; NULL when they do not. Valid until bw_close. */
+} bw_connection_info;
+
+/* Fills in what `struct_size` has room for, and sets it to what was filled in. It may change when
+ * a daemon is met again, and with the first bw_subscribe, which maps the arena. Threads: any. */
+BW_API bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_info* info);
 
 /* Ends the connection and frees its handle; NULL is fine. A bw_next that waits in another thread
  * returns BW_DISCONNECTED. While batches are held, the daemon is told only once the last one is
@@ -197,14 +234,15 @@ typedef struct bw_feed {
   const bw_field* const* fields;
 } bw_feed;
 
-/* The daemon's feeds as of bw_connect. The structs are valid until bw_close. NULL for `i` too
- * large. */
+/* The daemon's feeds as of bw_connect; of several endpoints those that all have alike, with their
+ * sequences counted together. The structs are valid until bw_close. NULL for `i` too large. */
 BW_API size_t bw_feed_count(const bw_connection* connection);
 BW_API const bw_feed* bw_feed_at(const bw_connection* connection, size_t i);
 
 /* ---- subscriptions ----------------------------------------------------------------------- */
 
 #define BW_AUTO (-1)
+#define BW_MAX_WORST_FIRST 16
 
 typedef struct bw_subscribe_options {
   size_t struct_size; /* sizeof(bw_subscribe_options) */
@@ -221,14 +259,31 @@ typedef struct bw_subscribe_options {
       epochs; /* how many to deliver, the first one counts however late it is begun; 0: no end */
   /* NULL: any plan will do. Otherwise BW_FINGERPRINT_MISMATCH unless the plan is this one. */
   const bw_fingerprint* fingerprint;
+  /* So many batches of the first epoch, those with most frames, padding counted, come before all
+   * others, largest first, marked `rehearsal`: who runs out of memory does so at once. They come
+   * again at their place. 0 to BW_MAX_WORST_FIRST; of each server. */
+  uint32_t worst_first;
+  uint32_t reserved; /* 0 */
 } bw_subscribe_options;
 #define BW_SUBSCRIBE_OPTIONS_INIT \
-  { sizeof(bw_subscribe_options), NULL, BW_REPLICA, BW_AUTO, BW_AUTO, 4, 0, 0, 0, NULL }
+  { sizeof(bw_subscribe_options), NULL, BW_REPLICA, BW_AUTO, BW_AUTO, 4, 0, 0, 0, NULL, 0, 0 }
 
 /* Subscribes to a feed. The daemon starts to prepare batches at once.
+ *
+ * With BW_QUEUE each batch goes to one of the feed's queue subscriptions, to whichever has room.
+ * bw_release says that its batch is done with: what is not released when a client is gone goes to
+ * another, and what is released comes never again. Order and position are the queue's: `epoch` and
+ * `step` are ignored, and positions say where it was, for information. An epoch ends when all of
+ * it is released, or held by this subscription itself. A queue has one endpoint.
+ *
+ * With several endpoints `window` is for each server; its feeds must have one world and the same
+ * fields. A position names merged steps, and a fingerprint that is a hash over the servers' in
+ * their order.
+ *
  * Errors: BW_NOT_FOUND (the text lists the feeds), BW_INVALID_ARGUMENT (ranks, position),
- * BW_FINGERPRINT_MISMATCH (the text names what differs), BW_TIMED_OUT, BW_DISCONNECTED, BW_BUSY,
- * BW_FORKED, BW_IO_ERROR, BW_MALFORMED_MESSAGE, and what the feed itself failed with. */
+ * BW_FINGERPRINT_MISMATCH (the text names what differs), BW_SCHEMA_MISMATCH (feeds that cannot be
+ * merged), BW_TIMED_OUT, BW_DISCONNECTED, BW_BUSY, BW_FORKED, BW_IO_ERROR, BW_MALFORMED_MESSAGE,
+ * and what the feed itself failed with. */
 BW_API bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
                               bw_subscription** subscription);
 
@@ -237,7 +292,7 @@ BW_API bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_opti
  * Errors: BW_FORKED; then nothing was done, and the handle is lost. */
 BW_API bw_status bw_unsubscribe(bw_subscription* subscription);
 
-/* What the daemon granted. */
+/* What the daemon granted; of several, with their steps and windows added up. */
 typedef struct bw_grant {
   bw_fingerprint fingerprint;
   uint64_t epoch; /* where it starts */
@@ -257,18 +312,29 @@ BW_API const bw_grant* bw_subscription_grant(const bw_subscription* subscription
  *   BW_OK: `*batch` is a batch, to be given to bw_release. `*epoch` is its epoch.
  *   BW_EPOCH_END: behind the last batch of epoch `*epoch`. It does not wait for releases.
  *   BW_END: the counted epochs are over.
- * `*batch` is NULL unless BW_OK is returned. `epoch` may be NULL.
- * Errors: BW_TIMED_OUT (the text says what it waited for; call again), BW_DISCONNECTED, BW_BUSY,
- * BW_FORKED, BW_INVALID_ARGUMENT, BW_MALFORMED_MESSAGE, BW_IO_ERROR, and what the feed failed with.
+ * `*batch` is NULL unless BW_OK is returned. `epoch` may be NULL. When a daemon is met again it may
+ * take 100 ms more than the limit.
+ * Errors: BW_TIMED_OUT (the text says what it waited for, or that the daemon is gone and since
+ * when; call again), BW_DISCONNECTED (gone for `reconnect_ms`, or bw_close was called),
+ * BW_FINGERPRINT_MISMATCH (it came back with another plan), BW_BUSY, BW_FORKED,
+ * BW_INVALID_ARGUMENT, BW_MALFORMED_MESSAGE, BW_IO_ERROR, and what the feed failed with.
  * All but BW_TIMED_OUT, BW_BUSY and BW_INVALID_ARGUMENT are final for the subscription, whose
- * position stays that of the first batch it did not hand out. */
+ * position stays that of the first batch it did not hand out. With several endpoints the text
+ * names the server. */
 BW_API bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** batch,
                          uint64_t* epoch);
 
 /* The position of the first batch that bw_next has not handed out. What was handed out of a step
- * that is not complete comes again when a subscription starts there. Threads: any. */
+ * that is not complete comes again when a subscription starts there. Its fingerprint is that of
+ * its epoch; behind an epoch's end it may be the last one's until the daemon has begun the next.
+ * Threads: any. */
 BW_API bw_status bw_subscription_position(const bw_subscription* subscription,
                                           bw_position* position);
+
+/* The global steps of the epoch that bw_subscription_position speaks of, and that epoch, which may
+ * be NULL. A dataset that grows has more in a later epoch. Threads: any. */
+BW_API bw_status bw_subscription_steps(const bw_subscription* subscription, uint64_t* epoch,
+                                       uint64_t* steps);
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
@@ -299,6 +365,7 @@ typedef struct bw_batch_header {
   const uint8_t* flags;     /* bit 0: starts its sequence, bit 1: ends it; NULL: both, everywhere */
   uint64_t bytes;           /* of the batch, headers and payload */
   size_t tensor_count;
+  uint32_t rehearsal; /* 1: of `worst_first`; it comes again at its place */
 } bw_batch_header;
 
 /* One tensor of a batch: row-major, little-endian, without gaps, at a multiple of 64 bytes, never
@@ -329,7 +396,8 @@ BW_API const bw_tensor* bw_batch_tensor(const bw_batch* batch, size_t i);
 BW_API const bw_tensor* bw_batch_tensor_named(const bw_batch* batch, const char* name);
 
 /* Where to go on when this batch was the last one finished. Within a step of several batches it is
- * that step itself until its last one, so that nothing is ever left out. */
+ * that step itself until its last one, so that nothing is ever left out. Of a rehearsal it is the
+ * subscription's start. */
 BW_API bw_status bw_batch_position(const bw_batch* batch, bw_position* position);
 
 #ifdef __cplusplus

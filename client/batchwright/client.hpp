@@ -180,6 +180,19 @@ struct SubscribeOptions {
   std::uint64_t step = 0;
   std::uint64_t epochs = 0;
   std::optional<bw_fingerprint> fingerprint = std::nullopt;
+  std::uint32_t worst_first = 0;
+};
+
+/// As bw_connect_options, whose defaults it has.
+struct ConnectOptions {
+  std::string program{};  ///< Empty: the name this process was started by.
+  std::chrono::milliseconds limit = std::chrono::seconds(10);
+  std::chrono::milliseconds reconnect = std::chrono::seconds(60);
+  bool inline_batches = false;  ///< True: always.
+  /// CURVE keys as Z85 text; all or none.
+  std::string server_key{};
+  std::string public_key{};
+  std::string secret_key{};
 };
 
 /// Threads: as bw_subscription. It may outlive its connection, and then only fails.
@@ -201,6 +214,12 @@ class Subscription {
     check(bw_subscription_position(raw_.get(), &position));
     return position;
   }
+  /// Of the epoch that position() speaks of.
+  std::uint64_t steps() const {
+    std::uint64_t steps = 0;
+    check(bw_subscription_steps(raw_.get(), nullptr, &steps));
+    return steps;
+  }
 
  private:
   struct Unsubscribe {
@@ -215,13 +234,29 @@ class Connection {
   /// Errors: as bw_connect().
   explicit Connection(const std::string& endpoint = BW_DEFAULT_ENDPOINT,
                       std::chrono::milliseconds limit = std::chrono::seconds(10),
-                      const char* program = nullptr) {
-    const bw_connect_options options{sizeof options, program, limit.count()};
+                      const char* program = nullptr)
+      : Connection(endpoint,
+                   ConnectOptions{.program = program != nullptr ? program : "", .limit = limit}) {}
+  Connection(const std::string& endpoint, const ConnectOptions& wanted) {
+    const auto text = [](const std::string& words) {
+      return words.empty() ? nullptr : words.c_str();
+    };
+    const bw_connect_options options{
+        sizeof options,           text(wanted.program),          wanted.limit.count(),
+        wanted.reconnect.count(), text(wanted.server_key),       text(wanted.public_key),
+        text(wanted.secret_key),  wanted.inline_batches ? 1 : 0, 0};
     bw_connection* raw = nullptr;
     check(bw_connect(endpoint.c_str(), &options, &raw));
     raw_.reset(raw);
   }
 
+  /// Whether batches come as messages, and how often a daemon was found again.
+  bw_connection_info info() const {
+    bw_connection_info info{};
+    info.struct_size = sizeof info;
+    check(bw_connection_get_info(raw_.get(), &info));
+    return info;
+  }
   /// Valid as long as this object.
   std::vector<const bw_feed*> feeds() const {
     std::vector<const bw_feed*> feeds;
@@ -233,11 +268,12 @@ class Connection {
   /// Errors: as bw_subscribe().
   Subscription subscribe(const SubscribeOptions& wanted) {
     const bw_subscribe_options options{
-        sizeof options, wanted.feed.c_str(),
-        wanted.mode,    wanted.rank,
-        wanted.ranks,   wanted.window,
-        wanted.epoch,   wanted.step,
-        wanted.epochs,  wanted.fingerprint ? &*wanted.fingerprint : nullptr};
+        sizeof options,     wanted.feed.c_str(),
+        wanted.mode,        wanted.rank,
+        wanted.ranks,       wanted.window,
+        wanted.epoch,       wanted.step,
+        wanted.epochs,      wanted.fingerprint ? &*wanted.fingerprint : nullptr,
+        wanted.worst_first, 0};
     bw_subscription* raw = nullptr;
     check(bw_subscribe(raw_.get(), &options, &raw));
     return Subscription(raw);

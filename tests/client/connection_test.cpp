@@ -86,7 +86,11 @@ TEST_CASE("client: a daemon of another version is named, with both versions") {
 }
 
 TEST_CASE("client: an endpoint that it cannot reach is refused") {
-  CHECK(try_connect("tcp://127.0.0.1:1", 50) == BW_UNSUPPORTED);
+  CHECK(try_connect("inproc://here", 50) == BW_UNSUPPORTED);
+  CHECK(try_connect("tcp://nowhere", 50) == BW_INVALID_ARGUMENT);
+  CHECK(try_connect("", 50) == BW_INVALID_ARGUMENT);
+  CHECK(try_connect("ipc:///tmp/a,", 50) == BW_INVALID_ARGUMENT);
+  CHECK(try_connect("ipc:///tmp/a,ipc:///tmp/a", 50) == BW_INVALID_ARGUMENT);
   CHECK(try_connect("ipc://", 50) == BW_INVALID_ARGUMENT);
   CHECK(try_connect("ipc:///tmp/" + std::string(200, 'x'), 50) == BW_INVALID_ARGUMENT);
   CHECK(bw_connect(nullptr, nullptr, nullptr) == BW_INVALID_ARGUMENT);

@@ -184,7 +184,7 @@ TEST_CASE("client: a batch that is left out or comes twice is an error") {
   daemon.end_epoch(2, 0);
   next_batch(early);
   CHECK(next_status(early) == BW_MALFORMED_MESSAGE);
-  CHECK(error_says("the end of epoch 0 came after 2 steps"));
+  CHECK(error_says("the end of epoch 0 after 2 steps came where batch 1"));
 }
 
 TEST_CASE("client: what a feed failed with follows the batches that came before") {

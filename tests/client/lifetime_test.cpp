@@ -83,9 +83,11 @@ TEST_CASE("client: a second thread on a connection is told that it is busy") {
   CHECK(busy > 0);
 }
 
-TEST_CASE("client: when the daemon dies a waiting client is told at once") {
+TEST_CASE("client: when the daemon dies who will not look for it is told at once") {
   FakeDaemon daemon;
-  const auto connection = connect(daemon.endpoint());
+  bw_connect_options options = BW_CONNECT_OPTIONS_INIT;
+  options.reconnect_ms = 0;
+  const auto connection = connect(daemon.endpoint(), options);
   const auto subscription = subscribe(connection);
   bw_status status = BW_OK;
   const auto start = std::chrono::steady_clock::now();

@@ -21,9 +21,12 @@ using ConnectionHandle = std::unique_ptr<bw_connection, CloseAll>;
 using SubscriptionHandle = std::unique_ptr<bw_subscription, CloseAll>;
 using BatchHandle = std::unique_ptr<bw_batch, CloseAll>;
 
-inline ConnectionHandle connect(const std::string& endpoint) {
+inline bw_connect_options connecting() { return BW_CONNECT_OPTIONS_INIT; }
+
+inline ConnectionHandle connect(const std::string& endpoint,
+                                const bw_connect_options& options = connecting()) {
   bw_connection* raw = nullptr;
-  REQUIRE_MESSAGE(bw_connect(endpoint.c_str(), nullptr, &raw) == BW_OK, bw_error_message());
+  REQUIRE_MESSAGE(bw_connect(endpoint.c_str(), &options, &raw) == BW_OK, bw_error_message());
   return ConnectionHandle(raw);
 }
 

@@ -1,0 +1,168 @@
+// How a daemon is met, lost, and met again.
+//
+// An attempt is a socket of its own and a Hello on it, for a daemon that answers on a socket that
+// has seen another daemon's end knows nothing of what was said before. ZeroMQ keeps the Hello until
+// somebody listens, so an attempt ends only when its connection does. All of it happens inside the
+// calls that wait, bw_subscribe and bw_next, and within their limits.
+
+#include "client/session.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kTcp = "tcp://";
+constexpr std::string_view kArenaSuffix = ".arena";
+
+/// Between two attempts, so that a daemon that says goodbye at once is not asked all the time.
+constexpr std::chrono::milliseconds kBetweenAttempts{200};
+/// What the arena socket's answers may take in a call that has no time left.
+constexpr std::chrono::milliseconds kLeastForArena{100};
+/// The daemon says something every second to those without an arena.
+constexpr std::chrono::milliseconds kSilence{10'000};
+/// A silence is one when it lasts for so long while somebody looks.
+constexpr std::chrono::milliseconds kSecondLook{500};
+constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
+
+}  // namespace
+
+Result<std::shared_ptr<Session>> Session::connect(const std::string& endpoint,
+                                                  ConnectSettings settings) {
+  const bool remote = endpoint.starts_with(kTcp);
+  if (!remote && !endpoint.starts_with(kIpc)) {
+    return Error{ErrorCode::unsupported,
+                 "endpoint \"" + endpoint + "\": this client reaches ipc:// and tcp:// endpoints"};
+  }
+  const bool always_inline = settings.always_inline;
+  auto session = std::make_shared<Session>(endpoint, std::move(settings));
+  if (!session->alarm_) return Error{ErrorCode::io_error, "eventfd: no descriptor left"};
+  if (remote) session->inline_reason_ = "the daemon is reached by TCP";
+  if (!remote && always_inline) session->inline_reason_ = "the program asked for it";
+  session->inline_ = remote || always_inline;
+  if (auto greeted = session->greet(); !greeted) return greeted.error();
+  return session;
+}
+
+Result<void> Session::greet() {
+  const std::lock_guard lock(socket_);
+  const Deadline deadline(settings_.limit);
+  if (!pump_until([this] { return link_ && link_->up; }, deadline)) return no_welcome();
+  if (failure_) return *failure_;
+  return {};
+}
+
+/// What is to be done without being asked.
+void Session::tend() {
+  const auto now = Clock::now();
+  if (away_ && now - away_->since >= settings_.reconnect) {
+    return fail({ErrorCode::disconnected, away_text() + "; it is given up"});
+  }
+  if (!link_ && now >= next_attempt_) begin_attempt();
+  if (link_ && link_->up && is_inline()) tend_silence();
+}
+
+/// A program that did not look, or could not, has heard nothing either: it looks again.
+void Session::tend_silence() {
+  const auto now = Clock::now();
+  if (now - link_->heard < kSilence) return link_->suspected.reset();
+  if (!link_->suspected) link_->suspected = now;
+  if (now - *link_->suspected < kSecondLook) return;
+  receive();
+  if (link_ && now > link_->heard) lose("has been silent for 10 s");
+}
+
+std::chrono::milliseconds Session::until_next_chore() const {
+  const auto now = Clock::now();
+  auto next = now + kNever;
+  if (away_) next = std::min(next, away_->since + settings_.reconnect);
+  if (!link_) next = std::min(next, next_attempt_);
+  if (link_ && link_->up && is_inline()) next = std::min(next, now + kSecondLook / 2);
+  return std::max(std::chrono::milliseconds(0),
+                  std::chrono::ceil<std::chrono::milliseconds>(next - now));
+}
+
+void Session::begin_attempt() {
+  next_attempt_ = Clock::now() + kBetweenAttempts;
+  auto dealer = Dealer::connect({endpoint_, settings_.keys, is_inline()});
+  if (!dealer) return fail(dealer.error());
+  link_.emplace();
+  link_->dealer = std::move(*dealer);
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  hello.client = settings_.program;
+  hello.pid = static_cast<std::uint32_t>(pid_);
+  hello.token = token_;
+  hello.inline_batches = is_inline();
+  send(encode(std::move(hello)));
+}
+
+/// Welcome has come: binds the arena connection, and asks for all that the program wants.
+void Session::arrive(const Deadline& deadline) {
+  if (!is_inline()) {
+    if (!link_->shares_memory) {
+      return arena_trouble({ErrorCode::io_error, "the daemon shares no memory"});
+    }
+    // By the way we came: where the daemon's own path leads to here is not certain.
+    const std::string path = endpoint_.substr(kIpc.size()) + std::string(kArenaSuffix);
+    const Deadline limit(std::min(settings_.limit, std::max(deadline.remaining(), kLeastForArena)));
+    auto arenas = ArenaLink::open(path, link_->session, limit);
+    if (!arenas) return arena_trouble(arenas.error());
+    link_->arenas = std::move(*arenas);
+  }
+  link_->up = true;
+  if (away_) reconnects_.fetch_add(1, std::memory_order_relaxed);
+  away_.reset();
+  was_up_ = true;
+  for (const auto& [number, lane] : lanes_) {
+    if (!book_.closed(number) && lane->wants_more()) ask_for(*lane);
+  }
+}
+
+void Session::ask_for(Lane& lane) {
+  wire::SubscribeT request = lane.resume();
+  if (lane.is_queue()) {
+    LeaseBook::Claims claims = book_.claims(lane.number());
+    request.held = std::move(claims.held);
+    request.released = std::move(claims.released);
+  }
+  send(encode(std::move(request)));
+}
+
+/// A daemon that is going, or was replaced, is lost. Memory that cannot be had is done without,
+/// unless it could be had before.
+void Session::arena_trouble(const Error& error) {
+  const bool gone = error.code == ErrorCode::disconnected || error.code == ErrorCode::not_found ||
+                    error.code == ErrorCode::timed_out;
+  if (gone && (was_up_ || error.code != ErrorCode::timed_out)) return lose(error.message);
+  if (error.code != ErrorCode::io_error) return fail(error);
+  if (was_up_ && !link_->up) return lose(error.message);
+  go_inline(error.message);
+}
+
+void Session::go_inline(const std::string& why) {
+  inline_reason_ = why;
+  inline_.store(true, std::memory_order_release);
+  static_cast<void>(link_->dealer->send_last(encode(wire::ByeT{})));
+  drop_link();
+  next_attempt_ = Clock::now();
+}
+
+/// The daemon is gone: from now on it is looked for, unless the program does not want that.
+void Session::lose(const std::string& how) {
+  if (failure_) return;
+  if (was_up_ && (settings_.reconnect.count() == 0 || book_.all_closed())) {
+    return fail(daemon_gone(how));
+  }
+  if (was_up_) away_ = Away{away_ ? away_->since : Clock::now(), how};
+  drop_link();
+}
+
+void Session::drop_link() {
+  const bool was_up = link_->up;
+  link_.reset();
+  if (!was_up) return;
+  book_.end_session();
+  for (const auto& [number, lane] : lanes_) lane->lost();
+}
+
+}  // namespace batchwright

@@ -1,0 +1,194 @@
+#include "client/course.h"
+
+#include <algorithm>
+
+namespace batchwright {
+
+std::string difference(const bw_fingerprint& had, const bw_fingerprint& found) {
+  std::string parts;
+  const auto add = [&parts](bool differs, const char* name) {
+    if (differs) parts += (parts.empty() ? "" : " and ") + std::string(name);
+  };
+  add(had.data != found.data, "data");
+  add(had.settings != found.settings, "settings");
+  add(had.seed != found.seed, "seed");
+  return parts;
+}
+
+Course::Course(const wire::SubscribeT& request)
+    : feed_(request.feed),
+      queue_(request.mode == wire::Mode::queue),
+      epochs_(request.epochs),
+      rank_(request.mode == wire::Mode::sharded ? request.rank : 0),
+      rehearsals_(request.worst_first) {}
+
+Result<void> Course::start(const wire::Subscribed& answer) {
+  if (answer.fingerprint() == nullptr || answer.world() == 0 || answer.batches_per_step() == 0 ||
+      answer.batches_per_step() > answer.world() || answer.window() == 0) {
+    return Error{ErrorCode::malformed_message, "feed \"" + feed_ + "\": an impossible Subscribed"};
+  }
+  if (started_) return go_on(answer);
+  started_ = true;
+  world_ = answer.world();
+  per_step_ = answer.batches_per_step();
+  first_ = rank_ * per_step_;
+  known_epoch_ = told_epoch_ = answer.epoch();
+  rehearsing_ = rehearsals_ != 0;
+  const wire::Fingerprint& plan = *answer.fingerprint();
+  start_ = {{plan.data(), plan.settings(), plan.seed()}, answer.epoch(), answer.step()};
+  const std::lock_guard lock(mutex_);
+  plan_ = start_.fingerprint;
+  steps_ = answer.steps();
+  epoch_ = answer.epoch();
+  step_ = answer.step();
+  return {};
+}
+
+/// The daemon is another, perhaps, but its plan and our place in it must be the same. A queue has
+/// gone on, and its dataset may have grown with the next epoch.
+Result<void> Course::go_on(const wire::Subscribed& answer) {
+  const wire::Fingerprint& wire_plan = *answer.fingerprint();
+  const bw_fingerprint plan{wire_plan.data(), wire_plan.settings(), wire_plan.seed()};
+  bw_fingerprint had = plan_;
+  if (queue_ && answer.epoch() > known_epoch_) had.data = plan.data;
+  if (const std::string parts = difference(had, plan); !parts.empty()) {
+    return Error{ErrorCode::fingerprint_mismatch,
+                 "feed \"" + feed_ + "\": the daemon came back with another plan: " + parts +
+                     " differ from before"};
+  }
+  if (answer.world() != world_ || answer.batches_per_step() != per_step_) {
+    return not_due("a world of " + std::to_string(answer.world()));
+  }
+  if (queue_) {
+    told_epoch_ = std::max(told_epoch_, answer.epoch());
+    if (answer.epoch() <= known_epoch_) return {};
+    known_epoch_ = answer.epoch();
+    const std::lock_guard lock(mutex_);
+    plan_ = plan;
+    steps_ = answer.steps();
+    return {};
+  }
+  const std::uint64_t epoch = end_again_ ? known_epoch_ : epoch_;
+  const std::uint64_t step = end_again_ ? steps_ : step_;
+  if (answer.epoch() == epoch && answer.step() == step) return {};
+  return not_due("step " + std::to_string(answer.step()) + " of epoch " +
+                 std::to_string(answer.epoch()));
+}
+
+void Course::resume(wire::SubscribeT& request) {
+  if (!started_ || queue_) return;
+  again_ = place_;
+  end_again_ = epoch_ != known_epoch_;
+  rehearsed_again_ = 0;
+  request.epoch = end_again_ ? known_epoch_ : epoch_;
+  request.step = end_again_ ? steps_ : step_;
+  if (epochs_ != 0) request.epochs = epochs_ - (request.epoch - start_.epoch);
+  if (!rehearsing_) request.worst_first = 0;
+  request.expects_fingerprint = true;
+  request.fingerprint = std::make_unique<wire::Fingerprint>(plan_.data, plan_.settings, plan_.seed);
+}
+
+Result<Course::Verdict> Course::check(const Ticket& ticket) {
+  if (ticket.rehearsal) return check_rehearsal(ticket);
+  if (queue_) return Verdict::hand_out;
+  if (end_again_ || ticket.epoch != epoch_ || ticket.index != expected_index() ||
+      ticket.step != step_) {
+    return not_due("batch " + std::to_string(ticket.index) + " of epoch " +
+                   std::to_string(ticket.epoch));
+  }
+  known_epoch_ = epoch_;  // begun without a word: it has the last one's plan
+  if (again_ == 0) return Verdict::hand_out;
+  --again_;
+  return Verdict::pass;
+}
+
+Result<Course::Verdict> Course::check_rehearsal(const Ticket& ticket) {
+  if (!rehearsing_ || ticket.epoch != start_.epoch) return not_due("a rehearsal");
+  if (rehearsed_again_ < rehearsed_.size()) {
+    if (rehearsed_[rehearsed_again_++] == ticket.index) return Verdict::pass;
+    return not_due("rehearsal " + std::to_string(ticket.index));
+  }
+  const bool twice =
+      std::find(rehearsed_.begin(), rehearsed_.end(), ticket.index) != rehearsed_.end();
+  if (twice || rehearsed_.size() >= rehearsals_) return not_due("one more rehearsal");
+  return Verdict::hand_out;
+}
+
+Result<Course::Verdict> Course::check(const EpochEnded& ended) {
+  if (queue_) return ended.epoch < epoch_ ? Verdict::pass : Verdict::hand_out;
+  if (end_again_ && ended.epoch == known_epoch_ && ended.steps == steps_) {
+    end_again_ = false;
+    return Verdict::pass;
+  }
+  if (end_again_ || ended.epoch != epoch_ || ended.steps != step_ || place_ != 0) {
+    return not_due("the end of epoch " + std::to_string(ended.epoch) + " after " +
+                   std::to_string(ended.steps) + " steps");
+  }
+  return Verdict::hand_out;
+}
+
+Result<void> Course::begin(const EpochBegan& began) {
+  if (queue_) {
+    if (began.epoch < told_epoch_) return {};
+    told_epoch_ = began.epoch;
+  } else if (end_again_ || began.epoch != epoch_ || place_ != 0 || step_ != 0) {
+    return not_due("the beginning of epoch " + std::to_string(began.epoch));
+  }
+  known_epoch_ = began.epoch;
+  const std::lock_guard lock(mutex_);
+  plan_ = began.plan;
+  steps_ = began.steps;
+  return {};
+}
+
+void Course::advance(const Ticket& ticket) {
+  if (ticket.rehearsal) {
+    rehearsed_.push_back(ticket.index);
+    rehearsed_again_ = rehearsed_.size();
+    return;
+  }
+  rehearsing_ = false;
+  const std::lock_guard lock(mutex_);
+  if (queue_) {
+    step_ = ticket.step;
+    return;
+  }
+  if (++place_ < per_step_) return;
+  place_ = 0;
+  ++step_;
+}
+
+bool Course::advance(const EpochEnded& ended) {
+  const std::lock_guard lock(mutex_);
+  if (epoch_ == known_epoch_ && !is_behind()) steps_ = ended.steps;
+  ++epoch_;
+  step_ = 0;
+  return ended.last || counted_out(epoch_);
+}
+
+/// In queue mode the daemon counts from where the queue was when it was asked again.
+bool Course::counted_out(std::uint64_t next_epoch) const {
+  return queue_ && epochs_ != 0 && next_epoch - start_.epoch >= epochs_;
+}
+
+bw_position Course::position() const {
+  const std::lock_guard lock(mutex_);
+  return {plan_, epoch_, step_};
+}
+
+std::uint64_t Course::steps() const {
+  const std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+std::uint64_t Course::expected_index() const { return step_ * world_ + first_ + place_ - again_; }
+
+Error Course::not_due(const std::string& what) const {
+  const std::string due = end_again_ ? "the end of epoch " + std::to_string(known_epoch_)
+                                     : "batch " + std::to_string(expected_index()) + " of epoch " +
+                                           std::to_string(epoch_);
+  return {ErrorCode::malformed_message,
+          "feed \"" + feed_ + "\": " + what + " came where " + due + " was due"};
+}
+
+}  // namespace batchwright

@@ -1,0 +1,294 @@
+#include "client/merged.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace batchwright {
+namespace {
+
+std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t value) {
+  for (int shift = 0; shift < 64; shift += 8) {
+    hash = (hash ^ (value >> shift & 0xFF)) * 0x100000001B3U;
+  }
+  return hash;
+}
+
+/// Of all servers, what r rounds of turns come to.
+std::uint64_t steps_of_rounds(const std::vector<std::uint64_t>& steps, std::uint64_t rounds) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t one : steps) sum += std::min(one, rounds);
+  return sum;
+}
+
+Error at(const Session& session, const Error& error) {
+  return {error.code, "server " + session.endpoint() + ": " + error.message};
+}
+
+const bw_feed* find_feed(const Session& session, const std::string& name) {
+  for (std::size_t i = 0; i < session.feeds().size(); ++i) {
+    if (session.feeds().at(i).name == name) return &session.feeds().at(i);
+  }
+  return nullptr;
+}
+
+/// Batches of one subscription look alike, wherever they come from.
+Result<void> check_alike(const Merged::Sessions& sessions, const std::string& name) {
+  const bw_feed* first = find_feed(*sessions.front(), name);
+  if (first == nullptr) return {};  // that server says it better
+  for (const auto& session : sessions) {
+    const bw_feed* feed = find_feed(*session, name);
+    const std::string differs = feed != nullptr ? difference(*first, *feed) : "";
+    if (differs.empty()) continue;
+    return Error{ErrorCode::schema_mismatch, "feed \"" + name + "\" differs between " +
+                                                 sessions.front()->endpoint() + " and " +
+                                                 session->endpoint() + ": " + differs};
+  }
+  return {};
+}
+
+/// How many steps each server has in the epoch asked for, and by which plan: its word at the
+/// epoch's start. Leaves `plan` and `steps` with one entry a server.
+Result<void> survey(const Merged::Sessions& sessions, wire::SubscribeT request,
+                    std::vector<bw_fingerprint>& plans, std::vector<std::uint64_t>& steps) {
+  request.step = 0;
+  request.epochs = 1;
+  request.window = 1;
+  request.worst_first = 0;
+  for (const auto& session : sessions) {
+    const auto lane = session->subscribe(request);
+    if (!lane) return at(*session, lane.error());
+    plans.push_back((*lane)->grant().fingerprint);
+    steps.push_back((*lane)->grant().steps);
+    session->unsubscribe((*lane)->number());
+  }
+  return {};
+}
+
+Result<void> check_plan(const wire::SubscribeT& request, const bw_fingerprint& plan) {
+  if (!request.expects_fingerprint) return {};
+  const wire::Fingerprint& wanted = *request.fingerprint;
+  const std::string parts = difference({wanted.data(), wanted.settings(), wanted.seed()}, plan);
+  if (parts.empty()) return {};
+  return Error{ErrorCode::fingerprint_mismatch,
+               "feed \"" + request.feed + "\": the servers' plans together are not those " +
+                   "expected: " + parts + " differ, or the list of servers does"};
+}
+
+}  // namespace
+
+bw_fingerprint combined(const std::vector<bw_fingerprint>& plans) {
+  constexpr std::uint64_t kBasis = 0xCBF29CE484222325U;
+  const std::uint64_t start = fnv1a(kBasis, plans.size());
+  bw_fingerprint all{start, start, start};
+  for (const bw_fingerprint& plan : plans) {
+    all.data = fnv1a(all.data, plan.data);
+    all.settings = fnv1a(all.settings, plan.settings);
+    all.seed = fnv1a(all.seed, plan.seed);
+  }
+  return all;
+}
+
+std::optional<Turns> turns_after(std::uint64_t merged_steps,
+                                 const std::vector<std::uint64_t>& steps) {
+  if (steps_of_rounds(steps, UINT64_MAX) < merged_steps) return std::nullopt;
+  // The most whole rounds that fit; a round has at least one step until all are over.
+  std::uint64_t rounds = 0;
+  std::uint64_t too_many = *std::max_element(steps.begin(), steps.end()) + 1;
+  while (too_many - rounds > 1) {
+    const std::uint64_t middle = rounds + (too_many - rounds) / 2;
+    (steps_of_rounds(steps, middle) <= merged_steps ? rounds : too_many) = middle;
+  }
+  Turns turns;
+  std::uint64_t rest = merged_steps - steps_of_rounds(steps, rounds);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool goes_on = steps[i] > rounds && rest != 0;
+    turns.done.push_back(std::min(steps[i], rounds) + (goes_on ? 1 : 0));
+    if (!goes_on) continue;
+    --rest;
+    turns.next = (i + 1) % steps.size();
+  }
+  return turns;
+}
+
+Result<std::unique_ptr<Merged>> Merged::subscribe(const Sessions& sessions,
+                                                  wire::SubscribeT request) {
+  std::unique_ptr<Merged> merged(new Merged);
+  if (sessions.size() == 1) {
+    if (auto added = merged->add(sessions.front(), std::move(request)); !added) {
+      return added.error();
+    }
+    merged->grant_ = merged->parts_.front().lane->grant();
+    return merged;
+  }
+  if (request.mode == wire::Mode::queue) {
+    return Error{ErrorCode::invalid_argument,
+                 "BW_QUEUE is for one endpoint: queues of several "
+                 "servers have no order to be merged in"};
+  }
+  if (auto alike = check_alike(sessions, request.feed); !alike) return alike.error();
+  if (auto added = merged->add_all(sessions, std::move(request)); !added) return added.error();
+  return merged;
+}
+
+Merged::~Merged() {
+  for (const Part& part : parts_) part.session->unsubscribe(part.lane->number());
+}
+
+Result<void> Merged::add(const std::shared_ptr<Session>& session, wire::SubscribeT request) {
+  auto lane = session->subscribe(std::move(request));
+  if (!lane) return lane.error();
+  parts_.push_back({session, std::move(*lane)});
+  return {};
+}
+
+Result<void> Merged::add_all(const Sessions& sessions, wire::SubscribeT request) {
+  const std::uint64_t step = request.step;
+  wire::SubscribeT open = request;
+  open.expects_fingerprint = false;
+  open.fingerprint.reset();
+  std::vector<bw_fingerprint> plans;
+  Turns turns{std::vector<std::uint64_t>(sessions.size()), 0};
+  if (step != 0) {
+    std::vector<std::uint64_t> steps;
+    if (auto done = survey(sessions, open, plans, steps); !done) return done;
+    if (auto same = check_plan(request, combined(plans)); !same) return same;
+    auto found = turns_after(step, steps);
+    if (!found) {
+      return Error{ErrorCode::invalid_argument,
+                   "step " + std::to_string(step) + " of feed \"" + request.feed +
+                       "\": the servers have " +
+                       std::to_string(steps_of_rounds(steps, UINT64_MAX)) + " in that epoch"};
+    }
+    turns = std::move(*found);
+  }
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    open.step = turns.done[i];
+    open.expects_fingerprint = !plans.empty();
+    if (!plans.empty()) {
+      const bw_fingerprint& plan = plans[i];
+      open.fingerprint = std::make_unique<wire::Fingerprint>(plan.data, plan.settings, plan.seed);
+    }
+    if (auto added = add(sessions[i], open); !added) return at(*sessions[i], added.error());
+  }
+  turn_ = turns.next;
+  note_grant(step);
+  return check_plan(request, position_.fingerprint);
+}
+
+void Merged::note_grant(std::uint64_t step) {
+  grant_ = parts_.front().lane->grant();
+  grant_.fingerprint = plan();
+  grant_.step = step;
+  grant_.steps = 0;
+  grant_.window = 0;
+  for (const Part& part : parts_) {
+    grant_.steps += part.lane->grant().steps;
+    grant_.window += part.lane->grant().window;
+  }
+  const std::lock_guard lock(mutex_);
+  position_ = {grant_.fingerprint, grant_.epoch, step};
+  steps_ = grant_.steps;
+}
+
+bw_fingerprint Merged::plan() const {
+  std::vector<bw_fingerprint> plans;
+  for (const Part& part : parts_) plans.push_back(part.lane->course().position().fingerprint);
+  return combined(plans);
+}
+
+Result<Session::Event> Merged::next(const Deadline& deadline) {
+  if (parts_.size() == 1) return parts_.front().session->next(parts_.front().lane, deadline);
+  if (busy_.exchange(true, std::memory_order_acquire)) {
+    return Error{ErrorCode::busy, "another thread is in bw_next on this subscription"};
+  }
+  const auto free = [](std::atomic<bool>* busy) { busy->store(false, std::memory_order_release); };
+  const std::unique_ptr<std::atomic<bool>, decltype(free)> turn(&busy_, free);
+  return next_of_several(deadline);
+}
+
+Result<Session::Event> Merged::next_of_several(const Deadline& deadline) {
+  while (!over_) {
+    if (!met_) {
+      auto rehearsal = meet_epoch(deadline);
+      if (!rehearsal) return rehearsal.error();
+      if (*rehearsal) return Session::Event{std::move(*rehearsal), std::nullopt};
+    }
+    if (std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.ended; })) {
+      return end_epoch();
+    }
+    Part& part = parts_[turn_];
+    if (part.ended) {
+      turn_ = (turn_ + 1) % parts_.size();
+      continue;
+    }
+    auto batch = next_of(part, deadline);
+    if (!batch) return at(*part.session, batch.error());
+    if (*batch) return Session::Event{std::move(*batch), std::nullopt};
+  }
+  return Session::Event{};
+}
+
+/// Sees what each server begins the epoch with. By then all have said by which plan, so that a
+/// position is that of all; and rehearsals come before everything else.
+Result<std::unique_ptr<bw_batch>> Merged::meet_epoch(const Deadline& deadline) {
+  for (Part& part : parts_) {
+    const auto coming = part.session->peek(part.lane, deadline);
+    if (!coming) return at(*part.session, coming.error());
+    if (*coming != Session::Coming::rehearsal) continue;
+    auto event = part.session->next(part.lane, deadline);
+    if (!event) return at(*part.session, event.error());
+    if (event->batch) event->batch->position = position();
+    return std::move(event->batch);
+  }
+  met_ = true;
+  std::uint64_t steps = 0;
+  for (const Part& part : parts_) steps += part.lane->course().steps();
+  const std::lock_guard lock(mutex_);
+  position_.fingerprint = plan();
+  steps_ = steps;
+  return std::unique_ptr<bw_batch>();
+}
+
+/// Empty when the server's epoch is over.
+Result<std::unique_ptr<bw_batch>> Merged::next_of(Part& part, const Deadline& deadline) {
+  auto event = part.session->next(part.lane, deadline);
+  if (!event) return event.error();
+  if (!event->batch) {
+    part.ended = true;
+    last_ = last_ || !event->ended || event->ended->last;
+    return std::unique_ptr<bw_batch>();
+  }
+  const std::lock_guard lock(mutex_);
+  if (!part.lane->course().within_step()) {
+    ++position_.step;
+    turn_ = (turn_ + 1) % parts_.size();
+  }
+  event->batch->position = position_;
+  return std::move(event->batch);
+}
+
+Session::Event Merged::end_epoch() {
+  over_ = last_;
+  met_ = false;
+  turn_ = 0;
+  for (Part& part : parts_) part.ended = false;
+  const std::lock_guard lock(mutex_);
+  const EpochEnded ended{position_.epoch, position_.step, last_};
+  ++position_.epoch;
+  position_.step = 0;
+  return {nullptr, ended};
+}
+
+bw_position Merged::position() const {
+  if (parts_.size() == 1) return parts_.front().lane->course().position();
+  const std::lock_guard lock(mutex_);
+  return position_;
+}
+
+std::uint64_t Merged::steps() const {
+  if (parts_.size() == 1) return parts_.front().lane->course().steps();
+  const std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/session.h"
+
+namespace batchwright {
+
+/// One subscription of a program: to one daemon, or to several that serve shards of a dataset.
+///
+/// Several are merged by turns. Step k of a merged epoch is the next step of the next server, in
+/// the order of the list, that still has steps in this epoch; the merged epoch ends when all have
+/// ended. So the order depends on the servers' plans alone, and never on who is faster. A server
+/// that fails, fails the whole.
+/// Threads: next() one at a time, which is checked; position() and steps() any.
+class Merged {
+ public:
+  using Sessions = std::vector<std::shared_ptr<Session>>;
+
+  /// Errors: as bw_subscribe() says, with the server named when there are several.
+  static Result<std::unique_ptr<Merged>> subscribe(const Sessions& sessions,
+                                                   wire::SubscribeT request);
+  /// Ends the subscription with each server.
+  ~Merged();
+  Merged(const Merged&) = delete;
+  Merged& operator=(const Merged&) = delete;
+
+  /// Errors: as bw_next() says.
+  Result<Session::Event> next(const Deadline& deadline);
+
+  bool forked() const { return parts_.front().session->forked(); }
+  const bw_grant& grant() const { return grant_; }
+  bw_position position() const;
+  /// Of the epoch that position() speaks of.
+  std::uint64_t steps() const;
+
+ private:
+  /// One server's share.
+  struct Part {
+    std::shared_ptr<Session> session;
+    std::shared_ptr<Lane> lane;
+    bool ended = false;  ///< This merged epoch.
+  };
+  Merged() = default;
+  Result<void> add(const std::shared_ptr<Session>& session, wire::SubscribeT request);
+  Result<void> add_all(const Sessions& sessions, wire::SubscribeT request);
+  void note_grant(std::uint64_t step);
+
+  Result<Session::Event> next_of_several(const Deadline& deadline);
+  Result<std::unique_ptr<bw_batch>> meet_epoch(const Deadline& deadline);
+  Result<std::unique_ptr<bw_batch>> next_of(Part& part, const Deadline& deadline);
+  Session::Event end_epoch();
+  bw_fingerprint plan() const;
+
+  std::vector<Part> parts_;
+  bw_grant grant_{};
+  std::atomic<bool> busy_ = false;
+  // For who is in next() alone.
+  std::size_t turn_ = 0;
+  bool met_ = false;   ///< Every server has begun this epoch, and its rehearsals are over.
+  bool last_ = false;  ///< This epoch is the last.
+  bool over_ = false;
+
+  mutable std::mutex mutex_;  // guards what follows; of several only
+  bw_position position_{};
+  std::uint64_t steps_ = 0;
+};
+
+/// The plan of several servers, in their order: each of its three parts is the FNV-1a hash over
+/// the number of servers and their values, 8 little-endian bytes each.
+bw_fingerprint combined(const std::vector<bw_fingerprint>& plans);
+
+/// Where servers are that took turns.
+struct Turns {
+  std::vector<std::uint64_t> done;  ///< Steps of each.
+  std::size_t next = 0;             ///< Whose turn it is.
+};
+/// After so many merged steps of servers that have `steps` each; empty when they have fewer.
+std::optional<Turns> turns_after(std::uint64_t merged_steps,
+                                 const std::vector<std::uint64_t>& steps);
+
+}  // namespace batchwright

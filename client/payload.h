@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace batchwright {
+
+/// The bytes of a batch, and what keeps them where they are: an arena's mapping, or memory of our
+/// own. Threads: immutable.
+struct Payload {
+  std::shared_ptr<const void> keeper;
+  std::span<const std::byte> bytes;
+
+  explicit operator bool() const { return keeper != nullptr; }
+};
+
+}  // namespace batchwright
