@@ -1,0 +1,23 @@
+// The daemon's configuration, as text.
+
+#include "daemon/config.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace batchwright;
+using namespace batchwright::fuzz;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto config = parse_config(text, "fuzz.toml");
+  if (!config) {
+    require(config.error().code == ErrorCode::bad_configuration, "the error is bad_configuration");
+    require(config.error().message.starts_with("fuzz.toml"), "the error names the file");
+    return 0;
+  }
+  require(!config->feeds.empty(), "a configuration has a feed");
+  for (const FeedConfig& feed : config->feeds) {
+    require(!feed.name.empty() && !feed.dataset.empty(), "a feed has a name and a dataset");
+    require(check_settings(feed.plan).has_value(), "a feed's plan was checked");
+  }
+  return 0;
+}

@@ -1,0 +1,239 @@
+// Writes inputs to begin with into FOLDER/TARGET/: sound messages, batches, records and replies,
+// so that they follow the formats as these change.
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/schemas.h"
+
+using namespace batchwright;
+using namespace batchwright::fuzz;
+
+namespace {
+
+class Seeds {
+ public:
+  Seeds(const std::filesystem::path& folder, const char* target) : folder_(folder / target) {
+    std::filesystem::create_directories(folder_);
+  }
+  void add(const std::string& bytes) {
+    std::ofstream file(folder_ / ("seed-" + std::to_string(count_++)), std::ios::binary);
+    file << bytes;
+    require(file.good(), "a seed can be written");
+  }
+
+ private:
+  std::filesystem::path folder_;
+  int count_ = 0;
+};
+
+std::string as_text(const void* bytes, std::size_t size) {
+  return {static_cast<const char*>(bytes), size};
+}
+
+template <class TableT>
+std::string message(TableT body) {
+  const auto bytes = encode(std::move(body));
+  return as_text(bytes.data(), bytes.size());
+}
+
+std::string subscribe() {
+  wire::SubscribeT request;
+  request.subscription = 1;
+  request.feed = "train";
+  request.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
+  request.held = {4, 5};
+  request.released = {6};
+  return message(std::move(request));
+}
+
+std::string welcome() {
+  wire::WelcomeT answer;
+  answer.protocol = kProtocolVersion;
+  answer.version = "1";
+  answer.arena_socket = "/s";
+  auto feed = std::make_unique<wire::FeedInfoT>();
+  feed->name = "train";
+  auto field = std::make_unique<wire::FieldInfoT>();
+  field->name = "speaker";
+  field->shape = {3, 2};
+  field->categories = {"ann", "bob"};
+  feed->fields.push_back(std::move(field));
+  answer.feeds.push_back(std::move(feed));
+  return message(std::move(answer));
+}
+
+std::string subscribed() {
+  wire::SubscribedT answer;
+  answer.subscription = 1;
+  answer.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
+  answer.steps = 1;
+  answer.batches_per_step = 1;
+  answer.world = 1;
+  answer.window = 2;
+  return message(std::move(answer));
+}
+
+std::string delivery() {
+  wire::DeliveryT ticket;
+  ticket.subscription = 1;
+  ticket.lease = 1;
+  ticket.size = 64;
+  return message(ticket);
+}
+
+std::string epoch_end() {
+  wire::EpochEndT ended;
+  ended.subscription = 1;
+  ended.steps = 1;
+  ended.last = true;
+  return message(ended);
+}
+
+std::string text_message(bool refusal) {
+  if (!refusal) {
+    wire::WaitingT waiting;
+    waiting.reason = "a slot";
+    return message(std::move(waiting));
+  }
+  wire::RefusedT refused;
+  refused.code = 4;
+  refused.message = "no";
+  return message(std::move(refused));
+}
+
+std::vector<std::string> messages_of_clients() {
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  hello.client = "seed";
+  wire::ReleaseT release;
+  release.subscription = 1;
+  release.leases = {1, 2, 3};
+  return {message(std::move(hello)),     subscribe(),           message(std::move(release)),
+          message(wire::UnsubscribeT{}), message(wire::ByeT{}), message(wire::AskT{})};
+}
+
+std::vector<std::string> messages_of_daemons() {
+  wire::EventT event;
+  event.feed = "train";
+  event.text = "why";
+  return {welcome(),
+          subscribed(),
+          delivery(),
+          epoch_end(),
+          text_message(true),
+          text_message(false),
+          message(wire::AliveT{}),
+          message(std::move(event))};
+}
+
+void write_messages(const std::filesystem::path& folder) {
+  Seeds single(folder, "client_messages");
+  for (const std::string& each : messages_of_clients()) single.add(each);
+  for (const std::string& each : messages_of_daemons()) single.add(each);
+  std::string conversation(3, '\0');
+  for (const std::string& each : messages_of_daemons()) {
+    const auto bytes = static_cast<std::uint16_t>(each.size());
+    conversation += as_text(&bytes, sizeof bytes) + each;
+  }
+  Seeds(folder, "daemon_messages").add(conversation);
+}
+
+/// A batch with a tensor of each kind, its payload zeros.
+std::string batch(Layout layout) {
+  const std::array<FieldSpec, 4> fields = {
+      FieldSpec{"x", FieldKind::primary, DType::float32, {2}, {}},
+      FieldSpec{"y", FieldKind::aligned, DType::uint8, {}, {}},
+      FieldSpec{"z", FieldKind::independent, DType::int16, {}, {}},
+      FieldSpec{"s", FieldKind::scalar, DType::int32, {}, {}}};
+  const std::vector<std::uint64_t> ordinals = {7, 9};
+  const std::vector<std::string_view> keys = {"a", "bc"};
+  const std::vector<std::uint32_t> lengths = {3, 2};
+  const std::vector<std::uint32_t> u = {1, 2};
+  const std::vector<std::uint32_t> starts = {0, 5};
+  const std::vector<std::uint8_t> flags = {kRowReset, kRowLast};
+  BatchSpec spec;
+  spec.feed = "train";
+  spec.epoch = Epoch{1};
+  spec.step = Step{2};
+  spec.index = BatchIndex{2};
+  spec.layout = layout;
+  spec.batch_length = 3;
+  spec.ordinals = ordinals;
+  spec.keys = keys;
+  spec.lengths = lengths;
+  if (layout == Layout::time_major) spec.starts = starts;
+  if (layout == Layout::time_major) spec.flags = flags;
+  spec.batch_frames = spec.step_frames = 5;
+  spec.step_sequences = 2;
+  spec.tensors = {{&fields[0], {2, 3, 2}, {}},
+                  {&fields[1], {2, 3}, {}},
+                  {&fields[2], {2, 2}, u},
+                  {&fields[3], {2}, {}}};
+  const std::vector<std::byte> zeros(batch_bytes_bound(spec));
+  const AlignedInput slot(zeros);
+  const auto room = slot.bytes();
+  const auto laid_out = lay_out_batch(spec, {const_cast<std::byte*>(room.data()), room.size()});
+  require(laid_out.has_value(), "a batch can be laid out");
+  return as_text(room.data() + laid_out->offset, laid_out->size);
+}
+
+/// A record of two frames under the n-th schema.
+std::string record(std::size_t n) {
+  const Schema schema = record_schemas()[n];
+  const std::vector<std::byte> zeros(4096);
+  std::vector<FieldValue> values;
+  for (const FieldSpec& field : schema.fields) {
+    const std::uint32_t length = field.kind == FieldKind::scalar ? 1 : 2;
+    values.push_back({std::span(zeros).first(length * frame_bytes(field)), length});
+  }
+  const Sequence sequence{"key", values};
+  std::vector<std::byte> bytes(record_bytes(sequence));
+  write_record(sequence, Ordinal{3}, 2, bytes);
+  return std::string(1, static_cast<char>(n)) + as_text(bytes.data(), bytes.size());
+}
+
+std::string npy(const std::string& description) {
+  std::string header = description;
+  header.resize(118, ' ');
+  const auto bytes = static_cast<std::uint16_t>(header.size());
+  return std::string("\x93NUMPY\x01\x00", 8) + as_text(&bytes, sizeof bytes) + header;
+}
+
+std::string arena_reply(char descriptors, std::uint64_t bytes) {
+  ArenaReply reply;
+  reply.arena = 1;
+  reply.bytes = bytes;
+  return std::string(1, descriptors) + as_text(&reply, sizeof reply);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  require(argc == 2, "called as: fuzz_seeds FOLDER");
+  const std::filesystem::path folder = argv[1];
+  write_messages(folder);
+  Seeds batches(folder, "batches");
+  batches.add(batch(Layout::batch_major));
+  batches.add(batch(Layout::time_major));
+  Seeds records(folder, "records");
+  for (std::size_t n = 0; n < record_schemas().size(); ++n) records.add(record(n));
+  Seeds headers(folder, "npy");
+  headers.add(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 80), }"));
+  headers.add(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (7,), }"));
+  Seeds replies(folder, "arena_replies");
+  replies.add(arena_reply(1, 8192));
+  replies.add(arena_reply(2, 100));
+  replies.add(arena_reply(0, 0));
+  // A subscription, then releases; a damaged message; requests on the arena socket.
+  Seeds conversations(folder, "conversation");
+  conversations.add(std::string("\1\1\1\0\1\0\4\0\0\1\0\2\1\3\1\2\3\3\1", 19));
+  conversations.add(std::string("\6\1\1\1\1\0\4\0\0\1\0\1\20\0\377\40\0\1\0\1", 20));
+  conversations.add(std::string("\7\1\0\1\0\7\0\1\5\5\5\5\5\5\5\5\1\7\4", 19));
+  return 0;
+}
