@@ -71,7 +71,14 @@ class Cutter {
       : draft_(draft),
         capacity_(settings, draft.longest),
         drops_(settings.last == LastBatch::drop),
-        grouped_(settings.shuffle == Shuffle::groups) {}
+        grouped_(settings.shuffle == Shuffle::groups) {
+    // At most so many batches: a vector that grows takes three times as much for a moment.
+    const std::size_t rows = draft.order.words().size();
+    const std::size_t batches =
+        rows / capacity_.full_rows(draft.longest) + 2 * draft.bucket_ends.size();
+    draft.starts.reserve(std::min(batches, rows) + 1);
+    if (grouped_) draft.batch_lengths.reserve(std::min(batches, rows));
+  }
 
   void cut(std::size_t start, std::size_t end) {
     while (start < end) {
@@ -89,6 +96,8 @@ class Cutter {
   void finish() {
     draft_.order.finish_packing(packed_);
     draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
+    draft_.starts.shrink_to_fit();
+    std::vector<std::uint32_t>().swap(draft_.bucket_ends);
   }
 
  private:

@@ -35,6 +35,12 @@ class ItemTable {
   /// Of all sequences.
   std::size_t items() const { return chunk_ == 0 ? lengths_.size() : ordinals_.size(); }
 
+  std::uint32_t items_of(std::uint32_t ordinal) const {
+    return chunk_ == 0 ? 1 : first_[ordinal + 1] - first_[ordinal];
+  }
+  /// Memory beyond the lengths.
+  std::size_t bytes() const { return 4 * (first_.size() + ordinals_.size()); }
+
   /// Puts the items of a sequence behind `items`.
   void append_items(std::uint32_t ordinal, std::vector<std::uint32_t>& items) const;
 

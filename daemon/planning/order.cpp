@@ -31,23 +31,29 @@ struct KeyScale {
   }
 };
 
+/// Of the items used.
+struct LengthRange {
+  std::uint32_t shortest, longest;
+};
+
+LengthRange range_of(const Draft& draft) {
+  if (draft.uses_all && !draft.table.is_chunked()) return {draft.shortest, draft.longest};
+  LengthRange range{draft.longest, 0};
+  draft.each_item([&](std::uint32_t, std::uint32_t item) {
+    const std::uint32_t length = draft.table.length(item);
+    range.shortest = std::min(range.shortest, length);
+    range.longest = std::max(range.longest, length);
+  });
+  return range;
+}
+
 KeyScale key_scale(const Draft& draft, double randomization) {
-  std::uint32_t shortest = draft.shortest;
-  std::uint32_t longest = draft.longest;
-  if (!draft.uses_all || draft.table.is_chunked()) {
-    shortest = draft.longest;
-    longest = 0;
-    draft.each_item([&](std::uint32_t, std::uint32_t item) {
-      const std::uint32_t length = draft.table.length(item);
-      shortest = std::min(shortest, length);
-      longest = std::max(longest, length);
-    });
-  }
-  const double range = longest - shortest;
+  const LengthRange lengths = range_of(draft);
+  const double range = lengths.longest - lengths.shortest;
   const double noise = range * randomization;
   int places = 31;
   while (std::ldexp(range + noise, places) >= 4294967296.0) --places;
-  return {shortest, places, static_cast<std::uint64_t>(std::ldexp(noise, places))};
+  return {lengths.shortest, places, static_cast<std::uint64_t>(std::ldexp(noise, places))};
 }
 
 void order_randomly(Draft& draft, std::uint64_t seed) {
@@ -59,6 +65,33 @@ void order_randomly(Draft& draft, std::uint64_t seed) {
   RandomStream ties(seed, Stream::ties);
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) { permute(part, ties); });
 }
+
+/// Memory to sort parts with, as much as keeps the whole at 16 bytes an item.
+class PartSorter {
+ public:
+  PartSorter(Draft& draft, const Parts& parts)
+      : size_(std::min(parts.largest, spare_words(draft))),
+        spare_(std::make_unique_for_overwrite<std::uint64_t[]>(size_)) {}
+
+  /// Sorts by key; equal keys by item, which is the order that they come in.
+  void operator()(std::span<std::uint64_t> part) const {
+    if (part.size() <= size_) return stable_sort_by_key(part, {spare_.get(), part.size()});
+    if (!std::is_sorted(part.begin(), part.end())) std::sort(part.begin(), part.end());
+  }
+
+ private:
+  static std::size_t spare_words(Draft& draft) {
+    const std::size_t rows = draft.order.words().size();
+    const std::size_t all = 16 * std::max(rows, draft.table.items());
+    const std::size_t used = 8 * rows + draft.table.bytes();
+    return std::max(kLeastSpare, all > used ? (all - used) / 8 : 0);
+  }
+
+  static constexpr std::size_t kLeastSpare = 8192;  ///< 64 KiB, so that common parts sort fast.
+
+  std::size_t size_;
+  std::unique_ptr<std::uint64_t[]> spare_;
+};
 
 /// Longest first with the noise of semi-sorted, if any; ties at random.
 void order_descending(Draft& draft, double randomization, std::uint64_t seed) {
@@ -72,11 +105,11 @@ void order_descending(Draft& draft, double randomization, std::uint64_t seed) {
   };
   const Parts parts = order_by_parts(draft, place);
   RandomStream ties(seed, Stream::ties);
-  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>(parts.largest);
+  const PartSorter sort(draft, parts);
   // Computing the noise once more and taking it off is cheaper than looking the length up.
   const bool subtracts = scale.places >= 0 && (!noisy || draft.uses_all);
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
-    stable_sort_by_key(part, {spare.get(), part.size()});
+    sort(part);
     permute_ties(part, ties);
     for (std::uint64_t& word : part) {
       const std::uint32_t item = item_of(word);
@@ -95,9 +128,9 @@ void order_ascending(Draft& draft) {
     return Placed{part_of(key), key_word(key, item)};
   };
   const Parts parts = order_by_parts(draft, place);
-  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>(parts.largest);
+  const PartSorter sort(draft, parts);
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
-    stable_sort_by_key(part, {spare.get(), part.size()});
+    sort(part);
     for (std::uint64_t& word : part) {
       word = key_word(scale.length(key_of(word), 0), item_of(word));
     }
@@ -138,46 +171,40 @@ Result<void> order_alternated(Draft& draft, std::uint32_t bins, std::uint64_t se
   return {};
 }
 
-/// The lengths of words that are sorted, shortest first.
-LengthClasses classes_of(std::span<const std::uint64_t> words) {
-  LengthClasses classes;
-  for (const std::uint64_t word : words) {
-    if (classes.lengths.empty() || classes.lengths.back() != key_of(word)) {
-      classes.lengths.push_back(key_of(word));
-      classes.counts.push_back(0);
-    }
-    ++classes.counts.back();
-  }
-  return classes;
+/// The longest length of each bucket.
+Result<std::vector<std::uint32_t>> best_limits(const Draft& draft, std::uint32_t buckets) {
+  if (buckets > draft.rows()) return too_many("bucket_count", buckets, draft.rows());
+  const LengthRange range = range_of(draft);
+  const auto each = [&draft](const auto& use) {
+    draft.each_item([&](std::uint32_t, std::uint32_t item) { use(draft.table.length(item)); });
+  };
+  return optimal_boundaries(classes_of(draft.rows(), range.shortest, range.longest, each), buckets);
 }
 
-/// The longest length of each bucket.
-Result<std::vector<std::uint32_t>> bucket_limits(std::span<const std::uint64_t> words,
-                                                 const PlanSettings& settings) {
-  if (settings.order == Order::bucket_optimal) {
-    if (settings.bucket_count > words.size()) {
-      return too_many("bucket_count", settings.bucket_count, words.size());
-    }
-    return optimal_boundaries(classes_of(words), settings.bucket_count);
-  }
-  if (!settings.bucket_boundaries.empty()) return settings.bucket_boundaries;
+/// Multiples of `span` that words end at, shortest first.
+std::vector<std::uint32_t> span_limits(std::span<const std::uint64_t> words, std::uint32_t span) {
   std::vector<std::uint32_t> limits;
   for (const std::uint64_t word : words) {
     if (!limits.empty() && key_of(word) <= limits.back()) continue;
-    limits.push_back(((key_of(word) - 1) / settings.bucket_span + 1) * settings.bucket_span);
+    limits.push_back(((key_of(word) - 1) / span + 1) * span);
   }
   return limits;
 }
 
 /// Buckets of lengths, shortest first, each in a random order.
 Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+  std::vector<std::uint32_t> limits = settings.bucket_boundaries;
+  if (settings.order == Order::bucket_optimal) {
+    auto best = best_limits(draft, settings.bucket_count);  // before the order takes its memory
+    if (!best) return best.error();
+    limits = std::move(*best);
+  }
   order_ascending(draft);
   const auto words = draft.order.words();
-  auto limits = bucket_limits(words, settings);
-  if (!limits) return limits.error();
+  if (limits.empty()) limits = span_limits(words, settings.bucket_span);
   RandomStream random(seed, Stream::bucket);
   std::size_t start = 0;
-  for (const std::uint32_t limit : *limits) {
+  for (const std::uint32_t limit : limits) {
     std::size_t end = start;
     while (end < words.size() && key_of(words[end]) <= limit) ++end;
     if (end == start) continue;
@@ -185,7 +212,7 @@ Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::ui
     draft.bucket_ends.push_back(static_cast<std::uint32_t>(end));
     start = end;
   }
-  draft.bucket_limits = std::move(*limits);
+  draft.bucket_limits = std::move(limits);
   return {};
 }
 

@@ -108,26 +108,51 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
   return {};
 }
 
-/// Appends the items of `wanted` sequences of one dataset: whole passes over it, and for the rest
-/// a uniform draw without replacement, which looks at each sequence once.
-void select_from(Draft& draft, std::uint64_t begin, const Draft::Dataset& dataset,
-                 std::uint64_t wanted, const LengthRange& range, RandomStream& random) {
+/// Calls `use(ordinal, times)` for `wanted` sequences of one dataset: whole passes over it, and for
+/// the rest a uniform draw without replacement, which looks at each sequence once.
+template <class Use>
+void select_from(const Draft& draft, std::size_t number, std::uint64_t wanted,
+                 const LengthRange& range, RandomStream& random, const Use& use) {
   const auto lengths = draft.table.sequence_lengths();
+  const Draft::Dataset& dataset = draft.datasets[number];
   const std::uint64_t passes = wanted / dataset.kept;
   std::uint64_t to_draw = wanted % dataset.kept;
   std::uint64_t to_see = dataset.kept;
+  const std::uint64_t begin = number == 0 ? 0 : draft.datasets[number - 1].end;
   for (std::uint64_t ordinal = begin; ordinal < dataset.end; ++ordinal) {
     if (!range.has(lengths[ordinal])) continue;
-    std::uint64_t times = passes;
-    if (to_draw > 0 && (to_draw == to_see || random.below(to_see) < to_draw)) {
-      ++times;
-      --to_draw;
-    }
+    const bool drawn = to_draw > 0 && (to_draw == to_see || random.below(to_see) < to_draw);
+    if (drawn) --to_draw;
     --to_see;
-    for (; times > 0; --times) {
-      draft.table.append_items(static_cast<std::uint32_t>(ordinal), draft.chosen);
+    if (passes + drawn > 0) use(static_cast<std::uint32_t>(ordinal), passes + drawn);
+  }
+}
+
+/// An epoch's draw: the same each time it is gone through.
+struct Selection {
+  const Draft& draft;
+  const std::vector<std::uint64_t>& wanted;
+  LengthRange range;
+  std::uint64_t seed;
+
+  template <class Use>
+  void each(const Use& use) const {
+    RandomStream random(seed, Stream::select);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      select_from(draft, i, wanted[i], range, random, use);
     }
   }
+};
+
+/// The rows that a draw makes.
+std::uint64_t rows_of(const Selection& selection) {
+  const Draft& draft = selection.draft;
+  if (!draft.table.is_chunked()) return draft.selected;
+  std::uint64_t rows = 0;
+  selection.each([&](std::uint32_t ordinal, std::uint64_t times) {
+    rows += times * draft.table.items_of(ordinal);
+  });
+  return rows;
 }
 
 }  // namespace
@@ -188,17 +213,15 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
   // Not listing what is used saves 4 bytes an item and the time to write them.
   draft.uses_all = settings.mix_weights.empty() && draft.left_out == 0 &&
                    draft.selected == draft.table.sequence_lengths().size();
-  if (!draft.uses_all) {
-    const LengthRange range(settings);
-    RandomStream random(settings.seed + epoch.value, Stream::select);
-    draft.chosen.reserve(draft.selected);
-    std::uint64_t begin = 0;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      select_from(draft, begin, draft.datasets[i], wanted[i], range, random);
-      begin = draft.datasets[i].end;
-    }
-  }
-  return check_product(draft.rows(), draft.longest);
+  if (draft.uses_all) return check_product(draft.rows(), draft.longest);
+  const Selection selection{draft, wanted, LengthRange(settings), settings.seed + epoch.value};
+  const std::uint64_t rows = rows_of(selection);
+  if (auto fits = check_product(rows, draft.longest); !fits) return fits;
+  draft.chosen.reserve(rows);
+  selection.each([&draft](std::uint32_t ordinal, std::uint64_t times) {
+    for (; times > 0; --times) draft.table.append_items(ordinal, draft.chosen);
+  });
+  return {};
 }
 
 }  // namespace batchwright

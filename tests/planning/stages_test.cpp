@@ -53,7 +53,7 @@ TEST_CASE("planning: optimal boundaries cost as little as the best of all choice
     CAPTURE(number);
     RandomStream random(number, Stream::draw);
     std::vector<std::uint32_t> lengths(1 + random.below(40));
-    for (auto& length : lengths) length = 1 + random.below(12) * (1 + random.below(3));
+    for (auto& length : lengths) length = 1 + random.below(8) * (1 + random.below(2));
     PlanSettings settings;
     settings.order = Order::bucket_optimal;
     settings.bucket_count =

@@ -1,0 +1,125 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "daemon/planning/rng.h"
+#include "tests/planning/counted_memory.h"
+#include "tests/planning/tables.h"
+
+using namespace batchwright;
+using namespace batchwright::testing;
+
+namespace {
+
+constexpr std::uint32_t kSequences = 200'000;
+constexpr std::size_t kBesides = 128 * 1024;  ///< Bytes that do not grow with the sequences.
+
+struct Lengths {
+  const char* name;
+  std::vector<std::uint32_t> frames;
+};
+
+/// Lengths that are spread, and those that skew the parts that an order is made of.
+std::vector<Lengths> many_lengths() {
+  RandomStream random(1, Stream::draw);
+  const auto made = [](auto&& length) {
+    std::vector<std::uint32_t> frames(kSequences);
+    for (std::uint32_t i = 0; i < kSequences; ++i) frames[i] = length(i);
+    return frames;
+  };
+  const auto common = [&random](std::uint32_t) {
+    return 200 + random.below(400) + random.below(400);
+  };
+  std::vector<Lengths> all;
+  all.push_back({"common", made(common)});
+  all.push_back({"all equal", made([](std::uint32_t) { return 400u; })});
+  all.push_back({"two values", made([](std::uint32_t i) { return i % 3 == 0 ? 20u : 2000u; })});
+  all.push_back({"heavy tail", made(common)});
+  for (std::uint32_t i = 0; i < 20; ++i) all.back().frames[i * 999] = 1u << (11 + i);
+  all.push_back({"all different", made([](std::uint32_t i) { return i + 1; })});
+  permute(std::span(all.back().frames), random);
+  all.push_back(
+      {"all different, far apart", made([](std::uint32_t i) { return 10'000 * (i + 1); })});
+  permute(std::span(all.back().frames), random);
+  return all;
+}
+
+/// Settings from "order=sorted size=4".
+PlanSettings parsed(const std::string& texts) {
+  PlanSettings all;
+  std::istringstream words(texts);
+  for (std::string text; words >> text;) {
+    const auto equals = text.find('=');
+    REQUIRE(set_setting(all, text.substr(0, equals), text.substr(equals + 1)));
+  }
+  return all;
+}
+
+/// Plans an epoch, and gives the bytes a row that it took at its peak.
+double peak_bytes(const std::vector<std::uint32_t>& frames, const std::string& texts) {
+  const PlanSettings chosen = parsed(texts);
+  begin_counting();
+  const auto plan = plan_epoch(frames, chosen, Epoch{1});
+  const std::size_t peak = counted_peak_bytes();
+  REQUIRE_MESSAGE(plan, (plan ? "" : plan.error().message));
+  // The plan keeps 4 bytes a row and 8 a batch; with lanes 8 a row.
+  CHECK(counted_kept_bytes() <= std::size_t{8} * frames.size() + 8 * plan->batches() + kBesides);
+  return static_cast<double>(peak - std::min(peak, kBesides)) / static_cast<double>(frames.size());
+}
+
+constexpr const char* kStrategies[] = {
+    "order=random",
+    "order=sorted",
+    "order=semi-sorted cut=dynamic shuffle=batches",
+    "order=semi-sorted cut=dynamic rule=overrun shuffle=groups world=8",
+    "order=bucket bucket_size=1024",
+    "order=bucket-span bucket_span=100000",
+    "order=bucket-optimal bucket_count=64",
+    "order=alternated bins=1",
+    "order=alternated bins=64",
+    "order=sorted size=1",
+    "order=semi-sorted size=4 shuffle=groups world=4",
+    "lanes=64 unroll=100000 order=sorted",
+    "select=fixed alpha=0.5 order=sorted",
+    "select=fixed alpha=0.95 order=semi-sorted",
+    "select=fixed alpha=0.9 order=alternated bins=3",
+    "select=fixed alpha=0.9 lanes=64 unroll=100000"};
+
+}  // namespace
+
+TEST_CASE("planning: no strategy takes more than 16 bytes a sequence, however lengths are skewed") {
+  for (const Lengths& lengths : many_lengths()) {
+    CAPTURE(lengths.name);
+    for (const std::string texts : kStrategies) {
+      CAPTURE(texts);
+      const double peak = peak_bytes(lengths.frames, texts);
+      CHECK(peak <= 16);
+      CHECK(peak >= 4);  // else it was not counted
+    }
+  }
+}
+
+TEST_CASE("planning: chunks take no more than 16 bytes each") {
+  for (const Lengths& lengths : many_lengths()) {
+    CAPTURE(lengths.name);
+    const std::uint32_t longest = *std::max_element(lengths.frames.begin(), lengths.frames.end());
+    const std::string chunk = " chunk=" + std::to_string(std::max(longest / 4, 300u));
+    for (const std::string order :
+         {"order=random", "order=sorted", "order=semi-sorted",
+          "order=bucket-span bucket_span=100000", "select=fixed alpha=0.9 order=sorted"}) {
+      CAPTURE(order);
+      const PlanSettings chosen = parsed(order + chunk);
+      begin_counting();
+      const auto plan = plan_epoch(lengths.frames, chosen, Epoch{0});
+      const std::size_t peak = counted_peak_bytes();
+      REQUIRE(plan);
+      std::uint64_t chunks = 0;
+      for (const std::uint64_t frames : lengths.frames) {
+        chunks += (frames + chosen.chunk - 1) / chosen.chunk;
+      }
+      // Which chunks are drawn takes 4 more.
+      CHECK(peak <= (chosen.select == Select::full ? 16 : 20) * chunks + kBesides);
+    }
+  }
+}
