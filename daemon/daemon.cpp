@@ -143,12 +143,13 @@ Result<void> Daemon::add_feeds() {
     auto dataset = catalog_.open(feed.dataset, feed.verify);
     if (!dataset) return in_feed(feed.name, dataset.error());
     FeedSettings settings = feed_settings(feed, config_.daemon.queue_grace);
-    auto resources = prepare_feed(**dataset, settings, config_.daemon.memory_bytes - arena_bytes_);
+    auto resources = prepare_feed(*dataset, settings, config_.daemon.memory_bytes - arena_bytes_);
     if (!resources) return in_feed(feed.name, resources.error());
     arena_bytes_ += resources->arena->bytes();
     datasets_.push_back(std::move(*dataset));
     server_->add_feed(std::move(settings), std::move(*resources));
   }
+  server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
   spdlog::info("arenas take {} of {} bytes", arena_bytes_, config_.daemon.memory_bytes);
   return {};
 }

@@ -28,10 +28,12 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       ports_(std::move(ports)),
       style_(std::make_shared<const BatchStyle>(BatchStyle{
           settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt})),
-      slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena))),
+      slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory)),
       generations_{slots_},
       grace_(ports_.loop) {
   if (resources_.journal) next_lease_ = resources_.journal->next_lease();
+  contents_[first_epoch().epoch] = first_epoch().fingerprint.data;
+  if (resources_.journal) contents_[queue().epoch()] = resources_.journal->fingerprint().data;
   epochs_.planned(resources_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
 }
@@ -111,13 +113,33 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
                              "a plan of its own; allowed: {}",
                              epochs.size() - 1, most_epochs())};
   }
+  return check_fingerprint(request);
+}
+
+/// A feed that follows its dataset has the data of an epoch as they were when it was planned; at
+/// an epoch's start they may as well be newer.
+Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
   const Fingerprint expected = from_wire(*request.fingerprint());
-  if (expected == fingerprint()) return {};
-  return Error{ErrorCode::fingerprint_mismatch,
-               fmt::format("the plan of feed {} is another: {} changed (expected {}, now {})",
-                           name(), describe_difference(expected, fingerprint()),
-                           to_string(expected), to_string(fingerprint()))};
+  Fingerprint have = fingerprint();
+  if (settings_.follow) {
+    const auto decided = contents_.find(Epoch{request.epoch()});
+    const bool open = decided == contents_.end() || request.step() == 0;
+    have.data = open ? expected.data : decided->second;
+  }
+  if (expected == have) return {};
+  return Error{
+      ErrorCode::fingerprint_mismatch,
+      fmt::format("the plan of feed {} is another: {} changed (expected {}, now {})", name(),
+                  describe_difference(expected, have), to_string(expected), to_string(have))};
+}
+
+/// Who goes on within an epoch says which data it has; then nobody gets others.
+void Feed::keep_data(const wire::Subscribe& request) {
+  if (!settings_.follow || !request.expects_fingerprint() || request.fingerprint() == nullptr) {
+    return;
+  }
+  contents_.emplace(Epoch{request.epoch()}, from_wire(*request.fingerprint()).data);
 }
 
 Result<void> Feed::check_extras(const wire::Subscribe& request) const {
@@ -157,6 +179,7 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
     if (auto claimed = claim(subscription, request); !claimed) return claimed;
   } else {
     subscription.first_step = Step{request.step()};
+    keep_data(request);
   }
   had_subscriber_ = true;
   subscriptions_.emplace(key, std::move(subscription));

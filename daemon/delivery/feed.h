@@ -17,6 +17,7 @@
 #include "daemon/delivery/cursor.h"
 #include "daemon/delivery/epochs.h"
 #include "daemon/delivery/feed_resources.h"
+#include "daemon/delivery/growth.h"
 #include "daemon/delivery/planner.h"
 #include "daemon/delivery/slot_generation.h"
 #include "daemon/delivery/subscription.h"
@@ -42,6 +43,7 @@ struct FeedPorts {
       send_batch;
   /// Tells whoever listens of an event; never waits.
   std::function<void(wire::EventT)> publish;
+  std::shared_ptr<MemoryBudget> memory;  ///< For arenas that grow.
 };
 
 /// One configured stream, from its plans to tickets: which batch is due to whom, which slot it is
@@ -96,6 +98,8 @@ class Feed {
   Result<Share> share_of(const wire::Subscribe& request) const;
   Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
   Result<void> check_extras(const wire::Subscribe& request) const;
+  Result<void> check_fingerprint(const wire::Subscribe& request) const;
+  void keep_data(const wire::Subscribe& request);
   Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
   Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
   void after_leaving();
@@ -152,7 +156,11 @@ class Feed {
   std::set<Epoch> needed_epochs(bool with_next) const;
   std::size_t most_epochs() const;
   void request_plan();
+  void plan(Epoch epoch);
+  void plan_followed(Epoch epoch);
+  Result<PlannedEpoch> take_up(Epoch epoch, Result<GrownEpoch> grown);
   void planned(Epoch epoch, Result<PlannedEpoch> result);
+  void not_planned(Epoch epoch, const Error& error);
   void forget_epochs();
   std::uint64_t steps_of(Epoch epoch) const;
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
@@ -173,6 +181,7 @@ class Feed {
   Epochs epochs_;
   std::map<BatchId, Error> broken_;  ///< Batches that could not be assembled; met when due.
   std::map<Epoch, Error> unplannable_;
+  std::map<Epoch, std::uint64_t> contents_;  ///< With `follow`: the data each epoch has.
   std::optional<Error> failure_;
   FeedCounters counters_;
   std::function<void()> on_ready_;

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
@@ -28,6 +29,10 @@ std::set<Epoch> Feed::needed_epochs(bool with_next) const {
     if (!with_next || subscription.epochs_left == 1) continue;
     needed.insert(Epoch{subscription.cursor.epoch().value + 1});
   }
+  if (resources_.journal && (had_subscriber_ || with_next)) {
+    needed.insert(queue().epoch());
+    if (with_next) needed.insert(Epoch{queue().epoch().value + 1});
+  }
   return needed;
 }
 
@@ -45,12 +50,55 @@ void Feed::request_plan() {
   for (const bool with_next : {false, true}) {
     for (const Epoch epoch : needed_epochs(with_next)) {
       if (epochs_.find(epoch) || unplannable_.contains(epoch)) continue;
-      planning_ = true;
-      return ports_.planner.plan(
-          resources_.snapshot, settings_.plan, epoch,
-          [this, epoch](Result<PlannedEpoch> result) { planned(epoch, std::move(result)); });
+      return plan(epoch);
     }
   }
+}
+
+void Feed::plan(Epoch epoch) {
+  planning_ = true;
+  if (settings_.follow) return plan_followed(epoch);
+  ports_.planner.plan(
+      resources_.snapshot, settings_.plan, epoch,
+      [this, epoch](Result<PlannedEpoch> result) { planned(epoch, std::move(result)); });
+}
+
+void Feed::plan_followed(Epoch epoch) {
+  Growth growth{resources_.dataset, resources_.snapshot, {}, arena().slot_bytes(), ports_.memory};
+  const auto decided = contents_.find(epoch);
+  if (decided != contents_.end()) growth.content = decided->second;
+  ports_.planner.run([this, growth = std::move(growth), epoch] {
+    auto grown = std::make_shared<Result<GrownEpoch>>(plan_growing(growth, settings_, epoch));
+    boost::asio::post(ports_.loop,
+                      [this, grown, epoch] { planned(epoch, take_up(epoch, std::move(*grown))); });
+  });
+}
+
+/// New data, and perhaps a new arena: from now on all is assembled there, and what clients hold
+/// of the old one stays as it is.
+Result<PlannedEpoch> Feed::take_up(Epoch epoch, Result<GrownEpoch> grown) {
+  if (!grown) return grown.error();
+  if (!grown->why_not_newer.empty()) {
+    spdlog::warn("feed {}: epoch {} goes on with {} sequences: {}", name(), epoch.value,
+                 resources_.snapshot->sequences(), grown->why_not_newer);
+  }
+  if (grown->arena) {
+    std::erase_if(generations_, [](const auto& generation) { return generation.expired(); });
+    const std::uint32_t number = slots_->number + (1U << 16);  // the lower half is the feed's
+    slots_ = std::make_shared<SlotGeneration>(number, std::move(grown->arena), ports_.memory);
+    generations_.push_back(slots_);
+    spdlog::info("feed {}: a new arena of {} bytes, slots of {}", name(), arena().bytes(),
+                 arena().slot_bytes());
+  }
+  const auto& source = *grown->epoch.source;
+  contents_[epoch] = source.fingerprint.data;
+  if (source.snapshot->generation() > resources_.snapshot->generation()) {
+    resources_.snapshot = source.snapshot;
+    spdlog::info("feed {}: {} sequences from epoch {} on", name(), resources_.snapshot->sequences(),
+                 epoch.value);
+    publish(wire::EventKind::dataset_changed, epoch);
+  }
+  return std::move(grown->epoch);
 }
 
 void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
@@ -59,15 +107,27 @@ void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
     counters_.add(FeedCounter::epochs_planned);
     epochs_.planned(std::move(*result));
     forget_epochs();
+    if (resources_.journal) advance_queue();
   } else {
-    // A plan is a pure function: asking again would fail again. The bound is for who asks for
-    // one impossible epoch after the other.
     spdlog::error("feed {}: epoch {}: {}", name(), epoch.value, result.error().message);
-    if (unplannable_.size() >= kMaxUnplannable) unplannable_.clear();
-    unplannable_.emplace(epoch, result.error());
+    not_planned(epoch, result.error());
   }
-  if (resources_.journal) advance_queue();
   pump();
+}
+
+/// A plan is a pure function: asking again would fail again. Only data of which there is nothing
+/// left are forgotten, for who asks without a fingerprint can have others.
+void Feed::not_planned(Epoch epoch, const Error& error) {
+  if (settings_.follow && contents_.erase(epoch) > 0) {
+    for (auto& [key, subscription] : subscriptions_) {
+      const bool waits = !subscription.finished && subscription.cursor.epoch() == epoch;
+      if (waits) refuse(key, subscription, error);
+    }
+    return;
+  }
+  // The bound is for who asks for one impossible epoch after the other.
+  if (unplannable_.size() >= kMaxUnplannable) unplannable_.clear();
+  unplannable_.emplace(epoch, error);
 }
 
 std::uint64_t Feed::steps_of(Epoch epoch) const {
@@ -77,7 +137,6 @@ std::uint64_t Feed::steps_of(Epoch epoch) const {
 
 void Feed::forget_epochs() {
   std::set<Epoch> needed = needed_epochs(true);
-  if (resources_.journal) needed.insert(queue().epoch());
   if (needed.empty()) needed.insert(first_epoch().epoch);
   epochs_.keep(needed);
   std::erase_if(broken_,

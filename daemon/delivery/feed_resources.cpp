@@ -8,12 +8,6 @@
 namespace batchwright {
 namespace {
 
-/// What the arena will make of it.
-std::uint64_t whole_pages(std::uint64_t bytes) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
-
 Result<void> open_files(const FeedSettings& settings, FeedResources& resources) {
   if (!settings.journal.empty()) {
     auto journal =
@@ -31,24 +25,31 @@ Result<void> open_files(const FeedSettings& settings, FeedResources& resources) 
 
 }  // namespace
 
-Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
+std::uint64_t whole_pages(std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
+  const auto bound = plan_bound(snapshot.lengths(), settings.plan, snapshot.shard_sequences());
+  if (!bound) return bound.error();
+  return slot_bytes_for(
+      snapshot, {settings.name, settings.layout, settings.padding_value, settings.on_corrupt},
+      *bound);
+}
+
+Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes) {
-  auto snapshot = dataset.snapshot();
+  auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
   if ((*snapshot)->sequences() == 0) {
     return Error{ErrorCode::infeasible, "the dataset has no sequences"};
   }
-  const auto bound =
-      plan_bound((*snapshot)->lengths(), settings.plan, (*snapshot)->shard_sequences());
-  if (!bound) return bound.error();
+  const auto slot_bytes = feed_slot_bytes(**snapshot, settings);
+  if (!slot_bytes) return slot_bytes.error();
   auto first = plan_snapshot(*snapshot, settings.plan, Epoch{0});
   if (!first) return first.error();
-  const auto slot_bytes = slot_bytes_for(
-      **snapshot, {settings.name, settings.layout, settings.padding_value, settings.on_corrupt},
-      *bound);
-  if (!slot_bytes) return slot_bytes.error();
-  const std::uint64_t slot = whole_pages(*slot_bytes);
-  const std::uint64_t needed = slot * settings.slots;
+  const std::uint64_t needed = whole_pages(*slot_bytes) * settings.slots;
   if (needed > memory_bytes) {
     return Error{
         ErrorCode::does_not_fit,
@@ -62,6 +63,7 @@ Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& setting
   resources.snapshot = std::move(*snapshot);
   resources.first_epoch = std::move(*first);
   resources.arena = std::move(*arena);
+  resources.dataset = std::move(dataset);
   if (auto opened = open_files(settings, resources); !opened) return opened.error();
   return resources;
 }

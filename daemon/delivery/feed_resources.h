@@ -41,12 +41,20 @@ struct FeedResources {
   WorkQueue queue;
   std::unique_ptr<QueueJournal> journal;  ///< Null where the feed has no queue.
   std::unique_ptr<Ledger> ledger;         ///< Null where none is kept.
+  std::shared_ptr<Dataset> dataset;       ///< Asked for what was appended.
 };
+
+/// Bytes of a slot for any batch of any epoch of these data. Errors: those of plan_bound() and
+/// slot_bytes_for().
+Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings);
+
+/// What an arena will make of a slot's bytes.
+std::uint64_t whole_pages(std::uint64_t bytes);
 
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and
 /// reserves the arena. `memory_bytes` is what the ceiling leaves.
 /// Errors: store_unavailable, infeasible, does_not_fit (names the bytes needed and left).
-Result<FeedResources> prepare_feed(Dataset& dataset, const FeedSettings& settings,
+Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes);
 
 }  // namespace batchwright

@@ -161,8 +161,10 @@ void Feed::advance_queue() {
   const std::uint64_t steps = steps_of(epoch);
   if (steps == 0 || !queue().over(steps * settings_.plan.world)) return;
   const Epoch next{epoch.value + 1};
+  const auto plan = epochs_.find(next);  // the journal tells of its data
+  if (!plan) return request_plan();
   work().begin(next);
-  if (!written(resources_.journal->begin(next, fingerprint()))) return;
+  if (!written(resources_.journal->begin(next, plan->fingerprint))) return;
   spdlog::info("feed {}: its queue has done epoch {}", name(), epoch.value);
   pump_soon();
 }

@@ -103,4 +103,6 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings&
   });
 }
 
+void Planner::run(std::function<void()> work) { boost::asio::post(thread_, std::move(work)); }
+
 }  // namespace batchwright

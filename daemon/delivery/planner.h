@@ -44,6 +44,9 @@ class Planner {
   void plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings& settings, Epoch epoch,
             Planned planned);
 
+  /// Does `work` on the planning thread; what comes of it is the caller's to post to the loop.
+  void run(std::function<void()> work);
+
  private:
   boost::asio::io_context& loop_;
   boost::asio::thread_pool thread_{1};

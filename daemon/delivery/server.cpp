@@ -81,7 +81,8 @@ Server::~Server() = default;
 
 void Server::add_feed(FeedSettings settings, FeedResources resources) {
   const auto number = static_cast<std::uint32_t>(feeds_.size() + 1);
-  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {}, {}};
+  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads,
+                  {},    {},       {},         memory_};
   ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };

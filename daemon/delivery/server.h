@@ -60,6 +60,9 @@ class Server {
   /// Tells every client Bye. Batches they hold stay readable, for a mapping outlives the daemon.
   void say_goodbye();
 
+  /// What is left for arenas that grow. Before listen().
+  MemoryBudget& memory() { return *memory_; }
+
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
   std::uint64_t malformed_messages() const { return malformed_messages_; }
@@ -91,6 +94,7 @@ class Server {
 
   boost::asio::io_context& loop_;
   ServerSettings settings_;
+  std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   std::vector<std::unique_ptr<Feed>> feeds_;
   Planner planner_;
   Assembler assembler_;

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/memory_budget.h"
 
 namespace batchwright {
 
@@ -19,16 +21,22 @@ struct DeliveredFigures {
 /// An arena of a feed, and the batches in it. A dataset that grows may need larger slots: then
 /// another generation takes its place, and this one lives until its last batch is given back.
 struct SlotGeneration {
-  SlotGeneration(std::uint32_t arena_number, std::unique_ptr<Arena> memory)
+  SlotGeneration(std::uint32_t arena_number, std::unique_ptr<Arena> memory,
+                 std::shared_ptr<MemoryBudget> its_budget)
       : number(arena_number),
         arena(std::move(memory)),
         cache(arena->slots()),
-        figures(arena->slots()) {}
+        figures(arena->slots()),
+        budget(std::move(its_budget)) {}
+  ~SlotGeneration() { budget->give_back(arena->bytes()); }
+  SlotGeneration(const SlotGeneration&) = delete;
+  SlotGeneration& operator=(const SlotGeneration&) = delete;
 
   std::uint32_t number;  ///< By which clients ask for the arena.
   std::unique_ptr<Arena> arena;
   SlotCache cache;
   std::vector<DeliveredFigures> figures;  ///< Per slot, of the batch in it.
+  std::shared_ptr<MemoryBudget> budget;   ///< Gets the arena's bytes back.
 };
 
 /// A slot of one generation, which it keeps alive.

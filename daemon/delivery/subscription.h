@@ -48,7 +48,10 @@ struct Subscription {
 
   bool has_credit() const { return leases.size() < window; }
   bool in_queue() const { return mode == wire::Mode::queue; }
-  QueueOwner owner() const { return queue_owner(client.token, number); }
+  /// Who gave no token cannot come back.
+  QueueOwner owner() const {
+    return queue_owner(client.token != 0 ? client.token : client.session.value, number);
+  }
 };
 
 using Subscriptions = std::map<SubscriptionKey, Subscription>;

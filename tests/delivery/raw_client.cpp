@@ -36,15 +36,16 @@ std::optional<ControlMessage> RawClient::receive() {
   return std::move(*message);
 }
 
-bool RawClient::silent() {
-  zmq::message_t frame;
-  return !state_->socket.recv(frame, zmq::recv_flags::dontwait);
-}
+bool RawClient::silent() { return (state_->socket.get(zmq::sockopt::events) & ZMQ_POLLIN) == 0; }
 
 std::uint64_t RawClient::hello() {
   wire::HelloT hello;
   hello.protocol = kProtocolVersion;
   hello.client = "raw";
+  return this->hello(std::move(hello));
+}
+
+std::uint64_t RawClient::hello(wire::HelloT hello) {
   send(std::move(hello));
   const auto answer = receive();
   if (!answer || answer->as<wire::Welcome>() == nullptr) return 0;
@@ -96,6 +97,12 @@ void RawClient::die() {
 
 void RawClient::join(const std::string& arena_socket) {
   if (hello() == 0 || !attach(arena_socket, session_)) throw std::runtime_error("refused");
+}
+
+void RawClient::join(const std::string& arena_socket, wire::HelloT hello) {
+  if (this->hello(std::move(hello)) == 0 || !attach(arena_socket, session_)) {
+    throw std::runtime_error("refused");
+  }
 }
 
 wire::SubscribeT subscribe_to_train(std::uint32_t subscription) {

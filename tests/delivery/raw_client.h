@@ -32,6 +32,7 @@ class RawClient {
 
   /// Hello, and the Welcome's session; 0 when it was refused.
   std::uint64_t hello();
+  std::uint64_t hello(wire::HelloT hello);
   /// Connects to the arena socket and binds the session. False when it was refused.
   bool attach(const std::string& arena_socket, std::uint64_t session);
   /// A descriptor of the arena, or -1; `bytes` as replied.
@@ -41,6 +42,7 @@ class RawClient {
 
   /// Hello and attach.
   void join(const std::string& arena_socket);
+  void join(const std::string& arena_socket, wire::HelloT hello);
   std::uint64_t session() const { return session_; }
 
  private:

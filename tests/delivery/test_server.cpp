@@ -9,7 +9,7 @@ TestServer::TestServer(FeedSettings settings, std::size_t sequences)
   make_small_dataset(folder_ / "data", lengths_);
   auto dataset = catalog_.open({folder_ / "data"});
   if (!dataset) throw std::runtime_error(dataset.error().message);
-  auto resources = prepare_feed(**dataset, settings, std::uint64_t{1} << 30);
+  auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
   if (!resources) throw std::runtime_error(resources.error().message);
   ServerSettings server;
   server.endpoints = {endpoint()};

@@ -1,0 +1,207 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/delivery/talk.h"
+#include "tests/delivery/test_server.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+/// Ten batches of four sequences.
+FeedSettings queue_feed(const TemporaryFolder& folder) {
+  FeedSettings settings = sorted_feed(4);
+  settings.journal = folder / "journal";
+  return settings;
+}
+
+wire::SubscribeT in_queue(std::uint32_t window = 1, std::uint64_t epochs = 1) {
+  auto subscribe = subscribe_to_train();
+  subscribe.mode = wire::Mode::queue;
+  subscribe.window = window;
+  subscribe.epochs = epochs;
+  return subscribe;
+}
+
+/// A client in the queue, behind its Subscribed.
+struct Worker {
+  explicit Worker(TestServer& server, wire::SubscribeT subscribe = in_queue(),
+                  std::uint64_t token = 0)
+      : client(server.endpoint()) {
+    wire::HelloT hello;
+    hello.protocol = kProtocolVersion;
+    hello.token = token;
+    client.join(server.arena_socket(), std::move(hello));
+    client.send(std::move(subscribe));
+    REQUIRE(read_until<wire::Subscribed>(client));
+  }
+  wire::DeliveryT take() {
+    const auto ticket = next_ticket(client);
+    REQUIRE(ticket);
+    return *ticket;
+  }
+  void release(const wire::DeliveryT& ticket) { client.send(release_of(ticket)); }
+  bool ended() {
+    const auto message = client.receive();
+    return message && message->as<wire::EpochEnd>() != nullptr;
+  }
+
+  RawClient client;
+};
+
+}  // namespace
+
+TEST_CASE("delivery: workers of a queue share each epoch, every batch to one of them") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server, in_queue(1, 2));
+  Worker bert(server, in_queue(1, 2));
+  std::map<std::uint64_t, std::multiset<std::uint64_t>> epochs;
+  std::size_t ends = 0;
+  CHECK(server.eventually([&](TestServer&) {
+    for (Worker* worker : {&anna, &bert}) {
+      if (worker->client.silent()) continue;
+      const auto message = worker->client.receive();
+      ends += message->as<wire::EpochEnd>() != nullptr ? 1 : 0;
+      const auto* delivery = message->as<wire::Delivery>();
+      if (delivery == nullptr) continue;
+      epochs[delivery->epoch()].insert(delivery->index());
+      worker->release(unpacked(*delivery));
+    }
+    return ends == 4;
+  }));
+  CHECK(epochs.size() == 2);
+  for (const auto& [epoch, indices] : epochs) {
+    CHECK(indices.size() == 10);
+    CHECK(std::set<std::uint64_t>(indices.begin(), indices.end()).size() == 10);
+  }
+}
+
+TEST_CASE("delivery: what a dead worker had goes to another, before all else") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server, in_queue(2));
+  const auto done = anna.take();
+  const auto lost = anna.take();
+  anna.release(done);
+  const auto also_lost = anna.take();
+  anna.client.die();
+  CHECK(server.eventually([](TestServer& s) {
+    return s.ask([](const Server& at) { return at.feeds()[0]->queue().out().empty(); });
+  }));
+  Worker bert(server);
+  CHECK(bert.take().index == lost.index);
+  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().done_count(); }) == 1);
+  CHECK(also_lost.index == 2);
+}
+
+TEST_CASE("delivery: a queue's epoch ends once others have released all they hold") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server);
+  const auto held = anna.take();
+  Worker bert(server);
+  for (int i = 0; i < 9; ++i) bert.release(bert.take());
+  wire::AskT question;
+  question.subscription = 1;
+  bert.client.send(std::move(question));
+  const auto answer = bert.client.receive();
+  REQUIRE(answer);
+  REQUIRE(answer->as<wire::Waiting>() != nullptr);
+  CHECK(answer->as<wire::Waiting>()->reason()->str().find("the end of epoch 0") == 0);
+  SUBCASE("by a release") {
+    CHECK(anna.ended());  // what it holds itself does not keep it
+    anna.release(held);
+    CHECK(bert.ended());
+  }
+  SUBCASE("by a death") {
+    anna.client.die();
+    const auto again = bert.take();
+    CHECK(again.index == held.index);
+    bert.release(again);
+    CHECK(bert.ended());
+  }
+}
+
+TEST_CASE("delivery: a queue goes on after a restart, and no batch that is done comes again") {
+  const TemporaryFolder folder;
+  std::set<std::uint64_t> done;
+  wire::DeliveryT held;
+  {
+    TestServer server(queue_feed(folder));
+    Worker anna(server, in_queue(2), 77);
+    for (int i = 0; i < 3; ++i) {
+      const auto ticket = anna.take();
+      done.insert(ticket.index);
+      anna.release(ticket);
+    }
+    held = anna.take();
+    CHECK(server.eventually([](TestServer& s) { return s.count(FeedCounter::releases) == 3; }));
+  }
+  TestServer server(queue_feed(folder));
+  auto request = in_queue(1);
+  request.held = {held.lease};
+  Worker anna(server, std::move(request), 77);
+  Worker bert(server, in_queue(1));
+  std::set<std::uint64_t> rest;
+  for (int i = 0; i < 6; ++i) {
+    const auto ticket = bert.take();
+    CHECK_FALSE(done.contains(ticket.index));
+    CHECK(rest.insert(ticket.index).second);
+    bert.release(ticket);
+  }
+  CHECK_FALSE(rest.contains(held.index));
+  anna.release(held);
+  CHECK(bert.ended());
+}
+
+TEST_CASE("delivery: what was released before a restart, and perhaps not noted, is done") {
+  const TemporaryFolder folder;
+  std::uint64_t lease = 0;
+  {
+    TestServer server(queue_feed(folder));
+    Worker anna(server, in_queue(), 77);
+    lease = anna.take().lease;
+  }
+  TestServer server(queue_feed(folder));
+  auto request = in_queue();
+  request.released = {lease};
+  Worker anna(server, std::move(request), 77);
+  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().done_count(); }) == 1);
+  CHECK(anna.take().index == 1);
+}
+
+TEST_CASE("delivery: what nobody comes back for is given to others") {
+  const TemporaryFolder folder;
+  FeedSettings settings = queue_feed(folder);
+  settings.queue_grace = std::chrono::milliseconds(1);
+  {
+    TestServer server(settings);
+    Worker anna(server);
+    CHECK(anna.take().index == 0);
+  }
+  TestServer server(settings);
+  Worker bert(server);
+  std::set<std::uint64_t> indices;
+  for (int i = 0; i < 10; ++i) {
+    const auto ticket = bert.take();
+    indices.insert(ticket.index);
+    bert.release(ticket);
+  }
+  CHECK(indices.size() == 10);
+}
+
+TEST_CASE("delivery: a feed without a journal has no queue, and says so") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  client.send(in_queue());
+  const auto answer = client.receive();
+  REQUIRE(answer);
+  REQUIRE(answer->as<wire::Refused>() != nullptr);
+  CHECK(answer->as<wire::Refused>()->message()->str().find("names no journal") !=
+        std::string::npos);
+}

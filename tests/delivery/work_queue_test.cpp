@@ -1,0 +1,170 @@
+#include "daemon/delivery/work_queue.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/delivery/journal.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+constexpr QueueOwner kAnna{1};
+constexpr QueueOwner kBert{2};
+constexpr Fingerprint kPlan{11, 22, 33};
+
+/// Gives the next batch, or returns nothing.
+std::optional<std::uint64_t> take(WorkQueue& queue, std::uint64_t lease, QueueOwner owner,
+                                  std::uint64_t batches = 5) {
+  const auto index = queue.ahead(0, batches);
+  if (!index) return {};
+  queue.give(lease, *index, owner);
+  return index->value;
+}
+
+std::unique_ptr<QueueJournal> open(const std::filesystem::path& path, WorkQueue& queue) {
+  auto journal = QueueJournal::open(path.string(), kPlan, false, queue);
+  REQUIRE_MESSAGE(journal, (journal ? "" : journal.error().message));
+  return std::move(*journal);
+}
+
+std::string refusal(const std::filesystem::path& path, const Fingerprint& plan,
+                    bool data_may_grow = false) {
+  WorkQueue queue;
+  const auto journal = QueueJournal::open(path.string(), plan, data_may_grow, queue);
+  return journal ? "" : journal.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("delivery: a queue gives each batch once, and what comes back before all others") {
+  WorkQueue queue;
+  CHECK(take(queue, 1, kAnna) == 0);
+  CHECK(take(queue, 2, kAnna) == 1);
+  CHECK(take(queue, 3, kBert) == 2);
+  CHECK(queue.done(2, kAnna));
+  CHECK_FALSE(queue.done(2, kAnna));
+  CHECK_FALSE(queue.done(3, kAnna));
+  queue.come_back(1);
+  CHECK(queue.distance(BatchIndex{0}) == 0);
+  CHECK(queue.distance(BatchIndex{1}) == std::nullopt);
+  CHECK(queue.distance(BatchIndex{3}) == 1);
+  CHECK(take(queue, 4, kBert) == 0);
+  CHECK(take(queue, 5, kBert) == 3);
+  CHECK(take(queue, 6, kBert) == 4);
+  CHECK(take(queue, 7, kBert) == std::nullopt);
+  CHECK(queue.exhausted(5));
+  CHECK(queue.done_count() == 1);
+  CHECK(queue.out_beside(kBert) == 0);
+  for (const std::uint64_t lease : {3, 4, 5, 6}) CHECK(queue.done(lease, kBert));
+  CHECK(queue.over(5));
+}
+
+TEST_CASE("delivery: a queue keeps what a client that is away holds, and no longer than told") {
+  WorkQueue queue;
+  take(queue, 1, kAnna);
+  take(queue, 2, kAnna);
+  take(queue, 3, kBert);
+  queue.reserve(kAnna);
+  CHECK(queue.ahead(0, 5)->value == 3);
+  SUBCASE("it comes back with one of two: the other never reached it") {
+    const std::vector<std::uint64_t> held = {2, 3, 99};
+    CHECK(queue.claim(kAnna, held) == std::vector<std::uint64_t>{2});
+    CHECK(queue.ahead(0, 5)->value == 0);
+    CHECK(queue.done(2, kAnna));
+  }
+  SUBCASE("it does not come back") {
+    CHECK(queue.end_reservations());
+    CHECK_FALSE(queue.end_reservations());
+    CHECK(queue.ahead(0, 5)->value == 0);
+    CHECK(queue.ahead(1, 5)->value == 1);
+    CHECK(queue.out_beside(kAnna) == 1);
+  }
+}
+
+TEST_CASE("delivery: a journal gives back the queue it was told of") {
+  const TemporaryFolder folder;
+  {
+    WorkQueue queue;
+    const auto journal = open(folder / "j", queue);
+    REQUIRE(journal->given(7, BatchIndex{0}, kAnna));
+    REQUIRE(journal->given(8, BatchIndex{1}, kBert));
+    REQUIRE(journal->given(9, BatchIndex{2}, kBert));
+    REQUIRE(journal->done(8, kBert));
+    REQUIRE(journal->given(10, BatchIndex{0}, kBert));  // it had come back
+  }
+  WorkQueue queue;
+  const auto journal = open(folder / "j", queue);
+  CHECK(journal->next_lease() == 11);
+  CHECK(queue.epoch() == Epoch{0});
+  CHECK(queue.done_count() == 1);
+  CHECK(queue.out().size() == 2);
+  CHECK(queue.out().at(9).reserved);
+  CHECK(queue.out().at(10).index == BatchIndex{0});
+  CHECK(queue.ahead(0, 5)->value == 3);
+}
+
+TEST_CASE("delivery: a journal goes on from epoch to epoch, and lease numbers with it") {
+  const TemporaryFolder folder;
+  {
+    WorkQueue queue;
+    const auto journal = open(folder / "j", queue);
+    REQUIRE(journal->given(1, BatchIndex{0}, kAnna));
+    REQUIRE(journal->begin(Epoch{1}, kPlan));
+    REQUIRE(journal->given(2, BatchIndex{0}, kAnna));
+  }
+  WorkQueue queue;
+  const auto journal = open(folder / "j", queue);
+  CHECK(queue.epoch() == Epoch{1});
+  CHECK(queue.out().size() == 1);
+  CHECK(journal->next_lease() == 3);
+}
+
+TEST_CASE("delivery: a journal that was cut or flipped anywhere holds what came before") {
+  const TemporaryFolder folder;
+  {
+    WorkQueue queue;
+    const auto journal = open(folder / "j", queue);
+    for (std::uint64_t i = 0; i < 5; ++i) REQUIRE(journal->given(i + 1, BatchIndex{i}, kAnna));
+  }
+  const auto size = std::filesystem::file_size(folder / "j");
+  bool flip = false;
+  SUBCASE("cut") { flip = false; }
+  SUBCASE("flipped") { flip = true; }
+  for (std::uintmax_t at = 64; at < size; at += 7) {
+    std::filesystem::copy_file(folder / "j", folder / "cut",
+                               std::filesystem::copy_options::overwrite_existing);
+    if (flip) {
+      std::fstream file(folder / "cut", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put(static_cast<char>(0xA5));
+    } else {
+      std::filesystem::resize_file(folder / "cut", at);
+    }
+    WorkQueue queue;
+    const auto journal = open(folder / "cut", queue);
+    CHECK(queue.out().size() == (at - 64) / 32);
+    REQUIRE(journal->given(100, BatchIndex{queue.out().size()}, kBert));
+  }
+}
+
+TEST_CASE("delivery: a journal of another plan, of another daemon, or none is refused") {
+  const TemporaryFolder folder;
+  WorkQueue queue;
+  {
+    const auto journal = open(folder / "j", queue);
+    CHECK(refusal(folder / "j", kPlan).find("in use by another daemon") != std::string::npos);
+  }
+  const std::string settings = refusal(folder / "j", {11, 23, 33});
+  CHECK(settings.find("is of another plan: settings changed") != std::string::npos);
+  CHECK(settings.find("remove the file") != std::string::npos);
+  CHECK(refusal(folder / "j", {12, 22, 33}).find("data changed") != std::string::npos);
+  CHECK(refusal(folder / "j", {12, 22, 33}, true).empty());
+  std::ofstream(folder / "text") << std::string(1000, 'x');
+  CHECK(refusal(folder / "text", kPlan).find("is no journal of a queue") != std::string::npos);
+  CHECK(refusal(folder / "nowhere" / "j", kPlan).find("No such file") != std::string::npos);
+}
