@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json/object.hpp>
+#include <limits>
 
 namespace batchwright {
 namespace {
@@ -39,6 +40,29 @@ Result<Strategy> evaluate(const PlanLengths& lengths, std::string name,
                   measure_randomness(*plan, *next).figure(), 0};
 }
 
+/// What the strategies are chosen for: the rows that each of two epochs has, and the longest.
+struct Shape {
+  std::uint64_t rows = std::numeric_limits<std::uint64_t>::max();
+  std::uint32_t longest = 0;
+};
+
+/// Of a random order, cut fixed.
+Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings) {
+  Shape shape;
+  for (const std::uint64_t epoch : {0, 1}) {
+    const auto plan = plan_epoch(lengths.frames, settings, Epoch{epoch}, lengths.datasets);
+    if (!plan) return plan.error();
+    std::uint64_t rows = 0;
+    for (std::uint64_t index = 0; index < plan->batches(); ++index) {
+      const BatchFigures batch = plan->figures(BatchIndex{index});
+      rows += batch.rows;
+      shape.longest = std::max(shape.longest, batch.batch_length);
+    }
+    shape.rows = std::min(shape.rows, rows);
+  }
+  return shape;
+}
+
 struct Choice {
   std::string name;
   Order order;
@@ -59,22 +83,22 @@ PlanSettings ordered(PlanSettings settings, const Choice& choice) {
   return settings;
 }
 
-/// All orders, with values that suit so many rows of up to `longest` frames.
-std::vector<Choice> choices(std::size_t rows, std::uint32_t longest) {
+/// All orders, with values that suit the rows.
+std::vector<Choice> choices(const Shape& shape) {
   std::vector<Choice> all = {{"random", Order::random}, {"sorted", Order::sorted}};
   for (const double lrf : {0.05, 0.1, 0.2}) {
     all.push_back({fmt::format("semi-sorted {}", lrf), Order::semi_sorted, lrf});
   }
   for (const std::size_t size : {std::size_t{256}, std::size_t{1024}}) {
-    if (size < rows) {
+    if (size < shape.rows) {
       all.push_back({fmt::format("bucket {}", size), Order::bucket, static_cast<double>(size)});
     }
   }
-  const std::uint32_t span = std::max(longest / 16, 1u);
+  const std::uint32_t span = std::max(shape.longest / 16, 1u);
   all.push_back({fmt::format("bucket-span {}", span), Order::bucket_span, double(span)});
-  if (rows >= 16) all.push_back({"bucket-optimal 16", Order::bucket_optimal, 16});
+  if (shape.rows >= 16) all.push_back({"bucket-optimal 16", Order::bucket_optimal, 16});
   for (const std::size_t bins : {std::size_t{8}, std::size_t{64}}) {
-    if (bins < rows) {
+    if (bins < shape.rows) {
       all.push_back(
           {fmt::format("alternated {}", bins), Order::alternated, static_cast<double>(bins)});
     }
@@ -108,10 +132,11 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
                  "lanes make the batches themselves: nothing to compare"};
   }
   const PlanSettings common = common_settings(settings);
-  const auto longest = *std::max_element(lengths.frames.begin(), lengths.frames.end());
+  const auto shape = shape_of(lengths, cut_as(common, Cut::fixed));
+  if (!shape) return shape.error();
   std::vector<Strategy> all;
   for (const Cut cut : {Cut::fixed, Cut::dynamic}) {
-    for (const Choice& choice : choices(lengths.frames.size(), longest)) {
+    for (const Choice& choice : choices(*shape)) {
       const char* cut_name = cut == Cut::fixed ? "fixed" : "dynamic";
       auto made = evaluate(lengths, fmt::format("{}, {}", choice.name, cut_name),
                            ordered(cut_as(common, cut), choice));
@@ -129,7 +154,9 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
 Result<std::vector<Curve>> trade_off_curves(const PlanLengths& lengths,
                                             const PlanSettings& settings) {
   const PlanSettings fixed = cut_as(common_settings(settings), Cut::fixed);
-  const auto rows = static_cast<double>(lengths.frames.size());
+  const auto shape = shape_of(lengths, fixed);
+  if (!shape) return shape.error();
+  const auto rows = static_cast<double>(shape->rows);
   std::vector<Choice> lrf, sizes, bins;
   for (const double value : {0., 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1., 2., 5., 20.}) {
     lrf.push_back({fmt::format("{}", value), Order::semi_sorted, value});

@@ -22,11 +22,12 @@ namespace json = boost::json;
 constexpr std::uint64_t kPoints = 1500;  // of one picture of an order
 
 /// Lengths along the order of an epoch, before its batches are shuffled, at most kPoints of them.
-Result<json::array> order_picture(const PlanLengths& lengths, PlanSettings settings) {
+Result<json::object> order_picture(const PlanLengths& lengths, PlanSettings settings) {
   settings.shuffle = Shuffle::off;
   const auto plan = plan_epoch(lengths.frames, settings, Epoch{0}, lengths.datasets);
   if (!plan) return plan.error();
-  const std::uint64_t every = lengths.frames.size() / kPoints + 1;
+  const std::uint64_t all = report_plan(*plan).rows;
+  const std::uint64_t every = (all + kPoints - 1) / kPoints;
   json::array points;
   std::vector<Row> rows;
   std::uint64_t position = 0;
@@ -36,7 +37,7 @@ Result<json::array> order_picture(const PlanLengths& lengths, PlanSettings setti
       if (position++ % every == 0) points.push_back(json::array{position - 1, row.length});
     }
   }
-  return points;
+  return json::object{{"rows", all}, {"points", std::move(points)}};
 }
 
 json::array bars_json(const std::vector<HistogramBar>& bars) {
@@ -55,12 +56,21 @@ Result<json::array> pictures_json(const PlanLengths& lengths,
   json::array all;
   for (const Strategy& strategy : strategies) {
     if (strategy.settings.cut != Cut::fixed) continue;
-    auto points = order_picture(lengths, strategy.settings);
-    if (!points) return points.error();
-    std::string name = strategy.name.substr(0, strategy.name.find(','));
-    all.push_back(json::object{{"name", std::move(name)}, {"points", std::move(*points)}});
+    auto picture = order_picture(lengths, strategy.settings);
+    if (!picture) return picture.error();
+    (*picture)["name"] = strategy.name.substr(0, strategy.name.find(','));
+    all.push_back(std::move(*picture));
   }
   return all;
+}
+
+json::object figures_json(const PlanReport& report) {
+  return {{"batches", report.batches},
+          {"steps", report.steps},
+          {"padded_frames", report.padded_frames},
+          {"padded_share", report.padded_share},
+          {"zpr", report.zpr},
+          {"abl", report.abl}};
 }
 
 /// What the page draws.
@@ -73,6 +83,7 @@ Result<json::object> page_data(const PlanLengths& lengths, const PlanSettings& s
   const auto curves = trade_off_curves(lengths, settings);
   if (!curves) return curves.error();
   const PlanHistograms histograms = plan_histograms(*plan, 40);
+  const PlanReport report = report_plan(*plan);
   json::array curve_list;
   for (const Curve& curve : *curves) {
     curve_list.push_back(
@@ -87,6 +98,7 @@ Result<json::object> page_data(const PlanLengths& lengths, const PlanSettings& s
   }
   return json::object{{"sequences", lengths.frames.size()},
                       {"settings", std::move(used)},
+                      {"plan", figures_json(report)},
                       {"pictures", std::move(*pictures)},
                       {"batch_sizes", bars_json(histograms.batch_sizes)},
                       {"lengths", bars_json(histograms.lengths)},

@@ -69,7 +69,17 @@ def check_page(program):
         expect("the page loads nothing", "src=" not in text.split("<body>")[1])
 
 
+def check_small_epochs(program):
+    lengths = "".join(f"{20 + i * 37 % 500}\n" for i in range(400))
+    done = run(program, "--lengths", "-", "--select", "fixed", "--alpha", "0.1", "--compare",
+               stdin=lengths)
+    expect("few rows an epoch are compared too", done.returncode == 0)
+    expect("no more bins than rows", "alternated 8" in done.stdout and
+           "alternated 64" not in done.stdout)
+
+
 if __name__ == "__main__":
     check_figures(sys.argv[1])
     check_refusals(sys.argv[1])
     check_page(sys.argv[1])
+    check_small_epochs(sys.argv[1])
