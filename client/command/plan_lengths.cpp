@@ -1,18 +1,33 @@
 #include "client/command/plan_lengths.h"
 
+#include <fmt/core.h>
+
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include "storage/storage.h"
 
 namespace batchwright {
 namespace {
 
+/// What can be read on any terminal: other bytes as \xNN.
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (const char c : text.substr(0, 60)) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = byte >= 0x20 && byte < 0x7F;
+    shown += plain ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return shown;
+}
+
 Error bad_line(const std::string& file, std::uint64_t number, const std::string& found) {
   return {ErrorCode::invalid_argument,
           (file == "-" ? "standard input" : file) + ", line " + std::to_string(number) +
-              ": found \"" + found.substr(0, 60) + "\", allowed: a length from 1 to 2147483647"};
+              ": found \"" + printable(found) + "\", allowed: a length from 1 to 2147483647"};
 }
 
 }  // namespace
@@ -39,9 +54,15 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
 
 Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
   if (file == "-") return append_length_list(std::cin, file, lengths);
+  std::error_code failure;
+  if (std::filesystem::is_directory(file, failure)) {
+    return Error{ErrorCode::invalid_argument,
+                 file + ": found a directory, allowed: a file with one length a line"};
+  }
   std::ifstream in(file);
-  if (!in || std::filesystem::is_directory(file)) {
-    return Error{ErrorCode::not_found, file + ": cannot be read as a list of lengths"};
+  if (!in) {
+    const std::string why = std::generic_category().message(errno);
+    return Error{ErrorCode::not_found, file + ": the list of lengths cannot be read: " + why};
   }
   return append_length_list(in, file, lengths);
 }

@@ -208,6 +208,12 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
   const auto wanted = sequences_wanted(draft, settings, sweep->share(epoch.value));
   for (const std::uint64_t sequences : wanted) {
     draft.selected += sequences;
+    if (wanted.size() > 1 && draft.selected > std::numeric_limits<std::uint32_t>::max()) {
+      return Error{ErrorCode::infeasible,
+                   "mix_weights = " + get_setting(settings, "mix_weights") +
+                       " make an epoch of more than 4294967295 sequences: use weights closer to "
+                       "each other, or mix_exhausted = end"};
+    }
     if (auto fits = check_product(draft.selected, draft.longest); !fits) return fits;
   }
   // Not listing what is used saves 4 bytes an item and the time to write them.

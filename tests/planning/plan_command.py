@@ -33,7 +33,7 @@ def check_figures(program):
 def check_refusals(program):
     for text, found in [("5\nfive\n", 'line 2: found "five"'), ("5\n\n6\n", 'line 2: found ""'),
                         ("0\n", 'line 1: found "0"'), ("-3\n", 'line 1: found "-3"'),
-                        ("3.5\n", 'line 1: found "3.5"'), ("a\t3\n", 'line 1: found "a\t3"'),
+                        ("3.5\n", 'line 1: found "3.5"'), ("a\t3\n", 'line 1: found "a\\x093"'),
                         ("1\n99999999999\n", 'line 2: found "99999999999"'),
                         ("", "the list of lengths is empty")]:
         done = run(program, "--lengths", "-", stdin=text)
@@ -48,7 +48,12 @@ def check_refusals(program):
     ]:
         done = run(program, "--lengths", "-", *arguments, stdin="5\n6\n")
         expect(f"{arguments} is refused", found in done.stderr and done.returncode == 2)
-    expect("a missing file is named", "no/file" in run(program, "--lengths", "no/file").stderr)
+    missing = run(program, "--lengths", "no/file")
+    expect("a missing file is named", "no/file: the list" in missing.stderr)
+    expect("and is the caller's fault", missing.returncode == 2)
+    folder = run(program, "--lengths", "/")
+    expect("a directory is refused", "/: found a directory" in folder.stderr)
+    expect("and is the caller's fault", folder.returncode == 2)
 
 
 def check_page(program):

@@ -164,3 +164,17 @@ TEST_CASE("planning: a mixed dataset that gives nothing is named") {
   CHECK(mixed({50, 6, 7}, {1, 2}, {"mix_weights=1,1", "max_length=10"}) ==
         "dataset 1 of 2: max_length = 10 leaves out every sequence; they have 50 to 50 frames");
 }
+
+TEST_CASE("planning: weights so far apart that an epoch would pass all counts are refused") {
+  const auto mixed = [](std::vector<std::uint32_t> lengths, std::string_view weights) {
+    const std::vector<std::uint64_t> datasets = {1, 1};
+    const auto plan = plan_epoch(lengths, testing::settings({weights}), Epoch{0}, datasets);
+    return plan ? "" : plan.error().message;
+  };
+  CHECK(
+      mixed({5, 6}, "mix_weights=1e+300,1") ==
+      "mix_weights = 1e+300,1 make an epoch of more than 4294967295 sequences: use weights closer "
+      "to each other, or mix_exhausted = end");
+  CHECK(mixed({2147483647, 6}, "mix_weights=3e9,1") ==
+        "3000000000 rows of up to 2147483647 frames: their product passes 2^62 frames");
+}
