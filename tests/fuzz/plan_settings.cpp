@@ -22,17 +22,18 @@ void check_text(const PlanSettings& settings) {
   }
 }
 
-/// Every sequence at most once, unless chunks of it may come apart.
+/// Settings that were found sound give a plan, or a reason why there is none.
 void check_plan(const PlanSettings& settings) {
   const std::vector<std::uint32_t> lengths = {1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 7, 7, 7, 40, 12, 9};
   const auto plan = plan_epoch(lengths, settings, Epoch{1});
-  if (!plan) return;
-  require(plan->world() == settings.world, "a plan has the world that was asked for");
+  require(plan || !plan.error().message.empty(), "there is a plan, or a reason");
+  if (plan) require(plan->world() == settings.world, "a plan has the world that was asked for");
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 512) return 0;  // an unknown name is compared with all others, letter by letter
   std::string_view text(reinterpret_cast<const char*>(data), size);
   PlanSettings settings;
   while (!text.empty()) {
