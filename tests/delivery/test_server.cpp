@@ -1,12 +1,19 @@
 #include "tests/delivery/test_server.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
 #include <stdexcept>
+#include <utility>
 
 namespace batchwright::test {
 
-TestServer::TestServer(FeedSettings settings, std::size_t sequences)
+TestServer::TestServer(FeedSettings settings, std::size_t sequences,
+                       const std::vector<std::uint32_t>& to_append)
     : lengths_(mixed_lengths(sequences, 50)) {
   make_small_dataset(folder_ / "data", lengths_);
+  if (!to_append.empty()) fork_writer(to_append);
   auto dataset = catalog_.open({folder_ / "data"});
   if (!dataset) throw std::runtime_error(dataset.error().message);
   auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
@@ -15,6 +22,7 @@ TestServer::TestServer(FeedSettings settings, std::size_t sequences)
   server.endpoints = {endpoint()};
   server.version = "test";
   server_ = std::make_unique<Server>(loop_, std::move(server));
+  server_->memory().set_left(std::uint64_t{1} << 30);
   server_->add_feed(std::move(settings), std::move(*resources));
   if (auto listening = server_->listen(); !listening) {
     throw std::runtime_error(listening.error().message);
@@ -22,7 +30,37 @@ TestServer::TestServer(FeedSettings settings, std::size_t sequences)
   thread_ = std::thread([this] { loop_.run(); });
 }
 
+/// A process that reads a dataset cannot write to it; and it is forked before there are threads.
+void TestServer::fork_writer(const std::vector<std::uint32_t>& lengths) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe");
+  writer_ = ::fork();
+  if (writer_ == 0) {
+    ::close(ends[1]);
+    char byte = 0;
+    if (::read(ends[0], &byte, 1) != 1) ::_exit(0);
+    try {
+      make_small_dataset(folder_ / "data", lengths, lengths_.size());
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  ::close(ends[0]);
+  to_writer_ = ends[1];
+}
+
+void TestServer::append() {
+  int status = 1;
+  if (::write(to_writer_, "!", 1) != 1 || ::waitpid(std::exchange(writer_, 0), &status, 0) < 0 ||
+      status != 0) {
+    throw std::runtime_error("the writer failed");
+  }
+}
+
 TestServer::~TestServer() {
+  if (to_writer_ >= 0) ::close(to_writer_);
+  if (writer_ > 0) ::waitpid(writer_, nullptr, 0);
   boost::asio::post(loop_, [this] { loop_.stop(); });
   thread_.join();
 }

@@ -18,7 +18,9 @@ namespace batchwright::test {
 /// A server with its event loop on a thread, over a small dataset.
 class TestServer {
  public:
-  explicit TestServer(FeedSettings settings, std::size_t sequences = 40);
+  /// `to_append`: lengths of the sequences that another process is to append later.
+  explicit TestServer(FeedSettings settings, std::size_t sequences = 40,
+                      const std::vector<std::uint32_t>& to_append = {});
   ~TestServer();
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
@@ -26,6 +28,9 @@ class TestServer {
   std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
   std::string arena_socket() const { return (folder_ / "s.arena").string(); }
   const std::vector<std::uint32_t>& lengths() const { return lengths_; }
+
+  /// The other writer appends its sequences, and commits.
+  void append();
 
   /// What `look(server)` returns, computed on the event loop.
   template <class Look>
@@ -52,7 +57,11 @@ class TestServer {
   }
 
  private:
+  void fork_writer(const std::vector<std::uint32_t>& lengths);
+
   TemporaryFolder folder_;
+  pid_t writer_ = 0;  ///< Waits for a byte, appends, and ends.
+  int to_writer_ = -1;
   std::vector<std::uint32_t> lengths_;
   Catalog catalog_;
   boost::asio::io_context loop_{1};
