@@ -15,7 +15,7 @@ constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kArenaSuffix = ".arena";
 
 /// Between two attempts, so that a daemon that says goodbye at once is not asked all the time.
-constexpr std::chrono::milliseconds kBetweenAttempts{200};
+constexpr std::chrono::milliseconds kBetweenAttempts{50};
 /// What the arena socket's answers may take in a call that has no time left.
 constexpr std::chrono::milliseconds kLeastForArena{100};
 /// The daemon says something every second to those without an arena.

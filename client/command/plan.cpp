@@ -4,6 +4,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace {
 
 namespace json = boost::json;
 
+/// Mean over steps of the largest rank's padded frames by the mean of all ranks.
+struct Imbalance {
+  double grouped = 1;    ///< With shuffle = groups.
+  double ungrouped = 1;  ///< With shuffle = batches.
+};
+
 /// An epoch's plan and what is told of it.
 struct Planned {
   EpochPlan plan;
@@ -26,7 +33,8 @@ struct Planned {
   PlanHistograms histograms;
   Randomness randomness;
   DataUsage usage;
-  double seconds = 0;  ///< Spent on the plan alone.
+  std::optional<Imbalance> imbalance;  ///< Where steps have several batches that can be grouped.
+  double seconds = 0;                  ///< Spent on the plan alone.
 };
 
 Result<PlanLengths> read_lengths(const PlanOptions& options) {
@@ -43,6 +51,22 @@ Result<PlanLengths> read_lengths(const PlanOptions& options) {
   return lengths;
 }
 
+Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
+                                              const PlanSettings& settings, Epoch epoch) {
+  if (settings.world == 1 || settings.lanes != 0) return std::optional<Imbalance>();
+  const auto with = [&](Shuffle shuffle) {
+    PlanSettings shuffled = settings;
+    shuffled.shuffle = shuffle;
+    return plan_epoch(lengths.frames, shuffled, epoch, lengths.datasets);
+  };
+  const auto grouped = with(Shuffle::groups);
+  if (!grouped) return grouped.error();
+  const auto ungrouped = with(Shuffle::batches);
+  if (!ungrouped) return ungrouped.error();
+  return std::optional<Imbalance>(
+      {report_plan(*grouped).rank_imbalance, report_plan(*ungrouped).rank_imbalance});
+}
+
 Result<Planned> plan_all(const PlanLengths& lengths, const PlanSettings& settings, Epoch epoch) {
   const auto begin = std::chrono::steady_clock::now();
   auto plan = plan_epoch(lengths.frames, settings, epoch, lengths.datasets);
@@ -52,9 +76,15 @@ Result<Planned> plan_all(const PlanLengths& lengths, const PlanSettings& setting
   if (!next) return next.error();
   const auto usage = data_usage(settings, epoch);
   if (!usage) return usage.error();
-  return Planned{
-      *plan,  report_plan(*plan), plan_histograms(*plan, 20), measure_randomness(*plan, *next),
-      *usage, spent.count()};
+  const auto imbalance = imbalance_of(lengths, settings, epoch);
+  if (!imbalance) return imbalance.error();
+  return Planned{*plan,
+                 report_plan(*plan),
+                 plan_histograms(*plan, 20),
+                 measure_randomness(*plan, *next),
+                 *usage,
+                 *imbalance,
+                 spent.count()};
 }
 
 json::array bars_json(const std::vector<HistogramBar>& bars) {
@@ -95,6 +125,10 @@ json::object report_json(const Planned& planned, Epoch epoch) {
                    {"shared_again", planned.randomness.shared_again},
                    {"shared_by_chance", planned.randomness.shared_by_chance},
                    {"seconds", planned.seconds}};
+  if (planned.imbalance) {
+    all["rank_imbalance_grouped"] = planned.imbalance->grouped;
+    all["rank_imbalance_ungrouped"] = planned.imbalance->ungrouped;
+  }
   json::array limits;
   for (const std::uint32_t limit : planned.plan.bucket_limits()) limits.emplace_back(limit);
   if (!limits.empty()) all["bucket_limits"] = std::move(limits);
@@ -167,6 +201,10 @@ void print_text(const Planned& planned, const PlanOptions& options) {
   if (planned.plan.world() > 1) {
     fmt::print("rank imbalance   {:.4f} largest / mean padded frames of a step's ranks\n",
                report.rank_imbalance);
+  }
+  if (planned.imbalance) {
+    fmt::print("                 {:.4f} with shuffle = groups, {:.4f} with shuffle = batches\n",
+               planned.imbalance->grouped, planned.imbalance->ungrouped);
   }
   fmt::print("randomness       {:.4f} (of pairs in a batch {:.6f} meet again, {:.6f} by chance)\n",
              planned.randomness.figure(), planned.randomness.shared_again,

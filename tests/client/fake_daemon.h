@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,10 +24,23 @@ struct Manners {
   bool seals = true;  ///< The arena.
   std::uint32_t world = 1;
   std::uint64_t steps = 2;  ///< Of each epoch.
+
+  std::uint64_t data = 1;            ///< Of the fingerprint {data, 2, 3}.
+  bool dies_at_hello = false;        ///< As if killed while it reads it.
+  bool shares_arena = true;          ///< Listens on the arena socket.
+  std::uint64_t arena_bytes = 0;     ///< As announced; 0: as it is.
+  bool alive = true;                 ///< Says so to clients without an arena.
+  bool explains = false;             ///< Answers Ask.
+  std::string field = "features";    ///< The primary field's name.
+  std::string endpoint{};            ///< Empty: an ipc:// socket in a folder of its own.
+  std::string curve_secret{};        ///< Z85; empty: no CURVE.
+  bool serves = false;               ///< Sends batches by itself, within windows.
+  std::uint64_t dies_after = 0;      ///< So many releases; 0: it lives on.
+  std::uint64_t grows_at_epoch = 0;  ///< From it on one step more, and other data; 0: never.
 };
 
 /// A daemon without feeds, storage or plans, so that a test can have it say anything. It answers
-/// Hello, Subscribe and arena requests; all else is sent by the test.
+/// Hello, Subscribe and arena requests; all else is sent by the test, or served in order.
 /// Threads: the test's own; a thread inside owns the sockets.
 class FakeDaemon {
  public:
@@ -34,13 +49,15 @@ class FakeDaemon {
   FakeDaemon(const FakeDaemon&) = delete;
   FakeDaemon& operator=(const FakeDaemon&) = delete;
 
-  std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
+  const std::string& endpoint() const { return endpoint_; }
 
   /// Puts a batch of two rows of 3 and 2 frames into a slot of its own, and says where it lies.
   wire::DeliveryT lay_out(std::uint64_t epoch, std::uint64_t step, std::uint64_t index);
   /// Puts it there and sends the ticket to a subscription. Returns the lease.
   std::uint64_t deliver(std::uint32_t subscription, std::uint64_t epoch, std::uint64_t step,
                         std::uint64_t index);
+  /// The same, with a lease of the test's own.
+  void deliver(wire::DeliveryT ticket);
   void end_epoch(std::uint32_t subscription, std::uint64_t epoch, bool last = false);
   /// The value in frame `frame` of row `row`, dimension `dim`, of batch `index`.
   static float value(std::uint64_t index, std::size_t row, std::size_t frame, std::size_t dim) {
@@ -51,44 +68,82 @@ class FakeDaemon {
   void send(Body body) {
     send_bytes(encode(std::move(body)));
   }
-  /// Sends to the client that spoke last.
-  void send_bytes(const flatbuffers::DetachedBuffer& bytes);
+  /// Sends to the client that spoke last; with a second frame when `batch` is not empty.
+  void send_bytes(const flatbuffers::DetachedBuffer& bytes, std::vector<std::byte> batch = {});
   /// Overwrites bytes of the arena.
   void spoil(std::uint64_t offset, std::uint64_t size);
   /// Closes every socket, as the kernel does for a daemon that is killed.
   void die();
+  /// Comes back at the same endpoint, with another arena and knowing nothing. After die(), or when
+  /// is_dead().
+  void rise(Manners manners);
+  bool is_dead();
 
   /// Waits, at most 20 s, until what was heard so far satisfies `holds`.
   struct Heard {
     std::vector<std::uint64_t> released;      ///< Leases, in order.
     std::vector<std::uint32_t> unsubscribed;  ///< Subscriptions.
     std::vector<wire::SubscribeT> subscribed;
+    std::vector<wire::HelloT> hellos;
     std::string client;
+    std::size_t asked = 0;
     std::size_t byes = 0;
     std::size_t lost = 0;  ///< Arena connections that ended.
   };
   bool hears(const std::function<bool(const Heard&)>& holds);
+  /// The same without waiting.
+  bool has_heard(const std::function<bool(const Heard&)>& holds);
 
  private:
   struct Sockets;
+  struct Outgoing {
+    std::vector<std::byte> bytes;
+    std::vector<std::byte> batch;
+  };
+  /// A subscription that is served, and the next batch for it.
+  struct Served {
+    wire::SubscribeT request;
+    std::uint64_t credit = 0;
+    std::uint64_t epoch = 0;
+    std::uint64_t step = 0;
+    std::uint64_t place = 0;
+    bool over = false;
+  };
+  void start();
   void run();
+  void serve_sockets(Sockets& sockets);
   void on_frame(Sockets& sockets, std::span<const std::byte> frame);
+  void on_hello(Sockets& sockets, const wire::Hello& hello);
   void on_subscribe(Sockets& sockets, const wire::Subscribe& request);
+  void note(const ControlMessage& message);
+  void on_release(const wire::Release& release);
+  void serve(Served& served);
+  void turn_epoch(Served& served);
+  std::uint64_t steps_of(std::uint64_t epoch) const;
+  wire::Fingerprint plan_of(std::uint64_t epoch) const;
   void answer_arena(Sockets& sockets, std::size_t connection);
   void wake() const;
+  void make_arena();
+  void drop_arena();
 
   TemporaryFolder folder_;
   Manners manners_;
+  std::string endpoint_;
+  std::uint64_t session_ = 0xFEED;
   std::byte* memory_ = nullptr;
   int arena_ = -1;
   int alarm_ = -1;
   std::uint64_t slots_used_ = 0;
+  std::uint64_t releases_ = 0;
+  std::map<std::uint32_t, Served> served_;
+  std::atomic<bool> inline_ = false;  ///< The client that spoke last wants second frames.
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::vector<std::byte>> outbox_;
+  std::deque<Outgoing> outbox_;
   Heard heard_;
   bool stop_ = false;
   bool listening_ = false;
+  bool dead_ = false;
   std::thread thread_;
 };
 

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <unistd.h>
+#include <zmq.h>
+
+#include <cstdlib>
+
+#include "tests/client/fake_daemon.h"
+
+// Between the two files of the fake daemon.
+namespace batchwright::test {
+
+inline constexpr std::size_t kSlotBytes = 16384;
+inline constexpr std::size_t kSlots = 64;
+inline constexpr std::size_t kArenaBytes = kSlotBytes * kSlots;
+
+inline void require(bool holds) {
+  if (!holds) std::abort();  // the machine cannot run this test
+}
+
+/// What the thread inside owns.
+struct FakeDaemon::Sockets {
+  void* context = zmq_ctx_new();
+  void* router = zmq_socket(context, ZMQ_ROUTER);
+  int listener = -1;
+  std::vector<int> connections;
+  std::vector<std::byte> peer;
+
+  void say(std::span<const std::byte> bytes, std::span<const std::byte> batch = {}) const {
+    zmq_send(router, peer.data(), peer.size(), ZMQ_SNDMORE);
+    zmq_send(router, bytes.data(), bytes.size(), batch.empty() ? 0 : ZMQ_SNDMORE);
+    if (!batch.empty()) zmq_send(router, batch.data(), batch.size(), 0);
+  }
+  template <class Body>
+  void say(Body body) const {
+    const auto bytes = encode(std::move(body));
+    say(std::span(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()));
+  }
+  void refuse(ErrorCode code, const std::string& text, std::uint32_t subscription) const {
+    wire::RefusedT refused;
+    refused.code = static_cast<std::uint16_t>(code);
+    refused.message = text;
+    refused.subscription = subscription;
+    say(std::move(refused));
+  }
+  ~Sockets() {
+    for (const int fd : connections) ::close(fd);
+    if (listener >= 0) ::close(listener);
+    const int linger = 0;
+    zmq_setsockopt(router, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_close(router);
+    zmq_ctx_term(context);
+  }
+};
+
+}  // namespace batchwright::test

@@ -1,0 +1,181 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/client/fake_daemon.h"
+#include "tests/client/one_client.h"
+#include "tests/client/whole_run.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+bw_subscribe_options queue(std::uint64_t epochs = 0) {
+  bw_subscribe_options options = train();
+  options.mode = BW_QUEUE;
+  options.epochs = epochs;
+  return options;
+}
+
+void deliver_as(FakeDaemon& daemon, std::uint64_t index, std::uint64_t lease) {
+  wire::DeliveryT ticket = daemon.lay_out(0, index, index);
+  ticket.subscription = 1;
+  ticket.lease = lease;
+  daemon.deliver(std::move(ticket));
+}
+
+}  // namespace
+
+TEST_CASE("client: a queue's batches come in any order") {
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  for (const std::uint64_t index : {5U, 2U, 7U}) {
+    daemon.deliver(1, 0, index, index);
+    CHECK(bw_batch_get_header(next_batch(subscription).get())->index == index);
+  }
+  daemon.end_epoch(1, 0);
+  CHECK(next_status(subscription) == BW_EPOCH_END);
+  CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 3; }));
+}
+
+TEST_CASE("client: a queue's lease that comes twice is an error, held or released") {
+  for (const bool held : {true, false}) {
+    FakeDaemon daemon;
+    const auto connection = connect(daemon.endpoint());
+    const auto subscription = subscribe(connection, queue());
+    deliver_as(daemon, 0, 77);
+    auto batch = next_batch(subscription);
+    if (!held) batch.reset();
+    deliver_as(daemon, 1, 77);
+    CHECK(next_status(subscription) == BW_MALFORMED_MESSAGE);
+    CHECK(error_says("lease 77 was handed out before"));
+  }
+}
+
+TEST_CASE("client: a queue is told what is held and what was released before the daemon died") {
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  for (std::uint64_t i = 0; i < 4; ++i) deliver_as(daemon, i, 50 + i);
+  auto first = next_batch(subscription);
+  next_batch(subscription);
+  auto third = next_batch(subscription);  // the fourth is not taken
+  CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 1; }));
+  daemon.die();
+  CHECK(next_status(subscription, 0) == BW_TIMED_OUT);
+  third.reset();  // nobody is there to hear it
+  daemon.rise({.steps = 9});
+  CHECK(hears_in_a_wait(daemon, subscription, [](const auto& heard) {
+    return heard.subscribed.size() == 2 &&
+           heard.subscribed[1].held == std::vector<std::uint64_t>{50} &&
+           heard.subscribed[1].released == std::vector<std::uint64_t>{51, 52};
+  }));
+  first.reset();
+  CHECK(daemon.hears([](const auto& heard) {
+    return heard.released == std::vector<std::uint64_t>{51, 50};
+  }));
+  deliver_as(daemon, 3, 60);
+  CHECK(bw_batch_get_header(next_batch(subscription).get())->index == 3);
+}
+
+TEST_CASE("client: what a daemon has noted is not claimed again from the next one") {
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  deliver_as(daemon, 0, 50);
+  next_batch(subscription);
+  for (std::size_t restart = 2; restart < 4; ++restart) {
+    daemon.die();
+    daemon.rise({.steps = 9});
+    CHECK(hears_in_a_wait(daemon, subscription, [restart](const auto& heard) {
+      return heard.subscribed.size() == restart;
+    }));
+    // Its answer is in when a batch has come.
+    deliver_as(daemon, restart, 60 + restart);
+    next_batch(subscription);
+    CHECK(daemon.hears([restart](const auto& heard) {
+      return heard.subscribed.back().released ==
+             std::vector<std::uint64_t>{restart == 2 ? 50U : 62U};
+    }));
+  }
+}
+
+TEST_CASE("client: so many releases are remembered and no more") {
+  constexpr std::uint64_t kMany = 1100;
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    deliver_as(daemon, 0, 10 + i);
+    next_batch(subscription);
+  }
+  daemon.die();
+  daemon.rise({.steps = 9});
+  CHECK(hears_in_a_wait(daemon, subscription, [](const auto& heard) {
+    return heard.subscribed.size() == 2 && heard.subscribed[1].released.size() == 1024 &&
+           heard.subscribed[1].released.back() == 10 + kMany - 1;
+  }));
+}
+
+TEST_CASE("client: a queue's releases are told even when subscription and connection are closed") {
+  FakeDaemon daemon;
+  auto connection = connect(daemon.endpoint());
+  auto subscription = subscribe(connection, queue());
+  deliver_as(daemon, 0, 50);
+  deliver_as(daemon, 1, 51);
+  auto one = next_batch(subscription);
+  auto two = next_batch(subscription);
+  subscription.reset();
+  one.reset();
+  CHECK(daemon.hears([](const auto& heard) {
+    return heard.released == std::vector<std::uint64_t>{50} && heard.unsubscribed.empty();
+  }));
+  connection.reset();
+  two.reset();
+  CHECK(daemon.hears([](const auto& heard) {
+    return heard.released == std::vector<std::uint64_t>{50, 51} && heard.byes == 1;
+  }));
+}
+
+TEST_CASE("client: epochs that others ended while the daemon was away are ended here as well") {
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue(2));
+  daemon.die();
+  daemon.rise({.answers_subscribe = false, .steps = 9});
+  REQUIRE(hears_in_a_wait(daemon, subscription,
+                          [](const auto& heard) { return heard.subscribed.size() == 2; }));
+  wire::SubscribedT answer;
+  answer.subscription = 1;
+  answer.fingerprint = std::make_unique<wire::Fingerprint>(100, 2, 3);  // it has grown
+  answer.epoch = 2;
+  answer.steps = 9;
+  answer.world = 1;
+  answer.batches_per_step = 1;
+  answer.window = 4;
+  answer.arena = 1;
+  daemon.send(std::move(answer));
+  CHECK(next_status(subscription) == BW_EPOCH_END);
+  CHECK(next_status(subscription) == BW_EPOCH_END);
+  CHECK(next_status(subscription) == BW_END);  // two epochs were asked for
+  CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
+}
+
+TEST_CASE("client: a queue has neither rehearsals nor several servers") {
+  FakeDaemon daemon;
+  FakeDaemon other;
+  bw_subscribe_options options = queue();
+  bw_subscription* raw = nullptr;
+  const auto several = connect(daemon.endpoint() + "," + other.endpoint());
+  CHECK(bw_subscribe(several.get(), &options, &raw) == BW_INVALID_ARGUMENT);
+  CHECK(error_says("BW_QUEUE is for one endpoint"));
+  const auto one = connect(daemon.endpoint());
+  options.worst_first = 1;
+  CHECK(bw_subscribe(one.get(), &options, &raw) == BW_INVALID_ARGUMENT);
+  options.mode = BW_REPLICA;
+  options.worst_first = 17;
+  CHECK(bw_subscribe(one.get(), &options, &raw) == BW_INVALID_ARGUMENT);
+  CHECK(error_says("worst_first is 17; 0 to 16 is allowed"));
+}
