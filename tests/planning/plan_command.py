@@ -30,6 +30,16 @@ def check_figures(program):
     expect("rates are fractions", abs(plan["padded_share"] - 5 / 28) < 1e-12)
 
 
+def check_imbalance(program):
+    lengths = "".join(f"{20 + i * 37 % 500}\n" for i in range(600))
+    done = run(program, "--lengths", "-", "--cut", "dynamic", "--world", "4", "--shuffle", "groups",
+               "--json", stdin=lengths)
+    plan = json.loads(done.stdout)
+    expect("groups are what was planned", plan["rank_imbalance"] == plan["rank_imbalance_grouped"])
+    expect("groups make ranks more equal",
+           1 <= plan["rank_imbalance_grouped"] < plan["rank_imbalance_ungrouped"])
+
+
 def check_refusals(program):
     for text, found in [("5\nfive\n", 'line 2: found "five"'), ("5\n\n6\n", 'line 2: found ""'),
                         ("0\n", 'line 1: found "0"'), ("-3\n", 'line 1: found "-3"'),
@@ -88,3 +98,4 @@ if __name__ == "__main__":
     check_refusals(sys.argv[1])
     check_page(sys.argv[1])
     check_small_epochs(sys.argv[1])
+    check_imbalance(sys.argv[1])

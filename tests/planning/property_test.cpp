@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "tests/planning/random_case.h"
 
@@ -137,6 +139,26 @@ TEST_CASE("planning: equal seed and epoch agree, and seed + epoch is all that co
     made.epoch = Epoch{0};
     CHECK(plan_hash(planned(made)) == hash);
   }
+}
+
+TEST_CASE("planning: many threads at once give the plan that one gives") {
+  std::vector<std::uint64_t> alone;
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    alone.push_back(plan_hash(planned(random_case(number))));
+  }
+  std::array<std::vector<std::uint64_t>, 8> together;
+  std::vector<std::thread> threads;
+  for (auto& hashes : together) {
+    threads.emplace_back([&hashes] {
+      for (std::uint64_t number = 0; number < 40; ++number) {
+        const RandomCase made = random_case(number);
+        const auto plan = plan_epoch(made.lengths, made.settings, made.epoch);
+        hashes.push_back(plan ? plan_hash(*plan) : 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& hashes : together) CHECK(hashes == alone);
 }
 
 TEST_CASE("planning: different epochs differ") {
