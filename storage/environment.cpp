@@ -92,12 +92,14 @@ std::uint64_t Environment::file_bytes() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+/// The size is read behind the last page's number: a writer makes the file longer first.
 Result<void> Environment::check_size() const {
-  const std::uint64_t found = file_bytes();
+  std::uint64_t found = file_bytes();
   std::uint64_t needed = 2 * page_bytes_;
   MDB_envinfo info = {};
   if (found >= needed && call([&] { return mdb_env_info(env_.get(), &info); }) == 0) {
     needed = (info.me_last_pgno + 1) * page_bytes_;
+    found = file_bytes();
   }
   if (found >= needed) return {};
   return Error{ErrorCode::store_unavailable,

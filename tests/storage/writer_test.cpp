@@ -157,7 +157,7 @@ TEST_CASE("storage: a snapshot taken while another process appends is of whole c
   std::uint64_t seen = 0;
   while (seen < 5000 && whole) {
     const auto snapshot = (*dataset)->snapshot();
-    REQUIRE(snapshot);
+    REQUIRE_MESSAGE(snapshot, (snapshot ? "" : snapshot.error().message));
     const std::uint64_t now = (*snapshot)->sequences();
     whole = now >= seen && now % 100 == 0 && (now == 0 || (*snapshot)->record(Ordinal{now - 1}));
     seen = now;
