@@ -1,5 +1,7 @@
 #pragma once
 
+#include <flatbuffers/flatbuffers.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,5 +25,13 @@ class AlignedCopy {
   std::vector<std::uint64_t> words_;
   std::size_t size_;
 };
+
+/// Whether the numbers of a list may be read where they lie: the FlatBuffers verifier looks at the
+/// alignment of a vector's size alone. An empty one has no place.
+template <class T>
+bool is_aligned(const flatbuffers::Vector<T>* list) {
+  return list == nullptr || list->size() == 0 ||
+         reinterpret_cast<std::uintptr_t>(list->Data()) % alignof(T) == 0;
+}
 
 }  // namespace batchwright

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "formats/aligned_copy.h"
+
 namespace batchwright {
 namespace {
 
@@ -140,10 +142,12 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
   if (!wire::VerifyBatchBuffer(verifier)) return bad("not a batch");
   const wire::Batch* batch = wire::GetBatch(data);
   const std::size_t rows = batch->lengths()->size();
+  if (!is_aligned(batch->ordinals())) return bad("its ordinals are not aligned");
   if (batch->ordinals()->size() != rows || batch->keys()->size() != rows) {
     return bad("its rows do not agree");
   }
   for (const wire::Tensor* tensor : *batch->tensors()) {
+    if (!is_aligned(tensor->shape())) return bad("a shape is not aligned");
     std::size_t size = dtype_bytes(tensor->dtype());
     for (const std::uint64_t extent : *tensor->shape()) {
       if (__builtin_mul_overflow(size, extent, &size)) return bad("a shape overflows");

@@ -3,6 +3,18 @@
 #include <string>
 
 namespace batchwright {
+namespace {
+
+/// Of the lists of 64-bit numbers.
+bool lists_are_aligned(const wire::Message& message) {
+  if (const auto* subscribe = message.body_as_Subscribe()) {
+    return is_aligned(subscribe->held()) && is_aligned(subscribe->released());
+  }
+  const auto* release = message.body_as_Release();
+  return release == nullptr || is_aligned(release->leases());
+}
+
+}  // namespace
 
 Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) {
   if (bytes.size() > kMaxControlBytes) {
@@ -12,7 +24,7 @@ Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) 
   }
   AlignedCopy copy(bytes);
   flatbuffers::Verifier verifier(copy.data(), copy.size());
-  if (!wire::VerifyMessageBuffer(verifier)) {
+  if (!wire::VerifyMessageBuffer(verifier) || !lists_are_aligned(*wire::GetMessage(copy.data()))) {
     return Error{ErrorCode::malformed_message,
                  std::to_string(bytes.size()) + " bytes that are no control message"};
   }
