@@ -281,6 +281,7 @@ bool Feed::written(const Result<void>& result) {
 }
 
 void Feed::give_back(const SlotRef& slot) {
+  needy_.reset();
   if (!slot.of->cache.release(slot.index) || !settings_.poison) return;
   slot.of->cache.retire(slot.index);
   ports_.assembler.poison(slot.of->arena->slot(slot.index), [this, slot] {

@@ -87,6 +87,7 @@ Result<PlannedEpoch> Feed::take_up(Epoch epoch, Result<GrownEpoch> grown) {
     const std::uint32_t number = slots_->number + (1U << 16);  // the lower half is the feed's
     slots_ = std::make_shared<SlotGeneration>(number, std::move(grown->arena), ports_.memory);
     generations_.push_back(slots_);
+    needy_.reset();
     spdlog::info("feed {}: a new arena of {} bytes, slots of {}", name(), arena().bytes(),
                  arena().slot_bytes());
   }
