@@ -21,7 +21,9 @@ std::uint64_t steps_of_rounds(const std::vector<std::uint64_t>& steps, std::uint
 }
 
 Error at(const Session& session, const Error& error) {
-  return {error.code, "server " + session.endpoint() + ": " + error.message};
+  std::string text = "server ";
+  text.append(session.endpoint()).append(": ").append(error.message);
+  return {error.code, std::move(text)};
 }
 
 const bw_feed* find_feed(const Session& session, const std::string& name) {
@@ -39,15 +41,16 @@ Result<void> check_alike(const Merged::Sessions& sessions, const std::string& na
     const bw_feed* feed = find_feed(*session, name);
     const std::string differs = feed != nullptr ? difference(*first, *feed) : "";
     if (differs.empty()) continue;
-    return Error{ErrorCode::schema_mismatch, "feed \"" + name + "\" differs between " +
-                                                 sessions.front()->endpoint() + " and " +
-                                                 session->endpoint() + ": " + differs};
+    std::string text = "feed \"" + name;
+    text.append("\" differs between ").append(sessions.front()->endpoint()).append(" and ");
+    text.append(session->endpoint()).append(": ").append(differs);
+    return Error{ErrorCode::schema_mismatch, std::move(text)};
   }
   return {};
 }
 
 /// How many steps each server has in the epoch asked for, and by which plan: its word at the
-/// epoch's start. Leaves `plan` and `steps` with one entry a server.
+/// epoch's start. Leaves `plans` and `steps` with one entry a server.
 Result<void> survey(const Merged::Sessions& sessions, wire::SubscribeT request,
                     std::vector<bw_fingerprint>& plans, std::vector<std::uint64_t>& steps) {
   request.step = 0;
@@ -126,7 +129,7 @@ Result<std::unique_ptr<Merged>> Merged::subscribe(const Sessions& sessions,
                  "servers have no order to be merged in"};
   }
   if (auto alike = check_alike(sessions, request.feed); !alike) return alike.error();
-  if (auto added = merged->add_all(sessions, std::move(request)); !added) return added.error();
+  if (auto added = merged->add_all(sessions, request); !added) return added.error();
   return merged;
 }
 
@@ -141,7 +144,7 @@ Result<void> Merged::add(const std::shared_ptr<Session>& session, wire::Subscrib
   return {};
 }
 
-Result<void> Merged::add_all(const Sessions& sessions, wire::SubscribeT request) {
+Result<void> Merged::add_all(const Sessions& sessions, const wire::SubscribeT& request) {
   const std::uint64_t step = request.step;
   wire::SubscribeT open = request;
   open.expects_fingerprint = false;

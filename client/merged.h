@@ -48,7 +48,7 @@ class Merged {
   };
   Merged() = default;
   Result<void> add(const std::shared_ptr<Session>& session, wire::SubscribeT request);
-  Result<void> add_all(const Sessions& sessions, wire::SubscribeT request);
+  Result<void> add_all(const Sessions& sessions, const wire::SubscribeT& request);
   void note_grant(std::uint64_t step);
 
   Result<Session::Event> next_of_several(const Deadline& deadline);

@@ -272,7 +272,7 @@ void Session::fail(const Error& error) {
 Error Session::end(Lane& lane, const Error& error) {
   const std::string feed = "feed \"" + lane.feed() + "\": ";
   const bool named = error.message.starts_with(feed);
-  const Error told{error.code, named ? error.message : feed + error.message};
+  Error told{error.code, named ? error.message : feed + error.message};
   lane.fail(told);
   book_.close(lane.number());
   return told;

@@ -21,6 +21,21 @@
 
 namespace batchwright {
 
+/// All that ties us to one daemon, from the first attempt to greet it.
+struct Link {
+  using Clock = Deadline::Clock;
+
+  SessionId session;
+  bool welcomed = false;
+  bool shares_memory = false;
+  bool up = false;                    ///< Greeted, and asked for each subscription.
+  std::unique_ptr<ArenaLink> arenas;  ///< Null until it is up, and without an arena.
+  std::map<std::uint32_t, std::shared_ptr<const Mapping>> mapped;
+  std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
+  Clock::time_point heard{};       ///< When the last message came.
+  std::optional<Clock::time_point> suspected;  ///< Since when it is looked at closely.
+};
+
 /// One conversation with one daemon: sockets, arenas, subscriptions. It outlives the daemon: when
 /// that is gone it is looked for, greeted anew, and asked to go on where the program is.
 ///
@@ -77,18 +92,6 @@ class Session : public std::enable_shared_from_this<Session> {
   class Turn;
   using Clock = Deadline::Clock;
 
-  /// All that ties us to one daemon, from the first attempt to greet it.
-  struct Link {
-    SessionId session;
-    bool welcomed = false;
-    bool shares_memory = false;
-    bool up = false;                    ///< Greeted, and asked for each subscription.
-    std::unique_ptr<ArenaLink> arenas;  ///< Null until it is up, and without an arena.
-    std::map<std::uint32_t, std::shared_ptr<const Mapping>> mapped;
-    std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
-    Clock::time_point heard{};       ///< When the last message came.
-    std::optional<Clock::time_point> suspected;  ///< Since when it is looked at closely.
-  };
   /// A daemon that was there and is not.
   struct Away {
     Clock::time_point since;
