@@ -23,8 +23,8 @@ class Dealer {
   std::uint64_t last_free() const { return last_; }
 
   /// The first lane is busy for so many more steps.
-  void occupy(std::uint64_t steps) {
-    std::uint64_t word = nodes_[1] + (steps << kLaneBits);
+  void occupy(std::uint32_t steps) {
+    std::uint64_t word = nodes_[1] + (std::uint64_t{steps} << kLaneBits);
     last_ = std::max(last_, word >> kLaneBits);
     std::size_t i = leaves_ + first_lane();
     for (nodes_[i] = word; i > 1; i /= 2) {
@@ -42,9 +42,37 @@ class Dealer {
   std::uint64_t last_ = 0;
 };
 
-std::uint64_t steps_of(std::uint32_t length, std::uint32_t unroll) {
-  return (std::uint64_t{length} + unroll - 1) / unroll;
+/// At least one: no sequence is empty. Division of 32 bits is much faster than of 64.
+std::uint32_t steps_of(std::uint32_t length, std::uint32_t unroll) {
+  return (length - 1) / unroll + 1;
 }
+
+/// A lane, and the steps that an item takes there, in the 32 bits that held the item's length.
+/// Where they do not fit, which takes many lanes and long sequences, the length is looked up
+/// instead.
+class LaneKey {
+ public:
+  LaneKey(std::uint64_t lanes, std::uint32_t longest, std::uint32_t unroll)
+      : lane_bits_(static_cast<int>(std::bit_width(lanes - 1))),
+        fits_(lane_bits_ + static_cast<int>(std::bit_width(steps_of(longest, unroll))) <= 32),
+        unroll_(unroll) {}
+
+  std::uint32_t key(std::size_t lane, std::uint32_t steps) const {
+    return static_cast<std::uint32_t>(lane | (fits_ ? std::uint64_t{steps} << lane_bits_ : 0));
+  }
+  std::uint32_t lane(std::uint32_t key) const {
+    return key & static_cast<std::uint32_t>((std::uint64_t{1} << lane_bits_) - 1);
+  }
+  std::uint32_t steps(std::uint64_t word, const ItemTable& table) const {
+    if (!fits_) return steps_of(table.length(item_of(word)), unroll_);
+    return static_cast<std::uint32_t>(std::uint64_t{key_of(word)} >> lane_bits_);
+  }
+
+ private:
+  int lane_bits_;
+  bool fits_;
+  std::uint32_t unroll_;
+};
 
 }  // namespace
 
@@ -58,44 +86,45 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   plan.lanes_ = settings.lanes;
   plan.unroll_ = settings.unroll;
   plan.lane_ends_.resize(all_lanes + 1);
-  // Dealt twice: to count each lane's items, and to put them in their places.
+  // Each word's length gives way to its lane and steps, while each lane's items are counted.
   const auto words = draft.order.words();
-  Dealer counting(all_lanes);
-  for (const std::uint64_t word : words) {
-    ++plan.lane_ends_[counting.first_lane() + 1];
-    counting.occupy(steps_of(key_of(word), plan.unroll_));
+  const LaneKey keys(all_lanes, draft.longest, plan.unroll_);
+  Dealer dealer(all_lanes);
+  for (std::uint64_t& word : words) {
+    const std::size_t lane = dealer.first_lane();
+    const std::uint32_t steps = steps_of(key_of(word), plan.unroll_);
+    ++plan.lane_ends_[lane + 1];
+    dealer.occupy(steps);
+    word = key_word(keys.key(lane, steps), item_of(word));
   }
   const bool keeps = settings.last == LastBatch::keep;
-  plan.steps_ = keeps ? counting.last_free() : counting.first_free();
+  plan.steps_ = keeps ? dealer.last_free() : dealer.first_free();
   if (plan.steps_ == 0) {
     return Error{ErrorCode::infeasible, std::to_string(words.size()) + " sequences do not fill " +
                                             std::to_string(all_lanes) + " lanes, and last = drop"};
   }
-  if (counting.last_free() > std::numeric_limits<std::uint32_t>::max()) {
+  if (dealer.last_free() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::infeasible, "more than 4294967295 steps: use a larger unroll or lanes"};
   }
   for (std::size_t lane = 1; lane <= all_lanes; ++lane) {
     plan.lane_ends_[lane] += plan.lane_ends_[lane - 1];
   }
-  plan.place(words);
+  plan.taken_ = std::make_unique_for_overwrite<Taken[]>(words.size());
+  std::vector<std::uint32_t> free_at(all_lanes);
+  for (const std::uint64_t word : words) {
+    const std::uint32_t lane = keys.lane(key_of(word));
+    const std::uint32_t at = plan.lane_ends_[lane]++;  // moves on to the lane's end
+    plan.taken_[at] = {free_at[lane], item_of(word)};
+    free_at[lane] += keys.steps(word, draft.table);
+  }
   draft.order = WordBuffer();
   return plan;
 }
 
-void Unrolled::place(std::span<const std::uint64_t> words) {
-  taken_.resize(words.size());
-  Dealer dealer(lane_ends_.size() - 1);
-  for (const std::uint64_t word : words) {
-    const std::uint32_t at = lane_ends_[dealer.first_lane()]++;  // moves on to the lane's end
-    taken_[at] = {static_cast<std::uint32_t>(dealer.first_free()), item_of(word)};
-    dealer.occupy(steps_of(key_of(word), unroll_));
-  }
-}
-
 Row Unrolled::row(const ItemTable& table, std::uint64_t step, std::uint64_t lane) const {
-  const auto begin = taken_.begin() + (lane == 0 ? 0 : lane_ends_[lane - 1]);
-  const auto end = taken_.begin() + lane_ends_[lane];
-  const auto after = std::partition_point(
+  const Taken* const begin = taken_.get() + (lane == 0 ? 0 : lane_ends_[lane - 1]);
+  const Taken* const end = taken_.get() + lane_ends_[lane];
+  const Taken* const after = std::partition_point(
       begin, end, [step](const Taken& taken) { return taken.from_step <= step; });
   if (after == begin) return {};  // the lane never had any
   const Taken taken = *std::prev(after);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,13 +30,11 @@ class Unrolled {
     std::uint32_t from_step, item;
   };
 
-  void place(std::span<const std::uint64_t> words);
-
   std::uint32_t lanes_ = 0;
   std::uint32_t unroll_ = 0;
   std::uint64_t steps_ = 0;
   std::vector<std::uint32_t> lane_ends_;  ///< Of each lane's part of what follows.
-  std::vector<Taken> taken_;
+  std::unique_ptr<Taken[]> taken_;
 };
 
 }  // namespace batchwright

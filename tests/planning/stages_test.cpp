@@ -147,6 +147,23 @@ TEST_CASE("planning: a lane keeps its sequence to the end and then takes the nex
   }
 }
 
+TEST_CASE("planning: lanes are dealt alike when a sequence takes two thousand million steps") {
+  const std::vector<std::uint32_t> lengths = {2'000'000'000, 3, 5, 4, 2, 6};
+  const EpochPlan plan = planned(lengths, settings({"lanes=4", "unroll=1", "order=sorted"}));
+  CHECK(plan.steps() == 2'000'000'000);
+  const auto held = [&plan](std::uint64_t step) {
+    std::vector<Row> rows;
+    plan.rows(BatchIndex{step}, rows);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
+    for (const Row& row : rows) all.emplace_back(row.ordinal, row.start);
+    return all;
+  };
+  using Held = decltype(held(0));
+  CHECK(held(0) == Held{{0, 0}, {5, 0}, {2, 0}, {3, 0}});
+  CHECK(held(4) == Held{{0, 4}, {5, 4}, {2, 4}, {1, 0}});
+  CHECK(held(5) == Held{{0, 5}, {5, 5}, {4, 0}, {1, 1}});
+}
+
 TEST_CASE("planning: like lengths in one step make the work of its ranks more equal") {
   const auto lengths = ljspeech_train();
   const auto with = settings({"cut=dynamic", "shuffle=groups", "world=8"});
