@@ -49,7 +49,7 @@ struct Shape {
 /// Of a random order, cut fixed.
 Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings) {
   Shape shape;
-  for (const std::uint64_t epoch : {0, 1}) {
+  for (const std::uint64_t epoch : {0u, 1u}) {
     const auto plan = plan_epoch(lengths.frames, settings, Epoch{epoch}, lengths.datasets);
     if (!plan) return plan.error();
     std::uint64_t rows = 0;

@@ -32,7 +32,7 @@ void exact_table(Table& table, const std::vector<std::uint32_t>& train) {
   table.title("Reference split of LJSpeech: figures without chance, for every seed");
   for (const Line& line : kLines) {
     std::printf("%s: %s\n", line.name, line.settings);
-    for (const std::uint64_t seed : {0, 1}) {
+    for (const std::uint64_t seed : {0u, 1u}) {
       const PlanReport report = report_of(train, line.settings, seed);
       const std::string name = std::string(line.name) + ", seed " + std::to_string(seed);
       const auto one = [](double value) { return Measured{value, 0}; };
