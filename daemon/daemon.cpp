@@ -1,14 +1,14 @@
 #include "daemon/daemon.h"
 
-#include <grp.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
-#include <charconv>
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <utility>
 
+#include "daemon/account_ids.h"
 #include "daemon/notify.h"
 
 namespace batchwright {
@@ -36,18 +36,42 @@ FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds que
   return settings;
 }
 
-/// The number of a group given by name or number. Errors: bad_configuration.
-Result<std::optional<unsigned>> group_id(const std::string& group) {
-  if (group.empty()) return std::optional<unsigned>();
-  unsigned id = 0;
-  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), id);
-  if (error == std::errc() && end == group.data() + group.size()) return std::optional(id);
-  const struct group* entry = ::getgrnam(group.c_str());
-  if (entry == nullptr) {
-    return Error{ErrorCode::bad_configuration,
-                 "daemon.socket_group: there is no group \"" + group + "\""};
+std::string events_endpoint(const DaemonConfig& config) {
+  if (config.events != "auto") return config.events;
+  const auto local =
+      std::find_if(config.endpoints.begin(), config.endpoints.end(),
+                   [](const std::string& endpoint) { return endpoint.starts_with("ipc://"); });
+  return local == config.endpoints.end() ? "" : *local + ".events";
+}
+
+/// Errors: bad_configuration (accounts that are not there, files of keys).
+Result<ServerSettings> server_settings(const DaemonConfig& config) {
+  ServerSettings settings;
+  settings.endpoints = config.endpoints;
+  settings.events = events_endpoint(config);
+  settings.version = BATCHWRIGHT_VERSION;
+  settings.assembly_threads = config.assembly_threads;
+  settings.max_clients = config.max_clients;
+  settings.access.mode = config.socket_mode;
+  if (!config.socket_group.empty()) {
+    const auto group = group_id("daemon.socket_group", config.socket_group);
+    if (!group) return group.error();
+    settings.access.gid = *group;
   }
-  return std::optional<unsigned>(entry->gr_gid);
+  for (const std::string& user : config.allow_uids) {
+    const auto id = user_id("daemon.allow_uids", user);
+    if (!id) return id.error();
+    settings.allowed.uids.insert(*id);
+  }
+  for (const std::string& group : config.allow_gids) {
+    const auto id = group_id("daemon.allow_gids", group);
+    if (!id) return id.error();
+    settings.allowed.gids.insert(*id);
+  }
+  auto keys = load_server_keys(config.curve_secret_key_file, config.authorized_keys_file);
+  if (!keys) return keys.error();
+  settings.keys = std::move(*keys);
+  return settings;
 }
 
 /// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
@@ -124,15 +148,12 @@ Daemon::~Daemon() = default;
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
-  const auto group = group_id(config.daemon.socket_group);
-  if (!group) return group.error();
   if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
     return raised.error();
   }
-  daemon->server_ = std::make_unique<Server>(
-      daemon->loop_,
-      ServerSettings{config.daemon.endpoints, BATCHWRIGHT_VERSION, config.daemon.assembly_threads,
-                     config.daemon.max_clients, config.daemon.socket_mode, *group});
+  auto settings = server_settings(config.daemon);
+  if (!settings) return settings.error();
+  daemon->server_ = std::make_unique<Server>(daemon->loop_, std::move(*settings));
   if (auto added = daemon->add_feeds(); !added) return added.error();
   if (auto listening = daemon->listen(); !listening) return listening.error();
   return daemon;

@@ -1,7 +1,6 @@
 #include "daemon/delivery/arena_socket.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+
+#include "daemon/delivery/socket_path.h"
 
 namespace batchwright {
 namespace {
@@ -42,30 +43,6 @@ bool send_reply(int socket, const ArenaReply& reply, int descriptor) {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
 }
 
-/// Whether a process answers at `path`.
-bool answers(const std::string& path) {
-  boost::asio::io_context own;
-  Socket probe(own);
-  error_code error;
-  probe.connect({path}, error);
-  return !error;
-}
-
-/// Removes the socket that a killed daemon left. Errors: already_exists, also for a file that is no
-/// socket and so none of ours.
-Result<void> clear_the_way(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return {};
-  if (!S_ISSOCK(status.st_mode)) {
-    return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
-  }
-  if (answers(path)) {
-    return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
-  }
-  ::unlink(path.c_str());
-  return {};
-}
-
 }  // namespace
 
 struct ArenaSocket::State : std::enable_shared_from_this<State> {
@@ -78,13 +55,13 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   };
   using Shared = std::shared_ptr<Connection>;
 
-  State(boost::asio::io_context& event_loop, std::string socket_path, std::size_t most,
+  State(boost::asio::io_context& event_loop, std::string socket_path, const Limits& bounds,
         Callbacks calls)
       : loop(event_loop),
         acceptor(event_loop),
         pause(event_loop),
         path(std::move(socket_path)),
-        max_connections(most),
+        limits(bounds),
         callbacks(std::move(calls)) {}
 
   void accept() {
@@ -107,9 +84,12 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   }
 
   void welcome(const Shared& connection) {
-    if (connections.size() >= max_connections) return;  // closed with the last reference
+    // Who is not let in is closed with the last reference.
+    if (connections.size() >= limits.max_connections) return;
+    const auto peer = credentials_of(connection->socket.native_handle());
+    if (callbacks.admit && !callbacks.admit(peer)) return;
     connections.insert(connection);
-    connection->timer.expires_after(kBindTime);
+    connection->timer.expires_after(limits.bind_time);
     connection->timer.async_wait([self = shared_from_this(), connection](const error_code& error) {
       if (!error && connection->session.value == 0) self->close(connection);
     });
@@ -174,7 +154,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   boost::asio::local::stream_protocol::acceptor acceptor;
   boost::asio::steady_timer pause;
   std::string path;
-  const std::size_t max_connections;
+  const Limits limits;
   Callbacks callbacks;
   std::set<Shared> connections;
   std::map<SessionId, Shared> bound;
@@ -185,15 +165,10 @@ ArenaSocket::ArenaSocket(std::shared_ptr<State> state) : state_(std::move(state)
 
 Result<std::unique_ptr<ArenaSocket>> ArenaSocket::listen(boost::asio::io_context& loop,
                                                          const std::string& path,
-                                                         std::size_t max_connections,
+                                                         const Limits& limits,
                                                          Callbacks callbacks) {
-  if (path.size() > kMaxSocketPath) {
-    return Error{ErrorCode::io_error, path + ": a socket's path has at most " +
-                                          std::to_string(kMaxSocketPath) + " bytes, found " +
-                                          std::to_string(path.size())};
-  }
-  if (auto cleared = clear_the_way(path); !cleared) return cleared.error();
-  auto state = std::make_shared<State>(loop, path, max_connections, std::move(callbacks));
+  if (auto cleared = clear_socket_path(path); !cleared) return cleared.error();
+  auto state = std::make_shared<State>(loop, path, limits, std::move(callbacks));
   error_code error;
   state->acceptor.open(boost::asio::local::stream_protocol(), error);
   if (!error) state->acceptor.bind({path}, error);

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "daemon/delivery/access.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -23,7 +25,15 @@ struct ArenaHandle {
 /// Threads: the event loop only. The callbacks never come from within a call.
 class ArenaSocket {
  public:
+  struct Limits {
+    /// Open at once, those that have not named a session included.
+    std::size_t max_connections = 0;
+    /// How long a connection may take to name its session.
+    std::chrono::milliseconds bind_time{10'000};
+  };
   struct Callbacks {
+    /// Whether this process may have a connection; without it, every one may.
+    std::function<bool(const std::optional<PeerCredentials>&)> admit;
     /// A connection names its session. False: there is none, or it has a connection already.
     std::function<bool(SessionId)> bind;
     /// The connection of a bound session ended.
@@ -32,12 +42,10 @@ class ArenaSocket {
     std::function<Result<ArenaHandle>(std::uint32_t arena)> find;
   };
 
-  /// Listens at `path`, taking the place of a socket that nobody answers any more. At most
-  /// `max_connections` are open at once, those that have not named a session included.
+  /// Listens at `path`, taking the place of a socket that nobody answers any more.
   /// Errors: already_exists when another daemon answers there; io_error.
   static Result<std::unique_ptr<ArenaSocket>> listen(boost::asio::io_context& loop,
-                                                     const std::string& path,
-                                                     std::size_t max_connections,
+                                                     const std::string& path, const Limits& limits,
                                                      Callbacks callbacks);
   ~ArenaSocket();  ///< Ends all connections and removes the socket's file.
   ArenaSocket(const ArenaSocket&) = delete;
@@ -46,16 +54,10 @@ class ArenaSocket {
   /// Ends the connection of a session, without a call of `lost`.
   void disconnect(SessionId session);
 
-  /// How long a connection may take to name its session.
-  static constexpr std::chrono::seconds kBindTime{10};
-
  private:
   struct State;
   explicit ArenaSocket(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
-
-/// Longest path of a Unix socket that the kernel takes.
-inline constexpr std::size_t kMaxSocketPath = 107;
 
 }  // namespace batchwright

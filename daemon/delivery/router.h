@@ -1,42 +1,52 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <compare>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 
+#include "daemon/delivery/frame_socket.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
-/// The name ZeroMQ gives a peer for as long as it is connected: up to 255 bytes.
-using PeerName = std::string;
+/// The name ZeroMQ gives a peer for as long as it is connected: up to 255 bytes, unique within
+/// the socket.
+struct PeerName {
+  bool remote = false;  ///< Came over `tcp://`.
+  std::string name;
 
-/// Bytes that travel without a copy, from where they lie.
-struct Payload {
-  std::span<const std::byte> bytes;
-  std::function<void()> sent;  ///< Called on the loop, later and once: the bytes are free again.
+  friend auto operator<=>(const PeerName&, const PeerName&) = default;
 };
 
-/// The ROUTER socket on the event loop, and the only code that knows ZeroMQ here.
+/// The ROUTER socket of the `ipc://` or of the `tcp://` endpoints, for they differ in who may
+/// connect.
 ///
 /// Threads: the event loop only. Frames reach `on_message` one by one, never from within send().
 class Router {
  public:
-  /// A message of one frame, valid during the call; `frames` says how many it had in truth.
-  using OnMessage =
-      std::function<void(const PeerName&, std::span<const std::byte>, std::size_t frames)>;
+  /// A message of one frame, valid during the call.
+  struct Incoming {
+    PeerName peer;
+    std::span<const std::byte> frame;
+    std::size_t frames = 0;         ///< How many it had in truth.
+    std::string_view peer_address;  ///< As of IncomingMessage.
+  };
+  using OnMessage = std::function<void(const Incoming&)>;
 
-  Router(boost::asio::io_context& loop, OnMessage on_message);
-  ~Router();
-  Router(const Router&) = delete;
-  Router& operator=(const Router&) = delete;
+  struct Settings {
+    bool remote = false;
+    std::string curve_secret_key;  ///< Empty: no encryption.
+    bool ask_gatekeeper = false;
+  };
 
-  /// Errors: io_error, naming the endpoint and the reason.
-  Result<void> bind(const std::string& endpoint);
+  Router(boost::asio::io_context& loop, SocketThreads& threads, const Settings& settings,
+         OnMessage on_message);
+
+  /// The endpoint with the port that it got. Errors: io_error, naming the endpoint and the reason.
+  Result<std::string> bind(const std::string& endpoint) { return socket_.bind(endpoint); }
 
   /// Queues one frame, and never waits. Errors: disconnected when the peer is gone, or reads so
   /// slowly that its queue is full; it then gets nothing, and is to be dropped.
@@ -45,8 +55,7 @@ class Router {
   Result<void> send(const PeerName& peer, std::span<const std::byte> frame, Payload payload);
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  FrameSocket socket_;
 };
 
 }  // namespace batchwright

@@ -11,21 +11,33 @@
 #include <string>
 #include <vector>
 
+#include "daemon/delivery/access.h"
 #include "daemon/delivery/arena_socket.h"
+#include "daemon/delivery/conduct.h"
+#include "daemon/delivery/curve.h"
+#include "daemon/delivery/event_publisher.h"
 #include "daemon/delivery/feed.h"
+#include "daemon/delivery/gatekeeper.h"
+#include "daemon/delivery/log_limit.h"
 #include "daemon/delivery/router.h"
+#include "daemon/delivery/socket_path.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
-/// Where clients find the daemon, and how many it takes.
+/// Where clients find the daemon, and whom it takes.
 struct ServerSettings {
-  std::vector<std::string> endpoints;  ///< `ipc://` paths.
+  std::vector<std::string> endpoints;  ///< `ipc://` and a path, `tcp://` and a numeric address.
+  std::string events;                  ///< The same, for events; empty: none are told.
   std::string version;                 ///< Told to clients.
   unsigned assembly_threads = 2;
   std::uint32_t max_clients = 256;
-  unsigned socket_mode = 0660;         ///< Of the endpoints' sockets.
-  std::optional<unsigned> socket_gid;  ///< Their group; empty: as the daemon's.
+  SocketAccess access;  ///< Of the sockets' files.
+  AllowList allowed;    ///< Over `ipc://`.
+  ServerKeys keys;       ///< Of `tcp://`.
+  /// A client that does not connect to the arena socket within this time is dropped, and so is a
+  /// connection that does not name its session.
+  std::chrono::milliseconds bind_time{10'000};
 };
 
 /// One connected client. Owned by the server, on the event loop.
@@ -41,8 +53,9 @@ struct Session {
 /// Sessions, and the conversation with each (formats/README.md): who may say what, and when.
 ///
 /// Threads: construction and destruction on the thread that runs the loop; all else on the loop.
-/// Destroyed in the reverse order of its members: the sockets go first, then the threads are
-/// joined, then the feeds and with them the arenas.
+/// Destroyed in the reverse order of its members: the sockets go first, then ZeroMQ's threads,
+/// which may be sending out of a slot, then ours are joined, then the feeds and with them the
+/// arenas.
 class Server {
  public:
   Server(boost::asio::io_context& loop, ServerSettings settings);
@@ -66,25 +79,44 @@ class Server {
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
   std::uint64_t malformed_messages() const { return malformed_messages_; }
+  /// Connections over `tcp://` whose key is not on the list.
+  std::uint64_t refused_keys() const { return gatekeeper_ ? gatekeeper_->refused() : 0; }
+  /// Where it listens, with the ports that were found for port 0.
+  const std::vector<std::string>& endpoints() const { return endpoints_; }
+  const std::string& events_endpoint() const { return events_endpoint_; }
 
-  /// A session that does not connect to the arena socket within this time is dropped.
-  static constexpr std::chrono::seconds kBindTime{10};
+  /// Clients without an arena are told so often that the daemon is there.
+  static constexpr std::chrono::seconds kAlive{1};
 
  private:
-  void on_message(const PeerName& peer, std::span<const std::byte> frame, std::size_t frames);
-  void on_hello(const PeerName& peer, const wire::Hello& hello);
+  void on_message(const Router::Incoming& incoming);
+  void on_hello(const Router::Incoming& incoming, const wire::Hello& hello);
   void on_session_message(Session& session, const ControlMessage& message);
   void on_subscribe(const Session& session, const wire::Subscribe& request);
   void on_malformed(const PeerName& peer, const std::string& what);
 
+  Result<void> admit(const Router::Incoming& incoming, const wire::Hello& hello) const;
+  void turn_away(const PeerName& peer, const Error& error);
+  bool bears_refusal(const PeerName& peer);
+  Conduct& conduct(const PeerName& peer);
   void welcome(const Session& session);
+  void joined(const Session& session);
+  void left(const Session& session);
+  void say_alive();
+  void publish(wire::EventT event);
   bool bind_session(SessionId id);
   void close_session(SessionId id, const std::string& why);
   void drop_unbound(SessionId id);
   Session* find(const PeerName& peer);
   Feed* find_feed(std::string_view name);
   Result<ArenaHandle> find_arena(std::uint32_t number) const;
-  Result<void> listen_at(const std::string& endpoint);
+  // server_sockets.cpp
+  Result<void> listen_local(const std::string& endpoint);
+  Result<void> listen_remote(const std::string& endpoint);
+  Result<void> listen_for_events();
+  Result<void> open_gate();
+  Router& router(const PeerName& peer) { return peer.remote ? *remote_router_ : *local_router_; }
+  bool has_allow_list() const { return settings_.keys.authorized.has_value(); }
 
   void send(const PeerName& peer, const flatbuffers::DetachedBuffer& message);
   void send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket, Payload batch);
@@ -101,10 +133,20 @@ class Server {
   Readahead readahead_;
   std::map<SessionId, Session> sessions_;
   std::map<PeerName, SessionId> by_peer_;
-  std::map<PeerName, std::uint32_t> offences_;  ///< Malformed messages, per peer.
+  std::map<PeerName, Conduct> conduct_;  ///< Of those who did something wrong.
   std::map<SessionId, std::unique_ptr<boost::asio::steady_timer>> bind_timers_;
   std::uint64_t malformed_messages_ = 0;
-  std::unique_ptr<Router> router_;
+  LogLimit refusals_log_{std::chrono::seconds(1)};
+  boost::asio::steady_timer alive_timer_;
+  bool saying_alive_ = false;
+  std::vector<std::string> endpoints_;
+  std::string arena_path_;  ///< Of the first `ipc://` endpoint; empty: there is none.
+  std::string events_endpoint_;
+  SocketThreads socket_threads_;
+  std::unique_ptr<Gatekeeper> gatekeeper_;
+  std::unique_ptr<Router> local_router_;
+  std::unique_ptr<Router> remote_router_;
+  std::unique_ptr<EventPublisher> events_;
   std::vector<std::unique_ptr<ArenaSocket>> arena_sockets_;
 };
 

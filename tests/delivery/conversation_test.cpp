@@ -400,7 +400,7 @@ TEST_CASE("delivery: a regular file in the socket's way is left alone") {
   const std::string path = folder / "s.arena";
   std::ofstream(path) << "precious";
   boost::asio::io_context loop;
-  const auto listening = ArenaSocket::listen(loop, path, 8, {});
+  const auto listening = ArenaSocket::listen(loop, path, {8}, {});
   REQUIRE_FALSE(listening);
   CHECK(listening.error().code == ErrorCode::already_exists);
   CHECK(std::filesystem::file_size(path) == 8);

@@ -15,7 +15,13 @@ struct RawClient::State {
   zmq::socket_t socket{context, zmq::socket_type::dealer};
 };
 
-RawClient::RawClient(const std::string& endpoint) : state_(std::make_unique<State>()) {
+RawClient::RawClient(const std::string& endpoint, const Keys& keys)
+    : state_(std::make_unique<State>()) {
+  if (!keys.server.empty()) {
+    state_->socket.set(zmq::sockopt::curve_serverkey, keys.server);
+    state_->socket.set(zmq::sockopt::curve_publickey, keys.own_public);
+    state_->socket.set(zmq::sockopt::curve_secretkey, keys.own_secret);
+  }
   state_->socket.set(zmq::sockopt::linger, 0);
   state_->socket.set(zmq::sockopt::rcvtimeo, 10'000);
   state_->socket.connect(endpoint);
@@ -27,19 +33,40 @@ void RawClient::send_bytes(std::span<const std::byte> frame) {
   state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::none);
 }
 
+void RawClient::send_frames(std::size_t frames, std::span<const std::byte> frame) {
+  for (std::size_t i = 1; i < frames; ++i) {
+    state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::sndmore);
+  }
+  send_bytes(frame);
+}
+
 std::optional<ControlMessage> RawClient::receive() {
   zmq::message_t frame;
+  batch_.clear();
   if (!state_->socket.recv(frame)) return std::nullopt;
+  if (frame.more()) {
+    zmq::message_t second;
+    static_cast<void>(state_->socket.recv(second));
+    const auto* bytes = static_cast<const std::byte*>(second.data());
+    batch_.assign(bytes, bytes + second.size());
+  }
   auto message =
       ControlMessage::decode({static_cast<const std::byte*>(frame.data()), frame.size()});
   if (!message) return std::nullopt;
   return std::move(*message);
 }
 
+std::optional<ControlMessage> RawClient::receive_news() {
+  auto message = receive();
+  while (message && message->as<wire::Alive>() != nullptr) message = receive();
+  return message;
+}
+
 bool RawClient::silent() { return (state_->socket.get(zmq::sockopt::events) & ZMQ_POLLIN) == 0; }
 
-std::uint64_t RawClient::hello() {
+std::uint64_t RawClient::hello(bool inline_batches) {
   wire::HelloT hello;
+  hello.inline_batches = inline_batches;
   hello.protocol = kProtocolVersion;
   hello.client = "raw";
   return this->hello(std::move(hello));
@@ -95,6 +122,8 @@ void RawClient::die() {
   arena_connection_ = -1;
 }
 
+void RawClient::hang_up() { state_->socket.close(); }
+
 void RawClient::join(const std::string& arena_socket) {
   if (hello() == 0 || !attach(arena_socket, session_)) throw std::runtime_error("refused");
 }
@@ -103,6 +132,13 @@ void RawClient::join(const std::string& arena_socket, wire::HelloT hello) {
   if (this->hello(std::move(hello)) == 0 || !attach(arena_socket, session_)) {
     throw std::runtime_error("refused");
   }
+}
+
+KeyPair make_keys() {
+  std::array<char, 41> public_key{};
+  std::array<char, 41> secret_key{};
+  if (zmq_curve_keypair(public_key.data(), secret_key.data()) != 0) throw zmq::error_t();
+  return {public_key.data(), secret_key.data()};
 }
 
 wire::SubscribeT subscribe_to_train(std::uint32_t subscription) {

@@ -14,7 +14,15 @@ namespace batchwright::test {
 /// The client's side of the conversation, message by message, right or wrong.
 class RawClient {
  public:
-  explicit RawClient(const std::string& endpoint);
+  /// In Z85; all empty: no encryption.
+  struct Keys {
+    std::string server;
+    std::string own_public;
+    std::string own_secret;
+  };
+
+  explicit RawClient(const std::string& endpoint) : RawClient(endpoint, Keys{}) {}
+  RawClient(const std::string& endpoint, const Keys& keys);
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
@@ -25,13 +33,19 @@ class RawClient {
     send_bytes({reinterpret_cast<const std::byte*>(message.data()), message.size()});
   }
   void send_bytes(std::span<const std::byte> frame);
+  /// A message of so many frames.
+  void send_frames(std::size_t frames, std::span<const std::byte> frame);
   /// The next message; empty when none comes within 10 s.
   std::optional<ControlMessage> receive();
+  /// The second frame of the message that came last.
+  const std::vector<std::byte>& batch() const { return batch_; }
+  /// The next message but signs of life.
+  std::optional<ControlMessage> receive_news();
   /// Whether no message is there now.
   bool silent();
 
   /// Hello, and the Welcome's session; 0 when it was refused.
-  std::uint64_t hello();
+  std::uint64_t hello(bool inline_batches = false);
   std::uint64_t hello(wire::HelloT hello);
   /// Connects to the arena socket and binds the session. False when it was refused.
   bool attach(const std::string& arena_socket, std::uint64_t session);
@@ -39,6 +53,8 @@ class RawClient {
   int arena(std::uint32_t number, std::uint64_t session, std::uint64_t& bytes);
   /// Ends the arena connection, as the kernel does when a client dies.
   void die();
+  /// Ends the connection to the endpoint, without a word.
+  void hang_up();
 
   /// Hello and attach.
   void join(const std::string& arena_socket);
@@ -48,9 +64,17 @@ class RawClient {
  private:
   struct State;
   std::unique_ptr<State> state_;
+  std::vector<std::byte> batch_;
   int arena_connection_ = -1;
   std::uint64_t session_ = 0;
 };
+
+/// A fresh pair of CURVE keys, in Z85.
+struct KeyPair {
+  std::string public_key;
+  std::string secret_key;
+};
+KeyPair make_keys();
 
 /// A subscription to feed "train".
 wire::SubscribeT subscribe_to_train(std::uint32_t subscription = 1);

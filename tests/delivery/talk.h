@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tests/delivery/raw_client.h"
@@ -49,6 +50,20 @@ inline std::vector<std::uint64_t> indices_to_the_end(RawClient& client) {
     if (end != nullptr && end->last()) break;
   }
   return indices;
+}
+
+/// The text of a Refused with this code, if that comes next; else empty.
+inline std::string refusal(RawClient& client, ErrorCode code) {
+  const auto message = client.receive_news();
+  if (!message || message->as<wire::Refused>() == nullptr) return "";
+  const auto* refused = message->as<wire::Refused>();
+  return refused->code() == static_cast<std::uint16_t>(code) ? refused->message()->str() : "";
+}
+
+inline std::vector<std::uint64_t> numbers(std::uint64_t first, std::uint64_t end) {
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t i = first; i < end; ++i) all.push_back(i);
+  return all;
 }
 
 }  // namespace batchwright::test

@@ -9,7 +9,7 @@
 
 namespace batchwright::test {
 
-TestServer::TestServer(FeedSettings settings, std::size_t sequences,
+TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
                        const std::vector<std::uint32_t>& to_append)
     : lengths_(mixed_lengths(sequences, 50)) {
   make_small_dataset(folder_ / "data", lengths_);
@@ -18,8 +18,7 @@ TestServer::TestServer(FeedSettings settings, std::size_t sequences,
   if (!dataset) throw std::runtime_error(dataset.error().message);
   auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
   if (!resources) throw std::runtime_error(resources.error().message);
-  ServerSettings server;
-  server.endpoints = {endpoint()};
+  if (server.endpoints.empty()) server.endpoints = {endpoint()};
   server.version = "test";
   server_ = std::make_unique<Server>(loop_, std::move(server));
   server_->memory().set_left(std::uint64_t{1} << 30);

@@ -18,9 +18,13 @@ namespace batchwright::test {
 /// A server with its event loop on a thread, over a small dataset.
 class TestServer {
  public:
-  /// `to_append`: lengths of the sequences that another process is to append later.
   explicit TestServer(FeedSettings settings, std::size_t sequences = 40,
-                      const std::vector<std::uint32_t>& to_append = {});
+                      const std::vector<std::uint32_t>& to_append = {})
+      : TestServer(std::move(settings), ServerSettings{}, sequences, to_append) {}
+  /// Listens at endpoint(), if `server` names no other endpoints.
+  /// `to_append`: lengths of the sequences that another process is to append later.
+  TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences = 40,
+             const std::vector<std::uint32_t>& to_append = {});
   ~TestServer();
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
@@ -41,6 +45,13 @@ class TestServer {
   }
   std::uint64_t count(FeedCounter counter) {
     return ask([counter](const Server& s) { return s.feeds()[0]->counters().get(counter); });
+  }
+  /// The n-th of those it listens at, with its port.
+  std::string endpoint(std::size_t n) {
+    return ask([n](const Server& s) { return s.endpoints().at(n); });
+  }
+  std::size_t sessions() {
+    return ask([](const Server& s) { return s.sessions().size(); });
   }
   std::uint32_t held_slots() {
     return ask([](const Server& s) { return s.feeds()[0]->slots().held(); });

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The number of a user or a group that is given by name or number. `key` names the setting in
+/// messages. Errors: bad_configuration.
+Result<unsigned> user_id(const std::string& key, const std::string& user);
+Result<unsigned> group_id(const std::string& key, const std::string& group);
+
+}  // namespace batchwright

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace batchwright {
+
+/// What one peer did wrong, and how much of it is borne. Messages that cannot be read are a fault
+/// of the program; requests that are refused may be a matter of time, so they are forgiven, one a
+/// second. Threads: one at a time.
+class Conduct {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr std::uint32_t kMalformed = 3;  ///< The last of these is one too many.
+  static constexpr std::uint32_t kRefused = 64;   ///< Refused requests in a row without a pause.
+
+  explicit Conduct(Clock::time_point now) : forgiven_(now) {}
+
+  std::uint32_t malformed() { return ++malformed_; }
+
+  /// Counts one more refused request.
+  void refused(Clock::time_point now) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - forgiven_);
+    forgiven_ += seconds;
+    refused_ -= static_cast<std::uint32_t>(std::min<std::int64_t>(seconds.count(), refused_));
+    ++refused_;
+  }
+
+  /// The peer is not listened to any more.
+  bool is_past_bearing() const { return malformed_ >= kMalformed || refused_ > kRefused; }
+  bool asks_too_often() const { return refused_ > kRefused; }
+
+ private:
+  Clock::time_point forgiven_;
+  std::uint32_t malformed_ = 0;
+  std::uint32_t refused_ = 0;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,35 @@
+#include "daemon/delivery/event_publisher.h"
+
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+/// Events that may pile up for one listener.
+constexpr int kQueue = 1000;
+
+SocketOptions options_for(std::string curve_secret_key, bool ask_gatekeeper) {
+  SocketOptions options;
+  options.kind = SocketOptions::Kind::publisher;
+  options.send_queue = kQueue;
+  options.curve_secret_key = std::move(curve_secret_key);
+  options.ask_gatekeeper = ask_gatekeeper;
+  return options;
+}
+
+}  // namespace
+
+EventPublisher::EventPublisher(boost::asio::io_context& loop, SocketThreads& threads,
+                               std::string curve_secret_key, bool ask_gatekeeper)
+    : socket_(loop, threads, options_for(std::move(curve_secret_key), ask_gatekeeper), {}) {}
+
+void EventPublisher::publish(wire::EventT event) {
+  const std::string topic = event.feed;
+  const auto message = encode(std::move(event));
+  // A loss is harmless by promise, so there is nobody to tell.
+  static_cast<void>(
+      socket_.send({std::as_bytes(std::span(topic)),
+                    {reinterpret_cast<const std::byte*>(message.data()), message.size()}}));
+}
+
+}  // namespace batchwright

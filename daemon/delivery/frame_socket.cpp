@@ -1,0 +1,245 @@
+#include "daemon/delivery/frame_socket.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <utility>
+#include <zmq.hpp>
+
+namespace batchwright {
+namespace {
+
+/// What is handled in one turn of the loop, so that a flood leaves time to the others.
+constexpr int kMessagesPerTurn = 256;
+constexpr std::size_t kBytesPerTurn = kMaxControlBytes;
+
+constexpr std::size_t kMostFrames = 8;
+constexpr std::size_t kKeyText = 40;  ///< Characters of a key in Z85.
+constexpr std::string_view kIpc = "ipc://";
+constexpr std::chrono::milliseconds kHeartbeat{1000};
+
+/// Whom to tell, and on which loop, that ZeroMQ is done with the bytes of a frame.
+struct Sent {
+  boost::asio::io_context& loop;
+  std::function<void()> callback;
+};
+
+/// Comes on a thread of ZeroMQ's.
+void bytes_are_free(void*, void* hint) {
+  const std::unique_ptr<Sent> sent(static_cast<Sent*>(hint));
+  boost::asio::post(sent->loop, std::move(sent->callback));
+}
+
+/// ZeroMQ takes memory that can be written to, and only reads it.
+zmq::message_t borrowed(boost::asio::io_context& loop, Payload payload) {
+  auto sent = std::make_unique<Sent>(Sent{loop, std::move(payload.sent)});
+  return {const_cast<std::byte*>(payload.bytes.data()), payload.bytes.size(), bytes_are_free,
+          sent.release()};
+}
+
+zmq::socket_type type_of(SocketOptions::Kind kind) {
+  switch (kind) {
+    case SocketOptions::Kind::router: return zmq::socket_type::router;
+    case SocketOptions::Kind::publisher: return zmq::socket_type::pub;
+    case SocketOptions::Kind::reply: break;
+  }
+  return zmq::socket_type::rep;
+}
+
+void set_options(zmq::socket_t& socket, const SocketOptions& options) {
+  socket.set(zmq::sockopt::linger, static_cast<int>(SocketThreads::kLinger.count()));
+  socket.set(zmq::sockopt::sndhwm, options.send_queue);
+  socket.set(zmq::sockopt::rcvhwm, options.receive_queue);
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxControlBytes));
+  if (options.kind == SocketOptions::Kind::router) socket.set(zmq::sockopt::router_mandatory, true);
+  if (options.heartbeat_timeout) {
+    const auto timeout = static_cast<int>(options.heartbeat_timeout->count());
+    socket.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(kHeartbeat.count()));
+    socket.set(zmq::sockopt::heartbeat_timeout, timeout);
+    socket.set(zmq::sockopt::heartbeat_ttl, timeout);
+  }
+  if (options.curve_secret_key.empty()) return;
+  socket.set(zmq::sockopt::curve_server, true);
+  socket.set(zmq::sockopt::curve_secretkey, options.curve_secret_key);
+  if (options.ask_gatekeeper) socket.set(zmq::sockopt::zap_domain, "batchwright");
+}
+
+std::span<const std::byte> bytes_of(const zmq::message_t& frame) {
+  return {static_cast<const std::byte*>(frame.data()), frame.size()};
+}
+
+/// Empty where the transport tells none.
+std::string_view address_of(const zmq::message_t& frame) {
+  const char* address = zmq_msg_gets(frame.handle(), "Peer-Address");
+  return address == nullptr ? std::string_view() : address;
+}
+
+Error queue_is_full() {
+  return {ErrorCode::disconnected, "the peer does not read: its queue is full"};
+}
+
+}  // namespace
+
+struct SocketThreads::State {
+  zmq::context_t context;
+};
+
+SocketThreads::SocketThreads() : state_(std::make_unique<State>()) {}
+SocketThreads::~SocketThreads() = default;
+
+/// ZMQ_FD is edge-triggered and stands for sends as well as for receives: after each of them
+/// ZMQ_EVENTS has to be asked again before waiting for the descriptor.
+struct FrameSocket::State : std::enable_shared_from_this<State> {
+  State(boost::asio::io_context& event_loop, zmq::socket_t made, OnMessage callback)
+      : loop(event_loop),
+        on_message(std::move(callback)),
+        socket(std::move(made)),
+        descriptor(event_loop, socket.get(zmq::sockopt::fd)) {}
+
+  void look_soon() {
+    if (look_posted || stopped || !on_message) return;
+    look_posted = true;
+    boost::asio::post(loop, [self = shared_from_this()] {
+      self->look_posted = false;
+      self->look();
+    });
+  }
+
+  /// Handles what has arrived, then waits for the descriptor.
+  void look() {
+    std::size_t bytes = 0;
+    for (int i = 0; i < kMessagesPerTurn && bytes < kBytesPerTurn && !stopped; ++i) {
+      if (!receive_one(bytes)) return wait();
+    }
+    look_soon();
+  }
+
+  void wait() {
+    if (waiting || stopped) return;
+    waiting = true;
+    descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                          [self = shared_from_this()](const boost::system::error_code& error) {
+                            self->waiting = false;
+                            if (!error) self->look();
+                          });
+    // What came between the last look and the wait has no edge left to announce it.
+    if ((socket.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) look_soon();
+  }
+
+  /// False when nothing is there. A signal may interrupt the look; then it is repeated.
+  bool receive_one(std::size_t& bytes) {
+    std::array<zmq::message_t, kMostFrames> frames;
+    IncomingMessage message;
+    try {
+      if (!socket.recv(frames[0], zmq::recv_flags::dontwait)) return false;
+      message.frame_count = 1;
+      bytes += frames[0].size();
+      for (bool more = frames[0].more(); more; ++message.frame_count) {
+        zmq::message_t frame;
+        static_cast<void>(socket.recv(frame));
+        more = frame.more();
+        bytes += frame.size();
+        if (message.frame_count < kMostFrames) frames[message.frame_count] = std::move(frame);
+      }
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) spdlog::error("receive: {}", error.what());
+      return error.num() == EINTR;
+    }
+    for (std::size_t i = 0; i < std::min(message.frame_count, kMostFrames); ++i) {
+      message.frames.push_back(bytes_of(frames[i]));
+    }
+    message.peer_address = address_of(frames[0]);
+    on_message(message);
+    return true;
+  }
+
+  /// False when the queue is full. Throws what ZeroMQ throws.
+  bool send(Frames frames, zmq::message_t* last) {
+    const auto flags = zmq::send_flags::dontwait;
+    std::size_t left = frames.size() + (last == nullptr ? 0 : 1);
+    for (const auto& frame : frames) {
+      const auto how = --left == 0 ? flags : flags | zmq::send_flags::sndmore;
+      if (!socket.send(zmq::buffer(frame.data(), frame.size()), how)) return false;
+    }
+    return last == nullptr || socket.send(*last, flags).has_value();
+  }
+
+  boost::asio::io_context& loop;
+  OnMessage on_message;
+  zmq::socket_t socket;
+  boost::asio::posix::stream_descriptor descriptor;
+  std::vector<std::string> files;  ///< Of `ipc://` endpoints; libzmq leaves them behind.
+  bool look_posted = false;
+  bool waiting = false;
+  bool stopped = false;
+};
+
+FrameSocket::FrameSocket(boost::asio::io_context& loop, SocketThreads& threads,
+                         const SocketOptions& options, OnMessage on_message) {
+  zmq::socket_t socket(threads.state_->context, type_of(options.kind));
+  set_options(socket, options);
+  state_ = std::make_shared<State>(loop, std::move(socket), std::move(on_message));
+  state_->look_soon();
+}
+
+FrameSocket::~FrameSocket() {
+  state_->stopped = true;
+  state_->descriptor.release();  // the descriptor is ZeroMQ's own
+  state_->socket.close();
+  for (const std::string& file : state_->files) ::unlink(file.c_str());
+}
+
+Result<std::string> FrameSocket::bind(const std::string& endpoint) {
+  try {
+    // Only where it is asked for: with it, * means all addresses of both families.
+    state_->socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
+    state_->socket.bind(endpoint);
+    if (endpoint.starts_with(kIpc)) state_->files.push_back(endpoint.substr(kIpc.size()));
+    return state_->socket.get(zmq::sockopt::last_endpoint);
+  } catch (const zmq::error_t& error) {
+    return Error{ErrorCode::io_error, "bind " + endpoint + ": " + error.what()};
+  }
+}
+
+Result<void> FrameSocket::send(Frames frames) {
+  state_->look_soon();
+  try {
+    if (state_->send(frames, nullptr)) return {};
+    return queue_is_full();
+  } catch (const zmq::error_t& error) {
+    return Error{ErrorCode::disconnected, std::string("the peer is gone: ") + error.what()};
+  }
+}
+
+/// Where the message does not go out, its end calls `sent` all the same.
+Result<void> FrameSocket::send(Frames frames, Payload payload) {
+  state_->look_soon();
+  zmq::message_t last = borrowed(state_->loop, std::move(payload));
+  try {
+    if (state_->send(frames, &last)) return {};
+    return queue_is_full();
+  } catch (const zmq::error_t& error) {
+    return Error{ErrorCode::disconnected, std::string("the peer is gone: ") + error.what()};
+  }
+}
+
+Result<std::string> public_key_of(const std::string& secret_key) {
+  std::array<char, kKeyText + 1> text{};
+  if (secret_key.size() != kKeyText || zmq_curve_public(text.data(), secret_key.c_str()) != 0) {
+    return Error{ErrorCode::bad_configuration, "no secret key: 40 characters of Z85"};
+  }
+  return std::string(text.data());
+}
+
+std::string key_text(std::span<const std::byte> key) {
+  std::array<char, kKeyText + 1> text{};
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(key.data());
+  if (key.size() != 32 || zmq_z85_encode(text.data(), bytes, key.size()) == nullptr) return "";
+  return text.data();
+}
+
+}  // namespace batchwright

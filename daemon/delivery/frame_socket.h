@@ -1,0 +1,103 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// Bytes that travel without a copy, from where they lie.
+struct Payload {
+  std::span<const std::byte> bytes;
+  std::function<void()> sent;  ///< Called on the loop, later and once: the bytes are free again.
+};
+
+/// The threads that move bytes in and out of sockets.
+///
+/// Lifetime: outlives its sockets, and must end before the memory that payloads lie in: until then
+///   ZeroMQ may read it. Ending takes kLinger at most.
+class SocketThreads {
+ public:
+  SocketThreads();
+  ~SocketThreads();
+  SocketThreads(const SocketThreads&) = delete;
+  SocketThreads& operator=(const SocketThreads&) = delete;
+
+  /// How long a last word such as Bye may take to leave, for a peer that reads slowly.
+  static constexpr std::chrono::milliseconds kLinger{200};
+
+ private:
+  friend class FrameSocket;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// What a socket is for, and how far it goes to meet its peers.
+struct SocketOptions {
+  enum class Kind : std::uint8_t {
+    router,     ///< The first frame names the peer.
+    publisher,  ///< To everybody who listens; for who listens slowly, messages get lost.
+    reply,      ///< One answer to each question.
+  };
+  Kind kind = Kind::router;
+  int send_queue = 1000;     ///< Messages to one peer that may pile up.
+  int receive_queue = 1000;  ///< And from one.
+  /// A peer that is silent for so long, although asked each second, is gone; empty: never asked.
+  std::optional<std::chrono::milliseconds> heartbeat_timeout;
+  std::string curve_secret_key;  ///< In Z85. Empty: no encryption.
+  bool ask_gatekeeper = false;   ///< Of a peer's key, before it is let in (gatekeeper.h).
+};
+
+/// A message as it arrived, valid during the call.
+struct IncomingMessage {
+  std::vector<std::span<const std::byte>> frames;  ///< The first 8 of them.
+  std::size_t frame_count = 0;                     ///< In truth.
+  std::string_view peer_address;                   ///< For ipc:// a host name, then `:uid:gid:pid`.
+};
+
+/// A ZeroMQ socket on the event loop, and the only code of this room that knows ZeroMQ.
+///
+/// Threads: the event loop only. `on_message` never comes from within send().
+class FrameSocket {
+ public:
+  using OnMessage = std::function<void(const IncomingMessage&)>;
+
+  /// Without `on_message` it only sends.
+  FrameSocket(boost::asio::io_context& loop, SocketThreads& threads, const SocketOptions& options,
+              OnMessage on_message);
+  ~FrameSocket();
+  FrameSocket(const FrameSocket&) = delete;
+  FrameSocket& operator=(const FrameSocket&) = delete;
+
+  /// The endpoint that it came to be, with the port in the place of port 0.
+  /// Errors: io_error, naming the endpoint and the reason.
+  Result<std::string> bind(const std::string& endpoint);
+
+  /// Queues one message, and never waits. Errors: disconnected when the peer is gone, or reads so
+  /// slowly that its queue is full; it then gets nothing.
+  using Frames = std::initializer_list<std::span<const std::byte>>;
+  Result<void> send(Frames frames);
+  /// The same with a last frame that must stay as it is until `payload.sent` is called.
+  Result<void> send(Frames frames, Payload payload);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// The public key, in Z85, of a secret one. Errors: bad_configuration.
+Result<std::string> public_key_of(const std::string& secret_key);
+/// 32 bytes in Z85, as people write keys.
+std::string key_text(std::span<const std::byte> key);
+
+}  // namespace batchwright

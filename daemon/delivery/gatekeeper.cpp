@@ -1,0 +1,69 @@
+#include "daemon/delivery/gatekeeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <string_view>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+// Frames of a question: version, request, domain, address, routing id, mechanism, credentials.
+constexpr std::size_t kRequest = 1;
+constexpr std::size_t kAddress = 3;
+constexpr std::size_t kMechanism = 5;
+constexpr std::size_t kCredentials = 6;
+constexpr std::size_t kFrames = 7;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string_view text_of(std::span<const std::byte> frame) {
+  return {reinterpret_cast<const char*>(frame.data()), frame.size()};
+}
+
+SocketOptions reply_socket() {
+  SocketOptions options;
+  options.kind = SocketOptions::Kind::reply;
+  return options;
+}
+
+}  // namespace
+
+Gatekeeper::Gatekeeper(boost::asio::io_context& loop, SocketThreads& threads,
+                       std::set<std::string> authorized)
+    : authorized_(std::move(authorized)),
+      socket_(loop, threads, reply_socket(),
+              [this](const IncomingMessage& question) { answer(question); }) {}
+
+Result<void> Gatekeeper::open() {
+  if (auto bound = socket_.bind("inproc://zeromq.zap.01"); !bound) return bound.error();
+  return {};
+}
+
+void Gatekeeper::answer(const IncomingMessage& question) {
+  const bool welcome = admits(question);
+  const auto request = question.frames.size() > kRequest ? question.frames[kRequest] : bytes_of("");
+  const auto sent =
+      socket_.send({bytes_of("1.0"), request, bytes_of(welcome ? "200" : "400"),
+                    bytes_of(welcome ? "" : "unknown key"), bytes_of(""), bytes_of("")});
+  if (!sent) spdlog::error("gatekeeper: {}", sent.error().message);
+}
+
+bool Gatekeeper::admits(const IncomingMessage& question) {
+  const auto& frames = question.frames;
+  std::string key = "no CURVE key";
+  if (frames.size() == kFrames && text_of(frames[kMechanism]) == "CURVE") {
+    key = key_text(frames[kCredentials]);
+    if (authorized_.contains(key)) return true;
+  }
+  ++refused_;
+  if (const auto left_out = log_limit_.ask(LogLimit::Clock::now())) {
+    spdlog::warn("a client at {} is refused: its key is not in authorized_keys_file: {} ({} more)",
+                 frames.size() > kAddress ? text_of(frames[kAddress]) : "?", key, *left_out);
+  }
+  return false;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "daemon/delivery/frame_socket.h"
+#include "daemon/delivery/log_limit.h"
+
+namespace batchwright {
+
+/// Admits remote clients by their public keys: ZeroMQ asks it for each connection (ZAP, RFC 27),
+/// before the first message.
+///
+/// Lifetime: outlives the sockets that ask it, for ZeroMQ lets everybody in where it finds none.
+/// Threads: the event loop only.
+class Gatekeeper {
+ public:
+  Gatekeeper(boost::asio::io_context& loop, SocketThreads& threads,
+             std::set<std::string> authorized);
+
+  /// To be called before the first endpoint is bound. Errors: io_error.
+  Result<void> open();
+
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  void answer(const IncomingMessage& question);
+  bool admits(const IncomingMessage& question);
+
+  std::set<std::string> authorized_;  ///< In Z85.
+  std::uint64_t refused_ = 0;
+  LogLimit log_limit_{std::chrono::seconds(1)};
+  FrameSocket socket_;
+};
+
+}  // namespace batchwright

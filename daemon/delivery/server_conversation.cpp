@@ -1,0 +1,206 @@
+// What clients say, and what they are answered.
+
+#include <spdlog/spdlog.h>
+
+#include <random>
+#include <utility>
+
+#include "daemon/delivery/server.h"
+
+namespace batchwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Peers whose offences are remembered.
+constexpr std::size_t kMaxOffenders = 1024;
+
+/// Not guessable, so that a process cannot bind its connection to another's session.
+SessionId new_session_id() {
+  std::random_device device;
+  std::uint64_t id = 0;
+  while (id == 0) id = (std::uint64_t{device()} << 32) | device();
+  return SessionId{id};
+}
+
+/// What a client can connect to: a Unix socket is out of a remote one's reach, and an address that
+/// stands for all is none. A remote client puts the host by which it reached the daemon in the
+/// place of `*`.
+std::string events_for(bool remote, std::string endpoint) {
+  if (remote && endpoint.starts_with("ipc://")) return "";
+  for (const std::string_view everywhere : {"//0.0.0.0:", "//[::]:"}) {
+    const std::size_t at = endpoint.find(everywhere);
+    if (at == std::string::npos) continue;
+    endpoint.replace(at, everywhere.size(), remote ? "//*:" : "//localhost:");
+  }
+  return endpoint;
+}
+
+}  // namespace
+
+void Server::on_message(const Router::Incoming& incoming) {
+  const PeerName& peer = incoming.peer;
+  if (const auto found = conduct_.find(peer);
+      found != conduct_.end() && found->second.is_past_bearing()) {
+    ++malformed_messages_;
+    return;
+  }
+  if (incoming.frames != 1) {
+    return on_malformed(peer, std::to_string(incoming.frames) + " frames; a message has one");
+  }
+  const auto message = ControlMessage::decode(incoming.frame);
+  if (!message) return on_malformed(peer, message.error().message);
+  if (const auto* hello = message->as<wire::Hello>()) return on_hello(incoming, *hello);
+  Session* session = find(peer);
+  if (session != nullptr) return on_session_message(*session, *message);
+  refuse(peer, {ErrorCode::disconnected, "no session: Hello comes first"});
+  static_cast<void>(bears_refusal(peer));
+}
+
+void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello) {
+  const PeerName& peer = incoming.peer;
+  if (const Session* old = find(peer)) {
+    if (!bears_refusal(peer)) return;
+    close_session(old->id(), "it says Hello again");
+  }
+  if (const auto admitted = admit(incoming, hello); !admitted) {
+    return turn_away(peer, admitted.error());
+  }
+  const SessionId id = new_session_id();
+  const std::string program = hello.client() != nullptr ? hello.client()->str().substr(0, 64) : "";
+  const auto& session =
+      sessions_[id] = {{id, hello.token(), program, hello.pid(), hello.inline_batches()}, peer};
+  by_peer_[peer] = id;
+  spdlog::info("session {:x}: {} (pid {}) connects{}", id.value, program, hello.pid(),
+               hello.inline_batches() ? ", without an arena" : "");
+  welcome(session);
+  hello.inline_batches() ? joined(session) : drop_unbound(id);
+}
+
+Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& hello) const {
+  if (hello.protocol() != kProtocolVersion) {
+    return Error{ErrorCode::unsupported_version,
+                 fmt::format("the client speaks protocol {}, this daemon ({}) speaks {}",
+                             hello.protocol(), settings_.version, kProtocolVersion)};
+  }
+  if (sessions_.size() >= settings_.max_clients) {
+    return Error{ErrorCode::does_not_fit,
+                 fmt::format("{} clients are connected, no more are allowed (max_clients)",
+                             sessions_.size())};
+  }
+  if (!incoming.peer.remote) return settings_.allowed.check(credentials_of(incoming.peer_address));
+  if (hello.inline_batches()) return {};
+  return Error{ErrorCode::invalid_argument,
+               "over tcp:// there is no arena: Hello has to ask for inline_batches"};
+}
+
+void Server::turn_away(const PeerName& peer, const Error& error) {
+  if (const auto left_out = refusals_log_.ask(Clock::now())) {
+    spdlog::warn("a client is refused: {} ({} more)", error.message, *left_out);
+  }
+  refuse(peer, error);
+  if (bears_refusal(peer)) send(peer, encode(wire::ByeT{}));
+}
+
+/// Counts a request in vain. False when it was one too many; the peer is told, and is no session
+/// any more.
+bool Server::bears_refusal(const PeerName& peer) {
+  Conduct& peers = conduct(peer);
+  peers.refused(Clock::now());
+  if (!peers.asks_too_often()) return true;
+  refuse(peer, {ErrorCode::invalid_argument,
+                "too many requests in vain; this connection is not answered any more"});
+  send(peer, encode(wire::ByeT{}));
+  if (const Session* session = find(peer))
+    close_session(session->id(), "it asks in vain too often");
+  return false;
+}
+
+Conduct& Server::conduct(const PeerName& peer) {
+  if (const auto found = conduct_.find(peer); found != conduct_.end()) return found->second;
+  if (conduct_.size() >= kMaxOffenders) conduct_.clear();
+  return conduct_.emplace(peer, Clock::now()).first->second;
+}
+
+void Server::welcome(const Session& session) {
+  wire::WelcomeT answer;
+  answer.protocol = kProtocolVersion;
+  answer.version = settings_.version;
+  answer.session = session.id().value;
+  if (!session.peer.remote) answer.arena_socket = arena_path_;
+  answer.events = events_for(session.peer.remote, events_endpoint_);
+  std::size_t category_bytes = 0;
+  for (const auto& feed : feeds_) {
+    answer.feeds.push_back(std::make_unique<wire::FeedInfoT>(feed->info()));
+    for (auto& field : answer.feeds.back()->fields) {
+      for (const std::string& name : field->categories) category_bytes += name.size() + 16;
+      // Names by the ten thousand do not fit a message; the values themselves are unharmed.
+      if (category_bytes > kMaxControlBytes / 2) field->categories.clear();
+    }
+  }
+  send(session.peer, encode(std::move(answer)));
+}
+
+void Server::on_session_message(Session& session, const ControlMessage& message) {
+  if (const auto* subscribe = message.as<wire::Subscribe>()) {
+    on_subscribe(session, *subscribe);
+  } else if (const auto* release = message.as<wire::Release>()) {
+    for (const auto& feed : feeds_) {
+      if (feed->subscriptions().contains({session.id(), release->subscription()})) {
+        return feed->release(session.id(), *release);
+      }
+    }
+  } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
+    for (const auto& feed : feeds_) feed->unsubscribe(session.id(), unsubscribe->subscription());
+  } else if (const auto* question = message.as<wire::Ask>()) {
+    for (const auto& feed : feeds_) feed->ask(session.id(), *question);
+  } else if (message.as<wire::Bye>() != nullptr) {
+    session.leaving = true;
+    close_session(session.id(), "it says Bye");
+  } else {
+    on_malformed(PeerName(session.peer), std::string("a message that a client does not send: ") +
+                                             wire::EnumNameBody(message.kind()));
+  }
+}
+
+void Server::on_subscribe(const Session& session, const wire::Subscribe& request) {
+  const auto refuse_it = [&, peer = session.peer](const Error& error) {
+    if (const auto left_out = refusals_log_.ask(Clock::now())) {
+      spdlog::warn("session {:x}: subscription refused: {} ({} more)", session.id().value,
+                   error.message, *left_out);
+    }
+    refuse(peer, error, request.subscription());
+    static_cast<void>(bears_refusal(peer));
+  };
+  if (!session.bound && !session.client.inline_batches) {
+    return refuse_it({ErrorCode::invalid_argument, "connect to the arena socket first"});
+  }
+  Feed* feed = find_feed(request.feed()->string_view());
+  if (feed == nullptr) {
+    std::string names;
+    for (const auto& each : feeds_) names += (names.empty() ? "" : ", ") + each->name();
+    return refuse_it({ErrorCode::not_found,
+                      "no feed \"" + request.feed()->str() + "\"; this daemon serves: " + names});
+  }
+  for (const auto& each : feeds_) {
+    if (each->subscriptions().contains({session.id(), request.subscription()})) {
+      return refuse_it({ErrorCode::invalid_argument,
+                        fmt::format("subscription {} is taken", request.subscription())});
+    }
+  }
+  if (auto done = feed->subscribe(session.client, request); !done) refuse_it(done.error());
+}
+
+void Server::on_malformed(const PeerName& peer, const std::string& what) {
+  ++malformed_messages_;
+  const std::uint32_t offences = conduct(peer).malformed();
+  spdlog::warn("malformed message ({} of {} from this peer): {}", offences, Conduct::kMalformed,
+               what);
+  refuse(peer, {ErrorCode::malformed_message, what});
+  if (offences < Conduct::kMalformed) return;
+  send(peer, encode(wire::ByeT{}));
+  if (const Session* session = find(peer))
+    close_session(session->id(), "it sent malformed messages");
+}
+
+}  // namespace batchwright

@@ -1,0 +1,57 @@
+#include "daemon/delivery/socket_path.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <cerrno>
+#include <cstring>
+
+namespace batchwright {
+namespace {
+
+/// Whether a process answers at `path`.
+bool answers(const std::string& path) {
+  boost::asio::io_context own;
+  boost::asio::local::stream_protocol::socket probe(own);
+  boost::system::error_code error;
+  probe.connect({path}, error);
+  return !error;
+}
+
+}  // namespace
+
+Result<void> clear_socket_path(const std::string& path) {
+  if (path.size() > kMaxSocketPath) {
+    return Error{ErrorCode::io_error, path + ": a socket's path has at most " +
+                                          std::to_string(kMaxSocketPath) + " bytes, found " +
+                                          std::to_string(path.size())};
+  }
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode)) {
+    return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
+  }
+  if (answers(path)) {
+    return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
+  }
+  ::unlink(path.c_str());
+  return {};
+}
+
+Result<void> set_access(const std::string& path, const SocketAccess& access) {
+  const auto failed = [&path](const char* call) {
+    return Error{ErrorCode::io_error, std::string(call) + " " + path + ": " + std::strerror(errno)};
+  };
+  if (access.gid && ::chown(path.c_str(), static_cast<uid_t>(-1), *access.gid) != 0) {
+    return failed("chown");
+  }
+  if (::chmod(path.c_str(), access.mode) != 0) return failed("chmod");
+  return {};
+}
+
+RestrictedUmask::RestrictedUmask() : before_(::umask(0177)) {}
+RestrictedUmask::~RestrictedUmask() { ::umask(before_); }
+
+}  // namespace batchwright

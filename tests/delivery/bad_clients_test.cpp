@@ -1,0 +1,222 @@
+// Clients that are out to harm, or out of their minds: each is a small matter for the daemon.
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "daemon/delivery/conduct.h"
+#include "daemon/delivery/log_limit.h"
+#include "tests/delivery/talk.h"
+#include "tests/delivery/test_server.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+int connect_to(const std::string& path) {
+  const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  REQUIRE(::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  return connection;
+}
+
+/// Whether the other side ends the connection within 10 s.
+bool is_ended(int connection) {
+  const timeval limit{10, 0};
+  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  char byte = 0;
+  return ::recv(connection, &byte, 1, 0) == 0;
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// What comes before the next Bye, which it takes away too.
+std::vector<std::string> refusals_until_bye(RawClient& client) {
+  std::vector<std::string> texts;
+  while (auto message = client.receive_news()) {
+    if (message->as<wire::Bye>() != nullptr) break;
+    const auto* refused = message->as<wire::Refused>();
+    if (refused != nullptr) texts.push_back(refused->message()->str());
+  }
+  return texts;
+}
+
+const std::string kTooMany = "too many requests in vain; this connection is not answered any more";
+
+/// A healthy client still gets its epoch.
+bool serves(TestServer& server) {
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  client.send(subscribe_to_train());
+  return indices_to_the_end(client) == numbers(0, 10);
+}
+
+}  // namespace
+
+TEST_CASE("delivery: a flood of releases of leases that nobody holds is counted, no more") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  client.send(subscribe_to_train());
+  wire::ReleaseT release;
+  release.subscription = 1;
+  for (std::uint64_t lease = 0; lease < 100'000; ++lease) release.leases.push_back(lease << 32 | 7);
+  for (int i = 0; i < 10; ++i) client.send(release);
+  CHECK(serves(server));
+  CHECK(server.eventually(
+      [](TestServer& s) { return s.count(FeedCounter::releases_unknown) == 1'000'000; }));
+}
+
+TEST_CASE("delivery: a thousand subscriptions end the session of who asks for them") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  for (std::uint32_t i = 1; i <= 1000; ++i) client.send(subscribe_to_train(i));
+  const auto texts = refusals_until_bye(client);
+  CHECK(texts.size() == Conduct::kRefused + 2);
+  CHECK(texts.back() == kTooMany);
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
+  CHECK(server.held_slots() == 0);
+  CHECK(serves(server));
+}
+
+TEST_CASE("delivery: who subscribes to nothing that is there is heard 64 times") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  auto subscribe = subscribe_to_train();
+  subscribe.feed = "trian";
+  for (int i = 0; i < 100; ++i) client.send(subscribe);
+  const auto texts = refusals_until_bye(client);
+  CHECK(texts.size() == Conduct::kRefused + 2);
+  CHECK(texts.front() == "no feed \"trian\"; this daemon serves: train");
+  CHECK(texts.back() == kTooMany);
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
+}
+
+TEST_CASE("delivery: Hello in a loop is answered 64 times") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  for (int i = 0; i < 200; ++i) client.send(hello);
+  std::uint32_t welcomes = 0;
+  std::string last;
+  while (auto message = client.receive()) {
+    if (message->as<wire::Welcome>() != nullptr) ++welcomes;
+    if (message->as<wire::Refused>() != nullptr)
+      last = message->as<wire::Refused>()->message()->str();
+    if (message->as<wire::Bye>() != nullptr) break;
+  }
+  CHECK(welcomes == Conduct::kRefused + 1);
+  CHECK(last == kTooMany);
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
+  CHECK(serves(server));
+}
+
+TEST_CASE("delivery: who never says Hello right is heard 64 times") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  wire::HelloT hello;
+  hello.protocol = 99;
+  for (int i = 0; i < 100; ++i) client.send(hello);
+  std::size_t refusals = 0;
+  while (auto message = client.receive()) {
+    const auto* refused = message->as<wire::Refused>();
+    if (refused == nullptr) continue;
+    ++refusals;
+    if (refused->message()->str() == kTooMany) break;
+  }
+  CHECK(refusals == Conduct::kRefused + 2);
+}
+
+TEST_CASE("delivery: a message of many frames is malformed, and costs nothing more") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  const std::vector<std::byte> frame(1000, std::byte{1});
+  client.send_frames(500, frame);
+  CHECK(refusal(client, ErrorCode::malformed_message) == "500 frames; a message has one");
+  CHECK(serves(server));
+}
+
+TEST_CASE("delivery: who connects to the arena socket and says nothing is dropped") {
+  ServerSettings settings;
+  settings.bind_time = std::chrono::milliseconds(50);
+  TestServer server(sorted_feed(4), settings);
+  const int connection = connect_to(server.arena_socket());
+  CHECK(is_ended(connection));
+  ::close(connection);
+}
+
+TEST_CASE("delivery: a session that never binds is dropped") {
+  ServerSettings settings;
+  settings.bind_time = std::chrono::milliseconds(50);
+  TestServer server(sorted_feed(4), settings);
+  RawClient client(server.endpoint());
+  REQUIRE(client.hello() != 0);
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
+}
+
+TEST_CASE("delivery: half an arena request, and gone, leaves nothing behind") {
+  TestServer server(sorted_feed(4));
+  REQUIRE(serves(server));
+  const std::size_t before = open_descriptors();
+  ArenaRequest request;
+  request.session = 1;
+  for (int i = 0; i < 200; ++i) {
+    const int connection = connect_to(server.arena_socket());
+    CHECK(::send(connection, &request, sizeof request / 2, MSG_NOSIGNAL) == sizeof request / 2);
+    ::close(connection);
+  }
+  CHECK(server.eventually([&](TestServer&) { return open_descriptors() <= before; }));
+  CHECK(serves(server));
+}
+
+TEST_CASE("delivery: a session without an arena cannot be bound by another, and so not ended") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  REQUIRE(client.hello(true) != 0);
+  RawClient thief(server.endpoint());
+  CHECK_FALSE(thief.attach(server.arena_socket(), client.session()));
+  client.send(subscribe_to_train());
+  CHECK(indices_to_the_end(client) == numbers(0, 10));
+}
+
+TEST_CASE("delivery: refused requests are forgiven one a second, malformed messages never") {
+  const Conduct::Clock::time_point start{};
+  Conduct conduct(start);
+  for (std::uint32_t i = 0; i < Conduct::kRefused; ++i) conduct.refused(start);
+  CHECK_FALSE(conduct.is_past_bearing());
+  conduct.refused(start + std::chrono::milliseconds(1500));
+  CHECK_FALSE(conduct.is_past_bearing());
+  conduct.refused(start + std::chrono::milliseconds(1999));
+  CHECK(conduct.asks_too_often());
+  Conduct other(start);
+  other.malformed();
+  other.malformed();
+  CHECK_FALSE(other.is_past_bearing());
+  other.refused(start + std::chrono::hours(1));
+  other.malformed();
+  CHECK(other.is_past_bearing());
+  CHECK_FALSE(other.asks_too_often());
+}
+
+TEST_CASE("delivery: the log gets one line an interval, which counts the others") {
+  const LogLimit::Clock::time_point start{};
+  LogLimit limit(std::chrono::seconds(1));
+  CHECK(limit.ask(start) == 0);
+  CHECK_FALSE(limit.ask(start));
+  CHECK_FALSE(limit.ask(start + std::chrono::milliseconds(999)));
+  CHECK(limit.ask(start + std::chrono::milliseconds(1000)) == 2);
+}
