@@ -1,0 +1,42 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <zmq.hpp>
+
+namespace batchwright::bench {
+
+/// A child process that serves one socket until this object goes. Made before the parent has a
+/// ZeroMQ context, which does not survive a fork.
+class Peer {
+ public:
+  Peer(zmq::socket_type type, const std::string& endpoint,
+       const std::function<void(zmq::socket_t&)>& serve)
+      : pid_(::fork()) {
+    if (pid_ != 0) return;
+    try {
+      zmq::context_t context;
+      zmq::socket_t socket(context, type);
+      socket.bind(endpoint);
+      serve(socket);
+    } catch (const zmq::error_t& error) {
+      std::fprintf(stderr, "raw peer: %s\n", error.what());
+    }
+    std::_Exit(1);
+  }
+  ~Peer() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace batchwright::bench

@@ -1,0 +1,80 @@
+"""A batchwrightd of a benchmark's own, and what the system says of it."""
+
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "release"
+MIB = 1 << 20
+
+
+def build(folder, *targets):
+    """Builds the targets in Release, in `folder`, and returns where the programs are."""
+    subprocess.run([ROOT / "tests" / "install-packages", "build", "test", "bench"], check=True)
+    subprocess.run(["cmake", "--preset", "release", "-B", folder, "--log-level=WARNING"], cwd=ROOT,
+                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", folder, "--target", *targets], cwd=ROOT, check=True,
+                   stdout=sys.stderr)
+    return folder / "bin"
+
+
+def wait_for(what, condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f"bench: waited {seconds} s for {what}")
+        time.sleep(0.05)
+
+
+class Daemon:
+    """Runs with `config`, in which {endpoint} stands for the address of its socket."""
+
+    def __init__(self, config, programs=BUILD / "bin"):
+        self.config, self.programs = config, programs
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="bw-bench-")
+        folder = pathlib.Path(self.folder.name)
+        self.endpoint = f"ipc://{folder}/bw.sock"
+        config = folder / "config.toml"
+        config.write_text(self.config.format(endpoint=self.endpoint))
+        self.log = folder / "log"
+        self.process = subprocess.Popen([self.programs / "batchwrightd", "--config", config],
+                                        stderr=self.log.open("w"))
+        wait_for("the daemon", self.ready, 60)
+        return self
+
+    def ready(self):
+        if self.process.poll() is not None:
+            sys.exit(f"bench: batchwrightd ended:\n{self.log.read_text()}")
+        log = self.log.read_text()
+        port = re.search(r"stats at http://.*, port (\d+)$", log, re.MULTILINE)
+        self.stats = f"http://127.0.0.1:{port[1]}" if port else None
+        return port is not None and "ready: " in log
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=30)
+        self.folder.cleanup()
+
+    def cpu_seconds(self):
+        """Of each thread that lives, by its name."""
+        seconds = {}
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            name = "loop" if int(task.name) == self.process.pid else (task / "comm").read_text()
+            taken = int((task / "schedstat").read_text().split()[0]) / 1e9
+            seconds[name.strip()] = seconds.get(name.strip(), 0) + taken
+        return seconds
+
+    def descriptors(self):
+        return len(list(pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def own_memory(self):
+        """Resident bytes that are neither shared memory nor a file's."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"^RssAnon:\s+(\d+)", status, re.MULTILINE)[1]) * 1024
