@@ -238,6 +238,40 @@ void add_bench(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_bench);
 }
 
+void add_keygen(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<KeygenOptions>();
+  CLI::App* command = app.add_subcommand("keygen", "Make a pair of keys for tcp:// endpoints");
+  command->add_option("--into", options->into, "Writes PREFIX.secret and PREFIX.public")
+      ->type_name("PREFIX")
+      ->required();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "The daemon reads its secret key (curve_secret_key_file) and the public keys of its clients\n"
+      "(authorized_keys_file); a client needs the daemon's public key and a pair of its own.\n"
+      "Example: batchwright keygen --into /etc/batchwright/server");
+  on_chosen(*command, action, options, run_keygen);
+}
+
+void add_events(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<EventsOptions>();
+  CLI::App* command = app.add_subcommand("events", "Show what happens at a daemon");
+  auto* endpoint = command->add_option("--endpoint", options->endpoint, "Of the daemon");
+  endpoint->capture_default_str();
+  command->add_option("--events", options->events, "Where events are told, when no daemon is asked")
+      ->type_name("ENDPOINT")
+      ->excludes(endpoint);
+  command->add_option("--feed", options->feed, "Of one feed only, without clients");
+  auto* server_key = command->add_option("--server-key", options->server_key,
+                                         "The daemon's public key, 40 characters, for tcp://");
+  command->add_option("--key-file", options->key_file, "Own secret key, as keygen wrote it")
+      ->type_name("FILE")
+      ->needs(server_key);
+  command->add_option("--count", options->count, "End after so many events, 0 for no end");
+  command->add_flag("--json", options->json, "Print one JSON object an event");
+  command->footer("Example: batchwright events --feed train --json");
+  on_chosen(*command, action, options, run_events);
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -251,6 +285,8 @@ int run_command_line(int argc, const char* const* argv) {
   add_plan(app, action);
   add_tail(app, action);
   add_bench(app, action);
+  add_keygen(app, action);
+  add_events(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -88,4 +88,21 @@ struct BenchOptions {
 };
 int run_bench(const BenchOptions& options);
 
+struct KeygenOptions {
+  std::filesystem::path into;  ///< With .secret and .public behind it.
+  bool json = false;
+};
+int run_keygen(const KeygenOptions& options);
+
+struct EventsOptions {
+  std::string endpoint = BW_DEFAULT_ENDPOINT;  ///< Of the daemon, which tells where its events are.
+  std::string events;                          ///< Where they are; empty: the daemon is asked.
+  std::string feed;                            ///< Empty: of all feeds, and of clients.
+  std::string server_key;                      ///< In Z85; empty: no encryption.
+  std::filesystem::path key_file;              ///< This client's secret key.
+  std::uint64_t count = 0;                     ///< So many, then it ends; 0: no end.
+  bool json = false;
+};
+int run_events(const EventsOptions& options);
+
 }  // namespace batchwright

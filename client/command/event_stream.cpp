@@ -1,0 +1,147 @@
+#include "client/command/event_stream.h"
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+#include <zmq.hpp>
+
+namespace batchwright {
+namespace {
+
+constexpr int kAnswerMilliseconds = 10'000;
+constexpr int kEventMilliseconds = 100;
+constexpr std::size_t kKeyText = 40;
+
+void set_keys(zmq::socket_t& socket, const EventSource& source) {
+  if (source.server_key.empty()) return;
+  socket.set(zmq::sockopt::curve_serverkey, source.server_key);
+  socket.set(zmq::sockopt::curve_publickey, source.own.public_key);
+  socket.set(zmq::sockopt::curve_secretkey, source.own.secret_key);
+}
+
+Error io_error(const EventSource& source, const zmq::error_t& error) {
+  return {ErrorCode::io_error, source.endpoint + ": " + error.what()};
+}
+
+Result<ControlMessage> decoded(const zmq::message_t& frame) {
+  return ControlMessage::decode({static_cast<const std::byte*>(frame.data()), frame.size()});
+}
+
+void send(zmq::socket_t& socket, const flatbuffers::DetachedBuffer& message) {
+  socket.send(zmq::buffer(message.data(), message.size()), zmq::send_flags::none);
+}
+
+/// Puts the host by which the daemon was reached in the place of `*`.
+std::string reachable(std::string events, const std::string& daemon) {
+  constexpr std::string_view kEverywhere = "tcp://*:";
+  if (!events.starts_with(kEverywhere) || !daemon.starts_with("tcp://")) return events;
+  const std::string host = daemon.substr(0, daemon.rfind(':'));
+  return host + events.substr(kEverywhere.size() - 1);
+}
+
+Result<std::string> events_in(const ControlMessage& answer, const EventSource& daemon) {
+  if (const auto* refused = answer.as<wire::Refused>()) {
+    return Error{ErrorCode::disconnected,
+                 daemon.endpoint + " refuses: " + refused->message()->str()};
+  }
+  const auto* welcome = answer.as<wire::Welcome>();
+  if (welcome == nullptr) {
+    return Error{ErrorCode::malformed_message, daemon.endpoint + ": no answer to Hello"};
+  }
+  if (welcome->events() == nullptr || welcome->events()->size() == 0) {
+    return Error{ErrorCode::not_found, daemon.endpoint + ": this daemon tells no events here"};
+  }
+  return reachable(welcome->events()->str(), daemon.endpoint);
+}
+
+}  // namespace
+
+Result<KeyPair> make_key_pair() {
+  std::array<char, kKeyText + 1> public_key{};
+  std::array<char, kKeyText + 1> secret_key{};
+  // Files of keys have comments behind #, so no key begins with one.
+  do {
+    if (zmq_curve_keypair(public_key.data(), secret_key.data()) != 0) {
+      return Error{ErrorCode::unsupported, "this ZeroMQ was built without CURVE"};
+    }
+  } while (public_key[0] == '#' || secret_key[0] == '#');
+  return KeyPair{public_key.data(), secret_key.data()};
+}
+
+Result<KeyPair> pair_of(const std::string& secret_key) {
+  std::array<char, kKeyText + 1> public_key{};
+  if (secret_key.size() != kKeyText ||
+      zmq_curve_public(public_key.data(), secret_key.c_str()) != 0) {
+    return Error{ErrorCode::invalid_argument, "no secret key: 40 characters of Z85"};
+  }
+  return KeyPair{public_key.data(), secret_key};
+}
+
+Result<std::string> find_events(const EventSource& daemon) {
+  try {
+    zmq::context_t context;
+    zmq::socket_t socket(context, zmq::socket_type::dealer);
+    socket.set(zmq::sockopt::linger, kEventMilliseconds);
+    socket.set(zmq::sockopt::rcvtimeo, kAnswerMilliseconds);
+    set_keys(socket, daemon);
+    socket.connect(daemon.endpoint);
+    wire::HelloT hello;
+    hello.protocol = kProtocolVersion;
+    hello.client = "batchwright events";
+    hello.inline_batches = true;  // it takes no batch, and so needs no arena
+    send(socket, encode(std::move(hello)));
+    zmq::message_t frame;
+    if (!socket.recv(frame)) {
+      return Error{ErrorCode::timed_out, daemon.endpoint + ": no answer within 10 s"};
+    }
+    send(socket, encode(wire::ByeT{}));
+    const auto answer = decoded(frame);
+    if (!answer) return answer.error();
+    return events_in(*answer, daemon);
+  } catch (const zmq::error_t& error) {
+    return io_error(daemon, error);
+  }
+}
+
+struct EventStream::State {
+  zmq::context_t context;
+  zmq::socket_t socket{context, zmq::socket_type::sub};
+};
+
+EventStream::EventStream(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EventStream::~EventStream() = default;
+
+Result<std::unique_ptr<EventStream>> EventStream::open(const EventSource& source) {
+  try {
+    auto state = std::make_unique<State>();
+    state->socket.set(zmq::sockopt::linger, 0);
+    state->socket.set(zmq::sockopt::rcvtimeo, kEventMilliseconds);
+    state->socket.set(zmq::sockopt::subscribe, source.feed);
+    set_keys(state->socket, source);
+    state->socket.connect(source.endpoint);
+    return std::unique_ptr<EventStream>(new EventStream(std::move(state)));
+  } catch (const zmq::error_t& error) {
+    return io_error(source, error);
+  }
+}
+
+Result<std::optional<wire::EventT>> EventStream::next() {
+  try {
+    zmq::message_t frame;
+    if (!state_->socket.recv(frame)) return std::optional<wire::EventT>();
+    while (frame.more()) static_cast<void>(state_->socket.recv(frame));
+    const auto message = decoded(frame);
+    if (!message) return message.error();
+    const auto* event = message->as<wire::Event>();
+    if (event == nullptr) return Error{ErrorCode::malformed_message, "a message that is no event"};
+    std::optional<wire::EventT> unpacked(std::in_place);
+    event->UnPackTo(&*unpacked);
+    return unpacked;
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EINTR) return std::optional<wire::EventT>();
+    return Error{ErrorCode::io_error, error.what()};
+  }
+}
+
+}  // namespace batchwright

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// A pair of CURVE keys, 40 characters of Z85 each.
+struct KeyPair {
+  std::string public_key;
+  std::string secret_key;
+};
+
+/// Errors: unsupported (ZeroMQ was built without CURVE).
+Result<KeyPair> make_key_pair();
+/// Errors: invalid_argument.
+Result<KeyPair> pair_of(const std::string& secret_key);
+
+/// Where events come from.
+struct EventSource {
+  std::string endpoint;    ///< Of the daemon, or of its events.
+  std::string feed;        ///< Empty: all events.
+  std::string server_key;  ///< Empty: no encryption.
+  KeyPair own;
+};
+
+/// Asks the daemon where its events are. Errors: timed_out (10 s), disconnected (it refuses, with
+/// its reason), not_found (it tells none), io_error.
+Result<std::string> find_events(const EventSource& daemon);
+
+/// Events as they come, and the command's only code that knows ZeroMQ.
+/// Threads: one.
+class EventStream {
+ public:
+  /// Errors: io_error, with the endpoint.
+  static Result<std::unique_ptr<EventStream>> open(const EventSource& source);
+  ~EventStream();
+  EventStream(const EventStream&) = delete;
+  EventStream& operator=(const EventStream&) = delete;
+
+  /// The next event; empty when none comes for 100 ms. Errors: io_error.
+  Result<std::optional<wire::EventT>> next();
+
+ private:
+  struct State;
+  explicit EventStream(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace batchwright

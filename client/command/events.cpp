@@ -1,0 +1,101 @@
+#include <fmt/core.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstdio>
+#include <fstream>
+
+#include "client/command/commands.h"
+#include "client/command/event_stream.h"
+#include "client/command/exit_code.h"
+#include "client/command/interrupt.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+void print_json(const wire::EventT& event) {
+  json::object line;
+  line["event"] = wire::EnumNameEventKind(event.kind);
+  switch (event.kind) {
+    case wire::EventKind::epoch_began:
+    case wire::EventKind::epoch_ended: line["epoch"] = event.epoch; break;
+    case wire::EventKind::dataset_changed: line["sequences"] = event.sequences; break;
+    case wire::EventKind::client_joined:
+    case wire::EventKind::client_left: line["session"] = fmt::format("{:x}", event.session); break;
+    case wire::EventKind::feed_failed: break;
+  }
+  if (!event.feed.empty()) line["feed"] = event.feed;
+  if (!event.text.empty()) line["text"] = event.text;
+  fmt::print("{}\n", json::serialize(line));
+}
+
+void print_line(const wire::EventT& event) {
+  switch (event.kind) {
+    case wire::EventKind::epoch_began:
+      fmt::print("{}: epoch {} begins", event.feed, event.epoch);
+      break;
+    case wire::EventKind::epoch_ended:
+      fmt::print("{}: epoch {} ends", event.feed, event.epoch);
+      break;
+    case wire::EventKind::dataset_changed:
+      fmt::print("{}: the dataset has {} sequences", event.feed, event.sequences);
+      break;
+    case wire::EventKind::feed_failed: fmt::print("{}: failed", event.feed); break;
+    case wire::EventKind::client_joined: fmt::print("session {:x} joins", event.session); break;
+    case wire::EventKind::client_left: fmt::print("session {:x} leaves", event.session); break;
+  }
+  fmt::print("{}{}\n", event.text.empty() ? "" : ": ", event.text);
+}
+
+/// The keys that the options name; fresh ones where only the daemon's is given.
+Result<KeyPair> own_keys(const EventsOptions& options) {
+  if (options.server_key.empty()) return KeyPair{};
+  if (options.key_file.empty()) return make_key_pair();
+  std::ifstream file(options.key_file);
+  std::string key;
+  if (!std::getline(file, key)) {
+    return Error{ErrorCode::invalid_argument, options.key_file.string() + ": cannot be read"};
+  }
+  return pair_of(key);
+}
+
+Result<EventSource> find_source(const EventsOptions& options) {
+  auto own = own_keys(options);
+  if (!own) return own.error();
+  EventSource source{options.endpoint, options.feed, options.server_key, std::move(*own)};
+  if (!options.events.empty()) {
+    source.endpoint = options.events;
+    return source;
+  }
+  auto events = find_events(source);
+  if (!events) return events.error();
+  source.endpoint = std::move(*events);
+  return source;
+}
+
+}  // namespace
+
+int run_events(const EventsOptions& options) {
+  auto source = find_source(options);
+  if (!source) return fail(source.error());
+  // A Unix socket has no encryption, whatever was needed to ask for it.
+  if (source->endpoint.starts_with("ipc://")) source->server_key.clear();
+  auto stream = EventStream::open(*source);
+  if (!stream) return fail(stream.error());
+  const Interrupt interrupt;
+  std::uint64_t shown = 0;
+  while (!interrupt.came() && (options.count == 0 || shown < options.count)) {
+    auto event = (*stream)->next();
+    if (!event) return fail(event.error());
+    // A topic matches by its beginning, so that of another feed may come along.
+    if (!*event || (!options.feed.empty() && (*event)->feed != options.feed)) continue;
+    options.json ? print_json(**event) : print_line(**event);
+    std::fflush(stdout);  // whoever reads along waits for this line
+    ++shown;
+  }
+  return kDone;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,139 @@
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <fstream>
+#include <regex>
+
+#include "tests/integration/daemon_process.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+namespace json = boost::json;
+
+Finished keygen(const std::string& prefix) {
+  return run({program("batchwright"), "keygen", "--into", prefix});
+}
+
+/// The first line of a file.
+std::string line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// What the daemon's log says behind these words, up to a blank or comma.
+std::string logged(DaemonProcess& daemon, const std::string& words) {
+  std::smatch found;
+  const std::string log = daemon.process().err();
+  return std::regex_search(log, found, std::regex(words + " ([^ ,\n]+)")) ? found[1].str() : "";
+}
+
+/// Lets commands say Hello to the daemon, and so cause events, until one that listens has ended.
+bool stir_until_ended(Process& listener, const std::vector<std::string>& hello) {
+  return eventually([&] {
+    if (!listener.running()) return true;
+    Process visitor(hello);
+    listener.wait(1);
+    return !listener.running();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("command: keygen writes a pair of keys, the secret one for its owner alone") {
+  TemporaryFolder folder;
+  const std::string prefix = (folder / "server").string();
+  const Finished made = run({program("batchwright"), "keygen", "--into", prefix, "--json"});
+  REQUIRE_MESSAGE(made.code == 0, made.err);
+  const auto told = json::parse(made.out);
+  CHECK(told.at("public_key").as_string() == line_of(prefix + ".public"));
+  CHECK(told.at("secret_key_file").as_string() == prefix + ".secret");
+  CHECK(line_of(prefix + ".public").size() == 40);
+  CHECK(line_of(prefix + ".secret").size() == 40);
+  CHECK(line_of(prefix + ".secret") != line_of(prefix + ".public"));
+  CHECK(made.out.find(line_of(prefix + ".secret")) == std::string::npos);
+  struct stat status {};
+  REQUIRE(::stat((prefix + ".secret").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777U) == 0600);
+}
+
+TEST_CASE("command: keygen overwrites nothing") {
+  TemporaryFolder folder;
+  const std::string prefix = (folder / "k").string();
+  std::ofstream(prefix + ".secret") << "precious\n";
+  const Finished refused = keygen(prefix);
+  CHECK(refused.code == 2);
+  CHECK(refused.err == "batchwright: " + prefix + ".secret: File exists\n");
+  CHECK(line_of(prefix + ".secret") == "precious");
+  CHECK_FALSE(std::filesystem::exists(prefix + ".public"));
+  CHECK(keygen((folder / "none/k").string()).code == 1);
+}
+
+TEST_CASE("command: events are found by the endpoint, and shown as they come") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\n");
+  REQUIRE(daemon.start());
+  const std::vector<std::string> words = {
+      program("batchwright"), "events", "--endpoint", daemon.endpoint(), "--count", "2", "--json"};
+  Process listener(words);
+  REQUIRE(stir_until_ended(listener, words));
+  std::istringstream lines(listener.out());
+  std::size_t shown = 0;
+  for (std::string line; std::getline(lines, line); ++shown) {
+    const auto event = json::parse(line);
+    const std::string kind(event.at("event").as_string());
+    CHECK((kind == "client_joined" || kind == "client_left"));
+    CHECK(event.at("text").as_string() == "batchwright events");
+  }
+  CHECK(shown == 2);
+}
+
+TEST_CASE("command: with keys, events and batches go over tcp, and nobody else gets any") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\n");
+  const std::string server = (daemon.folder() / "server").string();
+  const std::string trainer = (daemon.folder() / "trainer").string();
+  REQUIRE(keygen(server).code == 0);
+  REQUIRE(keygen(trainer).code == 0);
+  std::string& config = daemon.config();
+  const std::string local = "\"" + daemon.endpoint() + "\"";
+  config.replace(config.find(local), local.size(), "\"tcp://127.0.0.1:0\"");
+  config.replace(config.find("[daemon]\n"), 9,
+                 "[daemon]\nevents = \"tcp://*:0\"\ncurve_secret_key_file = \"" + server +
+                     ".secret\"\nauthorized_keys_file = \"" + trainer + ".public\"\n");
+  REQUIRE(daemon.start());
+  const std::string endpoint = logged(daemon, "listening at");
+  REQUIRE(endpoint.starts_with("tcp://127.0.0.1:"));
+  CHECK(logged(daemon, "public key") == line_of(server + ".public"));
+  const std::vector<std::string> words = {
+      program("batchwright"),      "events",     "--endpoint",        endpoint,  "--server-key",
+      line_of(server + ".public"), "--key-file", trainer + ".secret", "--count", "1"};
+  Process listener(words);
+  CHECK(stir_until_ended(listener, words));
+  CHECK(std::regex_match(listener.out(),
+                         std::regex("session [0-9a-f]+ (joins|leaves): batchwright events\n")));
+  const std::vector<std::string> stranger(words.begin(), words.begin() + 6);
+  Process refused(stranger);
+  CHECK(eventually([&] {
+    return daemon.process().err().find("its key is not in authorized_keys_file") !=
+           std::string::npos;
+  }));
+}
+
+TEST_CASE("command: a secret key that others can read keeps the daemon from starting") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\n");
+  const std::string server = (daemon.folder() / "server").string();
+  REQUIRE(keygen(server).code == 0);
+  ::chmod((server + ".secret").c_str(), 0644);
+  daemon.config().replace(daemon.config().find("[daemon]\n"), 9,
+                          "[daemon]\ncurve_secret_key_file = \"" + server + ".secret\"\n");
+  const Finished failed = daemon.start_and_fail();
+  CHECK(failed.code == 2);
+  CHECK(failed.err.find("found mode 0644") != std::string::npos);
+}
