@@ -4,6 +4,7 @@ Call: protocol_client.py BIN FLATC SCHEMAS, the folder of programs, flatc, and t
 import pathlib
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,8 @@ SECONDS = 30  # that any single wait may take
 
 CONFIG = """
 [daemon]
-endpoints = ["{ipc}"]
+endpoints = ["{ipc}", "{tcp}"]
+insecure = true
 stats = ""
 memory = "64MiB"
 
@@ -136,9 +138,12 @@ def make_dataset(programs, folder):
 
 class Daemon:
     def __init__(self, programs, folder, layout):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.tcp = f"tcp://127.0.0.1:{free.getsockname()[1]}"
         self.ipc = f"ipc://{folder}/{layout}"
         config, self.log = folder / "config.toml", folder / "log"
-        config.write_text(CONFIG.format(ipc=self.ipc, dataset=folder / "data",
+        config.write_text(CONFIG.format(ipc=self.ipc, tcp=self.tcp, dataset=folder / "data",
                                         layout=layout))
         self.process = subprocess.Popen([programs / "batchwrightd", "--config", config],
                                         stderr=self.log.open("w"))
@@ -276,6 +281,7 @@ def main():
         for layout in ("batch-major", "time-major"):
             with Daemon(programs, folder, layout) as daemon:
                 receive_all(daemon.ipc)
+                receive_all(daemon.tcp)
                 check_refusal(daemon.ipc)
 
 
