@@ -1,0 +1,78 @@
+"""What may befall a trial, drawn at random."""
+import signal
+
+
+class Event:
+    """Happens when the records have so much in them, or so long after the event before it."""
+
+    def __init__(self, draw, setting):
+        self.kind = draw.choice(KINDS)
+        self.progress = draw.uniform(0, 0.95)
+        self.behind = draw.uniform(0, 0.2) if draw.random() < 0.4 else None
+        self.victim = draw.randrange(setting.workers)
+        # Longer than a queue keeps what a lost client had.
+        self.seconds = setting.grace_ms / 1000 * draw.uniform(1.2, 2.2)
+        self.previous = None
+
+    def note_previous(self, now):
+        if self.previous is None:
+            self.previous = now
+
+    def is_due(self, progress, now):
+        if self.behind is not None and self.previous is not None:
+            return now >= self.previous + self.behind
+        return progress >= self.progress
+
+    def happen(self, trial):
+        self.kind(trial, trial.workers[self.victim], self.seconds)
+
+
+def kill_worker(trial, worker, _):
+    trial.kill(worker)
+
+
+def kill_daemon(trial, _, __):
+    trial.kill(trial.daemon)
+
+
+def end_daemon(trial, _, __):
+    trial.kill(trial.daemon, signal.SIGTERM)
+
+
+def kill_both(trial, worker, _):
+    trial.kill(worker)
+    trial.kill(trial.daemon)
+
+
+def kill_all_workers(trial, _, __):
+    for worker in trial.workers:
+        trial.kill(worker)
+
+
+def stop_worker(trial, worker, seconds):
+    trial.stop(worker, seconds)
+
+
+def stop_daemon(trial, _, seconds):
+    trial.stop(trial.daemon, seconds)
+
+
+def stop_worker_and_kill_daemon(trial, worker, seconds):
+    """The queue gives away what the worker holds before it can ask for it."""
+    trial.stop(worker, seconds + 0.2)
+    trial.kill(trial.daemon)
+
+
+def stop_daemon_and_kill_worker(trial, worker, seconds):
+    trial.stop(trial.daemon, seconds)
+    trial.kill(worker)
+
+
+KINDS = (kill_worker, kill_worker, kill_daemon, kill_daemon, end_daemon, kill_both,
+         kill_all_workers, stop_worker, stop_daemon, stop_worker_and_kill_daemon,
+         stop_daemon_and_kill_worker)
+
+
+def draw_events(draw, setting):
+    events = [Event(draw, setting) for _ in range(draw.randint(2, 6))]
+    return sorted(events, key=lambda event: event.progress)
