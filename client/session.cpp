@@ -194,7 +194,12 @@ Result<std::shared_ptr<const Mapping>> Session::arena(std::uint32_t number) {
   auto& mapped = link_->mapped[number];
   if (mapped) return mapped;
   auto fetched = link_->arenas->fetch(number, Deadline(settings_.limit));
-  if (fetched) mapped = *fetched;
+  if (!fetched) return fetched;
+  mapped = *fetched;
+  // An arena that grew takes the place of the smaller one, which held batches keep.
+  std::erase_if(link_->mapped, [number](const auto& entry) {
+    return entry.first < number && (entry.first & kFeedOfArena) == (number & kFeedOfArena);
+  });
   return fetched;
 }
 

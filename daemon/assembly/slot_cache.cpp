@@ -84,6 +84,21 @@ void SlotCache::retire(SlotIndex slot) {
   slots_[slot.value].state = SlotState::filling;
 }
 
+bool SlotCache::holds_of(Epoch epoch) const {
+  return std::any_of(slots_.begin(), slots_.end(), [epoch](const Slot& slot) {
+    return slot.holders != 0 && slot.id.epoch == epoch;
+  });
+}
+
+void SlotCache::forget_epoch(Epoch epoch) {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.state == SlotState::ready && slot.holders == 0 && slot.id.epoch == epoch) {
+      forget(SlotIndex{i});
+    }
+  }
+}
+
 /// A retired slot's batch may stand under another slot by now.
 void SlotCache::forget(SlotIndex slot) {
   const auto found = by_id_.find(slots_[slot.value].id);

@@ -58,6 +58,11 @@ class SlotCache {
   /// bytes can be overwritten in peace, until abandon() frees it.
   void retire(SlotIndex slot);
 
+  /// Whether anybody holds a batch of this epoch.
+  bool holds_of(Epoch epoch) const;
+  /// Forgets the batches of an epoch of which none is held. Those that are filling stay.
+  void forget_epoch(Epoch epoch);
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t count(SlotState state) const;
   bool is_held(SlotIndex slot) const { return slots_.at(slot.value).holders != 0; }

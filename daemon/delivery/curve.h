@@ -20,6 +20,6 @@ struct ServerKeys {
 /// comment. The secret key's file is refused when others than its owner can read it.
 /// Errors: bad_configuration, with the file and, for a list, the line.
 Result<ServerKeys> load_server_keys(const std::filesystem::path& secret_key_file,
-                                  const std::filesystem::path& authorized_keys_file);
+                                    const std::filesystem::path& authorized_keys_file);
 
 }  // namespace batchwright

@@ -22,6 +22,7 @@ class Epochs {
 
   /// Notes that a batch was assembled; true when it had been before.
   bool mark_assembled(const BatchId& id);
+  void forget(Epoch epoch) { entries_.erase(epoch); }
   /// Forgets every epoch that is not in `needed`.
   void keep(const std::set<Epoch>& needed);
   /// All that are there, in order.

@@ -116,15 +116,16 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
   return check_fingerprint(request);
 }
 
-/// A feed that follows its dataset has the data of an epoch as they were when it was planned; at
-/// an epoch's start they may as well be newer.
+/// A feed that follows its dataset has the data of an epoch as they were when it was planned, for
+/// as long as anybody is in that epoch; at an epoch's start they may as well be newer.
 Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
   const Fingerprint expected = from_wire(*request.fingerprint());
   Fingerprint have = fingerprint();
   if (settings_.follow) {
     const auto decided = contents_.find(Epoch{request.epoch()});
-    const bool open = decided == contents_.end() || request.step() == 0;
+    const Epoch epoch{request.epoch()};
+    const bool open = decided == contents_.end() || request.step() == 0 || !is_in_use(epoch);
     have.data = open ? expected.data : decided->second;
   }
   if (expected == have) return {};
@@ -139,7 +140,25 @@ void Feed::keep_data(const wire::Subscribe& request) {
   if (!settings_.follow || !request.expects_fingerprint() || request.fingerprint() == nullptr) {
     return;
   }
-  contents_.emplace(Epoch{request.epoch()}, from_wire(*request.fingerprint()).data);
+  const Epoch epoch{request.epoch()};
+  const std::uint64_t data = from_wire(*request.fingerprint()).data;
+  const auto [decided, is_new] = contents_.emplace(epoch, data);
+  if (is_new || decided->second == data || request.step() == 0) return;
+  decided->second = data;
+  epochs_.forget(epoch);
+  slots_->cache.forget_epoch(epoch);
+}
+
+/// Whether somebody is in this epoch, or holds one of its batches.
+bool Feed::is_in_use(Epoch epoch) const {
+  return needed_epochs(false).contains(epoch) || slots_->cache.holds_of(epoch) ||
+         (resources_.journal && queue().epoch() == epoch);
+}
+
+bool Feed::has_in_queue(SessionId session) const {
+  const auto first = subscriptions_.lower_bound({session, 0});
+  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
+  return std::any_of(first, last, [](const auto& entry) { return entry.second.in_queue(); });
 }
 
 Result<void> Feed::check_extras(const wire::Subscribe& request) const {

@@ -67,6 +67,8 @@ class Feed {
   /// Everything the session held comes back; what was a queue's, to be given to another. With
   /// `may_return` a queue keeps it for a while.
   void drop_session(SessionId session, bool may_return);
+  /// Whether the session takes batches from the queue.
+  bool has_in_queue(SessionId session) const;
   /// Answers with the reason why nothing comes.
   void ask(SessionId session, const wire::Ask& question);
 
@@ -100,6 +102,7 @@ class Feed {
   Result<void> check_extras(const wire::Subscribe& request) const;
   Result<void> check_fingerprint(const wire::Subscribe& request) const;
   void keep_data(const wire::Subscribe& request);
+  bool is_in_use(Epoch epoch) const;
   Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
   Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
   void after_leaving();
@@ -149,6 +152,7 @@ class Feed {
   bool wanted(const BatchId& id, std::uint64_t within) const;
   std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
   void read_ahead(const EpochSource& source, BatchIndex index);
+  void discard(const SlotRef& slot);
   void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
 
@@ -181,7 +185,7 @@ class Feed {
   Epochs epochs_;
   std::map<BatchId, Error> broken_;  ///< Batches that could not be assembled; met when due.
   std::map<Epoch, Error> unplannable_;
-  std::map<Epoch, std::uint64_t> contents_;  ///< With `follow`: the data each epoch has.
+  std::map<Epoch, std::uint64_t> contents_;  ///< The data each epoch has, where that is decided.
   std::optional<Error> failure_;
   FeedCounters counters_;
   std::function<void()> on_ready_;

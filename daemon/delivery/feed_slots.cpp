@@ -120,14 +120,24 @@ bool Feed::assemble(const BatchId& id, std::uint64_t distance) {
   ++filling_;
   read_ahead(*epoch, id.index);
   const SlotRef slot{slots_, *index};
+  const std::uint64_t data = epoch->fingerprint.data;
+  auto done = [this, slot, id, data](Result<AssembledBatch> batch) {
+    boost::asio::post(ports_.loop, [this, slot, id, data, batch = std::move(batch)]() mutable {
+      const auto decided = contents_.find(id.epoch);
+      const bool outdated = decided != contents_.end() && decided->second != data;
+      outdated ? discard(slot) : assembled(slot, id, std::move(batch));
+    });
+  };
   ports_.assembler.submit(std::move(epoch), style_, id.index, slots_->arena->slot(*index),
-                          [this, slot, id](Result<AssembledBatch> batch) {
-                            boost::asio::post(ports_.loop,
-                                              [this, slot, id, batch = std::move(batch)]() mutable {
-                                                assembled(slot, id, std::move(batch));
-                                              });
-                          });
+                          std::move(done));
   return true;
+}
+
+/// The epoch is planned anew from other data meanwhile.
+void Feed::discard(const SlotRef& slot) {
+  --filling_;
+  slot.of->cache.abandon(slot.index);
+  pump();
 }
 
 /// Wishes for the pages of the batch that comes as many batches later as there are slots: those

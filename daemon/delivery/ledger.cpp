@@ -8,13 +8,27 @@
 #include <cstring>
 
 namespace batchwright {
+namespace {
+
+/// A kill can cut a write() off where the file goes on to its next page.
+bool is_cut_off(int file) {
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  char last = '\n';
+  return size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, const std::string& feed) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
   if (file < 0) {
     return Error{ErrorCode::io_error, "ledger " + path + ": open: " + std::strerror(errno)};
   }
-  return std::unique_ptr<Ledger>(new Ledger(path, feed, file));
+  std::unique_ptr<Ledger> ledger(new Ledger(path, feed, file));
+  if (is_cut_off(file)) {
+    if (auto ended = ledger->write_line("\n"); !ended) return ended.error();
+  }
+  return ledger;
 }
 
 Ledger::~Ledger() { ::close(file_); }

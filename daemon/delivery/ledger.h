@@ -23,7 +23,8 @@ class Ledger {
     bool rehearsal;
   };
 
-  /// Appends to the file, or begins it. Errors: io_error.
+  /// Appends to the file, or begins it. A last line that the daemon's death has cut off stays as it
+  /// is, on a line of its own: its ticket was never sent. Errors: io_error.
   static Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& feed);
   ~Ledger();
   Ledger(const Ledger&) = delete;

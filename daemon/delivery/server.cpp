@@ -103,6 +103,18 @@ bool Server::bind_session(SessionId id) {
   return true;
 }
 
+/// A client's end may overtake its last words, and in a queue a release among them says what must
+/// not be done again. They are on this machine already, and take no longer than kLastWords.
+void Server::on_lost(SessionId id) {
+  const bool in_queue = std::any_of(feeds_.begin(), feeds_.end(),
+                                    [id](const auto& feed) { return feed->has_in_queue(id); });
+  if (!in_queue) return close_session(id, "its connection ended");
+  auto& timer = bind_timers_[id] = std::make_unique<boost::asio::steady_timer>(loop_, kLastWords);
+  timer->async_wait([this, id](const boost::system::error_code& error) {
+    if (!error) close_session(id, "its connection ended");
+  });
+}
+
 /// Takes the id by value: it often lives in the session that goes.
 void Server::close_session(SessionId id, const std::string& why) {
   const auto found = sessions_.find(id);
@@ -110,7 +122,8 @@ void Server::close_session(SessionId id, const std::string& why) {
   spdlog::info("session {:x}: {} (pid {}) ends: {}", id.value, found->second.client.program,
                found->second.client.pid, why);
   // A connection over a network ends for many reasons; the arena socket's only with the client.
-  const bool may_return = found->second.client.inline_batches && !found->second.leaving;
+  const bool may_return =
+      found->second.returning || (found->second.client.inline_batches && !found->second.leaving);
   left(found->second);
   by_peer_.erase(found->second.peer);
   bind_timers_.erase(id);

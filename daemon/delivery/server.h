@@ -34,7 +34,7 @@ struct ServerSettings {
   std::uint32_t max_clients = 256;
   SocketAccess access;  ///< Of the sockets' files.
   AllowList allowed;    ///< Over `ipc://`.
-  ServerKeys keys;       ///< Of `tcp://`.
+  ServerKeys keys;      ///< Of `tcp://`.
   /// A client that does not connect to the arena socket within this time is dropped, and so is a
   /// connection that does not name its session.
   std::chrono::milliseconds bind_time{10'000};
@@ -44,8 +44,9 @@ struct ServerSettings {
 struct Session {
   ClientInfo client;
   PeerName peer;
-  bool bound = false;    ///< Has its connection to the arena socket.
-  bool leaving = false;  ///< Said Bye, and so does not come back.
+  bool bound = false;      ///< Has its connection to the arena socket.
+  bool returning = false;  ///< Its client has said Hello anew.
+  bool leaving = false;    ///< Said Bye, and so does not come back.
 
   SessionId id() const { return client.session; }
 };
@@ -87,6 +88,8 @@ class Server {
 
   /// Clients without an arena are told so often that the daemon is there.
   static constexpr std::chrono::seconds kAlive{1};
+  /// How long after its connection's end a client's last messages are taken.
+  static constexpr std::chrono::milliseconds kLastWords{20};
 
  private:
   void on_message(const Router::Incoming& incoming);
@@ -95,6 +98,7 @@ class Server {
   void on_subscribe(const Session& session, const wire::Subscribe& request);
   void on_malformed(const PeerName& peer, const std::string& what);
 
+  void replace_earlier(std::uint64_t token);
   Result<void> admit(const Router::Incoming& incoming, const wire::Hello& hello) const;
   void turn_away(const PeerName& peer, const Error& error);
   bool bears_refusal(const PeerName& peer);
@@ -105,6 +109,7 @@ class Server {
   void say_alive();
   void publish(wire::EventT event);
   bool bind_session(SessionId id);
+  void on_lost(SessionId id);
   void close_session(SessionId id, const std::string& why);
   void drop_unbound(SessionId id);
   Session* find(const PeerName& peer);

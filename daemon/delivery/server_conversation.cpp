@@ -63,6 +63,7 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
     if (!bears_refusal(peer)) return;
     close_session(old->id(), "it says Hello again");
   }
+  replace_earlier(hello.token());
   if (const auto admitted = admit(incoming, hello); !admitted) {
     return turn_away(peer, admitted.error());
   }
@@ -75,6 +76,16 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
                hello.inline_batches() ? ", without an arena" : "");
   welcome(session);
   hello.inline_batches() ? joined(session) : drop_unbound(id);
+}
+
+/// A client that is back has noticed its loss before we did.
+void Server::replace_earlier(std::uint64_t token) {
+  const auto earlier = std::find_if(sessions_.begin(), sessions_.end(), [token](const auto& entry) {
+    return token != 0 && entry.second.client.token == token;
+  });
+  if (earlier == sessions_.end()) return;
+  earlier->second.returning = true;
+  close_session(earlier->first, "its client is back");
 }
 
 Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& hello) const {

@@ -50,8 +50,7 @@ Result<void> Server::listen_local(const std::string& endpoint) {
       {[this](const std::optional<PeerCredentials>& peer) {
          return settings_.allowed.check(peer).has_value();
        },
-       [this](SessionId id) { return bind_session(id); },
-       [this](SessionId id) { close_session(id, "its connection ended"); },
+       [this](SessionId id) { return bind_session(id); }, [this](SessionId id) { on_lost(id); },
        [this](std::uint32_t number) { return find_arena(number); }});
   if (!socket) return socket.error();
   arena_sockets_.push_back(std::move(*socket));

@@ -145,6 +145,23 @@ TEST_CASE("delivery: the ledger tells each sequence's way before its ticket is s
   CHECK(events["released"] == 10);
 }
 
+TEST_CASE("delivery: the ledger goes on behind a line that a kill has cut off") {
+  const TemporaryFolder folder;
+  FeedSettings settings = sorted_feed(4);
+  settings.ledger = folder / "ledger";
+  std::ofstream(folder / "ledger") << "{\"event\":\"deliv";
+  TestServer server(settings);
+  RawClient client(server.endpoint());
+  join(client, server, subscribe_to_train());
+  CHECK(indices_to_the_end(client).size() == 10);
+  std::ifstream file(folder / "ledger");
+  std::string line;
+  std::getline(file, line);
+  CHECK(line == "{\"event\":\"deliv");
+  std::getline(file, line);
+  CHECK(boost::json::parse(line).at("event") == "delivered");
+}
+
 TEST_CASE("delivery: a journal or a ledger that cannot be written stops the feed at its start") {
   for (const bool journal : {true, false}) {
     FeedSettings settings = sorted_feed(4);

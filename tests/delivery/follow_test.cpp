@@ -145,6 +145,11 @@ TEST_CASE("delivery: who resumes within an epoch gets the data that the epoch be
     client.send(std::move(subscribe));
     CHECK(indices_to_the_end(client) == std::vector<std::uint64_t>{3, 4, 5, 6, 7, 8, 9});
   }
+  SUBCASE("also of an epoch that was begun anew since, and that nobody is in") {
+    subscribe.epoch = 0;
+    client.send(std::move(subscribe));
+    CHECK(indices_to_the_end(client) == std::vector<std::uint64_t>{3, 4, 5, 6, 7, 8, 9});
+  }
   SUBCASE("or is told that they are gone") {
     subscribe.fingerprint =
         std::make_unique<wire::Fingerprint>(wire::Fingerprint(1, before.settings, before.seed));

@@ -39,7 +39,7 @@ TEST_CASE("integration: a killed trainer gives its slots back and others go on")
 TEST_CASE("integration: a batch outlives the daemon, and the trainer learns of its death") {
   DaemonProcess daemon(kSorted);
   REQUIRE(daemon.start());
-  Trainer trainer(daemon.endpoint());
+  Trainer trainer(daemon.endpoint(), 0);
   trainer.subscribe([](bw_subscribe_options& options) { options.epochs = 1; });
   REQUIRE(trainer.next() == BW_OK);
   const bw_tensor* features = bw_batch_tensor_named(trainer.batch(), "features");

@@ -14,8 +14,11 @@ namespace batchwright::test {
 /// A trainer with one subscription, over the C ABI. Waits end after 20 s.
 class Trainer {
  public:
-  explicit Trainer(const std::string& endpoint) {
-    require(bw_connect(endpoint.c_str(), nullptr, &connection_));
+  /// `reconnect_ms` 0: the daemon's death is final.
+  explicit Trainer(const std::string& endpoint, std::int64_t reconnect_ms = 60'000) {
+    bw_connect_options options = BW_CONNECT_OPTIONS_INIT;
+    options.reconnect_ms = reconnect_ms;
+    require(bw_connect(endpoint.c_str(), &options, &connection_));
   }
   ~Trainer() {
     bw_release(batch_);
