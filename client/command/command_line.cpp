@@ -42,6 +42,14 @@ CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
       ->default_str(chosen);
 }
 
+/// For unsigned options, into which CLI11 would read -1 as the largest number there is.
+CLI::Validator from_zero() {
+  return {[](std::string& text) {
+            return text.starts_with('-') ? "found " + text + ", allowed: 0 and up" : std::string();
+          },
+          ""};
+}
+
 /// What both kinds of ingest take.
 void add_ingest_options(CLI::App& command, IngestOptions& options) {
   command.add_option("DIR", options.folder, "Folder of files, however deep")->required();
@@ -171,13 +179,15 @@ void add_plan(CLI::App& app, Action& action) {
       ->add_option("--lengths", options->lengths,
                    "Text file with one length a line, - for standard input; several to mix them")
       ->excludes(dataset);
-  command->add_option("--epoch", options->epoch, "Epoch to plan, from 0");
+  command->add_option("--epoch", options->epoch, "Epoch to plan, from 0")->check(from_zero());
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--batches", options->batches, "Print the batches, by ordinal from 0");
   command->add_flag("--compare", options->compare,
                     "Print one table over all orders, with fixed and dynamic batches");
-  command->add_option("--step-cost", options->step_cost,
-                      "Frames that a step costs beside its batches, for estimated times");
+  command
+      ->add_option("--step-cost", options->step_cost,
+                   "Frames that a step costs beside its batches, for estimated times")
+      ->check(from_zero());
   command->add_option("--html", options->html, "Write one self-contained page of charts");
   add_plan_settings(*command, options);
   command->footer(
@@ -195,10 +205,16 @@ void add_tail(CLI::App& app, Action& action) {
   rank->check(CLI::NonNegativeNumber)->needs(ranks);
   ranks->check(CLI::PositiveNumber)->needs(rank);
   command->add_option("--epochs", options->epochs, "Epochs to show, 0 for no end")
+      ->check(from_zero())
       ->capture_default_str();
-  command->add_option("--epoch", options->epoch, "Epoch to start with")->capture_default_str();
-  command->add_option("--step", options->step, "Global step to start with")->capture_default_str();
+  command->add_option("--epoch", options->epoch, "Epoch to start with")
+      ->check(from_zero())
+      ->capture_default_str();
+  command->add_option("--step", options->step, "Global step to start with")
+      ->check(from_zero())
+      ->capture_default_str();
   command->add_option("--window", options->window, "Batches in flight")
+      ->check(from_zero())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object a batch");
@@ -227,6 +243,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--touch", options->touch, "What clients read: header, page or all")
       ->transform(CLI::CheckedTransformer(touches));
   command->add_option("--window", options->window, "Batches in flight, of each client")
+      ->check(from_zero())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--dataset", options->dataset,
