@@ -170,6 +170,9 @@ Result<void> Feed::check_extras(const wire::Subscribe& request) const {
                  fmt::format("worst_first of {} batches; allowed: 0 to {}", request.worst_first(),
                              kMostRehearsals)};
   }
+  if (request.mode() == wire::Mode::queue && request.worst_first() != 0) {
+    return Error{ErrorCode::invalid_argument, "worst_first goes with replica and sharded only"};
+  }
   if (request.mode() == wire::Mode::queue && !resources_.journal) {
     return Error{ErrorCode::unsupported,
                  fmt::format("feed {} has no queue: its configuration names no journal, without "
