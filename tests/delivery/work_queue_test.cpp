@@ -60,7 +60,8 @@ TEST_CASE("delivery: a queue gives each batch once, and what comes back before a
   CHECK(queue.exhausted(5));
   CHECK(queue.done_count() == 1);
   CHECK(queue.out_beside(kBert) == 0);
-  for (const std::uint64_t lease : {3, 4, 5, 6}) CHECK(queue.done(lease, kBert));
+  for (const std::uint64_t lease : std::vector<std::uint64_t>{3, 4, 5, 6})
+    CHECK(queue.done(lease, kBert));
   CHECK(queue.over(5));
 }
 
