@@ -15,12 +15,6 @@ bw_subscribe_options epochs(std::uint64_t count) {
   return options;
 }
 
-bw_position position_of(const SubscriptionHandle& subscription) {
-  bw_position position{};
-  REQUIRE(bw_subscription_position(subscription.get(), &position) == BW_OK);
-  return position;
-}
-
 }  // namespace
 
 TEST_CASE("client: an epoch that begins with other data has its own fingerprint and steps") {

@@ -65,4 +65,10 @@ inline bool error_says(const std::string& words) {
   return found;
 }
 
+inline bw_position position_of(const SubscriptionHandle& subscription) {
+  bw_position position{};
+  REQUIRE(bw_subscription_position(subscription.get(), &position) == BW_OK);
+  return position;
+}
+
 }  // namespace batchwright::test

@@ -26,12 +26,6 @@ bw_subscribe_options epochs(std::uint64_t count, std::uint32_t window = 2) {
   return options;
 }
 
-bw_position position_of(const SubscriptionHandle& subscription) {
-  bw_position position{};
-  REQUIRE(bw_subscription_position(subscription.get(), &position) == BW_OK);
-  return position;
-}
-
 }  // namespace
 
 TEST_CASE("client: whenever the daemon dies, each batch comes once and in order") {

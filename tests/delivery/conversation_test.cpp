@@ -9,49 +9,11 @@
 #include <thread>
 
 #include "tests/delivery/raw_client.h"
+#include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
-
-namespace {
-
-/// The text of a Refused with this code; empty for any other message.
-std::string refusal(RawClient& client, ErrorCode code) {
-  const auto message = client.receive();
-  if (!message || message->as<wire::Refused>() == nullptr) return "";
-  const auto* refused = message->as<wire::Refused>();
-  return refused->code() == static_cast<std::uint16_t>(code) ? refused->message()->str() : "";
-}
-
-wire::ReleaseT release_of(const wire::Delivery& ticket) {
-  wire::ReleaseT release;
-  release.subscription = ticket.subscription();
-  release.leases = {ticket.lease()};
-  return release;
-}
-
-/// The indices of all batches up to the last EpochEnd, each released as it comes.
-std::vector<std::uint64_t> take_all(RawClient& client) {
-  std::vector<std::uint64_t> indices;
-  while (auto message = client.receive()) {
-    if (const auto* ticket = message->as<wire::Delivery>()) {
-      indices.push_back(ticket->index());
-      client.send(release_of(*ticket));
-    }
-    const auto* end = message->as<wire::EpochEnd>();
-    if (end != nullptr && end->last()) break;
-  }
-  return indices;
-}
-
-std::vector<std::uint64_t> numbers(std::uint64_t first, std::uint64_t end) {
-  std::vector<std::uint64_t> all;
-  for (std::uint64_t i = first; i < end; ++i) all.push_back(i);
-  return all;
-}
-
-}  // namespace
 
 TEST_CASE("delivery: Hello is answered by Welcome with the feeds and their fields") {
   TestServer server(sorted_feed(4));
@@ -189,7 +151,7 @@ TEST_CASE("delivery: an epoch comes in order, whole, and ends with EpochEnd") {
   const auto* subscribed = answer->as<wire::Subscribed>();
   REQUIRE(subscribed != nullptr);
   CHECK(subscribed->steps() == 10);
-  CHECK(take_all(client) == numbers(0, 10));
+  CHECK(indices_to_the_end(client) == numbers(0, 10));
   CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
 }
 
@@ -209,7 +171,7 @@ TEST_CASE("delivery: no more than a window of batches is out unreleased") {
   CHECK(server.eventually(
       [](TestServer& s) { return s.count(FeedCounter::batches_assembled) == 10; }));
   CHECK(client.silent());
-  client.send(release_of(*first->as<wire::Delivery>()));
+  client.send(release_of(unpacked(*first->as<wire::Delivery>())));
   const auto next = client.receive();
   REQUIRE(next->as<wire::Delivery>() != nullptr);
   CHECK(next->as<wire::Delivery>()->index() == 3);
@@ -238,8 +200,8 @@ TEST_CASE("delivery: replicas in step share every batch") {
   b.join(server.arena_socket());
   a.send(subscribe_to_train());
   b.send(subscribe_to_train());
-  CHECK(take_all(a) == numbers(0, 10));
-  CHECK(take_all(b) == numbers(0, 10));
+  CHECK(indices_to_the_end(a) == numbers(0, 10));
+  CHECK(indices_to_the_end(b) == numbers(0, 10));
   CHECK(server.count(FeedCounter::batches_delivered) == 20);
   CHECK(server.count(FeedCounter::batches_shared) == 10);
   CHECK(server.count(FeedCounter::batches_assembled) == 10);
@@ -256,7 +218,7 @@ TEST_CASE("delivery: the ranks of a world get equal steps and no batch twice") {
     subscribe.rank = rank;
     subscribe.ranks = 2;
     client.send(std::move(subscribe));
-    const auto indices = take_all(client);
+    const auto indices = indices_to_the_end(client);
     // Ten batches make two steps of four; the last two batches are dropped.
     CHECK(indices == (rank == 0 ? std::vector<std::uint64_t>{0, 1, 4, 5}
                                 : std::vector<std::uint64_t>{2, 3, 6, 7}));
@@ -276,7 +238,7 @@ TEST_CASE("delivery: a subscription starts at the position it names") {
   client.send(std::move(subscribe));
   auto expected = numbers(6, 10);
   for (const std::uint64_t index : numbers(0, 10)) expected.push_back(index);
-  CHECK(take_all(client) == expected);
+  CHECK(indices_to_the_end(client) == expected);
 }
 
 TEST_CASE("delivery: a client that dies gives everything back") {
@@ -302,7 +264,7 @@ TEST_CASE("delivery: a lease that is not held is counted and ignored") {
   CHECK(
       server.eventually([](TestServer& s) { return s.count(FeedCounter::releases_unknown) == 3; }));
   REQUIRE(client.receive()->as<wire::Subscribed>() != nullptr);
-  CHECK(take_all(client) == numbers(0, 10));
+  CHECK(indices_to_the_end(client) == numbers(0, 10));
 }
 
 TEST_CASE("delivery: a session cannot be bound twice, nor one that is not there") {
@@ -352,7 +314,7 @@ TEST_CASE("delivery: poisoned slots do not disturb who still reads") {
   RawClient client(server.endpoint());
   client.join(server.arena_socket());
   client.send(subscribe_to_train());
-  CHECK(take_all(client) == numbers(0, 10));
+  CHECK(indices_to_the_end(client) == numbers(0, 10));
 }
 
 TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
@@ -372,7 +334,7 @@ TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
   RawClient reader(server.endpoint());
   reader.join(server.arena_socket());
   reader.send(subscribe_to_train());
-  CHECK(take_all(reader) == numbers(0, 10));
+  CHECK(indices_to_the_end(reader) == numbers(0, 10));
 }
 
 TEST_CASE("delivery: as many laggards as slots all get on") {
@@ -388,7 +350,7 @@ TEST_CASE("delivery: as many laggards as slots all get on") {
       auto subscribe = subscribe_to_train();
       subscribe.epoch = c;
       client.send(std::move(subscribe));
-      taken[c] = take_all(client);
+      taken[c] = indices_to_the_end(client);
     });
   }
   for (std::thread& client : clients) client.join();

@@ -18,12 +18,6 @@ FeedSettings random_feed() {
   return settings;
 }
 
-void join(RawClient& client, const TestServer& server, wire::SubscribeT subscribe) {
-  client.join(server.arena_socket());
-  client.send(std::move(subscribe));
-  REQUIRE(read_until<wire::Subscribed>(client));
-}
-
 }  // namespace
 
 TEST_CASE("delivery: the largest batches come first, and then the epoch from its start") {
@@ -32,7 +26,7 @@ TEST_CASE("delivery: the largest batches come first, and then the epoch from its
   auto subscribe = subscribe_to_train();
   subscribe.worst_first = 3;
   subscribe.window = 1;
-  join(client, server, std::move(subscribe));
+  REQUIRE(join(client, server.arena_socket(), std::move(subscribe)));
   std::map<std::uint64_t, std::uint64_t> sizes;
   std::vector<std::uint64_t> rehearsed;
   std::vector<std::uint64_t> order;
@@ -76,10 +70,10 @@ TEST_CASE("delivery: nobody runs further ahead of the slowest than max_lead") {
   RawClient fast(server.endpoint());
   auto one = subscribe_to_train();
   one.window = 1;
-  join(slow, server, std::move(one));
+  REQUIRE(join(slow, server.arena_socket(), std::move(one)));
   const auto first = next_ticket(slow);
   REQUIRE(first);
-  join(fast, server, subscribe_to_train());
+  REQUIRE(join(fast, server.arena_socket(), subscribe_to_train()));
   for (std::uint64_t i = 0; i < 4; ++i) {
     const auto ticket = next_ticket(fast);
     REQUIRE(ticket);
@@ -105,7 +99,7 @@ TEST_CASE("delivery: who waits is told for what") {
   RawClient client(server.endpoint());
   auto subscribe = subscribe_to_train();
   subscribe.window = 2;
-  join(client, server, std::move(subscribe));
+  REQUIRE(join(client, server.arena_socket(), std::move(subscribe)));
   REQUIRE(next_ticket(client));
   REQUIRE(next_ticket(client));
   wire::AskT question;
@@ -124,7 +118,7 @@ TEST_CASE("delivery: the ledger tells each sequence's way before its ticket is s
   settings.ledger = folder / "ledger";
   TestServer server(settings);
   RawClient client(server.endpoint());
-  join(client, server, subscribe_to_train());
+  REQUIRE(join(client, server.arena_socket(), subscribe_to_train()));
   CHECK(indices_to_the_end(client).size() == 10);
   CHECK(server.eventually([](TestServer& s) { return s.count(FeedCounter::releases) == 10; }));
   std::map<std::uint64_t, int> seen;
@@ -152,7 +146,7 @@ TEST_CASE("delivery: the ledger goes on behind a line that a kill has cut off") 
   std::ofstream(folder / "ledger") << "{\"event\":\"deliv";
   TestServer server(settings);
   RawClient client(server.endpoint());
-  join(client, server, subscribe_to_train());
+  REQUIRE(join(client, server.arena_socket(), subscribe_to_train()));
   CHECK(indices_to_the_end(client).size() == 10);
   std::ifstream file(folder / "ledger");
   std::string line;

@@ -57,9 +57,7 @@ void plan_two_epochs(TestServer& server) {
 TEST_CASE("delivery: a feed that follows takes up what was appended with a new epoch") {
   TestServer server(followed(), 40, {5, 6, 7, 8});
   RawClient client(server.endpoint());
-  client.join(server.arena_socket());
-  client.send(window_of_one(3));
-  REQUIRE(read_until<wire::Subscribed>(client));
+  REQUIRE(join(client, server.arena_socket(), window_of_one(3)));
   plan_two_epochs(server);
   server.append();
   take(client, 10);
@@ -75,9 +73,7 @@ TEST_CASE("delivery: a feed that follows takes up what was appended with a new e
 TEST_CASE("delivery: longer sequences get a larger arena, and nobody loses what he holds") {
   TestServer server(followed(), 40, {500, 600, 700, 800});
   RawClient holder(server.endpoint());
-  holder.join(server.arena_socket());
-  holder.send(window_of_one(1));
-  REQUIRE(read_until<wire::Subscribed>(holder));
+  REQUIRE(join(holder, server.arena_socket(), window_of_one(1)));
   const auto held = next_ticket(holder);
   REQUIRE(held);
   std::uint64_t bytes = 0;
@@ -88,9 +84,7 @@ TEST_CASE("delivery: longer sequences get a larger arena, and nobody loses what 
   const std::vector<std::byte> before(first, first + held->size);
 
   RawClient client(server.endpoint());
-  client.join(server.arena_socket());
-  client.send(window_of_one(3));
-  REQUIRE(read_until<wire::Subscribed>(client));
+  REQUIRE(join(client, server.arena_socket(), window_of_one(3)));
   plan_two_epochs(server);
   server.append();
   take(client, 10);
@@ -117,9 +111,7 @@ TEST_CASE("delivery: where a larger arena does not fit, training goes on with wh
     return true;
   });
   RawClient client(server.endpoint());
-  client.join(server.arena_socket());
-  client.send(window_of_one(3));
-  REQUIRE(read_until<wire::Subscribed>(client));
+  REQUIRE(join(client, server.arena_socket(), window_of_one(3)));
   plan_two_epochs(server);
   server.append();
   take(client, 10);

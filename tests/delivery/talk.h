@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/delivery/raw_client.h"
@@ -36,6 +37,13 @@ std::optional<ControlMessage> read_until(RawClient& client) {
     auto message = client.receive();
     if (!message || message->template as<Table>() != nullptr) return message;
   }
+}
+
+/// Joins and subscribes; false when that is refused.
+inline bool join(RawClient& client, const std::string& arena_socket, wire::SubscribeT subscribe) {
+  client.join(arena_socket);
+  client.send(std::move(subscribe));
+  return read_until<wire::Subscribed>(client).has_value();
 }
 
 /// The indices of what is delivered until the counted epochs are over, each released at once.
