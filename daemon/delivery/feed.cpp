@@ -22,8 +22,7 @@ std::vector<std::uint64_t> leases_in(const flatbuffers::Vector<std::uint64_t>* l
 }  // namespace
 
 Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports)
-    : number_(number),
-      settings_(std::move(settings)),
+    : settings_(std::move(settings)),
       resources_(std::move(resources)),
       ports_(std::move(ports)),
       style_(std::make_shared<const BatchStyle>(BatchStyle{
@@ -123,8 +122,8 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   const Fingerprint expected = from_wire(*request.fingerprint());
   Fingerprint have = fingerprint();
   if (settings_.follow) {
-    const auto decided = contents_.find(Epoch{request.epoch()});
     const Epoch epoch{request.epoch()};
+    const auto decided = contents_.find(epoch);
     const bool open = decided == contents_.end() || request.step() == 0 || !is_in_use(epoch);
     have.data = open ? expected.data : decided->second;
   }

@@ -171,7 +171,6 @@ class Feed {
   void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
   void publish_epoch(wire::EventKind kind, Epoch epoch);
 
-  std::uint32_t number_;
   FeedSettings settings_;
   FeedResources resources_;
   FeedPorts ports_;

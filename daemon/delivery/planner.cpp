@@ -94,8 +94,8 @@ Planner::~Planner() {
 
 void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings& settings,
                    Epoch epoch, Planned planned) {
-  boost::asio::post(thread_, [this, snapshot = std::move(snapshot), settings, epoch,
-                              planned = std::move(planned)]() mutable {
+  run([this, snapshot = std::move(snapshot), settings, epoch,
+       planned = std::move(planned)]() mutable {
     auto result = plan_or_fail(std::move(snapshot), settings, epoch);
     boost::asio::post(loop_, [result = std::move(result), planned = std::move(planned)]() mutable {
       planned(std::move(result));
