@@ -214,7 +214,6 @@ void add_tail(CLI::App& app, Action& action) {
       ->check(from_zero())
       ->capture_default_str();
   command->add_option("--window", options->window, "Batches in flight")
-      ->check(from_zero())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object a batch");
@@ -243,7 +242,6 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--touch", options->touch, "What clients read: header, page or all")
       ->transform(CLI::CheckedTransformer(touches));
   command->add_option("--window", options->window, "Batches in flight, of each client")
-      ->check(from_zero())
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--dataset", options->dataset,
