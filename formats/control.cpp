@@ -31,6 +31,12 @@ Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) 
   return ControlMessage(std::move(copy));
 }
 
+flatbuffers::DetachedBuffer encode(const wire::MessageT& message) {
+  flatbuffers::FlatBufferBuilder builder(256);
+  wire::FinishMessageBuffer(builder, wire::CreateMessage(builder, &message));
+  return builder.Release();
+}
+
 wire::Fingerprint to_wire(const Fingerprint& fingerprint) {
   return {fingerprint.data, fingerprint.settings, fingerprint.seed};
 }

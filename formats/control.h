@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "control_generated.h"
 #include "formats/aligned_copy.h"
@@ -39,14 +39,15 @@ class ControlMessage {
   AlignedCopy copy_;
 };
 
+/// A control message as bytes.
+flatbuffers::DetachedBuffer encode(const wire::MessageT& message);
+
 /// A control message as bytes, from a body such as wire::HelloT.
 template <class TableT>
 flatbuffers::DetachedBuffer encode(TableT&& body) {
   wire::MessageT message;
   message.body.Set(std::forward<TableT>(body));
-  flatbuffers::FlatBufferBuilder builder(256);
-  wire::FinishMessageBuffer(builder, wire::CreateMessage(builder, &message));
-  return builder.Release();
+  return encode(std::as_const(message));
 }
 
 /// The fingerprint as it travels, and back.
