@@ -52,19 +52,6 @@ class Frame {
   zmq_msg_t message_;
 };
 
-/// The frame itself where its tensors lie aligned, else a copy.
-Payload payload_of(std::shared_ptr<Frame> frame) {
-  const std::span<const std::byte> bytes = frame->bytes();
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kTensorAlignment == 0) {
-    return {std::move(frame), bytes};
-  }
-  const std::size_t room = (bytes.size() / kTensorAlignment + 1) * kTensorAlignment;
-  const std::shared_ptr<void> copy(std::aligned_alloc(kTensorAlignment, room), std::free);
-  if (!copy) throw std::bad_alloc();
-  std::memcpy(copy.get(), bytes.data(), bytes.size());
-  return {copy, {static_cast<const std::byte*>(copy.get()), bytes.size()}};
-}
-
 void set(void* socket, int option, int value) {
   zmq_setsockopt(socket, option, &value, sizeof value);
 }
@@ -154,12 +141,12 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
   if (!control) return control.error();
   Incoming incoming{std::move(*control), {}};
   if (!first.more()) return std::optional(std::move(incoming));
-  auto second = std::make_shared<Frame>();
-  if (const auto came = second->receive(socket_.get()); !came) return came.error();
-  if (second->more() || incoming.control.as<wire::Delivery>() == nullptr) {
+  Frame second;
+  if (const auto came = second.receive(socket_.get()); !came) return came.error();
+  if (second.more() || incoming.control.as<wire::Delivery>() == nullptr) {
     return Error{ErrorCode::malformed_message, "a message of too many frames from the daemon"};
   }
-  incoming.batch = payload_of(std::move(second));
+  incoming.batch = batches_.copy(second.bytes());
   return std::optional(std::move(incoming));
 }
 

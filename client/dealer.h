@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "client/aligned_pool.h"
 #include "client/payload.h"
 #include "client/settings.h"
 #include "formats/formats.h"
@@ -40,8 +41,9 @@ class Dealer {
   /// The same for the last message: closing the socket waits up to 200 ms for it to leave.
   Result<void> send_last(const flatbuffers::DetachedBuffer& message);
 
-  /// A message, or none when none is there. A batch's bytes start at a multiple of 64: they are
-  /// copied once if ZeroMQ put them elsewhere. Errors: malformed_message, io_error.
+  /// A message, or none when none is there. A batch is copied to a multiple of 64 bytes: ZeroMQ
+  /// puts frames 40 bytes behind the start of what malloc gives, so never at one.
+  /// Errors: malformed_message, io_error.
   Result<std::optional<Incoming>> receive();
 
   /// Whether a connection that was made has ended since. ZeroMQ makes a new one, but whoever
@@ -62,6 +64,7 @@ class Dealer {
   Dealer() = default;
   Result<void> watch_connection();
 
+  AlignedPool batches_;
   std::unique_ptr<void, EndContext> context_;
   std::unique_ptr<void, CloseSocket> monitor_;
   std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends

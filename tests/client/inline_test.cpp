@@ -58,6 +58,27 @@ TEST_CASE("client: over TCP a batch comes as a second frame, and is read as othe
   }));
 }
 
+TEST_CASE("client: the memory of a message that was released serves the next, and no other") {
+  FakeDaemon daemon({.endpoint = kAnyPort});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  const auto data_of = [](const BatchHandle& batch) {
+    return static_cast<const float*>(bw_batch_tensor(batch.get(), 0)->data);
+  };
+  daemon.deliver(1, 0, 0, 0);
+  daemon.deliver(1, 0, 1, 1);
+  const auto held = next_batch(subscription);
+  auto released = next_batch(subscription);
+  const float* const memory = data_of(released);
+  CHECK(memory != data_of(held));
+  released.reset();
+  daemon.deliver(1, 0, 2, 2);
+  const auto next = next_batch(subscription);
+  CHECK(data_of(next) == memory);
+  CHECK(data_of(next)[9] == FakeDaemon::value(2, 1, 1, 1));
+  CHECK(data_of(held)[9] == FakeDaemon::value(0, 1, 1, 1));
+}
+
 TEST_CASE("client: a batch that came as a message outlives connection and daemon") {
   BatchHandle batch;
   {
