@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "client/batch.h"
@@ -246,5 +247,12 @@ bw_status bw_batch_position(const bw_batch* batch, bw_position* position) {
   *position = batch->position;
   return BW_OK;
 }
+
+bw_memory* bw_batch_memory(const bw_batch* batch) {
+  if (batch == nullptr) return nullptr;
+  return new (std::nothrow) bw_memory{batch->payload.keeper};
+}
+
+void bw_memory_release(bw_memory* memory) { delete memory; }
 
 }  // extern "C"

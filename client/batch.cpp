@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "client/mapping.h"
+
 namespace batchwright {
 namespace {
 
@@ -79,6 +81,12 @@ bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
   return header;
 }
 
+/// What did not come along lies in an arena, whose mapping then keeps it.
+std::span<const std::byte> memory_of(const Payload& payload, const Ticket& ticket) {
+  if (ticket.payload) return payload.bytes;
+  return std::static_pointer_cast<const Mapping>(payload.keeper)->bytes();
+}
+
 }  // namespace
 
 Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& ticket) {
@@ -109,6 +117,10 @@ bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::
       content(&bytes),
       header(batchwright::header_of(bytes, ticket.size)) {
   header.rehearsal = ticket.rehearsal ? 1 : 0;
+  header.shared = ticket.payload ? 0 : 1;
+  const auto memory = batchwright::memory_of(payload, ticket);
+  header.memory = memory.data();
+  header.memory_bytes = memory.size();
   for (const auto* tensor : *bytes.tensors()) {
     tensors.push_back(batchwright::tensor_of(bytes, *tensor));
   }

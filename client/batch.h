@@ -35,3 +35,8 @@ struct bw_batch {
   bw_position position{};  ///< Where to go on when this batch was the last one finished.
   std::vector<bw_tensor> tensors;
 };
+
+/// Keeps what a batch lies in. Threads: immutable.
+struct bw_memory {
+  std::shared_ptr<const void> keeper;
+};

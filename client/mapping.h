@@ -25,6 +25,8 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
+  std::span<const std::byte> bytes() const { return bytes_; }
+
   /// That part of the arena. Errors: malformed_message when it lies outside.
   Result<std::span<const std::byte>> part(std::uint64_t offset, std::uint64_t size) const;
 

@@ -114,6 +114,7 @@ enum {
 typedef struct bw_connection bw_connection;
 typedef struct bw_subscription bw_subscription;
 typedef struct bw_batch bw_batch;
+typedef struct bw_memory bw_memory;
 
 /* What a plan depends on. Equal parts: equal data, equal settings, equal seed. */
 typedef struct bw_fingerprint {
@@ -366,6 +367,11 @@ typedef struct bw_batch_header {
   uint64_t bytes;           /* of the batch, headers and payload */
   size_t tensor_count;
   uint32_t rehearsal; /* 1: of `worst_first`; it comes again at its place */
+  uint32_t shared; /* 1: it lies in an arena; 0: it came as a message, and lies in its own bytes */
+  /* The memory it lies in, with all that this header and its tensors point to: the mapping of the
+   * arena, which is the same for many batches, or its own bytes. */
+  const void* memory;
+  uint64_t memory_bytes;
 } bw_batch_header;
 
 /* One tensor of a batch: row-major, little-endian, without gaps, at a multiple of 64 bytes, never
@@ -399,6 +405,14 @@ BW_API const bw_tensor* bw_batch_tensor_named(const bw_batch* batch, const char*
  * that step itself until its last one, so that nothing is ever left out. Of a rehearsal it is the
  * subscription's start. */
 BW_API bw_status bw_batch_position(const bw_batch* batch, bw_position* position);
+
+/* Keeps the memory that a batch lies in mapped, where it is, also when the batch is released. What
+ * it holds is another batch by then: this is for who must tell somebody else that the mapping is
+ * there, as a GPU's driver, before and after. NULL without a batch, or out of memory. */
+BW_API bw_memory* bw_batch_memory(const bw_batch* batch);
+
+/* Lets go of it; NULL is fine. Threads: any, at any time; in a forked child too. */
+BW_API void bw_memory_release(bw_memory* memory);
 
 #ifdef __cplusplus
 }

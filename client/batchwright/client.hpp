@@ -99,6 +99,20 @@ class Tensor {
   const bw_tensor* raw_;
 };
 
+/// The memory that a batch lies in, kept where it is for as long as this object.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(bw_memory* raw) : raw_(raw) {}
+  explicit operator bool() const { return raw_ != nullptr; }
+
+ private:
+  struct LetGo {
+    void operator()(bw_memory* memory) const noexcept { bw_memory_release(memory); }
+  };
+  std::unique_ptr<bw_memory, LetGo> raw_;
+};
+
 /// A batch that is held, or none. Released with this object.
 class Batch {
  public:
@@ -145,6 +159,8 @@ class Batch {
     check(bw_batch_position(raw_.get(), &position));
     return position;
   }
+  /// Keeps header().memory mapped. Empty when there is no batch.
+  Memory memory() const { return Memory(bw_batch_memory(raw_.get())); }
   void release() { raw_.reset(); }
   const bw_batch* raw() const { return raw_.get(); }
 

@@ -21,6 +21,7 @@ TEST_CASE("client: the C++ face takes batches and gives them back by itself") {
     CHECK(event.epoch == 0);
     CHECK(event.batch.lengths()[0] == 3);
     CHECK(event.batch.key(1) == "another");
+    CHECK(event.batch.memory());
     CHECK(event.batch.primary().name() == "features");
     CHECK(event.batch["features"].as<float>().back() == FakeDaemon::value(batches, 1, 2, 1));
     CHECK(event.batch.position().step == batches + 1);

@@ -58,6 +58,21 @@ TEST_CASE("client: over TCP a batch comes as a second frame, and is read as othe
   }));
 }
 
+TEST_CASE("client: a batch that came as a message lies in bytes of its own") {
+  FakeDaemon daemon({.endpoint = kAnyPort});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  daemon.deliver(1, 0, 0, 0);
+  const auto batch = next_batch(subscription);
+  const bw_batch_header& header = *bw_batch_get_header(batch.get());
+  CHECK(header.shared == 0);
+  CHECK(header.memory_bytes == header.bytes);
+  const bw_tensor& features = *bw_batch_tensor(batch.get(), 0);
+  const auto* begin = static_cast<const char*>(header.memory);
+  CHECK(static_cast<const char*>(features.data) > begin);
+  CHECK(static_cast<const char*>(features.data) + features.bytes <= begin + header.memory_bytes);
+}
+
 TEST_CASE("client: the memory of a message that was released serves the next, and no other") {
   FakeDaemon daemon({.endpoint = kAnyPort});
   const auto connection = connect(daemon.endpoint());

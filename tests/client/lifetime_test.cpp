@@ -116,6 +116,38 @@ TEST_CASE("client: a batch stays readable when daemon, subscription and connecti
   CHECK(position.step == 1);
 }
 
+TEST_CASE("client: a batch names the mapping it lies in, which can be kept without the batch") {
+  struct LetGo {
+    void operator()(bw_memory* memory) const { bw_memory_release(memory); }
+  };
+  std::unique_ptr<bw_memory, LetGo> kept;
+  const float* value = nullptr;
+  {
+    FakeDaemon daemon;
+    const auto connection = connect(daemon.endpoint());
+    const auto subscription = subscribe(connection);
+    daemon.deliver(1, 0, 0, 0);
+    daemon.deliver(1, 0, 1, 1);
+    const auto one = next_batch(subscription);
+    const auto two = next_batch(subscription);
+    const bw_batch_header& header = *bw_batch_get_header(one.get());
+    const auto* begin = static_cast<const char*>(header.memory);
+    CHECK(header.shared == 1);
+    CHECK(bw_batch_get_header(two.get())->memory == begin);
+    for (const void* inside :
+         {bw_batch_tensor(one.get(), 0)->data, static_cast<const void*>(header.lengths),
+          bw_batch_tensor(two.get(), 0)->data}) {
+      CHECK(static_cast<const char*>(inside) >= begin);
+      CHECK(static_cast<const char*>(inside) < begin + header.memory_bytes);
+    }
+    value = &static_cast<const float*>(bw_batch_tensor(one.get(), 0)->data)[9];
+    kept.reset(bw_batch_memory(one.get()));
+    REQUIRE(kept);
+  }
+  CHECK(*value == FakeDaemon::value(0, 1, 1, 1));  // else a fault: it is not mapped
+  CHECK(bw_batch_memory(nullptr) == nullptr);
+}
+
 TEST_CASE("client: the daemon hears of the end with the last release, and not before") {
   FakeDaemon daemon;
   auto connection = connect(daemon.endpoint());
