@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "storage/dataset.h"
@@ -26,32 +27,50 @@
 namespace batchwright {
 namespace {
 
-/// A descriptor of its own: a lock goes with it.
-class FileDescriptor {
+/// The directory, locked as long as this lives.
+class DirectoryLock {
  public:
-  explicit FileDescriptor(int number) : number_(number) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
-  ~FileDescriptor() {
-    if (number_ >= 0) close(number_);
+  explicit DirectoryLock(int number) : number_(number) {}
+  DirectoryLock(DirectoryLock&& other) noexcept
+      : number_(std::exchange(other.number_, -1)), process_(other.process_) {}
+  DirectoryLock& operator=(DirectoryLock&&) = delete;
+  ~DirectoryLock() {
+    if (number_ < 0) return;
+    // A child that was forked meanwhile shares the lock, and closing alone would leave it there.
+    if (process_ == getpid()) flock(number_, LOCK_UN);
+    close(number_);
   }
   int number() const { return number_; }
 
  private:
   int number_;
+  pid_t process_ = getpid();
 };
 
-/// Waits until no other writer has the directory.
-Result<FileDescriptor> lock_directory(const std::filesystem::path& path) {
-  FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  int code = directory.number();
-  if (code >= 0) {
-    do code = flock(directory.number(), LOCK_EX);
-    while (code != 0 && errno == EINTR);
+/// flock() has no time limit of its own, so with one it is asked again and again.
+int lock_within(int directory, std::chrono::milliseconds wait) {
+  using Clock = std::chrono::steady_clock;
+  const bool forever = wait == std::chrono::milliseconds::max();
+  const auto end = forever ? Clock::time_point::max() : Clock::now() + wait;
+  for (;;) {
+    if (flock(directory, LOCK_EX | (forever ? 0 : LOCK_NB)) == 0) return 0;
+    if (errno != EINTR && (errno != EWOULDBLOCK || Clock::now() >= end)) return errno;
+    if (errno == EWOULDBLOCK) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  if (code >= 0) return directory;
-  return Error{ErrorCode::io_error,
-               "dataset " + path.string() + ": lock for writing: " + std::strerror(errno)};
+}
+
+/// Waits until no other writer has the directory.
+Result<DirectoryLock> lock_directory(const std::filesystem::path& path,
+                                     std::chrono::milliseconds wait) {
+  const std::string where = "dataset " + path.string() + ": ";
+  DirectoryLock directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int code = directory.number() < 0 ? errno : lock_within(directory.number(), wait);
+  if (code == 0) return directory;
+  if (code == EWOULDBLOCK) {
+    return Error{ErrorCode::timed_out, where + "another process writes it, for longer than " +
+                                           std::to_string(wait.count()) + " ms"};
+  }
+  return Error{ErrorCode::io_error, where + "lock for writing: " + std::strerror(code)};
 }
 
 Result<void> create(const std::shared_ptr<Environment>& environment, const Schema& schema) {
@@ -70,7 +89,7 @@ Result<void> create(const std::shared_ptr<Environment>& environment, const Schem
 
 struct DatasetWriter::State {
   std::shared_ptr<Environment> environment;
-  FileDescriptor directory;
+  DirectoryLock directory;
   WriterLimits limits;
   Schema schema;
   DatasetState committed;
@@ -88,10 +107,20 @@ struct DatasetWriter::State {
 
 namespace {
 
+Error nothing_to_append_to(const std::filesystem::path& path) {
+  return {ErrorCode::not_found, "there is no dataset at " + path.string() + " to append to"};
+}
+
 /// Creates the dataset where there is none. Errors: as DatasetWriter::open().
-Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, const Schema& schema) {
+Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, const Schema& schema,
+                            Opening opening) {
   const auto there = environment->has_tables();
   if (!there) return there.error();
+  if (*there && opening == Opening::create) {
+    return Error{ErrorCode::already_exists, "dataset " + environment->path().string() +
+                                                " is there already, and was to be created"};
+  }
+  if (!*there && opening == Opening::append) return nothing_to_append_to(environment->path());
   if (!*there) {
     auto created = create(environment, schema);
     if (!created && created.error().code == ErrorCode::does_not_fit) {
@@ -209,13 +238,18 @@ DatasetWriter& DatasetWriter::operator=(DatasetWriter&&) noexcept = default;
 DatasetWriter::~DatasetWriter() = default;
 
 Result<DatasetWriter> DatasetWriter::open(const std::filesystem::path& path, const Schema& schema,
-                                          const WriterLimits& limits) {
+                                          const WriterLimits& limits, Opening opening) {
   if (auto checked = validate(schema); !checked) return checked.error();
+  std::error_code unreadable;  // then opening it says why
+  if (opening == Opening::append && !std::filesystem::exists(path / "data.mdb", unreadable) &&
+      !unreadable) {
+    return nothing_to_append_to(path);
+  }
   auto environment = Environment::open(path, Access::write, limits.map_bytes);
   if (!environment) return environment.error();
-  auto directory = lock_directory(path);
+  auto directory = lock_directory(path, limits.wait);
   if (!directory) return directory.error();
-  auto meta = load_or_create(*environment, schema);
+  auto meta = load_or_create(*environment, schema, opening);
   if (!meta) return meta.error();
   auto pending = load_tail(*environment, *meta, limits.commit_bytes);
   if (!pending) return pending.error();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,15 @@ struct WriterLimits {
   /// Address space to begin with; 0: 1 TiB or four times the file, or less where that is not
   /// to be had. It costs nothing until it is used, and grows by itself.
   std::uint64_t map_bytes = 0;
+  /// How long open() waits for a writer of another process; max(): until that one is gone.
+  std::chrono::milliseconds wait = std::chrono::milliseconds::max();
+};
+
+/// What open() is to find.
+enum class Opening : std::uint8_t {
+  either,  ///< A dataset, or nothing.
+  create,  ///< Nothing: already_exists where there is a dataset.
+  append,  ///< A dataset: not_found where there is none, and nothing is made.
 };
 
 /// Appends sequences to one LMDB environment, which it creates when it is not there.
@@ -32,9 +42,11 @@ class DatasetWriter {
   /// and schema() tells them.
   /// Errors: invalid_argument (schema), schema_mismatch (the dataset has other fields), io_error,
   /// store_unavailable, unsupported_version, corrupt_record, busy (this process has a writer of
-  /// it, or read it first and has a snapshot).
+  /// it, or read it first and has a snapshot), timed_out (another process has a writer of it),
+  /// already_exists and not_found (see Opening).
   static Result<DatasetWriter> open(const std::filesystem::path& path, const Schema& schema,
-                                    const WriterLimits& limits = {});
+                                    const WriterLimits& limits = {},
+                                    Opening opening = Opening::either);
 
   DatasetWriter(DatasetWriter&&) noexcept;
   DatasetWriter& operator=(DatasetWriter&&) noexcept;
