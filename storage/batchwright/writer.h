@@ -1,0 +1,226 @@
+#ifndef BATCHWRIGHT_WRITER_H
+#define BATCHWRIGHT_WRITER_H
+
+/*
+ * Writes datasets that a batchwrightd serves: sequences under keys, each with the same named
+ * fields.
+ *
+ *     const bw_field features = {"features", BW_PRIMARY, BW_FLOAT32, 1, 0, {80}, NULL};
+ *     const bw_field* const fields[] = {&features};
+ *     bw_writer_options options = BW_WRITER_OPTIONS_INIT;
+ *     bw_writer* writer = NULL;
+ *     options.fields = fields;
+ *     options.field_count = 1;
+ *     if (bw_writer_open("train", &options, &writer) != BW_OK) ...bw_writer_error_message()...
+ *     bw_value value = {frames, frame_count * 80 * sizeof(float), frame_count};
+ *     if (bw_writer_add(writer, "LJ001-0001", 10, &value, 1, NULL) != BW_OK) ...
+ *     if (bw_writer_close(writer) != BW_OK) ...
+ *
+ * A dataset is always as of its last commit: killed at any moment, its writer leaves whole
+ * sequences, all those of whole commits, and the next one goes on behind them. Sequences are never
+ * changed or removed. Who reads the dataset meanwhile sees whole commits, too.
+ *
+ * Lifetime: what is passed to a call is copied before it returns. What the accessors return is
+ *   valid until the writer is freed by bw_writer_close or bw_writer_abort.
+ * Threads: a writer is used by one thread at a time, and a second one gets BW_BUSY; it may move
+ *   between threads. Writers of different datasets have nothing in common. A dataset has one
+ *   writer: a second one of this process gets BW_BUSY, of another process it waits.
+ * Fork: a forked child gets BW_FORKED from every call on a writer that it inherited.
+ * Errors: functions return a bw_status; bw_writer_error_message() then says what was found, where,
+ *   and what is allowed. After an error the writer is as if the call had not been made, and can be
+ *   used. No function throws, aborts or writes to a stream.
+ * Units: times in milliseconds, sizes in bytes, lengths in frames.
+ * Growth: options begin with their own size, and structs get new members only at their end; so a
+ *   program built with an older header goes on working.
+ *
+ * It goes together with batchwright/client.h, which is included first: the words that both need are
+ * the same. The library, libbatchwright-storage, needs no daemon and no other library of ours.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef BATCHWRIGHT_CLIENT_H /* word for word as there */
+
+#if defined(__GNUC__)
+#define BW_API __attribute__((visibility("default")))
+#else
+#define BW_API
+#endif
+
+typedef int32_t bw_status;
+enum {
+  BW_OK = 0,
+  BW_NOT_FOUND = 1,           /* no dataset to append to */
+  BW_CORRUPT_RECORD = 2,      /* stored bytes fail verification */
+  BW_STORE_UNAVAILABLE = 3,   /* no dataset, or one that cannot be read */
+  BW_INVALID_ARGUMENT = 4,    /* mend the call */
+  BW_ALREADY_EXISTS = 6,      /* the key is taken; or the dataset, and it was to be created */
+  BW_SCHEMA_MISMATCH = 7,     /* the value does not fit the dataset's fields */
+  BW_UNSUPPORTED_VERSION = 8, /* a dataset of a newer version */
+  BW_DOES_NOT_FIT = 9,        /* out of memory or address space, or a sequence too large */
+  BW_TIMED_OUT = 12,          /* another process writes the dataset */
+  BW_IO_ERROR = 14,           /* the operating system refused: a full disk, for one */
+  BW_UNSUPPORTED = 16,        /* an option of a newer library */
+  BW_FORKED = 17,             /* called in a forked child; open anew there */
+  BW_BUSY = 18,               /* in use by another thread, or by a reader; the text says which */
+  BW_INTERNAL = 19            /* a broken promise of our own; report it */
+};
+
+typedef int32_t bw_dtype;
+enum {
+  BW_FLOAT32 = 1,
+  BW_FLOAT16 = 2,  /* carried as 16-bit patterns */
+  BW_BFLOAT16 = 3, /* carried as 16-bit patterns */
+  BW_INT64 = 4,
+  BW_INT32 = 5,
+  BW_INT16 = 6,
+  BW_UINT8 = 7
+};
+
+/* How a field relates to the frames of its sequence; T is the sequence's length in frames. */
+typedef int32_t bw_kind;
+enum {
+  BW_PRIMARY = 0,     /* [T, ...]; every dataset has exactly one such field */
+  BW_ALIGNED = 1,     /* [T, ...], one entry a frame of the primary */
+  BW_INDEPENDENT = 2, /* [U, ...], with a length of its own, which may be 0 */
+  BW_SCALAR = 3       /* one value a sequence */
+};
+
+#define BW_MAX_DIMENSIONS 8
+
+/* One named tensor of every sequence. */
+typedef struct bw_field {
+  const char* name; /* 1 to 255 bytes */
+  bw_kind kind;
+  bw_dtype dtype;
+  uint32_t ndim;                     /* dimensions of one frame, 0 to 6; 0 for a scalar */
+  uint32_t category_count;           /* 0: its values have no names */
+  uint64_t shape[BW_MAX_DIMENSIONS]; /* of one frame, which takes at most 16 MiB */
+  const char* const* categories;     /* names of the values 0, 1, ...; for integers */
+} bw_field;
+
+#endif /* BATCHWRIGHT_CLIENT_H */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of this header; bw_writer_abi_version() is the library's. They go together when equal. */
+#define BW_WRITER_ABI_VERSION 1
+
+typedef struct bw_writer bw_writer;
+
+/* ---- the library ------------------------------------------------------------------------- */
+
+BW_API uint32_t bw_writer_abi_version(void);
+BW_API const char* bw_writer_library_version(void);
+
+/* What the last failed call of this thread found. Valid until this thread's next call here. Never
+ * NULL. */
+BW_API const char* bw_writer_error_message(void);
+
+/* The status in words, such as "already_exists"; "unknown" for a number that is none. */
+BW_API const char* bw_writer_status_name(bw_status status);
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+typedef int32_t bw_opening;
+enum {
+  BW_CREATE_OR_APPEND = 0,
+  BW_CREATE = 1, /* BW_ALREADY_EXISTS where there is a dataset */
+  BW_APPEND = 2  /* BW_NOT_FOUND where there is none */
+};
+
+/* How the data were made, as text: such as {"sample_rate_hz", "22050"}. Kept with the dataset and
+ * shown by `batchwright inspect`; nothing depends on it. */
+typedef struct bw_setting {
+  const char* name;
+  const char* value;
+} bw_setting;
+
+typedef struct bw_writer_options {
+  size_t struct_size; /* sizeof(bw_writer_options) */
+  /* Where a dataset is there, the fields must be its own; NULL and 0 takes them as they are. Those
+   * of a bw_feed will do. */
+  const bw_field* const* fields;
+  size_t field_count; /* 1 to 64 */
+  /* Taken when the dataset is created, and not used when it is there. */
+  const bw_setting* settings;
+  size_t setting_count;
+  bw_opening opening;
+  int32_t reserved; /* 0 */
+  /* A commit comes by itself when so much waits for it, whichever is reached first. What waits is
+   * held in memory. 0: 64 MiB, and 10,000 sequences. */
+  uint64_t commit_bytes;
+  uint64_t commit_sequences;
+  /* Address space to begin with, which costs nothing until it is used, and grows by itself.
+   * 0: 1 TiB or four times the file, or less where that is not to be had. */
+  uint64_t map_bytes;
+  int64_t timeout_ms; /* how long to wait for a writer of another process; 0: looks once */
+} bw_writer_options;
+#define BW_WRITER_OPTIONS_INIT \
+  { sizeof(bw_writer_options), NULL, 0, NULL, 0, BW_CREATE_OR_APPEND, 0, 0, 0, 0, 60000 }
+
+/* Opens the dataset at `path` for writing: a directory, which is made when it is not there, but
+ * not its parents. `options` may be NULL, and then the dataset must be there.
+ * Errors: BW_INVALID_ARGUMENT (names the field), BW_SCHEMA_MISMATCH (names what differs),
+ * BW_ALREADY_EXISTS, BW_NOT_FOUND, BW_TIMED_OUT, BW_BUSY, BW_STORE_UNAVAILABLE (something else lies
+ * there), BW_CORRUPT_RECORD, BW_UNSUPPORTED_VERSION, BW_UNSUPPORTED, BW_DOES_NOT_FIT,
+ * BW_IO_ERROR. */
+BW_API bw_status bw_writer_open(const char* path, const bw_writer_options* options,
+                                bw_writer** writer);
+
+/* The dataset's fields, in the order in which bw_writer_add takes their values. NULL for `i` too
+ * large. Threads: any. */
+BW_API size_t bw_writer_field_count(const bw_writer* writer);
+BW_API const bw_field* bw_writer_field_at(const bw_writer* writer, size_t i);
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* The value of one field of one sequence: row-major, little-endian, without gaps, at any address.
+ */
+typedef struct bw_value {
+  const void* data; /* may be NULL when `bytes` is 0 */
+  uint64_t bytes;   /* length times the bytes of one frame */
+  uint64_t length;  /* in frames: T, U, or 1 for a scalar */
+} bw_value;
+
+/* Adds a sequence, with a value for each field in the order of the fields. `key` has 1 to 511
+ * bytes, and needs no terminator. `*ordinal`, the place of the sequence in the dataset, may be
+ * NULL. Values are copied; a commit comes by itself when enough waits for it.
+ * Errors: BW_ALREADY_EXISTS (the key), BW_SCHEMA_MISMATCH (names key and field),
+ * BW_INVALID_ARGUMENT, BW_DOES_NOT_FIT (4 GiB or more), BW_BUSY, BW_FORKED, and those of
+ * bw_writer_commit. */
+BW_API bw_status bw_writer_add(bw_writer* writer, const char* key, size_t key_bytes,
+                               const bw_value* values, size_t value_count, uint64_t* ordinal);
+
+/* Sets `*found` to 1 when a sequence of this key is there, whether committed or not, else to 0.
+ * Errors: BW_INVALID_ARGUMENT, BW_STORE_UNAVAILABLE, BW_BUSY, BW_FORKED. */
+BW_API bw_status bw_writer_contains(bw_writer* writer, const char* key, size_t key_bytes,
+                                    int32_t* found);
+
+/* How many sequences the dataset has, those that wait for their commit among them.
+ * Errors: BW_INVALID_ARGUMENT, BW_BUSY, BW_FORKED. */
+BW_API bw_status bw_writer_sequences(bw_writer* writer, uint64_t* sequences);
+
+/* Makes all that was added durable and visible, in one transaction that is synced to disk. Nothing
+ * to do is fine.
+ * Errors: BW_IO_ERROR (the disk is full), BW_BUSY (another thread; or the map must grow, and a
+ * reader in this process holds it), BW_DOES_NOT_FIT, BW_STORE_UNAVAILABLE, BW_CORRUPT_RECORD,
+ * BW_FORKED. What was added is kept, and the call may be repeated. */
+BW_API bw_status bw_writer_commit(bw_writer* writer);
+
+/* Commits, and frees the handle; NULL is fine.
+ * Errors: those of bw_writer_commit; then the writer is not freed, and the call may be repeated. */
+BW_API bw_status bw_writer_close(bw_writer* writer);
+
+/* Drops what was not committed, and frees the handle; NULL is fine.
+ * Errors: BW_BUSY; BW_FORKED, then nothing was done, and the handle is lost. */
+BW_API bw_status bw_writer_abort(bw_writer* writer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

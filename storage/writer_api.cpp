@@ -1,0 +1,218 @@
+// The C ABI: arguments checked, errors told, exceptions stopped. The work is DatasetWriter's.
+
+#include <unistd.h>
+
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "storage/batchwright/writer.h"
+#include "storage/writer.h"
+#include "storage/writer_options.h"
+
+using namespace batchwright;
+
+// The codes are those of all the project; client.h has the same, and the same names.
+static_assert(BW_NOT_FOUND == static_cast<int>(ErrorCode::not_found));
+static_assert(BW_BUSY == static_cast<int>(ErrorCode::busy));
+static_assert(BW_INTERNAL == static_cast<int>(ErrorCode::internal));
+static_assert(BW_PRIMARY == static_cast<int>(FieldKind::primary));
+static_assert(BW_SCALAR == static_cast<int>(FieldKind::scalar));
+static_assert(BW_FLOAT32 == static_cast<int>(DType::float32));
+static_assert(BW_UINT8 == static_cast<int>(DType::uint8));
+static_assert(BW_CREATE == static_cast<int>(Opening::create));
+static_assert(BW_APPEND == static_cast<int>(Opening::append));
+
+struct bw_writer {
+  explicit bw_writer(DatasetWriter opened)
+      : writer(std::move(opened)), fields(writer.schema()), values(fields.size()) {}
+
+  DatasetWriter writer;
+  FieldTable fields;               // points into the writer's schema
+  std::vector<FieldValue> values;  // of the sequence that is being added
+  std::mutex in_use;
+  const pid_t process = getpid();
+};
+
+namespace {
+
+/// Made when a thread first fails.
+std::string& last_text() {
+  thread_local std::string text;
+  return text;
+}
+
+bw_status report(const Error& error) noexcept {
+  try {
+    last_text() = error.message;
+  } catch (...) {
+    last_text().clear();  // no memory for the text; the code says it
+  }
+  return static_cast<bw_status>(error.code);
+}
+
+bw_status invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
+
+/// Runs `call`, which returns a bw_status; nothing it throws gets through.
+template <class Call>
+bw_status at_border(const Call& call) noexcept {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return report({ErrorCode::does_not_fit, "out of memory"});
+  } catch (const std::exception& thrown) {
+    return report({ErrorCode::internal, thrown.what()});
+  } catch (...) {
+    return report({ErrorCode::internal, "an unknown exception"});
+  }
+}
+
+/// Runs `call` for the thread that has the writer, in the process that opened it.
+template <class Call>
+bw_status alone_with(bw_writer* writer, const Call& call) noexcept {
+  if (writer == nullptr) return invalid("no writer");
+  if (writer->process != getpid()) {
+    return report({ErrorCode::forked,
+                   "this writer was opened before fork(); a child process must open its own"});
+  }
+  std::unique_lock alone(writer->in_use, std::try_to_lock);
+  if (!alone) {
+    return report({ErrorCode::busy, "another thread is in a call on this writer"});
+  }
+  return at_border([&] { return call(alone); });
+}
+
+bw_status open(const char* path, const bw_writer_options* options, bw_writer** writer) {
+  const auto request = to_writer_request(path, options);
+  if (!request) return report(request.error());
+  auto opened = DatasetWriter::open(path, request->schema, request->limits, request->opening);
+  if (!opened) return report(opened.error());
+  *writer = new bw_writer(std::move(*opened));  // the program owns it until it closes or aborts
+  return BW_OK;
+}
+
+/// Errors: invalid_argument, schema_mismatch, which name the key.
+Result<void> take_values(bw_writer& writer, std::string_view key, const bw_value* values) {
+  for (std::size_t i = 0; i < writer.values.size(); ++i) {
+    const bw_value& value = values[i];
+    const auto wrong = [&](ErrorCode code, const std::string& what) {
+      return Error{code, "key \"" + std::string(key) + "\": field \"" + writer.fields.at(i)->name +
+                             "\" " + what};
+    };
+    if (value.data == nullptr && value.bytes != 0) {
+      return wrong(ErrorCode::invalid_argument, "has bytes, but no data");
+    }
+    if (value.length > UINT32_MAX) {
+      return wrong(ErrorCode::schema_mismatch, "has length " + std::to_string(value.length) +
+                                                   "; at most 4294967295 is allowed");
+    }
+    writer.values[i] = {{static_cast<const std::byte*>(value.data), value.bytes},
+                        static_cast<std::uint32_t>(value.length)};
+  }
+  return {};
+}
+
+bw_status add(bw_writer& writer, std::string_view key, const bw_value* values,
+              std::uint64_t* ordinal) {
+  if (auto taken = take_values(writer, key, values); !taken) return report(taken.error());
+  const auto added = writer.writer.append({key, writer.values});
+  if (!added) return report(added.error());
+  if (ordinal != nullptr) *ordinal = added->value;
+  return BW_OK;
+}
+
+bw_status commit(bw_writer& writer) {
+  const auto done = writer.writer.commit();
+  return done ? BW_OK : report(done.error());
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t bw_writer_abi_version(void) { return BW_WRITER_ABI_VERSION; }
+
+const char* bw_writer_library_version(void) { return BATCHWRIGHT_VERSION; }
+
+const char* bw_writer_error_message(void) { return last_text().c_str(); }
+
+const char* bw_writer_status_name(bw_status status) {
+  if (status == BW_OK) return "ok";
+  if (status < 0 || status > UINT16_MAX) return "unknown";
+  return to_string(static_cast<ErrorCode>(status)).data();
+}
+
+bw_status bw_writer_open(const char* path, const bw_writer_options* options, bw_writer** writer) {
+  if (writer == nullptr) return invalid("no place for the writer is given");
+  *writer = nullptr;
+  if (path == nullptr || *path == '\0') return invalid("no path is given");
+  return at_border([&] { return open(path, options, writer); });
+}
+
+size_t bw_writer_field_count(const bw_writer* writer) {
+  return writer != nullptr ? writer->fields.size() : 0;
+}
+
+const bw_field* bw_writer_field_at(const bw_writer* writer, size_t i) {
+  return writer != nullptr ? writer->fields.at(i) : nullptr;
+}
+
+bw_status bw_writer_add(bw_writer* writer, const char* key, size_t key_bytes,
+                        const bw_value* values, size_t value_count, uint64_t* ordinal) {
+  return alone_with(writer, [&](const auto&) {
+    if (key == nullptr || values == nullptr) return invalid("no key or no values");
+    if (value_count == writer->fields.size()) {
+      return add(*writer, std::string_view(key, key_bytes), values, ordinal);
+    }
+    return report(
+        {ErrorCode::schema_mismatch, "key \"" + std::string(key, key_bytes) + "\": found " +
+                                         std::to_string(value_count) + " values, the dataset has " +
+                                         std::to_string(writer->fields.size()) + " fields"});
+  });
+}
+
+bw_status bw_writer_contains(bw_writer* writer, const char* key, size_t key_bytes, int32_t* found) {
+  return alone_with(writer, [&](const auto&) {
+    if (key == nullptr || found == nullptr) return invalid("no key or no place for the answer");
+    const auto there = writer->writer.contains(std::string_view(key, key_bytes));
+    if (!there) return report(there.error());
+    *found = *there ? 1 : 0;
+    return static_cast<bw_status>(BW_OK);
+  });
+}
+
+bw_status bw_writer_sequences(bw_writer* writer, uint64_t* sequences) {
+  return alone_with(writer, [&](const auto&) {
+    if (sequences == nullptr) return invalid("no place for the number");
+    *sequences = writer->writer.sequences();
+    return static_cast<bw_status>(BW_OK);
+  });
+}
+
+bw_status bw_writer_commit(bw_writer* writer) {
+  return alone_with(writer, [&](const auto&) { return commit(*writer); });
+}
+
+bw_status bw_writer_close(bw_writer* writer) {
+  if (writer == nullptr) return BW_OK;
+  return alone_with(writer, [&](auto& alone) {
+    const bw_status done = commit(*writer);
+    if (done != BW_OK) return done;
+    alone.unlock();
+    delete writer;
+    return done;
+  });
+}
+
+bw_status bw_writer_abort(bw_writer* writer) {
+  if (writer == nullptr) return BW_OK;
+  return alone_with(writer, [&](auto& alone) {
+    alone.unlock();
+    delete writer;
+    return static_cast<bw_status>(BW_OK);
+  });
+}
+
+}  // extern "C"
