@@ -1,6 +1,7 @@
 // Makes the benchmark's dataset: 13,100 sequences of float32 [T, 80] with the lengths of LJSpeech
 // (hop 276), 2.2 GB. The content is noise: nothing that copies it could tell.
-//   make_ljspeech LENGTHS.tsv DATASET
+//   make_ljspeech LENGTHS.tsv DATASET [BANDS]
+// BANDS is 80 unless told otherwise.
 
 #include <bit>
 #include <charconv>
@@ -16,8 +17,6 @@
 namespace {
 
 using namespace batchwright;
-
-constexpr std::uint32_t kBands = 80;
 
 struct Row {
   std::string id;
@@ -52,13 +51,13 @@ void fill(std::span<float> values, std::uint64_t seed) {
   }
 }
 
-Result<void> write(const std::vector<Row>& rows, const char* path) {
-  const Schema schema{{{"features", FieldKind::primary, DType::float32, {kBands}, {}}}, {}};
+Result<void> write(const std::vector<Row>& rows, const char* path, std::uint32_t bands) {
+  const Schema schema{{{"features", FieldKind::primary, DType::float32, {bands}, {}}}, {}};
   auto writer = DatasetWriter::open(path, schema);
   if (!writer) return writer.error();
   std::vector<float> values;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    values.resize(std::size_t{rows[i].frames} * kBands);
+    values.resize(std::size_t{rows[i].frames} * bands);
     fill(values, i);
     const FieldValue field{std::as_bytes(std::span(values)), rows[i].frames};
     const auto added = writer->append({rows[i].id, {&field, 1}});
@@ -70,12 +69,13 @@ Result<void> write(const std::vector<Row>& rows, const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: make_ljspeech LENGTHS.tsv DATASET\n", stderr);
+  if (argc != 3 && argc != 4) {
+    std::fputs("usage: make_ljspeech LENGTHS.tsv DATASET [BANDS]\n", stderr);
     return 2;
   }
   const auto rows = read_rows(argv[1]);
-  const auto done = rows ? write(*rows, argv[2]) : Result<void>(rows.error());
+  const auto bands = argc == 4 ? static_cast<std::uint32_t>(std::stoul(argv[3])) : 80;
+  const auto done = rows ? write(*rows, argv[2], bands) : Result<void>(rows.error());
   if (!done) std::fprintf(stderr, "make_ljspeech: %s\n", done.error().message.c_str());
   return done ? 0 : 1;
 }

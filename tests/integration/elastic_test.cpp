@@ -69,13 +69,13 @@ TEST_CASE("integration: jobs of 8, 4, 2 and 1 ranks see the same global steps") 
     CAPTURE(remainder);
     DaemonProcess daemon(plan_with(remainder), kSequences);
     REQUIRE(daemon.start());
-    const auto all = take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8});
+    const auto all = take_job({daemon.endpoint()}, {.epochs = 2, .ranks = 8});
     const GlobalSteps expected = global_steps(all);
     check_steps(expected, 2, remainder == "drop" ? 4 : 5);
     CHECK(expected.at({0, 0}).ordinals != expected.at({1, 0}).ordinals);
     for (const std::int32_t ranks : {4, 2, 1}) {
       CAPTURE(ranks);
-      const auto job = take_job(daemon.endpoint(), {.epochs = 2, .ranks = ranks});
+      const auto job = take_job({daemon.endpoint()}, {.epochs = 2, .ranks = ranks});
       CHECK(global_steps(job) == expected);
       CHECK(job == all);  // place by place, too
     }
@@ -87,7 +87,7 @@ TEST_CASE("integration: ranks that hold a batch until all have one need no more 
     CAPTURE(slots);
     DaemonProcess daemon("slots = " + slots + "\n" + plan_with("spread"), kSequences);
     REQUIRE(daemon.start());
-    check_steps(global_steps(take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8})), 2, 5);
+    check_steps(global_steps(take_job({daemon.endpoint()}, {.epochs = 2, .ranks = 8})), 2, 5);
   }
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("integration: what an epoch of all ranks uses is as remainder says") {
   const auto range = [](const std::string& remainder) {
     DaemonProcess daemon(plan_with(remainder), kSequences);
     REQUIRE(daemon.start());
-    const auto times = uses(take_job(daemon.endpoint(), {.ranks = 8}));
+    const auto times = uses(take_job({daemon.endpoint()}, {.ranks = 8}));
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
     const auto all = std::accumulate(times.begin(), times.end(), std::uint64_t{0});
     return std::vector<std::uint64_t>{*least, *most, all};
@@ -116,14 +116,14 @@ TEST_CASE("integration: a job of 8 ranks goes on with 4 and then with 1, and mis
     CAPTURE(remainder);
     DaemonProcess daemon(plan_with(remainder), kSequences);
     REQUIRE(daemon.start());
-    const auto all = take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8});
-    auto seen = take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8}, 1);
+    const auto all = take_job({daemon.endpoint()}, {.epochs = 2, .ranks = 8});
+    auto seen = take_job({daemon.endpoint()}, {.epochs = 2, .ranks = 8}, 1);
     REQUIRE(seen.size() == 8);
-    for (auto& batch : take_job(daemon.endpoint(), {.epochs = 2, .step = 1, .ranks = 4}, 2)) {
+    for (auto& batch : take_job({daemon.endpoint()}, {.epochs = 2, .step = 1, .ranks = 4}, 2)) {
       seen.push_back(std::move(batch));
     }
     REQUIRE(seen.size() == 24);
-    for (auto& batch : take_job(daemon.endpoint(), {.epochs = 2, .step = 3, .ranks = 1})) {
+    for (auto& batch : take_job({daemon.endpoint()}, {.epochs = 2, .step = 3, .ranks = 1})) {
       seen.push_back(std::move(batch));
     }
     CHECK(seen == all);
@@ -160,13 +160,13 @@ TEST_CASE("integration: every rank knows the sums of the global step") {
 TEST_CASE("integration: lanes of a world of 8 stay with their places, whatever the ranks") {
   DaemonProcess daemon("[feed.plan]\nlanes = 2\nunroll = 8\nworld = 8\n", kSequences);
   REQUIRE(daemon.start());
-  const auto all = take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8});
+  const auto all = take_job({daemon.endpoint()}, {.epochs = 2, .ranks = 8});
   REQUIRE(all.size() > 100);
   for (const std::int32_t ranks : {4, 1}) {
-    CHECK(take_job(daemon.endpoint(), {.epochs = 2, .ranks = ranks}) == all);
+    CHECK(take_job({daemon.endpoint()}, {.epochs = 2, .ranks = ranks}) == all);
   }
-  auto seen = take_job(daemon.endpoint(), {.epochs = 2, .ranks = 8}, 7);
-  for (auto& batch : take_job(daemon.endpoint(), {.epochs = 2, .step = 7, .ranks = 2})) {
+  auto seen = take_job({daemon.endpoint()}, {.epochs = 2, .ranks = 8}, 7);
+  for (auto& batch : take_job({daemon.endpoint()}, {.epochs = 2, .step = 7, .ranks = 2})) {
     seen.push_back(std::move(batch));
   }
   CHECK(seen == all);

@@ -95,13 +95,14 @@ std::vector<SeenBatch> take(const std::string& endpoint, const Wish& wish, const
   return batches;
 }
 
-std::vector<SeenBatch> take_job(const std::string& endpoint, const Wish& wish,
+std::vector<SeenBatch> take_job(const std::vector<std::string>& endpoints, const Wish& wish,
                                 std::uint64_t steps) {
   std::vector<std::unique_ptr<Trainer>> ranks;
   for (std::int32_t rank = 0; rank < wish.ranks; ++rank) {
     Wish own = wish;
     own.rank = rank;
-    ranks.push_back(std::make_unique<Trainer>(endpoint));
+    ranks.push_back(
+        std::make_unique<Trainer>(endpoints[static_cast<std::size_t>(rank) % endpoints.size()]));
     subscribe(*ranks.back(), own);
   }
   std::vector<SeenBatch> batches;

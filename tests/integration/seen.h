@@ -47,8 +47,9 @@ using Look = std::function<void(const bw_batch*)>;
 std::vector<SeenBatch> take(const std::string& endpoint, const Wish& wish, const Look& look = {});
 
 /// A job of `ranks` trainers takes `steps` steps from where `wish` begins, all ranks in step, or
-/// until the end if that comes first. In the order of the batches' indices.
-std::vector<SeenBatch> take_job(const std::string& endpoint, const Wish& wish,
+/// until the end if that comes first. In the order of the batches' indices. Rank r takes from
+/// endpoint r modulo their number.
+std::vector<SeenBatch> take_job(const std::vector<std::string>& endpoints, const Wish& wish,
                                 std::uint64_t steps = ~std::uint64_t{0});
 
 /// Subscribes as wished. Throws when it is refused.
