@@ -1,0 +1,96 @@
+"""The C ABI of libbatchwright-storage, declared for ctypes: storage/batchwright/writer.h."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p,
+)
+from typing import Optional
+
+from ._library import load
+from .errors import LibraryError
+
+ABI_VERSION = 1
+SONAME = "libbatchwright-storage.so.1"
+VARIABLE = "BATCHWRIGHT_STORAGE_LIBRARY"
+MAX_DIMENSIONS = 8
+
+# bw_status
+OK = 0
+TIMED_OUT = 12
+
+# bw_opening
+OPENINGS = {"create_or_append": 0, "create": 1, "append": 2}
+
+# bw_kind and bw_dtype, by their names
+KINDS = {"primary": 0, "aligned": 1, "independent": 2, "scalar": 3}
+DTYPES = {"float32": 1, "float16": 2, "bfloat16": 3, "int64": 4, "int32": 5, "int16": 6,
+          "uint8": 7}
+
+
+class Field(Structure):
+    """bw_field"""
+
+    _fields_ = [("name", c_char_p), ("kind", c_int32), ("dtype", c_int32), ("ndim", c_uint32),
+                ("category_count", c_uint32), ("shape", c_uint64 * MAX_DIMENSIONS),
+                ("categories", POINTER(c_char_p))]
+
+
+class Setting(Structure):
+    """bw_setting"""
+
+    _fields_ = [("name", c_char_p), ("value", c_char_p)]
+
+
+class Options(Structure):
+    """bw_writer_options"""
+
+    _fields_ = [("struct_size", c_size_t), ("fields", POINTER(POINTER(Field))),
+                ("field_count", c_size_t), ("settings", POINTER(Setting)),
+                ("setting_count", c_size_t), ("opening", c_int32), ("reserved", c_int32),
+                ("commit_bytes", c_uint64), ("commit_sequences", c_uint64),
+                ("map_bytes", c_uint64), ("timeout_ms", c_int64)]
+
+
+class Value(Structure):
+    """bw_value"""
+
+    _fields_ = [("data", c_void_p), ("bytes", c_uint64), ("length", c_uint64)]
+
+
+_SIGNATURES = {
+    "bw_writer_abi_version": (c_uint32,),
+    "bw_writer_library_version": (c_char_p,),
+    "bw_writer_error_message": (c_char_p,),
+    "bw_writer_status_name": (c_char_p, c_int32),
+    "bw_writer_open": (c_int32, c_char_p, POINTER(Options), POINTER(c_void_p)),
+    "bw_writer_field_count": (c_size_t, c_void_p),
+    "bw_writer_field_at": (POINTER(Field), c_void_p, c_size_t),
+    "bw_writer_add": (c_int32, c_void_p, c_char_p, c_size_t, POINTER(Value), c_size_t,
+                      POINTER(c_uint64)),
+    "bw_writer_contains": (c_int32, c_void_p, c_char_p, c_size_t, POINTER(c_int32)),
+    "bw_writer_sequences": (c_int32, c_void_p, POINTER(c_uint64)),
+    "bw_writer_commit": (c_int32, c_void_p),
+    "bw_writer_close": (c_int32, c_void_p),
+    "bw_writer_abort": (c_int32, c_void_p),
+}
+
+_loaded: Optional[ctypes.CDLL] = None
+
+
+def library() -> ctypes.CDLL:
+    """The library, loaded when it is first needed. Errors: LibraryError."""
+    global _loaded
+    if _loaded is not None:
+        return _loaded
+    loaded = load(SONAME, VARIABLE)
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    found = loaded.bw_writer_abi_version()
+    if found != ABI_VERSION:
+        raise LibraryError(f"{SONAME} has ABI version {found}; this package needs {ABI_VERSION}")
+    _loaded = loaded
+    return loaded

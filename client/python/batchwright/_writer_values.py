@@ -1,0 +1,200 @@
+"""What may be given to a writer as the value of a field, and how it becomes plain memory.
+
+An array that is C-contiguous and of the field's dtype is taken as it lies; any other layout is
+copied once. A dtype is never changed in silence: only Python's own numbers, which have none, are
+converted, and those that an integer field cannot hold are refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any, Mapping, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _storage_abi as abi
+
+# As NumPy carries them: it has no bfloat16, whose 16-bit patterns travel as unsigned numbers.
+_NUMPY = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in abi.DTYPES}
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One named tensor of every sequence of a dataset.
+
+    dtype: float32, float16, bfloat16, int64, int32, int16 or uint8.
+    shape: of one frame: (80,) for 80 values a frame, () for one. A frame takes at most 16 MiB.
+    kind: how it relates to the T frames of its sequence.
+        "primary": [T, *shape], which sets T; every dataset has exactly one such field.
+        "aligned": [T, *shape], one entry a frame of the primary: frame targets.
+        "independent": [U, *shape], with a length of its own, which may be 0: token ids.
+        "scalar": one value a sequence: a speaker's number. Its shape is ().
+    categories: names of the values 0, 1, ... of an integer field.
+    """
+
+    dtype: Any
+    shape: Tuple[int, ...] = ()
+    kind: str = "primary"
+    categories: Tuple[str, ...] = ()
+
+
+class ValueProblem(Exception):
+    """What is wrong with a value, without the key, which the caller knows."""
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype given by name, by NumPy or by torch. Errors: ValueError."""
+    name = dtype if isinstance(dtype, str) else str(dtype)
+    name = name[6:] if name.startswith("torch.") else name
+    if name in abi.DTYPES:
+        return name
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        pass
+    if name in abi.DTYPES:
+        return name
+    raise ValueError(f"dtype {name}; allowed: {', '.join(abi.DTYPES)}")
+
+
+def normalized(name: str, given: Union[Field, Mapping[str, Any], Any], first: bool) -> Field:
+    """A field as declared by the caller, checked. Errors: TypeError, ValueError."""
+    if isinstance(given, Mapping):
+        unknown = sorted(set(given) - {"dtype", "shape", "kind", "categories"})
+        if unknown or "dtype" not in given:
+            found = f"has no {unknown[0]!r}" if unknown else "has no dtype"
+            raise ValueError(f'field "{name}" {found}; '
+                             "dtype, shape, kind and categories are what a field has")
+        if not first and "kind" not in given:
+            raise ValueError(f'field "{name}" has no kind; allowed: {", ".join(abi.KINDS)} '
+                             "(only the first one is primary when nothing is said)")
+        given = Field(**given)
+    elif not isinstance(given, Field):
+        if not first:
+            raise ValueError(f'field "{name}" is but a dtype; batchwright.writer.Field, or a '
+                             "mapping with dtype, shape and kind, is allowed")
+        given = Field(given)
+    if given.kind not in abi.KINDS:
+        raise ValueError(f'field "{name}": kind {given.kind!r}; allowed: {", ".join(abi.KINDS)}')
+    try:
+        dtype = dtype_name(given.dtype)
+        shape = (given.shape,) if isinstance(given.shape, int) else tuple(given.shape)
+        shape = tuple(int(extent) for extent in shape)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f'field "{name}": {error}') from None
+    if len(shape) > abi.MAX_DIMENSIONS or any(extent < 1 for extent in shape):
+        raise ValueError(f'field "{name}": shape {shape}; at most 6 dimensions, each from 1, are '
+                         "allowed")
+    return Field(dtype, shape, given.kind, tuple(str(each) for each in given.categories))
+
+
+class Slot:
+    """A field's place in the table of values that is given to the library."""
+
+    def __init__(self, name: str, field: Field, value: abi.Value) -> None:
+        self.name = name
+        self.field = field
+        self._value = value
+        self._dtype = _NUMPY[field.dtype]
+        self._ndim = len(field.shape) + (field.kind != "scalar")
+
+    def fill(self, given: Any) -> np.ndarray:
+        """Points the slot to the bytes of `given`. What it returns holds them, and must live until
+        they were copied. Errors: ValueProblem.
+        """
+        array = given if type(given) is np.ndarray else self._as_array(given)
+        if array.dtype is not self._dtype and array.dtype != self._dtype:
+            array = self._of_dtype(array)
+        shape = array.shape
+        if shape[1:] != self.field.shape or array.ndim != self._ndim:
+            array = self._of_shape(array)
+            shape = array.shape
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
+        value = self._value
+        value.data = array.__array_interface__["data"][0]
+        value.bytes = array.nbytes
+        value.length = shape[0] if self._ndim > len(self.field.shape) else 1
+        return array
+
+    def _allowed(self) -> str:
+        """The shape and the dtype of a value, for people."""
+        frames = {"scalar": "", "independent": "U"}.get(self.field.kind, "T")
+        extents = ", ".join([frames] * bool(frames) + [str(each) for each in self.field.shape])
+        pattern = ", as a tensor of torch or as uint16 patterns"
+        return (f"{self.field.dtype} of shape [{extents}]"
+                + (pattern if self.field.dtype == "bfloat16" else ""))
+
+    def _problem(self, found: str) -> ValueProblem:
+        return ValueProblem(f'field "{self.name}" is {found}; allowed: {self._allowed()}')
+
+    def _as_array(self, given: Any) -> np.ndarray:
+        torch = sys.modules.get("torch")  # whoever has a tensor has imported it
+        if torch is not None and isinstance(given, torch.Tensor):
+            return self._of_tensor(given, torch)
+        if isinstance(given, np.ma.MaskedArray):
+            raise self._problem("a masked array: use .filled()")
+        if isinstance(given, np.ndarray):
+            return np.asarray(given)
+        if isinstance(given, (bool, int, float, list, tuple, np.generic)):
+            return self._of_numbers(given)
+        try:
+            if hasattr(given, "__dlpack__") and hasattr(np, "from_dlpack"):
+                return np.from_dlpack(given)
+            array = np.asarray(given)
+        except Exception as error:
+            found = f"a {type(given).__name__} that NumPy cannot take: {error}"
+            raise self._problem(found) from error
+        if array.dtype == object:
+            raise self._problem(f"a {type(given).__name__}, which is no array")
+        return array
+
+    def _of_tensor(self, tensor: Any, torch: Any) -> np.ndarray:
+        if tensor.device.type != "cpu":
+            raise self._problem(f"a tensor on {tensor.device}, which is not the CPU: use .cpu()")
+        if tensor.layout != torch.strided:
+            raise self._problem(f"a tensor of layout {tensor.layout}: use .to_dense()")
+        tensor = tensor.detach()
+        if tensor.dtype != torch.bfloat16:
+            return tensor.numpy()
+        if self.field.dtype != "bfloat16":
+            raise self._problem(f"bfloat16 of shape {list(tensor.shape)}")
+        return tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
+
+    def _of_numbers(self, given: Any) -> np.ndarray:
+        """Python's own numbers, which have no dtype."""
+        try:
+            found = np.asarray(given)
+        except ValueError:
+            raise self._problem("ragged: its rows have different lengths") from None
+        if found.dtype == object:
+            raise self._problem("ragged, or has what is no number in it")
+        if found.shape == (0,):
+            return np.empty((0, *self.field.shape), self._dtype)
+        whole = self._dtype.kind != "f"
+        if self.field.dtype == "bfloat16" or found.dtype.kind not in ("biu" if whole else "biuf"):
+            raise self._problem(f"numbers that NumPy takes for {found.dtype}")
+        with np.errstate(over="ignore"):
+            array = found.astype(self._dtype)
+        if whole and not np.array_equal(array, found):
+            raise self._problem(f"numbers from {found.min()} to {found.max()}")
+        return array
+
+    def _of_dtype(self, array: np.ndarray) -> np.ndarray:
+        # As ml_dtypes makes them for NumPy.
+        if self.field.dtype == "bfloat16" and array.dtype.name == "bfloat16":
+            return np.ascontiguousarray(array).view(np.uint16)
+        name = array.dtype.name if array.dtype.isnative else f"{array.dtype.name}, big-endian,"
+        raise self._problem(f"{name} of shape {list(array.shape)}")
+
+    def _of_shape(self, array: np.ndarray) -> np.ndarray:
+        if self.field.kind == "scalar" and array.shape in ((), (1,)):
+            return array.reshape(())
+        raise self._problem(f"{self.field.dtype} of shape {list(array.shape)}")
+
+
+def slots_of(fields: Mapping[str, Field], values: Sequence[abi.Value]) -> Tuple[Slot, ...]:
+    """A slot for each field, in their order."""
+    return tuple(Slot(name, field, value)
+                 for (name, field), value in zip(fields.items(), values))

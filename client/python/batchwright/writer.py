@@ -1,0 +1,290 @@
+"""Writing datasets from Python, by the daemon's own writer: no file format is known here.
+
+    fields = {
+        "features": Field("float32", shape=(80,)),
+        "labels": Field("int32", kind="aligned"),
+        "speaker": Field("uint8", kind="scalar", categories=("ann", "bob")),
+    }
+    with DatasetWriter("train", fields, settings={"sample_rate_hz": 22050}) as writer:
+        for key, features, labels, speaker in recordings():
+            writer.add(key, features=features, labels=labels, speaker=speaker)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+import warnings
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
+
+from . import _storage_abi as abi
+from ._writer_values import Field, ValueProblem, normalized, slots_of
+from .errors import (
+    ClosedError, Error, ForkedError, InvalidArgumentError, SchemaMismatchError, TimedOutError,
+    error_of,
+)
+
+__all__ = ["DatasetWriter", "Field"]
+
+_POLL_SECONDS = 0.05  # while another process has the dataset
+
+
+def _failed(status: int) -> Error:
+    """What the library's last failed call of this thread found."""
+    text = abi.library().bw_writer_error_message()
+    return error_of(status, text.decode("utf-8", "replace"))
+
+
+class DatasetWriter:
+    """Appends sequences to a dataset, which is made when it is not there.
+
+    What is added is kept in memory until a commit, which comes by itself when `commit_bytes` or
+    `commit_sequences` wait for it, makes it durable and visible in one transaction. Killed at any
+    moment, the dataset has the sequences of all whole commits, and the next writer goes on behind
+    them. As a context manager it closes, and so commits, at the end; when the block raises, what
+    was not committed is dropped, and what was committed stays.
+
+    Threads: any; they take turns. Fork: a forked child gets ForkedError.
+    Errors: `batchwright.Error`, after which the writer is as if the call had not been made.
+    """
+
+    def __init__(self, path: Union[str, os.PathLike], fields: Optional[Mapping[str, Any]] = None, *,
+                 settings: Optional[Mapping[str, Any]] = None, mode: str = "create_or_append",
+                 commit_bytes: int = 64 << 20, commit_sequences: int = 10_000,
+                 timeout: float = 60.0, map_bytes: int = 0) -> None:
+        """Opens the dataset at `path`, a directory; its parent must be there.
+
+        fields: a Field (or a mapping of its members) by name, in the order that they shall have.
+            The first one is primary unless it says otherwise; for it alone a bare dtype will do.
+            Where a dataset is there they must be its own, and None takes them as they are.
+        settings: how the data were made, kept as text with a dataset that is created.
+        mode: "create_or_append"; "create", AlreadyExistsError where there is a dataset; or
+            "append", NotFoundError where there is none.
+        commit_bytes, commit_sequences: what waits for a commit at most; it is held in memory.
+        timeout: seconds to wait for a writer of another process; then TimedOutError.
+        map_bytes: address space to begin with, which grows by itself; 0: as much as is sensible.
+        Errors: InvalidArgumentError (names the field), SchemaMismatchError (the dataset has other
+        fields), BusyError (this process has a writer of it), and those named above.
+        """
+        self._handle = ctypes.c_void_p()
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self.path = os.fspath(path)
+        self._library = abi.library()
+        options, kept = self._options(fields, settings, mode)
+        options.commit_bytes, options.commit_sequences = int(commit_bytes), int(commit_sequences)
+        options.map_bytes = int(map_bytes)
+        self._open(options, mode, timeout)
+        del kept
+        self._fields = self._read_fields()
+        self._values = (abi.Value * len(self._fields))()
+        self._slots = slots_of(self._fields, self._values)
+        self._ordinal = ctypes.c_uint64()
+
+    @staticmethod
+    def _options(fields: Optional[Mapping[str, Any]], settings: Optional[Mapping[str, Any]],
+                 mode: str) -> Tuple[abi.Options, list]:
+        """The library's options, and what they point to."""
+        if mode not in abi.OPENINGS:
+            raise InvalidArgumentError(f"mode {mode!r}; allowed: {', '.join(abi.OPENINGS)}")
+        options = abi.Options(struct_size=ctypes.sizeof(abi.Options),
+                              opening=abi.OPENINGS[mode])
+        declared = []
+        for name, given in (fields or {}).items():
+            try:
+                field = normalized(name, given, first=not declared)
+            except (TypeError, ValueError) as error:
+                raise InvalidArgumentError(str(error)) from None
+            names = [each.encode() for each in field.categories]
+            declared.append(abi.Field(
+                name.encode(), abi.KINDS[field.kind], abi.DTYPES[field.dtype], len(field.shape),
+                len(names), (ctypes.c_uint64 * abi.MAX_DIMENSIONS)(*field.shape),
+                (ctypes.c_char_p * len(names))(*names) if names else None))
+        if fields is not None and not declared:
+            raise InvalidArgumentError("fields is empty; a dataset has 1 to 64 fields")
+        pointers = (ctypes.POINTER(abi.Field) * len(declared))(*map(ctypes.pointer, declared))
+        pairs = [abi.Setting(str(name).encode(), str(value).encode())
+                 for name, value in (settings or {}).items()]
+        texts = (abi.Setting * len(pairs))(*pairs)
+        if declared:
+            options.fields, options.field_count = pointers, len(declared)
+        if pairs:
+            options.settings, options.setting_count = texts, len(pairs)
+        return options, [declared, pointers, pairs, texts]
+
+    def _open(self, options: abi.Options, mode: str, timeout: float) -> None:
+        """Asks again and again, so that Ctrl-C ends it."""
+        path = os.fsencode(self.path)
+        end = time.monotonic() + timeout
+        while True:
+            status = self._library.bw_writer_open(path, ctypes.byref(options),
+                                                  ctypes.byref(self._handle))
+            if status != abi.TIMED_OUT:
+                break
+            if time.monotonic() >= end:
+                raise TimedOutError(f"dataset {self.path}: another process writes it, for longer "
+                                    f"than {timeout:g} s")
+            time.sleep(_POLL_SECONDS)
+        if status != abi.OK:
+            raise _failed(status)
+
+    def _read_fields(self) -> Dict[str, Field]:
+        kinds = {number: name for name, number in abi.KINDS.items()}
+        dtypes = {number: name for name, number in abi.DTYPES.items()}
+        fields = {}
+        for i in range(self._library.bw_writer_field_count(self._handle)):
+            field = self._library.bw_writer_field_at(self._handle, i).contents
+            names = [field.categories[n].decode() for n in range(field.category_count)]
+            fields[field.name.decode()] = Field(dtypes[field.dtype],
+                                                tuple(field.shape[:field.ndim]),
+                                                kinds[field.kind], tuple(names))
+        return fields
+
+    @property
+    def fields(self) -> Dict[str, Field]:
+        """The dataset's fields by name, in their order."""
+        return dict(self._fields)
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() or abort() has ended it."""
+        return not self._handle
+
+    def add(self, key: Union[str, bytes], /, **values: Any) -> int:
+        """Adds a sequence: a key of 1 to 511 bytes, and a value for each field by its name.
+
+        A value is an array of the field's dtype and of shape [T, *shape] (primary, aligned),
+        [U, *shape] (independent) or [] (scalar): of NumPy, a tensor of torch on the CPU, or what
+        exports DLPack or NumPy's array interface. bfloat16 comes as tensor or as uint16 patterns.
+        C-contiguous memory is taken as it lies, any other is copied once. Numbers of Python have
+        no dtype and are converted, if the field can hold them.
+
+        Returns the place of the sequence in the dataset.
+        Errors: AlreadyExistsError (the key), SchemaMismatchError (names key and field, what was
+        found and what is allowed), ForkedError, ClosedError, and those of commit(), which comes by
+        itself when it is due.
+        """
+        name = _key_bytes(key)
+        self._check_here()
+        with self._lock:
+            handle = self._open_handle()
+            try:
+                arrays = [slot.fill(values[slot.name]) for slot in self._slots]
+            except ValueProblem as problem:
+                raise SchemaMismatchError(f"key {_quoted(key)}: {problem}") from None
+            except KeyError:
+                raise self._wrong_names(key, values) from None
+            if len(values) != len(arrays):
+                raise self._wrong_names(key, values)
+            status = self._library.bw_writer_add(handle, name, len(name), self._values,
+                                                 len(arrays), self._ordinal)
+            if status != abi.OK:
+                raise _failed(status)
+            return self._ordinal.value
+
+    def _wrong_names(self, key: Union[str, bytes],
+                     values: Mapping[str, Any]) -> SchemaMismatchError:
+        unknown = ", ".join(f'"{name}"' for name in values if name not in self._fields)
+        missing = ", ".join(f'"{name}"' for name in self._fields if name not in values)
+        found = [f"the dataset has no field {unknown}"] * bool(unknown)
+        found += [f"a value is missing for field {missing}"] * bool(missing)
+        return SchemaMismatchError(f"key {_quoted(key)}: {', and '.join(found)}; its fields are "
+                                   f"{', '.join(self._fields)}")
+
+    def __contains__(self, key: Union[str, bytes]) -> bool:
+        """Whether a sequence of this key is there, committed or not."""
+        name = _key_bytes(key)
+        found = ctypes.c_int32()
+        self._call("bw_writer_contains", name, len(name), ctypes.byref(found))
+        return bool(found)
+
+    @property
+    def sequences(self) -> int:
+        """Sequences of the dataset, those that wait for their commit among them."""
+        sequences = ctypes.c_uint64()
+        self._call("bw_writer_sequences", ctypes.byref(sequences))
+        return sequences.value
+
+    def commit(self) -> None:
+        """Makes all that was added durable, synced to disk, and visible. Nothing to do is fine.
+
+        Errors: SystemRefusedError (the disk is full, for one), DoesNotFitError. What was added is
+        kept: the call may be repeated.
+        """
+        self._call("bw_writer_commit")
+
+    def close(self) -> None:
+        """Commits, and ends the writer. Closing twice is fine.
+
+        Errors: those of commit(); then the writer is still open, and close() may be repeated.
+        """
+        self._end("bw_writer_close")
+
+    def abort(self) -> None:
+        """Drops what was not committed, and ends the writer. What was committed stays."""
+        self._end("bw_writer_abort")
+
+    def _check_here(self) -> None:
+        # Before the lock: in a child, nobody may be left to give it back.
+        if os.getpid() != self._process:
+            raise ForkedError(f"dataset {self.path}: this writer was opened before fork(); a child "
+                              "process must open its own")
+
+    def _open_handle(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ClosedError(f"dataset {self.path}: this writer is closed")
+        return self._handle
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        self._check_here()
+        with self._lock:
+            status = getattr(self._library, function)(self._open_handle(), *arguments)
+            if status != abi.OK:
+                raise _failed(status)
+
+    def _end(self, function: str) -> None:
+        self._check_here()
+        with self._lock:
+            if not self._handle:
+                return
+            status = getattr(self._library, function)(self._handle)
+            if status != abi.OK:
+                raise _failed(status)
+            self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> DatasetWriter:
+        return self
+
+    def __exit__(self, kind: Optional[type], *_: Any) -> None:
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            self.close()
+        except Error:
+            self.abort()
+            raise
+
+    def __del__(self) -> None:
+        # Set first in __init__; not there when that never ran.
+        handle = getattr(self, "_handle", None)
+        if not handle or os.getpid() != self._process:
+            return
+        warnings.warn(f"dataset {self.path}: a writer was not closed; what was not committed is "
+                      "lost", ResourceWarning, stacklevel=2)
+        self.abort()
+
+
+def _key_bytes(key: Union[str, bytes]) -> bytes:
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return key
+    raise InvalidArgumentError(f"key {key!r} is of type {type(key).__name__}; str, and bytes, are "
+                               "allowed")
+
+
+def _quoted(key: Union[str, bytes]) -> str:
+    return f'"{key}"' if isinstance(key, str) else repr(key)
