@@ -1,0 +1,57 @@
+"""Batches from a batchwrightd, without a copy.
+
+    import batchwright
+
+    connection = batchwright.connect("ipc:///run/batchwright/batchwright.sock")
+    for batch in connection.feed("train").epoch(0):
+        train(batch["features"], batch.lengths)        # NumPy, read-only
+        train(batch.torch("features"), batch.lengths)  # torch, when it is installed
+
+`batchwright.torch` has a dataset for torch's DataLoader, `batchwright.gpu` the way to a GPU, and
+`batchwright.DatasetWriter` writes datasets. README.md beside the package is the guide.
+
+Needs Python 3.9, NumPy and libbatchwright.so.1; torch is imported only by what needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _abi
+from .batch import Batch
+from .connection import Connection, ConnectionInfo, Feed, connect
+from .errors import (
+    AlreadyExistsError, BadConfigurationError, BusyError, ClosedError, CorruptRecordError,
+    DisconnectedError, DoesNotFitError, Error, FingerprintMismatchError, ForkedError,
+    InfeasibleError, InternalError, InvalidArgumentError, LibraryError, MalformedMessageError,
+    NotFoundError, ReleasedError, SchemaMismatchError, StoreUnavailableError, SystemRefusedError,
+    TimedOutError, UnsupportedError, UnsupportedVersionError,
+)
+from .subscription import Subscription
+from .tensor import Tensor
+from .values import EpochEnd, Field, Grant, Position
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "ClosedError",
+    "Connection", "ConnectionInfo", "CorruptRecordError", "DatasetWriter", "DisconnectedError",
+    "DoesNotFitError", "EpochEnd", "Error", "Feed", "Field", "FingerprintMismatchError",
+    "ForkedError", "Grant", "InfeasibleError", "InternalError", "InvalidArgumentError",
+    "LibraryError", "MalformedMessageError", "NotFoundError", "Position", "ReleasedError",
+    "SchemaMismatchError", "StoreUnavailableError", "Subscription", "SystemRefusedError", "Tensor",
+    "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "library_version",
+]
+
+
+def library_version() -> str:
+    """The version of the C library that was found."""
+    return _abi.library_version().decode()
+
+
+def __getattr__(name: str) -> Any:
+    # The writer has a library of its own, which readers need not have.
+    if name == "DatasetWriter":
+        from .writer import DatasetWriter
+        return DatasetWriter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

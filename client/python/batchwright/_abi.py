@@ -1,0 +1,203 @@
+"""The C ABI of batchwright/client.h as ctypes sees it. A test compares it with the header.
+
+Nothing here is for users: structs, enumerators, and the library's functions with their types.
+Functions are module constants, so that a call costs one look-up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    POINTER, Structure, c_char, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32,
+    c_uint64, c_void_p,
+)
+
+from ._library import load
+from .errors import LibraryError, error_of
+
+ABI_VERSION = 1
+SONAME = "libbatchwright.so.1"
+VARIABLE = "BATCHWRIGHT_LIBRARY"
+
+END, EPOCH_END, OK = -2, -1, 0
+TIMED_OUT = 12
+FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, UINT8 = range(1, 8)
+PRIMARY, ALIGNED, INDEPENDENT, SCALAR = range(4)
+BATCH_MAJOR, TIME_MAJOR = range(2)
+REPLICA, SHARDED, QUEUE = range(3)
+AUTO = -1
+MAX_DIMENSIONS = 8
+FINGERPRINT_TEXT_BYTES = 51
+
+
+class Fingerprint(Structure):
+    _fields_ = [("data", c_uint64), ("settings", c_uint64), ("seed", c_uint64)]
+
+
+class Position(Structure):
+    _fields_ = [("fingerprint", Fingerprint), ("epoch", c_uint64), ("step", c_uint64)]
+
+
+class ConnectOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("program", c_char_p), ("timeout_ms", c_int64),
+        ("reconnect_ms", c_int64), ("server_key", c_char_p), ("public_key", c_char_p),
+        ("secret_key", c_char_p), ("inline_batches", c_int32), ("reserved", c_int32),
+    ]
+
+
+class ConnectionInfo(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("reconnects", c_uint64), ("servers", c_uint32),
+        ("inline_batches", c_int32), ("inline_reason", c_char_p),
+    ]
+
+
+class Field(Structure):
+    _fields_ = [
+        ("name", c_char_p), ("kind", c_int32), ("dtype", c_int32), ("ndim", c_uint32),
+        ("category_count", c_uint32), ("shape", c_uint64 * MAX_DIMENSIONS),
+        ("categories", POINTER(c_char_p)),
+    ]
+
+
+class Feed(Structure):
+    _fields_ = [
+        ("name", c_char_p), ("sequences", c_uint64), ("world", c_uint32), ("layout", c_int32),
+        ("field_count", c_size_t), ("fields", POINTER(POINTER(Field))),
+    ]
+
+
+class SubscribeOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("feed", c_char_p), ("mode", c_int32), ("rank", c_int32),
+        ("ranks", c_int32), ("window", c_uint32), ("epoch", c_uint64), ("step", c_uint64),
+        ("epochs", c_uint64), ("fingerprint", POINTER(Fingerprint)), ("worst_first", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Grant(Structure):
+    _fields_ = [
+        ("fingerprint", Fingerprint), ("epoch", c_uint64), ("step", c_uint64),
+        ("steps", c_uint64), ("batches_per_step", c_uint32), ("world", c_uint32),
+        ("rank", c_uint32), ("ranks", c_uint32), ("window", c_uint32),
+    ]
+
+
+class BatchHeader(Structure):
+    _fields_ = [
+        ("feed", c_char_p), ("fingerprint", Fingerprint), ("epoch", c_uint64),
+        ("step", c_uint64), ("index", c_uint64), ("world", c_uint32), ("layout", c_int32),
+        ("sequences", c_uint32), ("batch_length", c_uint32), ("frames", c_uint64),
+        ("step_sequences", c_uint64), ("step_frames", c_uint64), ("loss_weight", c_double),
+        ("lengths", c_void_p), ("ordinals", c_void_p), ("starts", c_void_p), ("flags", c_void_p),
+        ("bytes", c_uint64), ("tensor_count", c_size_t), ("rehearsal", c_uint32),
+        ("shared", c_uint32), ("memory", c_void_p), ("memory_bytes", c_uint64),
+    ]
+
+
+class Tensor(Structure):
+    _fields_ = [
+        ("name", c_char_p), ("data", c_void_p), ("bytes", c_uint64), ("dtype", c_int32),
+        ("kind", c_int32), ("ndim", c_uint32), ("shape", c_uint64 * MAX_DIMENSIONS),
+        ("row_lengths", c_void_p),
+    ]
+
+
+# Structs by the names that the header gives them.
+STRUCTS = {
+    "bw_fingerprint": Fingerprint, "bw_position": Position, "bw_connect_options": ConnectOptions,
+    "bw_connection_info": ConnectionInfo, "bw_field": Field, "bw_feed": Feed,
+    "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant, "bw_batch_header": BatchHeader,
+    "bw_tensor": Tensor,
+}
+
+# Functions: what they return, and what they take. Pointers to handles and to what a call fills in
+# are plain addresses.
+_FUNCTIONS = {
+    "bw_abi_version": (c_uint32, []),
+    "bw_library_version": (c_char_p, []),
+    "bw_error_message": (c_char_p, []),
+    "bw_fingerprint_text": (c_int32, [c_void_p, POINTER(c_char)]),
+    "bw_fingerprint_parse": (c_int32, [c_char_p, c_void_p]),
+    "bw_connect": (c_int32, [c_char_p, c_void_p, c_void_p]),
+    "bw_connection_get_info": (c_int32, [c_void_p, c_void_p]),
+    "bw_close": (c_int32, [c_void_p]),
+    "bw_feed_count": (c_size_t, [c_void_p]),
+    "bw_feed_at": (POINTER(Feed), [c_void_p, c_size_t]),
+    "bw_subscribe": (c_int32, [c_void_p, c_void_p, c_void_p]),
+    "bw_unsubscribe": (c_int32, [c_void_p]),
+    "bw_subscription_grant": (POINTER(Grant), [c_void_p]),
+    "bw_next": (c_int32, [c_void_p, c_int64, c_void_p, c_void_p]),
+    "bw_subscription_position": (c_int32, [c_void_p, c_void_p]),
+    "bw_subscription_steps": (c_int32, [c_void_p, c_void_p, c_void_p]),
+    "bw_release": (c_int32, [c_void_p]),
+    "bw_batch_get_header": (c_void_p, [c_void_p]),
+    "bw_batch_key": (c_void_p, [c_void_p, c_size_t, c_void_p]),
+    "bw_batch_tensor": (c_void_p, [c_void_p, c_size_t]),
+    "bw_batch_tensor_named": (c_void_p, [c_void_p, c_char_p]),
+    "bw_batch_position": (c_int32, [c_void_p, c_void_p]),
+    "bw_batch_memory": (c_void_p, [c_void_p]),
+    "bw_memory_release": (None, [c_void_p]),
+}
+
+library = load(SONAME, VARIABLE)
+
+
+def _function(name: str):
+    function = getattr(library, name, None)
+    if function is None:
+        raise LibraryError(f"{library._name} has no {name}: it is older than this package")
+    function.restype, function.argtypes = _FUNCTIONS[name]
+    return function
+
+
+def check_version(found: int) -> None:
+    """Errors: LibraryError, when the library's ABI is not the one that is declared here."""
+    if found != ABI_VERSION:
+        raise LibraryError(f"{library._name} has ABI version {found}, and this package needs "
+                           f"{ABI_VERSION}: install library and package of one version")
+
+
+check_version(_function("bw_abi_version")())
+library_version = _function("bw_library_version")
+error_message = _function("bw_error_message")
+fingerprint_text = _function("bw_fingerprint_text")
+fingerprint_parse = _function("bw_fingerprint_parse")
+connect = _function("bw_connect")
+connection_get_info = _function("bw_connection_get_info")
+close = _function("bw_close")
+feed_count = _function("bw_feed_count")
+feed_at = _function("bw_feed_at")
+subscribe = _function("bw_subscribe")
+unsubscribe = _function("bw_unsubscribe")
+subscription_grant = _function("bw_subscription_grant")
+next_event = _function("bw_next")
+subscription_position = _function("bw_subscription_position")
+subscription_steps = _function("bw_subscription_steps")
+release = _function("bw_release")
+batch_get_header = _function("bw_batch_get_header")
+batch_key = _function("bw_batch_key")
+batch_tensor = _function("bw_batch_tensor")
+batch_tensor_named = _function("bw_batch_tensor_named")
+batch_position = _function("bw_batch_position")
+batch_memory = _function("bw_batch_memory")
+memory_release = _function("bw_memory_release")
+
+
+def message() -> str:
+    """What this thread's last failed call found."""
+    return error_message().decode(errors="replace")
+
+
+def check(status: int) -> int:
+    """Passes news on and raises errors."""
+    if status > OK:
+        raise error_of(status, message())
+    return status
+
+
+def text(value: bytes) -> str:
+    """Names and keys are UTF-8; other bytes survive the way there and back."""
+    return value.decode("utf-8", "surrogateescape")

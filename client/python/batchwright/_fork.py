@@ -1,0 +1,25 @@
+"""Which process this is, counted in forks: cheaper to look at than a process's number.
+
+What was made before a fork is of an older generation, and says so when it is used in the child.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .errors import ForkedError
+
+generation = 0
+
+
+def _begin_child() -> None:
+    global generation
+    generation += 1
+
+
+os.register_at_fork(after_in_child=_begin_child)
+
+
+def refuse(what: str) -> ForkedError:
+    """The error for `what`, which a parent made."""
+    return ForkedError(f"{what} was made before fork(); a child process must connect anew")

@@ -1,0 +1,66 @@
+"""Waiting in the C library without being deaf to Ctrl-C.
+
+Python runs signal handlers between two of its own instructions, never within a call of C. So the
+wait for a batch is cut into slices, and a call that cannot be cut runs in a thread that is waited
+for in slices.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any, Callable, List, TypeVar
+
+from .errors import InvalidArgumentError
+
+SLICE_MS = 50
+_SLICE_SECONDS = SLICE_MS / 1000
+_LONGEST_MS = 1 << 40
+
+Made = TypeVar("Made")
+
+
+def milliseconds(seconds: float, what: str, least: int = 0) -> int:
+    """Rounded up. Errors: InvalidArgumentError for what is no limit of time."""
+    if not isinstance(seconds, (int, float)) or not seconds >= 0 or math.isinf(seconds):
+        raise InvalidArgumentError(f"{what} is {seconds!r}; it is a number of seconds, 0 and up")
+    return min(max(math.ceil(seconds * 1000), least), _LONGEST_MS)
+
+
+def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any]) -> Made:
+    """What `call` returns or raises. When the wait for it is interrupted, `discard` gets what it
+    returns later. Outside of the main thread, which alone is interrupted, it is but a call."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    lock = threading.Lock()
+    made: List[Made] = []
+    failed: List[BaseException] = []
+    given_up: List[bool] = []
+
+    def run() -> None:
+        try:
+            result = call()
+        except BaseException as error:  # it is raised in the thread that waits
+            failed.append(error)
+            return
+        with lock:
+            made.append(result)
+            unwanted = bool(given_up)
+        if unwanted:
+            discard(result)
+
+    thread = threading.Thread(target=run, name="batchwright", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_SLICE_SECONDS)
+    except BaseException:
+        with lock:
+            given_up.append(True)
+            unwanted = list(made)
+        for result in unwanted:
+            discard(result)
+        raise
+    if failed:
+        raise failed[0]
+    return made[0]

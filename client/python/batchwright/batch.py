@@ -1,0 +1,298 @@
+"""A batch, and the views of its tensors.
+
+Nothing is copied: `batch["features"]` is a NumPy array over the daemon's own memory, which this
+process has mapped read-only. NumPy refuses to write to it. torch has no read-only tensors, so
+writing in place to `batch.torch("features")` is a fault that ends the process: use `x = x * 2`, not
+`x *= 2`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+
+import numpy as np
+
+from . import _abi, _fork, _in_flight
+from ._slot import slot_type
+from .errors import NotFoundError, ReleasedError, SchemaMismatchError
+from .tensor import NUMPY, Tensor, array_over, torch_over
+from .values import LAYOUTS, Position, fingerprint_text
+
+if TYPE_CHECKING:
+    import torch
+
+    from .gpu import DeviceBatch
+
+_U1, _U4, _U8 = np.dtype("u1"), np.dtype("<u4"), np.dtype("<u8")
+_WHOLE = 3  # a row's flags: starts its sequence, and ends it
+_header_at = _abi.BatchHeader.from_address
+_tensor_at = _abi.Tensor.from_address
+_named = _abi.batch_tensor_named
+
+
+class Batch:
+    """A finished batch of B rows, the longest of L frames.
+
+    Lifetime: it holds a slot of the daemon's arena and one of the subscription's credits. Both go
+    back when this object was released, by `release()`, by the end of a `with`, or by nobody holding
+    it any more, and the last view of it is gone. What is asked of a released batch is a
+    ReleasedError; views taken before are good as long as they are there.
+    Threads: any. Fork: a child gets ForkedError.
+    """
+
+    __slots__ = ("_slot", "_generation", "__weakref__")
+
+    def __init__(self, raw: int) -> None:
+        """Takes over a bw_batch."""
+        header = _header_at(_abi.batch_get_header(raw))
+        slot = slot_type(header.memory_bytes, bool(header.shared)).from_address(header.memory)
+        slot.handle = raw
+        slot.header = header
+        self._slot = slot
+        self._generation = _fork.generation
+
+    # ---- lifetime ---------------------------------------------------------------------------
+
+    def _held(self) -> Any:
+        slot = self._slot
+        if slot is None:
+            raise ReleasedError("this batch was released: take views before, and keep them")
+        if self._generation != _fork.generation:
+            raise _fork.refuse("this batch")
+        return slot
+
+    @property
+    def released(self) -> bool:
+        """Whether it was released. Views may keep its slot longer."""
+        return self._slot is None
+
+    def release(self) -> None:
+        """Gives the batch back, or with views of it alive, leaves that to the last of them. Twice
+        is fine."""
+        self._slot = None
+        if _in_flight.pending:
+            _in_flight.reap()
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.release()
+
+    # ---- tensors ----------------------------------------------------------------------------
+
+    def _find(self, name: str) -> Tuple[Any, _abi.Tensor]:
+        slot = self._held()
+        address = _named(slot.handle, name.encode())
+        if not address:
+            raise NotFoundError(f'the batch has no field "{name}"; it has ' +
+                                ", ".join(f'"{each}"' for each in self.names))
+        return slot, _tensor_at(address)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The field as a read-only NumPy array, [B, L, ...] or, time-major, [L, B, ...]; [B] for a
+        scalar. Behind a row's length is padding. bfloat16 is seen as uint16.
+
+        Errors: NotFoundError, which is a KeyError and lists the fields.
+        """
+        slot, raw = self._find(name)
+        return array_over(slot, raw.data, NUMPY[raw.dtype], tuple(raw.shape[:raw.ndim]))
+
+    def torch(self, name: str) -> torch.Tensor:
+        """The same as a tensor of torch on the CPU, without a copy, never to be written to."""
+        slot, raw = self._find(name)
+        return torch_over(slot, raw.data, raw.dtype, tuple(raw.shape[:raw.ndim]))
+
+    def tensor(self, name: str) -> Tensor:
+        """The same for any library that knows DLPack, as `from_dlpack(batch.tensor("features"))`."""
+        slot, raw = self._find(name)
+        return Tensor(slot, raw, slot.header.sequences)
+
+    def __contains__(self, name: object) -> bool:
+        slot = self._held()
+        return isinstance(name, str) and bool(_named(slot.handle, name.encode()))
+
+    __iter__ = None  # a batch is neither its rows nor its names
+
+    @property
+    def names(self) -> List[str]:
+        """The fields, in the order of the dataset."""
+        slot = self._held()
+        return [_abi.text(_tensor_at(_abi.batch_tensor(slot.handle, i)).name)
+                for i in range(slot.header.tensor_count)]
+
+    def to(self, device: Any, non_blocking: bool = True,
+           fields: Optional[List[str]] = None) -> DeviceBatch:
+        """Copies the fields, all or those named, to a device of torch's, and releases this batch:
+        with a GPU when the copy's event has come, without waiting for it. See `batchwright.gpu`."""
+        from .gpu import to_device
+        return to_device(self, device, non_blocking, fields)
+
+    # ---- rows -------------------------------------------------------------------------------
+
+    def _rows(self, which: str, dtype: np.dtype) -> Optional[np.ndarray]:
+        slot = self._held()
+        address = getattr(slot.header, which)
+        return array_over(slot, address, dtype, (slot.header.sequences,)) if address else None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Real frames of each row, uint32 [B]."""
+        found = self._rows("lengths", _U4)
+        assert found is not None
+        return found
+
+    @property
+    def ordinals(self) -> np.ndarray:
+        """Each row's sequence: its place in the dataset, uint64 [B]."""
+        found = self._rows("ordinals", _U8)
+        assert found is not None
+        return found
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Each row's first frame within its sequence, uint32 [B]. Zeros when rows are whole."""
+        found = self._rows("starts", _U4)
+        return found if found is not None else np.zeros(self.sequences, _U4)
+
+    @property
+    def flags(self) -> np.ndarray:
+        """uint8 [B]. Bit 0: the row starts its sequence; bit 1: it ends it."""
+        found = self._rows("flags", _U1)
+        return found if found is not None else np.full(self.sequences, _WHOLE, _U1)
+
+    @property
+    def keys(self) -> List[str]:
+        """Each row's key in the dataset. Made anew by each call, at 1 us a row."""
+        slot, size = self._held(), ctypes.c_size_t()
+        place = ctypes.byref(size)
+        return [_abi.text(ctypes.string_at(_abi.batch_key(slot.handle, row, place), size.value))
+                for row in range(slot.header.sequences)]
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Where frames are real: bool [B, L] or, time-major, [L, B]. Made anew by each call."""
+        return _mask(self.lengths, self.batch_length, self.layout)
+
+    def lengths_of(self, name: str) -> np.ndarray:
+        """The rows' lengths of one field, uint32 [B]: an independent field has its own.
+
+        Errors: NotFoundError; SchemaMismatchError for a scalar field.
+        """
+        slot, raw = self._find(name)
+        if not raw.row_lengths:
+            raise SchemaMismatchError(f'field "{name}" is a scalar: its rows have no lengths')
+        return array_over(slot, raw.row_lengths, _U4, (slot.header.sequences,))
+
+    def mask_of(self, name: str) -> np.ndarray:
+        """As `mask`, of one field. Errors: as lengths_of()."""
+        frames_axis = 0 if self.layout == "time-major" else 1
+        longest = self._find(name)[1].shape[frames_axis]
+        return _mask(self.lengths_of(name), longest, self.layout)
+
+    # ---- figures ----------------------------------------------------------------------------
+
+    def _figure(self, which: str) -> Any:
+        slot = self._held()
+        return getattr(slot.header, which)
+
+    @property
+    def feed(self) -> str:
+        return _abi.text(self._figure("feed"))
+
+    @property
+    def epoch(self) -> int:
+        return self._figure("epoch")
+
+    @property
+    def step(self) -> int:
+        """Global step within the epoch."""
+        return self._figure("step")
+
+    @property
+    def index(self) -> int:
+        """step * world + place in the step."""
+        return self._figure("index")
+
+    @property
+    def world(self) -> int:
+        """Batches of a global step."""
+        return self._figure("world")
+
+    @property
+    def layout(self) -> str:
+        """"batch-major" or "time-major"."""
+        return LAYOUTS[self._figure("layout")]
+
+    @property
+    def sequences(self) -> int:
+        """B: rows."""
+        return self._figure("sequences")
+
+    @property
+    def batch_length(self) -> int:
+        """L: frames of the longest row."""
+        return self._figure("batch_length")
+
+    @property
+    def frames(self) -> int:
+        """Real frames of this batch."""
+        return self._figure("frames")
+
+    @property
+    def step_sequences(self) -> int:
+        """Rows of the whole global step."""
+        return self._figure("step_sequences")
+
+    @property
+    def step_frames(self) -> int:
+        """Real frames of the whole global step."""
+        return self._figure("step_frames")
+
+    @property
+    def loss_weight(self) -> float:
+        """frames * world / step_frames: with it, the mean over a step's batches of
+        loss_weight * (mean loss per frame) is the step's true mean per frame."""
+        return self._figure("loss_weight")
+
+    @property
+    def nbytes(self) -> int:
+        """Of the whole batch, headers and payload."""
+        return self._figure("bytes")
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether it is one of `worst_first`: it comes again at its place."""
+        return bool(self._figure("rehearsal"))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the plan it is from."""
+        slot = self._held()
+        return fingerprint_text(slot.header.fingerprint)
+
+    @property
+    def position(self) -> Position:
+        """Where to go on when this batch was the last one finished. Within a step of several
+        batches it is that step itself until its last one."""
+        slot, raw = self._held(), _abi.Position()
+        _abi.check(_abi.batch_position(slot.handle, ctypes.byref(raw)))
+        return Position.of(raw)
+
+    def __repr__(self) -> str:
+        slot = self._slot
+        if slot is None:
+            return "<batchwright.Batch, released>"
+        if self._generation != _fork.generation:
+            return "<batchwright.Batch of a parent process>"
+        header = slot.header
+        return (f"<batchwright.Batch of {_abi.text(header.feed)!r}: epoch {header.epoch}, "
+                f"index {header.index}, {header.sequences} rows of {header.batch_length} frames>")
+
+
+def _mask(lengths: np.ndarray, longest: int, layout: str) -> np.ndarray:
+    frames = np.arange(longest, dtype=np.uint32)
+    if layout == "time-major":
+        return frames[:, None] < lengths[None, :]
+    return frames[None, :] < lengths[:, None]

@@ -1,0 +1,231 @@
+"""Connections to daemons, and the feeds that they serve."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
+
+from . import _abi, _fork, _in_flight
+from ._waits import interruptible, milliseconds
+from .batch import Batch
+from .errors import ClosedError, InvalidArgumentError, NotFoundError
+from .subscription import Subscription
+from .values import LAYOUTS, Field, Position, fingerprint_of
+
+MODES = {"replica": _abi.REPLICA, "sharded": _abi.SHARDED, "queue": _abi.QUEUE}
+
+
+def _bytes(value: Optional[str]) -> Optional[bytes]:
+    return value.encode() if value is not None else None
+
+
+def _program() -> Optional[bytes]:
+    """How the daemon's logs call us: the script, not the interpreter."""
+    return os.fsencode(os.path.basename(sys.argv[0])) or None if sys.argv else None
+
+
+class ConnectionInfo:
+    """How a connection does."""
+
+    __slots__ = ("reconnects", "servers", "inline", "inline_reason")
+
+    def __init__(self, raw: _abi.ConnectionInfo) -> None:
+        self.reconnects: int = raw.reconnects  #: how often a daemon was lost and found again
+        self.servers: int = raw.servers  #: endpoints
+        self.inline = bool(raw.inline_batches)  #: batches of a server at least come as messages
+        reason = raw.inline_reason
+        self.inline_reason = _abi.text(reason) if reason is not None else None  #: why
+
+
+class Feed:
+    """A stream of batches that can be subscribed to. Iterating it is an endless run over epochs."""
+
+    def __init__(self, connection: Connection, raw: _abi.Feed) -> None:
+        self._connection = connection
+        self.name = _abi.text(raw.name)
+        self.sequences: int = raw.sequences  #: of the dataset, when the connection was made
+        self.world: int = raw.world  #: batches of a global step
+        self.layout = LAYOUTS[raw.layout]  #: "batch-major" or "time-major"
+        self.fields: Tuple[Field, ...] = tuple(
+            Field.of(raw.fields[i].contents) for i in range(raw.field_count))
+
+    def field(self, name: str) -> Field:
+        """Errors: NotFoundError, which lists the fields."""
+        for each in self.fields:
+            if each.name == name:
+                return each
+        raise NotFoundError(f'feed "{self.name}" has no field "{name}"; it has ' +
+                            ", ".join(f'"{each.name}"' for each in self.fields))
+
+    def subscribe(self, *, mode: Optional[str] = None, rank: Optional[int] = None,
+                  ranks: Optional[int] = None, window: int = 4, epoch: int = 0, step: int = 0,
+                  epochs: int = 0, position: Optional[Position] = None,
+                  fingerprint: Optional[str] = None, worst_first: int = 0,
+                  timeout: float = 60.0) -> Subscription:
+        """Subscribes; the daemon starts to prepare batches at once.
+
+        mode: "replica", every batch; "sharded", of each global step the share of `rank` of `ranks`,
+          which must divide `world`; "queue", whatever batch is next. None: sharded when `rank` and
+          `ranks` are given, else replica. Sharded without them takes RANK and WORLD_SIZE from the
+          environment, and 0 of 1 when both are absent.
+        window: batches that are held at most. A `for` loop holds one while it waits for the next.
+        epoch, step: where to start. position: the same, and its plan must be the daemon's, else
+          FingerprintMismatchError says what differs; `fingerprint` alone asks for that, too.
+        epochs: how many, the first one counts however late it is begun; 0: no end.
+        worst_first: so many batches of the first epoch, the largest, come before all others.
+        timeout: seconds that `next()` and iterating wait for a batch.
+
+        Errors: InvalidArgumentError, NotFoundError, FingerprintMismatchError, TimedOutError, and what
+        the feed itself failed with.
+        """
+        if mode is None:
+            mode = "replica" if rank is None and ranks is None else "sharded"
+        if mode not in MODES:
+            raise InvalidArgumentError(f"mode is {mode!r}; it is one of {', '.join(MODES)}")
+        milliseconds(timeout, "timeout")
+        if position is not None:
+            epoch, step, fingerprint = position.epoch, position.step, position.fingerprint
+        expected = fingerprint_of(fingerprint) if fingerprint is not None else None
+        options = _abi.SubscribeOptions(
+            ctypes.sizeof(_abi.SubscribeOptions), self.name.encode("utf-8", "surrogateescape"),
+            MODES[mode], _abi.AUTO if rank is None else rank, _abi.AUTO if ranks is None else ranks,
+            _unsigned("window", window, 32), _unsigned("epoch", epoch), _unsigned("step", step),
+            _unsigned("epochs", epochs),
+            ctypes.pointer(expected) if expected is not None else None,
+            _unsigned("worst_first", worst_first, 32), 0)
+        return Subscription(self._connection._subscribe(options), self._connection, timeout)
+
+    def epoch(self, number: int, **options: Any) -> Iterator[Batch]:
+        """The batches of one epoch. `options` are those of `subscribe()`.
+
+            for batch in feed.epoch(0):
+                train(batch["features"], batch.lengths)
+        """
+        subscription = self.subscribe(epoch=number, epochs=1, **options)
+        return _one_epoch(subscription)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Every batch of epoch 0, then of epoch 1, without end."""
+        with self.subscribe() as subscription:
+            yield from subscription
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{each.name} {each.dtype}" for each in self.fields)
+        return f"<batchwright.Feed {self.name!r}: {self.sequences} sequences of {fields}>"
+
+
+def _one_epoch(subscription: Subscription) -> Iterator[Batch]:
+    with subscription:
+        yield from subscription.epoch()
+
+
+def _unsigned(what: str, value: int, bits: int = 64) -> int:
+    """ctypes cuts numbers off in silence. Errors: InvalidArgumentError."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not (
+            0 <= value.__index__() < 1 << bits):
+        raise InvalidArgumentError(f"{what} is {value!r}; it is a whole number, 0 and up")
+    return value.__index__()
+
+
+class Connection:
+    """A connection to a daemon, or to several that serve shards of one dataset. Made by `connect()`.
+
+    Lifetime: closing it ends its subscriptions; batches that are held stay good.
+    Threads: one at a time subscribes or waits for a batch. `close()` from any.
+    """
+
+    def __init__(self, raw: int) -> None:
+        """Takes over a bw_connection."""
+        self._raw: Optional[int] = raw
+        self._generation = _fork.generation
+        self._pagelocks: Dict[int, Any] = {}
+        feeds = (Feed(self, _abi.feed_at(raw, i).contents) for i in range(_abi.feed_count(raw)))
+        self.feeds: Dict[str, Feed] = {feed.name: feed for feed in feeds}  #: by name
+
+    def feed(self, name: str) -> Feed:
+        """Errors: NotFoundError, which lists the feeds."""
+        found = self.feeds.get(name)
+        if found is None:
+            listed = ", ".join(f'"{each}"' for each in self.feeds) or "none"
+            raise NotFoundError(f'the daemon has no feed "{name}"; it has {listed}')
+        return found
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """Whether batches lie in shared memory, and how often a daemon was found again."""
+        raw = _abi.ConnectionInfo(ctypes.sizeof(_abi.ConnectionInfo))
+        _abi.check(_abi.connection_get_info(self._open(), ctypes.byref(raw)))
+        return ConnectionInfo(raw)
+
+    def _open(self) -> int:
+        if self._generation != _fork.generation:
+            raise _fork.refuse("this connection")
+        raw = self._raw
+        if raw is None:
+            raise ClosedError("this connection was closed")
+        return raw
+
+    def _subscribe(self, options: _abi.SubscribeOptions) -> int:
+        raw = self._open()
+
+        def ask() -> int:
+            made = ctypes.c_void_p()
+            _abi.check(_abi.subscribe(raw, ctypes.byref(options), ctypes.byref(made)))
+            return made.value or 0
+
+        return interruptible(ask, _abi.unsubscribe)
+
+    def close(self) -> None:
+        """Ends the connection. Waits for copies to a GPU that are under way. Twice is fine."""
+        raw, self._raw = self._raw, None
+        if raw is None:
+            return
+        if self._generation != _fork.generation:
+            raise _fork.refuse("this connection")
+        _in_flight.drain()
+        self._pagelocks.clear()
+        _abi.check(_abi.close(raw))
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self, close: Any = _abi.close) -> None:
+        raw, self._raw = getattr(self, "_raw", None), None
+        if raw is not None:
+            close(raw)
+
+
+def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float = 10.0,
+            reconnect: float = 60.0, program: Optional[str] = None,
+            server_key: Optional[str] = None, public_key: Optional[str] = None,
+            secret_key: Optional[str] = None, inline: bool = False) -> Connection:
+    """Connects to the daemon at `endpoint`, and waits for one that is still starting.
+
+    endpoint: "ipc://" and the path of its socket, or "tcp://HOST:PORT"; several, as a list or with
+      commas between, are daemons that serve shards of one dataset. None: the default one.
+    timeout: seconds to wait for it, and for each answer to a subscription.
+    reconnect: seconds for which a daemon that goes away is looked for; 0: not at all.
+    program: how the daemon's logs call this client; None: the script's name.
+    server_key, public_key, secret_key: CURVE keys as Z85 text; all or none.
+    inline: True has batches come as messages, with a copy, where memory could be shared.
+
+    Errors: TimedOutError, which names the endpoint; InvalidArgumentError, UnsupportedVersionError,
+    UnsupportedError, SystemRefusedError.
+    """
+    place = endpoint if endpoint is None or isinstance(endpoint, str) else ",".join(endpoint)
+    options = _abi.ConnectOptions(
+        ctypes.sizeof(_abi.ConnectOptions), _bytes(program) or _program(),
+        milliseconds(timeout, "timeout", 1), milliseconds(reconnect, "reconnect"),
+        _bytes(server_key), _bytes(public_key), _bytes(secret_key), 1 if inline else 0, 0)
+
+    def ask() -> int:
+        made = ctypes.c_void_p()
+        _abi.check(_abi.connect(_bytes(place), ctypes.byref(options), ctypes.byref(made)))
+        return made.value or 0
+
+    return Connection(interruptible(ask, _abi.close))

@@ -1,0 +1,196 @@
+"""A claim on a feed: the batches one after the other."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+
+from . import _abi, _fork, _in_flight
+from ._waits import SLICE_MS, milliseconds
+from .batch import Batch
+from .errors import BusyError, ClosedError, TimedOutError
+from .values import EpochEnd, Grant, Position
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+_next = _abi.next_event
+_LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked what it waits for
+_SHORT_MS = 1  # while copies to a GPU are under way: slots go back when they are done
+
+
+class Subscription:
+    """Made by `Feed.subscribe()`. Iterating yields batches, epoch after epoch, until the counted
+    epochs are over.
+
+    Batches are not released by asking for the next one: a batch is held until it was released, or
+    nobody refers to it. In a `for` loop that is the loop's variable, and what the body keeps.
+
+    Lifetime: its batches outlive it. Threads: one at a time is in `next()`, of all subscriptions of a
+    connection; `close()` from any.
+    """
+
+    def __init__(self, raw: int, connection: Connection, timeout: float) -> None:
+        """Takes over a bw_subscription."""
+        self._raw: Optional[int] = raw
+        self._connection = connection
+        self._lock = threading.Lock()  # held by who is in a call with the handle
+        self._closed = False
+        self._generation = _fork.generation
+        self._out = ctypes.c_void_p()
+        self._epoch = ctypes.c_uint64()
+        self._out_place = ctypes.byref(self._out)
+        self._epoch_place = ctypes.byref(self._epoch)
+        self.timeout = timeout
+        self.grant = Grant.of(_abi.subscription_grant(raw).contents)
+
+    # ---- batches ----------------------------------------------------------------------------
+
+    def next(self, timeout: Optional[float] = None) -> Union[Batch, EpochEnd, None]:
+        """The next batch; or EpochEnd behind the last one of an epoch; or None, when the counted
+        epochs are over. Waits up to `timeout` seconds (None: `self.timeout`; 0: looks once), and can
+        be interrupted.
+
+        Errors: TimedOutError, which says what was waited for: call again, or give up.
+        DisconnectedError, when the daemon is gone for longer than `reconnect`, or the connection was
+        closed. FingerprintMismatchError, when it came back with another plan. BusyError, ForkedError,
+        ClosedError, and what the feed failed with.
+        """
+        if timeout is None:
+            timeout = self.timeout
+        if self._generation != _fork.generation:
+            raise _fork.refuse("this subscription")
+        if not self._lock.acquire(False):
+            raise BusyError("another thread waits for this subscription's next batch")
+        try:
+            if self._closed:
+                raise ClosedError("this subscription was closed")
+            if _in_flight.pending:
+                _in_flight.reap()
+            status = _next(self._raw, SLICE_MS if timeout > 0.1 and not _in_flight.pending else 0,
+                           self._out_place, self._epoch_place)
+            if status == _abi.TIMED_OUT:
+                status = self._wait(timeout)
+            if status == _abi.OK:
+                raw = self._out.value
+                self._out.value = None
+                return Batch(raw)
+            if status == _abi.EPOCH_END:
+                return EpochEnd(self._epoch.value)
+            _abi.check(status)
+            return None
+        finally:
+            if self._out.value is not None:  # interrupted before the batch was anybody's
+                self._drop_arrived()
+            self._lock.release()
+            if self._closed:
+                self._free()
+
+    def _wait(self, timeout: float) -> int:
+        """Waits in slices, between which Python's signal handlers run."""
+        left = milliseconds(timeout, "timeout")
+        end = time.monotonic() + left / 1000
+        status = _abi.TIMED_OUT
+        while status == _abi.TIMED_OUT:
+            if self._closed:
+                raise ClosedError("this subscription was closed")
+            if _in_flight.pending:
+                _in_flight.reap()
+                part = min(left, _SHORT_MS)
+            else:
+                part = left if left <= _LAST_SLICE_MS else SLICE_MS
+            status = _next(self._raw, part, self._out_place, self._epoch_place)
+            left = max(0, int((end - time.monotonic()) * 1000))
+            if status == _abi.TIMED_OUT and left == 0:
+                words = re.sub(r"within \d+ ms", f"within {timeout:g} s", _abi.message(), count=1)
+                raise TimedOutError(words)
+        return status
+
+    def _drop_arrived(self) -> None:
+        raw, self._out.value = self._out.value, None
+        _abi.release(raw)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Batches, across the ends of epochs; each says its `epoch`."""
+        while True:
+            event = self.next()
+            if event is None:
+                return
+            if isinstance(event, Batch):
+                yield event
+            del event  # the generator holds no batch while it waits
+
+    def epoch(self) -> Iterator[Batch]:
+        """Batches up to the next end of an epoch."""
+        while True:
+            event = self.next()
+            if not isinstance(event, Batch):
+                return
+            yield event
+            del event
+
+    # ---- place ------------------------------------------------------------------------------
+
+    def _with_handle(self, call: Any) -> Any:
+        """Reads something of the handle, which close() must not free meanwhile."""
+        if self._generation != _fork.generation:
+            raise _fork.refuse("this subscription")
+        if not self._lock.acquire(False):
+            raise BusyError("another thread waits for this subscription's next batch")
+        try:
+            if self._closed:
+                raise ClosedError("this subscription was closed")
+            return call(self._raw)
+        finally:
+            self._lock.release()
+            if self._closed:
+                self._free()
+
+    @property
+    def position(self) -> Position:
+        """Of the first batch that was not handed out. For a checkpoint take `batch.position` of the
+        last batch that was finished, or `batchwright.torch.BatchDataset`, which does."""
+        raw = _abi.Position()
+        self._with_handle(
+            lambda handle: _abi.check(_abi.subscription_position(handle, ctypes.byref(raw))))
+        return Position.of(raw)
+
+    @property
+    def steps(self) -> int:
+        """Global steps of the epoch that `position` speaks of."""
+        steps = ctypes.c_uint64()
+        self._with_handle(
+            lambda handle: _abi.check(_abi.subscription_steps(handle, None, ctypes.byref(steps))))
+        return steps.value
+
+    # ---- the end ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends the subscription; a `next()` in another thread raises ClosedError. Batches that are
+        held stay good. Twice is fine."""
+        self._closed = True
+        self._free()
+
+    def _free(self) -> None:
+        if not self._lock.acquire(False):
+            return  # who is in a call does it when that is over
+        try:
+            raw, self._raw = self._raw, None
+        finally:
+            self._lock.release()
+        if raw is not None:
+            _abi.unsubscribe(raw)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self, unsubscribe: Any = _abi.unsubscribe) -> None:
+        raw, self._raw = getattr(self, "_raw", None), None
+        if raw is not None:
+            unsubscribe(raw)

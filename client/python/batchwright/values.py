@@ -1,0 +1,85 @@
+"""Small values that describe feeds, positions and ends of epochs."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple, Optional, Tuple
+
+from . import _abi
+
+KINDS = ("primary", "aligned", "independent", "scalar")
+LAYOUTS = ("batch-major", "time-major")
+DTYPES = {_abi.FLOAT32: "float32", _abi.FLOAT16: "float16", _abi.BFLOAT16: "bfloat16",
+          _abi.INT64: "int64", _abi.INT32: "int32", _abi.INT16: "int16", _abi.UINT8: "uint8"}
+
+
+def fingerprint_text(raw: _abi.Fingerprint) -> str:
+    text = ctypes.create_string_buffer(_abi.FINGERPRINT_TEXT_BYTES)
+    _abi.check(_abi.fingerprint_text(ctypes.byref(raw), text))
+    return text.value.decode()
+
+
+def fingerprint_of(text: str) -> _abi.Fingerprint:
+    """Errors: InvalidArgumentError for text of another form."""
+    raw = _abi.Fingerprint()
+    _abi.check(_abi.fingerprint_parse(text.encode(), ctypes.byref(raw)))
+    return raw
+
+
+class Position(NamedTuple):
+    """All that is needed to go on exactly where one was. `step` counts global steps; it may equal
+    the number of steps of the epoch, which is the epoch's end."""
+
+    fingerprint: str  #: `data-settings-seed` in hexadecimal: of which plan
+    epoch: int
+    step: int
+
+    @classmethod
+    def of(cls, raw: _abi.Position) -> Position:
+        return cls(fingerprint_text(raw.fingerprint), raw.epoch, raw.step)
+
+
+class EpochEnd(NamedTuple):
+    """Comes behind the last batch of an epoch."""
+
+    epoch: int
+
+
+class Field(NamedTuple):
+    """One named tensor of every sequence.
+
+    `kind` says how it relates to the frames of its sequence, T of them: `primary` and `aligned` are
+    [T, ...], `independent` is [U, ...] with lengths of its own, `scalar` is one value. `shape` is
+    that of one frame. `categories` are the names of the values 0, 1, ...; None when they have none.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: Tuple[int, ...]
+    categories: Optional[Tuple[str, ...]]
+
+    @classmethod
+    def of(cls, raw: _abi.Field) -> Field:
+        names = tuple(_abi.text(raw.categories[i]) for i in range(raw.category_count))
+        return cls(_abi.text(raw.name), KINDS[raw.kind], DTYPES[raw.dtype],
+                   tuple(raw.shape[:raw.ndim]), names or None)
+
+
+class Grant(NamedTuple):
+    """What the daemon granted; of several daemons, with steps and windows added up."""
+
+    fingerprint: str
+    epoch: int  #: where it starts
+    step: int
+    steps: int  #: global steps of that epoch
+    batches_per_step: int  #: for this subscription
+    world: int
+    rank: int
+    ranks: int
+    window: int
+
+    @classmethod
+    def of(cls, raw: _abi.Grant) -> Grant:
+        return cls(fingerprint_text(raw.fingerprint), raw.epoch, raw.step, raw.steps,
+                   raw.batches_per_step, raw.world, raw.rank, raw.ranks, raw.window)

@@ -1,0 +1,50 @@
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "client" / "python"))
+
+import served  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory):
+    return served.make_dataset(tmp_path_factory.mktemp("dataset"))
+
+
+@pytest.fixture
+def serve(tmp_path, dataset):
+    """Starts a daemon with these settings; it is stopped with the test."""
+    running = []
+
+    def start(**settings):
+        folder = tmp_path / str(len(running))
+        folder.mkdir()
+        running.append(served.Daemon(folder, settings.pop("dataset", dataset), **settings))
+        return running[-1].start()
+
+    yield start
+    for daemon in running:
+        daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory, dataset):
+    """One daemon for all tests of a file that need nothing special of it."""
+    running = served.Daemon(tmp_path_factory.mktemp("daemon"), dataset).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def connection(daemon):
+    import batchwright
+    with batchwright.connect(daemon.endpoint) as made:
+        yield made
+
+
+@pytest.fixture
+def feed(connection):
+    return connection.feed("train")
