@@ -13,14 +13,15 @@ import lmdb
 import numpy as np
 import pytest
 
+import batchwright
 from batchwright import _storage_abi, errors
-from batchwright.writer import DatasetWriter, Field
+from batchwright.writer import DatasetWriter, FieldSpec
 
 FIELDS = {
-    "features": Field("float32", shape=(3,)),
-    "targets": Field("int16", kind="aligned"),
-    "tokens": Field("int32", kind="independent"),
-    "speaker": Field("uint8", kind="scalar", categories=("ann", "bob")),
+    "features": FieldSpec("float32", shape=(3,)),
+    "targets": FieldSpec("int16", kind="aligned"),
+    "tokens": FieldSpec("int32", kind="independent"),
+    "speaker": FieldSpec("uint8", kind="scalar", categories=("ann", "bob")),
 }
 
 
@@ -109,15 +110,15 @@ def test_a_path_that_does_not_exist_is_refused_when_it_shall_be_appended_to(tmp_
 
 @pytest.mark.parametrize("fields, words", [
     ({}, "1 to 64 fields"),
-    ({"a": Field("float64")}, 'field "a": dtype float64; allowed: float32'),
-    ({"a": Field("float32", kind="main")}, "kind 'main'; allowed: primary, aligned"),
+    ({"a": FieldSpec("float64")}, 'field "a": dtype float64; allowed: float32'),
+    ({"a": FieldSpec("float32", kind="main")}, "kind 'main'; allowed: primary, aligned"),
     ({"a": "float32", "b": "int32"}, 'field "b" is but a dtype'),
     ({"a": "float32", "b": {"dtype": "int32"}}, 'field "b" has no kind'),
     ({"a": {"dtype": "int32", "size": 3}}, "field \"a\" has no 'size'"),
-    ({"a": Field("float32", shape=(0,))}, "each from 1"),
-    ({"a": Field("float32", shape=(1 << 30,))}, "16 MiB"),
-    ({"a": Field("float32"), "b": Field("float32")}, "exactly one primary field, found 2"),
-    ({"a": Field("float32", categories=("x",))}, "integer dtype"),
+    ({"a": FieldSpec("float32", shape=(0,))}, "each from 1"),
+    ({"a": FieldSpec("float32", shape=(1 << 30,))}, "16 MiB"),
+    ({"a": FieldSpec("float32"), "b": FieldSpec("float32")}, "exactly one primary field, found 2"),
+    ({"a": FieldSpec("float32", categories=("x",))}, "integer dtype"),
 ])
 def test_fields_that_are_none_are_refused_and_named(tmp_path, fields, words):
     with pytest.raises(errors.InvalidArgumentError) as refused:
@@ -126,10 +127,18 @@ def test_fields_that_are_none_are_refused_and_named(tmp_path, fields, words):
     assert not (tmp_path / "d").exists()
 
 
+def test_the_fields_of_a_feed_can_be_written(tmp_path):
+    features = batchwright.Field("features", "primary", "float32", (3,), None)
+    speaker = batchwright.Field("speaker", "scalar", "uint8", (), ("ann", "bob"))
+    fields = {field.name: field for field in (features, speaker)}
+    with batchwright.DatasetWriter(tmp_path / "d", fields) as writer:
+        assert writer.fields == {name: FIELDS[name] for name in fields}
+
+
 def test_other_fields_than_the_datasets_are_refused(tmp_path):
     DatasetWriter(tmp_path / "d", FIELDS).close()
     with pytest.raises(errors.SchemaMismatchError, match="features"):
-        DatasetWriter(tmp_path / "d", {**FIELDS, "features": Field("float32", shape=(4,))})
+        DatasetWriter(tmp_path / "d", {**FIELDS, "features": FieldSpec("float32", shape=(4,))})
 
 
 FRAMES = np.zeros((2, 3), np.float32)
@@ -193,7 +202,7 @@ def test_arrays_of_every_dtype_are_taken_as_they_lie_or_copied_once(tmp_path, dt
     readonly.flags.writeable = False
     wide = np.arange(48).astype(dtype).reshape(4, 12)
     layouts = [whole, wide[:, ::2], whole[::-1], np.asfortranarray(whole), readonly]
-    with DatasetWriter(tmp_path / "d", {"a": Field(dtype, shape=(6,))}) as writer:
+    with DatasetWriter(tmp_path / "d", {"a": FieldSpec(dtype, shape=(6,))}) as writer:
         for n, layout in enumerate(layouts):
             writer.add(str(n), a=layout)
     assert [values[0][0] for _, values in read(tmp_path / "d")] == [
@@ -201,12 +210,22 @@ def test_arrays_of_every_dtype_are_taken_as_they_lie_or_copied_once(tmp_path, dt
 
 
 def test_lists_become_the_fields_dtype(tmp_path):
-    fields = {"a": "float32", "b": Field("int64", kind="aligned"), "c": Field("uint8", (2,),
+    fields = {"a": "float32", "b": FieldSpec("int64", kind="aligned"), "c": FieldSpec("uint8", (2,),
                                                                               "independent")}
     with DatasetWriter(tmp_path / "d", fields) as writer:
         writer.add("k", a=[1, 2.5], b=[-1, 1 << 40], c=[])
     assert read(tmp_path / "d") == [("k", [(struct.pack("<2f", 1, 2.5), 2),
                                            (struct.pack("<2q", -1, 1 << 40), 2), (b"", 0)])]
+
+
+def test_bytes_are_values_of_uint8(tmp_path):
+    with DatasetWriter(tmp_path / "d", {"a": "uint8"}) as writer:
+        writer.add("one", a=b"one")
+        writer.add("two", a=bytearray(b"two!"))
+    with DatasetWriter(tmp_path / "e", {"a": "int16"}) as writer:
+        with pytest.raises(errors.SchemaMismatchError, match="allowed: int16 of shape"):
+            writer.add("one", a=b"one!")
+    assert read(tmp_path / "d") == [("one", [(b"one", 3)]), ("two", [(b"two!", 4)])]
 
 
 class Exporter:
@@ -231,7 +250,7 @@ def test_what_exports_dlpack_is_taken(tmp_path):
 
 def test_tensors_are_taken_bfloat16_among_them(tmp_path):
     torch = pytest.importorskip("torch")
-    fields = {"a": Field(torch.float32, (3,)), "b": Field(torch.bfloat16, (3,), "aligned")}
+    fields = {"a": FieldSpec(torch.float32, (3,)), "b": FieldSpec(torch.bfloat16, (3,), "aligned")}
     a = torch.arange(12, dtype=torch.float32).reshape(4, 3).requires_grad_()
     b = (a * 0.5).to(torch.bfloat16)
     patterns = b.detach().view(torch.int16).numpy().view(np.uint16)

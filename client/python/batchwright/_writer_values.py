@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Any, Mapping, Sequence, Tuple, Union
+from typing import Any, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _NUMPY = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in a
 
 
 @dataclasses.dataclass(frozen=True)
-class Field:
+class FieldSpec:
     """One named tensor of every sequence of a dataset.
 
     dtype: float32, float16, bfloat16, int64, int32, int16 or uint8.
@@ -58,7 +58,7 @@ def dtype_name(dtype: Any) -> str:
     raise ValueError(f"dtype {name}; allowed: {', '.join(abi.DTYPES)}")
 
 
-def normalized(name: str, given: Union[Field, Mapping[str, Any], Any], first: bool) -> Field:
+def normalized(name: str, given: Any, first: bool) -> FieldSpec:
     """A field as declared by the caller, checked. Errors: TypeError, ValueError."""
     if isinstance(given, Mapping):
         unknown = sorted(set(given) - {"dtype", "shape", "kind", "categories"})
@@ -69,12 +69,14 @@ def normalized(name: str, given: Union[Field, Mapping[str, Any], Any], first: bo
         if not first and "kind" not in given:
             raise ValueError(f'field "{name}" has no kind; allowed: {", ".join(abi.KINDS)} '
                              "(only the first one is primary when nothing is said)")
-        given = Field(**given)
-    elif not isinstance(given, Field):
+        given = FieldSpec(**given)
+    elif hasattr(given, "categories"):  # a spec, or the field of a feed
+        given = FieldSpec(given.dtype, given.shape, given.kind, tuple(given.categories or ()))
+    else:
         if not first:
-            raise ValueError(f'field "{name}" is but a dtype; batchwright.writer.Field, or a '
+            raise ValueError(f'field "{name}" is but a dtype; a FieldSpec, or a '
                              "mapping with dtype, shape and kind, is allowed")
-        given = Field(given)
+        given = FieldSpec(given)
     if given.kind not in abi.KINDS:
         raise ValueError(f'field "{name}": kind {given.kind!r}; allowed: {", ".join(abi.KINDS)}')
     try:
@@ -86,13 +88,13 @@ def normalized(name: str, given: Union[Field, Mapping[str, Any], Any], first: bo
     if len(shape) > abi.MAX_DIMENSIONS or any(extent < 1 for extent in shape):
         raise ValueError(f'field "{name}": shape {shape}; at most 6 dimensions, each from 1, are '
                          "allowed")
-    return Field(dtype, shape, given.kind, tuple(str(each) for each in given.categories))
+    return FieldSpec(dtype, shape, given.kind, tuple(str(each) for each in given.categories))
 
 
 class Slot:
     """A field's place in the table of values that is given to the library."""
 
-    def __init__(self, name: str, field: Field, value: abi.Value) -> None:
+    def __init__(self, name: str, field: FieldSpec, value: abi.Value) -> None:
         self.name = name
         self.field = field
         self._value = value
@@ -133,6 +135,8 @@ class Slot:
         torch = sys.modules.get("torch")  # whoever has a tensor has imported it
         if torch is not None and isinstance(given, torch.Tensor):
             return self._of_tensor(given, torch)
+        if isinstance(given, (bytes, bytearray)) and self.field.dtype == "uint8":
+            return np.frombuffer(given, np.uint8)
         if isinstance(given, np.ma.MaskedArray):
             raise self._problem("a masked array: use .filled()")
         if isinstance(given, np.ndarray):
@@ -194,7 +198,7 @@ class Slot:
         raise self._problem(f"{self.field.dtype} of shape {list(array.shape)}")
 
 
-def slots_of(fields: Mapping[str, Field], values: Sequence[abi.Value]) -> Tuple[Slot, ...]:
+def slots_of(fields: Mapping[str, FieldSpec], values: Sequence[abi.Value]) -> Tuple[Slot, ...]:
     """A slot for each field, in their order."""
     return tuple(Slot(name, field, value)
                  for (name, field), value in zip(fields.items(), values))

@@ -1,9 +1,9 @@
 """Writing datasets from Python, by the daemon's own writer: no file format is known here.
 
     fields = {
-        "features": Field("float32", shape=(80,)),
-        "labels": Field("int32", kind="aligned"),
-        "speaker": Field("uint8", kind="scalar", categories=("ann", "bob")),
+        "features": FieldSpec("float32", shape=(80,)),
+        "labels": FieldSpec("int32", kind="aligned"),
+        "speaker": FieldSpec("uint8", kind="scalar", categories=("ann", "bob")),
     }
     with DatasetWriter("train", fields, settings={"sample_rate_hz": 22050}) as writer:
         for key, features, labels, speaker in recordings():
@@ -20,13 +20,13 @@ import warnings
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from . import _storage_abi as abi
-from ._writer_values import Field, ValueProblem, normalized, slots_of
+from ._writer_values import FieldSpec, ValueProblem, normalized, slots_of
 from .errors import (
     ClosedError, Error, ForkedError, InvalidArgumentError, SchemaMismatchError, TimedOutError,
     error_of,
 )
 
-__all__ = ["DatasetWriter", "Field"]
+__all__ = ["DatasetWriter", "FieldSpec"]
 
 _POLL_SECONDS = 0.05  # while another process has the dataset
 
@@ -56,8 +56,9 @@ class DatasetWriter:
                  timeout: float = 60.0, map_bytes: int = 0) -> None:
         """Opens the dataset at `path`, a directory; its parent must be there.
 
-        fields: a Field (or a mapping of its members) by name, in the order that they shall have.
-            The first one is primary unless it says otherwise; for it alone a bare dtype will do.
+        fields: by name, in the order that they shall have, a FieldSpec, a mapping of its members,
+            or a feed's batchwright.Field. The first one is primary unless it says otherwise, and
+            a bare dtype will do for it.
             Where a dataset is there they must be its own, and None takes them as they are.
         settings: how the data were made, kept as text with a dataset that is created.
         mode: "create_or_append"; "create", AlreadyExistsError where there is a dataset; or
@@ -130,20 +131,20 @@ class DatasetWriter:
         if status != abi.OK:
             raise _failed(status)
 
-    def _read_fields(self) -> Dict[str, Field]:
+    def _read_fields(self) -> Dict[str, FieldSpec]:
         kinds = {number: name for name, number in abi.KINDS.items()}
         dtypes = {number: name for name, number in abi.DTYPES.items()}
         fields = {}
         for i in range(self._library.bw_writer_field_count(self._handle)):
             field = self._library.bw_writer_field_at(self._handle, i).contents
             names = [field.categories[n].decode() for n in range(field.category_count)]
-            fields[field.name.decode()] = Field(dtypes[field.dtype],
+            fields[field.name.decode()] = FieldSpec(dtypes[field.dtype],
                                                 tuple(field.shape[:field.ndim]),
                                                 kinds[field.kind], tuple(names))
         return fields
 
     @property
-    def fields(self) -> Dict[str, Field]:
+    def fields(self) -> Dict[str, FieldSpec]:
         """The dataset's fields by name, in their order."""
         return dict(self._fields)
 
@@ -159,7 +160,7 @@ class DatasetWriter:
         [U, *shape] (independent) or [] (scalar): of NumPy, a tensor of torch on the CPU, or what
         exports DLPack or NumPy's array interface. bfloat16 comes as tensor or as uint16 patterns.
         C-contiguous memory is taken as it lies, any other is copied once. Numbers of Python have
-        no dtype and are converted, if the field can hold them.
+        no dtype and are converted, if the field can hold them; bytes will do for uint8.
 
         Returns the place of the sequence in the dataset.
         Errors: AlreadyExistsError (the key), SchemaMismatchError (names key and field, what was
