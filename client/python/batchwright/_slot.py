@@ -27,9 +27,9 @@ def _end(slot: Any, release: Any = _abi.release) -> None:
 
 
 def _slot_type(size: int) -> Any:
-    """Arrays of `size` bytes that remember what to give back, its header, and the page-lock they rely on."""
+    """Arrays of `size` bytes that remember what to give back, its header, and what keeps it page-locked."""
     return type("Slot", (ctypes.Array,), {
-        "_type_": ctypes.c_uint8, "_length_": size, "__slots__": ("handle", "header", "pagelock"),
+        "_type_": ctypes.c_uint8, "_length_": size, "__slots__": ("handle", "header", "homes", "pagelock"),
         "__del__": _end})
 
 

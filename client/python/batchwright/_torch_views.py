@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError(
-        "torch is not installed, and batch.torch() needs it: install python3-torch (Debian), or "
+        "torch is not installed, and batchwright's tensors need it: install python3-torch (Debian), or "
         "`pip install torch`. NumPy arrays, batch[\"...\"], work without it.", name="torch") from None
 
 DTYPES = {_abi.FLOAT32: torch.float32, _abi.FLOAT16: torch.float16,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 import numpy as np
 
 from . import _abi, _fork, _in_flight
+from ._homes import Homes
 from ._slot import slot_type
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
 from .tensor import NUMPY, Tensor, array_over, torch_over
@@ -43,12 +44,13 @@ class Batch:
 
     __slots__ = ("_slot", "_generation", "__weakref__")
 
-    def __init__(self, raw: int) -> None:
-        """Takes over a bw_batch."""
+    def __init__(self, raw: int, homes: Homes) -> None:
+        """Takes over a bw_batch. `homes` are its connection's."""
         header = _header_at(_abi.batch_get_header(raw))
         slot = slot_type(header.memory_bytes, bool(header.shared)).from_address(header.memory)
         slot.handle = raw
         slot.header = header
+        slot.homes = homes
         self._slot = slot
         self._generation = _fork.generation
 
@@ -276,9 +278,12 @@ class Batch:
     def position(self) -> Position:
         """Where to go on when this batch was the last one finished. Within a step of several
         batches it is that step itself until its last one."""
+        return Position.of(self._after())
+
+    def _after(self) -> _abi.Position:
         slot, raw = self._held(), _abi.Position()
         _abi.check(_abi.batch_position(slot.handle, ctypes.byref(raw)))
-        return Position.of(raw)
+        return raw
 
     def __repr__(self) -> str:
         slot = self._slot

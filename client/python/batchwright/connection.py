@@ -8,6 +8,7 @@ import sys
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 from . import _abi, _fork, _in_flight
+from ._homes import Homes
 from ._waits import interruptible, milliseconds
 from .batch import Batch
 from .errors import ClosedError, InvalidArgumentError, NotFoundError
@@ -140,7 +141,7 @@ class Connection:
         """Takes over a bw_connection."""
         self._raw: Optional[int] = raw
         self._generation = _fork.generation
-        self._pagelocks: Dict[int, Any] = {}
+        self._homes = Homes(self.info.servers)
         feeds = (Feed(self, _abi.feed_at(raw, i).contents) for i in range(_abi.feed_count(raw)))
         self.feeds: Dict[str, Feed] = {feed.name: feed for feed in feeds}  #: by name
 
@@ -185,7 +186,7 @@ class Connection:
         if self._generation != _fork.generation:
             raise _fork.refuse("this connection")
         _in_flight.drain()
-        self._pagelocks.clear()
+        self._homes.clear()
         _abi.check(_abi.close(raw))
 
     def __enter__(self) -> Connection:

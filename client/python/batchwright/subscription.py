@@ -37,6 +37,7 @@ class Subscription:
         """Takes over a bw_subscription."""
         self._raw: Optional[int] = raw
         self._connection = connection
+        self._homes = connection._homes
         self._lock = threading.Lock()  # held by who is in a call with the handle
         self._closed = False
         self._generation = _fork.generation
@@ -77,7 +78,7 @@ class Subscription:
             if status == _abi.OK:
                 raw = self._out.value
                 self._out.value = None
-                return Batch(raw)
+                return Batch(raw, self._homes)
             if status == _abi.EPOCH_END:
                 return EpochEnd(self._epoch.value)
             _abi.check(status)

@@ -1,0 +1,241 @@
+"""To a GPU: the arena page-locked once, a copy that nobody waits for, the slot back after it.
+
+The memory that batches lie in is registered with CUDA through torch's own cudart when the first batch
+is copied: once for each mapping and process, read-only, for it is mapped so. From then on a copy is
+one DMA from the daemon's memory. Where a device cannot register read-only memory, and for batches
+that came as messages, a copy in torch's pinned memory lies between; that is said once, as a
+RuntimeWarning. A registration lives as long as a batch in that memory, or the connection.
+
+The trainer waits for nothing: the slot of a batch goes back when the event behind its copies has come,
+which is looked at when the next batch is asked for, copied or released.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from . import _abi, _fork, _in_flight
+from .errors import NotFoundError, SchemaMismatchError
+from .values import Position
+
+if TYPE_CHECKING:
+    import torch
+
+    from .batch import Batch
+
+_PORTABLE, _READ_ONLY = 0x01, 0x08  # flags of cudaHostRegister
+_READ_ONLY_SUPPORTED = 113  # the device attribute that says whether the latter will do
+
+
+class Cuda:
+    """What is needed of torch.cuda. The one place that calls it."""
+
+    def read_only_supported(self, device: Any) -> bool:
+        """torch does not tell, so the driver is asked, which torch has loaded."""
+        found = ctypes.c_int(0)
+        try:
+            ask = ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute
+        except (OSError, AttributeError):
+            return False
+        number = self._number(device)
+        return ask(ctypes.byref(found), _READ_ONLY_SUPPORTED, number) == 0 and found.value == 1
+
+    @staticmethod
+    def _number(device: Any) -> int:
+        import torch
+        return device.index if device.index is not None else torch.cuda.current_device()
+
+    def register(self, address: int, size: int) -> int:
+        """Returns an error's number, 0 for none."""
+        import torch
+        torch.cuda.init()
+        error = int(torch.cuda.cudart().cudaHostRegister(address, size, _PORTABLE | _READ_ONLY))
+        if error != 0:
+            self._forget_error()
+        return error
+
+    @staticmethod
+    def _forget_error() -> None:
+        """CUDA keeps the last error until it is asked for, and the next launch would report it."""
+        import torch
+        try:
+            torch.zeros(1, device="cuda")
+        except RuntimeError:
+            pass  # this is the report; the error is forgotten now
+
+    def unregister(self, address: int) -> None:
+        import torch
+        torch.cuda.cudart().cudaHostUnregister(address)
+
+    def stage(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The same in pinned memory of torch's."""
+        return tensor.pin_memory()
+
+    def copy(self, tensor: torch.Tensor, device: Any, non_blocking: bool) -> torch.Tensor:
+        return tensor.to(device, non_blocking=non_blocking)
+
+    def event(self, device: Any) -> Any:
+        """Behind all that the device's current stream has been given."""
+        import torch
+        event = torch.cuda.Event()
+        event.record(torch.cuda.current_stream(device))
+        return event
+
+
+cuda: Any = Cuda()
+_guard = threading.RLock()  # a collection within it may drop a lock, which takes it again
+_locks: weakref.WeakValueDictionary[int, PageLock] = weakref.WeakValueDictionary()
+_said: List[str] = []
+
+
+def _say_once(what: str) -> None:
+    if what not in _said:
+        _said.append(what)
+        warnings.warn(f"batchwright: {what}; batches go to the GPU through a copy in pinned memory",
+                      RuntimeWarning, stacklevel=5)
+
+
+class PageLock:
+    """A mapping that is registered with CUDA, or of which it is known that it cannot be. Keeps the
+    mapping, so that it is unregistered before it goes."""
+
+    __slots__ = ("_address", "_memory", "_generation", "_cuda", "active", "__weakref__")
+
+    def __init__(self, handle: int, address: int, size: int, device: Any) -> None:
+        self.active = False
+        self._address = address
+        self._generation = _fork.generation
+        self._cuda = cuda
+        self._memory = _abi.batch_memory(handle)
+        if not self._cuda.read_only_supported(device):
+            _say_once("the device cannot register read-only memory")
+            return
+        error = self._cuda.register(address, size)
+        if error != 0:
+            _say_once(f"registering {size} bytes of the arena failed with CUDA's error {error}")
+            return
+        self.active = True
+
+    def __del__(self, release: Any = _abi.memory_release) -> None:
+        if self._generation != _fork.generation:
+            return  # the parent's: its driver is not ours to call
+        if self.active:
+            try:
+                self._cuda.unregister(self._address)
+            except Exception:  # the interpreter ends, and torch went first
+                return
+        release(self._memory)
+
+
+def _page_lock(slot: Any, device: Any) -> Optional[PageLock]:
+    """That of the memory the slot lies in; None when there is none to be had."""
+    header = slot.header
+    if not header.shared:
+        _say_once("batches come as messages")
+        return None
+    with _guard:
+        lock = _locks.get(header.memory)
+        if lock is None:
+            lock = PageLock(slot.handle, header.memory, header.memory_bytes, device)
+            _locks[header.memory] = lock
+    slot.homes.keep(_abi.text(header.feed), lock)
+    slot.pagelock = lock
+    return lock if lock.active else None
+
+
+class DeviceBatch:
+    """A batch whose tensors are on a device. Its figures mean what those of `Batch` mean, and are its
+    own: the batch it was made from is released. What it has not is `keys`: take them before.
+
+    Lifetime: its own memory. A tensor is used on the stream that was current in `to()`, or behind an
+    event of that stream, like any other that was copied with `non_blocking=True`.
+    """
+
+    def __init__(self, batch: Batch, tensors: Dict[str, torch.Tensor]) -> None:
+        self._tensors = tensors
+        self._own_lengths = {each: _own(batch, each) for each in tensors}
+        self.lengths: np.ndarray = batch.lengths.copy()
+        self.ordinals: np.ndarray = batch.ordinals.copy()
+        self.starts: np.ndarray = batch.starts.copy()
+        self.flags: np.ndarray = batch.flags.copy()
+        self.feed: str = batch.feed
+        self.epoch: int = batch.epoch
+        self.step: int = batch.step
+        self.index: int = batch.index
+        self.world: int = batch.world
+        self.layout: str = batch.layout
+        self.sequences: int = batch.sequences
+        self.batch_length: int = batch.batch_length
+        self.frames: int = batch.frames
+        self.step_sequences: int = batch.step_sequences
+        self.step_frames: int = batch.step_frames
+        self.loss_weight: float = batch.loss_weight
+        self.rehearsal: bool = batch.rehearsal
+        self.position: Position = batch.position
+
+    @property
+    def names(self) -> List[str]:
+        """The fields that were copied."""
+        return list(self._tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    __iter__ = None
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        """Errors: NotFoundError, which lists the fields."""
+        found = self._tensors.get(name)
+        if found is None:
+            raise NotFoundError(f'the batch has no field "{name}"; it has ' +
+                                ", ".join(f'"{each}"' for each in self._tensors))
+        return found
+
+    torch = __getitem__
+
+    def lengths_of(self, name: str) -> np.ndarray:
+        """As Batch.lengths_of()."""
+        self[name]
+        found = self._own_lengths[name]
+        if found is None:
+            raise SchemaMismatchError(f'field "{name}" is a scalar: its rows have no lengths')
+        return found
+
+
+def _own(batch: Batch, name: str) -> Optional[np.ndarray]:
+    lengths = batch.tensor(name).lengths
+    return lengths.copy() if lengths is not None else None
+
+
+def _copy_out(batch: Batch, slot: Any, device: Any, how: Tuple[bool, List[str]]) -> DeviceBatch:
+    """Copies, and says when the slot may go back."""
+    non_blocking, names = how
+    views = {name: batch.torch(name) for name in names}
+    if device.type == "cpu":
+        return DeviceBatch(batch, {name: view.clone() for name, view in views.items()})
+    lock = _page_lock(slot, device) if device.type == "cuda" else None
+    if device.type == "cuda" and lock is None:
+        views = {name: cuda.stage(view) for name, view in views.items()}
+    made = DeviceBatch(batch, {name: cuda.copy(view, device, non_blocking)
+                               for name, view in views.items()})
+    if lock is not None and non_blocking:
+        _in_flight.add(cuda.event(device), slot)
+    return made
+
+
+def to_device(batch: Batch, device: Any, non_blocking: bool,
+              fields: Optional[List[str]]) -> DeviceBatch:
+    """Copies the fields, all or those named, and releases the batch: at once where the copy is done
+    when this returns, else with the copy's event."""
+    import torch
+    _in_flight.reap()
+    names = batch.names if fields is None else list(fields)
+    made = _copy_out(batch, batch._held(), torch.device(device), (non_blocking, names))
+    batch.release()
+    return made
