@@ -1,9 +1,8 @@
 #include "daemon/delivery/planner.h"
 
-#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <exception>
-#include <numeric>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,40 +10,60 @@
 namespace batchwright {
 namespace {
 
-/// ZPR is the mean of the batches' padding rates, weighted by their rows (Ge et al., sec. 4).
-PlanTotals totals_of(const EpochPlan& plan) {
-  PlanTotals totals;
-  double weighted_rates = 0.0;
-  for (std::uint64_t i = 0; i < plan.batches(); ++i) {
-    const BatchFigures batch = plan.figures(BatchIndex{i});
+/// What is told of a plan. It is gathered in one pass, for each batch's lengths lie all over
+/// memory.
+class Survey {
+ public:
+  void add(BatchIndex index, const BatchFigures& batch) {
     const std::uint64_t padded = std::uint64_t{batch.rows} * batch.batch_length;
-    totals.sequences += batch.rows;
-    totals.frames += batch.frames;
-    totals.padded_frames += padded;
-    if (padded == 0) continue;
+    totals_.sequences += batch.rows;
+    totals_.frames += batch.frames;
+    totals_.padded_frames += padded;
+    if (padded == 0) return;
     const double real = static_cast<double>(batch.frames) / static_cast<double>(padded);
-    weighted_rates += batch.rows * (1.0 - real);
+    weighted_rates_ += batch.rows * (1.0 - real);
+    keep_if_large({padded, batch.rows, ~index.value});
   }
-  if (totals.sequences != 0) {
-    totals.zero_padding_rate = weighted_rates / static_cast<double>(totals.sequences);
-  }
-  return totals;
-}
 
-/// Of equal ones those with more rows, and then the first, come first.
-std::vector<BatchIndex> worst_of(const EpochPlan& plan) {
-  const auto size = [&plan](std::uint64_t index) {
-    const BatchFigures batch = plan.figures(BatchIndex{index});
-    return std::tuple(std::uint64_t{batch.rows} * batch.batch_length, batch.rows, ~index);
-  };
-  std::vector<std::uint64_t> worst(plan.batches());
-  std::iota(worst.begin(), worst.end(), 0);
-  const std::size_t count = std::min<std::size_t>(worst.size(), kMostRehearsals);
-  std::partial_sort(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(count), worst.end(),
-                    [&size](auto a, auto b) { return size(a) > size(b); });
-  std::vector<BatchIndex> indices;
-  for (std::size_t i = 0; i < count; ++i) indices.push_back(BatchIndex{worst[i]});
-  return indices;
+  /// ZPR is the mean of the batches' padding rates, weighted by their rows (Ge et al., sec. 4).
+  PlanTotals totals() const {
+    PlanTotals totals = totals_;
+    if (totals.sequences != 0) {
+      totals.zero_padding_rate = weighted_rates_ / static_cast<double>(totals.sequences);
+    }
+    return totals;
+  }
+
+  /// Largest first.
+  std::vector<BatchIndex> worst() const {
+    std::vector<BatchIndex> indices;
+    for (auto size = worst_.rbegin(); size != worst_.rend(); ++size) {
+      indices.push_back(BatchIndex{~std::get<2>(*size)});
+    }
+    return indices;
+  }
+
+ private:
+  /// Padded frames, rows, and the index with its bits turned: of equal ones those with more rows,
+  /// and then the first, are larger.
+  using Size = std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>;
+
+  void keep_if_large(const Size& size) {
+    if (worst_.size() == kMostRehearsals && size < *worst_.begin()) return;
+    worst_.insert(size);
+    if (worst_.size() > kMostRehearsals) worst_.erase(worst_.begin());
+  }
+
+  PlanTotals totals_;
+  double weighted_rates_ = 0.0;
+  std::set<Size> worst_;
+};
+
+Survey survey(const EpochPlan& plan) {
+  Survey seen;
+  plan.each_figures(
+      [&seen](BatchIndex index, const BatchFigures& batch) { seen.add(index, batch); });
+  return seen;
 }
 
 }  // namespace
@@ -65,12 +84,11 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                      std::to_string(settings.world)};
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
-  const PlanTotals totals = totals_of(*plan);
-  std::vector<BatchIndex> worst = worst_of(*plan);
+  const Survey seen = survey(*plan);
   return PlannedEpoch{std::make_shared<const EpochSource>(
                           EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
                                       settings.chunk != 0 || settings.lanes != 0}),
-                      totals, std::move(worst)};
+                      seen.totals(), seen.worst()};
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "daemon/planning/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "daemon/planning/cut.h"
 #include "daemon/planning/draft.h"
@@ -12,6 +13,16 @@
 
 namespace batchwright {
 
+namespace {
+
+void add_row(BatchFigures& figures, std::uint32_t length) {
+  ++figures.rows;
+  figures.batch_length = std::max(figures.batch_length, length);
+  figures.frames += length;
+}
+
+}  // namespace
+
 /// What is left of the draft: 4 bytes a row and 8 a batch, or 8 a sequence when unrolled.
 struct EpochPlan::State {
   Draft draft;
@@ -20,17 +31,24 @@ struct EpochPlan::State {
 
   bool is_unrolled() const { return unrolled.lanes() != 0; }
 
-  std::span<const std::uint32_t> batch(BatchIndex index) const {
-    const std::uint32_t cut = draft.sequence[index.value];
+  /// A batch by its place in the order in which they were cut.
+  std::span<const std::uint32_t> batch(std::uint32_t cut) const {
     return draft.order.items().subspan(draft.starts[cut],
                                        draft.starts[cut + 1] - draft.starts[cut]);
+  }
+  BatchFigures figures_of(std::uint32_t cut) const {
+    BatchFigures figures;
+    for (const std::uint32_t item : batch(cut)) add_row(figures, draft.table.length(item));
+    return figures;
   }
 
   /// Calls `use` with every row of a batch.
   template <class Use>
   void each_row(BatchIndex index, const Use& use) const {
     if (!is_unrolled()) {
-      for (const std::uint32_t item : batch(index)) use(draft.table.row(item));
+      for (const std::uint32_t item : batch(draft.sequence[index.value])) {
+        use(draft.table.row(item));
+      }
       return;
     }
     const std::uint64_t first = index.value % world * unrolled.lanes();
@@ -89,13 +107,30 @@ void EpochPlan::rows(BatchIndex index, std::vector<Row>& rows) const {
 }
 
 BatchFigures EpochPlan::figures(BatchIndex index) const {
+  if (!state_->is_unrolled()) return state_->figures_of(state_->draft.sequence[index.value]);
   BatchFigures figures;
-  state_->each_row(index, [&figures](const Row& row) {
-    ++figures.rows;
-    figures.batch_length = std::max(figures.batch_length, row.length);
-    figures.frames += row.length;
-  });
+  state_->each_row(index, [&figures](const Row& row) { add_row(figures, row.length); });
   return figures;
+}
+
+void EpochPlan::each_figures(
+    const std::function<void(BatchIndex, const BatchFigures&)>& use) const {
+  if (state_->is_unrolled()) {
+    for (std::uint64_t i = 0; i < batches(); ++i) use(BatchIndex{i}, figures(BatchIndex{i}));
+    return;
+  }
+  constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> index_of(state_->draft.batches(), kNowhere);
+  std::uint32_t index = 0;
+  for (const std::uint32_t cut : state_->draft.sequence) {
+    const bool again = index_of[cut] != kNowhere;  // what remainder = "wrap" repeats
+    if (again) use(BatchIndex{index}, state_->figures_of(cut));
+    if (!again) index_of[cut] = index;
+    ++index;
+  }
+  for (std::uint32_t cut = 0; cut < index_of.size(); ++cut) {
+    if (index_of[cut] != kNowhere) use(BatchIndex{index_of[cut]}, state_->figures_of(cut));
+  }
 }
 
 PlanCounts EpochPlan::counts() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -46,6 +47,10 @@ class EpochPlan {
   /// The rows of batch `index` < batches(), put into `rows`, whose memory is used again.
   void rows(BatchIndex index, std::vector<Row>& rows) const;
   BatchFigures figures(BatchIndex index) const;
+
+  /// Calls `use` with the figures of every batch, in the order in which they lie in memory: several
+  /// times as fast as by index. 4 bytes a batch meanwhile.
+  void each_figures(const std::function<void(BatchIndex, const BatchFigures&)>& use) const;
   PlanCounts counts() const;
   /// The longest length of each bucket, of bucket_span and bucket_optimal; else empty.
   std::span<const std::uint32_t> bucket_limits() const;

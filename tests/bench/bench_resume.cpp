@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{120};
 
 client::SubscribeOptions at(const bench::Words& words, std::uint64_t epoch, std::uint64_t step) {
-  return {.feed = words.text("feed"), .epoch = epoch, .step = step, .epochs = epoch + 1};
+  return {.feed = words.text("feed"), .epoch = epoch, .step = step};
 }
 
 double seconds_to_batch(const bench::Words& words, std::uint64_t epoch, std::uint64_t step) {

@@ -84,6 +84,35 @@ TEST_CASE("planning: no batch is above capacity, and no bound is broken") {
   }
 }
 
+TEST_CASE("planning: the figures of all batches are those of each, whatever the remainder") {
+  const auto check = [](const EpochPlan& plan) {
+    std::vector<std::uint64_t> times(plan.batches());
+    plan.each_figures([&](BatchIndex index, const BatchFigures& batch) {
+      const BatchFigures one = plan.figures(index);
+      ++times.at(index.value);
+      CHECK(batch.rows == one.rows);
+      CHECK(batch.batch_length == one.batch_length);
+      CHECK(batch.frames == one.frames);
+    });
+    CHECK(times == std::vector<std::uint64_t>(plan.batches(), 1));
+  };
+  for (std::uint64_t number = 0; number < kCases; ++number) {
+    CAPTURE(number);
+    RandomCase made = random_case(number);
+    check(planned(made));
+    made.settings.remainder = Remainder::wrap;
+    made.settings.world = 4;
+    check(planned(made));
+  }
+  const std::vector<std::uint32_t> lengths = {5, 9, 2, 7, 1, 8};
+  PlanSettings unrolled;
+  unrolled.lanes = 2;
+  unrolled.unroll = 3;
+  const auto plan = plan_epoch(lengths, unrolled, Epoch{0});
+  REQUIRE(plan);
+  check(*plan);
+}
+
 TEST_CASE("planning: under the strict rule the next sequence would not have fitted") {
   for (std::uint64_t number = 0; number < kCases; ++number) {
     CAPTURE(number);
