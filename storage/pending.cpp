@@ -16,12 +16,11 @@ namespace {
 std::unique_ptr<std::byte[]> buffer_of(std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  const auto start = reinterpret_cast<std::uintptr_t>(buffer.get());
-  const std::uintptr_t begin = (start + page - 1) / page * page;
-  const std::uintptr_t end = (start + bytes) / page * page;
+  const std::uintptr_t behind = reinterpret_cast<std::uintptr_t>(buffer.get()) % page;
+  const std::size_t first = (page - behind) % page;  // whole pages begin here
   // A hint: without it all works as well, but for the time.
-  if (begin < end) {
-    static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
+  if (first < bytes) {
+    static_cast<void>(madvise(buffer.get() + first, bytes - first, MADV_HUGEPAGE));
   }
   return buffer;
 }

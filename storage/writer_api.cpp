@@ -94,18 +94,25 @@ bw_status open(const char* path, const bw_writer_options* options, bw_writer** w
 }
 
 /// Errors: invalid_argument, schema_mismatch, which name the key.
-Result<void> take_values(bw_writer& writer, std::string_view key, const bw_value* values) {
+Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) {
+  const auto wrong = [&](ErrorCode code, const std::string& what) {
+    return Error{code, "key \"" + std::string(sequence.key, sequence.key_bytes) + "\": " + what};
+  };
+  if (sequence.value_count != writer.values.size()) {
+    return wrong(ErrorCode::schema_mismatch, "found " + std::to_string(sequence.value_count) +
+                                                 " values, the dataset has " +
+                                                 std::to_string(writer.values.size()) + " fields");
+  }
   for (std::size_t i = 0; i < writer.values.size(); ++i) {
-    const bw_value& value = values[i];
-    const auto wrong = [&](ErrorCode code, const std::string& what) {
-      return Error{code, "key \"" + std::string(key) + "\": field \"" + writer.fields.at(i)->name +
-                             "\" " + what};
-    };
+    const bw_value& value = sequence.values[i];
+    const std::string_view name = writer.fields.at(i)->name;
     if (value.data == nullptr && value.bytes != 0) {
-      return wrong(ErrorCode::invalid_argument, "has bytes, but no data");
+      return wrong(ErrorCode::invalid_argument,
+                   "field \"" + std::string(name) + "\" has bytes, but no data");
     }
     if (value.length > UINT32_MAX) {
-      return wrong(ErrorCode::schema_mismatch, "has length " + std::to_string(value.length) +
+      return wrong(ErrorCode::schema_mismatch, "field \"" + std::string(name) + "\" has length " +
+                                                   std::to_string(value.length) +
                                                    "; at most 4294967295 is allowed");
     }
     writer.values[i] = {{static_cast<const std::byte*>(value.data), value.bytes},
@@ -114,9 +121,9 @@ Result<void> take_values(bw_writer& writer, std::string_view key, const bw_value
   return {};
 }
 
-bw_status add(bw_writer& writer, std::string_view key, const bw_value* values,
-              std::uint64_t* ordinal) {
-  if (auto taken = take_values(writer, key, values); !taken) return report(taken.error());
+bw_status add(bw_writer& writer, const bw_sequence& sequence, std::uint64_t* ordinal) {
+  if (auto taken = take_values(writer, sequence); !taken) return report(taken.error());
+  const std::string_view key(sequence.key, sequence.key_bytes);
   const auto added = writer.writer.append({key, writer.values});
   if (!added) return report(added.error());
   if (ordinal != nullptr) *ordinal = added->value;
@@ -159,17 +166,12 @@ const bw_field* bw_writer_field_at(const bw_writer* writer, size_t i) {
   return writer != nullptr ? writer->fields.at(i) : nullptr;
 }
 
-bw_status bw_writer_add(bw_writer* writer, const char* key, size_t key_bytes,
-                        const bw_value* values, size_t value_count, uint64_t* ordinal) {
+bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t* ordinal) {
   return alone_with(writer, [&](const auto&) {
-    if (key == nullptr || values == nullptr) return invalid("no key or no values");
-    if (value_count == writer->fields.size()) {
-      return add(*writer, std::string_view(key, key_bytes), values, ordinal);
+    if (sequence == nullptr || sequence->key == nullptr || sequence->values == nullptr) {
+      return invalid("no sequence, or one without key or values");
     }
-    return report(
-        {ErrorCode::schema_mismatch, "key \"" + std::string(key, key_bytes) + "\": found " +
-                                         std::to_string(value_count) + " values, the dataset has " +
-                                         std::to_string(writer->fields.size()) + " fields"});
+    return add(*writer, *sequence, ordinal);
   });
 }
 

@@ -13,7 +13,8 @@
  *     options.field_count = 1;
  *     if (bw_writer_open("train", &options, &writer) != BW_OK) ...bw_writer_error_message()...
  *     bw_value value = {frames, frame_count * 80 * sizeof(float), frame_count};
- *     if (bw_writer_add(writer, "LJ001-0001", 10, &value, 1, NULL) != BW_OK) ...
+ *     bw_sequence sequence = {"LJ001-0001", 10, &value, 1};
+ *     if (bw_writer_add(writer, &sequence, NULL) != BW_OK) ...
  *     if (bw_writer_close(writer) != BW_OK) ...
  *
  * A dataset is always as of its last commit: killed at any moment, its writer leaves whole
@@ -186,14 +187,20 @@ typedef struct bw_value {
   uint64_t length;  /* in frames: T, U, or 1 for a scalar */
 } bw_value;
 
-/* Adds a sequence, with a value for each field in the order of the fields. `key` has 1 to 511
- * bytes, and needs no terminator. `*ordinal`, the place of the sequence in the dataset, may be
- * NULL. Values are copied; a commit comes by itself when enough waits for it.
- * Errors: BW_ALREADY_EXISTS (the key), BW_SCHEMA_MISMATCH (names key and field),
- * BW_INVALID_ARGUMENT, BW_DOES_NOT_FIT (4 GiB or more), BW_BUSY, BW_FORKED, and those of
- * bw_writer_commit. */
-BW_API bw_status bw_writer_add(bw_writer* writer, const char* key, size_t key_bytes,
-                               const bw_value* values, size_t value_count, uint64_t* ordinal);
+/* A sequence under its key, which needs no terminator, with a value for each field in the order of
+ * the fields. */
+typedef struct bw_sequence {
+  const char* key;
+  size_t key_bytes; /* 1 to 511 */
+  const bw_value* values;
+  size_t value_count;
+} bw_sequence;
+
+/* Adds a sequence, which is copied; a commit comes by itself when enough waits for it. `*ordinal`
+ * is its place in the dataset; `ordinal` may be NULL. Errors: BW_ALREADY_EXISTS (the key),
+ * BW_SCHEMA_MISMATCH (names key and field), BW_INVALID_ARGUMENT, BW_DOES_NOT_FIT (4 GiB or more),
+ * BW_BUSY, BW_FORKED, and those of bw_writer_commit. */
+BW_API bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t* ordinal);
 
 /* Sets `*found` to 1 when a sequence of this key is there, whether committed or not, else to 0.
  * Errors: BW_INVALID_ARGUMENT, BW_STORE_UNAVAILABLE, BW_BUSY, BW_FORKED. */

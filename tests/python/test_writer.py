@@ -433,6 +433,7 @@ def test_structs_are_those_of_the_header():
     assert ctypes.sizeof(_storage_abi.Field) == 96
     assert ctypes.sizeof(_storage_abi.Options) == 80
     assert ctypes.sizeof(_storage_abi.Value) == 24
+    assert ctypes.sizeof(_storage_abi.Sequence) == 32
     assert _storage_abi.Options.opening.offset == 40
     assert _storage_abi.Options.timeout_ms.offset == 72
 

@@ -52,8 +52,9 @@ inline bw_status add(bw_writer* writer, const Sample& sample, std::uint64_t* ord
   for (const FieldValue& field : sample.sequence().fields) {
     values.push_back({field.bytes.data(), field.bytes.size(), field.length});
   }
-  return bw_writer_add(writer, sample.key().data(), sample.key().size(), values.data(),
-                       values.size(), ordinal);
+  const bw_sequence sequence = {sample.key().data(), sample.key().size(), values.data(),
+                                values.size()};
+  return bw_writer_add(writer, &sequence, ordinal);
 }
 
 inline bool says(const std::string& words) {

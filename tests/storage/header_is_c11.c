@@ -21,6 +21,7 @@ _Static_assert(offsetof(bw_field, ndim) == 16, "bw_field");
 _Static_assert(offsetof(bw_field, category_count) == 20, "bw_field");
 _Static_assert(offsetof(bw_field, shape) == 24 && offsetof(bw_field, categories) == 88, "bw_field");
 _Static_assert(sizeof(bw_writer_options) == 80 && sizeof(bw_value) == 24, "for ctypes");
+_Static_assert(sizeof(bw_sequence) == 32, "for ctypes");
 _Static_assert(offsetof(bw_writer_options, opening) == 40, "for ctypes");
 _Static_assert(offsetof(bw_writer_options, timeout_ms) == 72, "for ctypes");
 

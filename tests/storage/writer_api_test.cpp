@@ -90,7 +90,8 @@ TEST_CASE(
   const std::int16_t targets[2] = {};
   const std::uint8_t speaker = 0;
   bw_value values[] = {{frames, 24, 2}, {targets, 4, 2}, {nullptr, 0, 0}, {&speaker, 1, 1}};
-  const auto added = [&] { return bw_writer_add(writer, "k", 1, values, 4, nullptr); };
+  bw_sequence sequence = {"k", 1, values, 4};
+  const auto added = [&] { return bw_writer_add(writer, &sequence, nullptr); };
   values[0].bytes = 20;
   CHECK(added() == BW_SCHEMA_MISMATCH);
   CHECK(says("key \"k\": field \"features\" has 20 bytes, not 24"));
@@ -106,10 +107,15 @@ TEST_CASE(
   values[1] = {targets, 4, std::uint64_t{1} << 32 | 2};
   CHECK(added() == BW_SCHEMA_MISMATCH);
   values[1] = {targets, 4, 2};
-  CHECK(bw_writer_add(writer, "k", 1, values, 3, nullptr) == BW_SCHEMA_MISMATCH);
+  sequence.value_count = 3;
+  CHECK(added() == BW_SCHEMA_MISMATCH);
   CHECK(says("found 3 values, the dataset has 4 fields"));
-  CHECK(bw_writer_add(writer, "", 0, values, 4, nullptr) == BW_SCHEMA_MISMATCH);
-  CHECK(bw_writer_add(writer, nullptr, 0, values, 4, nullptr) == BW_INVALID_ARGUMENT);
+  sequence = {"", 0, values, 4};
+  CHECK(added() == BW_SCHEMA_MISMATCH);
+  sequence = {nullptr, 0, values, 4};
+  CHECK(added() == BW_INVALID_ARGUMENT);
+  CHECK(bw_writer_add(writer, nullptr, nullptr) == BW_INVALID_ARGUMENT);
+  sequence = {"k", 1, values, 4};
   CHECK(added() == BW_OK);
   CHECK(added() == BW_ALREADY_EXISTS);
   CHECK(says("key \"k\" is already in dataset"));

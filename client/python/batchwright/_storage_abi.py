@@ -59,6 +59,13 @@ class Value(Structure):
     _fields_ = [("data", c_void_p), ("bytes", c_uint64), ("length", c_uint64)]
 
 
+class Sequence(Structure):
+    """bw_sequence"""
+
+    _fields_ = [("key", c_char_p), ("key_bytes", c_size_t), ("values", POINTER(Value)),
+                ("value_count", c_size_t)]
+
+
 _SIGNATURES = {
     "bw_writer_abi_version": (c_uint32,),
     "bw_writer_library_version": (c_char_p,),
@@ -67,8 +74,7 @@ _SIGNATURES = {
     "bw_writer_open": (c_int32, c_char_p, POINTER(Options), POINTER(c_void_p)),
     "bw_writer_field_count": (c_size_t, c_void_p),
     "bw_writer_field_at": (POINTER(Field), c_void_p, c_size_t),
-    "bw_writer_add": (c_int32, c_void_p, c_char_p, c_size_t, POINTER(Value), c_size_t,
-                      POINTER(c_uint64)),
+    "bw_writer_add": (c_int32, c_void_p, POINTER(Sequence), POINTER(c_uint64)),
     "bw_writer_contains": (c_int32, c_void_p, c_char_p, c_size_t, POINTER(c_int32)),
     "bw_writer_sequences": (c_int32, c_void_p, POINTER(c_uint64)),
     "bw_writer_commit": (c_int32, c_void_p),

@@ -80,8 +80,9 @@ class DatasetWriter:
         self._open(options, mode, timeout)
         del kept
         self._fields = self._read_fields()
-        self._values = (abi.Value * len(self._fields))()
-        self._slots = slots_of(self._fields, self._values)
+        values = (abi.Value * len(self._fields))()
+        self._slots = slots_of(self._fields, values)
+        self._sequence = abi.Sequence(values=values, value_count=len(values))
         self._ordinal = ctypes.c_uint64()
 
     @staticmethod
@@ -179,8 +180,8 @@ class DatasetWriter:
                 raise self._wrong_names(key, values) from None
             if len(values) != len(arrays):
                 raise self._wrong_names(key, values)
-            status = self._library.bw_writer_add(handle, name, len(name), self._values,
-                                                 len(arrays), self._ordinal)
+            self._sequence.key, self._sequence.key_bytes = name, len(name)
+            status = self._library.bw_writer_add(handle, self._sequence, self._ordinal)
             if status != abi.OK:
                 raise _failed(status)
             return self._ordinal.value
