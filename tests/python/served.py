@@ -12,6 +12,7 @@ import urllib.request
 
 import numpy
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["BATCHWRIGHT_BIN"])
 SEQUENCES = 60
 SECONDS = 30  # that any single wait may take
@@ -28,6 +29,7 @@ dataset = "{dataset}"
 slots = {slots}
 layout = "{layout}"
 padding_value = -1.0
+poison = {poison}
 
 [feed.plan]
 order = "random"
@@ -35,8 +37,10 @@ cut = "fixed"
 size = {size}
 world = {world}
 seed = {seed}
+{plan}
 """
-DEFAULTS = dict(slots=8, layout="batch-major", size=4, world=1, seed=1)
+DEFAULTS = dict(slots=8, layout="batch-major", size=4, world=1, seed=1, poison="true",
+                plan="")
 
 
 def eventually(condition, what):
@@ -115,3 +119,8 @@ class Daemon:
             text = page.read().decode()
         return sum(float(value) for value in
                    re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE))
+
+
+def environment():
+    """In which a Python that a test starts finds the package."""
+    return {**os.environ, "PYTHONPATH": str(ROOT / "client" / "python")}
