@@ -1,9 +1,23 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace batchwright {
+
+/// The longest length of each bucket: multiples of a span, or a list. One bucket if neither is.
+struct BucketLimits {
+  std::uint32_t span = 0;
+  std::vector<std::uint32_t> list;  ///< Growing; the last is at least as long as any item.
+
+  bool has_any() const { return span != 0 || !list.empty(); }
+  std::uint32_t of(std::uint32_t length) const {
+    if (span != 0) return ((length - 1) / span + 1) * span;
+    return *std::lower_bound(list.begin(), list.end(), length);
+  }
+};
 
 /// Lengths that occur, growing, and how many items there are up to each and with it. Where nearly
 /// all lengths differ, `ends` is empty: then each length is of one item, and may come again.

@@ -73,9 +73,9 @@ class Cutter {
         drops_(settings.last == LastBatch::drop),
         grouped_(settings.shuffle == Shuffle::groups) {
     // At most so many batches: a vector that grows takes three times as much for a moment.
-    const std::size_t rows = draft.order.words().size();
+    const std::size_t rows = draft.order.size();
     const std::size_t batches =
-        rows / capacity_.full_rows(draft.longest) + 2 * draft.bucket_ends.size();
+        rows / capacity_.full_rows(draft.longest) + std::size_t{2} * draft.used_buckets;
     draft.starts.reserve(std::min(batches, rows) + 1);
     if (grouped_) draft.batch_lengths.reserve(std::min(batches, rows));
   }
@@ -97,7 +97,7 @@ class Cutter {
     draft_.order.finish_packing(packed_);
     draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
     draft_.starts.shrink_to_fit();
-    std::vector<std::uint32_t>().swap(draft_.bucket_ends);
+    draft_.batch_lengths.shrink_to_fit();
   }
 
  private:
@@ -142,11 +142,10 @@ class Cutter {
 }  // namespace
 
 Result<void> cut_batches(Draft& draft, const PlanSettings& settings) {
-  const std::size_t rows = draft.order.words().size();
-  if (draft.bucket_ends.empty()) draft.bucket_ends.push_back(static_cast<std::uint32_t>(rows));
+  const std::size_t rows = draft.order.size();
   Cutter cutter(draft, settings);
-  std::size_t start = 0;
-  for (const std::uint32_t end : draft.bucket_ends) {
+  for (std::size_t start = 0; start < rows;) {
+    const std::size_t end = draft.bucket_end(start);
     cutter.cut(start, end);
     start = end;
   }

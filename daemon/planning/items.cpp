@@ -1,57 +1,72 @@
 #include "daemon/planning/items.h"
 
-#include <limits>
+#include <bit>
 #include <string>
 
 namespace batchwright {
+namespace {
 
-std::uint64_t chunks_of(std::uint32_t length, std::uint32_t chunk, std::uint32_t hop) {
-  if (length <= chunk) return 1;
-  return (std::uint64_t{length} - chunk + hop - 1) / hop + 1;
+/// The last chunk of block `number` whose bit is set in `firsts`, which has one.
+std::uint32_t last_of(std::uint64_t firsts, std::uint32_t number) {
+  return number * 64 + static_cast<std::uint32_t>(std::bit_width(firsts)) - 1;
 }
 
-Result<ItemTable> ItemTable::chunked(std::span<const std::uint32_t> lengths, std::uint32_t chunk,
-                                     std::uint32_t hop) {
-  ItemTable table(lengths);
-  table.chunk_ = chunk;
-  table.hop_ = hop;
-  table.first_.reserve(lengths.size() + 1);
+}  // namespace
+
+std::uint32_t chunks_of(std::uint32_t length, std::uint32_t chunk, std::uint32_t hop) {
+  return length <= chunk ? 1 : (length - chunk - 1) / hop + 2;
+}
+
+std::uint32_t ItemTable::items_of(std::uint32_t ordinal) const {
+  const std::uint32_t length = lengths_[ordinal];
+  return chunk_ == 0 || !allowed_.has(length) ? 1 : chunks_of(length, chunk_, hop_);
+}
+
+Result<ItemTable> ItemTable::chunked(std::span<const std::uint32_t> lengths,
+                                     const PlanSettings& settings) {
+  ItemTable table(lengths, settings);
+  table.chunk_ = settings.chunk;
+  table.hop_ = settings.hop == 0 ? settings.chunk : settings.hop;
   std::uint64_t chunks = 0;
-  for (const std::uint32_t length : lengths) {
-    table.first_.push_back(static_cast<std::uint32_t>(chunks));
-    chunks += chunks_of(length, chunk, hop);
-    if (chunks > std::numeric_limits<std::uint32_t>::max()) {
-      return Error{ErrorCode::infeasible, "chunk = " + std::to_string(chunk) +
-                                              " and hop = " + std::to_string(hop) +
-                                              " make more than 4294967295 chunks"};
-    }
-  }
-  table.first_.push_back(static_cast<std::uint32_t>(chunks));
-  table.ordinals_.reserve(chunks);
   for (std::uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
-    table.ordinals_.resize(table.first_[ordinal + 1], ordinal);
+    chunks += table.items_of(ordinal);
+  }
+  if (chunks > std::numeric_limits<std::uint32_t>::max()) {
+    return Error{ErrorCode::infeasible, "chunk = " + std::to_string(table.chunk_) +
+                                            " and hop = " + std::to_string(table.hop_) +
+                                            " make more than 4294967295 chunks"};
+  }
+  table.chunks_ = static_cast<std::uint32_t>(chunks);
+  table.blocks_.resize((chunks + 63) / 64);
+  std::uint32_t first = 0;
+  for (std::uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
+    table.blocks_[first / 64].firsts |= std::uint64_t{1} << first % 64;
+    first += table.items_of(ordinal);
+  }
+  for (std::uint32_t i = 1; i < table.blocks_.size(); ++i) {
+    const Block& before = table.blocks_[i - 1];
+    const auto begun = static_cast<std::uint32_t>(std::popcount(before.firsts));
+    table.blocks_[i].sequences = before.sequences + begun;
+    table.blocks_[i].last_first = begun == 0 ? before.last_first : last_of(before.firsts, i - 1);
   }
   return table;
 }
 
-Row ItemTable::row(std::uint32_t item) const {
-  if (chunk_ == 0) return {item, 0, lengths_[item], kRowReset | kRowLast};
-  const std::uint32_t ordinal = ordinals_[item];
-  const std::uint32_t start = (item - first_[ordinal]) * hop_;
-  const std::uint32_t frames = length(item);
-  const bool last = start + frames == lengths_[ordinal];
-  return {ordinal, start, frames,
-          static_cast<std::uint8_t>((start == 0 ? kRowReset : 0) | (last ? kRowLast : 0))};
+ItemTable::Place ItemTable::place_of(std::uint32_t item) const {
+  const Block& block = blocks_[item / 64];
+  const std::uint64_t firsts = block.firsts & ~std::uint64_t{0} >> (63 - item % 64);
+  const auto begun = static_cast<std::uint32_t>(std::popcount(firsts));
+  const std::uint32_t first = begun == 0 ? block.last_first : last_of(firsts, item / 64);
+  return {block.sequences + begun - 1, (item - first) * hop_};
 }
 
-void ItemTable::append_items(std::uint32_t ordinal, std::vector<std::uint32_t>& items) const {
-  if (chunk_ == 0) {
-    items.push_back(ordinal);
-    return;
-  }
-  for (std::uint32_t item = first_[ordinal]; item < first_[ordinal + 1]; ++item) {
-    items.push_back(item);
-  }
+Row ItemTable::row(std::uint32_t item) const {
+  if (chunk_ == 0) return {item, 0, lengths_[item], kRowReset | kRowLast};
+  const Place place = place_of(item);
+  const std::uint32_t frames = chunk_length(place);
+  const bool last = place.start + frames == lengths_[place.ordinal];
+  return {place.ordinal, place.start, frames,
+          static_cast<std::uint8_t>((place.start == 0 ? kRowReset : 0) | (last ? kRowLast : 0))};
 }
 
 }  // namespace batchwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -11,50 +12,86 @@
 
 namespace batchwright {
 
+/// The longest that a sequence may be.
+inline constexpr std::uint32_t kLongest = std::numeric_limits<std::uint32_t>::max() / 2;
+
+/// Which sequences min_length and max_length let through.
+struct AllowedLengths {
+  std::uint32_t min = 0, max = kLongest;
+
+  AllowedLengths() = default;
+  explicit AllowedLengths(const PlanSettings& s)
+      : min(s.min_length), max(s.max_length == 0 ? kLongest : s.max_length) {}
+  bool has(std::uint32_t length) const { return length >= min && length <= max; }
+};
+
 /// What the stages order and cut: whole sequences, or chunks of them. An item's id is its
-/// sequence's ordinal, or its place in the list of all chunks of all sequences.
+/// sequence's ordinal, or its place in the list of the chunks of all sequences, where those that
+/// are left out have one.
 class ItemTable {
  public:
   ItemTable() = default;
   /// Whole sequences.
-  explicit ItemTable(std::span<const std::uint32_t> lengths) : lengths_(lengths) {}
-  /// Chunks of `chunk` frames, `hop` apart; 8 bytes a sequence and 4 a chunk.
+  ItemTable(std::span<const std::uint32_t> lengths, const PlanSettings& settings)
+      : lengths_(lengths), allowed_(settings) {}
+  /// Chunks of `chunk` frames, `hop` apart; a quarter of a byte a chunk.
   /// Errors: infeasible, when there are more than 2^32 - 1 chunks.
-  static Result<ItemTable> chunked(std::span<const std::uint32_t> lengths, std::uint32_t chunk,
-                                   std::uint32_t hop);
+  static Result<ItemTable> chunked(std::span<const std::uint32_t> lengths,
+                                   const PlanSettings& settings);
 
   std::uint32_t length(std::uint32_t item) const {
-    if (chunk_ == 0) return lengths_[item];
-    const std::uint32_t ordinal = ordinals_[item];
-    return std::min(chunk_, lengths_[ordinal] - (item - first_[ordinal]) * hop_);
+    return chunk_ == 0 ? lengths_[item] : chunk_length(place_of(item));
   }
 
   Row row(std::uint32_t item) const;
 
   bool is_chunked() const { return chunk_ != 0; }
   /// Of all sequences.
-  std::size_t items() const { return chunk_ == 0 ? lengths_.size() : ordinals_.size(); }
+  std::size_t items() const { return chunk_ == 0 ? lengths_.size() : chunks_; }
 
-  std::uint32_t items_of(std::uint32_t ordinal) const {
-    return chunk_ == 0 ? 1 : first_[ordinal + 1] - first_[ordinal];
-  }
+  std::uint32_t items_of(std::uint32_t ordinal) const;
   /// Memory beyond the lengths.
-  std::size_t bytes() const { return 4 * (first_.size() + ordinals_.size()); }
+  std::size_t bytes() const { return blocks_.size() * sizeof(Block); }
 
-  /// Puts the items of a sequence behind `items`.
-  void append_items(std::uint32_t ordinal, std::vector<std::uint32_t>& items) const;
+  /// Calls `use(item, length)` with the items of a sequence, whose first is `first`. Gives the
+  /// first of the next.
+  template <class Use>
+  std::uint32_t each_item_of(std::uint32_t ordinal, std::uint32_t first, const Use& use) const {
+    std::uint32_t left = lengths_[ordinal];
+    for (; chunk_ != 0 && left > chunk_; left -= hop_) use(first++, chunk_);
+    use(first++, left);
+    return first;
+  }
 
   std::span<const std::uint32_t> sequence_lengths() const { return lengths_; }
+  const AllowedLengths& allowed() const { return allowed_; }
 
  private:
+  /// 64 chunks: which of them are the first of their sequence, and what came before.
+  struct Block {
+    std::uint64_t firsts = 0;
+    std::uint32_t sequences = 0;   ///< That begin before this block.
+    std::uint32_t last_first = 0;  ///< First chunk of the last of those.
+  };
+  /// A chunk's sequence, and where in it the chunk begins.
+  struct Place {
+    std::uint32_t ordinal, start;
+  };
+
+  Place place_of(std::uint32_t item) const;
+  std::uint32_t chunk_length(Place place) const {
+    return std::min(chunk_, lengths_[place.ordinal] - place.start);
+  }
+
   std::span<const std::uint32_t> lengths_;
+  AllowedLengths allowed_;
   std::uint32_t chunk_ = 0;
   std::uint32_t hop_ = 0;
-  std::vector<std::uint32_t> first_;     ///< Chunk mode: id of each sequence's first chunk.
-  std::vector<std::uint32_t> ordinals_;  ///< Chunk mode: the sequence of each chunk.
+  std::uint32_t chunks_ = 0;
+  std::vector<Block> blocks_;
 };
 
 /// Chunks that a sequence of `length` frames has.
-std::uint64_t chunks_of(std::uint32_t length, std::uint32_t chunk, std::uint32_t hop);
+std::uint32_t chunks_of(std::uint32_t length, std::uint32_t chunk, std::uint32_t hop);
 
 }  // namespace batchwright

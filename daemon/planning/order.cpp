@@ -39,8 +39,7 @@ struct LengthRange {
 LengthRange range_of(const Draft& draft) {
   if (draft.uses_all && !draft.table.is_chunked()) return {draft.shortest, draft.longest};
   LengthRange range{draft.longest, 0};
-  draft.each_item([&](std::uint32_t, std::uint32_t item) {
-    const std::uint32_t length = draft.table.length(item);
+  draft.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
     range.shortest = std::min(range.shortest, length);
     range.longest = std::max(range.longest, length);
   });
@@ -58,35 +57,30 @@ KeyScale key_scale(const Draft& draft, double randomization) {
 
 void order_randomly(Draft& draft, std::uint64_t seed) {
   const RandomStream random(seed, Stream::order);
-  const auto place = [&](std::uint32_t i, std::uint32_t item) {
-    return Placed{part_of(random.bits32_at(i)), key_word(draft.table.length(item), item)};
+  const auto place = [&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
+    return Placed{part_of(random.bits32_at(i)), key_word(length, item)};
   };
   const Parts parts = order_by_parts(draft, place);
   RandomStream ties(seed, Stream::ties);
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) { permute(part, ties); });
 }
 
-/// Memory to sort parts with, as much as keeps the whole at 16 bytes an item.
+/// Sorts parts of an order, with as much memory as there is for it.
 class PartSorter {
  public:
-  PartSorter(Draft& draft, const Parts& parts)
-      : size_(std::min(parts.largest, spare_words(draft))),
+  /// `largest`: words of the largest part.
+  PartSorter(const Draft& draft, std::size_t largest)
+      : size_(std::min(largest, std::max(kLeastSpare, draft.spare_bytes() / 8))),
         spare_(std::make_unique_for_overwrite<std::uint64_t[]>(size_)) {}
 
-  /// Sorts by key; equal keys by item, which is the order that they come in.
+  /// Sorts by key; equal keys stay in order.
   void operator()(std::span<std::uint64_t> part) const {
-    if (part.size() <= size_) return stable_sort_by_key(part, {spare_.get(), part.size()});
-    if (!std::is_sorted(part.begin(), part.end())) std::sort(part.begin(), part.end());
+    const auto falls = [](std::uint64_t a, std::uint64_t b) { return a >> 32 < b >> 32; };
+    if (part.size() > size_ && std::is_sorted(part.begin(), part.end(), falls)) return;
+    stable_sort_by_key(part, {spare_.get(), size_});
   }
 
  private:
-  static std::size_t spare_words(Draft& draft) {
-    const std::size_t rows = draft.order.words().size();
-    const std::size_t all = 16 * std::max(rows, draft.table.items());
-    const std::size_t used = 8 * rows + draft.table.bytes();
-    return std::max(kLeastSpare, all > used ? (all - used) / 8 : 0);
-  }
-
   static constexpr std::size_t kLeastSpare = 8192;  ///< 64 KiB, so that common parts sort fast.
 
   std::size_t size_;
@@ -98,14 +92,14 @@ void order_descending(Draft& draft, double randomization, std::uint64_t seed) {
   const KeyScale scale = key_scale(draft, randomization);
   const RandomStream noise(seed, Stream::noise);
   const bool noisy = scale.width != 0;
-  const auto place = [&](std::uint32_t i, std::uint32_t item) {
+  const auto place = [&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
     const std::uint32_t drawn = noisy ? noise.bits32_at(i) : 0;
-    const std::uint32_t key = ~scale.key(draft.table.length(item), drawn);
+    const std::uint32_t key = ~scale.key(length, drawn);
     return Placed{part_of(key), key_word(key, item)};
   };
   const Parts parts = order_by_parts(draft, place);
   RandomStream ties(seed, Stream::ties);
-  const PartSorter sort(draft, parts);
+  const PartSorter sort(draft, parts.largest);
   // Computing the noise once more and taking it off is cheaper than looking the length up.
   const bool subtracts = scale.places >= 0 && (!noisy || draft.uses_all);
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
@@ -123,12 +117,12 @@ void order_descending(Draft& draft, double randomization, std::uint64_t seed) {
 /// Shortest first; ties by id.
 void order_ascending(Draft& draft) {
   const KeyScale scale = key_scale(draft, 0);
-  const auto place = [&](std::uint32_t, std::uint32_t item) {
-    const std::uint32_t key = scale.key(draft.table.length(item), 0);
+  const auto place = [&](std::uint32_t, std::uint32_t item, std::uint32_t length) {
+    const std::uint32_t key = scale.key(length, 0);
     return Placed{part_of(key), key_word(key, item)};
   };
   const Parts parts = order_by_parts(draft, place);
-  const PartSorter sort(draft, parts);
+  const PartSorter sort(draft, parts.largest);
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
     sort(part);
     for (std::uint64_t& word : part) {
@@ -154,17 +148,17 @@ void order_by_rank(Draft& draft, std::uint32_t size, std::uint64_t seed) {
 
 /// Bins of nearly equal size out of a random order, sorted up and down in turn.
 Result<void> order_alternated(Draft& draft, std::uint32_t bins, std::uint64_t seed) {
-  const std::size_t count = draft.rows();
+  const std::size_t count = draft.rows;
   if (bins > count) return too_many("bins", bins, count);
   order_randomly(draft, seed);
-  const auto spare = std::make_unique_for_overwrite<std::uint64_t[]>((count + bins - 1) / bins);
+  const PartSorter sort(draft, (count + bins - 1) / bins);
   const auto words = draft.order.words();
   std::size_t start = 0;
   for (std::uint32_t bin = 0; bin < bins; ++bin) {
     const auto part = words.subspan(start, count / bins + (bin < count % bins ? 1 : 0));
     const std::uint64_t flip = bin % 2 == 0 ? 0 : ~std::uint64_t{0} << 32;  // of the length
     for (std::uint64_t& word : part) word ^= flip;
-    stable_sort_by_key(part, {spare.get(), part.size()});
+    sort(part);
     for (std::uint64_t& word : part) word ^= flip;
     start += part.size();
   }
@@ -173,46 +167,31 @@ Result<void> order_alternated(Draft& draft, std::uint32_t bins, std::uint64_t se
 
 /// The longest length of each bucket.
 Result<std::vector<std::uint32_t>> best_limits(const Draft& draft, std::uint32_t buckets) {
-  if (buckets > draft.rows()) return too_many("bucket_count", buckets, draft.rows());
+  if (buckets > draft.rows) return too_many("bucket_count", buckets, draft.rows);
   const LengthRange range = range_of(draft);
   const auto each = [&draft](const auto& use) {
-    draft.each_item([&](std::uint32_t, std::uint32_t item) { use(draft.table.length(item)); });
+    draft.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) { use(length); });
   };
-  return optimal_boundaries(classes_of(draft.rows(), range.shortest, range.longest, each), buckets);
-}
-
-/// Multiples of `span` that words end at, shortest first.
-std::vector<std::uint32_t> span_limits(std::span<const std::uint64_t> words, std::uint32_t span) {
-  std::vector<std::uint32_t> limits;
-  for (const std::uint64_t word : words) {
-    if (!limits.empty() && key_of(word) <= limits.back()) continue;
-    limits.push_back(((key_of(word) - 1) / span + 1) * span);
-  }
-  return limits;
+  return optimal_boundaries(classes_of(draft.rows, range.shortest, range.longest, each), buckets);
 }
 
 /// Buckets of lengths, shortest first, each in a random order.
 Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
-  std::vector<std::uint32_t> limits = settings.bucket_boundaries;
+  draft.buckets = {settings.bucket_span, settings.bucket_boundaries};
   if (settings.order == Order::bucket_optimal) {
     auto best = best_limits(draft, settings.bucket_count);  // before the order takes its memory
     if (!best) return best.error();
-    limits = std::move(*best);
+    draft.buckets.list = std::move(*best);
   }
   order_ascending(draft);
-  const auto words = draft.order.words();
-  if (limits.empty()) limits = span_limits(words, settings.bucket_span);
   RandomStream random(seed, Stream::bucket);
-  std::size_t start = 0;
-  for (const std::uint32_t limit : limits) {
-    std::size_t end = start;
-    while (end < words.size() && key_of(words[end]) <= limit) ++end;
-    if (end == start) continue;
+  const auto words = draft.order.words();
+  draft.used_buckets = 0;
+  for (std::size_t start = 0; start < words.size(); ++draft.used_buckets) {
+    const std::size_t end = draft.bucket_end(start);
     permute(words.subspan(start, end - start), random);
-    draft.bucket_ends.push_back(static_cast<std::uint32_t>(end));
     start = end;
   }
-  draft.bucket_limits = std::move(limits);
   return {};
 }
 

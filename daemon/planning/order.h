@@ -8,7 +8,7 @@ namespace batchwright {
 Result<void> check_boundaries(const Draft& draft, const PlanSettings& settings);
 
 /// Fills draft.order with the items used, in the order asked for, and for buckets of lengths
-/// bucket_ends and bucket_limits. Cost: O(n) time, 8 bytes an item and at most 8 while it sorts.
+/// `buckets` and `used_buckets`. Cost: O(n) time, 8 bytes an item, and spare_bytes() to sort.
 /// `seed` is seed + epoch. Errors: infeasible.
 Result<void> order_items(Draft& draft, const PlanSettings& settings, std::uint64_t seed);
 

@@ -137,8 +137,16 @@ PlanCounts EpochPlan::counts() const {
   return {state_->draft.left_out, state_->draft.kept, state_->draft.selected};
 }
 
-std::span<const std::uint32_t> EpochPlan::bucket_limits() const {
-  return state_->draft.bucket_limits;
+std::vector<std::uint32_t> EpochPlan::bucket_limits() const {
+  const Draft& draft = state_->draft;
+  if (draft.buckets.span == 0) return draft.buckets.list;
+  std::vector<std::uint32_t> limits;
+  for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {  // buckets by growing length
+    const std::uint32_t first = draft.order.items()[draft.starts[batch]];
+    const std::uint32_t limit = draft.buckets.of(draft.table.length(first));
+    if (limits.empty() || limits.back() != limit) limits.push_back(limit);
+  }
+  return limits;
 }
 
 Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch) {

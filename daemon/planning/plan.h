@@ -52,8 +52,9 @@ class EpochPlan {
   /// times as fast as by index. 4 bytes a batch meanwhile.
   void each_figures(const std::function<void(BatchIndex, const BatchFigures&)>& use) const;
   PlanCounts counts() const;
-  /// The longest length of each bucket, of bucket_span and bucket_optimal; else empty.
-  std::span<const std::uint32_t> bucket_limits() const;
+  /// The longest length of each bucket, of bucket_span and bucket_optimal; else empty. Of equal
+  /// spans only those that have batches.
+  std::vector<std::uint32_t> bucket_limits() const;
 
   struct State;  ///< Of the room's own; see plan.cpp.
   explicit EpochPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}

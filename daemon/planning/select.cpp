@@ -10,16 +10,6 @@
 namespace batchwright {
 namespace {
 
-constexpr std::uint32_t kLongest = std::numeric_limits<std::uint32_t>::max() / 2;
-
-/// Whether min_length and max_length let a sequence through.
-struct LengthRange {
-  std::uint32_t min, max;
-  explicit LengthRange(const PlanSettings& s)
-      : min(s.min_length), max(s.max_length == 0 ? kLongest : s.max_length) {}
-  bool has(std::uint32_t length) const { return length >= min && length <= max; }
-};
-
 Error bad_length(std::size_t ordinal, std::uint32_t length) {
   return {ErrorCode::invalid_argument, "sequence " + std::to_string(ordinal) + " has " +
                                            std::to_string(length) +
@@ -86,14 +76,14 @@ Error none_kept(const Draft& draft, std::size_t number, std::span<const std::uin
 
 Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
                         const PlanSettings& settings) {
-  const LengthRange range(settings);
+  const AllowedLengths allowed(settings);
   draft.shortest = kLongest;
   std::size_t ordinal = 0;
   for (Draft::Dataset& dataset : draft.datasets) {
     for (; ordinal < dataset.end; ++ordinal) {
       const std::uint32_t length = lengths[ordinal];
       if (length == 0 || length > kLongest) return bad_length(ordinal, length);
-      if (!range.has(length)) continue;
+      if (!allowed.has(length)) continue;
       ++dataset.kept;
       draft.longest = std::max(draft.longest, length);
       draft.shortest = std::min(draft.shortest, length);
@@ -108,48 +98,29 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
   return {};
 }
 
-/// Calls `use(ordinal, times)` for `wanted` sequences of one dataset: whole passes over it, and for
-/// the rest a uniform draw without replacement, which looks at each sequence once.
-template <class Use>
-void select_from(const Draft& draft, std::size_t number, std::uint64_t wanted,
-                 const LengthRange& range, RandomStream& random, const Use& use) {
+/// Draws `wanted` of the sequences that a dataset keeps: each is seen once, and all draws are
+/// equally likely.
+void draw(Draft& draft, std::size_t number, std::uint64_t wanted, RandomStream& random) {
   const auto lengths = draft.table.sequence_lengths();
-  const Draft::Dataset& dataset = draft.datasets[number];
-  const std::uint64_t passes = wanted / dataset.kept;
-  std::uint64_t to_draw = wanted % dataset.kept;
-  std::uint64_t to_see = dataset.kept;
-  const std::uint64_t begin = number == 0 ? 0 : draft.datasets[number - 1].end;
-  for (std::uint64_t ordinal = begin; ordinal < dataset.end; ++ordinal) {
-    if (!range.has(lengths[ordinal])) continue;
-    const bool drawn = to_draw > 0 && (to_draw == to_see || random.below(to_see) < to_draw);
-    if (drawn) --to_draw;
+  const AllowedLengths allowed = draft.table.allowed();
+  draft.drawn.resize((lengths.size() + 63) / 64);
+  std::uint64_t to_see = draft.datasets[number].kept;
+  std::uint64_t ordinal = number == 0 ? 0 : draft.datasets[number - 1].end;
+  for (; wanted > 0; ++ordinal) {
+    if (!allowed.has(lengths[ordinal])) continue;
+    const std::uint64_t drawn = wanted == to_see || random.below(to_see) < wanted ? 1 : 0;
+    draft.drawn[ordinal / 64] |= drawn << ordinal % 64;
+    wanted -= drawn;
     --to_see;
-    if (passes + drawn > 0) use(static_cast<std::uint32_t>(ordinal), passes + drawn);
   }
 }
 
-/// An epoch's draw: the same each time it is gone through.
-struct Selection {
-  const Draft& draft;
-  const std::vector<std::uint64_t>& wanted;
-  LengthRange range;
-  std::uint64_t seed;
-
-  template <class Use>
-  void each(const Use& use) const {
-    RandomStream random(seed, Stream::select);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      select_from(draft, i, wanted[i], range, random, use);
-    }
-  }
-};
-
 /// The rows that a draw makes.
-std::uint64_t rows_of(const Selection& selection) {
-  const Draft& draft = selection.draft;
+std::uint64_t rows_of(const Draft& draft) {
   if (!draft.table.is_chunked()) return draft.selected;
+  if (draft.uses_all) return draft.table.items();
   std::uint64_t rows = 0;
-  selection.each([&](std::uint32_t ordinal, std::uint64_t times) {
+  draft.each_sequence([&](std::uint32_t ordinal, std::uint64_t times) {
     rows += times * draft.table.items_of(ordinal);
   });
   return rows;
@@ -169,10 +140,9 @@ Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSett
   if (!parts) return parts.error();
   draft.datasets = std::move(*parts);
   if (auto counted = count_kept(draft, lengths, settings); !counted) return counted.error();
-  draft.table = ItemTable(lengths);
+  draft.table = ItemTable(lengths, settings);
   if (settings.chunk != 0) {
-    auto table = ItemTable::chunked(lengths, settings.chunk,
-                                    settings.hop == 0 ? settings.chunk : settings.hop);
+    auto table = ItemTable::chunked(lengths, settings);
     if (!table) return table.error();
     draft.table = std::move(*table);
     draft.longest = std::min(draft.longest, settings.chunk);
@@ -216,18 +186,16 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
     }
     if (auto fits = check_product(draft.selected, draft.longest); !fits) return fits;
   }
-  // Not listing what is used saves 4 bytes an item and the time to write them.
   draft.uses_all = settings.mix_weights.empty() && draft.left_out == 0 &&
                    draft.selected == draft.table.sequence_lengths().size();
-  if (draft.uses_all) return check_product(draft.rows(), draft.longest);
-  const Selection selection{draft, wanted, LengthRange(settings), settings.seed + epoch.value};
-  const std::uint64_t rows = rows_of(selection);
-  if (auto fits = check_product(rows, draft.longest); !fits) return fits;
-  draft.chosen.reserve(rows);
-  selection.each([&draft](std::uint32_t ordinal, std::uint64_t times) {
-    for (; times > 0; --times) draft.table.append_items(ordinal, draft.chosen);
-  });
-  return {};
+  RandomStream random(settings.seed + epoch.value, Stream::select);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    Draft::Dataset& dataset = draft.datasets[i];
+    dataset.passes = wanted[i] / dataset.kept;
+    if (wanted[i] % dataset.kept != 0) draw(draft, i, wanted[i] % dataset.kept, random);
+  }
+  draft.rows = rows_of(draft);
+  return check_product(draft.rows, draft.longest);
 }
 
 }  // namespace batchwright

@@ -19,7 +19,7 @@ Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSett
 std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettings& settings,
                                             double share);
 
-/// Fills `selected` and `uses_all` or `chosen` with what `epoch` uses.
+/// Fills in what `epoch` uses.
 Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoch);
 
 }  // namespace batchwright

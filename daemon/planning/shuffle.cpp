@@ -4,6 +4,7 @@
 #include <numeric>
 #include <queue>
 #include <string>
+#include <utility>
 
 #include "daemon/planning/rng.h"
 #include "daemon/planning/sort.h"
@@ -45,42 +46,97 @@ std::uint32_t first_half(std::uint32_t rows, std::uint32_t multiple) {
   return up < rows ? up : half;
 }
 
-void permute_batches(Draft& draft, std::uint64_t seed, Stream stream) {
-  RandomStream random(seed, stream);
-  permute(std::span(draft.sequence), random);
+/// Permutes values that batches have in the order of their cut as the batches are.
+void permute_batches(std::span<std::uint32_t> values, const Draft& draft,
+                     const PlanSettings& settings, std::uint64_t seed) {
+  if (draft.buckets.has_any()) {
+    RandomStream random(seed, Stream::draw);
+    permute(values, random);
+  }
+  if (settings.shuffle != Shuffle::off) {
+    RandomStream random(seed, Stream::batches);
+    permute(values, random);
+  }
 }
 
-/// Longest row of a cut batch.
-std::uint32_t batch_length(const Draft& draft, std::uint32_t batch) {
-  if (!draft.batch_lengths.empty()) return draft.batch_lengths[batch];
-  std::uint32_t longest = 0;
-  for (std::uint32_t i = draft.starts[batch]; i < draft.starts[batch + 1]; ++i) {
-    longest = std::max(longest, draft.table.length(draft.order.items()[i]));
+/// Fills draft.sequence, but for groups.
+void order_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+  const std::size_t world = settings.world;
+  draft.sequence.reserve((draft.batches() + world - 1) / world * world);  // for remainder = wrap
+  draft.sequence.resize(draft.batches());
+  std::iota(draft.sequence.begin(), draft.sequence.end(), 0u);
+  permute_batches(draft.sequence, draft, settings, seed);
+}
+
+/// The longest row of each batch.
+std::vector<std::uint32_t> take_batch_lengths(Draft& draft) {
+  if (!draft.batch_lengths.empty()) return std::exchange(draft.batch_lengths, {});
+  std::vector<std::uint32_t> lengths(draft.batches());
+  for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {
+    for (std::uint32_t i = draft.starts[batch]; i < draft.starts[batch + 1]; ++i) {
+      const std::uint32_t length = draft.table.length(draft.order.items()[i]);
+      lengths[batch] = std::max(lengths[batch], length);
+    }
   }
-  return longest;
+  return lengths;
+}
+
+/// The places of `lengths`, longest first, equal ones in order.
+std::vector<std::uint32_t> sorted_places(std::span<const std::uint32_t> lengths) {
+  std::vector<std::uint32_t> places(lengths.size());
+  std::iota(places.begin(), places.end(), 0u);
+  std::sort(places.begin(), places.end(), [lengths](std::uint32_t a, std::uint32_t b) {
+    return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
+  });
+  return places;
+}
+
+/// The same, much faster, but with 16 bytes a place instead of 4.
+std::vector<std::uint32_t> fast_sorted_places(std::vector<std::uint32_t> lengths) {
+  std::vector<std::uint64_t> words(lengths.size());
+  for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = key_word(~lengths[i], i);
+  std::vector<std::uint32_t>().swap(lengths);
+  std::vector<std::uint64_t> spare(words.size());
+  stable_sort_by_key(words, spare);
+  std::vector<std::uint64_t>().swap(spare);
+  std::vector<std::uint32_t> places(words.size());
+  std::transform(words.begin(), words.end(), places.begin(), item_of);
+  return places;
+}
+
+/// Whether the fast sort keeps within 16 bytes a sequence, or what cutting took.
+bool has_room(const Draft& draft) {
+  const std::size_t rows = draft.order.size();
+  const std::size_t batches = draft.batches();
+  const std::size_t most = std::max(16 * draft.table.sequence_lengths().size(),
+                                    8 * rows + 8 * batches + draft.table.bytes());
+  return 4 * rows + 20 * batches + draft.table.bytes() <= most;
 }
 
 /// Puts like lengths into one step. The batches come in a random order: those that fill no step
 /// stay at the end, so that chance decides which they are. The others are sorted by length,
 /// longest first, and make groups of `world`; groups, and batches within each, are permuted.
-void group_batches(Draft& draft, std::uint32_t world, std::uint64_t seed) {
-  const std::size_t grouped = draft.sequence.size() - draft.sequence.size() % world;
-  std::vector<std::uint64_t> words(grouped);
-  for (std::size_t i = 0; i < grouped; ++i) {
-    words[i] = key_word(~batch_length(draft, draft.sequence[i]), draft.sequence[i]);
-  }
-  std::vector<std::uint64_t> spare(grouped);
-  stable_sort_by_key(words, spare);
-  std::vector<std::uint32_t> groups(grouped / world);
-  std::iota(groups.begin(), groups.end(), 0u);
+void group_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+  const std::size_t world = settings.world;
+  auto lengths = take_batch_lengths(draft);
+  permute_batches(lengths, draft, settings, seed);
+  const std::size_t all = lengths.size();
+  lengths.resize(all - all % world);
+  auto places = has_room(draft) ? fast_sorted_places(std::move(lengths)) : sorted_places(lengths);
+  std::vector<std::uint32_t>().swap(lengths);
   RandomStream random(seed, Stream::groups);
-  permute(std::span(groups), random);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::span<std::uint32_t> step(&draft.sequence[g * world], world);
-    for (std::size_t i = 0; i < world; ++i) {
-      step[i] = static_cast<std::uint32_t>(words[std::size_t{groups[g]} * world + i]);
-    }
-    permute(step, random);
+  for (std::size_t i = places.size() / world; i > 1; --i) {  // permute(), of whole groups
+    const std::size_t other = random.below(i);
+    if (other == i - 1) continue;
+    std::swap_ranges(&places[(i - 1) * world], &places[(i - 1) * world] + world,
+                     &places[other * world]);
+  }
+  // Now that there is room: the order that the places are in.
+  order_batches(draft, settings, seed);
+  for (std::uint32_t& place : places) place = draft.sequence[place];
+  std::copy(places.begin(), places.end(), draft.sequence.begin());
+  for (std::size_t start = 0; start < places.size(); start += world) {
+    permute(std::span(&draft.sequence[start], world), random);
   }
 }
 
@@ -96,6 +152,8 @@ Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
                      " batches out of " + std::to_string(draft.batches())};
   }
   const std::size_t splits = settings.world - over;
+  std::vector<std::uint32_t>().swap(draft.batch_lengths);  // of batches that will be no more
+  draft.starts.reserve(draft.starts.size() + splits);
   auto parts = first_to_split(draft, splits);
   for (std::size_t i = 0; i < splits; ++i) {
     const Part part = parts.top();
@@ -106,16 +164,15 @@ Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
     draft.starts.push_back(part.start + first);
   }
   std::sort(draft.starts.begin(), draft.starts.end());
-  draft.batch_lengths.clear();  // of batches that are no more
   return {};
 }
 
 Result<void> sequence_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
-  draft.sequence.resize(draft.batches());
-  std::iota(draft.sequence.begin(), draft.sequence.end(), 0u);
-  if (!draft.bucket_limits.empty()) permute_batches(draft, seed, Stream::draw);
-  if (settings.shuffle != Shuffle::off) permute_batches(draft, seed, Stream::batches);
-  if (settings.shuffle == Shuffle::groups) group_batches(draft, settings.world, seed);
+  if (settings.shuffle == Shuffle::groups) {
+    group_batches(draft, settings, seed);
+  } else {
+    order_batches(draft, settings, seed);
+  }
 
   const std::size_t over = draft.sequence.size() % settings.world;
   if (over == 0) return {};

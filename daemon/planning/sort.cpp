@@ -37,13 +37,40 @@ void digit_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) 
   if (from.data() != words.data()) std::copy(from.begin(), from.end(), words.begin());
 }
 
-}  // namespace
-
-void stable_sort_by_key(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
+/// `spare` has as many words.
+void sort_piece(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
   if (words.size() <= 48) return insertion_sort(words);
   // Fewer passes pay only where they make up for the time to add up more counts.
   if (words.size() <= 4096) return digit_sort<8>(words, spare);
   digit_sort<11>(words, spare);
+}
+
+/// Merges what is sorted up to `middle` with what is sorted from there on, which fits into `spare`.
+void merge_piece(std::span<std::uint64_t> words, std::size_t middle,
+                 std::span<std::uint64_t> spare) {
+  std::copy(words.begin() + static_cast<std::ptrdiff_t>(middle), words.end(), spare.begin());
+  std::size_t left = middle;
+  std::size_t right = words.size() - middle;
+  while (left > 0 && right > 0) {
+    const std::uint64_t a = words[left - 1];
+    const std::uint64_t b = spare[right - 1];
+    const bool takes_left = a >> 32 > b >> 32;  // of equal ones the right comes last
+    words[left + right - 1] = takes_left ? a : b;
+    left -= takes_left ? 1 : 0;
+    right -= takes_left ? 0 : 1;
+  }
+  std::copy_n(spare.begin(), right, words.begin());
+}
+
+}  // namespace
+
+void stable_sort_by_key(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
+  if (words.size() <= spare.size()) return sort_piece(words, spare.first(words.size()));
+  for (std::size_t start = 0; start < words.size(); start += spare.size()) {
+    const std::size_t size = std::min(spare.size(), words.size() - start);
+    sort_piece(words.subspan(start, size), spare.first(size));
+    if (start > 0) merge_piece(words.first(start + size), start, spare);
+  }
 }
 
 void permute_ties(std::span<std::uint64_t> words, RandomStream& random) {

@@ -24,7 +24,8 @@ inline constexpr int kPartBits = 10;
 /// The part of the order that a key of 32 bits belongs to.
 inline std::uint32_t part_of(std::uint32_t key) { return key >> (32 - kPartBits); }
 
-/// Sorts words by key alone, ascending; equal keys stay in order. `spare` has as many words.
+/// Sorts words by key alone, ascending; equal keys stay in order. Where `spare` has fewer words, it
+/// sorts pieces as large as that, and merges each with all before it.
 void stable_sort_by_key(std::span<std::uint64_t> words, std::span<std::uint64_t> spare);
 
 /// Puts runs of words with equal keys into a uniformly random order, first run first.
@@ -52,23 +53,25 @@ struct Parts {
 };
 
 /// Fills draft.order with the word of each item used, by part; within a part the items stay in
-/// order. `place(i, item)` gives the part and word of the i-th; it is called twice.
+/// order. `place(i, item, length)` gives the part and word of the i-th; it is called twice.
 template <class Place>
 Parts order_by_parts(Draft& draft, const Place& place) {
   Parts parts;
-  draft.each_item([&](std::uint32_t i, std::uint32_t item) { ++parts.ends[place(i, item).part]; });
+  draft.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
+    ++parts.ends[place(i, item, length).part];
+  });
   std::size_t start = 0;
   for (std::size_t& end : parts.ends) {
     parts.largest = std::max(parts.largest, end);
     start += std::exchange(end, start);
   }
-  draft.order = WordBuffer(draft.rows());
+  draft.order = WordBuffer(draft.rows);
   std::uint64_t* const words = draft.order.words().data();
-  draft.each_item([&](std::uint32_t i, std::uint32_t item) {
-    const Placed placed = place(i, item);
+  draft.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
+    const Placed placed = place(i, item, length);
     words[parts.ends[placed.part]++] = placed.word;  // each start moves on to its part's end
   });
-  std::vector<std::uint32_t>().swap(draft.chosen);
+  std::vector<std::uint64_t>().swap(draft.drawn);
   return parts;
 }
 

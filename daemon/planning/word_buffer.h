@@ -26,6 +26,9 @@ class WordBuffer {
   WordBuffer() = default;
   explicit WordBuffer(std::size_t words) : size_(words) { resize_bytes(words * 8); }
 
+  /// Words, or items once packed.
+  std::size_t size() const { return size_; }
+
   /// Before the first pack().
   std::span<std::uint64_t> words() {
     return {static_cast<std::uint64_t*>(static_cast<void*>(bytes_.get())), size_};

@@ -25,10 +25,19 @@ std::int64_t size_of(void* block) {
 
 }  // namespace
 
-// The linker gives calls of realloc the first name, and what they would have called the second.
+// The linker gives calls of realloc the first name, and what they would have called the second; so
+// for the others. A compiler may turn realloc of nothing into malloc.
+extern "C" void* __real_malloc(std::size_t bytes);  // NOLINT(bugprone-reserved-identifier)
 extern "C" void* __real_realloc(void* block,
                                 std::size_t bytes);  // NOLINT(bugprone-reserved-identifier)
 extern "C" void __real_free(void* block);            // NOLINT(bugprone-reserved-identifier)
+
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" void* __wrap_malloc(std::size_t bytes) {
+  void* block = __real_malloc(bytes);
+  count(size_of(block));
+  return block;
+}
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void* __wrap_realloc(void* block, std::size_t bytes) {
@@ -47,7 +56,6 @@ extern "C" void __wrap_free(void* block) {
 void* operator new(std::size_t bytes) {
   void* block = std::malloc(std::max<std::size_t>(bytes, 1));
   if (block == nullptr) throw std::bad_alloc();
-  count(size_of(block));
   return block;
 }
 void operator delete(void* block) noexcept { std::free(block); }

@@ -192,6 +192,22 @@ TEST_CASE("planning: mixed datasets come in the proportion of their weights") {
   CHECK(count_of_second(end) == 100);
 }
 
+TEST_CASE("planning: chunks of a dataset that starts again go by start, then repetition") {
+  // As the second planner of tests/papers has it: sequence 0 comes six times.
+  const std::vector<std::uint32_t> lengths = {25, 12, 3};
+  const std::vector<std::uint64_t> datasets = {1, 2};
+  const auto chosen = settings({"chunk=10", "mix_weights=3,1", "order=sorted", "seed=5"});
+  std::vector<std::uint32_t> starts;
+  std::vector<Row> rows;
+  const EpochPlan plan = planned(lengths, chosen, 1, datasets);
+  for (std::uint64_t batch = 0; batch < plan.batches(); ++batch) {
+    plan.rows(BatchIndex{batch}, rows);
+    for (const Row& row : rows) starts.push_back(row.start);
+  }
+  CHECK(starts == std::vector<std::uint32_t>{10, 0,  10, 10, 0,  0,  0,  10, 0, 10, 0,
+                                             0,  10, 20, 20, 20, 20, 20, 20, 0, 10});
+}
+
 TEST_CASE("planning: a random order shares batches as chance does, a sorted one far more often") {
   const auto lengths = ljspeech_train();
   const auto figure = [&](std::initializer_list<std::string_view> texts) {
