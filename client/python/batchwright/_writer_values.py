@@ -161,7 +161,10 @@ class Slot:
             raise self._problem(f"a tensor of layout {tensor.layout}: use .to_dense()")
         tensor = tensor.detach()
         if tensor.dtype != torch.bfloat16:
-            return tensor.numpy()
+            try:
+                return tensor.numpy()
+            except (RuntimeError, TypeError) as error:
+                raise self._problem(f"a tensor that NumPy cannot take: {error}") from error
         if self.field.dtype != "bfloat16":
             raise self._problem(f"bfloat16 of shape {list(tensor.shape)}")
         return tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
@@ -181,7 +184,9 @@ class Slot:
             raise self._problem(f"numbers that NumPy takes for {found.dtype}")
         with np.errstate(over="ignore"):
             array = found.astype(self._dtype)
-        if whole and not np.array_equal(array, found):
+        held = np.array_equal(array, found) if whole else (
+            np.array_equal(np.isfinite(array), np.isfinite(found)))
+        if not held:
             raise self._problem(f"numbers from {found.min()} to {found.max()}")
         return array
 

@@ -274,8 +274,9 @@ class DatasetWriter:
         handle = getattr(self, "_handle", None)
         if not handle or os.getpid() != self._process:
             return
-        warnings.warn(f"dataset {self.path}: a writer was not closed; what was not committed is "
-                      "lost", ResourceWarning, stacklevel=2)
+        # Not a ResourceWarning, which nobody sees: data are lost.
+        warnings.warn(f"dataset {self.path}: a writer was not closed, and what was not committed "
+                      "is lost; use `with`, or close()", RuntimeWarning, stacklevel=2)
         self.abort()
 
 
