@@ -64,9 +64,10 @@ class EpochPlan {
 };
 
 /// `datasets`: how many of the lengths belong to each dataset, in their order; mix_weights needs
-/// it. Cost: O(n) time but for the sorts, at most 16 bytes a sequence at its peak; any epoch takes
-/// the same, for none depends on another. Errors: infeasible, invalid_argument, and those of
-/// check_settings(); the message names setting, value and range.
+/// it. Cost: O(n) time but for the sorts; at most 16 bytes a sequence at its peak, or where rows
+/// are far more than sequences mostly 9 a row (README.md). Any epoch takes the same, for none
+/// depends on another. Errors: infeasible, invalid_argument, and those of check_settings(); the
+/// message names setting, value and range.
 Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              Epoch epoch, std::span<const std::uint64_t> datasets = {});
 
