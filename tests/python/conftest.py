@@ -10,19 +10,19 @@ import served  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def dataset(tmp_path_factory):
+def stored(tmp_path_factory):
     return served.make_dataset(tmp_path_factory.mktemp("dataset"))
 
 
 @pytest.fixture
-def serve(tmp_path, dataset):
+def serve(tmp_path, stored):
     """Starts a daemon with these settings; it is stopped with the test."""
     running = []
 
     def start(**settings):
         folder = tmp_path / str(len(running))
         folder.mkdir()
-        running.append(served.Daemon(folder, settings.pop("dataset", dataset), **settings))
+        running.append(served.Daemon(folder, settings.pop("dataset", stored), **settings))
         return running[-1].start()
 
     yield start
@@ -31,9 +31,9 @@ def serve(tmp_path, dataset):
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory, dataset):
+def daemon(tmp_path_factory, stored):
     """One daemon for all tests of a file that need nothing special of it."""
-    running = served.Daemon(tmp_path_factory.mktemp("daemon"), dataset).start()
+    running = served.Daemon(tmp_path_factory.mktemp("daemon"), stored).start()
     yield running
     running.stop()
 

@@ -17,6 +17,15 @@ from __future__ import annotations
 
 from typing import Any
 
+try:
+    import numpy as _  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "numpy":
+        raise
+    raise ModuleNotFoundError("NumPy is not installed, and batchwright needs it: install "
+                              "python3-numpy (Debian), or `pip install numpy`",
+                              name="numpy") from None
+
 from . import _abi
 from .batch import Batch
 from .connection import Connection, ConnectionInfo, Feed, connect

@@ -233,7 +233,7 @@ def to_device(batch: Batch, device: Any, non_blocking: bool,
               fields: Optional[List[str]]) -> DeviceBatch:
     """Copies the fields, all or those named, and releases the batch: at once where the copy is done
     when this returns, else with the copy's event."""
-    import torch
+    from ._torch_views import torch
     _in_flight.reap()
     names = batch.names if fields is None else list(fields)
     made = _copy_out(batch, batch._held(), torch.device(device), (non_blocking, names))
