@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <utility>
 
 namespace batchwright {
@@ -19,6 +20,14 @@ std::vector<std::uint64_t> leases_in(const flatbuffers::Vector<std::uint64_t>* l
   return {leases->begin(), leases->end()};
 }
 
+/// Leases count from the microseconds since 1970 at which the daemon began: above those of every
+/// daemon before it, also of one whose journal a power cut has shortened.
+std::uint64_t first_lease() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
 }  // namespace
 
 Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports)
@@ -29,8 +38,9 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
           settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt})),
       slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory)),
       generations_{slots_},
-      grace_(ports_.loop) {
-  if (resources_.journal) next_lease_ = resources_.journal->next_lease();
+      grace_(ports_.loop),
+      next_lease_(first_lease()) {
+  if (resources_.journal) next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
   contents_[first_epoch().epoch] = first_epoch().fingerprint.data;
   if (resources_.journal) contents_[queue().epoch()] = resources_.journal->fingerprint().data;
   epochs_.planned(resources_.first_epoch);

@@ -189,7 +189,7 @@ class Feed {
   FeedCounters counters_;
   std::function<void()> on_ready_;
   boost::asio::steady_timer grace_;  ///< Ends what a queue keeps for clients that are away.
-  std::uint64_t next_lease_ = 1;
+  std::uint64_t next_lease_;
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;
   std::uint32_t filling_ = 0;

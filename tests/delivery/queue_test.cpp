@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -172,6 +173,26 @@ TEST_CASE("delivery: what was released before a restart, and perhaps not noted, 
   Worker anna(server, std::move(request), 77);
   CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().done_count(); }) == 1);
   CHECK(anna.take().index == 1);
+}
+
+TEST_CASE("delivery: a lease that a power cut took out of the journal is never given again") {
+  const TemporaryFolder folder;
+  std::uint64_t forgotten = 0;
+  {
+    TestServer server(queue_feed(folder));
+    Worker anna(server, in_queue(), 77);
+    forgotten = anna.take().lease;
+  }
+  const std::uintmax_t plan_and_epoch = 64;
+  REQUIRE(std::filesystem::file_size(folder / "journal") > plan_and_epoch);
+  std::filesystem::resize_file(folder / "journal", plan_and_epoch);
+  TestServer server(queue_feed(folder));
+  auto request = in_queue(2);
+  request.held = {forgotten};
+  Worker anna(server, std::move(request), 77);
+  const auto again = anna.take();
+  CHECK(again.index == 0);
+  CHECK(again.lease > forgotten);
 }
 
 TEST_CASE("delivery: what nobody comes back for is given to others") {
