@@ -57,7 +57,8 @@ void Feed::start() {
   if (resources_.journal) {
     spdlog::info("feed {}: its queue is in epoch {}, {} batches done, {} out", name(),
                  queue().epoch().value, queue().done_count(), queue().out().size());
-    keep_for_return();
+    work().keep_all(WorkQueue::Time::clock::now() + settings_.queue_grace);
+    await_returns();
   }
   prefetch();
 }
@@ -261,8 +262,8 @@ void Feed::leave(Subscription& subscription, bool may_return) {
   }
   subscription.leases.clear();
   if (!subscription.in_queue() || !may_return) return;
-  work().reserve(subscription.owner());
-  keep_for_return();
+  work().keep(subscription.owner(), WorkQueue::Time::clock::now() + settings_.queue_grace);
+  await_returns();
 }
 
 void Feed::after_leaving() {
@@ -272,10 +273,14 @@ void Feed::after_leaving() {
 }
 
 /// Batches of a client that may come back are not given to others at once: it may have done them.
-void Feed::keep_for_return() {
-  grace_.expires_after(settings_.queue_grace);
+void Feed::await_returns() {
+  const auto next = work().next_return();
+  if (!next) return;
+  grace_.expires_at(*next);
   grace_.async_wait([this](const boost::system::error_code& error) {
-    if (!error && work().end_reservations()) pump();
+    if (error) return;
+    if (work().end_keeping(grace_.expiry())) pump();
+    await_returns();
   });
 }
 

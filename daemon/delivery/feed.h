@@ -106,7 +106,7 @@ class Feed {
   Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
   Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
   void after_leaving();
-  void keep_for_return();
+  void await_returns();
   void give_back(const SlotRef& slot);
   void release_lease(Subscription& subscription, std::uint64_t lease);
   void leave(Subscription& subscription, bool may_return);

@@ -87,7 +87,7 @@ Result<std::unique_ptr<QueueJournal>> QueueJournal::open(const std::string& path
                      to_string(journal->fingerprint_) + ", now " + to_string(fingerprint) +
                      "); change it back, or remove the file to begin the queue anew"};
   }
-  queue.reserve_all();
+  queue.keep_all(WorkQueue::Time::max());
   return journal;
 }
 

@@ -17,7 +17,7 @@ namespace batchwright {
 /// Threads: one at a time. It has the file locked as long as it lives.
 class QueueJournal {
  public:
-  /// Reads what is there into `queue`, everything that is out being reserved, and goes on behind
+  /// Reads what is there into `queue`, everything that is out being kept, and goes on behind
   /// the last whole record. A new file begins with epoch 0.
   /// Errors: io_error, busy (another daemon has it), fingerprint_mismatch (it is of another plan;
   /// with `data_may_grow` the data may differ), corrupt_record (it is no journal).

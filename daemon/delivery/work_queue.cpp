@@ -41,7 +41,7 @@ void WorkQueue::give(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
   for (; unused_ <= index.value; ++unused_) {
     if (unused_ != index.value) back_.insert(unused_);
   }
-  out_[lease] = {index, owner, false};
+  out_[lease] = {index, owner, {}};
 }
 
 bool WorkQueue::done(std::uint64_t lease, QueueOwner owner) {
@@ -58,19 +58,30 @@ void WorkQueue::come_back(std::uint64_t lease) {
   out_.erase(found);
 }
 
-void WorkQueue::reserve(QueueOwner owner) {
-  for (auto& [lease, given] : out_) given.reserved = given.reserved || given.owner == owner;
+void WorkQueue::keep(QueueOwner owner, Time until) {
+  for (auto& [lease, given] : out_) {
+    if (given.owner == owner && !given.kept_until) given.kept_until = until;
+  }
 }
 
-void WorkQueue::reserve_all() {
-  for (auto& [lease, given] : out_) given.reserved = true;
+void WorkQueue::keep_all(Time until) {
+  for (auto& [lease, given] : out_) given.kept_until = until;
 }
 
-bool WorkQueue::end_reservations() {
+std::optional<WorkQueue::Time> WorkQueue::next_return() const {
+  std::optional<Time> next;
+  for (const auto& [lease, given] : out_) {
+    if (given.kept_until && (!next || *given.kept_until < *next)) next = given.kept_until;
+  }
+  return next;
+}
+
+bool WorkQueue::end_keeping(Time now) {
   const std::size_t before = out_.size();
-  std::erase_if(out_, [this](const auto& entry) {
-    if (entry.second.reserved) back_.insert(entry.second.index.value);
-    return entry.second.reserved;
+  std::erase_if(out_, [this, now](const auto& entry) {
+    const bool over = entry.second.kept_until && *entry.second.kept_until <= now;
+    if (over) back_.insert(entry.second.index.value);
+    return over;
   });
   return out_.size() != before;
 }
@@ -79,12 +90,12 @@ std::vector<std::uint64_t> WorkQueue::claim(QueueOwner owner, std::span<const st
   std::vector<std::uint64_t> his;
   for (const std::uint64_t lease : held) {
     const auto found = out_.find(lease);
-    if (found == out_.end() || found->second.owner != owner || !found->second.reserved) continue;
-    found->second.reserved = false;
+    if (found == out_.end() || found->second.owner != owner || !found->second.kept_until) continue;
+    found->second.kept_until.reset();
     his.push_back(lease);
   }
   std::erase_if(out_, [this, owner](const auto& entry) {
-    const bool lost = entry.second.reserved && entry.second.owner == owner;
+    const bool lost = entry.second.kept_until && entry.second.owner == owner;
     if (lost) back_.insert(entry.second.index.value);
     return lost;
   });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,10 +26,12 @@ QueueOwner queue_owner(std::uint64_t token, std::uint32_t subscription);
 /// Pure bookkeeping, the same whether it happens now or is read from a journal.
 class WorkQueue {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   struct Given {
     BatchIndex index;
     QueueOwner owner;
-    bool reserved = false;  ///< Its owner is not connected; it is kept for him for a while.
+    std::optional<Time> kept_until;  ///< Its owner is not connected; it is kept for him.
   };
 
   Epoch epoch() const { return epoch_; }
@@ -44,13 +47,15 @@ class WorkQueue {
   bool done(std::uint64_t lease, QueueOwner owner);
   /// Undone: the batch is the next to be given.
   void come_back(std::uint64_t lease);
-  /// Keeps all that the owner holds for his return.
-  void reserve(QueueOwner owner);
-  void reserve_all();
-  /// All that is kept for someone comes back. True when there was any.
-  bool end_reservations();
+  /// Keeps what the owner holds for his return, and all that is out for everyone's.
+  void keep(QueueOwner owner, Time until);
+  void keep_all(Time until);
+  /// The first moment at which something that is kept comes back, if anything is.
+  std::optional<Time> next_return() const;
+  /// What is kept until now, or until before, comes back. True when there was any.
+  bool end_keeping(Time now);
 
-  /// The owner is back and holds `held`. What else was reserved for him never reached him, and
+  /// The owner is back and holds `held`. What else was kept for him never reached him, and
   /// comes back. Returns those of `held` that are his.
   std::vector<std::uint64_t> claim(QueueOwner owner, std::span<const std::uint64_t> held);
 

@@ -10,6 +10,7 @@
 
 using namespace batchwright;
 using namespace batchwright::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -70,7 +71,10 @@ TEST_CASE("delivery: a queue keeps what a client that is away holds, and no long
   take(queue, 1, kAnna);
   take(queue, 2, kAnna);
   take(queue, 3, kBert);
-  queue.reserve(kAnna);
+  const WorkQueue::Time now{};
+  CHECK_FALSE(queue.next_return());
+  queue.keep(kAnna, now + 2s);
+  CHECK(queue.next_return() == now + 2s);
   CHECK(queue.ahead(0, 5)->value == 3);
   SUBCASE("it comes back with one of two: the other never reached it") {
     const std::vector<std::uint64_t> held = {2, 3, 99};
@@ -79,12 +83,31 @@ TEST_CASE("delivery: a queue keeps what a client that is away holds, and no long
     CHECK(queue.done(2, kAnna));
   }
   SUBCASE("it does not come back") {
-    CHECK(queue.end_reservations());
-    CHECK_FALSE(queue.end_reservations());
+    CHECK_FALSE(queue.end_keeping(now + 1s));
+    CHECK(queue.end_keeping(now + 2s));
+    CHECK_FALSE(queue.end_keeping(now + 2s));
     CHECK(queue.ahead(0, 5)->value == 0);
     CHECK(queue.ahead(1, 5)->value == 1);
     CHECK(queue.out_beside(kAnna) == 1);
   }
+}
+
+TEST_CASE("delivery: who comes and goes puts off nobody else's return") {
+  WorkQueue queue;
+  take(queue, 1, kAnna);
+  take(queue, 2, kBert);
+  const WorkQueue::Time now{};
+  queue.keep(kAnna, now + 2s);
+  for (int i = 1; i <= 5; ++i) {
+    queue.keep(kBert, now + i * 1s + 2s);
+    const std::vector<std::uint64_t> held = {2};
+    CHECK(queue.claim(kBert, held) == held);
+    queue.keep(kAnna, now + 60s);  // it is kept already
+  }
+  CHECK(queue.next_return() == now + 2s);
+  CHECK(queue.end_keeping(now + 2s));
+  CHECK(queue.ahead(0, 5)->value == 0);
+  CHECK_FALSE(queue.next_return());
 }
 
 TEST_CASE("delivery: a journal gives back the queue it was told of") {
@@ -104,7 +127,7 @@ TEST_CASE("delivery: a journal gives back the queue it was told of") {
   CHECK(queue.epoch() == Epoch{0});
   CHECK(queue.done_count() == 1);
   CHECK(queue.out().size() == 2);
-  CHECK(queue.out().at(9).reserved);
+  CHECK(queue.out().at(9).kept_until);
   CHECK(queue.out().at(10).index == BatchIndex{0});
   CHECK(queue.ahead(0, 5)->value == 3);
 }
