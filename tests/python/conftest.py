@@ -1,3 +1,4 @@
+import gc
 import pathlib
 import sys
 
@@ -7,6 +8,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "client" / "python"))
 
 import served  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def no_garbage():
+    """An exception that a test has caught holds the test's batches, in a cycle: without a collection
+    they would occupy the daemon's slots during the next tests."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
