@@ -64,14 +64,15 @@ class BatchDataset(torch.utils.data.IterableDataset):
 
     def __init__(self, endpoint: Any = None, feed: str = "train", *, rank: Optional[int] = None,
                  ranks: Optional[int] = None, window: int = 4, epoch: int = 0,
-                 timeout: float = 60.0, worst_first: int = 0,
+                 epochs: int = 0, timeout: float = 60.0, worst_first: int = 0,
                  connection: Optional[Connection] = None, **connecting: Any) -> None:
         """Connects to the daemon, and finds the feed; batches are prepared once they are asked for.
 
         rank, ranks: this process's share of every global step; without them RANK and WORLD_SIZE of
           the environment, else those of torch.distributed when it is initialised, else all of it.
         window: batches that may be held at once; at least 2, for a loop holds one while it waits.
-        epoch: the first one. timeout: seconds that a batch is waited for.
+        epoch: the first one. epochs: how many there are, counted from epoch 0: the daemon prepares
+          nothing behind the last one; 0: no end. timeout: seconds that a batch is waited for.
         worst_first: so many batches of the first epoch, the largest, come before all others, but not
           behind a checkpoint.
         connection: one that is there already; otherwise `endpoint` and what else `connect()` takes.
@@ -87,6 +88,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
         self._connection = connection or connect(endpoint, **connecting)
         self.feed = self._connection.feed(feed)
         self._window, self._timeout, self._worst_first = window, timeout, worst_first
+        self._epochs = epochs
         self._subscription: Optional[Subscription] = None
         self._closed = False
         self._go_to(_Place(None, epoch, 0))
@@ -114,6 +116,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
         subscription = self._subscribed()
         self._catch_up(subscription)
         batch = subscription.next()
+        if batch is None:  # behind the last epoch
+            return None
         if isinstance(batch, EpochEnd):
             self._finished = self._handed_out = self._handed_out._replace(ended=True)
             return None
@@ -158,10 +162,14 @@ class BatchDataset(torch.utils.data.IterableDataset):
             raise ClosedError("this dataset was closed")
         if self._subscription is None:
             start = self._start
+            left = self._epochs - start.epoch if self._epochs else 0
+            if self._epochs and left < 1:
+                raise InvalidArgumentError(f"epoch is {start.epoch}, and there are {self._epochs}, "
+                                           "counted from 0")
             shares = dict(rank=self.rank, ranks=self.ranks) if self.ranks > 1 else {}
             self._subscription = self.feed.subscribe(
                 window=self._window, timeout=self._timeout, epoch=start.epoch, step=start.step,
-                fingerprint=start.plan, worst_first=self._worst_first, **shares)
+                epochs=left, fingerprint=start.plan, worst_first=self._worst_first, **shares)
         return self._subscription
 
     @property
