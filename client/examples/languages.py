@@ -56,7 +56,8 @@ class Job:
     def __init__(self, options: argparse.Namespace, connection: batchwright.Connection) -> None:
         torch.manual_seed(options.seed)
         self.options = options
-        self.data = BatchDataset(feed=options.feed, connection=connection)
+        self.data = BatchDataset(feed=options.feed, connection=connection,
+                                 epochs=options.epochs)
         self.languages = self.data.feed.field("label").categories or ()
         bands, = self.data.feed.field("features").shape
         self.model = Listener(bands, len(self.languages), options.hidden)

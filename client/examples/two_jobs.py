@@ -32,7 +32,6 @@ import prompts
 
 HERE = pathlib.Path(__file__).resolve().parent
 CLEARLY = 0.15  # of the held-out prompts, above the most frequent language
-WINDOW = 4  # batches that a job's dataset asks for ahead
 PATIENCE = 600  # seconds for any one thing to happen
 
 CONFIG = """
@@ -235,13 +234,12 @@ def nothing_changed(jobs: List[Job], killed: List[str]) -> bool:
 
 
 def all_shared(batches: int, counters: Dict[str, int]) -> bool:
-    """Prints what the daemon did for jobs of so many batches, and returns whether it is no more than
-    one job needs."""
-    assembled, twice = counters["batches_assembled"], counters["batches_reassembled"]
-    print(f"daemon: {assembled} batches assembled: {batches} that one job takes, and "
-          f"{assembled - batches} made ready behind them; {twice} assembled twice; "
-          f"{counters['batches_delivered']} delivered")
-    return batches <= assembled <= batches + WINDOW and twice == 0
+    """Prints what the daemon did for jobs of so many batches, and returns whether it is what one
+    job takes."""
+    assembled = counters["batches_assembled"]
+    print(f"daemon: {assembled} batches assembled, {counters['batches_delivered']} delivered; one "
+          f"job takes {batches}")
+    return assembled == batches
 
 
 def arguments() -> argparse.Namespace:
