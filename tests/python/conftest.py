@@ -12,8 +12,8 @@ import served  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def no_garbage():
-    """An exception that a test has caught holds the test's batches, in a cycle: without a collection
-    they would occupy the daemon's slots during the next tests."""
+    """An exception that a test has caught holds the test's batches, in a cycle: without a
+    collection they would occupy the daemon's slots during the next tests."""
     yield
     gc.collect()
 

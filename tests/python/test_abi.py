@@ -1,4 +1,4 @@
-"""The declarations in _abi.py are those of client.h, and the library is found or missed in words."""
+"""The declarations in _abi.py are those of client.h; the library is found, or missed in words."""
 
 import ctypes
 import os

@@ -150,6 +150,9 @@ def test_a_tensor_for_others_describes_itself(feed):
     assert np.array_equal(np.from_dlpack(tensor), tensor.numpy())
     assert tensor.torch().shape == tensor.shape
     assert np.array(tensor, dtype=np.float64).dtype == np.float64
+    for wish in (dict(copy=True), dict(dl_device=(2, 0))):
+        with pytest.raises(BufferError, match="without a copy"):
+            tensor.__dlpack__(**wish)
 
 
 def test_a_wrong_field_name_lists_the_fields(feed):

@@ -11,7 +11,8 @@ from batchwright import _in_flight, gpu
 
 def why_not():
     try:
-        asked = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, timeout=60, check=False)
+        asked = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, timeout=60,
+                               check=False)
     except OSError:
         return "no GPU: there is no nvidia-smi"
     if asked.returncode != 0 or not asked.stdout:

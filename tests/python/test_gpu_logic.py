@@ -87,11 +87,11 @@ def subscription(feed):
 
 
 def is_full(subscription):
+    """Whether all credits are out."""
     try:
-        subscription.next(timeout=0.3)
-        return False
-    except batchwright.TimedOutError:
-        return True
+        return subscription.next(timeout=0) is None
+    except batchwright.TimedOutError as error:
+        return "all 2 credits are out" in str(error)
 
 
 @pytest.mark.filterwarnings("error")

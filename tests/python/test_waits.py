@@ -60,8 +60,8 @@ def test_a_limit_that_is_none_is_refused(full):
 
 
 def interrupted(program):
-    """Starts a program that prints a line before it waits, sends it SIGINT, and returns how it ended
-    and how long that took."""
+    """Starts a program that prints a line before it waits, sends it SIGINT, and returns how it
+    ended and how long that took."""
     process = subprocess.Popen([sys.executable, "-u", "-c", program], env=served.environment(),
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "waiting\n", process.stderr.read()

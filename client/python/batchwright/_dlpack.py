@@ -1,7 +1,7 @@
 """DLPack capsules over a slot. NumPy has none for read-only arrays, so these are our own.
 
-A DLManagedTensor is made with ctypes and kept in a table, together with its shape and the slot, until
-its consumer calls the deleter. A capsule that nobody consumed calls it itself.
+A DLManagedTensor is made with ctypes and kept in a table, together with its shape and the slot,
+until its consumer calls the deleter. A capsule that nobody consumed calls it itself.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from typing import Any, Dict
 
 
 class Homes:
-    """Of each feed the memory that its batches lay in last, one arena for each server. An arena that
-    is no longer served, as after a daemon's restart, makes room for its successor, and is unlocked
-    when the last batch in it is gone."""
+    """Of each feed the memory that its batches lay in last, one arena for each server. An arena
+    that is no longer served, as after a daemon's restart, makes room for its successor, and is
+    unlocked when the last batch in it is gone."""
 
     __slots__ = ("_servers", "_locks")
 

@@ -1,9 +1,9 @@
 """The bytes of a batch that is held, as an object of Python's memory protocol.
 
 A slot is a ctypes array laid over the memory that the batch lies in, which for an arena is the
-whole mapping. Making one copies nothing and looks at nothing. NumPy arrays and tensors are made from
-it with an offset and keep it alive; when the last of them is gone, so is the slot, and the batch
-goes back. That is all the bookkeeping there is: no registry, no lock, no weak reference.
+whole mapping. Making one copies nothing and looks at nothing. NumPy arrays and tensors are made
+from it with an offset and keep it alive; when the last of them is gone, so is the slot, and the
+batch goes back. That is all the bookkeeping there is: no registry, no lock, no weak reference.
 
 The batch goes back from whichever thread drops the last view, or from the garbage collector; the
 library allows both. In a forked child it does nothing, for the parent still holds the batch.
@@ -27,10 +27,10 @@ def _end(slot: Any, release: Any = _abi.release) -> None:
 
 
 def _slot_type(size: int) -> Any:
-    """Arrays of `size` bytes that remember what to give back, its header, and what keeps it page-locked."""
+    """Arrays of `size` bytes that remember what to give back, and what keeps it page-locked."""
     return type("Slot", (ctypes.Array,), {
-        "_type_": ctypes.c_uint8, "_length_": size, "__slots__": ("handle", "header", "homes", "pagelock"),
-        "__del__": _end})
+        "_type_": ctypes.c_uint8, "_length_": size, "__del__": _end,
+        "__slots__": ("handle", "header", "homes", "pagelock")})
 
 
 def slot_type(size: int, shared: bool) -> Any:

@@ -13,8 +13,9 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ModuleNotFoundError(
-        "torch is not installed, and batchwright's tensors need it: install python3-torch (Debian), or "
-        "`pip install torch`. NumPy arrays, batch[\"...\"], work without it.", name="torch") from None
+        "torch is not installed, and batchwright's tensors need it: install python3-torch "
+        "(Debian), or `pip install torch`. NumPy arrays, batch[\"...\"], work without it.",
+        name="torch") from None
 
 DTYPES = {_abi.FLOAT32: torch.float32, _abi.FLOAT16: torch.float16,
           _abi.BFLOAT16: torch.bfloat16, _abi.INT64: torch.int64, _abi.INT32: torch.int32,

@@ -107,7 +107,7 @@ class Batch:
         return torch_over(slot, raw.data, raw.dtype, tuple(raw.shape[:raw.ndim]))
 
     def tensor(self, name: str) -> Tensor:
-        """The same for any library that knows DLPack, as `from_dlpack(batch.tensor("features"))`."""
+        """The same for who knows DLPack, as in `from_dlpack(batch.tensor("features"))`."""
         slot, raw = self._find(name)
         return Tensor(slot, raw, slot.header.sequences)
 

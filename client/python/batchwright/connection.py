@@ -78,8 +78,8 @@ class Feed:
         worst_first: so many batches of the first epoch, the largest, come before all others.
         timeout: seconds that `next()` and iterating wait for a batch.
 
-        Errors: InvalidArgumentError, NotFoundError, FingerprintMismatchError, TimedOutError, and what
-        the feed itself failed with.
+        Errors: InvalidArgumentError, NotFoundError, FingerprintMismatchError, TimedOutError, and
+        what the feed itself failed with.
         """
         if mode is None:
             mode = "replica" if rank is None and ranks is None else "sharded"
@@ -131,7 +131,7 @@ def _unsigned(what: str, value: int, bits: int = 64) -> int:
 
 
 class Connection:
-    """A connection to a daemon, or to several that serve shards of one dataset. Made by `connect()`.
+    """A connection to a daemon, or to several that serve shards of a dataset. Made by `connect()`.
 
     Lifetime: closing it ends its subscriptions; batches that are held stay good.
     Threads: one at a time subscribes or waits for a batch. `close()` from any.

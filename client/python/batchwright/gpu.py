@@ -1,13 +1,13 @@
 """To a GPU: the arena page-locked once, a copy that nobody waits for, the slot back after it.
 
-The memory that batches lie in is registered with CUDA through torch's own cudart when the first batch
-is copied: once for each mapping and process, read-only, for it is mapped so. From then on a copy is
-one DMA from the daemon's memory. Where a device cannot register read-only memory, and for batches
-that came as messages, a copy in torch's pinned memory lies between; that is said once, as a
+The memory that batches lie in is registered with CUDA through torch's own cudart when the first
+batch is copied: once for each mapping and process, read-only, for it is mapped so. From then on a
+copy is one DMA from the daemon's memory. Where a device cannot register read-only memory, and for
+batches that came as messages, a copy in torch's pinned memory lies between; that is said once, as a
 RuntimeWarning. A registration lives as long as a batch in that memory, or the connection.
 
-The trainer waits for nothing: the slot of a batch goes back when the event behind its copies has come,
-which is looked at when the next batch is asked for, copied or released.
+The trainer waits for nothing: the slot of a batch goes back when the event behind its copies has
+come, which is looked at when the next batch is asked for, copied or released.
 """
 
 from __future__ import annotations
@@ -150,11 +150,11 @@ def _page_lock(slot: Any, device: Any) -> Optional[PageLock]:
 
 
 class DeviceBatch:
-    """A batch whose tensors are on a device. Its figures mean what those of `Batch` mean, and are its
-    own: the batch it was made from is released. What it has not is `keys`: take them before.
+    """A batch whose tensors are on a device. Its figures mean what those of `Batch` mean, and are
+    its own: the batch it was made from is released. What it has not is `keys`: take them before.
 
-    Lifetime: its own memory. A tensor is used on the stream that was current in `to()`, or behind an
-    event of that stream, like any other that was copied with `non_blocking=True`.
+    Lifetime: its own memory. A tensor is used on the stream that was current in `to()`, or behind
+    an event of that stream, like any other that was copied with `non_blocking=True`.
     """
 
     def __init__(self, batch: Batch, tensors: Dict[str, torch.Tensor]) -> None:

@@ -47,8 +47,8 @@ class Ragged(NamedTuple):
     """Rows of different lengths without padding between them in meaning: row b is
     `values[offsets[b]:offsets[b] + lengths[b]]`.
 
-    As `ragged()` makes it nothing is copied, and padding lies behind each row. `compact()` leaves it
-    out, as operators want it that know `offsets` alone.
+    As `ragged()` makes it nothing is copied, and padding lies behind each row. `compact()` leaves
+    it out, as operators want it that know `offsets` alone.
     """
 
     values: torch.Tensor  #: [N, ...]

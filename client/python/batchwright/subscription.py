@@ -29,8 +29,8 @@ class Subscription:
     Batches are not released by asking for the next one: a batch is held until it was released, or
     nobody refers to it. In a `for` loop that is the loop's variable, and what the body keeps.
 
-    Lifetime: its batches outlive it. Threads: one at a time is in `next()`, of all subscriptions of a
-    connection; `close()` from any.
+    Lifetime: its batches outlive it. Threads: one at a time is in `next()`, of all subscriptions of
+    a connection; `close()` from any.
     """
 
     def __init__(self, raw: int, connection: Connection, timeout: float) -> None:
@@ -52,13 +52,13 @@ class Subscription:
 
     def next(self, timeout: Optional[float] = None) -> Union[Batch, EpochEnd, None]:
         """The next batch; or EpochEnd behind the last one of an epoch; or None, when the counted
-        epochs are over. Waits up to `timeout` seconds (None: `self.timeout`; 0: looks once), and can
-        be interrupted.
+        epochs are over. Waits up to `timeout` seconds (None: `self.timeout`; 0: looks once), and
+        can be interrupted.
 
         Errors: TimedOutError, which says what was waited for: call again, or give up.
-        DisconnectedError, when the daemon is gone for longer than `reconnect`, or the connection was
-        closed. FingerprintMismatchError, when it came back with another plan. BusyError, ForkedError,
-        ClosedError, and what the feed failed with.
+        DisconnectedError, when the daemon is gone for longer than `reconnect`, or the connection
+        was closed. FingerprintMismatchError, when it came back with another plan. BusyError,
+        ForkedError, ClosedError, and what the feed failed with.
         """
         if timeout is None:
             timeout = self.timeout

@@ -45,8 +45,8 @@ def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...])
 
 
 class Tensor:
-    """One tensor of a batch, without a copy, for whoever takes it: NumPy, torch, or any library that
-    knows DLPack. Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
+    """One tensor of a batch, without a copy, for whoever takes it: NumPy, torch, or any library
+    that knows DLPack. Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
 
     Lifetime: it keeps the batch's memory, also behind the batch's release().
     """
@@ -63,7 +63,8 @@ class Tensor:
         self._slot = slot
         self._address = raw.data
         self._code = raw.dtype
-        self._lengths = array_over(slot, raw.row_lengths, _LENGTH, (rows,)) if raw.row_lengths else None
+        self._lengths = (array_over(slot, raw.row_lengths, _LENGTH, (rows,))
+                         if raw.row_lengths else None)
 
     @property
     def lengths(self) -> Optional[np.ndarray]:
@@ -82,7 +83,11 @@ class Tensor:
         found = self.numpy()
         return found if dtype is None and not copy else np.array(found, dtype)
 
-    def __dlpack__(self, stream: Any = None, **_: Any) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: Optional[bool] = None) -> Any:
+        """Errors: BufferError for a wish that takes a copy."""
+        if copy or dl_device not in (None, _dlpack.CPU):
+            raise BufferError("a batch is shown where it lies, without a copy")
         return _dlpack.capsule(self._slot, self._address, self._code, self.shape)
 
     def __dlpack_device__(self) -> Tuple[int, int]:

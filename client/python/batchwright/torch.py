@@ -32,8 +32,8 @@ __all__ = ["BatchDataset", "Ragged", "batch_major", "lengths", "packed", "ragged
 
 del _torch_views
 _STATE_VERSION = 1
-_INSTEAD = ("write DataLoader(dataset, batch_size=None, num_workers=0), or iterate over the dataset "
-            "itself: the daemon is the worker, and another process could only add a copy")
+_INSTEAD = ("write DataLoader(dataset, batch_size=None, num_workers=0), or iterate over the "
+            "dataset itself: the daemon is the worker, and another process could only add a copy")
 
 
 class _Place(NamedTuple):
@@ -53,8 +53,8 @@ class _Place(NamedTuple):
 class BatchDataset(torch.utils.data.IterableDataset):
     """Finished batches of a feed. Each iteration is one epoch, or what is left of it.
 
-    An iteration goes on behind the last batch that was asked for: a loop that was left in the middle
-    of an epoch is carried on by the next one. `set_epoch()` goes to an epoch's start.
+    An iteration goes on behind the last batch that was asked for: a loop that was left in the
+    middle of an epoch is carried on by the next one. `set_epoch()` goes to an epoch's start.
 
     A batch counts as finished when the next one is asked for, or when it was released: a checkpoint
     that is taken in the loop's body, before `batch.release()`, has that batch still to come.
@@ -73,16 +73,16 @@ class BatchDataset(torch.utils.data.IterableDataset):
         window: batches that may be held at once; at least 2, for a loop holds one while it waits.
         epoch: the first one. epochs: how many there are, counted from epoch 0: the daemon prepares
           nothing behind the last one; 0: no end. timeout: seconds that a batch is waited for.
-        worst_first: so many batches of the first epoch, the largest, come before all others, but not
-          behind a checkpoint.
+        worst_first: so many batches of the first epoch, the largest, come before all others, but
+          not behind a checkpoint.
         connection: one that is there already; otherwise `endpoint` and what else `connect()` takes.
 
         Errors: as `connect()`; NotFoundError, which lists the feeds; InvalidArgumentError.
         """
         super().__init__()
         if window < 2:
-            raise InvalidArgumentError(f"window is {window}; it is at least 2, for a loop holds one "
-                                       "batch while it waits for the next")
+            raise InvalidArgumentError(f"window is {window}; it is at least 2, for a loop holds "
+                                       "one batch while it waits for the next")
         self.rank, self.ranks = resolve(rank, ranks)
         self._owns = connection is None
         self._connection = connection or connect(endpoint, **connecting)
@@ -96,8 +96,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
     # ---- iterating --------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of the epoch that is due. Errors: as Subscription.next(); UnsupportedError in a
-        DataLoader's worker, with what to write instead."""
+        """The batches of the epoch that is due. Errors: as Subscription.next(); UnsupportedError in
+        a DataLoader's worker, with what to write instead."""
         info = torch.utils.data.get_worker_info()
         if info is not None:
             raise UnsupportedError(f"num_workers is {info.num_workers}: {_INSTEAD}")
