@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -112,13 +113,11 @@ class Daemon:
             self.process.wait(SECONDS)
             self.process = None
 
-    def metric(self, name):
-        """The sum over all labels of a metric on the daemon's page."""
+    def counter(self, name):
+        """Of the feed, as the daemon counts it."""
         port = re.search(r"stats at http://.*, port (\d+)$", self.log.read_text(), re.MULTILINE)[1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SECONDS) as page:
-            text = page.read().decode()
-        return sum(float(value) for value in
-                   re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=SECONDS) as page:
+            return json.load(page)["feeds"][0]["counters"][name]
 
 
 def environment():

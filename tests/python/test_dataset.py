@@ -251,6 +251,19 @@ def test_a_window_that_a_loop_would_hang_in_is_refused(daemon):
         BatchDataset(daemon.endpoint, window=1)
 
 
+def test_a_closed_dataset_holds_no_batch_and_knows_its_place(daemon):
+    with batchwright.connect(daemon.endpoint) as connection:
+        dataset = BatchDataset(connection=connection)
+        batches = iter(dataset)
+        next(batches)
+        next(batches)
+        dataset.close()
+        assert dataset.state_dict()["step"] == 1
+        with connection.feed("train").subscribe(window=4, epoch=5) as subscription:
+            held = [subscription.next() for _ in range(4)]
+            assert [batch.index for batch in held] == [0, 1, 2, 3]
+
+
 def test_rehearsals_come_first_and_leave_the_place_alone(daemon):
     with BatchDataset(daemon.endpoint, worst_first=2) as dataset:
         batches = iter(dataset)

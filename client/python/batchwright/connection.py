@@ -23,8 +23,9 @@ def _bytes(value: Optional[str]) -> Optional[bytes]:
 
 
 def _program() -> Optional[bytes]:
-    """How the daemon's logs call us: the script, not the interpreter."""
-    return os.fsencode(os.path.basename(sys.argv[0])) or None if sys.argv else None
+    """How the daemon's logs call us: the script, not the interpreter. None: by the interpreter."""
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return os.fsencode(name) if name not in ("", "-c", "-m") else None
 
 
 class ConnectionInfo:

@@ -230,6 +230,9 @@ class BatchDataset(torch.utils.data.IterableDataset):
         """Ends the subscription, and the connection if it is this object's. Batches that are held
         stay good. Twice is fine."""
         self._closed = True
+        if self._latest is not None and self._latest.released:
+            self._finish()
+        self._latest = None
         if self._subscription is not None:
             self._subscription.close()
         if self._owns:
