@@ -144,8 +144,9 @@ class Feed {
   // feed_slots.cpp: which batches are assembled, when, and in which slots.
   std::optional<BatchId> demand_of(const Subscription& subscription) const;
   void prefetch();
-  bool assemble(const BatchId& id, std::uint64_t distance);
-  std::optional<SlotIndex> slot_for(const BatchId& id, std::uint64_t distance);
+  bool assemble(const BatchId& id, std::optional<std::uint64_t> distance);
+  std::optional<SlotIndex> slot_due_in(std::uint64_t distance, const BatchId& id);
+  std::optional<SlotIndex> slot_on_demand(const BatchId& id);
   void find_fronts();
   std::set<BatchId> due(std::uint64_t distance) const;
   std::optional<BatchId> ahead(const Subscription& subscription, std::uint64_t distance) const;

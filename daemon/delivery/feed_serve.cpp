@@ -28,7 +28,7 @@ void Feed::pump() {
   request_plan();
   find_fronts();
   for (const SubscriptionKey& key : keys) {
-    if (const auto id = demand_of(subscriptions_.at(key))) assemble(*id, 0);
+    if (const auto id = demand_of(subscriptions_.at(key))) assemble(*id, {});
   }
   prefetch();
 }

@@ -102,20 +102,25 @@ std::optional<std::uint64_t> Feed::distance(const Subscription& subscription,
   return away ? std::optional(*away + rehearsals.size()) : std::nullopt;
 }
 
-/// A slot for a batch this far away: one whose batch is needed later, or no more. What somebody
-/// waits for right now may push out anything that nobody holds, or two could wait for each other.
-std::optional<SlotIndex> Feed::slot_for(const BatchId& id, std::uint64_t distance) {
-  const auto slot = slots_->cache.take(
+/// A slot for a batch this far away: one whose batch is needed later, or no more.
+std::optional<SlotIndex> Feed::slot_due_in(std::uint64_t distance, const BatchId& id) {
+  return slots_->cache.take(
       id, [this, distance](const BatchId& other) { return wanted(other, distance); });
-  if (slot || distance > 0) return slot;
+}
+
+/// A slot for what somebody waits for and can have: it may push out anything that nobody holds, or
+/// two could wait for each other. What is only due next may not, or two could push out each other
+/// for ever.
+std::optional<SlotIndex> Feed::slot_on_demand(const BatchId& id) {
+  if (const auto slot = slot_due_in(0, id)) return slot;
   return slots_->cache.take(id, [](const BatchId&) { return false; });
 }
 
-/// False when the batch cannot be begun now.
-bool Feed::assemble(const BatchId& id, std::uint64_t distance) {
+/// False when the batch cannot be begun now. Without a distance it is on demand.
+bool Feed::assemble(const BatchId& id, std::optional<std::uint64_t> distance) {
   auto epoch = epochs_.find(id.epoch);
   if (!epoch || slots_->cache.find(id)) return false;
-  const auto index = slot_for(id, distance);
+  const auto index = distance ? slot_due_in(*distance, id) : slot_on_demand(id);
   if (!index) return false;
   ++filling_;
   read_ahead(*epoch, id.index);

@@ -337,6 +337,30 @@ TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
   CHECK(indices_to_the_end(reader) == numbers(0, 10));
 }
 
+TEST_CASE("delivery: what is due to two who hold all they may is not assembled in turns") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 8;
+  TestServer server(settings);
+  RawClient full(server.endpoint());
+  auto subscribe = subscribe_to_train();
+  subscribe.window = 4;
+  REQUIRE(join(full, server.arena_socket(), subscribe));
+  for (int i = 0; i < 4; ++i) REQUIRE(read_until<wire::Delivery>(full));
+  // The other is given three: the eighth slot is kept for whoever comes, and holds what is due.
+  RawClient other(server.endpoint());
+  subscribe.epoch = 1;
+  REQUIRE(join(other, server.arena_socket(), subscribe));
+  for (int i = 0; i < 3; ++i) REQUIRE(read_until<wire::Delivery>(other));
+  const auto ask = [&other] {
+    wire::AskT question;
+    question.subscription = 1;
+    other.send(std::move(question));
+    return read_until<wire::Waiting>(other).has_value();
+  };
+  for (int i = 0; i < 200; ++i) REQUIRE(ask());
+  CHECK(server.count(FeedCounter::batches_assembled) <= 8 + 7);
+}
+
 TEST_CASE("delivery: as many laggards as slots all get on") {
   FeedSettings settings = sorted_feed(4);
   settings.slots = 3;
