@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -252,16 +253,15 @@ def test_a_window_that_a_loop_would_hang_in_is_refused(daemon):
 
 
 def test_a_closed_dataset_holds_no_batch_and_knows_its_place(daemon):
-    with batchwright.connect(daemon.endpoint) as connection:
-        dataset = BatchDataset(connection=connection)
-        batches = iter(dataset)
-        next(batches)
-        next(batches)
-        dataset.close()
-        assert dataset.state_dict()["step"] == 1
-        with connection.feed("train").subscribe(window=4, epoch=5) as subscription:
-            held = [subscription.next() for _ in range(4)]
-            assert [batch.index for batch in held] == [0, 1, 2, 3]
+    dataset = BatchDataset(daemon.endpoint)
+    batches = iter(dataset)
+    next(batches)
+    latest = weakref.ref(next(batches))
+    del batches
+    assert latest() is not None
+    dataset.close()
+    assert latest() is None
+    assert dataset.state_dict()["step"] == 1
 
 
 def test_rehearsals_come_first_and_leave_the_place_alone(daemon):
