@@ -35,6 +35,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef BATCHWRIGHT_WRITER_H
+#error "include batchwright/client.h before batchwright/writer.h"
+#endif
+
 #if defined(__GNUC__)
 #define BW_API __attribute__((visibility("default")))
 #else
