@@ -53,6 +53,7 @@ MIXES = [
     {"mix_weights": [0.5, 0.3, 0.2], "order": "random"},
     {"mix_weights": [1.0, 1.0, 5.0], "mix_exhausted": "end", "order": "semi-sorted"},
     {"mix_weights": [1.0, 2.0, 1.0], "select": "fixed", "alpha": 0.4, "order": "sorted"},
+    {"mix_weights": [1.0, 4.0, 1.0], "chunk": 40, "hop": 25, "order": "semi-sorted"},
 ]
 
 
