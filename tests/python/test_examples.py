@@ -1,0 +1,118 @@
+"""client/examples/languages.py as it runs: two jobs, and one of them killed."""
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import served
+
+EXAMPLE = served.ROOT / "client" / "examples" / "languages.py"
+sys.path.insert(0, str(EXAMPLE.parent))
+
+import prompts  # noqa: E402
+
+EPOCHS, BATCHES = 16, 15  # batches of an epoch: 60 sequences by 4
+KILLED = 60  # batches that a job has taken when it is killed, at least
+SLOTS = EPOCHS * BATCHES  # so that whoever comes late shares every batch all the same
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
+                                 reason="torch is not installed")
+
+
+class Job:
+    def __init__(self, folder, name, daemon):
+        self.log, self.result = folder / f"{name}.log", folder / f"{name}.json"
+        self.call = [sys.executable, "-B", EXAMPLE, "--endpoint", daemon.endpoint, "--feed",
+                     "train", "--held-out", "train", "--epochs", str(EPOCHS), "--hidden", "4",
+                     "--every", "7", "--json", "--checkpoint", folder / f"{name}.pt", "--log",
+                     self.log]
+
+    def start(self, *more):
+        with self.result.open("a") as result:
+            self.process = subprocess.Popen([*self.call, *more], stdout=result,
+                                            env=served.environment())
+        return self
+
+    def finish(self):
+        assert self.process.wait(served.SECONDS * 2) == 0
+        return self
+
+    def lines(self):
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def last(self):
+        return json.loads(self.result.read_text().splitlines()[-1])
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Makes jobs; those that still run are killed with the test."""
+    made = []
+
+    def start(name, daemon):
+        made.append(Job(tmp_path, name, daemon).start())
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.process.kill()
+        each.process.wait()
+
+
+def killed_in_the_middle(job):
+    served.eventually(lambda: len(job.lines()) >= KILLED or job.process.poll() is not None,
+                      f"{KILLED} batches")
+    job.process.kill()
+    assert job.process.wait() == -signal.SIGKILL
+    assert KILLED <= len(job.lines()) < SLOTS
+    return job.lines()
+
+
+@needs_torch
+def test_a_killed_and_resumed_job_sees_exactly_the_batches_of_one_that_was_not(serve, job):
+    daemon = serve(slots=SLOTS)
+    whole, broken = job("whole", daemon), job("broken", daemon)
+    before = killed_in_the_middle(broken)
+    broken.start("--resume").finish()
+    whole.finish()
+    assert len(whole.lines()) == EPOCHS * BATCHES
+    assert before == whole.lines()[:len(before)]
+    assert broken.lines() == whole.lines()
+    assert broken.last()["weights"] == whole.last()["weights"]
+    resumed = [json.loads(line)["resumed_behind"] for line in broken.result.read_text().splitlines()
+               if "resumed_behind" in line]
+    assert len(resumed) == 1 and 0 < resumed[0] <= len(before)
+
+
+@needs_torch
+def test_two_jobs_share_every_batch(serve, job):
+    daemon = serve(slots=SLOTS, poison="false", plan='shuffle = "batches"')
+    for each in [job("one", daemon), job("two", daemon)]:
+        each.finish()
+    # Both are tried on epoch 0 of the same feed, whose batches are in their slots already.
+    assert daemon.counter("batches_assembled") == EPOCHS * BATCHES
+    assert daemon.counter("batches_delivered") == 2 * (EPOCHS + 1) * BATCHES
+
+
+def test_about_a_fifth_of_the_texts_is_held_out():
+    sides = [prompts.side_of(f"digits/{number}") for number in range(1000)]
+    assert 150 < sides.count("held-out") < 250
+
+
+def test_the_split_puts_a_text_on_one_side(tmp_path):
+    for language in ("ann", "bob"):
+        for number in range(30):
+            file = tmp_path / "sounds" / language / "digits" / f"{number}.wav"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    prompts.split(tmp_path / "sounds", tmp_path)
+    names = {side: {language: {path.name for path in (tmp_path / side / language).rglob("*.wav")}
+                    for language in ("ann", "bob")} for side in prompts.SIDES}
+    assert names["train"]["ann"] == names["train"]["bob"]
+    assert names["held-out"]["ann"] == names["held-out"]["bob"]
+    assert not names["train"]["ann"] & names["held-out"]["ann"]
+    assert len(names["train"]["ann"]) + len(names["held-out"]["ann"]) == 30
