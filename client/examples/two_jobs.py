@@ -74,7 +74,7 @@ class Form(NamedTuple):
     words: List[str]  # what else languages.py is told
 
 
-FULL = Form(["--hop-ms", "20", "--window-ms", "32"], 500, 8, [])
+FULL = Form(["--hop-ms", "20", "--window-ms", "32"], 300, 6, ["--hidden", "48"])
 SHORT = Form(["--mel-bands", "24", "--hop-ms", "30", "--window-ms", "32"], 200, 3,
              ["--hidden", "24", "--rate", "6e-3"])
 
