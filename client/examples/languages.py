@@ -3,12 +3,14 @@
 
     languages.py --endpoint ipc:///run/batchwright/batchwright.sock --checkpoint job.pt [--resume]
 
-Trains on the feed `train` and is tried on the feed `held-out`, both with `features` [T, bands] and a
-scalar `label`, as `batchwright ingest audio --label-from-folder` makes them. Seeded, on the CPU: two
-runs with the same settings end with the same weights, also when one of them was killed and resumed.
-The checkpoint has all that this takes: model, optimizer, place in the data, random numbers.
+Trains on the feed `train` and is tried on the feed `held-out`, both with `features` [T, bands] and
+a scalar `label`, as `batchwright ingest audio --label-from-folder` makes them. Seeded, on the CPU:
+two runs with the same settings end with the same weights, also when one of them was killed and
+resumed. The checkpoint has all that this takes: model, optimizer, place in the data, random
+numbers.
 
-Needs the package `batchwright` and torch. two_jobs.py runs it.
+Needs the package `batchwright` and torch. two_jobs.py runs it, on prompts of which each language
+has but one speaker: what is learned is her or his voice as much as the language.
 """
 
 from __future__ import annotations
@@ -173,13 +175,13 @@ def say(result: Dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(result), flush=True)
     elif "resumed_behind" in result:
-        print("goes on behind batch {resumed_behind} of its checkpoint".format(**result), flush=True)
+        print(f"goes on behind batch {result['resumed_behind']}, its checkpoint", flush=True)
     elif "epoch" in result:
         print("epoch {epoch}: {prompts} prompts, loss {loss:.3f}, {seconds:.1f} s, of which "
               "{waited_seconds:.2f} s waiting for batches".format(**result), flush=True)
     else:
-        print("held-out prompts told right: {right} of {prompts}, {accuracy:.1%}; the most frequent "
-              "language alone: {majority:.1%}".format(**result))
+        print("held-out prompts told right: {right} of {prompts}, {accuracy:.1%}; the most "
+              "frequent language alone: {majority:.1%}".format(**result))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ _AUDIO = (".wav", ".flac", ".ogg")
 
 
 def side_of(name: str) -> str:
-    """Of a prompt's name below its language's folder: the same in every language, on every machine."""
+    """Of a prompt's name below its language's folder: the same in all languages, everywhere."""
     return SIDES[1] if zlib.crc32(name.encode()) % 5 == 0 else SIDES[0]
 
 

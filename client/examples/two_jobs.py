@@ -3,9 +3,9 @@
 
     client/examples/two_jobs.py --bin build/release/bin [--short]
 
-Makes datasets of recorded prompts in five languages, starts a daemon, and runs languages.py twice at
-once with the same seed. In the middle one job is killed, and resumed from its checkpoint. Then it
-shows that this job saw exactly the batches of the one that nobody disturbed, what came of the
+Makes datasets of recorded prompts in five languages, starts a daemon, and runs languages.py twice
+at once with the same seed. In the middle one job is killed, and resumed from its checkpoint. Then
+it shows that this job saw exactly the batches of the one that nobody disturbed, what came of the
 training, and what the daemon had to do for it. Stops and removes all it made.
 
 Ends with 1 when the resumed job saw anything else, when a batch was assembled twice, or when the
@@ -203,8 +203,9 @@ def table(jobs: List[Job]) -> None:
             if "resumed_behind" in each:
                 note = "   since it was resumed"
             elif "epoch" in each:
+                waited = each["waited_seconds"] / each["seconds"]
                 print(f"{job.name:7}{each['epoch']:6}{each['prompts']:9}{each['loss']:8.3f}"
-                      f"{each['seconds']:9.1f}{each['waited_seconds'] / each['seconds']:8.1%}{note}")
+                      f"{each['seconds']:9.1f}{waited:8.1%}{note}")
                 note = ""
 
 
@@ -237,8 +238,8 @@ def all_shared(batches: int, counters: Dict[str, int]) -> bool:
     """Prints what the daemon did for jobs of so many batches, and returns whether it is what one
     job takes."""
     assembled = counters["batches_assembled"]
-    print(f"daemon: {assembled} batches assembled for {counters['batches_delivered']} delivered; one "
-          f"job alone takes {batches}")
+    print(f"daemon: {assembled} batches assembled for {counters['batches_delivered']} delivered; "
+          f"one job alone takes {batches}")
     return assembled == batches
 
 
