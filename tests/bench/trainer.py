@@ -3,8 +3,8 @@
 Says {"first": when} once it has its first batch, a moment of CLOCK_MONOTONIC. Then each line of
 input, {"start", "end", "every_byte", "step", "drop"}, is a measurement: batches are taken at once,
 those between start and end are counted, and {"bytes", "seconds", "batches", "next"} is the answer;
-next: the median of the seconds until a batch is there as a tensor. A step computes (it spins) until
-`step` seconds are over since the batch came.
+next: the median of the seconds that the loader takes until a batch is there as a tensor. A step
+computes (it spins) until `step` seconds are over since the batch came.
 
 As in any `for` loop, the loop's variable holds a batch until the next one is there; with `drop` it
 lets go of it before.
@@ -59,8 +59,9 @@ class Trainer:
         size, waits, seen, first, done = 0, [], 0.0, start, end
         began = clock()
         while began < end + COOL_DOWN:
-            features, _ = take()
+            batch, _ = take()
             came = clock()
+            features = batch  # here a `for` loop lets go of the batch before
             flat = features.view(-1)
             seen += (flat if every_byte else flat[::PAGE_FLOATS]).sum().item()
             while step and clock() - came < step:
@@ -70,7 +71,7 @@ class Trainer:
                 waits.append(came - began)
                 first = first if len(waits) > 1 else began
                 done = clock()
-            del flat
+            del batch, flat
             if drop:
                 del features
             began = clock()

@@ -48,6 +48,10 @@ def wait_until(moment):
     time.sleep(max(0.0, moment - time.monotonic()))
 
 
+class TrainerEnded(Exception):
+    """By itself, before it was told to."""
+
+
 class Trainer:
     """A process of trainer.py, started and at its first batch once `arrive` returned."""
 
@@ -68,7 +72,7 @@ class Trainer:
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"bench: a trainer ended: {self.process.args[2]}")
+            raise TrainerEnded(self.process.args[2])
         return json.loads(line)
 
     def end(self):
@@ -82,8 +86,12 @@ class Group:
     def __init__(self, kind, count, given, daemon):
         self.kind, self.daemon = kind, daemon
         self.trainers = [Trainer(kind, given) for _ in range(count)]
-        for trainer in self.trainers:
-            trainer.arrive()
+        try:
+            for trainer in self.trainers:
+                trainer.arrive()
+        except TrainerEnded:
+            self.end()
+            raise
 
     def pids(self):
         daemon = [self.daemon.process.pid] if self.daemon else []
