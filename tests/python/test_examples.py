@@ -15,8 +15,8 @@ sys.path.insert(0, str(EXAMPLE.parent))
 
 import prompts  # noqa: E402
 
-EPOCHS, BATCHES = 16, 15  # batches of an epoch: 60 sequences by 4
-KILLED = 60  # batches that a job has taken when it is killed, at least
+EPOCHS, BATCHES = 10, 15  # batches of an epoch: 60 sequences by 4
+KILLED = 40  # batches that a job has taken when it is killed, at least
 SLOTS = EPOCHS * BATCHES  # so that whoever comes late shares every batch all the same
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None,
@@ -38,7 +38,7 @@ class Job:
         return self
 
     def finish(self):
-        assert self.process.wait(served.SECONDS * 2) == 0
+        assert self.process.wait(served.SECONDS * 4) == 0
         return self
 
     def lines(self):
