@@ -1,7 +1,9 @@
 """A batch lives as long as a view of it, and no longer. Released slots are poisoned by the daemon,
 so that a view of a slot that was given back too early shows it."""
 
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 import threading
@@ -208,3 +210,15 @@ def test_slots_do_not_leak(daemon):
     gc.collect()
     from batchwright import _dlpack
     assert not _dlpack._lent
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_copy_that_would_own_the_same_is_refused(daemon, tmp_path, way):
+    with batchwright.connect(daemon.endpoint) as connection, \
+            connection.feed("train").subscribe() as subscription, \
+            batchwright.DatasetWriter(tmp_path / "data", {"features": "float32"}) as writer:
+        batch = subscription.next()
+        for each in (connection, connection.feed("train"), subscription, batch,
+                     batch.tensor("features"), writer):
+            with pytest.raises(batchwright.UnsupportedError, match=type(each).__name__):
+                way(each)

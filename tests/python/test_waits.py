@@ -183,3 +183,28 @@ def test_who_waits_sleeps(full):
         full.next(timeout=1)
     after = os.times()
     assert (after.user + after.system) - (before.user + before.system) < 0.2
+
+
+def test_ctrl_c_at_any_moment_is_heard_and_loses_no_batch(feed, monkeypatch):
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    interrupts = 0
+    try:
+        with feed.subscribe(window=2) as subscription:
+            while interrupts < 500:
+                try:
+                    # Anywhere in some dozen batches; again, in case that one is not heard.
+                    signal.setitimer(signal.ITIMER_REAL, 5e-5 + interrupts % 100 * 2e-6, 0.05)
+                    while True:
+                        batch = subscription.next(timeout=served.SECONDS)
+                        del batch
+                except KeyboardInterrupt:
+                    interrupts += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            held = [subscription.next(timeout=served.SECONDS) for _ in range(2)]
+            assert all(isinstance(each, (batchwright.Batch, batchwright.EpochEnd)) for each in held)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not lost

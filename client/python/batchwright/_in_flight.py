@@ -12,7 +12,7 @@ from typing import Any, Deque, Tuple
 
 from . import _fork
 
-# Event and slot. Appending and taking from an end are atomic, so that any thread may do both.
+# Event and slot. Appending and removing are atomic, so that any thread may do both.
 pending: Deque[Tuple[Any, Any]] = collections.deque()
 _generation = _fork.generation
 
@@ -29,11 +29,11 @@ def reap() -> None:
         return
     while pending:
         try:
-            first = pending.popleft()
-        except IndexError:  # another thread was faster
-            return
-        if not first[0].query():
-            pending.appendleft(first)
+            first = pending[0]
+            if not first[0].query():
+                return
+            pending.remove(first)  # in the deque until here: Ctrl-C must not let go of it sooner
+        except (IndexError, ValueError):  # another thread was faster
             return
 
 

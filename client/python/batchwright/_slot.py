@@ -7,14 +7,16 @@ batch goes back. That is all the bookkeeping there is: no registry, no lock, no 
 
 The batch goes back from whichever thread drops the last view, or from the garbage collector; the
 library allows both. In a forked child it does nothing, for the parent still holds the batch.
+
+What gives it back is called without an instruction of Python's: a handler of a signal that ran
+within a `__del__` would raise KeyboardInterrupt where nobody gets it, and the batch would be lost.
 """
 
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, Dict
-
-from . import _abi
 
 _MESSAGE_TYPES = 64  # sizes of messages whose types are kept; they differ from batch to batch
 
@@ -22,15 +24,12 @@ _shared_types: Dict[int, Any] = {}
 _message_types: Dict[int, Any] = {}
 
 
-def _end(slot: Any, release: Any = _abi.release) -> None:
-    release(slot.handle)
-
-
 def _slot_type(size: int) -> Any:
-    """Arrays of `size` bytes that remember what to give back, and what keeps it page-locked."""
+    """Arrays of `size` bytes that have a `handle`, its `header`, and what keeps them page-locked.
+    At the end `give_back` is called: the class's own does nothing, for a slot in the making."""
     return type("Slot", (ctypes.Array,), {
-        "_type_": ctypes.c_uint8, "_length_": size, "__del__": _end,
-        "__slots__": ("handle", "header", "homes", "pagelock")})
+        "_type_": ctypes.c_uint8, "_length_": size, "give_back": int,
+        "__del__": property(operator.attrgetter("give_back"))})
 
 
 def slot_type(size: int, shared: bool) -> Any:

@@ -9,12 +9,14 @@ writing in place to `batch.torch("features")` is a fault that ends the process: 
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 import numpy as np
 
 from . import _abi, _fork, _in_flight
 from ._homes import Homes
+from ._own import Own
 from ._slot import slot_type
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
 from .tensor import NUMPY, Tensor, array_over, torch_over
@@ -32,7 +34,7 @@ _tensor_at = _abi.Tensor.from_address
 _named = _abi.batch_tensor_named
 
 
-class Batch:
+class Batch(Own):
     """A finished batch of B rows, the longest of L frames.
 
     Lifetime: it holds a slot of the daemon's arena and one of the subscription's credits. Both go
@@ -44,8 +46,10 @@ class Batch:
 
     __slots__ = ("_slot", "_generation", "__weakref__")
 
-    def __init__(self, raw: int, homes: Homes) -> None:
-        """Takes over a bw_batch. `homes` are its connection's."""
+    def __init__(self, place: ctypes.c_void_p, homes: Homes) -> None:
+        """Takes over the bw_batch at `place`, and leaves None there. `homes` are its
+        connection's."""
+        raw = place.value
         header = _header_at(_abi.batch_get_header(raw))
         slot = slot_type(header.memory_bytes, bool(header.shared)).from_address(header.memory)
         slot.handle = raw
@@ -53,6 +57,9 @@ class Batch:
         slot.homes = homes
         self._slot = slot
         self._generation = _fork.generation
+        give_back = functools.partial(_abi.release, raw)
+        place.value = None  # no call stands between the two, so no signal's handler runs there
+        slot.give_back = give_back
 
     # ---- lifetime ---------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 from . import _abi, _fork, _in_flight
 from ._homes import Homes
+from ._own import Own
 from ._waits import interruptible, milliseconds
 from .batch import Batch
 from .errors import ClosedError, InvalidArgumentError, NotFoundError
@@ -41,7 +42,7 @@ class ConnectionInfo:
         self.inline_reason = _abi.text(reason) if reason is not None else None  #: why
 
 
-class Feed:
+class Feed(Own):
     """A stream of batches that can be subscribed to. Iterating it is an endless run over epochs."""
 
     def __init__(self, connection: Connection, raw: _abi.Feed) -> None:
@@ -131,7 +132,7 @@ def _unsigned(what: str, value: int, bits: int = 64) -> int:
     return value.__index__()
 
 
-class Connection:
+class Connection(Own):
     """A connection to a daemon, or to several that serve shards of a dataset. Made by `connect()`.
 
     Lifetime: closing it ends its subscriptions; batches that are held stay good.

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
 
 from . import _abi, _fork, _in_flight
+from ._own import Own
 from ._waits import SLICE_MS, milliseconds
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
@@ -22,7 +23,7 @@ _LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked w
 _SHORT_MS = 1  # while copies to a GPU are under way: slots go back when they are done
 
 
-class Subscription:
+class Subscription(Own):
     """Made by `Feed.subscribe()`. Iterating yields batches, epoch after epoch, until the counted
     epochs are over.
 
@@ -64,11 +65,24 @@ class Subscription:
             timeout = self.timeout
         if self._generation != _fork.generation:
             raise _fork.refuse("this subscription")
-        if not self._lock.acquire(False):
-            raise BusyError("another thread waits for this subscription's next batch")
+        self._refuse_second()
         try:
+            with self._lock:
+                return self._take(timeout)
+        finally:
             if self._closed:
-                raise ClosedError("this subscription was closed")
+                self._free()
+
+    def _refuse_second(self) -> None:
+        """Looks whether the lock is taken. Who then takes it does so by `with`, which Ctrl-C cannot
+        leave with the lock taken for ever, as it can a call of acquire()."""
+        if self._lock.locked():
+            raise BusyError("another thread waits for this subscription's next batch")
+
+    def _take(self, timeout: float) -> Union[Batch, EpochEnd, None]:
+        if self._closed:
+            raise ClosedError("this subscription was closed")
+        try:
             if _in_flight.pending:
                 _in_flight.reap()
             status = _next(self._raw, SLICE_MS if timeout > 0.1 and not _in_flight.pending else 0,
@@ -76,9 +90,7 @@ class Subscription:
             if status == _abi.TIMED_OUT:
                 status = self._wait(timeout)
             if status == _abi.OK:
-                raw = self._out.value
-                self._out.value = None
-                return Batch(raw, self._homes)
+                return Batch(self._out, self._homes)
             if status == _abi.EPOCH_END:
                 return EpochEnd(self._epoch.value)
             _abi.check(status)
@@ -86,9 +98,6 @@ class Subscription:
         finally:
             if self._out.value is not None:  # interrupted before the batch was anybody's
                 self._drop_arrived()
-            self._lock.release()
-            if self._closed:
-                self._free()
 
     def _wait(self, timeout: float) -> int:
         """Waits in slices, between which Python's signal handlers run."""
@@ -139,14 +148,13 @@ class Subscription:
         """Reads something of the handle, which close() must not free meanwhile."""
         if self._generation != _fork.generation:
             raise _fork.refuse("this subscription")
-        if not self._lock.acquire(False):
-            raise BusyError("another thread waits for this subscription's next batch")
+        self._refuse_second()
         try:
-            if self._closed:
-                raise ClosedError("this subscription was closed")
-            return call(self._raw)
+            with self._lock:
+                if self._closed:
+                    raise ClosedError("this subscription was closed")
+                return call(self._raw)
         finally:
-            self._lock.release()
             if self._closed:
                 self._free()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 import numpy as np
 
 from . import _abi, _dlpack
+from ._own import Own
 from .values import DTYPES, KINDS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...])
     return np.frombuffer(memoryview(slot).toreadonly(), dtype, count, offset).reshape(shape)
 
 
-class Tensor:
+class Tensor(Own):
     """One tensor of a batch, without a copy, for whoever takes it: NumPy, torch, or any library
     that knows DLPack. Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
 

@@ -20,6 +20,7 @@ import warnings
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from . import _storage_abi as abi
+from ._own import Own
 from ._writer_values import FieldSpec, ValueProblem, normalized, slots_of
 from .errors import (
     ClosedError, Error, ForkedError, InvalidArgumentError, SchemaMismatchError, TimedOutError,
@@ -37,7 +38,7 @@ def _failed(status: int) -> Error:
     return error_of(status, text.decode("utf-8", "replace"))
 
 
-class DatasetWriter:
+class DatasetWriter(Own):
     """Appends sequences to a dataset, which is made when it is not there.
 
     What is added is kept in memory until a commit, which comes by itself when `commit_bytes` or

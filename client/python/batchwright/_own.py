@@ -1,0 +1,17 @@
+"""What owns something of the C library's: a copy of it would give that back a second time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import UnsupportedError
+
+
+class Own:
+    """Refuses `copy`, `pickle`, and so the way to another process."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(f"a batchwright.{type(self).__name__} is not copied or pickled: "
+                               "another process connects by itself, and numbers travel as arrays")
