@@ -1,20 +1,20 @@
 """The opponent: torch's DataLoader over the features in LMDB, written as well as we can.
 
-It reads the very dataset that the daemon serves, so that both sides share one page cache. A record's
-header is passed over by an offset (formats/README.md: the first field begins at byte 48), lengths
-are known beforehand, and nothing is checked: the values might as well lie there raw.
+It reads the very dataset that the daemon serves, so that both sides share one page cache. A
+record's header is passed over by an offset (formats/README.md: the first field begins at byte 48),
+lengths are known beforehand, and nothing is checked: the values might as well lie there raw.
 
 What is tuned:
 
 - One transaction and one look-up a value; LMDB's buffer is copied once, into the row of the padded
   tensor, and only the padding is set to zero.
-- A whole batch is one call of the dataset: the sampler yields lists of ordinals, without end, so that
-  no epoch's end empties the queues. It costs nothing, for its lists are made beforehand.
+- A whole batch is one call of the dataset: the sampler yields lists of ordinals, without end, so
+  that no epoch's end empties the queues. It costs nothing, for its lists are made beforehand.
 - In a worker the tensor is allocated in shared memory, as torch's own collate does it, so that the
   queue copies nothing. Workers live on, and have the LMDB map in their page tables from the start.
 
-"lean" has features alone as a tensor, lengths and labels as arrays, and a collate_fn that leaves all
-as it is; the other form has three tensors.
+"lean" has features alone as a tensor, lengths and labels as arrays, and a collate_fn that leaves
+all as it is; the other form has three tensors.
 """
 
 import ctypes

@@ -66,8 +66,11 @@ class Trainer:
         return self.answer()["first"] - self.started
 
     def tell(self, words):
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps(words) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise TrainerEnded(self.process.args[2]) from None
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -76,8 +79,11 @@ class Trainer:
         return json.loads(line)
 
     def end(self):
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
+        try:
+            self.process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:  # its workers do not come to an end
+            self.process.kill()
+            self.process.communicate()
 
 
 class Group:
