@@ -34,14 +34,14 @@ poison = {poison}
 
 [feed.plan]
 order = "random"
-cut = "fixed"
+cut = "{cut}"
 size = {size}
 world = {world}
 seed = {seed}
 {plan}
 """
-DEFAULTS = dict(slots=8, layout="batch-major", size=4, world=1, seed=1, poison="true",
-                plan="")
+DEFAULTS = dict(slots=8, layout="batch-major", cut="fixed", size=4, world=1, seed=1,
+                poison="true", plan="")
 
 
 def eventually(condition, what):

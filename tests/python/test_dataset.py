@@ -130,6 +130,19 @@ def test_a_checkpoint_behind_an_epochs_end_goes_on_with_the_next(dataset, daemon
         assert run(other, 1, 1) == whole[15:]
 
 
+def test_the_length_is_that_of_the_epoch_that_is_due(serve):
+    varied = serve(cut="dynamic")
+    lengths = []
+    with BatchDataset(varied.endpoint, "train") as dataset:
+        for _ in range(4):
+            lengths.append(len(dataset))
+            assert lengths[-1] == sum(1 for _ in dataset)
+            with BatchDataset(varied.endpoint, "train") as resumed:
+                resumed.load_state_dict(dataset.state_dict())
+                assert len(resumed) == sum(1 for _ in resumed)
+    assert len(set(lengths)) > 1  # or it would show nothing
+
+
 def test_a_checkpoint_goes_through_torch_save(dataset, tmp_path):
     next(iter(dataset)).release()
     torch.save(dataset.state_dict(), tmp_path / "state")

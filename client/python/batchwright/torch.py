@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from . import _torch_views  # says what to install when torch is missing
 from . import _abi
@@ -113,15 +113,21 @@ class BatchDataset(torch.utils.data.IterableDataset):
 
     def _next(self) -> Optional[Batch]:
         self._finish()
-        subscription = self._subscribed()
-        self._catch_up(subscription)
-        batch = subscription.next()
+        batch = self._coming()
         if batch is None:  # behind the last epoch
             return None
         if isinstance(batch, EpochEnd):
             self._finished = self._handed_out = self._handed_out._replace(ended=True)
             return None
         return self._hand_out(batch)
+
+    def _coming(self) -> Union[Batch, EpochEnd, None]:
+        """What comes next; __len__() may have it already."""
+        if self._ahead:
+            return self._ahead.pop()
+        subscription = self._subscribed()
+        self._catch_up(subscription)
+        return subscription.next()
 
     def _catch_up(self, subscription: Subscription) -> None:
         """Passes over what a checkpoint has behind it, since a subscription starts with a step."""
@@ -154,6 +160,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
         self._subscription = None
         self._start = self._handed_out = self._finished = place
         self._latest: Optional[Batch] = None
+        self._ahead: List[Union[Batch, EpochEnd, None]] = []
         self._to_pass = place.done + (1 if place.ended else 0)
         self._touched = False
 
@@ -188,8 +195,11 @@ class BatchDataset(torch.utils.data.IterableDataset):
         self._go_to(_Place(None, epoch, 0))
 
     def __len__(self) -> int:
-        """Batches of the epoch that is due, for this rank, also in its middle. Asks the daemon."""
+        """Batches of the epoch that is due, for this rank, also in its middle. Asks the daemon, and
+        behind an epoch's end waits for the first batch of the next, whose plan may have more."""
         subscription = self._subscribed()
+        if self._handed_out.ended and not self._ahead:
+            self._ahead.append(self._coming())
         return subscription.steps * subscription.grant.batches_per_step
 
     # ---- checkpoints ------------------------------------------------------------------------
@@ -233,6 +243,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
         if self._latest is not None and self._latest.released:
             self._finish()
         self._latest = None
+        self._ahead.clear()
         if self._subscription is not None:
             self._subscription.close()
         if self._owns:
