@@ -12,9 +12,9 @@
 // Batch-major, a row is one run of bytes: one copy and one fill. Time-major, the frames of a row
 // lie rows * frame_bytes apart, and are copied one by one. Writing the tensor in tiles of some
 // frames of all rows, so that it stays in the cache, was measured and gained nothing. What costs is
-// that the processor reads each line of a slot before it writes it; memcpy avoids that for a long
-// run, and stream_frames() for frames that are whole lines: 1.5 times as fast from the map to the
-// slot, and no slower for who reads the slot next.
+// that the processor reads each line of a slot before it writes it. stream() does not, for frames
+// that are whole lines and for long runs: 1.5 and 1.2 times as fast as memcpy from the map to the
+// slot, and no slower for who reads the slot next, as an arena is larger than the caches.
 
 namespace batchwright {
 namespace {
@@ -35,28 +35,52 @@ void scatter_narrow(const Lane& lane, const std::byte* from, std::size_t frames)
   }
 }
 
-/// Writes frames of whole cache lines without reading the lines first. False, and nothing is done,
-/// when the frames are not that, or the processor cannot.
+constexpr std::size_t kCacheLine = 64;
+
+#if defined(__SSE2__)
+/// Writes whole cache lines without reading them first. Other processors see them in any order
+/// until the next fence.
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  }
+}
+#endif
+
+/// False, and nothing is done, when the frames are no whole lines, or the processor cannot.
 bool stream_frames([[maybe_unused]] const Lane& lane, [[maybe_unused]] const std::byte* from,
                    [[maybe_unused]] std::size_t frames) {
 #if defined(__SSE2__)
-  constexpr std::size_t kCacheLine = 64;
   const auto address = reinterpret_cast<std::uintptr_t>(lane.first);
   if ((address | lane.stride | lane.frame_bytes) % kCacheLine != 0) return false;
-  for (std::size_t i = 0; i < frames; ++i) {
-    std::byte* const to = lane.first + i * lane.stride;
-    for (std::size_t at = 0; at < lane.frame_bytes;
-         at += sizeof(__m128i), from += sizeof(__m128i)) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-    }
+  for (std::size_t i = 0; i < frames; ++i, from += lane.frame_bytes) {
+    stream(lane.first + i * lane.stride, from, lane.frame_bytes);
   }
-  // Other processors see these stores in any order until here.
   _mm_sfence();
   return true;
 #else
   return false;
 #endif
+}
+
+/// Shorter runs are copied as they are: they may well be read while they are in a cache.
+constexpr std::size_t kLongRun = 32 * 1024;
+
+void copy_run(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__SSE2__)
+  if (bytes >= kLongRun) {
+    const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
+    std::memcpy(to, from, head);
+    const std::size_t lines = (bytes - head) / kCacheLine * kCacheLine;
+    stream(to + head, from + head, lines);
+    _mm_sfence();
+    to += head + lines;
+    from += head + lines;
+    bytes -= head + lines;
+  }
+#endif
+  std::memcpy(to, from, bytes);
 }
 
 /// Frames of few bytes get a loop in which the compiler knows their size.
@@ -91,7 +115,7 @@ void fill_batch_major(const TensorGrid& grid, std::span<const Source> sources) {
   for (std::size_t row = 0; row < grid.rows; ++row) {
     const std::span to = grid.payload.subspan(row * row_bytes, row_bytes);
     const Source source = sources[row];
-    if (!source.empty()) std::memcpy(to.data(), source.data(), source.size());
+    if (!source.empty()) copy_run(to.data(), source.data(), source.size());
     fill(to.subspan(source.size()), grid.padding);
   }
 }
