@@ -123,3 +123,9 @@ class Daemon:
 def environment():
     """In which a Python that a test starts finds the package."""
     return {**os.environ, "PYTHONPATH": str(ROOT / "client" / "python")}
+
+
+def complaints(errors):
+    """What a Python said on its standard error, but for a line of libgcrypt's: Debian's torch brings
+    it along, and it may not lock memory everywhere."""
+    return [line for line in errors.splitlines() if line != "Warning: using insecure memory!"]

@@ -118,4 +118,4 @@ assert view.equal(wanted) and subscription.next().sequences == 4
 """
     ended = subprocess.run([sys.executable, "-c", program], check=False, text=True,
                            env=served.environment(), stderr=subprocess.PIPE)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (ended.returncode, served.complaints(ended.stderr)) == (0, [])

@@ -192,7 +192,7 @@ kept.append(kept)
 """
     ended = subprocess.run([sys.executable, "-c", program], check=False, text=True,
                            env=served.environment(), stderr=subprocess.PIPE)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (ended.returncode, served.complaints(ended.stderr)) == (0, [])
 
 
 def test_slots_do_not_leak(daemon):
