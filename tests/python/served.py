@@ -126,6 +126,6 @@ def environment():
 
 
 def complaints(errors):
-    """What a Python said on its standard error, but for a line of libgcrypt's: Debian's torch brings
-    it along, and it may not lock memory everywhere."""
+    """What a Python said on its standard error, but for a line of libgcrypt's: Debian's torch
+    brings it along, and it may not lock memory everywhere."""
     return [line for line in errors.splitlines() if line != "Warning: using insecure memory!"]
