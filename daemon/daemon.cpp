@@ -10,6 +10,7 @@
 
 #include "daemon/account_ids.h"
 #include "daemon/notify.h"
+#include "daemon/routes.h"
 
 namespace batchwright {
 namespace {
@@ -92,57 +93,9 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
   return {};
 }
 
-SlotStats slot_stats(const SlotCache& slots) {
-  const std::uint32_t held = slots.held();
-  return {slots.count(SlotState::free), slots.count(SlotState::filling),
-          slots.count(SlotState::ready) - held, held};
-}
-
-PlanStats plan_stats(const PlannedEpoch& epoch) {
-  const PlanTotals& totals = epoch.totals;
-  return {epoch.source->epoch,
-          epoch.source->plan.steps(),
-          epoch.source->plan.batches(),
-          totals.sequences,
-          totals.frames,
-          totals.padded_frames,
-          totals.zero_padding_rate};
-}
-
-FeedStats feed_stats(const Feed& feed, const Dataset& dataset,
-                     const std::map<SessionId, Session>& sessions) {
-  FeedStats stats;
-  stats.name = feed.name();
-  for (const auto& shard : dataset.shards()) stats.dataset.push_back(shard.string());
-  stats.state = feed.failure() ? FeedState::failed
-                : feed.ready() ? FeedState::serving
-                               : FeedState::starting;
-  if (feed.failure()) stats.reason = feed.failure()->message;
-  stats.counters = &feed.counters();
-  stats.sequences = feed.snapshot().sequences();
-  stats.fingerprint = to_string(feed.fingerprint());
-  stats.world = feed.settings().plan.world;
-  stats.slots = slot_stats(feed.slots());
-  stats.slot_bytes = feed.arena().slot_bytes();
-  stats.arena_bytes = feed.arena().bytes();
-  stats.pinned = to_string(feed.arena().pinned());
-  for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
-  for (const auto& [key, subscription] : feed.subscriptions()) {
-    const auto session = sessions.find(key.session);
-    if (session == sessions.end()) continue;
-    stats.subscribers.push_back({key.session, key.number, session->second.client.program,
-                                 session->second.client.pid, subscription.mode, subscription.rank,
-                                 subscription.ranks, subscription.cursor.epoch(),
-                                 subscription.cursor.step(), subscription.window,
-                                 static_cast<std::uint32_t>(subscription.leases.size())});
-  }
-  return stats;
-}
-
 }  // namespace
 
-Daemon::Daemon(const Config& config)
-    : config_(config), started_(std::chrono::steady_clock::now()) {}
+Daemon::Daemon(const Config& config) : config_(config) {}
 
 Daemon::~Daemon() = default;
 
@@ -154,6 +107,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {
   auto settings = server_settings(config.daemon);
   if (!settings) return settings.error();
   daemon->server_ = std::make_unique<Server>(daemon->loop_, std::move(*settings));
+  daemon->figures_ = std::make_unique<Figures>(*daemon->server_, config.daemon.memory_bytes);
   if (auto added = daemon->add_feeds(); !added) return added.error();
   if (auto listening = daemon->listen(); !listening) return listening.error();
   return daemon;
@@ -167,7 +121,6 @@ Result<void> Daemon::add_feeds() {
     auto resources = prepare_feed(*dataset, settings, config_.daemon.memory_bytes - arena_bytes_);
     if (!resources) return in_feed(feed.name, resources.error());
     arena_bytes_ += resources->arena->bytes();
-    datasets_.push_back(std::move(*dataset));
     server_->add_feed(std::move(settings), std::move(*resources));
   }
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
@@ -177,9 +130,7 @@ Result<void> Daemon::add_feeds() {
 
 Result<void> Daemon::listen() {
   if (!config_.daemon.stats.empty()) {
-    Routes routes;
-    routes["/stats"] = [this] { return Reply{200, "application/json", render_stats(stats())}; };
-    routes["/healthz"] = [] { return Reply{200, "text/plain; charset=utf-8", "ok\n"}; };
+    Routes routes = make_routes([this] { return stats(); }, *server_);
     auto endpoint = Endpoint::listen(loop_, config_.daemon.stats, std::move(routes));
     if (!endpoint) return endpoint.error();
     endpoint_ = std::move(*endpoint);
@@ -240,20 +191,6 @@ void Daemon::stop() {
   server_->say_goodbye();
   if (endpoint_) endpoint_->stop();
   loop_.stop();
-}
-
-StatsSource Daemon::stats() const {
-  StatsSource source;
-  source.version = BATCHWRIGHT_VERSION;
-  source.uptime = std::chrono::steady_clock::now() - started_;
-  source.process = read_process_stats();
-  source.memory_ceiling_bytes = config_.daemon.memory_bytes;
-  source.arena_bytes = arena_bytes_;
-  source.sessions = static_cast<std::uint32_t>(server_->sessions().size());
-  for (std::size_t i = 0; i < datasets_.size(); ++i) {
-    source.feeds.push_back(feed_stats(*server_->feeds()[i], *datasets_[i], server_->sessions()));
-  }
-  return source;
 }
 
 }  // namespace batchwright
