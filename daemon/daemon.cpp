@@ -130,7 +130,7 @@ Result<void> Daemon::add_feeds() {
 
 Result<void> Daemon::listen() {
   if (!config_.daemon.stats.empty()) {
-    Routes routes = make_routes([this] { return stats(); }, *server_);
+    Routes routes = make_routes([this] { return figures_->source(); }, *server_);
     auto endpoint = Endpoint::listen(loop_, config_.daemon.stats, std::move(routes));
     if (!endpoint) return endpoint.error();
     endpoint_ = std::move(*endpoint);

@@ -8,6 +8,7 @@
 
 #include "daemon/config.h"
 #include "daemon/delivery/delivery.h"
+#include "daemon/figures.h"
 #include "daemon/stats/stats.h"
 #include "storage/storage.h"
 
@@ -39,16 +40,14 @@ class Daemon {
   void feed_watchdog();
   void tell_when_ready();
   void stop();
-  StatsSource stats() const;
 
   Config config_;
-  std::chrono::steady_clock::time_point started_;
   Catalog catalog_;
   boost::asio::io_context loop_{1};
   boost::asio::signal_set signals_{loop_};
   boost::asio::steady_timer watchdog_{loop_};
-  std::vector<std::shared_ptr<Dataset>> datasets_;  ///< Per feed.
   std::unique_ptr<Server> server_;
+  std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
   std::uint64_t arena_bytes_ = 0;
   std::size_t feeds_ready_ = 0;

@@ -80,6 +80,7 @@ class Feed {
   const FeedCounters& counters() const { return counters_; }
   const SlotCache& slots() const { return slots_->cache; }
   const Subscriptions& subscriptions() const { return subscriptions_; }
+  const Dataset& dataset() const { return *resources_.dataset; }
   const Snapshot& snapshot() const { return *resources_.snapshot; }
   const FeedSettings& settings() const { return settings_; }
   const WorkQueue& queue() const { return resources_.queue; }

@@ -76,6 +76,7 @@ class Server {
 
   /// What is left for arenas that grow. Before listen().
   MemoryBudget& memory() { return *memory_; }
+  const MemoryBudget& memory() const { return *memory_; }
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
