@@ -8,10 +8,10 @@ namespace batchwright {
 namespace {
 
 template <class T>
-bool aligned(const flatbuffers::Vector<T>* values, std::size_t alignment = sizeof(T)) {
+bool aligned(const flatbuffers::Vector<T>* values) {
   // An empty one has no address to speak of: FlatBuffers aligns nothing for it.
   return values == nullptr || values->size() == 0 ||
-         reinterpret_cast<std::uintptr_t>(values->data()) % alignment == 0;
+         reinterpret_cast<std::uintptr_t>(values->data()) % sizeof(T) == 0;
 }
 
 template <class T>
@@ -19,9 +19,18 @@ bool absent_or(const flatbuffers::Vector<T>* values, std::size_t rows) {
   return values == nullptr || values->size() == rows;
 }
 
+/// Whether a payload lies where its batch has 64-byte boundaries. In an arena these are such in
+/// memory too; a message begins where ZeroMQ put it.
+bool in_line(const flatbuffers::Vector<std::uint8_t>* values, const Payload& batch) {
+  return values->size() == 0 ||
+         (reinterpret_cast<const std::byte*>(values->data()) - batch.bytes.data()) %
+                 static_cast<std::ptrdiff_t>(kTensorAlignment) ==
+             0;
+}
+
 /// What verify_batch() leaves open: alignment of what is shown as arrays, and the rows of the
 /// optional ones. Returns what is wrong, or null.
-const char* flaw_in(const wire::Batch& batch) {
+const char* flaw_in(const wire::Batch& batch, const Payload& payload) {
   const std::size_t rows = batch.lengths()->size();
   if (batch.batch_sequences() != rows) return "its number of rows is wrong";
   if (!absent_or(batch.starts(), rows) || !absent_or(batch.flags(), rows)) {
@@ -32,7 +41,7 @@ const char* flaw_in(const wire::Batch& batch) {
   }
   for (const wire::Tensor* tensor : *batch.tensors()) {
     if (tensor->shape()->size() > BW_MAX_DIMENSIONS) return "a tensor has too many dimensions";
-    if (!aligned(tensor->data(), kTensorAlignment) || !aligned(tensor->lengths())) {
+    if (!in_line(tensor->data(), payload) || !aligned(tensor->lengths())) {
       return "a tensor is not aligned";
     }
   }
@@ -100,7 +109,7 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
   };
   const auto batch = verify_batch(payload.bytes);
   if (!batch) return bad(batch.error().message);
-  if (const char* flaw = flaw_in(**batch); flaw != nullptr) return bad(flaw);
+  if (const char* flaw = flaw_in(**batch, payload); flaw != nullptr) return bad(flaw);
   if ((*batch)->epoch() != ticket.epoch || (*batch)->step() != ticket.step ||
       (*batch)->index() != ticket.index) {
     return bad("another batch lies there");

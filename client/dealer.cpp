@@ -8,7 +8,8 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <utility>
+#include <vector>
 
 namespace batchwright {
 namespace {
@@ -51,6 +52,21 @@ class Frame {
  private:
   zmq_msg_t message_;
 };
+
+/// Where every number of a batch can be read, the largest having 8 bytes.
+bool readable_in_place(std::span<const std::byte> bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) == 0;
+}
+
+/// The bytes of a frame that has come whole, for as long as somebody has the payload.
+Payload payload_of(std::shared_ptr<Frame> frame) {
+  const std::span<const std::byte> bytes = frame->bytes();
+  if (readable_in_place(bytes)) return {std::move(frame), bytes};
+  auto copy = std::make_shared<std::vector<std::uint64_t>>(bytes.size() / 8 + 1);
+  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  const std::span<const std::byte> copied = std::as_bytes(std::span(*copy)).first(bytes.size());
+  return {std::move(copy), copied};
+}
 
 void set(void* socket, int option, int value) {
   zmq_setsockopt(socket, option, &value, sizeof value);
@@ -141,12 +157,12 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
   if (!control) return control.error();
   Incoming incoming{std::move(*control), {}};
   if (!first.more()) return std::optional(std::move(incoming));
-  Frame second;
-  if (const auto came = second.receive(socket_.get()); !came) return came.error();
-  if (second.more() || incoming.control.as<wire::Delivery>() == nullptr) {
+  auto second = std::make_shared<Frame>();
+  if (const auto came = second->receive(socket_.get()); !came) return came.error();
+  if (second->more() || incoming.control.as<wire::Delivery>() == nullptr) {
     return Error{ErrorCode::malformed_message, "a message of too many frames from the daemon"};
   }
-  incoming.batch = batches_.copy(second.bytes());
+  incoming.batch = payload_of(std::move(second));
   return std::optional(std::move(incoming));
 }
 

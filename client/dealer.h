@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "client/aligned_pool.h"
 #include "client/payload.h"
 #include "client/settings.h"
 #include "formats/formats.h"
@@ -41,8 +40,9 @@ class Dealer {
   /// The same for the last message: closing the socket waits up to 200 ms for it to leave.
   Result<void> send_last(const flatbuffers::DetachedBuffer& message);
 
-  /// A message, or none when none is there. A batch is copied to a multiple of 64 bytes: ZeroMQ
-  /// puts frames 40 bytes behind the start of what malloc gives, so never at one.
+  /// A message, or none when none is there. A batch stays in the frame it came in, which ZeroMQ
+  /// puts at a multiple of 8 bytes, unless it is a small one that shares memory with others: that
+  /// is copied to such a place.
   /// Errors: malformed_message, io_error.
   Result<std::optional<Incoming>> receive();
 
@@ -64,7 +64,6 @@ class Dealer {
   Dealer() = default;
   Result<void> watch_connection();
 
-  AlignedPool batches_;
   std::unique_ptr<void, EndContext> context_;
   std::unique_ptr<void, CloseSocket> monitor_;
   std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends

@@ -71,6 +71,8 @@ TEST_CASE("client: a batch that came as a message lies in bytes of its own") {
   const auto* begin = static_cast<const char*>(header.memory);
   CHECK(static_cast<const char*>(features.data) > begin);
   CHECK(static_cast<const char*>(features.data) + features.bytes <= begin + header.memory_bytes);
+  CHECK(reinterpret_cast<std::uintptr_t>(begin) % 8 == 0);
+  CHECK((static_cast<const char*>(features.data) - begin) % 64 == 0);
 }
 
 TEST_CASE("client: the memory of a message that was released serves the next, and no other") {
