@@ -4,15 +4,18 @@
 set(debian ${CMAKE_CURRENT_SOURCE_DIR}/debian)
 set(units /lib/systemd/system)
 
-file(GLOB unit_files CONFIGURE_DEPENDS *.service *.slice)
+file(GLOB unit_files CONFIGURE_DEPENDS *.service)
 install(FILES ${unit_files} DESTINATION ${units} COMPONENT daemon EXCLUDE_FROM_ALL)
 install(FILES batchwrightd.toml DESTINATION /etc/batchwright COMPONENT daemon EXCLUDE_FROM_ALL)
 foreach(kind sysusers tmpfiles)
-  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${kind}.conf)
-    install(FILES ${kind}.conf DESTINATION lib/${kind}.d RENAME batchwright.conf
-      COMPONENT daemon EXCLUDE_FROM_ALL)
-  endif()
+  install(FILES batchwright.${kind}.conf DESTINATION lib/${kind}.d RENAME batchwright.conf
+    COMPONENT daemon EXCLUDE_FROM_ALL)
 endforeach()
+install(DIRECTORY drop-ins DESTINATION share/doc/batchwright/examples COMPONENT daemon
+  EXCLUDE_FROM_ALL)
+file(GLOB monitoring CONFIGURE_DEPENDS prometheus.yml alerts.yml grafana.json)
+install(FILES ${monitoring} DESTINATION share/doc/batchwright/examples COMPONENT daemon
+  EXCLUDE_FROM_ALL)
 
 # What Debian wants of every package: whose work it is, and what changed.
 set(changelog ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz)
