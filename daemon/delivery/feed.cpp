@@ -274,6 +274,7 @@ void Feed::after_leaving() {
 
 /// Batches of a client that may come back are not given to others at once: it may have done them.
 void Feed::await_returns() {
+  if (retired_) return;
   const auto next = work().next_return();
   if (!next) return;
   grace_.expires_at(*next);
@@ -320,8 +321,10 @@ void Feed::give_back(const SlotRef& slot) {
   needy_.reset();
   if (!slot.of->cache.release(slot.index) || !settings_.poison) return;
   slot.of->cache.retire(slot.index);
+  ++under_way_;
   ports_.assembler.poison(slot.of->arena->slot(slot.index), [this, slot] {
     boost::asio::post(ports_.loop, [this, slot] {
+      --under_way_;
       slot.of->cache.abandon(slot.index);
       pump();
     });

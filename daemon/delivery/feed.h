@@ -69,12 +69,25 @@ class Feed {
   void drop_session(SessionId session, bool may_return);
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
+  /// Takes up those settings that concern no batch: max_window, max_lead, poison, on_corrupt,
+  /// queue_grace. What a subscription was granted stays.
+  void adjust(const FeedSettings& settings);
+  /// Ends it: every subscription is refused with this error, and nothing is delivered any more.
+  /// Batches that clients hold stay as they are. It is destroyed once it is at_rest().
+  void retire(const Error& error);
+  /// No other thread works for it any more, and no call back to it is under way.
+  bool at_rest() const { return filling_ == 0 && under_way_ == 0 && !planning_ && !pump_posted_; }
+  /// What takes long to free. Whoever keeps it may do so on another thread.
+  std::vector<std::shared_ptr<const void>> belongings() const;
+
   /// Answers with the reason why nothing comes.
   void ask(SessionId session, const wire::Ask& question);
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return settings_.name; }
   const Arena& arena() const { return *slots_->arena; }
+  /// By which clients ask for the arena: the feed's number and, above it, the arena's.
+  std::uint32_t arena_number() const { return slots_->number; }
   /// An arena of this feed by its number; null when there is none, or not any more.
   const Arena* find_arena(std::uint32_t number) const;
   const FeedCounters& counters() const { return counters_; }
@@ -112,6 +125,9 @@ class Feed {
   void release_lease(Subscription& subscription, std::uint64_t lease);
   void leave(Subscription& subscription, bool may_return);
   bool written(const Result<void>& result);
+
+  // feed_end.cpp: how it changes in place, and how it ends.
+  void end_subscriptions(const Error& error);
 
   // feed_serve.cpp: what each subscription is told next.
   void pump();
@@ -195,11 +211,13 @@ class Feed {
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;
   std::uint32_t filling_ = 0;
-  std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
+  std::uint32_t under_way_ = 0;  ///< Batches that are sent or poisoned just now.
+  std::size_t turn_ = 0;         ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;
   bool planning_ = false;  ///< One plan of a feed is under way at a time.
   bool pump_posted_ = false;
   bool ready_ = false;
+  bool retired_ = false;
 };
 
 }  // namespace batchwright

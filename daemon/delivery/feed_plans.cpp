@@ -104,6 +104,7 @@ Result<PlannedEpoch> Feed::take_up(Epoch epoch, Result<GrownEpoch> grown) {
 
 void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
   planning_ = false;
+  if (retired_) return;
   if (result) {
     counters_.add(FeedCounter::epochs_planned);
     epochs_.planned(std::move(*result));

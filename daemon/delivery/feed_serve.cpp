@@ -198,8 +198,10 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   if (subscription.client.inline_batches) {
     subscription.leases.emplace(lease, std::nullopt);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
+    ++under_way_;
     return ports_.send_batch(key.session, encode(std::move(ticket)),
                              arena().slot(slot).subspan(within, extent.size), [this, held] {
+                               --under_way_;
                                give_back(held);
                                pump_soon();
                              });

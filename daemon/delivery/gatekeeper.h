@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "daemon/delivery/frame_socket.h"
-#include "daemon/delivery/log_limit.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 
@@ -22,6 +23,9 @@ class Gatekeeper {
 
   /// To be called before the first endpoint is bound. Errors: io_error.
   Result<void> open();
+
+  /// From now on these are let in; who is in stays.
+  void authorize(std::set<std::string> authorized) { authorized_ = std::move(authorized); }
 
   std::uint64_t refused() const { return refused_; }
 

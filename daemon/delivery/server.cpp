@@ -20,25 +20,10 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
       settings_(std::move(settings)),
       planner_(loop),
       assembler_(settings_.assembly_threads),
-      alive_timer_(loop) {}
+      alive_timer_(loop),
+      retired_timer_(loop) {}
 
 Server::~Server() = default;
-
-void Server::add_feed(FeedSettings settings, FeedResources resources) {
-  const auto number = static_cast<std::uint32_t>(feeds_.size() + 1);
-  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads,
-                  {},    {},       {},         memory_};
-  ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
-    send_to_session(session, message);
-  };
-  ports.send_batch = [this](SessionId session, const flatbuffers::DetachedBuffer& ticket,
-                            std::span<const std::byte> batch, std::function<void()> sent) {
-    send_batch(session, ticket, {batch, std::move(sent)});
-  };
-  ports.publish = [this](wire::EventT event) { publish(std::move(event)); };
-  feeds_.push_back(
-      std::make_unique<Feed>(number, std::move(settings), std::move(resources), std::move(ports)));
-}
 
 void Server::say_goodbye() {
   for (const auto& [id, session] : sessions_) send(session.peer, encode(wire::ByeT{}));
@@ -135,20 +120,6 @@ void Server::close_session(SessionId id, const std::string& why) {
 Session* Server::find(const PeerName& peer) {
   const auto found = by_peer_.find(peer);
   return found == by_peer_.end() ? nullptr : &sessions_.at(found->second);
-}
-
-Feed* Server::find_feed(std::string_view name) {
-  const auto found = std::find_if(feeds_.begin(), feeds_.end(),
-                                  [name](const auto& feed) { return feed->name() == name; });
-  return found == feeds_.end() ? nullptr : found->get();
-}
-
-Result<ArenaHandle> Server::find_arena(std::uint32_t number) const {
-  for (const auto& feed : feeds_) {
-    const Arena* arena = feed->find_arena(number);
-    if (arena != nullptr) return ArenaHandle{arena->descriptor(), arena->bytes()};
-  }
-  return Error{ErrorCode::not_found, "no arena " + std::to_string(number)};
 }
 
 void Server::send(const PeerName& peer, const flatbuffers::DetachedBuffer& message) {

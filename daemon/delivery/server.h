@@ -18,7 +18,6 @@
 #include "daemon/delivery/event_publisher.h"
 #include "daemon/delivery/feed.h"
 #include "daemon/delivery/gatekeeper.h"
-#include "daemon/delivery/log_limit.h"
 #include "daemon/delivery/router.h"
 #include "daemon/delivery/socket_path.h"
 #include "formats/formats.h"
@@ -64,8 +63,22 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Takes up a prepared feed. Before listen().
-  void add_feed(FeedSettings settings, FeedResources resources);
+  /// Takes up a prepared feed, and starts it if listen() was called. Its arena's bytes are taken
+  /// from memory() already, or will be left out of it by set_left().
+  Feed& add_feed(FeedSettings settings, FeedResources resources);
+  /// The same in the place of the feed with this name. Its subscriptions are refused with
+  /// `disconnected` and the reason: their clients subscribe anew, from where they are. What clients
+  /// hold stays readable.
+  Feed& replace_feed(FeedSettings settings, FeedResources resources, const std::string& why);
+  /// Ends a feed: its subscriptions are refused with `not_found`, and its name.
+  void remove_feed(std::string_view name);
+  /// Null when there is none of this name.
+  Feed* find_feed(std::string_view name);
+  /// Of feeds that are yet to be added: numbers are not used twice, for clients know arenas by
+  /// them.
+  std::uint32_t feed_numbers_left() const { return kFeedOfArena - last_feed_; }
+  /// Who may be a client from now on; those that are stay.
+  void set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized);
 
   /// Binds the endpoints and their arena sockets, and starts every feed.
   /// Errors: io_error, already_exists (another daemon answers there).
@@ -77,6 +90,7 @@ class Server {
   /// What is left for arenas that grow. Before listen().
   MemoryBudget& memory() { return *memory_; }
   const MemoryBudget& memory() const { return *memory_; }
+  std::shared_ptr<MemoryBudget> share_memory() { return memory_; }
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
@@ -114,8 +128,12 @@ class Server {
   void close_session(SessionId id, const std::string& why);
   void drop_unbound(SessionId id);
   Session* find(const PeerName& peer);
-  Feed* find_feed(std::string_view name);
   Result<ArenaHandle> find_arena(std::uint32_t number) const;
+  // server_feeds.cpp
+  std::unique_ptr<Feed> make_feed(std::uint32_t number, FeedSettings settings,
+                                  FeedResources resources);
+  void retire(std::unique_ptr<Feed> feed, const Error& error);
+  void free_retired();
   // server_sockets.cpp
   Result<void> listen_local(const std::string& endpoint);
   Result<void> listen_remote(const std::string& endpoint);
@@ -134,6 +152,9 @@ class Server {
   ServerSettings settings_;
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<std::unique_ptr<Feed>> retired_;  ///< Until no other thread works for them.
+  std::uint32_t last_feed_ = 0;
+  bool listening_ = false;
   Planner planner_;
   Assembler assembler_;
   Readahead readahead_;
@@ -145,6 +166,7 @@ class Server {
   LogLimit refusals_log_{std::chrono::seconds(1)};
   boost::asio::steady_timer alive_timer_;
   bool saying_alive_ = false;
+  boost::asio::steady_timer retired_timer_;
   std::vector<std::string> endpoints_;
   std::string arena_path_;  ///< Of the first `ipc://` endpoint; empty: there is none.
   std::string events_endpoint_;

@@ -28,6 +28,7 @@ Result<void> Server::listen() {
     if (!listening) return listening;
   }
   if (auto told = listen_for_events(); !told) return told;
+  listening_ = true;
   for (const auto& feed : feeds_) feed->start();
   return {};
 }

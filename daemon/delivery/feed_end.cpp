@@ -1,0 +1,52 @@
+// The part of Feed that a new configuration asks for: how it changes in place, and how it ends.
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/delivery/feed.h"
+
+namespace batchwright {
+
+void Feed::adjust(const FeedSettings& settings) {
+  settings_.max_window = settings.max_window;
+  settings_.max_lead = settings.max_lead;
+  settings_.poison = settings.poison;
+  settings_.on_corrupt = settings.on_corrupt;
+  settings_.queue_grace = settings.queue_grace;
+  style_ = std::make_shared<const BatchStyle>(
+      BatchStyle{settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt});
+  broken_.clear();  // what could not be assembled may be so with a sequence left out
+  needy_.reset();
+  pump();
+}
+
+void Feed::retire(const Error& error) {
+  retired_ = true;
+  on_ready_ = nullptr;
+  grace_.cancel();
+  end_subscriptions(error);
+  failure_ = error;  // whatever comes back from other threads changes nothing any more
+  resources_.journal.reset();
+  resources_.ledger.reset();
+}
+
+/// The arena is not written again, so that what clients hold of it needs no slot.
+void Feed::end_subscriptions(const Error& error) {
+  for (auto& [key, subscription] : subscriptions_) {
+    if (!subscription.finished) refuse(key, subscription, error);
+    for (const auto& [lease, slot] : subscription.leases) {
+      if (slot) static_cast<void>(slot->of->cache.release(slot->index));
+    }
+  }
+  subscriptions_.clear();
+  fronts_.clear();
+}
+
+std::vector<std::shared_ptr<const void>> Feed::belongings() const {
+  std::vector<std::shared_ptr<const void>> all{slots_, resources_.dataset, resources_.snapshot};
+  for (const auto& generation : generations_) all.push_back(generation.lock());
+  for (PlannedEpoch& epoch : epochs_.all()) all.push_back(std::move(epoch.source));
+  return all;
+}
+
+}  // namespace batchwright

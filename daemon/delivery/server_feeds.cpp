@@ -1,0 +1,111 @@
+// Which feeds there are: how they come, change and go.
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "daemon/delivery/server.h"
+
+namespace batchwright {
+namespace {
+
+/// Between two looks at feeds that are to be freed.
+constexpr std::chrono::milliseconds kBetweenLooks{20};
+
+}  // namespace
+
+Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
+  feeds_.push_back(make_feed(++last_feed_, std::move(settings), std::move(resources)));
+  if (listening_) feeds_.back()->start();
+  return *feeds_.back();
+}
+
+/// The new arena has the number of the old one but for its upper bits, so that clients unmap that.
+Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const std::string& why) {
+  const auto place = std::find_if(feeds_.begin(), feeds_.end(), [&settings](const auto& feed) {
+    return feed->name() == settings.name;
+  });
+  const std::uint32_t number = (*place)->arena_number() + kFeedOfArena + 1;
+  auto feed = make_feed(number, std::move(settings), std::move(resources));
+  std::swap(*place, feed);
+  retire(std::move(feed), {ErrorCode::disconnected, why});
+  (*place)->start();
+  return **place;
+}
+
+void Server::remove_feed(std::string_view name) {
+  const auto place = std::find_if(feeds_.begin(), feeds_.end(),
+                                  [name](const auto& feed) { return feed->name() == name; });
+  if (place == feeds_.end()) return;
+  auto feed = std::move(*place);
+  feeds_.erase(place);
+  retire(std::move(feed), {ErrorCode::not_found, "feed " + std::string(name) +
+                                                     " was removed from the configuration of "
+                                                     "the daemon"});
+}
+
+std::unique_ptr<Feed> Server::make_feed(std::uint32_t number, FeedSettings settings,
+                                        FeedResources resources) {
+  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads,
+                  {},    {},       {},         memory_};
+  ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
+    send_to_session(session, message);
+  };
+  ports.send_batch = [this](SessionId session, const flatbuffers::DetachedBuffer& ticket,
+                            std::span<const std::byte> batch, std::function<void()> sent) {
+    send_batch(session, ticket, {batch, std::move(sent)});
+  };
+  ports.publish = [this](wire::EventT event) { publish(std::move(event)); };
+  return std::make_unique<Feed>(number, std::move(settings), std::move(resources),
+                                std::move(ports));
+}
+
+void Server::retire(std::unique_ptr<Feed> feed, const Error& error) {
+  feed->retire(error);
+  retired_.push_back(std::move(feed));
+  if (retired_.size() == 1) free_retired();
+}
+
+/// Unmapping an arena takes long, and is left to the planning thread.
+void Server::free_retired() {
+  retired_timer_.expires_after(kBetweenLooks);
+  retired_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    std::vector<std::shared_ptr<const void>> belongings;
+    for (auto& feed : retired_) {
+      if (!feed->at_rest()) continue;
+      for (auto& each : feed->belongings()) belongings.push_back(std::move(each));
+      feed.reset();
+    }
+    std::erase(retired_, nullptr);
+    planner_.run([kept = std::move(belongings)]() mutable { kept.clear(); });
+    if (!retired_.empty()) free_retired();
+  });
+}
+
+void Server::set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized) {
+  settings_.allowed = std::move(allowed);
+  if (gatekeeper_ && authorized) gatekeeper_->authorize(std::move(*authorized));
+}
+
+Feed* Server::find_feed(std::string_view name) {
+  const auto found = std::find_if(feeds_.begin(), feeds_.end(),
+                                  [name](const auto& feed) { return feed->name() == name; });
+  return found == feeds_.end() ? nullptr : found->get();
+}
+
+/// Also of a feed that has just ended: who was granted it asks for its arena next, and hears the
+/// reason after that.
+Result<ArenaHandle> Server::find_arena(std::uint32_t number) const {
+  for (const auto* feeds : {&feeds_, &retired_}) {
+    for (const auto& feed : *feeds) {
+      const Arena* arena = feed->find_arena(number);
+      if (arena != nullptr) return ArenaHandle{arena->descriptor(), arena->bytes()};
+    }
+  }
+  return Error{ErrorCode::not_found, "no arena " + std::to_string(number)};
+}
+
+}  // namespace batchwright
