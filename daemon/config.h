@@ -22,8 +22,9 @@ struct DaemonConfig {
   /// Endpoint of the PUB socket for events; "auto": beside the first ipc:// endpoint, if there is
   /// one; empty: none.
   std::string events = "auto";
-  /// Numeric address and port of /stats and /healthz; empty: none. Port 0 is any free one.
-  std::string stats = "127.0.0.1:9477";
+  /// Where the HTTP pages are: a numeric address and a port, port 0 being any free one, or
+  /// "unix://" and an absolute path. Empty: nowhere.
+  std::vector<std::string> stats{"127.0.0.1:9477"};
   /// Ceiling for the arenas of all feeds together, in bytes. Range: 1 MiB and up.
   std::uint64_t memory_bytes = std::uint64_t{4} << 30;
   /// Threads that copy sequences into batches. Range: 1 to 256.

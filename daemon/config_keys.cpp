@@ -57,10 +57,21 @@ Fault read_events(DaemonConfig& out, const ConfigNode& node) {
 }
 
 Fault read_stats(DaemonConfig& out, const ConfigNode& node) {
-  std::string address;
-  if (const Fault fault = read_text(node, address)) return fault;
-  if (!address.empty() && !parse_listen_address(address)) return &node;
-  out.stats = std::move(address);
+  const std::string* text = node.text();
+  if (text != nullptr && text->empty()) {
+    out.stats.clear();
+    return nullptr;
+  }
+  const ConfigNode::List* list = node.list();
+  if (list != nullptr && list->size() > kMostEndpoints) return &node;
+  std::vector<std::string> addresses;
+  if (const Fault fault = read_texts(node, addresses)) return fault;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const bool again = !seen.insert(addresses[i]).second && !addresses[i].ends_with(":0");
+    if (again || !parse_http_address(addresses[i])) return list == nullptr ? &node : &(*list)[i];
+  }
+  out.stats = std::move(addresses);
   return nullptr;
 }
 
@@ -142,8 +153,8 @@ constexpr std::array<Key<DaemonConfig>, 15> kDaemonKeys{{
      "an address as in endpoints; \"auto\" for one beside the first ipc://; \"\" for none",
      read_events},
     {"stats",
-     "a numeric address and a port, such as \"127.0.0.1:9477\" or \"[::1]:9477\"; "
-     "\"\" for none",
+     "a numeric address and a port, such as \"127.0.0.1:9477\" or \"[::1]:9477\", or "
+     "\"unix:///run/batchwright/stats.sock\"; a list of up to 16 of them; \"\" for none",
      read_stats},
     {"memory", "1MiB and up, a number of bytes or a text with B, KiB, MiB, GiB or TiB",
      [](D& d, const N& n) { return read_bytes(n, d.memory_bytes, kLeastMemoryBytes); }},

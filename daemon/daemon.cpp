@@ -129,15 +129,29 @@ Result<void> Daemon::add_feeds() {
 }
 
 Result<void> Daemon::listen() {
-  if (!config_.daemon.stats.empty()) {
-    Routes routes = make_routes([this] { return figures_->source(); }, *server_);
-    auto endpoint = Endpoint::listen(loop_, config_.daemon.stats, std::move(routes));
-    if (!endpoint) return endpoint.error();
-    endpoint_ = std::move(*endpoint);
-    spdlog::info("stats at http://{}/stats, port {}", config_.daemon.stats, endpoint_->port());
-  }
+  if (auto served = serve_pages(); !served) return served;
   tell_when_ready();
   return server_->listen();
+}
+
+Result<void> Daemon::serve_pages() {
+  if (config_.daemon.stats.empty()) return {};
+  EndpointPlace place{config_.daemon.stats, {config_.daemon.socket_mode, {}}};
+  if (!config_.daemon.socket_group.empty()) {
+    const auto group = group_id("daemon.socket_group", config_.daemon.socket_group);
+    if (!group) return group.error();
+    place.access.gid = *group;
+  }
+  auto endpoint =
+      Endpoint::listen(loop_, place, make_routes([this] { return figures_->source(); }, *server_));
+  if (!endpoint) return endpoint.error();
+  endpoint_ = std::move(*endpoint);
+  for (std::size_t i = 0; i < place.addresses.size(); ++i) {
+    const std::uint16_t port = endpoint_->ports()[i];
+    if (port == 0) spdlog::info("stats at {}", place.addresses[i]);
+    if (port != 0) spdlog::info("stats at http://{}/stats, port {}", place.addresses[i], port);
+  }
+  return {};
 }
 
 /// Tells systemd once the first batches of every feed are there: until then nobody depends on us.

@@ -36,6 +36,7 @@ class Daemon {
 
   Result<void> add_feeds();
   Result<void> listen();
+  Result<void> serve_pages();
   void await_signal();
   void feed_watchdog();
   void tell_when_ready();

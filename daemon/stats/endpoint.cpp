@@ -2,21 +2,25 @@
 //
 // Everything is asynchronous and bounded: a fixed number of connections, 8 KiB of header, no body,
 // a time limit on each read and each write. A connection is a Session that keeps itself alive
-// through the handler that is pending for it; State is shared by the listener and all sessions, so
+// through the handler that is pending for it; State is shared by the listeners and all sessions, so
 // that handlers which run after stop() find what they ask: that it has stopped.
+//
+// When there are too many connections the most silent one makes room, for a peer that means well
+// sends its request at once: however many connect and say nothing, the next scrape is answered.
 
 #include "daemon/stats/endpoint.h"
 
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <list>
 #include <optional>
 #include <set>
+#include <utility>
 
-#include "daemon/stats/listen_address.h"
+#include "daemon/stats/http_listener.h"
+#include "daemon/stats/live.h"
 
 namespace batchwright {
 
@@ -25,34 +29,35 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
-using asio::ip::tcp;
 using boost::system::error_code;
+using Socket = HttpListener::Socket;
 using Request = http::request<http::empty_body>;
 using Answer = http::response<http::string_body>;
 
 constexpr std::uint32_t kHeaderBytes = 8 * 1024;
-/// How long accepting rests when the process is out of descriptors or memory.
-constexpr std::chrono::milliseconds kAcceptPause{1000};
 /// How long a connection that is being closed may still send.
 constexpr std::chrono::milliseconds kLinger{1000};
+/// A stream of events has no length: it ends with its connection.
+const std::string kEventsHead =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
 
 }  // namespace
 
 struct Endpoint::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& loop, Routes the_routes, EndpointLimits the_limits)
-      : acceptor(loop), pause(loop), routes(std::move(the_routes)), limits(the_limits) {}
+  State(Routes the_routes, const EndpointLimits& the_limits)
+      : routes(std::move(the_routes)), limits(the_limits) {}
 
-  void accept();
-  void accepted(error_code code, tcp::socket socket);
-  void ended(Session& session);
+  void take(Socket socket);
   void stop();
 
-  tcp::acceptor acceptor;
-  asio::steady_timer pause;
   Routes routes;
   EndpointLimits limits;
-  std::set<Session*> sessions;  // they take themselves out
-  bool accepting = false;
+  EndpointFigures figures;
+  std::vector<std::unique_ptr<HttpListener>> listeners;
+  std::map<std::string, LiveStream, std::less<>> streams;
+  std::set<Session*> sessions;    // they take themselves out
+  std::list<Session*> exchanges;  // those that read or write, the one that is longest at it first
   bool stopped = false;
 };
 
@@ -64,6 +69,7 @@ Answer answer_with(Reply reply) {
   answer.set(http::field::content_type, reply.content_type);
   answer.set(http::field::cache_control, "no-store");
   answer.set("X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : reply.headers) answer.set(name, value);
   answer.body() = std::move(reply.body);
   return answer;
 }
@@ -72,11 +78,13 @@ Answer refuse(http::status status, std::string why) {
   return answer_with({static_cast<unsigned>(status), "text/plain; charset=utf-8", why + "\n"});
 }
 
-bool is_get(const Request& request) { return request.method() == http::verb::get; }
+bool is_allowed(http::verb method) {
+  return method == http::verb::get || method == http::verb::head;
+}
 
 Answer refuse_method() {
-  Answer answer = refuse(http::status::method_not_allowed, "allowed: GET");
-  answer.set(http::field::allow, "GET");
+  Answer answer = refuse(http::status::method_not_allowed, "allowed: GET HEAD");
+  answer.set(http::field::allow, "GET, HEAD");
   return answer;
 }
 
@@ -86,7 +94,7 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
     return refuse(http::status::request_header_fields_too_large, "a header takes at most 8 KiB");
   }
   if (code == http::error::unexpected_body || code == http::error::body_limit) {
-    if (!is_get(request)) return refuse_method();
+    if (!is_allowed(request.method())) return refuse_method();
     return refuse(http::status::payload_too_large, "a request has no body");
   }
   const error_code example = http::error::bad_method;
@@ -97,48 +105,34 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
   return refuse(http::status::bad_request, "not HTTP: " + code.message());
 }
 
-Answer call_route(const std::function<Reply()>& route) {
-  try {
-    return answer_with(route());
-  } catch (const std::exception& fault) {
-    spdlog::error("stats: a page could not be made: {}", fault.what());
-    return refuse(http::status::internal_server_error, "the page could not be made");
-  }
-}
-
-Answer answer_to(const Request& request, const Routes& routes) {
-  if (!is_get(request)) return refuse_method();
-  const std::string_view target(request.target().data(), request.target().size());
-  const auto route = routes.find(target.substr(0, target.find('?')));
-  if (route != routes.end()) return call_route(route->second);
-  std::string known;
-  for (const auto& [path, unused] : routes) known += " " + path;
-  return refuse(http::status::not_found, "nothing here; there is:" + known);
-}
-
-Error cannot_listen(const std::string& address, const char* call, error_code code) {
-  return {ErrorCode::io_error,
-          "cannot serve statistics on " + address + ": " + call + ": " + code.message()};
+Answer cannot_make_page(const std::exception& fault) {
+  spdlog::error("stats: a page could not be made: {}", fault.what());
+  return refuse(http::status::internal_server_error, "the page could not be made");
 }
 
 }  // namespace
 
-/// One connection: reads a request, writes the answer, and again.
+/// One connection: reads a request, writes the answer, and again; or, from a request for a stream
+/// of events on, writes those until either side has had enough.
 class Endpoint::Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, std::shared_ptr<State> state)
+  Session(Socket socket, std::shared_ptr<State> state)
       : stream_(std::move(socket)), state_(std::move(state)) {
     state_->sessions.insert(this);
   }
-  ~Session() { state_->ended(*this); }
+  ~Session() {
+    begin_pause();
+    if (reader_) live_->leave(*reader_);
+    state_->sessions.erase(this);
+  }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   void read() {
+    begin_exchange();
     parser_.emplace();
     parser_->header_limit(kHeaderBytes);
     parser_->body_limit(0);
-    stream_.expires_after(state_->limits.request_time);
     http::async_read(
         stream_, buffer_, *parser_,
         [self = shared_from_this()](error_code code, std::size_t) { self->has_read(code); });
@@ -147,15 +141,61 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   void close() { stream_.close(); }
 
  private:
+  using Self = std::shared_ptr<Session>;
+
+  /// From here on the peer is what is waited for.
+  void begin_exchange() {
+    begin_pause();
+    place_ = state_->exchanges.insert(state_->exchanges.end(), this);
+    stream_.expires_after(state_->limits.request_time);
+  }
+  void begin_pause() {
+    if (place_) state_->exchanges.erase(*place_);
+    place_.reset();
+  }
+
   void has_read(error_code code) {
     if (state_->stopped) return;
     const auto& request = parser_->get();
-    if (!code) {
-      write(answer_to(request, state_->routes), request.keep_alive() && is_get(request));
-    } else if (auto answer = answer_to_fault(code, request)) {
+    if (code) {
       // What could not be read to its end leaves no way to tell where the next request begins.
-      write(std::move(*answer), false);
+      if (auto answer = answer_to_fault(code, request)) turn_down(std::move(*answer), false);
+      return;
     }
+    ++state_->figures.requests;
+    if (!is_allowed(request.method())) return turn_down(refuse_method(), false);
+    try {
+      answer_to(std::string_view(request.target().data(), request.target().size()));
+    } catch (const std::exception& fault) {
+      write(cannot_make_page(fault), request.keep_alive());
+    }
+  }
+
+  void answer_to(std::string_view target) {
+    const Routes& routes = state_->routes;
+    const bool keep_alive = parser_->get().keep_alive();
+    const std::string_view path = target.substr(0, target.find('?'));
+    if (const auto page = routes.pages.find(path); page != routes.pages.end()) {
+      return write(answer_with(page->second()), keep_alive);
+    }
+    if (const auto live = state_->streams.find(path); live != state_->streams.end()) {
+      return begin_events(live->second);
+    }
+    const auto later = find_later(routes, target);
+    if (!later) return turn_down(refuse(http::status::bad_request, later.error().message), true);
+    if (later->first == nullptr) {
+      const std::string known = "nothing here; there is:" + known_paths(routes);
+      return turn_down(refuse(http::status::not_found, known), true);
+    }
+    begin_pause();  // it is us who are waited for
+    (*later->first)(later->second, [self = shared_from_this(), keep_alive](Reply reply) {
+      if (!self->state_->stopped) self->write(answer_with(std::move(reply)), keep_alive);
+    });
+  }
+
+  void turn_down(Answer answer, bool may_go_on) {
+    ++state_->figures.refused;
+    write(std::move(answer), may_go_on && parser_->get().keep_alive());
   }
 
   void write(Answer answer, bool keep_alive) {
@@ -163,7 +203,9 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     answer_.version(parser_->get().version() == 10 ? 10 : 11);
     answer_.keep_alive(keep_alive);
     answer_.prepare_payload();
-    stream_.expires_after(state_->limits.request_time);
+    // The length tells what GET would bring; Beast writes what the body has.
+    if (parser_->get().method() == http::verb::head) answer_.body().clear();
+    begin_exchange();
     http::async_write(stream_, answer_,
                       [self = shared_from_this(), keep_alive](error_code code, std::size_t) {
                         self->has_written(code, keep_alive);
@@ -174,7 +216,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     if (state_->stopped || code) return;
     if (keep_alive) return read();
     error_code ignored;  // the peer may be gone already
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    stream_.socket().shutdown(Socket::shutdown_send, ignored);
     stream_.expires_after(kLinger);
     drain();
   }
@@ -189,77 +231,100 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
                             });
   }
 
-  beast::tcp_stream stream_;
+  void begin_events(LiveStream& live) {
+    if (parser_->get().method() == http::verb::head) {
+      return write(answer_with({200, "text/event-stream", ""}), false);
+    }
+    live_ = &live;
+    reader_ = live.join([weak = weak_from_this()](const LiveStream::Event& event) {
+      if (const Self self = weak.lock()) self->send(event);
+    });
+    if (!reader_) {
+      return turn_down(refuse(http::status::service_unavailable, "enough read this already"), true);
+    }
+    begin_pause();
+    // A reader that says something more, or goes, is done.
+    stream_.expires_never();
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(1), [self = shared_from_this()](
+                                                    error_code, std::size_t) { self->close(); });
+    const LiveStream::Event first = live.make();
+    send(std::make_shared<const std::string>(kEventsHead + (first ? *first : "")));
+  }
+
+  /// An event that comes while another is under way is skipped, and a reader that takes none for
+  /// too long is hung up on: nothing piles up for who is slow.
+  void send(const LiveStream::Event& event) {
+    if (sending_) return;
+    sending_ = event;
+    stream_.expires_after(state_->limits.request_time);
+    asio::async_write(stream_, asio::buffer(*event),
+                      [self = shared_from_this()](error_code code, std::size_t) {
+                        self->sending_.reset();
+                        if (code) self->close();
+                      });
+  }
+
+  beast::basic_stream<asio::generic::stream_protocol> stream_;
   // Holds one header and what a peer that does not wait sends behind it.
   beast::flat_buffer buffer_{2 * kHeaderBytes};
   std::optional<http::request_parser<http::empty_body>> parser_;
   Answer answer_;
   std::shared_ptr<State> state_;
+  std::optional<std::list<Session*>::iterator> place_;  ///< In State::exchanges.
+  LiveStream* live_ = nullptr;                          ///< Of the state.
+  std::optional<std::uint64_t> reader_;
+  LiveStream::Event sending_;
 };
 
-void Endpoint::State::accept() {
-  if (stopped || accepting || sessions.size() >= limits.connections) return;
-  accepting = true;
-  acceptor.async_accept([self = shared_from_this()](error_code code, tcp::socket socket) {
-    self->accepting = false;
-    if (!self->stopped) self->accepted(code, std::move(socket));
-  });
-}
-
-void Endpoint::State::accepted(error_code code, tcp::socket socket) {
-  if (!code) {
-    std::make_shared<Session>(std::move(socket), shared_from_this())->read();
-    return accept();
+void Endpoint::State::take(Socket socket) {
+  ++figures.connections;
+  if (exchanges.size() >= limits.connections) {
+    ++figures.refused;
+    Session& silent = *exchanges.front();
+    exchanges.splice(exchanges.end(), exchanges, exchanges.begin());  // it ends in a moment
+    silent.close();
   }
-  // Without a pause a full descriptor table would keep the loop busy for nothing.
-  spdlog::warn("stats: accept: {}", code.message());
-  pause.expires_after(kAcceptPause);
-  pause.async_wait([self = shared_from_this()](error_code cancelled) {
-    if (!cancelled) self->accept();
-  });
-}
-
-void Endpoint::State::ended(Session& session) {
-  sessions.erase(&session);
-  accept();
+  std::make_shared<Session>(std::move(socket), shared_from_this())->read();
 }
 
 void Endpoint::State::stop() {
   stopped = true;
-  error_code ignored;  // closing is all that is wanted
-  acceptor.close(ignored);
-  pause.cancel();
+  for (const auto& listener : listeners) listener->stop();
+  for (auto& [path, stream] : streams) stream.stop();
   for (Session* session : sessions) session->close();
 }
 
 Result<std::unique_ptr<Endpoint>> Endpoint::listen(asio::io_context& loop,
-                                                   const std::string& address, Routes routes,
-                                                   EndpointLimits limits) {
-  const auto parsed = parse_listen_address(address);
-  if (!parsed) return parsed.error();
-  auto state = std::make_shared<State>(loop, std::move(routes), limits);
-  tcp::acceptor& acceptor = state->acceptor;
-  const tcp::endpoint where(asio::ip::make_address(parsed->host), parsed->port);
-  error_code code;
-  if (acceptor.open(where.protocol(), code)) return cannot_listen(address, "socket", code);
-  // A restarted daemon takes its port again although old connections linger in TIME_WAIT.
-  acceptor.set_option(tcp::acceptor::reuse_address(true), code);
-  if (acceptor.bind(where, code)) return cannot_listen(address, "bind", code);
-  if (acceptor.listen(asio::socket_base::max_listen_connections, code)) {
-    return cannot_listen(address, "listen", code);
+                                                   const EndpointPlace& place, Routes routes) {
+  auto state = std::make_shared<State>(std::move(routes), place.limits);
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(state));  // stops what has begun on an error
+  for (const auto& [path, page] : state->routes.live) {
+    state->streams.try_emplace(path, loop, page, place.limits.live_readers);
   }
-  if (!parsed->loopback) spdlog::warn("stats: {} can be reached from other machines", address);
-  state->accept();
-  return std::unique_ptr<Endpoint>(new Endpoint(std::move(state)));
+  for (const std::string& address : place.addresses) {
+    auto listener = HttpListener::open(loop, address, place.access);
+    if (!listener) return listener.error();
+    (*listener)->accept([state](Socket socket) { state->take(std::move(socket)); });
+    state->listeners.push_back(std::move(*listener));
+  }
+  return endpoint;
 }
 
 Endpoint::Endpoint(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Endpoint::~Endpoint() { state_->stop(); }
 
-std::uint16_t Endpoint::port() const {
-  error_code code;  // after stop() there is none: 0
-  return state_->acceptor.local_endpoint(code).port();
+std::vector<std::uint16_t> Endpoint::ports() const {
+  std::vector<std::uint16_t> ports;
+  for (const auto& listener : state_->listeners) ports.push_back(listener->port());
+  return ports;
+}
+
+EndpointFigures Endpoint::figures() const {
+  EndpointFigures figures = state_->figures;
+  for (const auto& [path, stream] : state_->streams) figures.live_readers += stream.readers();
+  return figures;
 }
 
 void Endpoint::stop() { state_->stop(); }

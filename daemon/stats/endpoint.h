@@ -3,11 +3,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "daemon/stats/listen_address.h"
+#include "daemon/stats/routes.h"
 #include "formats/formats.h"
 
 namespace boost::asio {
@@ -16,43 +17,50 @@ class io_context;
 
 namespace batchwright {
 
-/// What a route answers.
-struct Reply {
-  unsigned status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-};
-
-/// Path (without query) -> what makes the answer to GET. It is called on the loop's thread, so
-/// it must not wait. An exception becomes 500.
-using Routes = std::map<std::string, std::function<Reply()>, std::less<>>;
-
-/// What a peer may take.
+/// What peers may take.
 struct EndpointLimits {
-  std::size_t connections = 64;                    ///< At once; more wait in the kernel's backlog.
+  /// At once. One more, and the connection that has been silent longest makes room.
+  std::size_t connections = 64;
+  std::size_t live_readers = 16;  ///< Of each stream of events, at once; one more gets 503.
   std::chrono::milliseconds request_time{10'000};  ///< To send a request; to take the answer.
 };
 
-/// A small HTTP/1.1 server for GET: 404 for other paths, 405 for other methods, 400 for what is
-/// no HTTP, 413 for a body, 431 for a header above 8 KiB. Connections are kept alive.
+/// Where the endpoint is.
+struct EndpointPlace {
+  std::vector<std::string> addresses;  ///< As parse_http_address() reads them.
+  HttpSocketAccess access;             ///< Of Unix sockets.
+  EndpointLimits limits = {};
+};
+
+/// What has happened since the start.
+struct EndpointFigures {
+  std::uint64_t connections = 0;   ///< Accepted.
+  std::uint64_t requests = 0;      ///< Read to their end.
+  std::uint64_t refused = 0;       ///< Requests turned down, and connections that had to make room.
+  std::uint64_t live_readers = 0;  ///< Now.
+};
+
+/// A small HTTP/1.1 server for GET and HEAD: 404 for other paths, 405 for other methods, 400 for
+/// what is no HTTP, 413 for a body, 431 for a header above 8 KiB. Connections are kept alive.
 ///
 /// Lifetime: `loop` outlives it. After stop(), or the destructor, no route is called any more;
 ///   what is pending in the loop touches nothing of ours.
 /// Threads: all calls on the one thread that runs the loop, or before it runs.
 class Endpoint {
  public:
-  /// Listens on `address`, as parse_listen_address() reads it.
-  /// Errors: bad_configuration (no such form); io_error (names address and reason, such as a port
-  /// in use).
+  /// Listens on every address. Errors: bad_configuration (no such address), io_error (names address
+  /// and reason, such as a port in use), already_exists (a process answers on the Unix socket, or a
+  /// file that is no socket is in the way).
   static Result<std::unique_ptr<Endpoint>> listen(boost::asio::io_context& loop,
-                                                  const std::string& address, Routes routes,
-                                                  EndpointLimits limits = {});
+                                                  const EndpointPlace& place, Routes routes);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  std::uint16_t port() const;  ///< As bound, also when port 0 was asked for.
-  void stop();                 ///< Closes the listener and every connection. Once is enough.
+  /// As bound, also when port 0 was asked for: one for each address, 0 for a Unix socket.
+  std::vector<std::uint16_t> ports() const;
+  EndpointFigures figures() const;
+  void stop();  ///< Closes the listeners and every connection. Once is enough.
 
  private:
   struct State;

@@ -4,10 +4,15 @@
 
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace batchwright {
 
 namespace {
+
+constexpr std::string_view kUnix = "unix://";
+/// What the kernel takes.
+constexpr std::size_t kMostPathBytes = 107;
 
 Error refused(std::string_view text) {
   return {ErrorCode::bad_configuration,
@@ -50,6 +55,22 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   const auto loopback = bracketed ? loopback_v6(host) : loopback_v4(host);
   if (!port || !loopback) return refused(text);
   return ListenAddress{std::move(host), *port, *loopback};
+}
+
+Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_view text) {
+  using Address = std::variant<ListenAddress, UnixAddress>;
+  if (!text.starts_with(kUnix)) {
+    auto address = parse_listen_address(text);
+    return address ? Result<Address>(std::move(*address)) : address.error();
+  }
+  const std::string_view path = text.substr(kUnix.size());
+  const bool fits = path.size() > 1 && path.size() <= kMostPathBytes && path.front() == '/' &&
+                    path.back() != '/' && path.find('\0') == std::string_view::npos;
+  if (fits) return Address(UnixAddress{std::string(path)});
+  return Error{ErrorCode::bad_configuration, "found \"" + std::string(text) +
+                                                 "\"; allowed: unix:// and an absolute path of at "
+                                                 "most " +
+                                                 std::to_string(kMostPathBytes) + " bytes"};
 }
 
 }  // namespace batchwright

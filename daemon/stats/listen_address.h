@@ -1,14 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "formats/formats.h"
 
 namespace batchwright {
 
-/// Where to listen for HTTP.
+/// A port to listen on.
 struct ListenAddress {
   std::string host;        ///< Numeric IPv4 or IPv6 address, without brackets.
   std::uint16_t port = 0;  ///< 0: any free one.
@@ -18,5 +20,20 @@ struct ListenAddress {
 /// Reads "127.0.0.1:9477" or "[::1]:9477". Names are refused: what they mean may change.
 /// Errors: bad_configuration, with what was found and what is allowed.
 Result<ListenAddress> parse_listen_address(std::string_view text);
+
+/// A Unix socket to listen on.
+struct UnixAddress {
+  std::string path;  ///< Absolute.
+};
+
+/// Who may use the file of a Unix socket.
+struct HttpSocketAccess {
+  unsigned mode = 0660;
+  std::optional<unsigned> gid;  ///< Empty: as the daemon's.
+};
+
+/// Where to listen for HTTP: as above, or "unix://" and an absolute path of at most 107 bytes.
+/// Errors: bad_configuration, with what was found and what is allowed.
+Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_view text);
 
 }  // namespace batchwright

@@ -3,7 +3,8 @@
 // Front door of the room: every event that can be counted, and the endpoint that shows them.
 
 #include "daemon/stats/counters.h"        // FeedCounters, one a feed
-#include "daemon/stats/endpoint.h"        // HTTP on loopback
+#include "daemon/stats/endpoint.h"        // HTTP, on loopback and Unix sockets
 #include "daemon/stats/listen_address.h"  // where it listens
 #include "daemon/stats/process_stats.h"   // memory and processor time of this process
 #include "daemon/stats/report.h"          // the page /stats
+#include "daemon/stats/routes.h"          // what the endpoint answers

@@ -284,7 +284,14 @@ TEST_CASE("daemon: an endpoint is refused with itself named") {
 }
 
 TEST_CASE("daemon: the other settings of [daemon] know what they allow") {
-  CHECK(daemon_with("stats = \"0.0.0.0:80\"").stats == "0.0.0.0:80");
+  CHECK(daemon_with("stats = \"0.0.0.0:80\"").stats == std::vector<std::string>{"0.0.0.0:80"});
+  CHECK(daemon_with("stats = [\"[::1]:80\", \"unix:///run/stats\"]").stats ==
+        std::vector<std::string>{"[::1]:80", "unix:///run/stats"});
+  CHECK(daemon_fault("stats = [\"[::1]:80\", \"unix://stats\"]") != "");
+  CHECK(daemon_fault("stats = [\"[::1]:80\", \"[::1]:80\"]") != "");
+  CHECK(daemon_fault("stats = []") != "");
+  CHECK(daemon_fault("stats = [\"\"]") != "");
+  CHECK(daemon_fault("stats = \"unix:///" + std::string(107, 'x') + "\"") != "");
   CHECK(daemon_fault("stats = \"localhost:80\"") != "");
   CHECK(daemon_fault("stats = 9477") != "");
   CHECK(daemon_with("socket_mode = \"0666\"").socket_mode == 0666);

@@ -1,0 +1,154 @@
+#include "daemon/stats/http_listener.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+namespace asio = boost::asio;
+using asio::generic::stream_protocol;
+using boost::system::error_code;
+
+/// How long accepting rests when the process is out of descriptors or memory.
+constexpr std::chrono::milliseconds kAcceptPause{1000};
+
+/// Whether a process answers at `path`.
+bool answers(const std::string& path) {
+  asio::io_context own;
+  asio::local::stream_protocol::socket probe(own);
+  error_code code;
+  probe.connect({path}, code);
+  return !code;
+}
+
+/// Removes what a killed daemon left at `path`.
+Result<void> make_room(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode)) {
+    return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
+  }
+  if (answers(path)) {
+    return Error{ErrorCode::already_exists, path + ": another daemon serves statistics there"};
+  }
+  ::unlink(path.c_str());
+  return {};
+}
+
+}  // namespace
+
+struct HttpListener::State : std::enable_shared_from_this<State> {
+  explicit State(asio::io_context& loop) : acceptor(loop), pause(loop) {}
+
+  Result<void> bind(const std::string& address, const stream_protocol::endpoint& where) {
+    const auto failed = [&address](const char* call, const error_code& code) {
+      return Error{ErrorCode::io_error,
+                   "cannot serve statistics on " + address + ": " + call + ": " + code.message()};
+    };
+    error_code code;
+    if (acceptor.open(where.protocol(), code)) return failed("socket", code);
+    // A restarted daemon takes its port again although old connections linger in TIME_WAIT.
+    acceptor.set_option(asio::socket_base::reuse_address(true), code);
+    if (acceptor.bind(where, code)) return failed("bind", code);
+    if (acceptor.listen(asio::socket_base::max_listen_connections, code)) {
+      return failed("listen", code);
+    }
+    return {};
+  }
+
+  Result<void> bind_file(const std::string& file, const HttpSocketAccess& access) {
+    if (auto cleared = make_room(file); !cleared) return cleared;
+    // Nobody else may connect until the file has its mode.
+    const mode_t before = ::umask(0177);
+    auto bound = bind("unix://" + file, asio::local::stream_protocol::endpoint(file));
+    ::umask(before);
+    if (!bound) return bound;
+    path = file;
+    const bool given =
+        !access.gid || ::chown(file.c_str(), static_cast<uid_t>(-1), *access.gid) == 0;
+    if (given && ::chmod(file.c_str(), access.mode) == 0) return {};
+    return Error{ErrorCode::io_error,
+                 "cannot open " + file + " to its users: " + std::strerror(errno)};
+  }
+
+  void accept() {
+    acceptor.async_accept([self = shared_from_this()](error_code code, Socket socket) {
+      if (!self->stopped) self->accepted(code, std::move(socket));
+    });
+  }
+
+  void accepted(error_code code, Socket socket) {
+    if (!code) {
+      take(std::move(socket));
+      return accept();
+    }
+    // Without a pause a full descriptor table would keep the loop busy for nothing.
+    spdlog::warn("stats: accept: {}", code.message());
+    pause.expires_after(kAcceptPause);
+    pause.async_wait([self = shared_from_this()](error_code cancelled) {
+      if (!cancelled && !self->stopped) self->accept();
+    });
+  }
+
+  void stop() {
+    if (std::exchange(stopped, true)) return;
+    error_code ignored;  // closing is all that is wanted
+    acceptor.close(ignored);
+    pause.cancel();
+    take = nullptr;
+    if (!path.empty()) ::unlink(path.c_str());
+  }
+
+  asio::basic_socket_acceptor<stream_protocol> acceptor;
+  asio::steady_timer pause;
+  std::function<void(Socket)> take;
+  std::string path;  ///< Of a Unix socket that is ours.
+  std::uint16_t port = 0;
+  bool stopped = false;
+};
+
+HttpListener::HttpListener(std::shared_ptr<State> state) : state_(std::move(state)) {}
+HttpListener::~HttpListener() { state_->stop(); }
+
+Result<std::unique_ptr<HttpListener>> HttpListener::open(asio::io_context& loop,
+                                                         const std::string& address,
+                                                         const HttpSocketAccess& access) {
+  const auto parsed = parse_http_address(address);
+  if (!parsed) return parsed.error();
+  std::unique_ptr<HttpListener> listener(new HttpListener(std::make_shared<State>(loop)));
+  State& state = *listener->state_;
+  if (const auto* file = std::get_if<UnixAddress>(&*parsed)) {
+    if (auto bound = state.bind_file(file->path, access); !bound) return bound.error();
+    return listener;
+  }
+  const auto& port = std::get<ListenAddress>(*parsed);
+  const asio::ip::tcp::endpoint where(asio::ip::make_address(port.host), port.port);
+  if (auto bound = state.bind(address, where); !bound) return bound.error();
+  asio::ip::tcp::endpoint found;
+  socklen_t size = static_cast<socklen_t>(found.capacity());
+  ::getsockname(state.acceptor.native_handle(), found.data(), &size);
+  state.port = found.port();
+  if (!port.loopback) spdlog::warn("stats: {} can be reached from other machines", address);
+  return listener;
+}
+
+void HttpListener::accept(std::function<void(Socket)> take) {
+  state_->take = std::move(take);
+  state_->accept();
+}
+
+std::uint16_t HttpListener::port() const { return state_->port; }
+void HttpListener::stop() { state_->stop(); }
+
+}  // namespace batchwright

@@ -1,0 +1,51 @@
+#include "daemon/stats/live.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <exception>
+
+namespace batchwright {
+namespace {
+
+constexpr std::chrono::seconds kInterval{1};
+
+}  // namespace
+
+std::optional<std::uint64_t> LiveStream::join(Push push) {
+  if (readers_.size() >= most_readers_) return std::nullopt;
+  const std::uint64_t reader = ++last_;
+  readers_.emplace(reader, std::move(push));
+  if (!ticking_) tick();
+  return reader;
+}
+
+void LiveStream::stop() {
+  timer_.cancel();
+  readers_.clear();
+}
+
+LiveStream::Event LiveStream::make() const {
+  try {
+    return std::make_shared<const std::string>("event: stats\ndata: " + page_() + "\n\n");
+  } catch (const std::exception& fault) {
+    spdlog::error("stats: an event could not be made: {}", fault.what());
+    return nullptr;
+  }
+}
+
+void LiveStream::tick() {
+  ticking_ = true;
+  timer_.expires_after(kInterval);
+  timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& code) {
+    if (code || alive.expired()) return;
+    ticking_ = false;
+    if (readers_.empty()) return;
+    if (const Event event = make()) {
+      for (const auto& [reader, push] : readers_) push(event);
+    }
+    tick();
+  });
+}
+
+}  // namespace batchwright

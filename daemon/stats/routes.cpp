@@ -1,0 +1,111 @@
+#include "daemon/stats/routes.h"
+
+#include <charconv>
+#include <optional>
+
+namespace batchwright {
+namespace {
+
+constexpr std::string_view kAnyName = "NAME";
+
+std::vector<std::string_view> split(std::string_view text, char by) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0;;) {
+    const std::size_t end = text.find(by, at);
+    parts.push_back(text.substr(at, end - at));
+    if (end == std::string_view::npos) return parts;
+    at = end + 1;
+  }
+}
+
+Result<std::string> percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '%') {
+      out += text[at];
+      continue;
+    }
+    const std::string_view digits = text.substr(at + 1, 2);
+    unsigned byte = 0;
+    const auto [end, code] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (digits.size() < 2 || code != std::errc{} || end != digits.data() + 2) {
+      return Error{ErrorCode::invalid_argument, "a % is followed by two hexadecimal digits"};
+    }
+    out += static_cast<char>(byte);
+    at += 2;
+  }
+  return out;
+}
+
+/// What stands in the pattern's places of NAME, still encoded; empty when the path is another.
+std::optional<std::vector<std::string_view>> names_in(std::string_view path,
+                                                      std::string_view pattern) {
+  const auto parts = split(path, '/');
+  const auto wanted = split(pattern, '/');
+  if (parts.size() != wanted.size()) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (wanted[i] == kAnyName) {
+      names.push_back(parts[i]);
+    } else if (wanted[i] != parts[i]) {
+      return std::nullopt;
+    }
+  }
+  return names;
+}
+
+Result<std::map<std::string, std::string>> parse_query(std::string_view text) {
+  std::map<std::string, std::string> query;
+  for (const std::string_view part : split(text, '&')) {
+    if (part.empty()) continue;
+    const std::size_t equals = part.find('=');
+    auto key = percent_decoded(part.substr(0, equals));
+    if (!key) return key.error();
+    const bool has_value = equals != std::string_view::npos;
+    auto value = percent_decoded(has_value ? part.substr(equals + 1) : "");
+    if (!value) return value.error();
+    query[std::move(*key)] = std::move(*value);
+  }
+  return query;
+}
+
+Result<Target> parse_target(const std::vector<std::string_view>& names, std::string_view query) {
+  Target target;
+  for (const std::string_view encoded : names) {
+    auto name = percent_decoded(encoded);
+    if (!name) return name.error();
+    target.names.push_back(std::move(*name));
+  }
+  auto parsed = parse_query(query);
+  if (!parsed) return parsed.error();
+  target.query = std::move(*parsed);
+  return target;
+}
+
+}  // namespace
+
+std::string known_paths(const Routes& routes) {
+  std::string known;
+  for (const auto& [path, unused] : routes.pages) known += " " + path;
+  for (const auto& [path, unused] : routes.live) known += " " + path;
+  for (const auto& [path, unused] : routes.later) known += " " + path;
+  return known;
+}
+
+Result<std::pair<const LaterPage*, Target>> find_later(const Routes& routes,
+                                                       std::string_view target) {
+  const std::size_t mark = target.find('?');
+  const std::string_view path = target.substr(0, mark);
+  const std::string_view query = mark == std::string_view::npos ? "" : target.substr(mark + 1);
+  for (const auto& [pattern, page] : routes.later) {
+    const auto names = names_in(path, pattern);
+    if (!names) continue;
+    auto parsed = parse_target(*names, query);
+    if (!parsed) return parsed.error();
+    return std::pair(&page, std::move(*parsed));
+  }
+  return std::pair<const LaterPage*, Target>(nullptr, {});
+}
+
+}  // namespace batchwright
