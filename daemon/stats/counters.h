@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "formats/formats.h"
+
 namespace batchwright {
 
 /// Everything that is counted for a feed. The table in counters.cpp has name, unit and meaning.
@@ -35,6 +37,23 @@ struct CounterRow {
 /// One row for each counter, in the order of the enumeration.
 const CounterRow& describe(FeedCounter counter);
 
+/// What is counted of deliveries for each mode of subscribing.
+enum class ModeCounter : std::uint8_t { batches, sequences, frames, padded_frames, bytes, count };
+
+inline constexpr std::size_t kModeCounters = static_cast<std::size_t>(ModeCounter::count);
+inline constexpr std::array kModes{wire::Mode::replica, wire::Mode::sharded, wire::Mode::queue};
+
+const CounterRow& describe(ModeCounter counter);
+const char* name_of(wire::Mode mode);
+
+/// What one delivery adds.
+struct Delivered {
+  std::uint64_t sequences = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t padded_frames = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// The counters of one feed.
 /// Threads: add() and get() from any; relaxed, so figures read together may be apart by events
 /// that are happening.
@@ -46,9 +65,19 @@ class FeedCounters {
   std::uint64_t get(FeedCounter counter) const noexcept {
     return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
   }
+  /// One batch to a subscriber of this mode; for all modes together, too.
+  void add(wire::Mode mode, const Delivered& delivered) noexcept;
+  std::uint64_t get(wire::Mode mode, ModeCounter counter) const noexcept {
+    return by_mode_[index(mode, counter)].load(std::memory_order_relaxed);
+  }
 
  private:
+  static std::size_t index(wire::Mode mode, ModeCounter counter) noexcept {
+    return static_cast<std::size_t>(mode) * kModeCounters + static_cast<std::size_t>(counter);
+  }
+
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(FeedCounter::count)> cells_{};
+  std::array<std::atomic<std::uint64_t>, kModes.size() * kModeCounters> by_mode_{};
 };
 
 }  // namespace batchwright

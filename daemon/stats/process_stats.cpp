@@ -1,8 +1,10 @@
 #include "daemon/stats/process_stats.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -17,12 +19,29 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+std::uint64_t open_descriptors() {
+  std::error_code code;
+  std::uint64_t count = 0;
+  std::filesystem::directory_iterator folder("/proc/self/fd", code);
+  for (; !code && folder != std::filesystem::directory_iterator(); folder.increment(code)) ++count;
+  return count == 0 ? 0 : count - 1;  // one was this look itself
+}
+
+void read_page_faults(ProcessStats& stats) {
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return;
+  stats.minor_page_faults = static_cast<std::uint64_t>(usage.ru_minflt);
+  stats.major_page_faults = static_cast<std::uint64_t>(usage.ru_majflt);
+}
+
 }  // namespace
 
 ProcessStats read_process_stats() {
   ProcessStats stats;
   stats.pid = static_cast<std::uint64_t>(getpid());
   stats.cpu_seconds = cpu_seconds();
+  stats.open_descriptors = open_descriptors();
+  read_page_faults(stats);
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     std::istringstream words(line);  // "RssAnon:      1234 kB"

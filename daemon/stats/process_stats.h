@@ -12,9 +12,12 @@ struct ProcessStats {
   std::uint64_t anonymous_bytes = 0;      ///< Heap and stacks.
   std::uint64_t mapped_file_bytes = 0;    ///< Datasets and program text; the kernel may drop them.
   std::uint64_t shared_memory_bytes = 0;  ///< Arenas.
+  std::uint64_t open_descriptors = 0;
+  std::uint64_t minor_page_faults = 0;  ///< Since the start: the page was in memory,
+  std::uint64_t major_page_faults = 0;  ///< or had to be read.
 };
 
-/// Reads /proc/self/status; a figure that is not there stays 0. Takes some ten microseconds.
+/// Reads /proc/self; a figure that is not there stays 0. Takes some ten microseconds.
 ProcessStats read_process_stats();
 
 }  // namespace batchwright

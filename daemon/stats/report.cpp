@@ -1,50 +1,16 @@
 #include "daemon/stats/report.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+
+#include "daemon/stats/utf8.h"
 
 namespace batchwright {
 
 namespace {
 
 namespace json = boost::json;
-
-/// Bytes of the UTF-8 character at `text[at]`; 0 when what stands there is none. Overlong forms,
-/// surrogates and what lies behind U+10FFFF are none (RFC 3629).
-std::size_t character_bytes(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
-  const unsigned a = byte(0), b = byte(1);
-  if (a < 0x80) return 1;
-  if (a >= 0xC2 && a <= 0xDF) return follows(1) ? 2 : 0;
-  if (a >= 0xE0 && a <= 0xEF) {
-    const bool wrong = (a == 0xE0 && b < 0xA0) || (a == 0xED && b > 0x9F);
-    return !wrong && follows(1) && follows(2) ? 3 : 0;
-  }
-  if (a >= 0xF0 && a <= 0xF4) {
-    const bool wrong = (a == 0xF0 && b < 0x90) || (a == 0xF4 && b > 0x8F);
-    return !wrong && follows(1) && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-/// `text` with U+FFFD for each byte that is no UTF-8: names come from clients and file systems.
-json::string utf8(std::string_view text) {
-  json::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t bytes = character_bytes(text, at);
-    if (bytes == 0) {
-      out += "\xEF\xBF\xBD";
-      ++at;
-    } else {
-      out += text.substr(at, bytes);
-      at += bytes;
-    }
-  }
-  return out;
-}
 
 /// JSON has no infinity and no NaN.
 json::value finite(double value) { return std::isfinite(value) ? json::value(value) : nullptr; }
@@ -54,22 +20,8 @@ double padding_share(std::uint64_t frames, std::uint64_t padded) {
   return padded == 0 ? 0.0 : 1.0 - static_cast<double>(frames) / static_cast<double>(padded);
 }
 
-const char* name_of(wire::Mode mode) {
-  switch (mode) {
-    case wire::Mode::replica: return "replica";
-    case wire::Mode::sharded: return "sharded";
-    case wire::Mode::queue: return "queue";
-  }
-  return "unknown";
-}
-
-const char* name_of(FeedState state) {
-  switch (state) {
-    case FeedState::starting: return "starting";
-    case FeedState::serving: return "serving";
-    case FeedState::failed: return "failed";
-  }
-  return "unknown";
+std::uint32_t credit(const SubscriberStats& subscriber) {
+  return subscriber.window - std::min(subscriber.held, subscriber.window);
 }
 
 json::object render(const SubscriberStats& subscriber) {
@@ -84,7 +36,15 @@ json::object render(const SubscriberStats& subscriber) {
           {"epoch", subscriber.epoch.value},
           {"step", subscriber.step.value},
           {"window_batches", subscriber.window},
-          {"held_batches", subscriber.held}};
+          {"held_batches", subscriber.held},
+          {"credit_batches", credit(subscriber)},
+          {"lag_batches", subscriber.lag_batches},
+          {"delivered_batches", subscriber.delivered_batches},
+          {"delivered_bytes", subscriber.delivered_bytes},
+          {"waited_for_daemon_seconds", finite(subscriber.waited_for_daemon_seconds)},
+          {"waited_for_client_seconds", finite(subscriber.waited_for_client_seconds)},
+          {"waiting", name_of(subscriber.waiting)},
+          {"position_share", finite(subscriber.position_share)}};
 }
 
 json::object render(const PlanStats& plan) {
@@ -114,6 +74,70 @@ json::object render(const FeedCounters* counters) {
   return out;
 }
 
+json::object render_modes(const FeedCounters* counters) {
+  json::object out;
+  for (const wire::Mode mode : kModes) {
+    json::object figures;
+    for (std::size_t i = 0; i < kModeCounters; ++i) {
+      const auto counter = static_cast<ModeCounter>(i);
+      figures[describe(counter).name] = counters == nullptr ? 0 : counters->get(mode, counter);
+    }
+    out[name_of(mode)] = std::move(figures);
+  }
+  return out;
+}
+
+json::object render(const Histogram& times) {
+  const auto quantile = [&times](double q) {
+    const auto seconds = times.quantile(q);
+    return seconds ? finite(*seconds) : json::value();
+  };
+  return {{"count", times.count()},
+          {"seconds", times.seconds()},
+          {"p50_seconds", quantile(0.5)},
+          {"p99_seconds", quantile(0.99)}};
+}
+
+json::object render_stages(const StageTimes* stages) {
+  static const Histogram kNone;
+  json::object out;
+  for (std::size_t i = 0; i < kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    out[describe(stage).name] = render(stages == nullptr ? kNone : stages->of(stage));
+  }
+  return out;
+}
+
+json::object render(const Rates& rates) {
+  return {{"batches_per_second", finite(rates.batches_per_second)},
+          {"bytes_per_second", finite(rates.bytes_per_second)},
+          {"frames_per_second", finite(rates.frames_per_second)},
+          {"sequences_per_second", finite(rates.sequences_per_second)},
+          {"padded_share", rates.padded_share ? finite(*rates.padded_share) : json::value()}};
+}
+
+json::object render(const Verdict& verdict) {
+  return {{"text", name_of(verdict.bound)},
+          {"why", verdict.why},
+          {"window_seconds", FeedWindow::kSpan.count()}};
+}
+
+json::object render(const ReloadStats& reload) {
+  return {{"applied", reload.applied},
+          {"refused", reload.refused},
+          {"last_refusal",
+           reload.last_refusal ? json::value(utf8(*reload.last_refusal)) : json::value()},
+          {"last_seconds_ago", reload.last_ago ? finite(reload.last_ago->count()) : json::value()}};
+}
+
+json::object render_events(const EventLog* events) {
+  json::object out;
+  for (const EventRow& row : kEventRows) {
+    out[row.name] = events == nullptr ? 0 : events->get(row.event);
+  }
+  return out;
+}
+
 json::object render(const FeedStats& feed);
 
 template <class Item>
@@ -125,7 +149,7 @@ json::array render_all(const std::vector<Item>& items) {
 
 json::array render_all(const std::vector<std::string>& texts) {
   json::array out;
-  for (const std::string& text : texts) out.push_back(utf8(text));
+  for (const std::string& text : texts) out.emplace_back(utf8(text));
   return out;
 }
 
@@ -143,10 +167,34 @@ json::object render(const FeedStats& feed) {
           {"arena_bytes", feed.arena_bytes},
           {"pinned", utf8(feed.pinned)},
           {"plans", render_all(feed.plans)},
+          {"plan_seconds", finite(feed.plan_seconds)},
+          {"modes", render_modes(feed.counters)},
+          {"stages", render_stages(feed.stages)},
+          {"rates", render(feed.rates)},
+          {"verdict", render(feed.verdict)},
           {"subscribers", render_all(feed.subscribers)}};
 }
 
 }  // namespace
+
+const char* name_of(FeedState state) {
+  switch (state) {
+    case FeedState::starting: return "starting";
+    case FeedState::serving: return "serving";
+    case FeedState::failed: return "failed";
+  }
+  return "unknown";
+}
+
+bool is_ready(const StatsSource& source) {
+  return std::all_of(source.feeds.begin(), source.feeds.end(),
+                     [](const FeedStats& feed) { return feed.state == FeedState::serving; });
+}
+
+std::uint64_t clients_refused(const StatsSource& source) {
+  if (source.events == nullptr) return 0;
+  return source.events->get(Event::client_refused) + source.events->get(Event::key_refused);
+}
 
 std::string render_stats(const StatsSource& source) {
   const ProcessStats& process = source.process;
@@ -162,6 +210,19 @@ std::string render_stats(const StatsSource& source) {
       {"memory_ceiling_bytes", source.memory_ceiling_bytes},
       {"arena_bytes", source.arena_bytes},
       {"sessions", source.sessions},
+      {"ready", is_ready(source)},
+      {"build", json::object{{"version", utf8(source.version)},
+                             {"compiler", utf8(source.build.compiler)},
+                             {"cuda", source.build.cuda}}},
+      {"open_descriptors", process.open_descriptors},
+      {"page_faults",
+       json::object{{"minor", process.minor_page_faults}, {"major", process.major_page_faults}}},
+      {"clients_refused", clients_refused(source)},
+      {"reload", render(source.reload)},
+      {"http", json::object{{"connections", source.http.connections},
+                            {"requests", source.http.requests},
+                            {"refused", source.http.refused}}},
+      {"events", render_events(source.events)},
       {"feeds", render_all(source.feeds)},
   });
 }

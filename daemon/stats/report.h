@@ -2,16 +2,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/stats/counters.h"
+#include "daemon/stats/events.h"
 #include "daemon/stats/process_stats.h"
+#include "daemon/stats/stages.h"
+#include "daemon/stats/verdict.h"
+#include "daemon/stats/waiting_times.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
-// What /stats shows, as plain values: whoever knows them fills them in, once a request.
+// What /stats and /metrics show, as plain values: whoever knows them fills them in, once a request.
 
 struct SubscriberStats {
   SessionId session;
@@ -23,8 +28,15 @@ struct SubscriberStats {
   std::uint32_t ranks = 1;
   Epoch epoch;  ///< Position of the next delivery.
   Step step;
-  std::uint32_t window = 0;  ///< As granted, batches.
-  std::uint32_t held = 0;    ///< Batches delivered and not released.
+  std::uint32_t window = 0;                ///< As granted, batches.
+  std::uint32_t held = 0;                  ///< Batches delivered and not released.
+  double waited_for_daemon_seconds = 0.0;  ///< The client, for the daemon.
+  double waited_for_client_seconds = 0.0;  ///< The daemon, for the client.
+  WaitingFor waiting = WaitingFor::none;   ///< Who is waited for right now.
+  std::uint64_t lag_batches = 0;           ///< Behind the furthest subscriber of the feed.
+  std::uint64_t delivered_batches = 0;
+  std::uint64_t delivered_bytes = 0;
+  double position_share = 0.0;  ///< Of the epoch, 0 to 1.
 };
 
 /// Each slot is in one of these; together they are all slots of the arena.
@@ -63,17 +75,53 @@ struct FeedStats {
   std::string pinned;            ///< "none", "locked" or "cuda".
   std::vector<PlanStats> plans;  ///< Of the epochs that are served now.
   std::vector<SubscriberStats> subscribers;
+  const StageTimes* stages = nullptr;  ///< Lives as long as the call; null: nothing took time.
+  double plan_seconds = 0.0;           ///< What the last plan took.
+  Rates rates;
+  Verdict verdict;
+};
+
+/// What the program was built from, and with.
+struct BuildStats {
+  std::string compiler;
+  bool cuda = false;
+};
+
+/// Changes of the configuration while the daemon ran.
+struct ReloadStats {
+  std::uint64_t applied = 0;
+  std::uint64_t refused = 0;
+  std::optional<std::string> last_refusal;                ///< Why; kept until one is applied.
+  std::optional<std::chrono::duration<double>> last_ago;  ///< Since the last, whatever came of it.
+};
+
+/// What the HTTP server did.
+struct HttpStats {
+  std::uint32_t connections = 0;  ///< Open now.
+  std::uint64_t requests = 0;     ///< Answered with a page.
+  std::uint64_t refused = 0;      ///< Answered with an error, or not at all.
 };
 
 struct StatsSource {
   std::string version;
   std::chrono::duration<double> uptime{0};
+  double started_unix_seconds = 0.0;  ///< Since 1970.
   ProcessStats process;
   std::uint64_t memory_ceiling_bytes = 0;
   std::uint64_t arena_bytes = 0;  ///< Of all feeds.
   std::uint32_t sessions = 0;
   std::vector<FeedStats> feeds;
+  BuildStats build;
+  const EventLog* events = nullptr;  ///< Lives as long as the call; null: nothing happened.
+  ReloadStats reload;
+  HttpStats http;
 };
+
+/// Each feed has its first batches, and none has failed.
+bool is_ready(const StatsSource& source);
+/// Clients that were turned away: by the allow-list, for their keys, or since there are too many.
+std::uint64_t clients_refused(const StatsSource& source);
+const char* name_of(FeedState state);
 
 /// The page /stats: one JSON object as README.md of this room describes it, UTF-8 whatever bytes
 /// clients call themselves by.

@@ -4,7 +4,14 @@
 
 #include "daemon/stats/counters.h"        // FeedCounters, one a feed
 #include "daemon/stats/endpoint.h"        // HTTP, on loopback and Unix sockets
+#include "daemon/stats/events.h"          // everything that can happen, counted and logged
+#include "daemon/stats/histogram.h"       // durations
 #include "daemon/stats/listen_address.h"  // where it listens
+#include "daemon/stats/log_limit.h"       // one line a second
+#include "daemon/stats/metrics.h"         // the page /metrics
 #include "daemon/stats/process_stats.h"   // memory and processor time of this process
 #include "daemon/stats/report.h"          // the page /stats
 #include "daemon/stats/routes.h"          // what the endpoint answers
+#include "daemon/stats/stages.h"          // StageTimes, one a feed
+#include "daemon/stats/verdict.h"         // rates, and what they depend on
+#include "daemon/stats/waiting_times.h"   // who waits for whom

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "daemon/delivery/conduct.h"
-#include "daemon/delivery/log_limit.h"
+#include "daemon/stats/stats.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
 

@@ -1,0 +1,51 @@
+#include "daemon/stats/events.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+constexpr std::chrono::seconds kPace{1};
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kEvents; ++i) {
+    if (static_cast<std::size_t>(kEventRows[i].event) != i) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "one row for each event, in the order of the enumeration");
+
+spdlog::level::level_enum level_of(Severity severity) {
+  switch (severity) {
+    case Severity::debug: return spdlog::level::debug;
+    case Severity::info: return spdlog::level::info;
+    case Severity::warning: return spdlog::level::warn;
+    case Severity::error: return spdlog::level::err;
+    case Severity::critical: return spdlog::level::critical;
+  }
+  return spdlog::level::err;
+}
+
+}  // namespace
+
+EventLog::EventLog(std::function<Clock::time_point()> clock)
+    : clock_(std::move(clock)), limits_(kEvents, LogLimit(kPace)) {}
+
+bool EventLog::count(Event event) {
+  const auto i = static_cast<std::size_t>(event);
+  ++counts_[i];
+  left_out_ = 0;
+  if (kEventRows[i].pace == Pace::each) return true;
+  const auto left_out = limits_[i].ask(clock_());
+  left_out_ = left_out.value_or(0);
+  return left_out.has_value();
+}
+
+void EventLog::write(Event event, std::string text) {
+  if (left_out_ != 0) text += fmt::format(" ({} more)", left_out_);
+  spdlog::log(level_of(describe(event).severity), "{}", text);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,193 @@
+#include "daemon/stats/metrics.h"
+
+#include <array>
+#include <cmath>
+
+#include "daemon/stats/client_metrics.h"
+#include "daemon/stats/metrics_page.h"
+
+namespace batchwright {
+namespace {
+
+using Page = MetricsPage;
+using Feeds = std::vector<FeedStats>;
+
+std::uint64_t get(const FeedStats& feed, FeedCounter counter) {
+  return feed.counters == nullptr ? 0 : feed.counters->get(counter);
+}
+
+void process(Page& page, const StatsSource& source) {
+  page.gauge("build_info", "What the daemon was built from; always 1.");
+  page.sample({{"version", source.version},
+               {"compiler", source.build.compiler},
+               {"cuda", source.build.cuda ? "yes" : "no"}},
+              1);
+  page.gauge("start_time_seconds", "When the daemon started, in seconds since 1970.");
+  page.sample(source.started_unix_seconds);
+  page.counter("cpu_seconds_total", "Processor time of all threads.");
+  page.sample(source.process.cpu_seconds);
+  page.gauge("resident_bytes", "Memory in use.");
+  page.sample(source.process.resident_bytes);
+  page.gauge("open_descriptors", "File descriptors in use.");
+  page.sample(source.process.open_descriptors);
+  page.gauge("memory_ceiling_bytes", "What arenas may take together.");
+  page.sample(source.memory_ceiling_bytes);
+  page.counter("page_faults_total",
+               "Pages that were not mapped: in memory (minor) or read (major).");
+  page.sample({{"kind", "minor"}}, source.process.minor_page_faults);
+  page.sample({{"kind", "major"}}, source.process.major_page_faults);
+}
+
+void service(Page& page, const StatsSource& source) {
+  page.gauge("ready", "Whether each feed has its first batches and none has failed.");
+  page.sample(is_ready(source) ? 1 : 0);
+  page.gauge("sessions", "Connected clients.");
+  page.sample(source.sessions);
+  page.counter("clients_refused_total", "Clients that were turned away.");
+  page.sample(clients_refused(source));
+  page.counter("reloads_total", "Changes of the configuration while the daemon ran.");
+  page.sample({{"result", "applied"}}, source.reload.applied);
+  page.sample({{"result", "refused"}}, source.reload.refused);
+  page.gauge("http_connections", "Open connections to the statistics server.");
+  page.sample(source.http.connections);
+  page.counter("http_requests_total", "Requests that the statistics server answered with a page.");
+  page.sample(source.http.requests);
+  page.counter("http_refused_total", "Requests that it refused, and connections that sent none.");
+  page.sample(source.http.refused);
+  page.counter("events_total", "What happened, by its name in the table of events.");
+  for (const EventRow& row : kEventRows) {
+    page.sample({{"event", row.name}},
+                source.events == nullptr ? 0 : source.events->get(row.event));
+  }
+}
+
+void delivered(Page& page, const Feeds& feeds) {
+  for (std::size_t i = 0; i < kModeCounters; ++i) {
+    const auto counter = static_cast<ModeCounter>(i);
+    page.counter(fmt::format("{}_delivered_total", describe(counter).name), describe(counter).help);
+    for (const FeedStats& feed : feeds) {
+      for (const wire::Mode mode : kModes) {
+        page.sample({{"feed", feed.name}, {"mode", name_of(mode)}},
+                    feed.counters == nullptr ? 0 : feed.counters->get(mode, counter));
+      }
+    }
+  }
+}
+
+/// What was delivered has a line for each mode instead.
+bool is_by_mode(FeedCounter counter) {
+  switch (counter) {
+    case FeedCounter::batches_delivered:
+    case FeedCounter::bytes_delivered:
+    case FeedCounter::sequences_delivered:
+    case FeedCounter::frames_delivered:
+    case FeedCounter::padded_frames_delivered: return true;
+    default: return false;
+  }
+}
+
+void counted(Page& page, const Feeds& feeds) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(FeedCounter::count); ++i) {
+    const auto counter = static_cast<FeedCounter>(i);
+    if (is_by_mode(counter)) continue;
+    page.counter(fmt::format("{}_total", describe(counter).name), describe(counter).help);
+    for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, get(feed, counter));
+  }
+}
+
+void states(Page& page, const Feeds& feeds) {
+  page.gauge("feed_state", "1 for the state that the feed is in.");
+  for (const FeedStats& feed : feeds) {
+    for (const FeedState state : {FeedState::starting, FeedState::serving, FeedState::failed}) {
+      page.sample({{"feed", feed.name}, {"state", name_of(state)}}, feed.state == state ? 1 : 0);
+    }
+  }
+  page.gauge("feed_bound", "1 for what the feed's throughput depends on, by the verdict.");
+  for (const FeedStats& feed : feeds) {
+    for (const Bound bound : kBounds) {
+      page.sample({{"feed", feed.name}, {"bound", name_of(bound)}},
+                  feed.verdict.bound == bound ? 1 : 0);
+    }
+  }
+  page.gauge("pinned", "1 for how the feed's arena is kept in memory.");
+  for (const FeedStats& feed : feeds) {
+    for (const std::string_view state : {"none", "locked", "cuda"}) {
+      page.sample({{"feed", feed.name}, {"state", state}}, feed.pinned == state ? 1 : 0);
+    }
+  }
+}
+
+void memory(Page& page, const Feeds& feeds) {
+  page.gauge("slots", "Slots of the arena by state; ready ones hold a batch that nobody holds.");
+  for (const FeedStats& feed : feeds) {
+    page.sample({{"feed", feed.name}, {"state", "free"}}, feed.slots.free);
+    page.sample({{"feed", feed.name}, {"state", "filling"}}, feed.slots.filling);
+    page.sample({{"feed", feed.name}, {"state", "ready"}}, feed.slots.ready);
+    page.sample({{"feed", feed.name}, {"state", "held"}}, feed.slots.held);
+  }
+  page.gauge("arena_bytes", "Memory of all slots.");
+  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.arena_bytes);
+}
+
+/// Of the first epoch that is served.
+double padded_share(const FeedStats& feed) {
+  if (feed.plans.empty() || feed.plans.front().padded_frames == 0) return 0.0;
+  const PlanStats& plan = feed.plans.front();
+  return 1.0 - static_cast<double>(plan.frames) / static_cast<double>(plan.padded_frames);
+}
+
+void plans(Page& page, const Feeds& feeds) {
+  page.gauge("dataset_sequences", "Sequences of the dataset.");
+  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.sequences);
+  page.gauge("plan_padded_share", "Share of padding that the plan of the epoch at hand promises.");
+  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, padded_share(feed));
+  page.gauge("plan_seconds", "What planning the latest epoch took.");
+  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.plan_seconds);
+}
+
+void stage(Page& page, const std::string& labels, const Histogram& times) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < Histogram::kBounds; ++i) {
+    sum += times.in_range(i);
+    page.part("_bucket", fmt::format("{},le=\"{}\"", labels, Histogram::bound_seconds(i)), sum);
+  }
+  sum += times.in_range(Histogram::kBounds);
+  page.part("_bucket", labels + ",le=\"+Inf\"", sum);
+  page.part("_sum", labels, times.seconds());
+  page.part("_count", labels, sum);
+}
+
+void stages(Page& page, const Feeds& feeds) {
+  static const Histogram kNone;
+  page.histogram("stage_seconds", "Time of the stages of a batch's way.");
+  for (const FeedStats& feed : feeds) {
+    for (std::size_t i = 0; i < kStages; ++i) {
+      const auto which = static_cast<Stage>(i);
+      stage(page, Page::prepare({{"feed", feed.name}, {"stage", describe(which).name}}),
+            feed.stages == nullptr ? kNone : feed.stages->of(which));
+    }
+  }
+  page.counter("storage_wait_seconds_total", "Of assembling, waiting until a page was in memory.");
+  for (const FeedStats& feed : feeds) {
+    page.sample({{"feed", feed.name}},
+                feed.stages == nullptr ? 0.0 : feed.stages->storage_wait_seconds());
+  }
+}
+
+}  // namespace
+
+std::string render_metrics(const StatsSource& source) {
+  Page page;
+  process(page, source);
+  service(page, source);
+  delivered(page, source.feeds);
+  counted(page, source.feeds);
+  states(page, source.feeds);
+  memory(page, source.feeds);
+  plans(page, source.feeds);
+  stages(page, source.feeds);
+  add_client_metrics(page, source.feeds);
+  return page.text();
+}
+
+}  // namespace batchwright

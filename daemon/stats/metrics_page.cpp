@@ -1,0 +1,38 @@
+#include "daemon/stats/metrics_page.h"
+
+#include "daemon/stats/utf8.h"
+
+namespace batchwright {
+namespace {
+
+/// What would end a label's value, or its line.
+std::string escaped(std::string_view value) {
+  std::string out;
+  for (const char c : utf8(value)) {
+    switch (c) {
+      case '\\': out += "\\\\"; break;
+      case '"': out += "\\\""; break;
+      case '\n': out += "\\n"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string MetricsPage::prepare(Labels labels) {
+  std::string out;
+  for (const Label& label : labels) {
+    out += fmt::format("{}{}=\"{}\"", out.empty() ? "" : ",", label.name, escaped(label.value));
+  }
+  return out;
+}
+
+void MetricsPage::begin(std::string_view name, std::string_view help, std::string_view type) {
+  name_ = name;
+  fmt::format_to(std::back_inserter(text_),
+                 "# HELP batchwright_{0} {1}\n# TYPE batchwright_{0} {2}\n", name, help, type);
+}
+
+}  // namespace batchwright

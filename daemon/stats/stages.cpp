@@ -1,0 +1,19 @@
+#include "daemon/stats/stages.h"
+
+#include <cstddef>
+
+namespace batchwright {
+namespace {
+
+constexpr std::array<StageRow, kStages> kRows{{
+    {"readahead", "asking the kernel for the pages of one batch"},
+    {"assemble", "building one batch in its slot, waiting for its data included"},
+    {"wait_for_slot", "from wanting to build the next batch to having a slot for it"},
+    {"deliver", "journal, ledger and ticket of one delivery; over a network also the sending"},
+}};
+
+}  // namespace
+
+const StageRow& describe(Stage stage) { return kRows.at(static_cast<std::size_t>(stage)); }
+
+}  // namespace batchwright

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "daemon/stats/counters.h"
+#include "daemon/stats/stages.h"
+
+namespace batchwright {
+
+/// Figures of a feed that only grow, taken at one moment.
+struct FeedSample {
+  std::chrono::steady_clock::time_point taken{};
+  Delivered delivered;  ///< To all subscribers.
+  std::uint64_t batches_delivered = 0;
+  std::uint64_t batches_assembled = 0;
+  double assemble_seconds = 0.0;      ///< Of all assembly threads.
+  double storage_wait_seconds = 0.0;  ///< Of these, asleep until a page was there.
+  double readahead_seconds = 0.0;
+  double clients_waited_seconds = 0.0;  ///< For the daemon, all subscriptions together.
+  double daemon_waited_seconds = 0.0;   ///< For a client, all subscriptions together.
+  double subscribed_seconds = 0.0;      ///< Subscriptions times time: what the two are shares of.
+};
+
+/// What happened between the window's ends, per second.
+struct Rates {
+  double batches_per_second = 0.0;
+  double bytes_per_second = 0.0;
+  double frames_per_second = 0.0;  ///< Real ones.
+  double sequences_per_second = 0.0;
+  std::optional<double> padded_share;  ///< Empty: nothing was delivered.
+};
+
+/// How the feed stands when the verdict is given.
+struct FeedMoment {
+  bool failed = false;
+  bool planning = false;            ///< An epoch that a subscription stands in is not planned yet.
+  std::uint32_t subscriptions = 0;  ///< That still get batches.
+  std::uint32_t ready_slots = 0;
+  std::uint32_t filling_slots = 0;
+  unsigned assembly_threads = 1;
+};
+
+enum class Bound : std::uint8_t { trainer, storage, assembly, idle, failed };
+
+inline constexpr std::array kBounds{Bound::trainer, Bound::storage, Bound::assembly, Bound::idle,
+                                    Bound::failed};
+
+/// "trainer-bound" and so on.
+const char* name_of(Bound bound);
+
+/// What a feed's throughput depends on now, and the figures behind it in one sentence.
+struct Verdict {
+  Bound bound = Bound::idle;
+  std::string why;
+};
+
+/// The last ten seconds of a feed: what only grows, sampled once a second. All figures are
+/// differences of two samples, so whoever asks within a second gets the same ones.
+/// Threads: one at a time.
+class FeedWindow {
+ public:
+  static constexpr std::chrono::seconds kSpan{10};
+  static constexpr std::chrono::seconds kInterval{1};
+
+  /// A sample that is smaller than the one before begins anew: it is of another feed.
+  void add(const FeedSample& sample);
+
+  Rates rates() const;
+  /// The rule is in README.md.
+  Verdict verdict(const FeedMoment& moment) const;
+
+ private:
+  FeedSample difference() const;
+  double seconds() const;
+
+  std::deque<FeedSample> samples_;  ///< Oldest first; at most one is older than kSpan.
+};
+
+}  // namespace batchwright
