@@ -1,15 +1,46 @@
 #include "daemon/routes.h"
 
+#include <memory>
+#include <string>
 #include <utility>
 
-namespace batchwright {
+#include "daemon/plan_pages.h"
 
-Routes make_routes(std::function<StatsSource()> figures, Server& /*server*/) {
+namespace batchwright {
+namespace {
+
+constexpr const char* kText = "text/plain; charset=utf-8";
+
+/// Ready once every feed has its first batches. A feed that failed makes it not ready, for whoever
+/// sends trainers here would send them in vain.
+Reply readiness(const Server& server) {
+  std::string missing;
+  for (const auto& feed : server.feeds()) {
+    if (feed->failure()) {
+      missing += "feed " + feed->name() + ": failed: " + feed->failure()->message + "\n";
+    } else if (!feed->ready()) {
+      missing += "feed " + feed->name() + ": its first batches are being assembled\n";
+    }
+  }
+  if (missing.empty()) return {200, kText, "ready\n"};
+  return {503, kText, "not ready\n" + missing};
+}
+
+}  // namespace
+
+Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
+                   Server& server) {
   Routes routes;
-  routes.pages["/stats"] = [figures = std::move(figures)] {
+  routes.pages["/stats"] = [figures] {
     return Reply{200, "application/json", render_stats(figures())};
   };
-  routes.pages["/healthz"] = [] { return Reply{200, "text/plain; charset=utf-8", "ok\n"}; };
+  routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
+  routes.pages["/readyz"] = [&server] { return readiness(server); };
+  routes.live["/live"] = [figures = std::move(figures)] { return render_stats(figures()); };
+  routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](
+                                         const Target& target, PlanPages::Answer answer) {
+    pages->answer(target, std::move(answer));
+  };
   return routes;
 }
 

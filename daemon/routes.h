@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <functional>
 
 #include "daemon/delivery/delivery.h"
@@ -9,8 +10,10 @@ namespace batchwright {
 
 /// Every path that the HTTP endpoint answers, and how.
 ///
-/// Lifetime: `server`, and what `figures` refers to, outlive the endpoint that gets the routes.
+/// Lifetime: `loop`, `server`, and what `figures` refers to, outlive the endpoint that gets the
+///   routes.
 /// Threads: the routes are called on the event loop.
-Routes make_routes(std::function<StatsSource()> figures, Server& server);
+Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
+                   Server& server);
 
 }  // namespace batchwright

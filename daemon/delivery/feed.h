@@ -95,6 +95,7 @@ class Feed {
   const Subscriptions& subscriptions() const { return subscriptions_; }
   const Dataset& dataset() const { return *resources_.dataset; }
   const Snapshot& snapshot() const { return *resources_.snapshot; }
+  std::shared_ptr<const Snapshot> share_snapshot() const { return resources_.snapshot; }
   const FeedSettings& settings() const { return settings_; }
   const WorkQueue& queue() const { return resources_.queue; }
   Fingerprint fingerprint() const { return first_epoch().fingerprint; }

@@ -92,6 +92,9 @@ class Server {
   const MemoryBudget& memory() const { return *memory_; }
   std::shared_ptr<MemoryBudget> share_memory() { return memory_; }
 
+  /// The planning thread, for what may wait until the feeds' plans are made.
+  Planner& planner() { return planner_; }
+
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
   std::uint64_t malformed_messages() const { return malformed_messages_; }

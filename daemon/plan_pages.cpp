@@ -1,0 +1,137 @@
+#include "daemon/plan_pages.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <charconv>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+constexpr std::size_t kMostWaiting = 4;   ///< Pages.
+constexpr std::size_t kMostAnswers = 32;  ///< To those who wait for one page.
+constexpr std::size_t kMostKept = 8;      ///< Some 60 KB each.
+constexpr const char* kText = "text/plain; charset=utf-8";
+
+std::optional<std::uint64_t> parse_epoch(const std::string& text) {
+  std::uint64_t epoch = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped, code] = std::from_chars(text.data(), end, epoch);
+  if (text.empty() || code != std::errc{} || stopped != end) return std::nullopt;
+  return epoch;
+}
+
+/// The epoch that is asked for; without one the first that is served. Errors: invalid_argument.
+Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
+  std::optional<std::uint64_t> epoch;
+  for (const auto& [key, value] : target.query) {
+    if (key != "epoch") {
+      return Error{ErrorCode::invalid_argument, "unknown: " + key + "; allowed: epoch"};
+    }
+    epoch = parse_epoch(value);
+    if (!epoch) {
+      return Error{ErrorCode::invalid_argument,
+                   "epoch: found \"" + value + "\"; allowed: 0 to 18446744073709551615"};
+    }
+  }
+  if (epoch) return Epoch{*epoch};
+  const auto planned = feed.epochs();
+  return planned.empty() ? Epoch{0} : planned.front().source->epoch;
+}
+
+PlanQuestion question_of(const Feed& feed, Epoch epoch) {
+  PlanQuestion question{feed.name(), epoch, feed.settings().plan, feed.share_snapshot(), nullptr};
+  for (const PlannedEpoch& planned : feed.epochs()) {
+    if (planned.source->epoch == epoch) question.planned = planned.source;
+  }
+  return question;
+}
+
+/// Two questions with one key have one answer, for a plan is a pure function of these.
+std::string key_of(const PlanQuestion& question) {
+  const Fingerprint fingerprint = question.planned
+                                      ? question.planned->fingerprint
+                                      : fingerprint_of(*question.snapshot, question.settings);
+  return question.feed + " " + to_string(fingerprint) + " " + std::to_string(question.epoch.value);
+}
+
+Reply json_reply(const std::string& page) { return {200, "application/json", page}; }
+
+Reply busy() {
+  return {503, kText, "too many plans are asked for; ask again\n", {{"Retry-After", "1"}}};
+}
+
+Reply reply_of(const Result<std::string>& page) {
+  if (page) return json_reply(*page);
+  const unsigned status = page.error().code == ErrorCode::internal ? 500 : 400;
+  return {status, kText, page.error().message + "\n"};
+}
+
+/// Lack of memory ends this page, and not the daemon.
+Result<std::string> figures_or_error(const PlanQuestion& question) {
+  try {
+    return plan_figures(question);
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::internal, std::string("planning: ") + failure.what()};
+  }
+}
+
+}  // namespace
+
+void PlanPages::answer(const Target& target, Answer answer) {
+  const std::string& name = target.names.at(0);
+  const Feed* feed = server_.find_feed(name);
+  if (feed == nullptr) return answer(no_such_feed(name));
+  const auto epoch = asked_epoch(target, *feed);
+  if (!epoch) return answer({400, kText, epoch.error().message + "\n"});
+  Waiting waiting{{}, question_of(*feed, *epoch), {}};
+  waiting.key = key_of(waiting.question);
+  for (const Kept& kept : kept_) {
+    if (kept.key == waiting.key) return answer(json_reply(kept.page));
+  }
+  for (Waiting& other : waiting_) {
+    if (other.key != waiting.key) continue;
+    if (other.answers.size() >= kMostAnswers) return answer(busy());
+    return other.answers.push_back(std::move(answer));
+  }
+  if (waiting_.size() >= kMostWaiting) return answer(busy());
+  waiting.answers.push_back(std::move(answer));
+  enqueue(std::move(waiting));
+}
+
+Reply PlanPages::no_such_feed(const std::string& name) const {
+  std::string text = "no feed \"" + name + "\"; there is:";
+  for (const auto& feed : server_.feeds()) text += " " + feed->name();
+  return {404, kText, text + "\n"};
+}
+
+void PlanPages::enqueue(Waiting waiting) {
+  waiting_.push_back(std::move(waiting));
+  if (waiting_.size() == 1) begin_next();
+}
+
+void PlanPages::begin_next() {
+  server_.planner().run(
+      [self = shared_from_this(), question = waiting_.front().question]() mutable {
+        auto page = std::make_shared<Result<std::string>>(figures_or_error(question));
+        boost::asio::io_context& loop = self->loop_;
+        // What the question keeps alive goes with it, on the loop: so do the last of its owners.
+        boost::asio::post(loop, [self = std::move(self), page, question = std::move(question)] {
+          self->made(std::move(*page));
+        });
+      });
+}
+
+void PlanPages::made(Result<std::string> page) {
+  Waiting done = std::move(waiting_.front());
+  waiting_.pop_front();
+  if (page) kept_.push_back({done.key, *page});
+  if (kept_.size() > kMostKept) kept_.pop_front();
+  if (!waiting_.empty()) begin_next();
+  const Reply reply = reply_of(page);
+  for (const Answer& answer : done.answers) answer(reply);
+}
+
+}  // namespace batchwright
