@@ -10,70 +10,12 @@
 
 #include "daemon/account_ids.h"
 #include "daemon/notify.h"
+#include "daemon/room_settings.h"
 #include "daemon/routes.h"
+#include "daemon/signals.h"
 
 namespace batchwright {
 namespace {
-
-Error in_feed(const std::string& name, const Error& error) {
-  return {error.code, "feed " + name + ": " + error.message};
-}
-
-FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace) {
-  FeedSettings settings;
-  settings.name = feed.name;
-  settings.plan = feed.plan;
-  settings.layout = feed.layout;
-  settings.padding_value = feed.padding_value;
-  settings.on_corrupt = feed.on_corrupt;
-  settings.slots = feed.slots;
-  settings.max_window = feed.max_window;
-  settings.poison = feed.poison;
-  settings.max_lead = feed.max_lead;
-  settings.journal = feed.journal;
-  settings.ledger = feed.ledger;
-  settings.follow = feed.follow;
-  settings.queue_grace = queue_grace;
-  return settings;
-}
-
-std::string events_endpoint(const DaemonConfig& config) {
-  if (config.events != "auto") return config.events;
-  const auto local =
-      std::find_if(config.endpoints.begin(), config.endpoints.end(),
-                   [](const std::string& endpoint) { return endpoint.starts_with("ipc://"); });
-  return local == config.endpoints.end() ? "" : *local + ".events";
-}
-
-/// Errors: bad_configuration (accounts that are not there, files of keys).
-Result<ServerSettings> server_settings(const DaemonConfig& config) {
-  ServerSettings settings;
-  settings.endpoints = config.endpoints;
-  settings.events = events_endpoint(config);
-  settings.version = BATCHWRIGHT_VERSION;
-  settings.assembly_threads = config.assembly_threads;
-  settings.max_clients = config.max_clients;
-  settings.access.mode = config.socket_mode;
-  if (!config.socket_group.empty()) {
-    const auto group = group_id("daemon.socket_group", config.socket_group);
-    if (!group) return group.error();
-    settings.access.gid = *group;
-  }
-  for (const std::string& user : config.allow_uids) {
-    const auto id = user_id("daemon.allow_uids", user);
-    if (!id) return id.error();
-    settings.allowed.uids.insert(*id);
-  }
-  for (const std::string& group : config.allow_gids) {
-    const auto id = group_id("daemon.allow_gids", group);
-    if (!id) return id.error();
-    settings.allowed.gids.insert(*id);
-  }
-  auto keys = load_server_keys(config.curve_secret_key_file, config.authorized_keys_file);
-  if (!keys) return keys.error();
-  settings.keys = std::move(*keys);
-  return settings;
-}
 
 /// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
 /// them from the start. Errors: bad_configuration, with what is needed and allowed.
@@ -99,7 +41,8 @@ Daemon::Daemon(const Config& config) : config_(config) {}
 
 Daemon::~Daemon() = default;
 
-Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {
+Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
+                                              const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
   if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
     return raised.error();
@@ -108,13 +51,18 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {
   if (!settings) return settings.error();
   daemon->server_ = std::make_unique<Server>(daemon->loop_, std::move(*settings));
   daemon->figures_ = std::make_unique<Figures>(*daemon->server_, config.daemon.memory_bytes);
+  daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,
+                                                 [&self = *daemon] { self.reloaded(); });
+  daemon->reloader_->set_running(file, config);
   if (auto added = daemon->add_feeds(); !added) return added.error();
+  if (is_asked_to_stop()) return daemon;  // run() hears of it first of all
   if (auto listening = daemon->listen(); !listening) return listening.error();
   return daemon;
 }
 
 Result<void> Daemon::add_feeds() {
   for (const FeedConfig& feed : config_.feeds) {
+    if (is_asked_to_stop()) return {};
     auto dataset = catalog_.open(feed.dataset, feed.verify);
     if (!dataset) return in_feed(feed.name, dataset.error());
     FeedSettings settings = feed_settings(feed, config_.daemon.queue_grace);
@@ -142,7 +90,11 @@ Result<void> Daemon::serve_pages() {
     if (!group) return group.error();
     place.access.gid = *group;
   }
-  const auto figures = [this] { return figures_->source(); };
+  const auto figures = [this] {
+    StatsSource source = figures_->source();
+    source.reload = reloader_->stats();
+    return source;
+  };
   auto endpoint = Endpoint::listen(loop_, place, make_routes(loop_, figures, *server_));
   if (!endpoint) return endpoint.error();
   endpoint_ = std::move(*endpoint);
@@ -156,18 +108,35 @@ Result<void> Daemon::serve_pages() {
 
 /// Tells systemd once the first batches of every feed are there: until then nobody depends on us.
 void Daemon::tell_when_ready() {
-  for (const auto& feed : server_->feeds()) {
-    feed->on_ready([this] {
-      if (++feeds_ready_ < server_->feeds().size()) return;
-      const std::string status = fmt::format("serving {} feeds", server_->feeds().size());
-      spdlog::info("ready: {}", status);
-      notify_ready(status);
-    });
+  const auto& feeds = server_->feeds();
+  for (const auto& feed : feeds) {
+    if (!feed->ready()) feed->on_ready([this] { tell_if_ready(); });
   }
 }
 
+void Daemon::tell_if_ready() {
+  const auto& feeds = server_->feeds();
+  if (!std::all_of(feeds.begin(), feeds.end(), [](const auto& feed) { return feed->ready(); })) {
+    return;
+  }
+  std::string status = fmt::format("serving {} feeds", feeds.size());
+  if (const auto refusal = reloader_->stats().last_refusal) {
+    status += "; the last reload was refused: " + *refusal;
+  } else {
+    spdlog::info("ready: {}", status);
+  }
+  notify_ready(status);
+}
+
+/// systemd waits for READY=1 after each reload. Before the first batches there is nothing to be
+/// told yet, and feeds that are new tell by themselves.
+void Daemon::reloaded() {
+  tell_when_ready();
+  tell_if_ready();
+}
+
 int Daemon::run() {
-  await_signal();
+  listen_to_signals();
   feed_watchdog();
   try {
     loop_.run();
@@ -180,11 +149,19 @@ int Daemon::run() {
   }
 }
 
+void Daemon::listen_to_signals() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
+  await_signal();
+  let_signals_in();
+}
+
 void Daemon::await_signal() {
-  signals_.add(SIGTERM);
-  signals_.add(SIGINT);
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
+    if (signal == SIGHUP) {
+      reloader_->begin();
+      return await_signal();
+    }
     spdlog::info("signal {}: stopping", signal);
     stop();
   });

@@ -3,12 +3,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <chrono>
+#include <filesystem>
 #include <memory>
 
 #include "daemon/config.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/figures.h"
+#include "daemon/reload.h"
 #include "daemon/stats/stats.h"
 #include "storage/storage.h"
 
@@ -23,12 +24,15 @@ class Daemon {
  public:
   /// Everything that can fail at the start fails here, with the feed or the address named:
   /// a dataset that cannot be read, an arena that does not fit, an endpoint in use.
-  static Result<std::unique_ptr<Daemon>> start(const Config& config);
+  /// `file` is where the configuration comes from, and is read again at SIGHUP.
+  static Result<std::unique_ptr<Daemon>> start(const std::filesystem::path& file,
+                                               const Config& config);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  /// Serves until SIGTERM or SIGINT. Returns the exit code.
+  /// Serves until SIGTERM or SIGINT, and reads the configuration again at SIGHUP. Returns the exit
+  /// code.
   int run();
 
  private:
@@ -37,9 +41,12 @@ class Daemon {
   Result<void> add_feeds();
   Result<void> listen();
   Result<void> serve_pages();
+  void listen_to_signals();
   void await_signal();
   void feed_watchdog();
   void tell_when_ready();
+  void tell_if_ready();
+  void reloaded();
   void stop();
 
   Config config_;
@@ -50,8 +57,8 @@ class Daemon {
   std::unique_ptr<Server> server_;
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Reloader> reloader_;
   std::uint64_t arena_bytes_ = 0;
-  std::size_t feeds_ready_ = 0;
 };
 
 }  // namespace batchwright

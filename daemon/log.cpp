@@ -99,4 +99,6 @@ void start_logging(LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void set_log_level(LogLevel level) { spdlog::default_logger_raw()->set_level(to_spdlog(level)); }
+
 }  // namespace batchwright

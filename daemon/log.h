@@ -14,4 +14,7 @@ enum class LogLevel : std::uint8_t { debug, info, warn, error };
 /// Threads: call once, before any other thread logs; logging itself is open to all.
 void start_logging(LogLevel level);
 
+/// Threads: any, at any time after start_logging().
+void set_log_level(LogLevel level);
+
 }  // namespace batchwright

@@ -9,6 +9,7 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/signals.h"
 
 namespace {
 
@@ -35,11 +36,12 @@ int fail(const Error& error) {
 }
 
 int serve(const CommandLine& call) {
+  hold_signals();
   start_logging(LogLevel::info);
   const auto config = load_config(call.config);
   if (!config) return fail(config.error());
   start_logging(config->daemon.log_level);
-  auto daemon = Daemon::start(*config);
+  auto daemon = Daemon::start(call.config, *config);
   return daemon ? (*daemon)->run() : fail(daemon.error());
 }
 

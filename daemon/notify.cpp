@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 
 namespace batchwright {
 
@@ -23,6 +24,14 @@ std::string status_line(std::string status) {
 void notify_ready(const std::string& status) { notify("READY=1\n" + status_line(status)); }
 
 void notify_status(const std::string& status) { notify(status_line(status)); }
+
+/// The time, too, so that systemd tells the READY=1 of this reload from one before it.
+void notify_reloading() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t microseconds = std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+  notify("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(microseconds));
+}
 
 void notify_stopping() { notify("STOPPING=1"); }
 

@@ -13,6 +13,8 @@ namespace batchwright {
 void notify_ready(const std::string& status);
 void notify_status(const std::string& status);
 void notify_stopping();
+/// To be followed by notify_ready().
+void notify_reloading();
 /// Feeds the watchdog.
 void notify_watchdog();
 

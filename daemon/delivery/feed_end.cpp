@@ -1,6 +1,6 @@
 // The part of Feed that a new configuration asks for: how it changes in place, and how it ends.
 
-#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
@@ -8,6 +8,10 @@
 namespace batchwright {
 
 void Feed::adjust(const FeedSettings& settings) {
+  const auto of = [](const FeedSettings& s) {
+    return std::tuple(s.max_window, s.max_lead, s.poison, s.on_corrupt, s.queue_grace);
+  };
+  if (of(settings) == of(settings_)) return;
   settings_.max_window = settings.max_window;
   settings_.max_lead = settings.max_lead;
   settings_.poison = settings.poison;

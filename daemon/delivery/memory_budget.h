@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace batchwright {
 
@@ -26,5 +27,18 @@ class MemoryBudget {
  private:
   std::atomic<std::uint64_t> left_;
 };
+
+/// Bytes of a budget for an arena that is not there yet: given back unless they are released to it.
+struct GiveBackMemory {
+  std::shared_ptr<MemoryBudget> budget;
+  std::uint64_t bytes = 0;
+  void operator()(MemoryBudget* of) const { of->give_back(bytes); }
+};
+using MemoryClaim = std::unique_ptr<MemoryBudget, GiveBackMemory>;
+
+/// Null when there is not so much left.
+inline MemoryClaim claim_memory(const std::shared_ptr<MemoryBudget>& budget, std::uint64_t bytes) {
+  return {budget->take(bytes) ? budget.get() : nullptr, GiveBackMemory{budget, bytes}};
+}
 
 }  // namespace batchwright

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/config_changes.h"
+#include "daemon/delivery/delivery.h"
+#include "daemon/stats/stats.h"
+#include "storage/storage.h"
+
+namespace batchwright {
+
+/// A feed that is ready to be served, and the memory that its arena takes.
+struct PreparedFeed {
+  FeedSettings settings;
+  FeedResources resources;
+  MemoryClaim memory;
+  std::string why;  ///< What is told to the clients of the feed that it replaces.
+};
+
+/// All that a new configuration needs, so that taking it up cannot fail.
+struct PreparedConfig {
+  Config config;
+  ConfigChanges changes;
+  AllowList allowed;
+  std::optional<std::set<std::string>> authorized;
+  std::vector<PreparedFeed> feeds;        ///< Added and replaced.
+  std::vector<std::string> still_failed;  ///< Feeds that failed, and why they could not be mended.
+};
+
+/// Takes up a changed configuration while the daemon serves. What is slow (the file, accounts,
+/// datasets, plans, arenas) is done on a thread of its own; then the loop adds, replaces, adjusts
+/// and removes feeds in one turn. A configuration with any fault changes nothing.
+///
+/// Lifetime: loop, catalog and server outlive it.
+/// Threads: construction, destruction and all calls on the thread that runs the loop. Destruction
+///   waits for what is being prepared.
+class Reloader {
+ public:
+  /// `done` is called after each reload, whatever came of it.
+  Reloader(boost::asio::io_context& loop, Catalog& catalog, Server& server,
+           std::function<void()> done);
+  ~Reloader();
+  Reloader(const Reloader&) = delete;
+  Reloader& operator=(const Reloader&) = delete;
+
+  /// What runs, and the file to read again. Before begin().
+  void set_running(std::filesystem::path file, Config running);
+
+  /// Reads the file again. While that is under way, it is noted and done once more after it.
+  void begin();
+
+  ReloadStats stats() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void prepared(Result<PreparedConfig> result);
+  void take_up(PreparedConfig ready);
+  void refuse(const Error& error);
+
+  boost::asio::io_context& loop_;
+  Catalog& catalog_;
+  Server& server_;
+  std::function<void()> done_;
+  std::filesystem::path file_;
+  Config running_;
+  bool under_way_ = false;
+  bool once_more_ = false;
+  ReloadStats stats_;
+  std::optional<Clock::time_point> last_;
+  boost::asio::thread_pool thread_{1};
+};
+
+}  // namespace batchwright

@@ -1,0 +1,143 @@
+#include "daemon/reload_prepare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "daemon/room_settings.h"
+
+namespace batchwright {
+namespace {
+
+Error needs_restart(const std::string& what) {
+  return {ErrorCode::bad_configuration, what + "; restart the daemon for that"};
+}
+
+/// The running feed has its journal open, and no moment is free of what it writes.
+Result<void> check_journal(const FeedConfig& had, const FeedConfig& wanted,
+                           const std::string& keys) {
+  if (wanted.journal.empty() || wanted.journal != had.journal) return {};
+  return needs_restart(
+      fmt::format("{} cannot change while its queue goes on in {}", keys, wanted.journal.string()));
+}
+
+Result<PreparedFeed> prepare(const FeedConfig& feed, const ReloadRequest& request,
+                             std::chrono::milliseconds queue_grace, Catalog& catalog) {
+  auto dataset = catalog.open(feed.dataset, feed.verify);
+  if (!dataset) return dataset.error();
+  FeedSettings settings = feed_settings(feed, queue_grace);
+  auto resources = prepare_feed(std::move(*dataset), settings, request.memory->left());
+  if (!resources) return resources.error();
+  const std::uint64_t bytes = resources->arena->bytes();
+  auto memory = claim_memory(request.memory, bytes);
+  if (!memory) {
+    return Error{
+        ErrorCode::does_not_fit,
+        fmt::format("its arena of {} bytes does not fit any more, another took the memory", bytes)};
+  }
+  return PreparedFeed{std::move(settings), std::move(*resources), std::move(memory), {}};
+}
+
+/// Prepares one configuration.
+class Preparation {
+ public:
+  Preparation(const ReloadRequest& request, Catalog& catalog, PreparedConfig& ready)
+      : request_(request), catalog_(catalog), ready_(ready) {}
+
+  Result<void> add(const std::string& name) { return make(name, {}); }
+
+  Result<void> change(const FeedChange& change) {
+    if (change.in_place && !request_.failed.contains(change.name)) return {};
+    const FeedConfig& had = *find_feed(request_.running, change.name);
+    const FeedConfig& wanted = *find_feed(ready_.config, change.name);
+    if (auto free = check_journal(had, wanted, change.keys); !free) {
+      return in_feed(change.name, free.error());
+    }
+    return make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));
+  }
+
+  /// What has failed and is configured as before may have been mended from outside.
+  void mend(const std::string& name) {
+    const auto& changed = ready_.changes.changed;
+    if (find_feed(ready_.config, name) == nullptr) return;
+    if (std::any_of(changed.begin(), changed.end(),
+                    [&name](const FeedChange& change) { return change.name == name; })) {
+      return;
+    }
+    const auto made = make(name, fmt::format("feed {} had failed, and is opened anew", name));
+    if (!made) ready_.still_failed.push_back(made.error().message);
+  }
+
+ private:
+  Result<void> make(const std::string& name, std::string why) {
+    auto feed = prepare(*find_feed(ready_.config, name), request_, ready_.config.daemon.queue_grace,
+                        catalog_);
+    if (!feed) {
+      Error error = in_feed(name, feed.error());
+      const bool replaces = find_feed(request_.running, name) != nullptr;
+      if (replaces && error.code == ErrorCode::does_not_fit) {
+        error.message += "; the arena that it replaces counts until then";
+      }
+      return error;
+    }
+    feed->why = std::move(why);
+    ready_.feeds.push_back(std::move(*feed));
+    return {};
+  }
+
+  const ReloadRequest& request_;
+  Catalog& catalog_;
+  PreparedConfig& ready_;
+};
+
+Result<void> prepare_access(PreparedConfig& ready) {
+  auto allowed = allow_list(ready.config.daemon);
+  if (!allowed) return allowed.error();
+  ready.allowed = std::move(*allowed);
+  const DaemonConfig& daemon = ready.config.daemon;
+  auto keys = load_server_keys(daemon.curve_secret_key_file, daemon.authorized_keys_file);
+  if (!keys) return keys.error();
+  ready.authorized = std::move(keys->authorized);
+  return {};
+}
+
+Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalog) {
+  auto config = load_config(request.file);
+  if (!config) return config.error();
+  PreparedConfig ready;
+  ready.changes = compare_configs(request.running, *config);
+  ready.config = std::move(*config);
+  const ConfigChanges& changes = ready.changes;
+  if (!changes.need_restart.empty()) {
+    return needs_restart(fmt::format("{} cannot change while the daemon runs",
+                                     fmt::join(changes.need_restart, ", ")));
+  }
+  if (changes.added.size() > request.numbers_left) {
+    return needs_restart("more than 65535 feeds were served");
+  }
+  if (auto access = prepare_access(ready); !access) return access.error();
+  Preparation preparation(request, catalog, ready);
+  for (const std::string& name : changes.added) {
+    if (auto added = preparation.add(name); !added) return added.error();
+  }
+  for (const FeedChange& change : changes.changed) {
+    if (auto changed = preparation.change(change); !changed) return changed.error();
+  }
+  for (const std::string& name : request.failed) preparation.mend(name);
+  return ready;
+}
+
+}  // namespace
+
+Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& catalog) {
+  try {
+    return prepare_all(request, catalog);
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::internal, std::string("reload: ") + failure.what()};
+  }
+}
+
+}  // namespace batchwright

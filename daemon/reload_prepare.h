@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "daemon/reload.h"
+
+namespace batchwright {
+
+/// What a reload starts from, copied for its thread.
+struct ReloadRequest {
+  std::filesystem::path file;
+  Config running;
+  std::set<std::string> failed;  ///< Feeds that do not serve any more: they are opened anew.
+  std::uint32_t numbers_left = 0;
+  std::shared_ptr<MemoryBudget> memory;
+};
+
+/// Reads the file and makes ready what it asks for. Blocks on the disk, and touches nothing that
+/// runs but to take memory out of the budget.
+/// Errors: those of load_config(), of Catalog::open() and prepare_feed() with the feed's name;
+/// bad_configuration for what needs a restart.
+Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& catalog);
+
+}  // namespace batchwright

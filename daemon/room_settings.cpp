@@ -1,0 +1,80 @@
+#include "daemon/room_settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/account_ids.h"
+
+namespace batchwright {
+namespace {
+
+std::string events_endpoint(const DaemonConfig& config) {
+  if (config.events != "auto") return config.events;
+  const auto local =
+      std::find_if(config.endpoints.begin(), config.endpoints.end(),
+                   [](const std::string& endpoint) { return endpoint.starts_with("ipc://"); });
+  return local == config.endpoints.end() ? "" : *local + ".events";
+}
+
+}  // namespace
+
+Error in_feed(const std::string& name, const Error& error) {
+  return {error.code, "feed " + name + ": " + error.message};
+}
+
+FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace) {
+  FeedSettings settings;
+  settings.name = feed.name;
+  settings.plan = feed.plan;
+  settings.layout = feed.layout;
+  settings.padding_value = feed.padding_value;
+  settings.on_corrupt = feed.on_corrupt;
+  settings.slots = feed.slots;
+  settings.max_window = feed.max_window;
+  settings.poison = feed.poison;
+  settings.max_lead = feed.max_lead;
+  settings.journal = feed.journal;
+  settings.ledger = feed.ledger;
+  settings.follow = feed.follow;
+  settings.queue_grace = queue_grace;
+  return settings;
+}
+
+Result<AllowList> allow_list(const DaemonConfig& config) {
+  AllowList allowed;
+  for (const std::string& user : config.allow_uids) {
+    const auto id = user_id("daemon.allow_uids", user);
+    if (!id) return id.error();
+    allowed.uids.insert(*id);
+  }
+  for (const std::string& group : config.allow_gids) {
+    const auto id = group_id("daemon.allow_gids", group);
+    if (!id) return id.error();
+    allowed.gids.insert(*id);
+  }
+  return allowed;
+}
+
+Result<ServerSettings> server_settings(const DaemonConfig& config) {
+  ServerSettings settings;
+  settings.endpoints = config.endpoints;
+  settings.events = events_endpoint(config);
+  settings.version = BATCHWRIGHT_VERSION;
+  settings.assembly_threads = config.assembly_threads;
+  settings.max_clients = config.max_clients;
+  settings.access.mode = config.socket_mode;
+  if (!config.socket_group.empty()) {
+    const auto group = group_id("daemon.socket_group", config.socket_group);
+    if (!group) return group.error();
+    settings.access.gid = *group;
+  }
+  auto allowed = allow_list(config);
+  if (!allowed) return allowed.error();
+  settings.allowed = std::move(*allowed);
+  auto keys = load_server_keys(config.curve_secret_key_file, config.authorized_keys_file);
+  if (!keys) return keys.error();
+  settings.keys = std::move(*keys);
+  return settings;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "daemon/config.h"
+#include "daemon/delivery/delivery.h"
+
+namespace batchwright {
+
+// The configuration as plain values for the rooms, which never see it. Threads: any.
+
+FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace);
+
+/// Asks the system for accounts, which may take long.
+/// Errors: bad_configuration (accounts that are not there).
+Result<AllowList> allow_list(const DaemonConfig& config);
+
+/// Errors: bad_configuration (accounts that are not there, files of keys).
+Result<ServerSettings> server_settings(const DaemonConfig& config);
+
+/// The error with the feed's name before it.
+Error in_feed(const std::string& name, const Error& error);
+
+}  // namespace batchwright

@@ -1,0 +1,34 @@
+#include "daemon/signals.h"
+
+#include <csignal>
+#include <initializer_list>
+
+namespace batchwright {
+namespace {
+
+sigset_t held_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+void hold_signals() {
+  const sigset_t set = held_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+bool is_asked_to_stop() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 &&
+         (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+void let_signals_in() {
+  const sigset_t set = held_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+}  // namespace batchwright

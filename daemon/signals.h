@@ -1,0 +1,17 @@
+#pragma once
+
+namespace batchwright {
+
+// SIGTERM, SIGINT and SIGHUP from the first moment on: held back until the event loop listens to
+// them, and lost at no time. Threads: the main thread, before it starts others.
+
+/// Holds them back, in this thread and in all that it starts.
+void hold_signals();
+
+/// Whether one came that ends the daemon: then the rest of a long start can be spared.
+bool is_asked_to_stop();
+
+/// To be called once somebody handles them: what was held back comes now.
+void let_signals_in();
+
+}  // namespace batchwright
