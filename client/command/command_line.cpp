@@ -287,6 +287,28 @@ void add_events(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_events);
 }
 
+void add_top(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<TopOptions>();
+  CLI::App* command = app.add_subcommand("top", "Show what a daemon does, live");
+  command->add_option("--stats", options->stats, "Where the daemon's pages are, http:// or unix://")
+      ->type_name("URL")
+      ->capture_default_str();
+  command
+      ->add_option_function<double>(
+          "--interval",
+          [options](double seconds) { options->interval = std::chrono::duration<double>(seconds); },
+          "From one look to the next")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->default_str("1");
+  command->add_flag("--once", options->once, "Print one snapshot and end");
+  command->add_flag("--json", options->json, "Print the daemon's JSON object, one a line");
+  command->footer(
+      "q or Ctrl-C ends it. When standard output is no terminal, snapshots are plain text.\n"
+      "Example: batchwright top --stats unix:///run/batchwright/stats.sock");
+  on_chosen(*command, action, options, run_top);
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -302,6 +324,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_bench(app, action);
   add_keygen(app, action);
   add_events(app, action);
+  add_top(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

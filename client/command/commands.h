@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -104,5 +105,13 @@ struct EventsOptions {
   bool json = false;
 };
 int run_events(const EventsOptions& options);
+
+struct TopOptions {
+  std::string stats = "http://127.0.0.1:9477";
+  std::chrono::duration<double> interval{1.0};
+  bool once = false;
+  bool json = false;
+};
+int run_top(const TopOptions& options);
 
 }  // namespace batchwright

@@ -3,6 +3,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
@@ -12,7 +13,11 @@ namespace {
 namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = boost::asio::ip::tcp;
+using unix_socket = boost::asio::local::stream_protocol;
 using beast::error_code;
+
+constexpr std::string_view kUnixScheme = "unix://";
+constexpr std::size_t kLongestSocketPath = 107;  // what sockaddr_un holds, without the last zero
 
 struct Place {
   std::string host;
@@ -21,8 +26,9 @@ struct Place {
 
 Result<Place> parse_place(const std::string& address) {
   constexpr std::string_view kScheme = "http://";
-  const Error bad{ErrorCode::invalid_argument,
-                  "\"" + address + "\" is no address such as http://127.0.0.1:9477"};
+  const Error bad{
+      ErrorCode::invalid_argument,
+      "\"" + address + "\" is no address such as http://127.0.0.1:9477 or unix:///PATH"};
   if (!address.starts_with(kScheme)) return bad;
   std::string rest = address.substr(kScheme.size());
   if (rest.ends_with('/')) rest.pop_back();
@@ -42,11 +48,13 @@ Result<Place> parse_place(const std::string& address) {
 }
 
 /// One request and its answer. Each step begins the next; the stream's timer bounds them all.
+template <class Protocol>
 struct Exchange {
   explicit Exchange(boost::asio::io_context& loop) : stream(loop) {}
 
-  void start(const tcp::resolver::results_type& targets) {
-    stream.async_connect(targets, [this](error_code code, const tcp::endpoint&) {
+  template <class Target>
+  void start(const Target& target) {
+    stream.async_connect(target, [this](error_code code, const auto&...) {
       if (failed(code)) return;
       http::async_write(stream, request, [this](error_code written, std::size_t) {
         if (failed(written)) return;
@@ -60,17 +68,59 @@ struct Exchange {
     return code.failed();
   }
 
-  beast::tcp_stream stream;
+  beast::basic_stream<Protocol, boost::asio::any_io_executor> stream;
   http::request<http::empty_body> request;
   http::response<http::string_body> response;
   beast::flat_buffer buffer;
   error_code error;
 };
 
+/// What is asked, and how long an answer may take.
+struct Question {
+  std::string address;
+  std::string host;
+  std::string path;
+  std::chrono::milliseconds limit;
+};
+
+template <class Protocol, class Target>
+Result<std::string> ask(const Question& question, const Target& target) {
+  boost::asio::io_context loop;
+  Exchange<Protocol> exchange(loop);
+  exchange.request = {http::verb::get, question.path, 11};
+  exchange.request.set(http::field::host, question.host);
+  exchange.stream.expires_after(question.limit);
+  exchange.start(target);
+  loop.run();
+  const std::string page = question.address + question.path;
+  if (exchange.error == beast::error::timeout) {
+    return Error{ErrorCode::timed_out, "no answer from " + page + " within " +
+                                           std::to_string(question.limit.count()) + " ms"};
+  }
+  if (exchange.error) {
+    return Error{ErrorCode::disconnected, page + ": " + exchange.error.message()};
+  }
+  if (exchange.response.result() != http::status::ok) {
+    return Error{ErrorCode::io_error,
+                 page + " answers " + std::to_string(exchange.response.result_int())};
+  }
+  return std::move(exchange.response.body());
+}
+
+Result<std::string> ask_unix(const Question& question) {
+  const std::string path = question.address.substr(kUnixScheme.size());
+  if (!path.starts_with('/') || path.size() > kLongestSocketPath) {
+    return Error{ErrorCode::invalid_argument,
+                 "\"" + question.address + "\" is no address such as unix:///run/stats.sock"};
+  }
+  return ask<unix_socket>(question, unix_socket::endpoint(path));
+}
+
 }  // namespace
 
 Result<std::string> http_get(const std::string& address, const std::string& path,
                              std::chrono::milliseconds limit) {
+  if (address.starts_with(kUnixScheme)) return ask_unix({address, "localhost", path, limit});
   const auto place = parse_place(address);
   if (!place) return place.error();
   boost::asio::io_context loop;
@@ -78,24 +128,7 @@ Result<std::string> http_get(const std::string& address, const std::string& path
   error_code error;
   const auto targets = resolver.resolve(place->host, place->port, error);
   if (error) return Error{ErrorCode::invalid_argument, address + ": " + error.message()};
-  Exchange exchange(loop);
-  exchange.request = {http::verb::get, path, 11};
-  exchange.request.set(http::field::host, place->host);
-  exchange.stream.expires_after(limit);
-  exchange.start(targets);
-  loop.run();
-  if (exchange.error == beast::error::timeout) {
-    return Error{ErrorCode::timed_out, "no answer from " + address + path + " within " +
-                                           std::to_string(limit.count()) + " ms"};
-  }
-  if (exchange.error) {
-    return Error{ErrorCode::disconnected, address + path + ": " + exchange.error.message()};
-  }
-  if (exchange.response.result() != http::status::ok) {
-    return Error{ErrorCode::io_error,
-                 address + path + " answers " + std::to_string(exchange.response.result_int())};
-  }
-  return std::move(exchange.response.body());
+  return ask<tcp>({address, place->host, path, limit}, targets);
 }
 
 }  // namespace batchwright

@@ -1,0 +1,90 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <csignal>
+
+#include "tests/integration/daemon_process.h"
+
+using namespace batchwright::test;
+
+namespace {
+
+std::ptrdiff_t lines_in(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+}  // namespace
+
+TEST_CASE("command: top --once prints one snapshot of a daemon, --json the daemon's own page") {
+  DaemonProcess daemon("slots = 4");
+  REQUIRE(daemon.start());
+  const Finished plain =
+      run({program("batchwright"), "top", "--once", "--stats", daemon.stats_address()});
+  CHECK(plain.code == 0);
+  CHECK(plain.out.find("\ntrain  ") != std::string::npos);
+  CHECK(plain.out.find('\x1b') == std::string::npos);
+  const Finished json =
+      run({program("batchwright"), "top", "--once", "--json", "--stats", daemon.stats_address()});
+  CHECK(json.code == 0);
+  CHECK(lines_in(json.out) == 1);
+  const auto page = boost::json::parse(json.out);
+  CHECK(page.at("feeds").at(0).at("name") == "train");
+}
+
+TEST_CASE("command: top takes a Unix socket for an address") {
+  DaemonProcess daemon("slots = 4");
+  const std::string address = "unix://" + (daemon.folder() / "stats").string();
+  const std::string key = "stats = ";
+  const std::size_t at = daemon.config().find(key);
+  REQUIRE(at != std::string::npos);
+  const std::size_t end = daemon.config().find('\n', at);
+  daemon.config().replace(at, end - at, key + "[\"127.0.0.1:0\", \"" + address + "\"]");
+  REQUIRE(daemon.start());
+  const Finished plain = run({program("batchwright"), "top", "--once", "--stats", address});
+  CHECK(plain.code == 0);
+  CHECK(plain.out.find("\ntrain  ") != std::string::npos);
+}
+
+TEST_CASE("command: top tells a daemon that is gone, and goes on when it is told to end") {
+  DaemonProcess daemon("slots = 4");
+  REQUIRE(daemon.start());
+  Process top(
+      {program("batchwright"), "top", "--interval", "0.1", "--stats", daemon.stats_address()});
+  REQUIRE(eventually([&] { return lines_in(top.out()) > 20; }));  // several snapshots
+  daemon.process().signal(SIGKILL);
+  REQUIRE(
+      eventually([&] { return top.err().find("no answer, trying again") != std::string::npos; }));
+  CHECK(top.running());
+  top.signal(SIGINT);
+  CHECK(top.wait() == 0);
+}
+
+TEST_CASE("command: top ends with 1 where nobody answers once, with 2 where no address is") {
+  TemporaryFolder folder;
+  const std::string nobody = "unix://" + (folder / "nobody").string();
+  CHECK(run({program("batchwright"), "top", "--once", "--stats", nobody}).code == 1);
+  for (const std::string& address : {"tcp://127.0.0.1:9477", "unix://relative", "http://"}) {
+    const Finished wrong = run({program("batchwright"), "top", "--stats", address});
+    CHECK(wrong.code == 2);
+    CHECK(wrong.err.find("is no address") != std::string::npos);
+  }
+  CHECK(run({program("batchwright"), "top", "--interval", "0"}).code == 2);
+}
+
+// script runs a command on a terminal of its own.
+TEST_CASE("command: on a terminal, top takes another screen and gives it back") {
+  DaemonProcess daemon("slots = 4");
+  REQUIRE(daemon.start());
+  TemporaryFolder folder;
+  const std::string seen = (folder / "seen").string();
+  const std::string command = "TERM=xterm exec " + program("batchwright") +
+                              " top --interval 0.1 --stats " + daemon.stats_address();
+  Process terminal(
+      {"/usr/bin/script", "--quiet", "--flush", "--return", "--command", command, seen});
+  REQUIRE(eventually([&] { return read_file(seen).find("\x1b[?1049h") != std::string::npos; }));
+  REQUIRE(eventually([&] { return read_file(seen).find("train") != std::string::npos; }));
+  terminal.signal(SIGTERM);
+  CHECK(terminal.wait().has_value());
+  CHECK(read_file(seen).find("\x1b[?1049l") != std::string::npos);
+}
