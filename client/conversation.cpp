@@ -154,12 +154,21 @@ void Session::refused(const wire::Refused& refusal) {
   const Error error{refusal.code() != 0 ? code : ErrorCode::malformed_message,
                     refusal.message()->str()};
   if (refusal.subscription() != 0) {
-    if (Lane* lane = find(refusal.subscription())) lane->refuse(error);
+    if (Lane* lane = find(refusal.subscription())) refused(*lane, error);
   } else if (code == ErrorCode::disconnected) {
     lose("knows nothing of this session: " + error.message);
   } else {
     fail(error);
   }
+}
+
+/// A feed that was replaced knows nothing of its subscriptions: it is asked to go on where the
+/// program is, and refuses that itself when its plan is another.
+void Session::refused(Lane& lane, const Error& error) {
+  const bool replaced = error.code == ErrorCode::disconnected;
+  if (!replaced || settings_.reconnect.count() == 0) return lane.refuse(error);
+  lane.lost();
+  if (!book_.closed(lane.number()) && lane.wants_more()) ask_for(lane);
 }
 
 Lane* Session::find(std::uint32_t subscription) {

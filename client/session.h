@@ -122,6 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void subscribed(const wire::Subscribed& answer);
   void deliver(const wire::Delivery& delivery, const Payload& batch);
   void refused(const wire::Refused& refusal);
+  void refused(Lane& lane, const Error& error);
   Lane* find(std::uint32_t subscription);
 
   // arrival.cpp: how a daemon is met, lost, and met again
