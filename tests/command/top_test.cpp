@@ -64,27 +64,10 @@ TEST_CASE("command: top ends with 1 where nobody answers once, with 2 where no a
   TemporaryFolder folder;
   const std::string nobody = "unix://" + (folder / "nobody").string();
   CHECK(run({program("batchwright"), "top", "--once", "--stats", nobody}).code == 1);
-  for (const std::string& address : {"tcp://127.0.0.1:9477", "unix://relative", "http://"}) {
+  for (const std::string address : {"tcp://127.0.0.1:9477", "unix://relative", "http://"}) {
     const Finished wrong = run({program("batchwright"), "top", "--stats", address});
     CHECK(wrong.code == 2);
     CHECK(wrong.err.find("is no address") != std::string::npos);
   }
   CHECK(run({program("batchwright"), "top", "--interval", "0"}).code == 2);
-}
-
-// script runs a command on a terminal of its own.
-TEST_CASE("command: on a terminal, top takes another screen and gives it back") {
-  DaemonProcess daemon("slots = 4");
-  REQUIRE(daemon.start());
-  TemporaryFolder folder;
-  const std::string seen = (folder / "seen").string();
-  const std::string command = "TERM=xterm exec " + program("batchwright") +
-                              " top --interval 0.1 --stats " + daemon.stats_address();
-  Process terminal(
-      {"/usr/bin/script", "--quiet", "--flush", "--return", "--command", command, seen});
-  REQUIRE(eventually([&] { return read_file(seen).find("\x1b[?1049h") != std::string::npos; }));
-  REQUIRE(eventually([&] { return read_file(seen).find("train") != std::string::npos; }));
-  terminal.signal(SIGTERM);
-  CHECK(terminal.wait().has_value());
-  CHECK(read_file(seen).find("\x1b[?1049l") != std::string::npos);
 }
