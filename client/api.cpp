@@ -7,9 +7,9 @@
 
 #include "client/batch.h"
 #include "client/batchwright/client.h"
-#include "client/error_text.h"
 #include "client/merged.h"
 #include "client/options.h"
+#include "formats/formats.h"
 
 using namespace batchwright;
 

@@ -6,16 +6,11 @@
 #include <string_view>
 
 #include "client/batchwright/client.h"
-#include "client/error_text.h"
+#include "formats/formats.h"
 
-namespace batchwright {
+using namespace batchwright;
+
 namespace {
-
-/// Made when a thread first fails.
-std::string& last_text() {
-  thread_local std::string text;
-  return text;
-}
 
 /// One of a fingerprint's three groups of 16 digits.
 bool parse_group(std::string_view digits, std::uint64_t& value) {
@@ -26,34 +21,15 @@ bool parse_group(std::string_view digits, std::uint64_t& value) {
 
 }  // namespace
 
-bw_status report(const Error& error) noexcept {
-  try {
-    last_text() = error.message;
-  } catch (...) {
-    last_text().clear();  // no memory for the text; the code says it
-  }
-  return static_cast<bw_status>(error.code);
-}
-
-}  // namespace batchwright
-
-using namespace batchwright;
-
 extern "C" {
 
 uint32_t bw_abi_version(void) { return BW_ABI_VERSION; }
 
 const char* bw_library_version(void) { return BATCHWRIGHT_VERSION; }
 
-const char* bw_error_message(void) { return last_text().c_str(); }
+const char* bw_error_message(void) { return last_error_text(); }
 
-const char* bw_status_name(bw_status status) {
-  if (status == BW_OK) return "ok";
-  if (status == BW_EPOCH_END) return "epoch_end";
-  if (status == BW_END) return "end";
-  if (status < 0 || status > UINT16_MAX) return "unknown";
-  return to_string(static_cast<ErrorCode>(status)).data();
-}
+const char* bw_status_name(bw_status status) { return status_name(status); }
 
 const char* bw_dtype_name(bw_dtype dtype) { return dtype_name(static_cast<DType>(dtype)).data(); }
 

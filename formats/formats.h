@@ -4,6 +4,7 @@
 // Values, no threads, no I/O. Layouts byte by byte: README.md.
 
 #include "formats/batch.h"    // one finished batch
+#include "formats/c_border.h"  // where a C ABI ends errors
 #include "formats/control.h"  // messages between client and daemon
 #include "formats/ids.h"      // numbers that must not be swapped, fingerprints
 #include "formats/record.h"   // one stored sequence

@@ -2,12 +2,11 @@
 
 #include <unistd.h>
 
-#include <exception>
 #include <mutex>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/batchwright/writer.h"
 #include "storage/writer.h"
 #include "storage/writer_options.h"
@@ -38,36 +37,7 @@ struct bw_writer {
 
 namespace {
 
-/// Made when a thread first fails.
-std::string& last_text() {
-  thread_local std::string text;
-  return text;
-}
-
-bw_status report(const Error& error) noexcept {
-  try {
-    last_text() = error.message;
-  } catch (...) {
-    last_text().clear();  // no memory for the text; the code says it
-  }
-  return static_cast<bw_status>(error.code);
-}
-
 bw_status invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
-
-/// Runs `call`, which returns a bw_status; nothing it throws gets through.
-template <class Call>
-bw_status at_border(const Call& call) noexcept {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return report({ErrorCode::does_not_fit, "out of memory"});
-  } catch (const std::exception& thrown) {
-    return report({ErrorCode::internal, thrown.what()});
-  } catch (...) {
-    return report({ErrorCode::internal, "an unknown exception"});
-  }
-}
 
 /// Runs `call` for the thread that has the writer, in the process that opened it.
 template <class Call>
@@ -143,13 +113,9 @@ uint32_t bw_writer_abi_version(void) { return BW_WRITER_ABI_VERSION; }
 
 const char* bw_writer_library_version(void) { return BATCHWRIGHT_VERSION; }
 
-const char* bw_writer_error_message(void) { return last_text().c_str(); }
+const char* bw_writer_error_message(void) { return last_error_text(); }
 
-const char* bw_writer_status_name(bw_status status) {
-  if (status == BW_OK) return "ok";
-  if (status < 0 || status > UINT16_MAX) return "unknown";
-  return to_string(static_cast<ErrorCode>(status)).data();
-}
+const char* bw_writer_status_name(bw_status status) { return status_name(status); }
 
 bw_status bw_writer_open(const char* path, const bw_writer_options* options, bw_writer** writer) {
   if (writer == nullptr) return invalid("no place for the writer is given");

@@ -16,8 +16,8 @@ set(sees_examples client)
 set(sees_command formats storage planning assembly delivery stats daemon client)
 
 # What outsiders may include of a room.
-set(door_formats formats/formats.h)
-set(door_storage storage/storage.h)
+set(door_formats formats/formats.h formats/batchwright/values.h)
+set(door_storage storage/storage.h storage/batchwright/writer.h)
 set(door_planning daemon/planning/planning.h)
 set(door_assembly daemon/assembly/assembly.h)
 set(door_delivery daemon/delivery/delivery.h)
@@ -102,8 +102,10 @@ function(check_file file)
       continue()
     endif()
     set(quote "${CMAKE_MATCH_1}")
-    # The client's headers are installed as <batchwright/...>.
-    string(REGEX REPLACE "^batchwright/" "client/batchwright/" included "${CMAKE_MATCH_2}")
+    # Public headers are installed as <batchwright/...>.
+    string(REGEX REPLACE "^batchwright/(values)" "formats/batchwright/\\1" included "${CMAKE_MATCH_2}")
+    string(REGEX REPLACE "^batchwright/(writer)" "storage/batchwright/\\1" included "${included}")
+    string(REGEX REPLACE "^batchwright/" "client/batchwright/" included "${included}")
     room_of("${included}" target)
     if(included MATCHES "_generated\\.h$")
       if(NOT room STREQUAL formats)

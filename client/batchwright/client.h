@@ -32,18 +32,9 @@
  *   members only at their end; so a program built with an older header goes on working.
  */
 
+#include <batchwright/values.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef BATCHWRIGHT_WRITER_H
-#error "include batchwright/client.h before batchwright/writer.h"
-#endif
-
-#if defined(__GNUC__)
-#define BW_API __attribute__((visibility("default")))
-#else
-#define BW_API
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,53 +46,6 @@ extern "C" {
 /* Where a daemon listens unless it is told otherwise. */
 #define BW_DEFAULT_ENDPOINT "ipc:///run/batchwright/batchwright.sock"
 
-/* Above 0: an error, of the daemon or of this library. Below 0: news that are no error. */
-typedef int32_t bw_status;
-enum {
-  BW_END = -2,       /* the counted epochs are over; nothing follows */
-  BW_EPOCH_END = -1, /* an epoch is over; the next one follows */
-  BW_OK = 0,
-  BW_NOT_FOUND = 1,         /* no feed, tensor or category of this name */
-  BW_CORRUPT_RECORD = 2,    /* the feed stopped: a stored sequence fails verification */
-  BW_STORE_UNAVAILABLE = 3, /* the feed stopped: its dataset cannot be read */
-  BW_INVALID_ARGUMENT = 4,  /* mend the call */
-  BW_BAD_CONFIGURATION = 5,
-  BW_ALREADY_EXISTS = 6,
-  BW_SCHEMA_MISMATCH = 7,
-  BW_UNSUPPORTED_VERSION = 8,   /* the daemon speaks another version; upgrade one side */
-  BW_DOES_NOT_FIT = 9,          /* out of memory, or a message too large */
-  BW_FINGERPRINT_MISMATCH = 10, /* the plan is not the one expected; start anew knowingly */
-  BW_MALFORMED_MESSAGE = 11,    /* bytes from the daemon fail verification */
-  BW_TIMED_OUT = 12,            /* nothing came in time; call again, or give up */
-  BW_DISCONNECTED = 13,         /* the daemon is gone, or bw_close was called; connect again */
-  BW_IO_ERROR = 14,             /* the operating system refused */
-  BW_INFEASIBLE = 15,
-  BW_UNSUPPORTED = 16, /* this build cannot do it */
-  BW_FORKED = 17,      /* called in a forked child; connect anew there */
-  BW_BUSY = 18,        /* another thread is in a call on this connection */
-  BW_INTERNAL = 19     /* a broken promise of our own; report it */
-};
-
-typedef int32_t bw_dtype;
-enum {
-  BW_FLOAT32 = 1,
-  BW_FLOAT16 = 2,  /* carried as 16-bit patterns */
-  BW_BFLOAT16 = 3, /* carried as 16-bit patterns */
-  BW_INT64 = 4,
-  BW_INT32 = 5,
-  BW_INT16 = 6,
-  BW_UINT8 = 7
-};
-
-/* How a tensor relates to the frames of its sequences; T is a sequence's length in frames. */
-typedef int32_t bw_kind;
-enum {
-  BW_PRIMARY = 0,     /* [T, ...] of every sequence */
-  BW_ALIGNED = 1,     /* [T, ...], one entry a frame of the primary */
-  BW_INDEPENDENT = 2, /* [U, ...], with lengths of its own */
-  BW_SCALAR = 3       /* one value a sequence */
-};
-
 typedef int32_t bw_layout;
 enum { BW_BATCH_MAJOR = 0, BW_TIME_MAJOR = 1 };
 
@@ -112,7 +56,6 @@ enum {
   BW_QUEUE = 2    /* whatever batch is next, for workers that need no order; see bw_subscribe */
 };
 
-#define BW_MAX_DIMENSIONS 8
 #define BW_FINGERPRINT_TEXT_BYTES 51 /* 48 digits, two dashes, the terminator */
 
 typedef struct bw_connection bw_connection;
@@ -217,17 +160,6 @@ BW_API bw_status bw_connection_get_info(const bw_connection* connection, bw_conn
 BW_API bw_status bw_close(bw_connection* connection);
 
 /* ---- feeds ------------------------------------------------------------------------------- */
-
-/* One named tensor of every sequence. */
-typedef struct bw_field {
-  const char* name;
-  bw_kind kind;
-  bw_dtype dtype;
-  uint32_t ndim;                     /* dimensions of one frame */
-  uint32_t category_count;           /* 0: its values have no names */
-  uint64_t shape[BW_MAX_DIMENSIONS]; /* of one frame; zeros behind `ndim` */
-  const char* const* categories;     /* names of the values 0, 1, ...; NULL when there are none */
-} bw_field;
 
 /* What can be subscribed to. */
 typedef struct bw_feed {

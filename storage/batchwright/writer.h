@@ -34,74 +34,12 @@
  * Growth: options begin with their own size, and structs get new members only at their end; so a
  *   program built with an older header goes on working.
  *
- * It goes together with batchwright/client.h, which is included first: the words that both need are
- * the same. The library, libbatchwright-storage, needs no daemon and no other library of ours.
+ * The library, libbatchwright-storage, needs no daemon and no other library of ours.
  */
 
+#include <batchwright/values.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifndef BATCHWRIGHT_CLIENT_H /* word for word as there */
-
-#if defined(__GNUC__)
-#define BW_API __attribute__((visibility("default")))
-#else
-#define BW_API
-#endif
-
-typedef int32_t bw_status;
-enum {
-  BW_OK = 0,
-  BW_NOT_FOUND = 1,           /* no dataset to append to */
-  BW_CORRUPT_RECORD = 2,      /* stored bytes fail verification */
-  BW_STORE_UNAVAILABLE = 3,   /* no dataset, or one that cannot be read */
-  BW_INVALID_ARGUMENT = 4,    /* mend the call */
-  BW_ALREADY_EXISTS = 6,      /* the key is taken; or the dataset, and it was to be created */
-  BW_SCHEMA_MISMATCH = 7,     /* the value does not fit the dataset's fields */
-  BW_UNSUPPORTED_VERSION = 8, /* a dataset of a newer version */
-  BW_DOES_NOT_FIT = 9,        /* out of memory or address space, or a sequence too large */
-  BW_TIMED_OUT = 12,          /* another process writes the dataset */
-  BW_IO_ERROR = 14,           /* the operating system refused: a full disk, for one */
-  BW_UNSUPPORTED = 16,        /* an option of a newer library */
-  BW_FORKED = 17,             /* called in a forked child; open anew there */
-  BW_BUSY = 18,               /* in use by another thread, or by a reader; the text says which */
-  BW_INTERNAL = 19            /* a broken promise of our own; report it */
-};
-
-typedef int32_t bw_dtype;
-enum {
-  BW_FLOAT32 = 1,
-  BW_FLOAT16 = 2,  /* carried as 16-bit patterns */
-  BW_BFLOAT16 = 3, /* carried as 16-bit patterns */
-  BW_INT64 = 4,
-  BW_INT32 = 5,
-  BW_INT16 = 6,
-  BW_UINT8 = 7
-};
-
-/* How a field relates to the frames of its sequence; T is the sequence's length in frames. */
-typedef int32_t bw_kind;
-enum {
-  BW_PRIMARY = 0,     /* [T, ...]; every dataset has exactly one such field */
-  BW_ALIGNED = 1,     /* [T, ...], one entry a frame of the primary */
-  BW_INDEPENDENT = 2, /* [U, ...], with a length of its own, which may be 0 */
-  BW_SCALAR = 3       /* one value a sequence */
-};
-
-#define BW_MAX_DIMENSIONS 8
-
-/* One named tensor of every sequence. */
-typedef struct bw_field {
-  const char* name; /* 1 to 255 bytes */
-  bw_kind kind;
-  bw_dtype dtype;
-  uint32_t ndim;                     /* dimensions of one frame, 0 to 6; 0 for a scalar */
-  uint32_t category_count;           /* 0: its values have no names */
-  uint64_t shape[BW_MAX_DIMENSIONS]; /* of one frame, which takes at most 16 MiB */
-  const char* const* categories;     /* names of the values 0, 1, ...; for integers */
-} bw_field;
-
-#endif /* BATCHWRIGHT_CLIENT_H */
 
 #ifdef __cplusplus
 extern "C" {

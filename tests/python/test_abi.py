@@ -34,7 +34,8 @@ def from_the_header(folder):
     source.write_text("#include <batchwright/client.h>\n#include <stdio.h>\nint main(void) {\n" +
                       "\n".join(lines) + "\nreturn 0;\n}\n")
     compiler = os.environ.get("BATCHWRIGHT_CC") or shutil.which("cc")
-    subprocess.run([compiler, "-I", ROOT / "client", source, "-o", folder / "layout"], check=True)
+    subprocess.run([compiler, "-I", ROOT / "client", "-I", ROOT / "formats", source, "-o",
+                    folder / "layout"], check=True)
     printed = subprocess.run([folder / "layout"], check=True, stdout=subprocess.PIPE, text=True)
     return [line.split(" ", 1) for line in printed.stdout.splitlines()]
 

@@ -1,9 +1,9 @@
-/* Compiled as pedantic C11, once alone and once behind client.h, so that the header stays usable
- * from C and says the same as the other one where both have a word. */
+/* Compiled as pedantic C11, once alone and once with client.h behind it, so that the header stays
+ * usable from C. */
+#include <batchwright/writer.h>
 #ifdef WITH_CLIENT
 #include <batchwright/client.h>
 #endif
-#include <batchwright/writer.h>
 
 _Static_assert(BW_OK == 0 && BW_NOT_FOUND == 1 && BW_CORRUPT_RECORD == 2, "statuses");
 _Static_assert(BW_STORE_UNAVAILABLE == 3 && BW_INVALID_ARGUMENT == 4, "statuses");

@@ -1,16 +1,25 @@
 #pragma once
 
+#include <batchwright/values.h>
+
 #include <exception>
 #include <new>
-#include <string>
 
-#include "client/batchwright/client.h"
-#include "formats/formats.h"
+#include "formats/result.h"
 
 namespace batchwright {
 
-/// Keeps the text for bw_error_message() of this thread, and returns the code.
+/// The border of a library's C ABI: the error that a call ends in, and exceptions that end there.
+/// Threads: each has a text of its own. Libraries have, too: each links its own copy.
+
+/// Keeps the text for last_error_text() of this thread, and returns the code.
 bw_status report(const Error& error) noexcept;
+
+/// Of the last report(); empty before. Valid until the thread's next one.
+const char* last_error_text() noexcept;
+
+/// In words, such as "not_found"; "unknown" for a number that is none.
+const char* status_name(bw_status status) noexcept;
 
 /// Runs `call`, which returns a bw_status; nothing it throws gets through.
 template <class Call>

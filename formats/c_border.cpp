@@ -1,0 +1,36 @@
+#include "formats/c_border.h"
+
+#include <cstdint>
+#include <string>
+
+namespace batchwright {
+namespace {
+
+/// Made when a thread first fails.
+std::string& last_text() {
+  thread_local std::string text;
+  return text;
+}
+
+}  // namespace
+
+bw_status report(const Error& error) noexcept {
+  try {
+    last_text() = error.message;
+  } catch (...) {
+    last_text().clear();  // no memory for the text; the code says it
+  }
+  return static_cast<bw_status>(error.code);
+}
+
+const char* last_error_text() noexcept { return last_text().c_str(); }
+
+const char* status_name(bw_status status) noexcept {
+  if (status == BW_OK) return "ok";
+  if (status == BW_EPOCH_END) return "epoch_end";
+  if (status == BW_END) return "end";
+  if (status < 0 || status > UINT16_MAX) return "unknown";
+  return to_string(static_cast<ErrorCode>(status)).data();
+}
+
+}  // namespace batchwright
