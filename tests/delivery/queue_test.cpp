@@ -53,6 +53,13 @@ struct Worker {
   RawClient client;
 };
 
+/// Of a batch that a worker takes from a daemon that ends before it is released.
+std::uint64_t first_lease(const TemporaryFolder& folder) {
+  TestServer server(queue_feed(folder));
+  Worker anna(server, in_queue(), 77);
+  return anna.take().lease;
+}
+
 }  // namespace
 
 TEST_CASE("delivery: workers of a queue share each epoch, every batch to one of them") {
@@ -161,12 +168,7 @@ TEST_CASE("delivery: a queue goes on after a restart, and no batch that is done 
 
 TEST_CASE("delivery: what was released before a restart, and perhaps not noted, is done") {
   const TemporaryFolder folder;
-  std::uint64_t lease = 0;
-  {
-    TestServer server(queue_feed(folder));
-    Worker anna(server, in_queue(), 77);
-    lease = anna.take().lease;
-  }
+  const std::uint64_t lease = first_lease(folder);
   TestServer server(queue_feed(folder));
   auto request = in_queue();
   request.released = {lease};
@@ -177,12 +179,7 @@ TEST_CASE("delivery: what was released before a restart, and perhaps not noted, 
 
 TEST_CASE("delivery: a lease that a power cut took out of the journal is never given again") {
   const TemporaryFolder folder;
-  std::uint64_t forgotten = 0;
-  {
-    TestServer server(queue_feed(folder));
-    Worker anna(server, in_queue(), 77);
-    forgotten = anna.take().lease;
-  }
+  const std::uint64_t forgotten = first_lease(folder);
   const std::uintmax_t plan_and_epoch = 64;
   REQUIRE(std::filesystem::file_size(folder / "journal") > plan_and_epoch);
   std::filesystem::resize_file(folder / "journal", plan_and_epoch);

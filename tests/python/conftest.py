@@ -57,3 +57,9 @@ def connection(daemon):
 @pytest.fixture
 def feed(connection):
     return connection.feed("train")
+
+
+@pytest.fixture
+def subscription(feed):
+    with feed.subscribe(window=served.WINDOW, timeout=served.SECONDS) as made:
+        yield made

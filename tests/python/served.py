@@ -13,10 +13,13 @@ import urllib.request
 
 import numpy
 
+import batchwright
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["BATCHWRIGHT_BIN"])
 SEQUENCES = 60
 SECONDS = 30  # that any single wait may take
+WINDOW = 2  # of the fixture `subscription`
 
 CONFIG = """
 [daemon]
@@ -50,6 +53,14 @@ def eventually(condition, what):
     while not condition():
         assert time.monotonic() < end, f"waited {SECONDS} s for {what}"
         time.sleep(0.005)
+
+
+def is_full(subscription):
+    """Whether all credits are out. When they are not, a batch comes, or the text says so."""
+    try:
+        return subscription.next(timeout=0) is None
+    except batchwright.TimedOutError as error:
+        return f"all {WINDOW} credits are out" in str(error)
 
 
 def sequence_name(number):

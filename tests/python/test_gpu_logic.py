@@ -80,20 +80,6 @@ def connection(cuda, daemon):
         yield made
 
 
-@pytest.fixture
-def subscription(feed):
-    with feed.subscribe(window=2) as made:
-        yield made
-
-
-def is_full(subscription):
-    """Whether all credits are out."""
-    try:
-        return subscription.next(timeout=0) is None
-    except batchwright.TimedOutError as error:
-        return "all 2 credits are out" in str(error)
-
-
 @pytest.mark.filterwarnings("error")
 def test_the_arena_is_registered_once_and_unregistered_with_the_connection(daemon, cuda):
     with batchwright.connect(daemon.endpoint) as connection:
@@ -132,7 +118,7 @@ def test_a_batch_that_is_held_keeps_the_registration(daemon, cuda):
 def test_the_slot_goes_back_with_the_event_and_not_before(subscription, cuda):
     for _ in range(2):
         subscription.next().to(GPU)
-    assert is_full(subscription)
+    assert served.is_full(subscription)
     cuda.events[0].come = True
     assert subscription.next().index == 2
 

@@ -15,7 +15,6 @@ import torch
 import batchwright
 import served
 
-WINDOW = 2
 VIEWS = {
     "array": lambda batch: batch["features"],
     "slice": lambda batch: batch["features"][1:, ::2],
@@ -31,33 +30,19 @@ VIEWS = {
 }
 
 
-@pytest.fixture
-def subscription(feed):
-    with feed.subscribe(window=WINDOW, timeout=served.SECONDS) as made:
-        yield made
-
-
-def is_full(subscription):
-    """Whether all credits are out. When they are not, a batch comes, or the text says so."""
-    try:
-        return subscription.next(timeout=0) is None
-    except batchwright.TimedOutError as error:
-        return "all 2 credits are out" in str(error)
-
-
 @pytest.mark.parametrize("view_of", VIEWS.values(), ids=VIEWS)
 def test_a_view_keeps_the_batch_and_its_end_gives_it_back(subscription, view_of):
-    held = [subscription.next() for _ in range(WINDOW)]
+    held = [subscription.next() for _ in range(served.WINDOW)]
     view = view_of(held[0])
     held[0].release()
-    assert is_full(subscription)
+    assert served.is_full(subscription)
     del view
     assert isinstance(subscription.next(), batchwright.Batch)
 
 
 def test_a_view_shows_the_same_values_when_all_else_is_gone(daemon):
     connection = batchwright.connect(daemon.endpoint)
-    subscription = connection.feed("train").subscribe(window=WINDOW)
+    subscription = connection.feed("train").subscribe(window=served.WINDOW)
     batch = subscription.next()
     wanted = batch["features"].copy()
     array, tensor = batch["features"], batch.torch("features")
@@ -73,8 +58,8 @@ def test_a_view_shows_the_same_values_when_all_else_is_gone(daemon):
 
 
 def test_release_gives_the_batch_back(subscription):
-    held = [subscription.next() for _ in range(WINDOW)]
-    assert is_full(subscription)
+    held = [subscription.next() for _ in range(served.WINDOW)]
+    assert served.is_full(subscription)
     held[1].release()
     held[1].release()  # twice is fine
     assert held[1].released
@@ -94,7 +79,7 @@ def test_a_batch_that_nobody_holds_goes_back(subscription):
 
 
 def test_a_batch_in_a_cycle_goes_back_with_the_garbage(subscription):
-    for _ in range(WINDOW):
+    for _ in range(served.WINDOW):
         cycle = [subscription.next()]
         cycle.append(cycle)
     del cycle
@@ -120,7 +105,7 @@ def test_use_after_release_is_an_error(subscription):
 
 
 def test_releases_from_other_threads_arrive_while_this_one_waits(subscription):
-    held = [subscription.next() for _ in range(WINDOW)]
+    held = [subscription.next() for _ in range(served.WINDOW)]
     thread = threading.Thread(target=held.pop().release)
     thread.start()
     assert isinstance(subscription.next(), batchwright.Batch)
@@ -204,9 +189,9 @@ def test_slots_do_not_leak(daemon):
                 for view_of in VIEWS.values():
                     view_of(batch)
         del batch
-        with feed.subscribe(window=WINDOW) as subscription:
-            held = [subscription.next() for _ in range(WINDOW)]
-            assert len({view["features"].ctypes.data for view in held}) == WINDOW
+        with feed.subscribe(window=served.WINDOW) as subscription:
+            held = [subscription.next() for _ in range(served.WINDOW)]
+            assert len({view["features"].ctypes.data for view in held}) == served.WINDOW
     gc.collect()
     from batchwright import _dlpack
     assert not _dlpack._lent
