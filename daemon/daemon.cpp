@@ -93,6 +93,8 @@ Result<void> Daemon::serve_pages() {
   const auto figures = [this] {
     StatsSource source = figures_->source();
     source.reload = reloader_->stats();
+    const EndpointFigures http = endpoint_->figures();
+    source.http = {http.connections, http.requests, http.refused};
     return source;
   };
   auto endpoint = Endpoint::listen(loop_, place, make_routes(loop_, figures, *server_));

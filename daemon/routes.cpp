@@ -34,6 +34,10 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
   routes.pages["/stats"] = [figures] {
     return Reply{200, "application/json", render_stats(figures())};
   };
+  routes.pages["/metrics"] = [figures] {
+    return Reply{200, kMetricsType, render_metrics(figures())};
+  };
+  routes.pages["/"] = [] { return dashboard_page(); };
   routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
   routes.pages["/readyz"] = [&server] { return readiness(server); };
   routes.live["/live"] = [figures = std::move(figures)] { return render_stats(figures()); };

@@ -162,7 +162,6 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       if (auto answer = answer_to_fault(code, request)) turn_down(std::move(*answer), false);
       return;
     }
-    ++state_->figures.requests;
     if (!is_allowed(request.method())) return turn_down(refuse_method(), false);
     try {
       answer_to(std::string_view(request.target().data(), request.target().size()));
@@ -176,6 +175,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     const bool keep_alive = parser_->get().keep_alive();
     const std::string_view path = target.substr(0, target.find('?'));
     if (const auto page = routes.pages.find(path); page != routes.pages.end()) {
+      ++state_->figures.requests;
       return write(answer_with(page->second()), keep_alive);
     }
     if (const auto live = state_->streams.find(path); live != state_->streams.end()) {
@@ -187,6 +187,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       const std::string known = "nothing here; there is:" + known_paths(routes);
       return turn_down(refuse(http::status::not_found, known), true);
     }
+    ++state_->figures.requests;
     begin_pause();  // it is us who are waited for
     (*later->first)(later->second, [self = shared_from_this(), keep_alive](Reply reply) {
       if (!self->state_->stopped) self->write(answer_with(std::move(reply)), keep_alive);
@@ -242,6 +243,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     if (!reader_) {
       return turn_down(refuse(http::status::service_unavailable, "enough read this already"), true);
     }
+    ++state_->figures.requests;
     begin_pause();
     // A reader that says something more, or goes, is done.
     stream_.expires_never();
@@ -278,7 +280,6 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
 };
 
 void Endpoint::State::take(Socket socket) {
-  ++figures.connections;
   if (exchanges.size() >= limits.connections) {
     ++figures.refused;
     Session& silent = *exchanges.front();
@@ -323,7 +324,7 @@ std::vector<std::uint16_t> Endpoint::ports() const {
 
 EndpointFigures Endpoint::figures() const {
   EndpointFigures figures = state_->figures;
-  for (const auto& [path, stream] : state_->streams) figures.live_readers += stream.readers();
+  figures.connections = static_cast<std::uint32_t>(state_->sessions.size());
   return figures;
 }
 

@@ -32,12 +32,10 @@ struct EndpointPlace {
   EndpointLimits limits = {};
 };
 
-/// What has happened since the start.
 struct EndpointFigures {
-  std::uint64_t connections = 0;   ///< Accepted.
-  std::uint64_t requests = 0;      ///< Read to their end.
-  std::uint64_t refused = 0;       ///< Requests turned down, and connections that had to make room.
-  std::uint64_t live_readers = 0;  ///< Now.
+  std::uint32_t connections = 0;  ///< Open now.
+  std::uint64_t requests = 0;     ///< Answered with a page, since the start.
+  std::uint64_t refused = 0;      ///< Turned down, or hung up on to make room.
 };
 
 /// A small HTTP/1.1 server for GET and HEAD: 404 for other paths, 405 for other methods, 400 for

@@ -3,6 +3,7 @@
 // Front door of the room: every event that can be counted, and the endpoint that shows them.
 
 #include "daemon/stats/counters.h"        // FeedCounters, one a feed
+#include "daemon/stats/dashboard_page.h"  // the page /
 #include "daemon/stats/endpoint.h"        // HTTP, on loopback and Unix sockets
 #include "daemon/stats/events.h"          // everything that can happen, counted and logged
 #include "daemon/stats/histogram.h"       // durations

@@ -1,0 +1,68 @@
+// The two pictures of a feed: throughput while one looks, and the plan's lengths.
+
+const kSecondsShown = 120;
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+}
+
+function paintDefaults() {
+  Chart.defaults.color = colour("faint");
+  Chart.defaults.borderColor = colour("rule");
+  Chart.defaults.animation = false;
+  Chart.defaults.maintainAspectRatio = false;
+  Chart.defaults.font.size = 0.75 * parseFloat(getComputedStyle(document.body).fontSize);
+}
+
+function canvas(box, label) {
+  const frame = put(box, make("div", "chart"));
+  const picture = put(frame, make("canvas"));
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", label);
+  return picture;
+}
+
+function axis(text, more) {
+  return {title: {display: true, text}, beginAtZero: true, ...more};
+}
+
+function throughputChart(box) {
+  const line = {data: [], borderColor: colour("client"), backgroundColor: colour("client") + "22",
+                fill: true, pointRadius: 0, borderWidth: 2};
+  return new Chart(canvas(box, "Bytes per second, over the last two minutes"), {
+    type: "line",
+    data: {datasets: [line]},
+    options: {
+      events: [],
+      scales: {
+        x: axis("seconds ago", {type: "linear", min: -kSecondsShown, max: 0, beginAtZero: false,
+                                ticks: {callback: value => -value}}),
+        y: axis("", {suggestedMax: 1e6, ticks: {callback: value => show.byteRate(value),
+                                              maxTicksLimit: 5}})},
+      plugins: {legend: {display: false}}}});
+}
+
+// `history` holds [uptime, bytes per second]; uptime is the daemon's, so its restart begins anew.
+function drawThroughput(chart, history) {
+  const now = history.length ? history[history.length - 1][0] : 0;
+  chart.data.datasets[0].data = history.map(([at, bytes]) => ({x: at - now, y: bytes}));
+  chart.update("none");
+}
+
+function planChart(box) {
+  return new Chart(canvas(box, "Longest length of each batch, in the order of delivery"), {
+    type: "scatter",
+    data: {datasets: [{data: [], pointRadius: 1.5, backgroundColor: colour("client"),
+                       borderColor: colour("client")}]},
+    options: {
+      events: [],
+      scales: {x: axis("batch", {ticks: {maxTicksLimit: 6, maxRotation: 0}}),
+               y: axis("frames", {ticks: {maxTicksLimit: 6}})},
+      plugins: {legend: {display: false}}}});
+}
+
+function drawPlan(chart, plan) {
+  chart.data.datasets[0].data = plan.length_order.map(([index, longest]) => ({x: index, y: longest}));
+  chart.options.scales.x.max = Math.max(1, plan.batches - 1);
+  chart.update("none");
+}

@@ -1,0 +1,108 @@
+// The clients of a feed: who waits for whom, how much credit is left, and where each one is.
+
+const kWaitSeconds = 10;
+
+function clientKey(client) {
+  return client.session + "." + client.subscription;
+}
+
+function clientName(client) {
+  return (client.client || "unnamed") + " (process " + client.pid + ")";
+}
+
+const clientColumns = [
+  ["client", "name"], ["rank", "rank"], ["mode", "mode"], ["waits", "waits"],
+  ["credit", "credit"], ["lag", "lag"], ["position", "position"], ["delivered", "delivered"]];
+
+function clientsCard(feed) {
+  const box = card(feed, "Clients", "clients");
+  const key = put(box, make("ul", "key"));
+  key.append(make("li", "daemon", "client waits for the daemon"),
+             make("li", "client", "daemon waits for the client"),
+             make("li", "none", "bars: share of the last " + kWaitSeconds +
+                                " s; figures: since the client subscribed"));
+  put(box, make("p", "note", "No client has subscribed."));
+  const table = put(box, make("table"));
+  const head = put(put(table, make("thead")), make("tr"));
+  for (const [title, name] of clientColumns) put(head, make("th", name, title)).scope = "col";
+  put(table, make("tbody"));
+  return box;
+}
+
+function clientRow() {
+  const row = make("tr");
+  for (const [title, name] of clientColumns) put(row, make("td", name)).dataset.label = title;
+  const waits = row.querySelector(".waits");
+  for (const who of ["daemon", "client"]) {
+    const pair = put(waits, make("div", "pair " + who));
+    put(put(pair, make("div", "wait")), make("span"));
+    put(pair, make("b"));
+  }
+  return row;
+}
+
+// The share of the last seconds that was spent waiting: the bar. The figure beside it is the sum.
+function setWait(row, who, path, seconds, share) {
+  const pair = row.querySelector(".waits ." + who);
+  const name = who === "daemon" ? "client waited for the daemon" : "daemon waited for the client";
+  pair.title = name + ": " + show.share(share) + " of the last " + kWaitSeconds + " s; the figure " +
+               "is since it subscribed";
+  pair.setAttribute("aria-label", name);
+  pair.querySelector("span").style.width = percent(share);
+  setFigure(pair.querySelector("b"), path, seconds, show.time);
+}
+
+// What `field` grew by within the last seconds, as a share of them; null before there are two.
+function recentShare(samples, field) {
+  if (samples.length < 2) return null;
+  const last = samples[samples.length - 1];
+  const first = samples.find(sample => last.uptime - sample.uptime <= kWaitSeconds) || samples[0];
+  const seconds = last.uptime - first.uptime;
+  return seconds > 0 ? Math.max(0, last[field] - first[field]) / seconds : null;
+}
+
+function setClient(row, client, path, samples) {
+  const cell = name => row.querySelector("td." + name);
+  setText(cell("name"), clientName(client));
+  setText(cell("rank"), client.rank + " of " + client.ranks);
+  setText(cell("mode"), client.mode);
+  setWait(row, "daemon", path + ".waited_for_daemon_seconds", client.waited_for_daemon_seconds,
+          recentShare(samples, "daemon"));
+  setWait(row, "client", path + ".waited_for_client_seconds", client.waited_for_client_seconds,
+          recentShare(samples, "client"));
+  setFigure(cell("credit"), path + ".credit_batches", client.credit_batches,
+            value => show.whole(value) + " of " + client.window_batches);
+  setFigure(cell("lag"), path + ".lag_batches", client.lag_batches,
+            value => show.whole(value) + (value === 1 ? " batch" : " batches"));
+  setFigure(cell("position"), path + ".step", client.step,
+            value => "epoch " + client.epoch + ", step " + show.whole(value));
+  setFigure(cell("delivered"), path + ".delivered_bytes", client.delivered_bytes, show.bytes);
+}
+
+function setClients(box, feed, path, samplesOf) {
+  const clients = feed.subscribers;
+  box.querySelector(".note").hidden = clients.length > 0;
+  box.querySelector("table").hidden = clients.length === 0;
+  box.querySelector(".key").hidden = clients.length === 0;
+  const places = new Map(clients.map((client, i) => [clientKey(client), i]));
+  setChildren(box.querySelector("tbody"), clients, clientKey, clientRow, (row, client) => {
+    const key = clientKey(client);
+    setClient(row, client, path + ".subscribers." + places.get(key), samplesOf(key));
+  });
+}
+
+function setTrack(box, feed) {
+  const clients = feed.subscribers;
+  box.querySelector(".note").hidden = clients.length > 0;
+  setChildren(box.querySelector(".track"), clients, clientKey, () => make("span"),
+              (mark, client) => {
+    mark.style.left = percent(client.position_share);
+    mark.title = clientName(client) + ", rank " + client.rank + ": epoch " + client.epoch +
+                 ", step " + client.step;
+  });
+  const furthest = Math.max(0, ...clients.map(client => client.position_share || 0));
+  const nearest = Math.min(1, ...clients.map(client => client.position_share || 0));
+  setText(box.querySelector(".spread"), clients.length === 0 ? "" :
+          clients.length + (clients.length === 1 ? " client" : " clients") + " between " +
+          show.share(nearest) + " and " + show.share(furthest) + " of the epoch");
+}

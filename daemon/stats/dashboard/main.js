@@ -1,0 +1,107 @@
+// Where the figures come from, what is remembered of them, and what is said when they stay away.
+
+const kSilence = 5000;  // ms without an event until the connection counts as lost
+const memories = new Map();  // feed name -> Memory
+let lastUptime = -1;
+let lastSeen = 0;
+
+// What has been seen of a feed, for the picture of its throughput and the bars of who waits.
+class Memory {
+  constructor() {
+    this.history = [];
+    this.samples = new Map();
+  }
+  add(feed, uptime) {
+    this.history.push([uptime, feed.rates.bytes_per_second]);
+    while (uptime - this.history[0][0] > kSecondsShown) this.history.shift();
+    const there = new Set();
+    for (const client of feed.subscribers) {
+      const key = clientKey(client);
+      there.add(key);
+      const samples = this.samplesOf(key);
+      samples.push({uptime, daemon: client.waited_for_daemon_seconds,
+                    client: client.waited_for_client_seconds});
+      while (uptime - samples[0].uptime > kWaitSeconds + 1) samples.shift();
+      this.samples.set(key, samples);
+    }
+    for (const key of this.samples.keys()) if (!there.has(key)) this.samples.delete(key);
+  }
+  samplesOf(key) {
+    return this.samples.get(key) || [];
+  }
+}
+
+function remember(stats) {
+  if (stats.uptime_seconds < lastUptime) memories.clear();  // the daemon was started anew
+  lastUptime = stats.uptime_seconds;
+  for (const feed of stats.feeds) {
+    if (!memories.has(feed.name)) memories.set(feed.name, new Memory());
+    memories.get(feed.name).add(feed, stats.uptime_seconds);
+  }
+}
+
+function setProcess(stats) {
+  setFigures(document.getElementById("process"), [
+    ["version", "version", stats.version, show.text],
+    ["up for", "uptime_seconds", stats.uptime_seconds, show.time],
+    ["clients", "sessions", stats.sessions, show.whole],
+    ["arenas", "arena_bytes", stats.arena_bytes, show.bytes],
+    ["arenas at most", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes],
+    ["resident", "resident_bytes", stats.resident_bytes, show.bytes]]);
+}
+
+function render(stats) {
+  remember(stats);
+  setProcess(stats);
+  const places = new Map(stats.feeds.map((feed, i) => [feed.name, i]));
+  setChildren(document.getElementById("feeds"), stats.feeds, feed => feed.name, makeFeed,
+              (section, feed) => setFeed(section, feed, "feeds." + places.get(feed.name),
+                                         memories.get(feed.name)));
+  document.title = stats.feeds.map(feed => feed.name + ": " + feed.verdict.text).join(", ") +
+                   " – Batchwright";
+}
+
+function setConnection(state, text) {
+  const line = document.getElementById("connection");
+  line.dataset.state = state;
+  document.body.classList.toggle("lost", state === "lost");
+  setText(line, text);
+}
+
+function received(stats) {
+  lastSeen = Date.now();
+  render(stats);
+  setConnection("live", "live");
+}
+
+// Said from outside the stream of events, for a connection can die without a word.
+function watch() {
+  const silent = Date.now() - lastSeen;
+  if (lastSeen === 0 || silent < kSilence) return;
+  setConnection("lost", "connection lost: these figures are " + Math.round(silent / 1000) +
+                " s old; trying again");
+}
+
+function listen() {
+  const events = new EventSource("/live");
+  events.addEventListener("stats", event => received(JSON.parse(event.data)));
+  events.addEventListener("error", () => {
+    if (lastSeen === 0) setConnection("lost", "no connection to the daemon; trying again");
+    // The browser connects again by itself, but not after a refusal: too many look on already.
+    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
+  });
+}
+
+function ask() {
+  return fetch("/stats").then(answer => answer.json()).then(received)
+    .catch(reason => setConnection("lost", "no connection to the daemon: " + reason.message));
+}
+
+// With /?once the page shows the figures of one moment, for a print.
+paintDefaults();
+if (location.search === "?once") {
+  ask();
+} else {
+  listen();
+  setInterval(watch, 1000);
+}
