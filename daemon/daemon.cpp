@@ -50,7 +50,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
   auto settings = server_settings(config.daemon);
   if (!settings) return settings.error();
   daemon->server_ = std::make_unique<Server>(daemon->loop_, std::move(*settings));
-  daemon->figures_ = std::make_unique<Figures>(*daemon->server_, config.daemon.memory_bytes);
+  daemon->figures_ =
+      std::make_unique<Figures>(daemon->loop_, *daemon->server_, config.daemon.memory_bytes);
   daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,
                                                  [&self = *daemon] { self.reloaded(); });
   daemon->reloader_->set_running(file, config);

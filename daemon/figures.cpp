@@ -1,10 +1,16 @@
 #include "daemon/figures.h"
 
-#include <map>
-#include <string>
+#include <algorithm>
+#include <utility>
 
 namespace batchwright {
 namespace {
+
+#ifdef __clang__
+constexpr const char* kCompiler = "Clang " __clang_version__;
+#else
+constexpr const char* kCompiler = "GCC " __VERSION__;
+#endif
 
 SlotStats slot_stats(const SlotCache& slots) {
   const std::uint32_t held = slots.held();
@@ -23,7 +29,132 @@ PlanStats plan_stats(const PlannedEpoch& epoch) {
           totals.zero_padding_rate};
 }
 
-FeedStats feed_stats(const Feed& feed, const std::map<SessionId, Session>& sessions) {
+/// The subscription that is ahead of all others, of those that have a position; null: none has.
+const Subscription* furthest(const Feed& feed) {
+  const Subscription* first = nullptr;
+  const auto place = [](const Subscription& of) {
+    return std::pair(of.cursor.epoch(), of.cursor.step());
+  };
+  for (const auto& [key, subscription] : feed.subscriptions()) {
+    if (!subscription.accepted || subscription.in_queue()) continue;
+    if (first == nullptr || place(*first) < place(subscription)) first = &subscription;
+  }
+  return first;
+}
+
+/// What share of its epoch lies behind a subscription.
+double position_share(const Feed& feed, const Subscription& subscription,
+                      const std::vector<PlanStats>& plans) {
+  const Epoch epoch = subscription.cursor.epoch();
+  const auto plan = std::find_if(plans.begin(), plans.end(),
+                                 [epoch](const PlanStats& each) { return each.epoch == epoch; });
+  if (plan == plans.end() || plan->steps == 0) return 0.0;
+  if (!subscription.in_queue()) {
+    return static_cast<double>(subscription.cursor.step().value) / static_cast<double>(plan->steps);
+  }
+  if (feed.queue().epoch() != epoch || plan->batches == 0) return 0.0;
+  return static_cast<double>(feed.queue().done_count()) / static_cast<double>(plan->batches);
+}
+
+SubscriberStats subscriber_stats(const SubscriptionKey& key, const Subscription& subscription,
+                                 std::chrono::steady_clock::time_point now) {
+  SubscriberStats stats;
+  stats.session = key.session;
+  stats.subscription = key.number;
+  stats.client = subscription.client.program;
+  stats.pid = subscription.client.pid;
+  stats.mode = subscription.mode;
+  stats.rank = subscription.rank;
+  stats.ranks = subscription.ranks;
+  stats.epoch = subscription.cursor.epoch();
+  stats.step = subscription.cursor.step();
+  stats.window = subscription.window;
+  stats.held = static_cast<std::uint32_t>(subscription.leases.size());
+  stats.waited_for_daemon_seconds = subscription.waiting.daemon_seconds(now);
+  stats.waited_for_client_seconds = subscription.waiting.client_seconds(now);
+  stats.waiting = subscription.waiting.now();
+  stats.delivered_batches = subscription.delivered;
+  stats.delivered_bytes = subscription.delivered_bytes;
+  return stats;
+}
+
+std::vector<SubscriberStats> subscribers_of(const Feed& feed, const std::vector<PlanStats>& plans,
+                                            std::chrono::steady_clock::time_point now) {
+  std::vector<SubscriberStats> all;
+  const Subscription* first = furthest(feed);
+  for (const auto& [key, subscription] : feed.subscriptions()) {
+    all.push_back(subscriber_stats(key, subscription, now));
+    all.back().position_share = position_share(feed, subscription, plans);
+    if (first == nullptr || !subscription.accepted || subscription.in_queue()) continue;
+    all.back().lag_batches = feed.batches_behind(subscription, *first);
+  }
+  return all;
+}
+
+std::uint32_t active(const Subscriptions& subscriptions) {
+  return static_cast<std::uint32_t>(
+      std::count_if(subscriptions.begin(), subscriptions.end(),
+                    [](const auto& entry) { return !entry.second.finished; }));
+}
+
+bool waits_for_plan(const Subscriptions& subscriptions) {
+  return std::any_of(subscriptions.begin(), subscriptions.end(), [](const auto& entry) {
+    return !entry.second.finished && !entry.second.accepted;
+  });
+}
+
+FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now) {
+  const FeedCounters& counters = feed.counters();
+  const WaitedSeconds waited = feed.waited(now);
+  FeedSample sample;
+  sample.taken = now;
+  sample.delivered = {counters.get(FeedCounter::sequences_delivered),
+                      counters.get(FeedCounter::frames_delivered),
+                      counters.get(FeedCounter::padded_frames_delivered),
+                      counters.get(FeedCounter::bytes_delivered)};
+  sample.batches_delivered = counters.get(FeedCounter::batches_delivered);
+  sample.batches_assembled = counters.get(FeedCounter::batches_assembled);
+  sample.assemble_seconds = feed.times().of(Stage::assemble).seconds();
+  sample.storage_wait_seconds = feed.times().storage_wait_seconds();
+  sample.readahead_seconds = feed.times().of(Stage::readahead).seconds();
+  sample.clients_waited_seconds = waited.clients;
+  sample.daemon_waited_seconds = waited.daemon;
+  return sample;
+}
+
+}  // namespace
+
+Figures::Figures(boost::asio::io_context& loop, const Server& server,
+                 std::uint64_t memory_ceiling_bytes)
+    : server_(server), memory_ceiling_bytes_(memory_ceiling_bytes), timer_(loop) {
+  sample();
+}
+
+void Figures::sample() {
+  const Time now = std::chrono::steady_clock::now();
+  for (const auto& feed : server_.feeds()) sample(*feed, now);
+  std::erase_if(past_, [this](const auto& entry) {
+    return std::none_of(server_.feeds().begin(), server_.feeds().end(),
+                        [&entry](const auto& feed) { return feed->name() == entry.first; });
+  });
+  timer_.expires_after(FeedWindow::kInterval);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) sample();
+  });
+}
+
+void Figures::sample(const Feed& feed, Time now) {
+  Past& past = past_[feed.name()];
+  if (past.of != &feed) past = {&feed, now, 0.0, {}};
+  FeedSample sample = sample_of(feed, now);
+  past.subscribed_seconds +=
+      std::chrono::duration<double>(now - past.sampled).count() * active(feed.subscriptions());
+  past.sampled = now;
+  sample.subscribed_seconds = past.subscribed_seconds;
+  past.window.add(sample);
+}
+
+FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   FeedStats stats;
   stats.name = feed.name();
   for (const auto& shard : feed.dataset().shards()) stats.dataset.push_back(shard.string());
@@ -32,6 +163,7 @@ FeedStats feed_stats(const Feed& feed, const std::map<SessionId, Session>& sessi
                                : FeedState::starting;
   if (feed.failure()) stats.reason = feed.failure()->message;
   stats.counters = &feed.counters();
+  stats.stages = &feed.times();
   stats.sequences = feed.snapshot().sequences();
   stats.fingerprint = to_string(feed.fingerprint());
   stats.world = feed.settings().plan.world;
@@ -39,37 +171,34 @@ FeedStats feed_stats(const Feed& feed, const std::map<SessionId, Session>& sessi
   stats.slot_bytes = feed.arena().slot_bytes();
   stats.arena_bytes = feed.arena().bytes();
   stats.pinned = to_string(feed.arena().pinned());
+  stats.plan_seconds = feed.plan_seconds();
   for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
-  for (const auto& [key, subscription] : feed.subscriptions()) {
-    const auto session = sessions.find(key.session);
-    if (session == sessions.end()) continue;
-    stats.subscribers.push_back({key.session, key.number, session->second.client.program,
-                                 session->second.client.pid, subscription.mode, subscription.rank,
-                                 subscription.ranks, subscription.cursor.epoch(),
-                                 subscription.cursor.step(), subscription.window,
-                                 static_cast<std::uint32_t>(subscription.leases.size())});
-  }
+  stats.subscribers = subscribers_of(feed, stats.plans, now);
+  const auto past = past_.find(feed.name());
+  if (past == past_.end()) return stats;
+  const FeedMoment moment{feed.failure().has_value(),   waits_for_plan(feed.subscriptions()),
+                          active(feed.subscriptions()), stats.slots.ready,
+                          stats.slots.filling,          server_.assembly_threads()};
+  const FeedWindow& window = past->second.window;
+  stats.rates = window.rates();
+  stats.verdict = window.verdict(moment);
   return stats;
 }
 
-}  // namespace
-
-Figures::Figures(const Server& server, std::uint64_t memory_ceiling_bytes)
-    : server_(server),
-      memory_ceiling_bytes_(memory_ceiling_bytes),
-      started_(std::chrono::steady_clock::now()) {}
-
 StatsSource Figures::source() const {
+  const Time now = std::chrono::steady_clock::now();
   StatsSource source;
   source.version = BATCHWRIGHT_VERSION;
-  source.uptime = std::chrono::steady_clock::now() - started_;
+  source.uptime = now - started_;
+  source.started_unix_seconds =
+      std::chrono::duration<double>(started_by_calendar_.time_since_epoch()).count();
   source.process = read_process_stats();
   source.memory_ceiling_bytes = memory_ceiling_bytes_;
   source.arena_bytes = memory_ceiling_bytes_ - server_.memory().left();
   source.sessions = static_cast<std::uint32_t>(server_.sessions().size());
-  for (const auto& feed : server_.feeds()) {
-    source.feeds.push_back(feed_stats(*feed, server_.sessions()));
-  }
+  source.build = {kCompiler, built_with_cuda()};
+  source.events = &server_.log();
+  for (const auto& feed : server_.feeds()) source.feeds.push_back(feed_stats(*feed, now));
   return source;
 }
 

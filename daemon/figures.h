@@ -1,29 +1,52 @@
 #pragma once
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {
 
-/// Gathers what the rooms know, for whoever shows it: /stats, /metrics and the dashboard.
+/// Gathers what the rooms know, for whoever shows it: /stats, /metrics and the dashboard. Once a
+/// second it takes a sample of each feed, of which rates and verdicts are made.
 ///
-/// Lifetime: `server` outlives it. What source() returns points into the feeds' counters, and is
+/// Lifetime: `loop` and `server` outlive it. What source() returns points into the server, and is
 ///   to be rendered before the loop goes on.
-/// Threads: the event loop only.
+/// Threads: the event loop only, or before it runs.
 class Figures {
  public:
-  Figures(const Server& server, std::uint64_t memory_ceiling_bytes);
+  Figures(boost::asio::io_context& loop, const Server& server, std::uint64_t memory_ceiling_bytes);
 
-  /// All figures as they are now. Takes some ten microseconds, and some more for each feed.
+  /// All figures as they are now. Takes some hundred microseconds, for the most part the kernel's
+  /// for what it knows of the process.
   StatsSource source() const;
 
  private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// What is known of a feed's last seconds.
+  struct Past {
+    const Feed* of = nullptr;  ///< Tells a feed from one of the same name before it.
+    Time sampled{};
+    double subscribed_seconds = 0.0;
+    FeedWindow window;
+  };
+
+  void sample();
+  void sample(const Feed& feed, Time now);
+  FeedStats feed_stats(const Feed& feed, Time now) const;
+
   const Server& server_;
   std::uint64_t memory_ceiling_bytes_;
-  std::chrono::steady_clock::time_point started_;
+  Time started_ = std::chrono::steady_clock::now();
+  std::chrono::system_clock::time_point started_by_calendar_ = std::chrono::system_clock::now();
+  std::map<std::string, Past> past_;  ///< By the feed's name.
+  boost::asio::steady_timer timer_;
 };
 
 }  // namespace batchwright

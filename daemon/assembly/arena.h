@@ -14,6 +14,9 @@ namespace batchwright {
 enum class PinState : std::uint8_t { none = 0, locked = 1, cuda = 2 };
 std::string_view to_string(PinState state);
 
+/// Whether this program could page-lock memory for a GPU.
+bool built_with_cuda();
+
 /// One feed's shared memory: a sealed memfd, divided into slots of equal size.
 ///
 /// Every page is reserved and touched by create(), so that running out is an error there and

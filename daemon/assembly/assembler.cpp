@@ -1,9 +1,13 @@
 #include "daemon/assembly/assembler.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <utility>
 
@@ -13,6 +17,37 @@ namespace batchwright {
 namespace {
 
 constexpr int kPoison = 0xDB;
+
+/// What one job takes of the thread it runs on. A thread that went to sleep while it assembled
+/// waited for a page, since it takes no lock on its way; one that was only preempted did not sleep.
+class JobWatch {
+ public:
+  void tell(StageTimes& times) const {
+    const auto taken = Clock::now() - began_;
+    times.add(Stage::assemble, taken);
+    if (times_slept() == slept_) return;
+    const auto waited = std::chrono::nanoseconds(taken) - (processor_time() - processor_);
+    times.add_storage_wait(std::max(waited, std::chrono::nanoseconds(0)));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static std::chrono::nanoseconds processor_time() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  static long times_slept() {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  }
+
+  Clock::time_point began_ = Clock::now();
+  std::chrono::nanoseconds processor_ = processor_time();
+  long slept_ = times_slept();
+};
 
 }  // namespace
 
@@ -48,7 +83,10 @@ void Assembler::submit(std::shared_ptr<const EpochSource> source,
                        std::span<std::byte> slot, Done done) {
   boost::asio::post(state_->pool, [source = std::move(source), style = std::move(style), index,
                                    slot, done = std::move(done)] {
-    done(assemble_batch(*source, *style, index, slot));
+    const JobWatch watch;
+    auto batch = assemble_batch(*source, *style, index, slot);
+    if (style->times) watch.tell(*style->times);
+    done(std::move(batch));
   });
 }
 

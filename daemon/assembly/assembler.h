@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/planning/planning.h"
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 #include "storage/storage.h"
 
@@ -24,6 +25,7 @@ struct BatchStyle {
   /// Written behind a row's real frames of the primary field, in its dtype. Others get 0.
   double padding_value = 0.0;
   OnCorrupt on_corrupt = OnCorrupt::stop;
+  std::shared_ptr<StageTimes> times = nullptr;  ///< Told what assembling took; null: nobody is.
 };
 
 /// One epoch of a feed: the plan and the data it speaks of, kept alive together.
@@ -102,7 +104,9 @@ class Readahead {
   Readahead(const Readahead&) = delete;
   Readahead& operator=(const Readahead&) = delete;
 
-  void will_need(std::shared_ptr<const EpochSource> source, BatchIndex index);
+  /// `times`, if any, is told what asking took.
+  void will_need(std::shared_ptr<const EpochSource> source, BatchIndex index,
+                 std::shared_ptr<StageTimes> times = nullptr);
 
  private:
   struct State;

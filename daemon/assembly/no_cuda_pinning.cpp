@@ -4,6 +4,7 @@
 
 namespace batchwright {
 
+bool built_with_cuda() { return false; }
 bool register_with_gpu(std::span<std::byte>) { return false; }
 void unregister_from_gpu(std::span<std::byte>) {}
 

@@ -1,5 +1,6 @@
 #include <pthread.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -14,13 +15,16 @@ namespace {
 struct Wish {
   std::shared_ptr<const EpochSource> source;
   BatchIndex index;
+  std::shared_ptr<StageTimes> times;
 };
 
 void ask_for(const Wish& wish, std::vector<Row>& rows) {
+  const auto began = std::chrono::steady_clock::now();
   wish.source->plan.rows(wish.index, rows);
   for (const Row& row : rows) {
     if (row.length != 0) wish.source->snapshot->will_need(Ordinal{row.ordinal});
   }
+  if (wish.times) wish.times->add(Stage::readahead, std::chrono::steady_clock::now() - began);
 }
 
 }  // namespace
@@ -79,8 +83,9 @@ struct Readahead::State {
 Readahead::Readahead() : state_(std::make_unique<State>()) {}
 Readahead::~Readahead() = default;
 
-void Readahead::will_need(std::shared_ptr<const EpochSource> source, BatchIndex index) {
-  state_->put({std::move(source), index});
+void Readahead::will_need(std::shared_ptr<const EpochSource> source, BatchIndex index,
+                          std::shared_ptr<StageTimes> times) {
+  state_->put({std::move(source), index, std::move(times)});
 }
 
 }  // namespace batchwright

@@ -1,6 +1,6 @@
 #include "daemon/delivery/feed.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -34,10 +34,12 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
     : settings_(std::move(settings)),
       resources_(std::move(resources)),
       ports_(std::move(ports)),
-      style_(std::make_shared<const BatchStyle>(BatchStyle{
-          settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt})),
+      style_(std::make_shared<const BatchStyle>(BatchStyle{settings_.name, settings_.layout,
+                                                           settings_.padding_value,
+                                                           settings_.on_corrupt, times_})),
       slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory)),
       generations_{slots_},
+      plan_seconds_(resources_.first_epoch.seconds),
       grace_(ports_.loop),
       next_lease_(first_lease()) {
   if (resources_.journal) next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
@@ -49,14 +51,13 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
 
 void Feed::start() {
   const EpochSource& first = first_epoch();
-  spdlog::info("feed {}: {} sequences, {} steps an epoch, world {}, fingerprint {}", name(),
-               resources_.snapshot->sequences(), first.plan.steps(), first.plan.world(),
-               to_string(first.fingerprint));
-  spdlog::info("feed {}: arena {}, {} slots of {}, pages {}", name(), mib(arena().bytes()),
-               settings_.slots, mib(arena().slot_bytes()), to_string(arena().pinned()));
+  ports_.log.note<Event::feed_opened>(name(), resources_.snapshot->sequences(), first.plan.steps(),
+                                      first.plan.world(), to_string(first.fingerprint));
+  ports_.log.note<Event::arena_reserved>(name(), mib(arena().bytes()), settings_.slots,
+                                         mib(arena().slot_bytes()), to_string(arena().pinned()));
   if (resources_.journal) {
-    spdlog::info("feed {}: its queue is in epoch {}, {} batches done, {} out", name(),
-                 queue().epoch().value, queue().done_count(), queue().out().size());
+    ports_.log.note<Event::queue_resumed>(name(), queue().epoch().value, queue().done_count(),
+                                          queue().out().size());
     work().keep_all(WorkQueue::Time::clock::now() + settings_.queue_grace);
     await_returns();
   }
@@ -256,6 +257,7 @@ void Feed::drop_session(SessionId session, bool may_return) {
 }
 
 void Feed::leave(Subscription& subscription, bool may_return) {
+  keep_waited(subscription);
   for (const auto& [lease, slot] : subscription.leases) {
     if (slot) give_back(*slot);
     if (subscription.in_queue() && !may_return) work().come_back(lease);
@@ -292,6 +294,7 @@ void Feed::release(SessionId session, const wire::Release& release) {
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
     if (known) release_lease(found->second, lease);
   }
+  if (found != subscriptions_.end() && found->second.leases.empty()) found->second.had_none = true;
   needy_.reset();
   if (found == subscriptions_.end() || failure_) return;
   if (found->second.in_queue()) advance_queue();

@@ -44,6 +44,13 @@ struct FeedPorts {
   /// Tells whoever listens of an event; never waits.
   std::function<void(wire::EventT)> publish;
   std::shared_ptr<MemoryBudget> memory;  ///< For arenas that grow.
+  EventLog& log;
+};
+
+/// How long the subscriptions of a feed waited, those that are gone included.
+struct WaitedSeconds {
+  double clients = 0.0;  ///< For the daemon.
+  double daemon = 0.0;   ///< For a client.
 };
 
 /// One configured stream, from its plans to tickets: which batch is due to whom, which slot it is
@@ -91,6 +98,11 @@ class Feed {
   /// An arena of this feed by its number; null when there is none, or not any more.
   const Arena* find_arena(std::uint32_t number) const;
   const FeedCounters& counters() const { return counters_; }
+  const StageTimes& times() const { return *times_; }
+  double plan_seconds() const { return plan_seconds_; }  ///< What the latest plan took.
+  WaitedSeconds waited(WaitingTimes::Time now) const;
+  /// How many batches of its own a subscription is behind another, as far as that can be told.
+  std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
   const SlotCache& slots() const { return slots_->cache; }
   const Subscriptions& subscriptions() const { return subscriptions_; }
   const Dataset& dataset() const { return *resources_.dataset; }
@@ -145,7 +157,7 @@ class Feed {
                SlotIndex slot);
   bool record(const Subscription& subscription, const EpochSource& source, std::uint64_t lease,
               const BatchId& id);
-  void count_delivery(DeliveredFigures& figures, std::size_t bytes);
+  void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
   void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
   void fail(const Error& error);
 
@@ -157,6 +169,9 @@ class Feed {
   std::size_t needy() const;
   bool is_held(const BatchId& id) const;
   std::string reason_to_wait(const Subscription& subscription) const;
+  WaitingFor waiting_for(const Subscription& subscription) const;
+  void note_waiting(Subscription& subscription);
+  void keep_waited(const Subscription& subscription);
   std::string who_holds_slots() const;
 
   // feed_slots.cpp: which batches are assembled, when, and in which slots.
@@ -165,6 +180,7 @@ class Feed {
   bool assemble(const BatchId& id, std::optional<std::uint64_t> distance);
   std::optional<SlotIndex> slot_due_in(std::uint64_t distance, const BatchId& id);
   std::optional<SlotIndex> slot_on_demand(const BatchId& id);
+  void note_slot(bool found);
   void find_fronts();
   std::set<BatchId> due(std::uint64_t distance) const;
   std::optional<BatchId> ahead(const Subscription& subscription, std::uint64_t distance) const;
@@ -193,6 +209,7 @@ class Feed {
   FeedSettings settings_;
   FeedResources resources_;
   FeedPorts ports_;
+  std::shared_ptr<StageTimes> times_ = std::make_shared<StageTimes>();  ///< Other threads add.
   std::shared_ptr<const BatchStyle> style_;
   std::shared_ptr<SlotGeneration> slots_;  ///< Where batches are assembled.
   std::vector<std::weak_ptr<SlotGeneration>> generations_;
@@ -206,6 +223,9 @@ class Feed {
   std::map<Epoch, std::uint64_t> contents_;  ///< The data each epoch has, where that is decided.
   std::optional<Error> failure_;
   FeedCounters counters_;
+  double plan_seconds_;
+  WaitedSeconds waited_before_;                    ///< Of subscriptions that are gone.
+  std::optional<WaitingTimes::Time> slot_wanted_;  ///< Since when the next batch waits for a slot.
   std::function<void()> on_ready_;
   boost::asio::steady_timer grace_;  ///< Ends what a queue keeps for clients that are away.
   std::uint64_t next_lease_;

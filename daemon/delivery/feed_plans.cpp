@@ -1,7 +1,5 @@
 // The part of Feed that knows which epochs are planned.
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -79,8 +77,8 @@ void Feed::plan_followed(Epoch epoch) {
 Result<PlannedEpoch> Feed::take_up(Epoch epoch, Result<GrownEpoch> grown) {
   if (!grown) return grown.error();
   if (!grown->why_not_newer.empty()) {
-    spdlog::warn("feed {}: epoch {} goes on with {} sequences: {}", name(), epoch.value,
-                 resources_.snapshot->sequences(), grown->why_not_newer);
+    ports_.log.note<Event::growth_left_out>(name(), epoch.value, resources_.snapshot->sequences(),
+                                            grown->why_not_newer);
   }
   if (grown->arena) {
     std::erase_if(generations_, [](const auto& generation) { return generation.expired(); });
@@ -88,15 +86,13 @@ Result<PlannedEpoch> Feed::take_up(Epoch epoch, Result<GrownEpoch> grown) {
     slots_ = std::make_shared<SlotGeneration>(number, std::move(grown->arena), ports_.memory);
     generations_.push_back(slots_);
     needy_.reset();
-    spdlog::info("feed {}: a new arena of {} bytes, slots of {}", name(), arena().bytes(),
-                 arena().slot_bytes());
+    ports_.log.note<Event::arena_grown>(name(), arena().bytes(), arena().slot_bytes());
   }
   const auto& source = *grown->epoch.source;
   contents_[epoch] = source.fingerprint.data;
   if (source.snapshot->generation() > resources_.snapshot->generation()) {
     resources_.snapshot = source.snapshot;
-    spdlog::info("feed {}: {} sequences from epoch {} on", name(), resources_.snapshot->sequences(),
-                 epoch.value);
+    ports_.log.note<Event::dataset_grown>(name(), resources_.snapshot->sequences(), epoch.value);
     publish(wire::EventKind::dataset_changed, epoch);
   }
   return std::move(grown->epoch);
@@ -107,11 +103,12 @@ void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
   if (retired_) return;
   if (result) {
     counters_.add(FeedCounter::epochs_planned);
+    plan_seconds_ = result->seconds;
     epochs_.planned(std::move(*result));
     forget_epochs();
     if (resources_.journal) advance_queue();
   } else {
-    spdlog::error("feed {}: epoch {}: {}", name(), epoch.value, result.error().message);
+    ports_.log.note<Event::epoch_not_planned>(name(), epoch.value, result.error().message);
     not_planned(epoch, result.error());
   }
   pump();

@@ -1,6 +1,6 @@
 // The part of Feed that tells each subscription what comes next.
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -45,6 +45,7 @@ void Feed::pump_soon() {
 void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
   while (!subscription.finished && !failure_ && serve_next(key, subscription)) {
   }
+  note_waiting(subscription);
 }
 
 /// One event for one subscription; false when it has to wait.
@@ -109,9 +110,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.arena_bytes = arena().bytes();
   ports_.send(key.session, encode(std::move(answer)));
   publish_epoch(wire::EventKind::epoch_began, epoch.epoch);
-  spdlog::info(
-      "feed {}: session {:x} subscribes ({}) at epoch {} step {}, {} of {} batches a step, "
-      "window {}",
+  ports_.log.note<Event::subscribed>(
       name(), key.session.value, wire::EnumNameMode(subscription.mode), epoch.epoch.value,
       first.value, subscription.cursor.share().count, epoch.plan.world(), subscription.window);
 }
@@ -165,12 +164,13 @@ void Feed::advance_queue() {
   if (!plan) return request_plan();
   work().begin(next);
   if (!written(resources_.journal->begin(next, plan->fingerprint))) return;
-  spdlog::info("feed {}: its queue has done epoch {}", name(), epoch.value);
+  ports_.log.note<Event::queue_epoch_done>(name(), epoch.value);
   pump_soon();
 }
 
 void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
                    const EpochSource& source, SlotIndex slot) {
+  const auto began = WaitingTimes::Time::clock::now();
   const bool rehearsal = !subscription.rehearsals.empty();
   const BatchId id = *next_of(subscription);
   const std::uint64_t lease = next_lease_++;
@@ -190,9 +190,8 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   } else if (!subscription.in_queue()) {
     subscription.cursor.advance();
   }
-  ++subscription.delivered;
   needy_.reset();
-  count_delivery(slots_->figures[slot.value], extent.size);
+  count_delivery(subscription, slots_->figures[slot.value], extent.size);
 
   const SlotRef held{slots_, slot};
   if (subscription.client.inline_batches) {
@@ -200,8 +199,10 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
     ++under_way_;
     return ports_.send_batch(key.session, encode(std::move(ticket)),
-                             arena().slot(slot).subspan(within, extent.size), [this, held] {
+                             arena().slot(slot).subspan(within, extent.size), [this, held, began] {
                                --under_way_;
+                               times_->add(Stage::deliver,
+                                           WaitingTimes::Time::clock::now() - began);
                                give_back(held);
                                pump_soon();
                              });
@@ -211,6 +212,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.offset = extent.offset;
   subscription.leases.emplace(lease, held);
   ports_.send(key.session, encode(std::move(ticket)));
+  times_->add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
 }
 
 /// Notes the delivery where it must survive the daemon. False when it cannot, and so must not be.
@@ -226,17 +228,18 @@ bool Feed::record(const Subscription& subscription, const EpochSource& source, s
       {subscription.client, subscription.number, lease, id, rehearsal}, source.plan));
 }
 
-void Feed::count_delivery(DeliveredFigures& figures, std::size_t bytes) {
-  counters_.add(FeedCounter::batches_delivered);
-  counters_.add(FeedCounter::bytes_delivered, bytes);
-  counters_.add(FeedCounter::sequences_delivered, figures.rows);
-  counters_.add(FeedCounter::frames_delivered, figures.frames);
-  counters_.add(FeedCounter::padded_frames_delivered, figures.padded_frames);
+void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
+                          std::size_t bytes) {
+  ++subscription.delivered;
+  subscription.delivered_bytes += bytes;
+  subscription.asked = false;
+  counters_.add(subscription.mode, {figures.rows, figures.frames, figures.padded_frames, bytes});
   if (figures.deliveries++ > 0) counters_.add(FeedCounter::batches_shared);
 }
 
 void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
   subscription.finished = true;
+  note_waiting(subscription);
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;
@@ -247,7 +250,7 @@ void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const 
 void Feed::fail(const Error& error) {
   if (failure_) return;
   failure_ = Error{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
-  spdlog::error("{}", failure_->message);
+  ports_.log.note<Event::feed_failed>(failure_->message);
   publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);
   for (auto& [key, subscription] : subscriptions_) {
     if (!subscription.finished) refuse(key, subscription, *failure_);
@@ -269,6 +272,11 @@ void Feed::publish_epoch(wire::EventKind kind, Epoch epoch) {
   auto& told = kind == wire::EventKind::epoch_began ? last_begun_ : last_ended_;
   if (told && *told >= epoch) return;
   told = epoch;
+  if (kind == wire::EventKind::epoch_began) {
+    ports_.log.note<Event::epoch_began>(name(), epoch.value);
+  } else {
+    ports_.log.note<Event::epoch_ended>(name(), epoch.value);
+  }
   publish(kind, epoch);
 }
 

@@ -1,7 +1,5 @@
 // The part of Feed that knows which batches are assembled, when, and in which slots.
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <tuple>
@@ -22,6 +20,7 @@ std::optional<BatchId> Feed::demand_of(const Subscription& subscription) const {
 /// Assembles what is due soonest, as far as slots and threads allow. One job more than threads is
 /// under way, so that a thread never waits for the loop, and a demand never waits behind many.
 void Feed::prefetch() {
+  if (had_subscriber_ && fronts_.empty()) slot_wanted_.reset();
   for (std::uint64_t distance = 0; distance < slots_->cache.size(); ++distance) {
     if (filling_ > ports_.assembly_threads) return;
     for (const BatchId& id : due(distance)) {
@@ -116,11 +115,21 @@ std::optional<SlotIndex> Feed::slot_on_demand(const BatchId& id) {
   return slots_->cache.take(id, [](const BatchId&) { return false; });
 }
 
+/// Batches are begun one after the other, and so it is always the next one that waits for a slot.
+void Feed::note_slot(bool found) {
+  const auto now = WaitingTimes::Time::clock::now();
+  if (!slot_wanted_) slot_wanted_ = now;
+  if (!found) return;
+  times_->add(Stage::wait_for_slot, now - *slot_wanted_);
+  slot_wanted_.reset();
+}
+
 /// False when the batch cannot be begun now. Without a distance it is on demand.
 bool Feed::assemble(const BatchId& id, std::optional<std::uint64_t> distance) {
   auto epoch = epochs_.find(id.epoch);
   if (!epoch || slots_->cache.find(id)) return false;
   const auto index = distance ? slot_due_in(*distance, id) : slot_on_demand(id);
+  note_slot(index.has_value());
   if (!index) return false;
   ++filling_;
   read_ahead(*epoch, id.index);
@@ -151,10 +160,10 @@ void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
   const std::uint64_t ahead = index.value + slots_->cache.size();
   const std::uint64_t batches = epoch.plan.batches();
   if (ahead < batches) {
-    ports_.readahead.will_need(epochs_.find(epoch.epoch), BatchIndex{ahead});
+    ports_.readahead.will_need(epochs_.find(epoch.epoch), BatchIndex{ahead}, times_);
   } else if (auto next = epochs_.find(Epoch{epoch.epoch.value + 1});
              next && ahead - batches < next->plan.batches()) {
-    ports_.readahead.will_need(std::move(next), BatchIndex{ahead - batches});
+    ports_.readahead.will_need(std::move(next), BatchIndex{ahead - batches}, times_);
   }
 }
 
@@ -173,15 +182,18 @@ void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBat
     if (batch.error().code == ErrorCode::corrupt_record) {
       counters_.add(FeedCounter::corrupt_records);
     }
-    spdlog::error("feed {}: epoch {} batch {}: {}", name(), id.epoch.value, id.index.value,
-                  batch.error().message);
+    ports_.log.note<Event::batch_not_assembled>(name(), id.epoch.value, id.index.value,
+                                                batch.error().message);
     if (data_is_gone) {
       fail(batch.error());
     } else {
       broken_.emplace(id, batch.error());
     }
   }
-  if (!std::exchange(ready_, true) && on_ready_) on_ready_();
+  if (!std::exchange(ready_, true)) {
+    ports_.log.note<Event::feed_ready>(name());
+    if (on_ready_) on_ready_();
+  }
   pump();
 }
 
@@ -192,8 +204,8 @@ void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   counters_.add(FeedCounter::sequences_skipped, batch.skipped.size());
   if (epochs_.mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
   for (const SkippedSequence& skipped : batch.skipped) {
-    spdlog::warn("feed {}: epoch {} batch {}: sequence {} is left out: {}", name(), id.epoch.value,
-                 id.index.value, skipped.ordinal.value, skipped.reason);
+    ports_.log.note<Event::sequence_skipped>(name(), id.epoch.value, id.index.value,
+                                             skipped.ordinal.value, skipped.reason);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "daemon/delivery/frame_socket.h"
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
@@ -85,17 +84,21 @@ Error queue_is_full() {
 }  // namespace
 
 struct SocketThreads::State {
+  explicit State(EventLog* events) : log(events) {}
+  EventLog* log;
   zmq::context_t context;
 };
 
-SocketThreads::SocketThreads() : state_(std::make_unique<State>()) {}
+SocketThreads::SocketThreads(EventLog* log) : state_(std::make_unique<State>(log)) {}
 SocketThreads::~SocketThreads() = default;
 
 /// ZMQ_FD is edge-triggered and stands for sends as well as for receives: after each of them
 /// ZMQ_EVENTS has to be asked again before waiting for the descriptor.
 struct FrameSocket::State : std::enable_shared_from_this<State> {
-  State(boost::asio::io_context& event_loop, zmq::socket_t made, OnMessage callback)
+  State(boost::asio::io_context& event_loop, EventLog* events, zmq::socket_t made,
+        OnMessage callback)
       : loop(event_loop),
+        log(events),
         on_message(std::move(callback)),
         socket(std::move(made)),
         descriptor(event_loop, socket.get(zmq::sockopt::fd)) {}
@@ -146,7 +149,7 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
         if (message.frame_count < kMostFrames) frames[message.frame_count] = std::move(frame);
       }
     } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR) spdlog::error("receive: {}", error.what());
+      if (error.num() != EINTR && log != nullptr) log->note<Event::receive_failed>(error.what());
       return error.num() == EINTR;
     }
     for (std::size_t i = 0; i < std::min(message.frame_count, kMostFrames); ++i) {
@@ -169,6 +172,7 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
   }
 
   boost::asio::io_context& loop;
+  EventLog* log;  ///< Null: nobody is told.
   OnMessage on_message;
   zmq::socket_t socket;
   boost::asio::posix::stream_descriptor descriptor;
@@ -182,7 +186,8 @@ FrameSocket::FrameSocket(boost::asio::io_context& loop, SocketThreads& threads,
                          const SocketOptions& options, OnMessage on_message) {
   zmq::socket_t socket(threads.state_->context, type_of(options.kind));
   set_options(socket, options);
-  state_ = std::make_shared<State>(loop, std::move(socket), std::move(on_message));
+  state_ =
+      std::make_shared<State>(loop, threads.state_->log, std::move(socket), std::move(on_message));
   state_->look_soon();
 }
 

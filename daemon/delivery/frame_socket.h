@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -28,7 +29,8 @@ struct Payload {
 ///   ZeroMQ may read it. Ending takes kLinger at most.
 class SocketThreads {
  public:
-  SocketThreads();
+  /// `log` outlives the sockets; null: failures to receive are not told.
+  explicit SocketThreads(EventLog* log = nullptr);
   ~SocketThreads();
   SocketThreads(const SocketThreads&) = delete;
   SocketThreads& operator=(const SocketThreads&) = delete;

@@ -1,7 +1,5 @@
 #include "daemon/delivery/gatekeeper.h"
 
-#include <spdlog/spdlog.h>
-
 #include <string_view>
 #include <utility>
 
@@ -31,9 +29,10 @@ SocketOptions reply_socket() {
 
 }  // namespace
 
-Gatekeeper::Gatekeeper(boost::asio::io_context& loop, SocketThreads& threads,
+Gatekeeper::Gatekeeper(boost::asio::io_context& loop, SocketThreads& threads, EventLog& log,
                        std::set<std::string> authorized)
     : authorized_(std::move(authorized)),
+      log_(log),
       socket_(loop, threads, reply_socket(),
               [this](const IncomingMessage& question) { answer(question); }) {}
 
@@ -48,7 +47,7 @@ void Gatekeeper::answer(const IncomingMessage& question) {
   const auto sent =
       socket_.send({bytes_of("1.0"), request, bytes_of(welcome ? "200" : "400"),
                     bytes_of(welcome ? "" : "unknown key"), bytes_of(""), bytes_of("")});
-  if (!sent) spdlog::error("gatekeeper: {}", sent.error().message);
+  if (!sent) log_.note<Event::gatekeeper_failed>(sent.error().message);
 }
 
 bool Gatekeeper::admits(const IncomingMessage& question) {
@@ -58,11 +57,7 @@ bool Gatekeeper::admits(const IncomingMessage& question) {
     key = key_text(frames[kCredentials]);
     if (authorized_.contains(key)) return true;
   }
-  ++refused_;
-  if (const auto left_out = log_limit_.ask(LogLimit::Clock::now())) {
-    spdlog::warn("a client at {} is refused: its key is not in authorized_keys_file: {} ({} more)",
-                 frames.size() > kAddress ? text_of(frames[kAddress]) : "?", key, *left_out);
-  }
+  log_.note<Event::key_refused>(frames.size() > kAddress ? text_of(frames[kAddress]) : "?", key);
   return false;
 }
 

@@ -18,7 +18,7 @@ namespace batchwright {
 /// Threads: the event loop only.
 class Gatekeeper {
  public:
-  Gatekeeper(boost::asio::io_context& loop, SocketThreads& threads,
+  Gatekeeper(boost::asio::io_context& loop, SocketThreads& threads, EventLog& log,
              std::set<std::string> authorized);
 
   /// To be called before the first endpoint is bound. Errors: io_error.
@@ -27,15 +27,14 @@ class Gatekeeper {
   /// From now on these are let in; who is in stays.
   void authorize(std::set<std::string> authorized) { authorized_ = std::move(authorized); }
 
-  std::uint64_t refused() const { return refused_; }
+  std::uint64_t refused() const { return log_.get(Event::key_refused); }
 
  private:
   void answer(const IncomingMessage& question);
   bool admits(const IncomingMessage& question);
 
   std::set<std::string> authorized_;  ///< In Z85.
-  std::uint64_t refused_ = 0;
-  LogLimit log_limit_{std::chrono::seconds(1)};
+  EventLog& log_;
   FrameSocket socket_;
 };
 

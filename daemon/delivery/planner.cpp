@@ -1,6 +1,7 @@
 #include "daemon/delivery/planner.h"
 
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <exception>
 #include <set>
 #include <string>
@@ -74,6 +75,7 @@ Fingerprint fingerprint_of(const Snapshot& snapshot, const PlanSettings& setting
 
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const PlanSettings& settings, Epoch epoch) {
+  const auto began = std::chrono::steady_clock::now();
   auto plan = plan_epoch(snapshot->lengths(), settings, epoch, snapshot->shard_sequences());
   if (!plan) return plan.error();
   if (plan->steps() == 0) {
@@ -85,10 +87,12 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const Survey seen = survey(*plan);
-  return PlannedEpoch{std::make_shared<const EpochSource>(
-                          EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
-                                      settings.chunk != 0 || settings.lanes != 0}),
-                      seen.totals(), seen.worst()};
+  return PlannedEpoch{
+      std::make_shared<const EpochSource>(EpochSource{epoch, fingerprint, std::move(snapshot),
+                                                      std::move(*plan),
+                                                      settings.chunk != 0 || settings.lanes != 0}),
+      seen.totals(), seen.worst(),
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
 namespace {

@@ -24,6 +24,7 @@ struct PlannedEpoch {
   std::shared_ptr<const EpochSource> source;
   PlanTotals totals;
   std::vector<BatchIndex> worst;  ///< With most padded frames, largest first.
+  double seconds = 0.0;           ///< What planning it took.
 };
 
 /// Batches that PlannedEpoch::worst names at most.

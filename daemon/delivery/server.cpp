@@ -1,7 +1,5 @@
 #include "daemon/delivery/server.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -104,8 +102,8 @@ void Server::on_lost(SessionId id) {
 void Server::close_session(SessionId id, const std::string& why) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
-  spdlog::info("session {:x}: {} (pid {}) ends: {}", id.value, found->second.client.program,
-               found->second.client.pid, why);
+  log_.note<Event::client_gone>(id.value, found->second.client.program, found->second.client.pid,
+                                why);
   // A connection over a network ends for many reasons; the arena socket's only with the client.
   const bool may_return =
       found->second.returning || (found->second.client.inline_batches && !found->second.leaving);

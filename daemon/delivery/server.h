@@ -97,7 +97,11 @@ class Server {
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
-  std::uint64_t malformed_messages() const { return malformed_messages_; }
+  /// What happened so far; whoever uses the server notes his own there.
+  EventLog& log() { return log_; }
+  const EventLog& log() const { return log_; }
+  unsigned assembly_threads() const { return settings_.assembly_threads; }
+  std::uint64_t malformed_messages() const { return log_.get(Event::malformed_message); }
   /// Connections over `tcp://` whose key is not on the list.
   std::uint64_t refused_keys() const { return gatekeeper_ ? gatekeeper_->refused() : 0; }
   /// Where it listens, with the ports that were found for port 0.
@@ -153,6 +157,7 @@ class Server {
 
   boost::asio::io_context& loop_;
   ServerSettings settings_;
+  EventLog log_;
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::vector<std::unique_ptr<Feed>> retired_;  ///< Until no other thread works for them.
@@ -165,15 +170,13 @@ class Server {
   std::map<PeerName, SessionId> by_peer_;
   std::map<PeerName, Conduct> conduct_;  ///< Of those who did something wrong.
   std::map<SessionId, std::unique_ptr<boost::asio::steady_timer>> bind_timers_;
-  std::uint64_t malformed_messages_ = 0;
-  LogLimit refusals_log_{std::chrono::seconds(1)};
   boost::asio::steady_timer alive_timer_;
   bool saying_alive_ = false;
   boost::asio::steady_timer retired_timer_;
   std::vector<std::string> endpoints_;
   std::string arena_path_;  ///< Of the first `ipc://` endpoint; empty: there is none.
   std::string events_endpoint_;
-  SocketThreads socket_threads_;
+  SocketThreads socket_threads_{&log_};
   std::unique_ptr<Gatekeeper> gatekeeper_;
   std::unique_ptr<Router> local_router_;
   std::unique_ptr<Router> remote_router_;

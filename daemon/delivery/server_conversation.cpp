@@ -1,6 +1,6 @@
 // What clients say, and what they are answered.
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <random>
 #include <utility>
@@ -42,7 +42,7 @@ void Server::on_message(const Router::Incoming& incoming) {
   const PeerName& peer = incoming.peer;
   if (const auto found = conduct_.find(peer);
       found != conduct_.end() && found->second.is_past_bearing()) {
-    ++malformed_messages_;
+    log_.count(Event::malformed_message);
     return;
   }
   if (incoming.frames != 1) {
@@ -72,8 +72,8 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
   const auto& session =
       sessions_[id] = {{id, hello.token(), program, hello.pid(), hello.inline_batches()}, peer};
   by_peer_[peer] = id;
-  spdlog::info("session {:x}: {} (pid {}) connects{}", id.value, program, hello.pid(),
-               hello.inline_batches() ? ", without an arena" : "");
+  log_.note<Event::client_connected>(id.value, program, hello.pid(),
+                                     hello.inline_batches() ? ", without an arena" : "");
   welcome(session);
   hello.inline_batches() ? joined(session) : drop_unbound(id);
 }
@@ -106,9 +106,7 @@ Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& 
 }
 
 void Server::turn_away(const PeerName& peer, const Error& error) {
-  if (const auto left_out = refusals_log_.ask(Clock::now())) {
-    spdlog::warn("a client is refused: {} ({} more)", error.message, *left_out);
-  }
+  log_.note<Event::client_refused>(error.message);
   refuse(peer, error);
   if (bears_refusal(peer)) send(peer, encode(wire::ByeT{}));
 }
@@ -119,6 +117,7 @@ bool Server::bears_refusal(const PeerName& peer) {
   Conduct& peers = conduct(peer);
   peers.refused(Clock::now());
   if (!peers.asks_too_often()) return true;
+  log_.note<Event::client_ignored>();
   refuse(peer, {ErrorCode::invalid_argument,
                 "too many requests in vain; this connection is not answered any more"});
   send(peer, encode(wire::ByeT{}));
@@ -176,10 +175,7 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
 
 void Server::on_subscribe(const Session& session, const wire::Subscribe& request) {
   const auto refuse_it = [&, peer = session.peer](const Error& error) {
-    if (const auto left_out = refusals_log_.ask(Clock::now())) {
-      spdlog::warn("session {:x}: subscription refused: {} ({} more)", session.id().value,
-                   error.message, *left_out);
-    }
+    log_.note<Event::subscription_refused>(session.id().value, error.message);
     refuse(peer, error, request.subscription());
     static_cast<void>(bears_refusal(peer));
   };
@@ -203,10 +199,8 @@ void Server::on_subscribe(const Session& session, const wire::Subscribe& request
 }
 
 void Server::on_malformed(const PeerName& peer, const std::string& what) {
-  ++malformed_messages_;
   const std::uint32_t offences = conduct(peer).malformed();
-  spdlog::warn("malformed message ({} of {} from this peer): {}", offences, Conduct::kMalformed,
-               what);
+  log_.note<Event::malformed_message>(offences, Conduct::kMalformed, what);
   refuse(peer, {ErrorCode::malformed_message, what});
   if (offences < Conduct::kMalformed) return;
   send(peer, encode(wire::ByeT{}));

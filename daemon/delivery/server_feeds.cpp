@@ -1,7 +1,5 @@
 // Which feeds there are: how they come, change and go.
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -49,7 +47,7 @@ void Server::remove_feed(std::string_view name) {
 std::unique_ptr<Feed> Server::make_feed(std::uint32_t number, FeedSettings settings,
                                         FeedResources resources) {
   FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads,
-                  {},    {},       {},         memory_};
+                  {},    {},       {},         memory_,    log_};
   ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };

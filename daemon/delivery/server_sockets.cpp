@@ -1,7 +1,5 @@
 // Where the server listens, and on whose terms.
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "daemon/delivery/server.h"
@@ -36,7 +34,8 @@ Result<void> Server::listen() {
 /// Before the first endpoint: ZeroMQ looks for it at each connection.
 Result<void> Server::open_gate() {
   if (!has_allow_list()) return {};
-  gatekeeper_ = std::make_unique<Gatekeeper>(loop_, socket_threads_, *settings_.keys.authorized);
+  gatekeeper_ =
+      std::make_unique<Gatekeeper>(loop_, socket_threads_, log_, *settings_.keys.authorized);
   return gatekeeper_->open();
 }
 
@@ -49,7 +48,9 @@ Result<void> Server::listen_local(const std::string& endpoint) {
   auto socket = ArenaSocket::listen(
       loop_, path, {settings_.max_clients + kUnboundConnections, settings_.bind_time},
       {[this](const std::optional<PeerCredentials>& peer) {
-         return settings_.allowed.check(peer).has_value();
+         const auto allowed = settings_.allowed.check(peer);
+         if (!allowed) log_.note<Event::client_refused>(allowed.error().message);
+         return allowed.has_value();
        },
        [this](SessionId id) { return bind_session(id); }, [this](SessionId id) { on_lost(id); },
        [this](std::uint32_t number) { return find_arena(number); }});
@@ -67,7 +68,7 @@ Result<void> Server::listen_local(const std::string& endpoint) {
   }
   if (arena_path_.empty()) arena_path_ = path;
   endpoints_.push_back(endpoint);
-  spdlog::info("listening at {}", endpoint);
+  log_.note<Event::listening>(endpoint);
   return {};
 }
 
@@ -82,15 +83,16 @@ Result<void> Server::listen_remote(const std::string& endpoint) {
   if (!bound) return bound.error();
   endpoints_.push_back(*bound);
   if (secret_key.empty()) {
-    spdlog::warn("listening at {}, insecure: without keys, whoever reaches it is let in", *bound);
+    log_.note<Event::listening_insecure>(*bound);
     return {};
   }
   const auto public_key = public_key_of(secret_key);
   if (!public_key) return public_key.error();
-  spdlog::info("listening at {}, public key {}, {}", *bound, *public_key,
-               has_allow_list()
-                   ? std::to_string(settings_.keys.authorized->size()) + " clients' keys authorized"
-                   : "any client that knows it is let in");
+  log_.note<Event::listening_with_keys>(
+      *bound, *public_key,
+      has_allow_list()
+          ? std::to_string(settings_.keys.authorized->size()) + " clients' keys authorized"
+          : std::string("any client that knows it is let in"));
   return {};
 }
 
@@ -110,7 +112,7 @@ Result<void> Server::listen_for_events() {
     if (auto set = set_access(path, settings_.access); !set) return set;
   }
   events_endpoint_ = *bound;
-  spdlog::info("events at {}", events_endpoint_);
+  log_.note<Event::events_listening>(events_endpoint_);
   return {};
 }
 

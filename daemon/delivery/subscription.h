@@ -11,6 +11,7 @@
 #include "daemon/delivery/cursor.h"
 #include "daemon/delivery/slot_generation.h"
 #include "daemon/delivery/work_queue.h"
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -41,12 +42,22 @@ struct Subscription {
   bool accepted = false;           ///< Subscribed was sent.
   bool announces_epoch = false;    ///< EpochBegin is due.
   bool finished = false;           ///< Nothing more will be sent; leases may still be out.
-  std::uint64_t delivered = 0;
+  std::uint64_t delivered = 0;     ///< Batches.
+  std::uint64_t delivered_bytes = 0;
+  WaitingTimes waiting;   ///< Who waited for whom, and does.
+  bool asked = false;     ///< Why nothing comes, since the last delivery.
+  bool had_none = false;  ///< Released its last batch before it got the next.
   /// What the client holds, by lease. No slot where the batch travelled to it, or where it holds
   /// the batch since before the daemon's start.
   std::map<std::uint64_t, std::optional<SlotRef>> leases;
 
   bool has_credit() const { return leases.size() < window; }
+  /// Nothing lies in reserve for the client. One that keeps its last batch until it has the next
+  /// was never seen without any.
+  bool has_no_reserve() const {
+    const bool keeps_last = delivered != 0 && !had_none && window > 1;
+    return asked || leases.empty() || (keeps_last && leases.size() == 1);
+  }
   bool in_queue() const { return mode == wire::Mode::queue; }
   /// Who gave no token cannot come back.
   QueueOwner owner() const {

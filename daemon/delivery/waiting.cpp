@@ -132,9 +132,50 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
       slots_->cache.size(), slots_->cache.held(), who_holds_slots());
 }
 
+/// Who is held back by max_lead waits for other clients, and who waits for the end of a queue's
+/// epoch for their releases: neither for the daemon, nor the daemon for him.
+WaitingFor Feed::waiting_for(const Subscription& subscription) const {
+  if (subscription.finished || failure_) return WaitingFor::none;
+  if (!subscription.accepted) return WaitingFor::daemon;
+  const auto id = next_of(subscription);
+  if (!id || leads_too_far(subscription)) return WaitingFor::none;
+  if (subscription.has_credit()) {
+    return subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
+  }
+  const SlotCache& cache = slots_->cache;
+  const bool could_be_had = cache.find(*id) || cache.held() < cache.size();
+  return could_be_had ? WaitingFor::client : WaitingFor::none;
+}
+
+void Feed::note_waiting(Subscription& subscription) {
+  subscription.waiting.become(waiting_for(subscription), WaitingTimes::Time::clock::now());
+}
+
+/// Before a subscription goes.
+void Feed::keep_waited(const Subscription& subscription) {
+  const auto now = WaitingTimes::Time::clock::now();
+  waited_before_.clients += subscription.waiting.daemon_seconds(now);
+  waited_before_.daemon += subscription.waiting.client_seconds(now);
+}
+
+WaitedSeconds Feed::waited(WaitingTimes::Time now) const {
+  WaitedSeconds sum = waited_before_;
+  for (const auto& [key, subscription] : subscriptions_) {
+    sum.clients += subscription.waiting.daemon_seconds(now);
+    sum.daemon += subscription.waiting.client_seconds(now);
+  }
+  return sum;
+}
+
+std::uint64_t Feed::batches_behind(const Subscription& one, const Subscription& other) const {
+  return steps_ahead(other, one).value_or(0) * one.cursor.share().count;
+}
+
 void Feed::ask(SessionId session, const wire::Ask& question) {
   const auto found = subscriptions_.find({session, question.subscription()});
   if (found == subscriptions_.end()) return;
+  found->second.asked = true;
+  note_waiting(found->second);
   wire::WaitingT answer;
   answer.subscription = question.subscription();
   answer.reason = reason_to_wait(found->second);
