@@ -72,10 +72,10 @@ std::string why_of(const json::value& feed) {
   return reason.empty() ? text_at(feed, "verdict.why") : reason;
 }
 
-/// The plan of the epoch that is furthest.
+/// What the plan of the epoch at hand promises.
 std::optional<double> planned_padding(const json::value& feed) {
   const json::array& plans = items_at(feed, "plans");
-  return plans.empty() ? std::nullopt : number_at(plans.back(), "padded_share");
+  return plans.empty() ? std::nullopt : number_at(plans.front(), "padded_share");
 }
 
 TopLine rates_line(const json::value& feed) {
