@@ -73,7 +73,7 @@ Result<void> Daemon::add_feeds() {
     server_->add_feed(std::move(settings), std::move(*resources));
   }
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
-  spdlog::info("arenas take {} of {} bytes", arena_bytes_, config_.daemon.memory_bytes);
+  server_->log().note<Event::arenas_reserved>(arena_bytes_, config_.daemon.memory_bytes);
   return {};
 }
 
@@ -104,7 +104,7 @@ Result<void> Daemon::serve_pages() {
   for (std::size_t i = 0; i < place.addresses.size(); ++i) {
     const std::uint16_t port = endpoint_->ports()[i];
     if (port == 0) spdlog::info("stats at {}", place.addresses[i]);
-    if (port != 0) spdlog::info("stats at http://{}/stats, port {}", place.addresses[i], port);
+    if (port != 0) server_->log().note<Event::stats_listening>(place.addresses[i], port);
   }
   return {};
 }
@@ -126,7 +126,7 @@ void Daemon::tell_if_ready() {
   if (const auto refusal = reloader_->stats().last_refusal) {
     status += "; the last reload was refused: " + *refusal;
   } else {
-    spdlog::info("ready: {}", status);
+    server_->log().note<Event::daemon_ready>(status);
   }
   notify_ready(status);
 }
@@ -146,7 +146,7 @@ int Daemon::run() {
     return 0;
   } catch (const std::exception& failure) {
     // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
-    spdlog::critical("the event loop ends: {}", failure.what());
+    server_->log().note<Event::loop_failed>(failure.what());
     server_->say_goodbye();
     return 1;
   }
@@ -165,7 +165,7 @@ void Daemon::await_signal() {
       reloader_->begin();
       return await_signal();
     }
-    spdlog::info("signal {}: stopping", signal);
+    server_->log().note<Event::stopping>(signal);
     stop();
   });
 }

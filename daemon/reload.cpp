@@ -6,7 +6,7 @@
 
 #include <boost/asio/post.hpp>
 #include <memory>
-#include <sstream>
+#include <string>
 #include <utility>
 
 #include "daemon/notify.h"
@@ -97,17 +97,16 @@ void Reloader::take_up(PreparedConfig ready) {
   running_ = std::move(ready.config);
   ++stats_.applied;
   stats_.last_refusal.reset();
-  spdlog::info("reloaded: {}", told);
+  server_.log().note<Event::reload_applied>(told);
   for (const std::string& failed : ready.still_failed) spdlog::error("{}", failed);
 }
 
 void Reloader::refuse(const Error& error) {
   ++stats_.refused;
   stats_.last_refusal = error.message;
-  std::istringstream lines(error.message);
-  for (std::string line; std::getline(lines, line);) {
-    spdlog::error("not reloaded, all goes on as it was: {}", line);
-  }
+  std::string line;
+  for (const char c : error.message) line += c == '\n' ? std::string("; ") : std::string(1, c);
+  server_.log().note<Event::reload_refused>(line);
 }
 
 ReloadStats Reloader::stats() const {
