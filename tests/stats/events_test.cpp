@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "daemon/stats/stats.h"
+
+using namespace batchwright;
+
+namespace {
+
+/// What is logged while it lives, one line an event: level and message.
+class Logged {
+ public:
+  Logged() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    auto logger = std::make_shared<spdlog::logger>("test", sink);
+    logger->set_pattern("%l %v");
+    logger->set_level(spdlog::level::debug);
+    spdlog::set_default_logger(logger);
+  }
+  ~Logged() { spdlog::set_default_logger(before_); }
+  Logged(const Logged&) = delete;
+  Logged& operator=(const Logged&) = delete;
+
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_;
+};
+
+}  // namespace
+
+TEST_CASE("stats: every event has a name of its own and a line") {
+  std::set<std::string_view> names;
+  for (const EventRow& row : kEventRows) {
+    CAPTURE(row.name);
+    CHECK(names.insert(row.name).second);
+    CHECK(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string_view::npos);
+    CHECK(!row.line.empty());
+    CHECK(&describe(row.event) == &row);
+  }
+  CHECK(names.size() == kEvents);
+}
+
+TEST_CASE("stats: the README shows every event with its line") {
+  std::ifstream file(std::string(BATCHWRIGHT_SOURCE) + "/daemon/stats/README.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (const EventRow& row : kEventRows) {
+    CAPTURE(row.name);
+    CHECK(text.find(fmt::format("| `{}` | ", row.name)) != std::string::npos);
+    CHECK(text.find(fmt::format("`{}` |", row.line)) != std::string::npos);
+  }
+}
+
+TEST_CASE("stats: noting an event counts it and writes its line at its level") {
+  const Logged logged;
+  EventLog log;
+  log.note<Event::client_gone>(0xabU, "trainer", 42, "it says Bye");
+  log.note<Event::feed_failed>("feed train failed: no data");
+  log.note<Event::epoch_began>("train", 3);
+  CHECK(logged.text() ==
+        "info session ab: trainer (pid 42) ends: it says Bye\n"
+        "error feed train failed: no data\n"
+        "debug feed train: epoch 3 begins\n");
+  CHECK(log.get(Event::client_gone) == 1);
+  CHECK(log.get(Event::client_connected) == 0);
+}
+
+TEST_CASE("stats: what others can cause at will is counted each time and logged once a second") {
+  const Logged logged;
+  EventLog::Clock::time_point now{};
+  EventLog log([&now] { return now; });
+  for (int i = 0; i < 5; ++i) log.note<Event::client_refused>("too many");
+  log.note<Event::key_refused>("10.0.0.1", "key");
+  now += std::chrono::seconds(1);
+  log.note<Event::client_refused>("too many");
+  CHECK(log.get(Event::client_refused) == 6);
+  CHECK(logged.text() ==
+        "warning a client is refused: too many\n"
+        "warning a client at 10.0.0.1 is refused: its key is not in authorized_keys_file: key\n"
+        "warning a client is refused: too many (4 more)\n");
+}
+
+TEST_CASE("stats: braces in what is told stay as they are") {
+  const Logged logged;
+  EventLog log;
+  log.note<Event::feed_failed>("{} {0} %v");
+  CHECK(logged.text() == "error {} {0} %v\n");
+}

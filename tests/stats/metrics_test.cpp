@@ -1,0 +1,166 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "daemon/stats/stats.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+/// A feed with one subscriber that calls itself `client`.
+FeedStats speech(const FeedCounters& counters, const StageTimes& stages, std::string client) {
+  FeedStats feed;
+  feed.name = "train";
+  feed.state = FeedState::serving;
+  feed.counters = &counters;
+  feed.stages = &stages;
+  feed.slots = {1, 2, 3, 4};
+  feed.pinned = "locked";
+  feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
+  SubscriberStats one;
+  one.session = SessionId{42};
+  one.subscription = 7;
+  one.client = std::move(client);
+  one.rank = 1;
+  one.window = 4;
+  one.held = 1;
+  one.waited_for_daemon_seconds = 1.5;
+  one.waited_for_client_seconds = 2.25;
+  feed.subscribers = {one};
+  return feed;
+}
+
+/// Value by name and labels, as they stand.
+std::map<std::string, double> samples_of(const std::string& page) {
+  std::map<std::string, double> samples;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.rfind(' ');
+    if (line.starts_with("#") || space == std::string::npos) continue;
+    CHECK_MESSAGE(samples.emplace(line.substr(0, space), std::stod(line.substr(space))).second,
+                  line);
+  }
+  return samples;
+}
+
+/// What promtool remarks, and nothing where it has none.
+std::string remarks(const std::string& page) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "page") << page;
+  const std::string command = "promtool check metrics < " + (folder / "page").string() + " > " +
+                              (folder / "said").string() + " 2>&1";
+  const int status = std::system(command.c_str());
+  std::ifstream said(folder / "said");
+  const std::string text((std::istreambuf_iterator<char>(said)), std::istreambuf_iterator<char>());
+  return status == 0 ? text : "status " + std::to_string(status) + ": " + text;
+}
+
+const char* const kLabels =
+    R"({feed="train",client="trainer",rank="1",session="42",subscription="7"})";
+
+}  // namespace
+
+TEST_CASE("stats: promtool has no remark on the metrics, with and without feeds") {
+  CHECK(remarks(render_metrics({})) == "");
+  FeedCounters counters;
+  StageTimes stages;
+  stages.add(Stage::assemble, std::chrono::milliseconds(3));
+  EventLog log;
+  StatsSource source;
+  source.events = &log;
+  source.feeds = {speech(counters, stages, "tr\"ai\\ner\nof \xFF"), FeedStats{}};
+  CHECK(remarks(render_metrics(source)) == "");
+}
+
+TEST_CASE("stats: every metric is there from the start, and none twice") {
+  std::istringstream lines(render_metrics({}));
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("# TYPE ")) continue;
+    CHECK_MESSAGE(names.insert(line.substr(7, line.rfind(' ') - 7)).second, line);
+  }
+  for (const char* name : {"batches_delivered_total",
+                           "bytes_delivered_total",
+                           "frames_delivered_total",
+                           "padded_frames_delivered_total",
+                           "sequences_delivered_total",
+                           "batches_assembled_total",
+                           "batches_shared_total",
+                           "batches_reassembled_total",
+                           "slots",
+                           "stage_seconds",
+                           "client_waited_seconds_total",
+                           "daemon_waited_seconds_total",
+                           "client_credit_batches",
+                           "client_lag_batches",
+                           "client_position_step",
+                           "client_position_epoch",
+                           "feed_state",
+                           "plan_padded_share",
+                           "plan_seconds",
+                           "pinned",
+                           "arena_bytes",
+                           "resident_bytes",
+                           "page_faults_total",
+                           "corrupt_records_total",
+                           "sequences_skipped_total",
+                           "events_total",
+                           "reloads_total",
+                           "sessions",
+                           "build_info",
+                           "start_time_seconds"}) {
+    CAPTURE(name);
+    CHECK(names.contains(std::string("batchwright_") + name));
+  }
+}
+
+TEST_CASE("stats: metrics say what was counted") {
+  FeedCounters counters;
+  counters.add(wire::Mode::sharded, {8, 750, 1000, 4096});
+  counters.add(FeedCounter::batches_shared, 3);
+  StageTimes stages;
+  stages.add(Stage::deliver, std::chrono::microseconds(3));
+  stages.add(Stage::deliver, std::chrono::minutes(1));
+  EventLog log;
+  log.count(Event::client_refused);
+  log.count(Event::key_refused);
+  StatsSource source;
+  source.events = &log;
+  source.feeds = {speech(counters, stages, "trainer")};
+  const auto page = samples_of(render_metrics(source));
+  const std::string prefix = "batchwright_";
+  const auto at = [&](const std::string& name) { return page.at(prefix + name); };
+  CHECK(at(R"(batches_delivered_total{feed="train",mode="sharded"})") == 1);
+  CHECK(at(R"(batches_delivered_total{feed="train",mode="queue"})") == 0);
+  CHECK(at(R"(bytes_delivered_total{feed="train",mode="sharded"})") == 4096);
+  CHECK(at(R"(batches_shared_total{feed="train"})") == 3);
+  CHECK(at(R"(slots{feed="train",state="held"})") == 4);
+  CHECK(at(R"(pinned{feed="train",state="locked"})") == 1);
+  CHECK(at(R"(pinned{feed="train",state="cuda"})") == 0);
+  CHECK(at(R"(plan_padded_share{feed="train"})") == doctest::Approx(0.25));
+  CHECK(at(R"(stage_seconds_bucket{feed="train",stage="deliver",le="2e-06"})") == 0);
+  CHECK(at(R"(stage_seconds_bucket{feed="train",stage="deliver",le="4e-06"})") == 1);
+  CHECK(at(R"(stage_seconds_bucket{feed="train",stage="deliver",le="+Inf"})") == 2);
+  CHECK(at(R"(stage_seconds_count{feed="train",stage="deliver"})") == 2);
+  CHECK(at(R"(events_total{event="key_refused"})") == 1);
+  CHECK(at("clients_refused_total") == 2);
+  CHECK(at(std::string("client_waited_seconds_total") + kLabels) == 1.5);
+  CHECK(at(std::string("daemon_waited_seconds_total") + kLabels) == 2.25);
+  CHECK(at(std::string("client_credit_batches") + kLabels) == 3);
+}
+
+TEST_CASE("stats: a name cannot end its label or its line") {
+  FeedCounters counters;
+  StageTimes stages;
+  StatsSource source;
+  source.feeds = {speech(counters, stages, "a\"b\\c\nd\xFF")};
+  const std::string page = render_metrics(source);
+  CHECK(page.find("client=\"a\\\"b\\\\c\\nd\xEF\xBF\xBD\",rank") != std::string::npos);
+}

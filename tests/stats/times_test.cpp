@@ -1,0 +1,88 @@
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "daemon/stats/stats.h"
+
+using namespace batchwright;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::size_t range_of(Histogram::Duration duration) {
+  Histogram times;
+  times.add(duration);
+  for (std::size_t i = 0; i < Histogram::kBounds; ++i) {
+    if (times.in_range(i) == 1) return i;
+  }
+  return Histogram::kBounds;
+}
+
+}  // namespace
+
+TEST_CASE("stats: a duration lies in the first range whose bound it does not pass") {
+  CHECK(range_of(0ns) == 0);
+  CHECK(range_of(-5s) == 0);
+  CHECK(range_of(1us) == 0);
+  CHECK(range_of(1001ns) == 1);
+  CHECK(range_of(2us) == 1);
+  CHECK(range_of(2001ns) == 2);
+  CHECK(range_of(4us) == 2);
+  for (std::size_t i = 0; i < Histogram::kBounds; ++i) {
+    const auto bound = Histogram::Duration(static_cast<std::int64_t>(1000ULL << i));
+    CAPTURE(i);
+    CHECK(Histogram::bound_seconds(i) == doctest::Approx(1e-9 * double(bound.count())));
+    CHECK(range_of(bound) == i);
+    CHECK(range_of(bound + 1ns) == i + 1);
+  }
+  CHECK(range_of(std::chrono::hours(1000)) == Histogram::kBounds);
+}
+
+TEST_CASE("stats: count, sum and quantiles of durations") {
+  Histogram times;
+  CHECK(!times.quantile(0.5));
+  CHECK(times.count() == 0);
+  for (int i = 0; i < 98; ++i) times.add(3us);
+  times.add(1000us);
+  times.add(1min);
+  CHECK(times.count() == 100);
+  CHECK(times.seconds() == doctest::Approx(60.001294));
+  CHECK(*times.quantile(0.5) > 2e-6);
+  CHECK(*times.quantile(0.5) <= 4e-6);
+  CHECK(*times.quantile(0.985) > 512e-6);
+  CHECK(*times.quantile(0.985) <= 1024e-6);
+  CHECK(*times.quantile(1.0) == Histogram::bound_seconds(Histogram::kBounds - 1));
+  CHECK(*times.quantile(0.0) <= 4e-6);
+}
+
+TEST_CASE("stats: durations from several threads add up") {
+  StageTimes times;
+  const auto add = [&] {
+    for (int i = 0; i < 10'000; ++i) times.add(Stage::assemble, 2us);
+  };
+  std::thread one(add), two(add);
+  one.join();
+  two.join();
+  CHECK(times.of(Stage::assemble).count() == 20'000);
+  CHECK(times.of(Stage::assemble).seconds() == doctest::Approx(0.04));
+  CHECK(times.of(Stage::deliver).count() == 0);
+}
+
+TEST_CASE("stats: a wait counts while it lasts, and only for whom is waited") {
+  const WaitingTimes::Time start{};
+  WaitingTimes waiting;
+  CHECK(waiting.daemon_seconds(start + 9s) == 0.0);
+  waiting.become(WaitingFor::daemon, start + 10s);
+  CHECK(waiting.daemon_seconds(start + 12s) == 2.0);
+  waiting.become(WaitingFor::daemon, start + 13s);  // no news
+  CHECK(waiting.daemon_seconds(start + 15s) == 5.0);
+  CHECK(waiting.client_seconds(start + 15s) == 0.0);
+  waiting.become(WaitingFor::client, start + 15s);
+  CHECK(waiting.now() == WaitingFor::client);
+  CHECK(waiting.daemon_seconds(start + 20s) == 5.0);
+  CHECK(waiting.client_seconds(start + 20s) == 5.0);
+  waiting.become(WaitingFor::none, start + 21s);
+  waiting.become(WaitingFor::daemon, start + 30s);
+  CHECK(waiting.daemon_seconds(start + 31s) == 6.0);
+  CHECK(waiting.client_seconds(start + 31s) == 6.0);
+}
