@@ -1,5 +1,7 @@
 #include "storage/dataset.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cinttypes>
@@ -194,12 +196,24 @@ Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords 
       std::make_shared<ShardedDataset>(paths, std::move(shards), std::move(schema), verify));
 }
 
+/// Which files the paths lead to now; another dataset may have taken a folder's place.
+std::vector<std::pair<dev_t, ino_t>> files_at(const Paths& paths) {
+  std::vector<std::pair<dev_t, ino_t>> files;
+  for (const auto& path : paths) {
+    struct stat status = {};
+    if (stat((path / "data.mdb").c_str(), &status) != 0) status = {};
+    files.emplace_back(status.st_dev, status.st_ino);
+  }
+  return files;
+}
+
 }  // namespace
 
 /// Who opens what is open shares it: lengths and verified records are kept once.
 struct Catalog::State {
   struct Entry {
     Paths paths;
+    std::vector<std::pair<dev_t, ino_t>> files;
     VerifyRecords verify;
     std::weak_ptr<Dataset> dataset;
   };
@@ -215,12 +229,13 @@ Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem
   if (shards.empty()) return Error{ErrorCode::invalid_argument, "a dataset without a shard"};
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [](const auto& entry) { return entry.dataset.expired(); });
+  auto files = files_at(shards);
   for (const State::Entry& entry : state_->entries) {
-    if (entry.paths != shards || entry.verify != verify) continue;
+    if (entry.paths != shards || entry.verify != verify || entry.files != files) continue;
     if (auto dataset = entry.dataset.lock()) return dataset;
   }
   auto dataset = open_dataset(shards, verify);
-  if (dataset) state_->entries.push_back({shards, verify, *dataset});
+  if (dataset) state_->entries.push_back({shards, std::move(files), verify, *dataset});
   return dataset;
 }
 

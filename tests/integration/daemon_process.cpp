@@ -1,6 +1,7 @@
 #include "tests/integration/daemon_process.h"
 
 #include <boost/json.hpp>
+#include <csignal>
 #include <fstream>
 #include <regex>
 
@@ -19,12 +20,31 @@ std::vector<std::string> DaemonProcess::words() {
   return {program("batchwrightd"), "--config", folder_ / "config.toml"};
 }
 
+void DaemonProcess::launch() { process_ = std::make_unique<Process>(words()); }
+
 bool DaemonProcess::start() {
-  process_ = std::make_unique<Process>(words());
+  launch();
   eventually([this] {
     return !process_->running() || process_->err().find("ready: ") != std::string::npos;
   });
   return process_->running();
+}
+
+bool DaemonProcess::reload() {
+  std::ofstream(folder_ / "config.toml") << config_;
+  return reload_as_it_is();
+}
+
+bool DaemonProcess::reload_as_it_is() {
+  const auto count = [this](const char* what) {
+    const auto page = boost::json::parse(stats());
+    return page.at("reload").at(what).to_number<std::uint64_t>();
+  };
+  const std::uint64_t applied = count("applied");
+  const std::uint64_t refused = count("refused");
+  process_->signal(SIGHUP);
+  eventually([&] { return count("applied") > applied || count("refused") > refused; });
+  return count("applied") > applied;
 }
 
 Finished DaemonProcess::start_and_fail() { return run(words()); }
@@ -40,7 +60,7 @@ std::string DaemonProcess::stats_address() {
   return "http://127.0.0.1:" + std::to_string(stats_port());
 }
 
-std::string DaemonProcess::stats() { return http_get(stats_port(), "/stats"); }
+std::string DaemonProcess::page(const std::string& path) { return http_get(stats_port(), path); }
 
 std::uint64_t DaemonProcess::counter(const std::string& name) {
   const auto page = boost::json::parse(stats());

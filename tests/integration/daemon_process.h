@@ -18,8 +18,16 @@ class DaemonProcess {
 
   /// Starts the daemon, and waits until it listens. False when it ended instead.
   bool start();
+  /// Starts it, and waits for nothing.
+  void launch();
   /// Starts it and waits for its end.
   Finished start_and_fail();
+
+  /// Writes the configuration, asks the daemon to read it again, and waits for what comes of it.
+  /// False when the daemon refuses it.
+  bool reload();
+  /// The same with the file as it is.
+  bool reload_as_it_is();
 
   Process& process() { return *process_; }
   std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
@@ -31,7 +39,9 @@ class DaemonProcess {
   /// Where the page /stats is, such as "http://127.0.0.1:40123".
   std::string stats_address();
   /// The page /stats, and one of its counters for the first feed.
-  std::string stats();
+  std::string stats() { return page("/stats"); }
+  /// Another page; empty when nobody answers with 200.
+  std::string page(const std::string& path);
   std::uint64_t counter(const std::string& name);
 
  private:

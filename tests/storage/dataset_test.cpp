@@ -129,6 +129,23 @@ TEST_CASE("storage: two feeds on one dataset share it, and an unchanged one its 
   CHECK(*snapshot == *(*second)->snapshot());
 }
 
+TEST_CASE("storage: a dataset that took another's place is opened, also while that is open") {
+  const TemporaryFolder folder;
+  const auto path = folder / "data";
+  REQUIRE(make_samples(path, 0, 5));
+  REQUIRE(make_samples(folder / "fresh", 0, 7));
+  Catalog catalog;
+  const auto old = catalog.open({path});
+  REQUIRE(old);
+  std::filesystem::rename(path, folder / "away");
+  std::filesystem::rename(folder / "fresh", path);
+  const auto fresh = catalog.open({path});
+  REQUIRE(fresh);
+  const auto snapshot = (*fresh)->snapshot();
+  REQUIRE(snapshot);
+  CHECK((*snapshot)->sequences() == 7);
+}
+
 TEST_CASE("storage: any number of threads reads a snapshot at once") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "a", 0, 300));
