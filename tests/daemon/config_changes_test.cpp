@@ -1,0 +1,91 @@
+#include "daemon/config_changes.h"
+
+#include <doctest/doctest.h>
+
+using namespace batchwright;
+
+namespace {
+
+Config with_feeds(const std::vector<std::string>& names) {
+  Config config;
+  for (const std::string& name : names) config.feeds.emplace_back().name = name;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("daemon: an equal configuration asks for nothing") {
+  const Config config = with_feeds({"a", "b"});
+  const ConfigChanges changes = compare_configs(config, config);
+  CHECK(changes.need_restart.empty());
+  CHECK(changes.added.empty());
+  CHECK(changes.removed.empty());
+  CHECK(changes.changed.empty());
+  CHECK(changes.unchanged == 2);
+}
+
+TEST_CASE("daemon: feeds are told apart by name, whatever their order") {
+  const ConfigChanges changes = compare_configs(with_feeds({"a", "b"}), with_feeds({"c", "b"}));
+  CHECK(changes.added == std::vector<std::string>{"c"});
+  CHECK(changes.removed == std::vector<std::string>{"a"});
+  CHECK(changes.unchanged == 1);
+  CHECK(compare_configs(with_feeds({"a", "b"}), with_feeds({"b", "a"})).unchanged == 2);
+}
+
+TEST_CASE("daemon: what changes in place is told from what takes a new feed") {
+  const Config running = with_feeds({"a"});
+  Config wanted = running;
+  wanted.feeds[0].max_window = 3;
+  wanted.feeds[0].on_corrupt = OnCorrupt::skip;
+  const auto in_place = compare_configs(running, wanted).changed;
+  REQUIRE(in_place.size() == 1);
+  CHECK(in_place[0].in_place);
+  CHECK(in_place[0].keys == "on_corrupt, max_window");
+  wanted.feeds[0].slots = 3;
+  wanted.feeds[0].plan.seed = 1;
+  wanted.feeds[0].plan.mix_weights = {1, 2};
+  const auto anew = compare_configs(running, wanted).changed;
+  REQUIRE(anew.size() == 1);
+  CHECK_FALSE(anew[0].in_place);
+  CHECK(anew[0].keys == "slots, plan.mix_weights, plan.seed, on_corrupt, max_window");
+}
+
+TEST_CASE("daemon: keys of the daemon change at once, or are named as those that cannot") {
+  const Config running = with_feeds({"a"});
+  Config wanted = running;
+  wanted.daemon.log_level = LogLevel::debug;
+  wanted.daemon.queue_grace = std::chrono::seconds(1);
+  wanted.daemon.allow_uids = {"root"};
+  wanted.daemon.allow_gids = {"root"};
+  CHECK(compare_configs(running, wanted).need_restart.empty());
+  wanted.daemon.memory_bytes *= 2;
+  wanted.daemon.max_clients = 7;
+  CHECK(compare_configs(running, wanted).need_restart ==
+        std::vector<std::string>{"daemon.memory", "daemon.max_clients"});
+}
+
+/// Who adds a key and forgets it in the comparison: then a change of it would be lost in silence.
+TEST_CASE("daemon: no key of the configuration is left out of the comparison") {
+  const auto changed_by = [](const std::string& line) {
+    const std::string feed = "[[feed]]\nname = \"a\"\ndataset = \"/d\"\n";
+    const auto before = parse_config(feed, "before");
+    const auto after =
+        parse_config(line.starts_with("[daemon]") ? line + feed : feed + line, "new");
+    REQUIRE_MESSAGE(after, line);
+    const ConfigChanges changes = compare_configs(*before, *after);
+    return changes.need_restart.size() + changes.changed.size();
+  };
+  for (const char* line :
+       {"endpoints = [\"ipc:///x\"]\n", "events = \"\"\n", "stats = \"\"\n", "memory = \"1GiB\"\n",
+        "assembly_threads = 3\n", "socket_mode = \"0600\"\n", "socket_group = \"root\"\n",
+        "curve_secret_key_file = \"/k\"\n", "insecure = true\n", "max_clients = 3\n"}) {
+    CHECK_MESSAGE(changed_by(std::string("[daemon]\n") + line) == 1, line);
+  }
+  for (const char* line :
+       {"slots = 3\n", "on_corrupt = \"skip\"\n", "verify = \"always\"\n",
+        "layout = \"time-major\"\n", "padding_value = 1.0\n", "max_window = 3\n", "poison = true\n",
+        "max_lead = 3\n", "journal = \"/j\"\n", "ledger = \"/l\"\n", "follow = true\n",
+        "[feed.plan]\norder = \"sorted\"\n", "[feed.plan]\nworld = 2\n"}) {
+    CHECK_MESSAGE(changed_by(line) == 1, line);
+  }
+}
