@@ -1,6 +1,6 @@
 #include "daemon/daemon.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ Result<void> Daemon::listen() {
 
 Result<void> Daemon::serve_pages() {
   if (config_.daemon.stats.empty()) return {};
-  EndpointPlace place{config_.daemon.stats, {config_.daemon.socket_mode, {}}};
+  EndpointPlace place{config_.daemon.stats, {config_.daemon.socket_mode, {}}, {}, &server_->log()};
   if (!config_.daemon.socket_group.empty()) {
     const auto group = group_id("daemon.socket_group", config_.daemon.socket_group);
     if (!group) return group.error();
@@ -103,7 +103,7 @@ Result<void> Daemon::serve_pages() {
   endpoint_ = std::move(*endpoint);
   for (std::size_t i = 0; i < place.addresses.size(); ++i) {
     const std::uint16_t port = endpoint_->ports()[i];
-    if (port == 0) spdlog::info("stats at {}", place.addresses[i]);
+    if (port == 0) server_->log().note<Event::stats_on_socket>(place.addresses[i]);
     if (port != 0) server_->log().note<Event::stats_listening>(place.addresses[i], port);
   }
   return {};

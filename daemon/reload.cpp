@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <boost/asio/post.hpp>
 #include <memory>
@@ -52,7 +52,7 @@ void Reloader::set_running(std::filesystem::path file, Config running) {
 void Reloader::begin() {
   once_more_ = under_way_;
   if (std::exchange(under_way_, true)) return;
-  spdlog::info("reading {} again", file_.string());
+  server_.log().note<Event::reload_began>(file_.string());
   notify_reloading();
   ReloadRequest request{file_, running_, {}, server_.feed_numbers_left(), server_.share_memory()};
   for (const auto& feed : server_.feeds()) {
@@ -98,7 +98,9 @@ void Reloader::take_up(PreparedConfig ready) {
   ++stats_.applied;
   stats_.last_refusal.reset();
   server_.log().note<Event::reload_applied>(told);
-  for (const std::string& failed : ready.still_failed) spdlog::error("{}", failed);
+  for (const std::string& failed : ready.still_failed) {
+    server_.log().note<Event::reload_left_failed>(failed);
+  }
 }
 
 void Reloader::refuse(const Error& error) {

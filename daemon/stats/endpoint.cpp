@@ -10,8 +10,6 @@
 
 #include "daemon/stats/endpoint.h"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <list>
@@ -45,14 +43,18 @@ const std::string kEventsHead =
 }  // namespace
 
 struct Endpoint::State : std::enable_shared_from_this<State> {
-  State(Routes the_routes, const EndpointLimits& the_limits)
-      : routes(std::move(the_routes)), limits(the_limits) {}
+  State(Routes the_routes, const EndpointPlace& place)
+      : routes(std::move(the_routes)),
+        limits(place.limits),
+        log(place.log != nullptr ? *place.log : own_log) {}
 
   void take(Socket socket);
   void stop();
 
   Routes routes;
   EndpointLimits limits;
+  EventLog own_log;
+  EventLog& log;
   EndpointFigures figures;
   std::vector<std::unique_ptr<HttpListener>> listeners;
   std::map<std::string, LiveStream, std::less<>> streams;
@@ -105,8 +107,8 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
   return refuse(http::status::bad_request, "not HTTP: " + code.message());
 }
 
-Answer cannot_make_page(const std::exception& fault) {
-  spdlog::error("stats: a page could not be made: {}", fault.what());
+Answer cannot_make_page(EventLog& log, const std::exception& fault) {
+  log.note<Event::stats_page_failed>(fault.what());
   return refuse(http::status::internal_server_error, "the page could not be made");
 }
 
@@ -166,7 +168,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     try {
       answer_to(std::string_view(request.target().data(), request.target().size()));
     } catch (const std::exception& fault) {
-      write(cannot_make_page(fault), request.keep_alive());
+      write(cannot_make_page(state_->log, fault), request.keep_alive());
     }
   }
 
@@ -298,13 +300,13 @@ void Endpoint::State::stop() {
 
 Result<std::unique_ptr<Endpoint>> Endpoint::listen(asio::io_context& loop,
                                                    const EndpointPlace& place, Routes routes) {
-  auto state = std::make_shared<State>(std::move(routes), place.limits);
+  auto state = std::make_shared<State>(std::move(routes), place);
   std::unique_ptr<Endpoint> endpoint(new Endpoint(state));  // stops what has begun on an error
   for (const auto& [path, page] : state->routes.live) {
-    state->streams.try_emplace(path, loop, page, place.limits.live_readers);
+    state->streams.try_emplace(path, loop, page, place.limits.live_readers, state->log);
   }
   for (const std::string& address : place.addresses) {
-    auto listener = HttpListener::open(loop, address, place.access);
+    auto listener = HttpListener::open(loop, address, place.access, state->log);
     if (!listener) return listener.error();
     (*listener)->accept([state](Socket socket) { state->take(std::move(socket)); });
     state->listeners.push_back(std::move(*listener));

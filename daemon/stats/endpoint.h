@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/stats/events.h"
 #include "daemon/stats/listen_address.h"
 #include "daemon/stats/routes.h"
 #include "formats/formats.h"
@@ -30,6 +31,7 @@ struct EndpointPlace {
   std::vector<std::string> addresses;  ///< As parse_http_address() reads them.
   HttpSocketAccess access;             ///< Of Unix sockets.
   EndpointLimits limits = {};
+  EventLog* log = nullptr;  ///< Outlives the endpoint; null: it keeps its own.
 };
 
 struct EndpointFigures {

@@ -1,6 +1,5 @@
 #include "daemon/stats/http_listener.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +21,10 @@ using boost::system::error_code;
 
 /// How long accepting rests when the process is out of descriptors or memory.
 constexpr std::chrono::milliseconds kAcceptPause{1000};
+/// So many connections are accepted within that time, and no more: a crowd that comes again and
+/// again would take the loop from those it is there for.
+constexpr int kMostAccepted = 16;
+constexpr std::chrono::milliseconds kAcceptSpan{16};
 
 /// Whether a process answers at `path`.
 bool answers(const std::string& path) {
@@ -49,7 +52,7 @@ Result<void> make_room(const std::string& path) {
 }  // namespace
 
 struct HttpListener::State : std::enable_shared_from_this<State> {
-  explicit State(asio::io_context& loop) : acceptor(loop), pause(loop) {}
+  State(asio::io_context& loop, EventLog& events) : acceptor(loop), pause(loop), log(events) {}
 
   Result<void> bind(const std::string& address, const stream_protocol::endpoint& where) {
     const auto failed = [&address](const char* call, const error_code& code) {
@@ -89,13 +92,23 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
   }
 
   void accepted(error_code code, Socket socket) {
-    if (!code) {
-      take(std::move(socket));
-      return accept();
+    if (code) {
+      // Without a pause a full descriptor table would keep the loop busy for nothing.
+      log.note<Event::stats_accept_failed>(code.message());
+      return rest_until(std::chrono::steady_clock::now() + kAcceptPause);
     }
-    // Without a pause a full descriptor table would keep the loop busy for nothing.
-    spdlog::warn("stats: accept: {}", code.message());
-    pause.expires_after(kAcceptPause);
+    take(std::move(socket));
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= span_end) {
+      span_end = now + kAcceptSpan;
+      left = kMostAccepted;
+    }
+    if (--left > 0) return accept();
+    rest_until(span_end);
+  }
+
+  void rest_until(std::chrono::steady_clock::time_point end) {
+    pause.expires_at(end);
     pause.async_wait([self = shared_from_this()](error_code cancelled) {
       if (!cancelled && !self->stopped) self->accept();
     });
@@ -112,9 +125,12 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
 
   asio::basic_socket_acceptor<stream_protocol> acceptor;
   asio::steady_timer pause;
+  EventLog& log;
   std::function<void(Socket)> take;
   std::string path;  ///< Of a Unix socket that is ours.
   std::uint16_t port = 0;
+  std::chrono::steady_clock::time_point span_end;
+  int left = 0;  ///< Connections that may be accepted until then.
   bool stopped = false;
 };
 
@@ -123,10 +139,11 @@ HttpListener::~HttpListener() { state_->stop(); }
 
 Result<std::unique_ptr<HttpListener>> HttpListener::open(asio::io_context& loop,
                                                          const std::string& address,
-                                                         const HttpSocketAccess& access) {
+                                                         const HttpSocketAccess& access,
+                                                         EventLog& log) {
   const auto parsed = parse_http_address(address);
   if (!parsed) return parsed.error();
-  std::unique_ptr<HttpListener> listener(new HttpListener(std::make_shared<State>(loop)));
+  std::unique_ptr<HttpListener> listener(new HttpListener(std::make_shared<State>(loop, log)));
   State& state = *listener->state_;
   if (const auto* file = std::get_if<UnixAddress>(&*parsed)) {
     if (auto bound = state.bind_file(file->path, access); !bound) return bound.error();
@@ -139,7 +156,7 @@ Result<std::unique_ptr<HttpListener>> HttpListener::open(asio::io_context& loop,
   socklen_t size = static_cast<socklen_t>(found.capacity());
   ::getsockname(state.acceptor.native_handle(), found.data(), &size);
   state.port = found.port();
-  if (!port.loopback) spdlog::warn("stats: {} can be reached from other machines", address);
+  if (!port.loopback) log.note<Event::stats_exposed>(address);
   return listener;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/stats/events.h"
 #include "daemon/stats/listen_address.h"
 #include "formats/formats.h"
 
@@ -20,18 +21,18 @@ class HttpListener {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  /// A socket that a killed daemon left is replaced. Errors: bad_configuration (no such address),
-  /// io_error (address and reason), already_exists (a process answers there, or a file that is no
-  /// socket is in the way).
+  /// `log` outlives the listener. A socket that a killed daemon left is replaced. Errors:
+  /// bad_configuration (no such address), io_error (address and reason), already_exists (a process
+  /// answers there, or a file that is no socket is in the way).
   static Result<std::unique_ptr<HttpListener>> open(boost::asio::io_context& loop,
                                                     const std::string& address,
-                                                    const HttpSocketAccess& access);
+                                                    const HttpSocketAccess& access, EventLog& log);
   ~HttpListener();
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
 
-  /// Calls `take` for each connection from now on. When the process is out of descriptors,
-  /// accepting rests for a second.
+  /// Calls `take` for each connection from now on, a thousand times a second at most; more wait in
+  /// the kernel's queue. When the process is out of descriptors, accepting rests for a second.
   void accept(std::function<void(Socket)> take);
   std::uint16_t port() const;  ///< As bound; 0 for a Unix socket.
   void stop();                 ///< Once is enough.

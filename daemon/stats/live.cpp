@@ -1,7 +1,5 @@
 #include "daemon/stats/live.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <exception>
 
@@ -29,7 +27,7 @@ LiveStream::Event LiveStream::make() const {
   try {
     return std::make_shared<const std::string>("event: stats\ndata: " + page_() + "\n\n");
   } catch (const std::exception& fault) {
-    spdlog::error("stats: an event could not be made: {}", fault.what());
+    log_.note<batchwright::Event::stats_page_failed>(fault.what());
     return nullptr;
   }
 }

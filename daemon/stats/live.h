@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/stats/events.h"
 #include "daemon/stats/routes.h"
 
 namespace batchwright {
@@ -17,15 +18,15 @@ namespace batchwright {
 /// One stream of server-sent events and who reads it. An event is made once for all readers, and
 /// none while there are none. Each event says everything anew, so whoever is slow misses some.
 ///
-/// Lifetime: `loop` outlives it; nothing of it is called once it is gone.
+/// Lifetime: `loop` and `log` outlive it; nothing of it is called once it is gone.
 /// Threads: the loop's only.
 class LiveStream {
  public:
   using Event = std::shared_ptr<const std::string>;  ///< As it goes over the wire.
   using Push = std::function<void(const Event&)>;    ///< Takes an event or skips it; never waits.
 
-  LiveStream(boost::asio::io_context& loop, LivePage page, std::size_t most_readers)
-      : page_(std::move(page)), most_readers_(most_readers), timer_(loop) {}
+  LiveStream(boost::asio::io_context& loop, LivePage page, std::size_t most_readers, EventLog& log)
+      : page_(std::move(page)), most_readers_(most_readers), timer_(loop), log_(log) {}
 
   /// Another reader, who gets the events to come. Empty when there are enough already.
   std::optional<std::uint64_t> join(Push push);
@@ -41,6 +42,7 @@ class LiveStream {
   LivePage page_;
   std::size_t most_readers_;
   boost::asio::steady_timer timer_;
+  EventLog& log_;
   std::map<std::uint64_t, Push> readers_;
   std::uint64_t last_ = 0;
   bool ticking_ = false;
