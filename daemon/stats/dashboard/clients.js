@@ -100,9 +100,18 @@ function setTrack(box, feed) {
     mark.title = clientName(client) + ", rank " + client.rank + ": epoch " + client.epoch +
                  ", step " + client.step;
   });
-  const furthest = Math.max(0, ...clients.map(client => client.position_share || 0));
-  const nearest = Math.min(1, ...clients.map(client => client.position_share || 0));
-  setText(box.querySelector(".spread"), clients.length === 0 ? "" :
-          clients.length + (clients.length === 1 ? " client" : " clients") + " between " +
-          show.share(nearest) + " and " + show.share(furthest) + " of the epoch");
+  setText(box.querySelector(".spread"), spread(clients));
+}
+
+// How far apart they are, in words.
+function spread(clients) {
+  if (clients.length === 0) return "";
+  const who = clients.length + (clients.length === 1 ? " client" : " clients");
+  const epochs = clients.map(client => client.epoch);
+  const [first, last] = [Math.min(...epochs), Math.max(...epochs)];
+  if (first < last) return who + ", in epochs " + first + " to " + last;
+  const shares = clients.map(client => client.position_share || 0);
+  const [least, most] = [show.share(Math.min(...shares)), show.share(Math.max(...shares))];
+  return who + (least === most ? " at " + least : " between " + least + " and " + most) +
+         " of epoch " + first;
 }

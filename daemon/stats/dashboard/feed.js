@@ -119,12 +119,15 @@ function setFeed(section, feed, path, memory) {
   askForPlan(section, feed);
 }
 
+const kPlanPause = 10000;  // ms between two plans that are asked for, where epochs are short
+
 // The plan is asked for once an epoch, for it is always the same.
 function askForPlan(section, feed) {
   const epoch = feed.plans.length ? feed.plans[0].epoch : 0;
   const wanted = feed.fingerprint + " " + epoch;
-  if (section.dataset.plan === wanted) return;
+  if (section.dataset.plan === wanted || Date.now() - (section.asked || 0) < kPlanPause) return;
   section.dataset.plan = wanted;
+  section.asked = Date.now();
   const note = section.querySelector(".plan .note");
   fetch("/feeds/" + encodeURIComponent(feed.name) + "/plan?epoch=" + epoch)
     .then(answer => answer.ok ? answer.json() : answer.text().then(text => Promise.reject(text)))
@@ -135,6 +138,6 @@ function askForPlan(section, feed) {
     })
     .catch(reason => {
       setText(note, "The plan cannot be shown: " + reason);
-      setTimeout(() => { section.dataset.plan = ""; }, 5000);
+      section.dataset.plan = "";
     });
 }
