@@ -77,8 +77,8 @@ TEST_CASE("command: top shows a feed's verdict above its rates, slots, stages an
 
 TEST_CASE("command: top stays within any size, and counts what it leaves out") {
   const TopView crowded = view(repeated(feed("train", repeated(client("trainer"), 64)), 5));
-  for (std::size_t columns : {1, 20, 79, 80, 81, 90, 200}) {
-    for (std::size_t rows : {1, 2, 3, 5, 8, 12, 24, 60}) {
+  for (std::size_t columns : {1u, 20u, 79u, 80u, 81u, 90u, 200u}) {
+    for (std::size_t rows : {1u, 2u, 3u, 5u, 8u, 12u, 24u, 60u}) {
       const auto lines = texts(crowded, {columns, rows});
       CHECK(lines.size() <= rows);
       CHECK(std::all_of(lines.begin(), lines.end(),
