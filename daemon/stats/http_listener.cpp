@@ -25,6 +25,9 @@ constexpr std::chrono::milliseconds kAcceptPause{1000};
 /// again would take the loop from those it is there for.
 constexpr int kMostAccepted = 16;
 constexpr std::chrono::milliseconds kAcceptSpan{16};
+/// Connections that wait in the kernel: about a second's worth, for a longer queue would only make
+/// everybody wait longer.
+constexpr int kBacklog = 1024;
 
 /// Whether a process answers at `path`.
 bool answers(const std::string& path) {
@@ -64,7 +67,7 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
     // A restarted daemon takes its port again although old connections linger in TIME_WAIT.
     acceptor.set_option(asio::socket_base::reuse_address(true), code);
     if (acceptor.bind(where, code)) return failed("bind", code);
-    if (acceptor.listen(asio::socket_base::max_listen_connections, code)) {
+    if (acceptor.listen(kBacklog, code)) {
       return failed("listen", code);
     }
     return {};
