@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fmt/format.h>
 
 #include <boost/asio/post.hpp>
 #include <memory>
@@ -90,6 +89,7 @@ void Reloader::take_up(PreparedConfig ready) {
   }
   for (const FeedConfig& feed : ready.config.feeds) {
     Feed* running = server_.find_feed(feed.name);
+    if (running == nullptr) continue;  // the start was cut short
     running->adjust(feed_settings(feed, ready.config.daemon.queue_grace));
   }
   server_.set_allowed(std::move(ready.allowed), std::move(ready.authorized));
