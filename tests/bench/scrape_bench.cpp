@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ double loop_seconds(pid_t pid) {
 double milliseconds_each(DaemonProcess& daemon, const std::string& path, int requests) {
   const double before = loop_seconds(daemon.process().pid());
   for (int i = 0; i < requests; ++i) {
-    if (daemon.page(path).empty()) std::fprintf(stderr, "%s: no answer\n", path.c_str());
+    if (daemon.page(path).empty()) throw std::runtime_error(path + ": no answer");
   }
   return 1e3 * (loop_seconds(daemon.process().pid()) - before) / requests;
 }

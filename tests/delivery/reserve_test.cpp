@@ -1,0 +1,46 @@
+#include <doctest/doctest.h>
+
+#include "daemon/delivery/delivery.h"
+
+using namespace batchwright;
+
+namespace {
+
+Subscription with_window(std::uint32_t window) {
+  Subscription subscription({}, 1, Cursor(whole_share(1), Epoch{0}, Step{0}));
+  subscription.window = window;
+  return subscription;
+}
+
+void hold(Subscription& subscription, std::size_t batches) {
+  subscription.leases.clear();
+  for (std::size_t i = 0; i < batches; ++i) subscription.leases[i] = std::nullopt;
+  subscription.delivered += batches;
+}
+
+}  // namespace
+
+TEST_CASE("delivery: who holds nothing, or has asked, has no batch in reserve") {
+  Subscription subscription = with_window(4);
+  CHECK(subscription.has_no_reserve());
+  hold(subscription, 2);
+  CHECK(!subscription.has_no_reserve());
+  subscription.asked = true;
+  CHECK(subscription.has_no_reserve());
+}
+
+TEST_CASE("delivery: one batch in hand is no reserve for who keeps the last until the next comes") {
+  Subscription subscription = with_window(4);
+  hold(subscription, 1);
+  CHECK(subscription.has_no_reserve());
+  subscription.had_none = true;  // it releases its last one before: then it works on this one
+  CHECK(!subscription.has_no_reserve());
+}
+
+TEST_CASE("delivery: a window of one batch is in use with that batch") {
+  Subscription subscription = with_window(1);
+  hold(subscription, 1);
+  CHECK(!subscription.has_no_reserve());
+  subscription.leases.clear();
+  CHECK(subscription.has_no_reserve());
+}
