@@ -310,9 +310,9 @@ typedef struct bw_batch_header {
   uint64_t memory_bytes;
 } bw_batch_header;
 
-/* One tensor of a batch: row-major, little-endian, without gaps, never to be written to. It begins at
- * a multiple of 64 bytes; of 8 in a batch that came as a message. Shape [B, L, ...] or, time-major,
- * [L, B, ...]; [B] for a scalar. What lies behind a row's length is padding. */
+/* One tensor of a batch: row-major, little-endian, without gaps, never to be written to. It begins
+ * at a multiple of 64 bytes; of 8 in a batch that came as a message. Shape [B, L, ...] or,
+ * time-major, [L, B, ...]; [B] for a scalar. What lies behind a row's length is padding. */
 typedef struct bw_tensor {
   const char* name;
   const void* data;
