@@ -29,6 +29,11 @@ PlanStats plan_stats(const PlannedEpoch& epoch) {
           totals.zero_padding_rate};
 }
 
+/// Whether it has a place of its own in an epoch, ahead of others or behind.
+bool has_position(const Subscription& subscription) {
+  return subscription.accepted && !subscription.finished && !subscription.in_queue();
+}
+
 /// The subscription that is ahead of all others, of those that have a position; null: none has.
 const Subscription* furthest(const Feed& feed) {
   const Subscription* first = nullptr;
@@ -36,7 +41,7 @@ const Subscription* furthest(const Feed& feed) {
     return std::pair(of.cursor.epoch(), of.cursor.step());
   };
   for (const auto& [key, subscription] : feed.subscriptions()) {
-    if (!subscription.accepted || subscription.in_queue()) continue;
+    if (!has_position(subscription)) continue;
     if (first == nullptr || place(*first) < place(subscription)) first = &subscription;
   }
   return first;
@@ -45,6 +50,7 @@ const Subscription* furthest(const Feed& feed) {
 /// What share of its epoch lies behind a subscription.
 double position_share(const Feed& feed, const Subscription& subscription,
                       const std::vector<PlanStats>& plans) {
+  if (subscription.finished) return 1.0;
   const Epoch epoch = subscription.cursor.epoch();
   const auto plan = std::find_if(plans.begin(), plans.end(),
                                  [epoch](const PlanStats& each) { return each.epoch == epoch; });
@@ -85,7 +91,7 @@ std::vector<SubscriberStats> subscribers_of(const Feed& feed, const std::vector<
   for (const auto& [key, subscription] : feed.subscriptions()) {
     all.push_back(subscriber_stats(key, subscription, now));
     all.back().position_share = position_share(feed, subscription, plans);
-    if (first == nullptr || !subscription.accepted || subscription.in_queue()) continue;
+    if (first == nullptr || !has_position(subscription)) continue;
     all.back().lag_batches = feed.batches_behind(subscription, *first);
   }
   return all;
@@ -97,10 +103,10 @@ std::uint32_t active(const Subscriptions& subscriptions) {
                     [](const auto& entry) { return !entry.second.finished; }));
 }
 
-bool waits_for_plan(const Subscriptions& subscriptions) {
-  return std::any_of(subscriptions.begin(), subscriptions.end(), [](const auto& entry) {
-    return !entry.second.finished && !entry.second.accepted;
-  });
+bool waits_for_plan(const Feed& feed) {
+  const Subscriptions& all = feed.subscriptions();
+  return std::any_of(all.begin(), all.end(),
+                     [&feed](const auto& entry) { return feed.waits_for_plan(entry.second); });
 }
 
 FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now) {
@@ -176,7 +182,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.subscribers = subscribers_of(feed, stats.plans, now);
   const auto past = past_.find(feed.name());
   if (past == past_.end()) return stats;
-  const FeedMoment moment{feed.failure().has_value(),   waits_for_plan(feed.subscriptions()),
+  const FeedMoment moment{feed.failure().has_value(),   waits_for_plan(feed),
                           active(feed.subscriptions()), stats.slots.ready,
                           stats.slots.filling,          server_.assembly_threads()};
   const FeedWindow& window = past->second.window;

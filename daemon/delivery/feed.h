@@ -101,6 +101,8 @@ class Feed {
   const StageTimes& times() const { return *times_; }
   double plan_seconds() const { return plan_seconds_; }  ///< What the latest plan took.
   WaitedSeconds waited(WaitingTimes::Time now) const;
+  /// Whether nothing can come before an epoch is planned.
+  bool waits_for_plan(const Subscription& subscription) const;
   /// How many batches of its own a subscription is behind another, as far as that can be told.
   std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
   const SlotCache& slots() const { return slots_->cache; }
@@ -188,6 +190,7 @@ class Feed {
   std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
   void read_ahead(const EpochSource& source, BatchIndex index);
   void discard(const SlotRef& slot);
+  void note_ready();
   void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
 

@@ -132,11 +132,18 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
       slots_->cache.size(), slots_->cache.held(), who_holds_slots());
 }
 
+bool Feed::waits_for_plan(const Subscription& subscription) const {
+  if (subscription.finished) return false;
+  return !subscription.accepted || !epochs_.find(subscription.cursor.epoch());
+}
+
 /// Who is held back by max_lead waits for other clients, and who waits for the end of a queue's
 /// epoch for their releases: neither for the daemon, nor the daemon for him.
 WaitingFor Feed::waiting_for(const Subscription& subscription) const {
   if (subscription.finished || failure_) return WaitingFor::none;
-  if (!subscription.accepted) return WaitingFor::daemon;
+  if (waits_for_plan(subscription)) {
+    return subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
+  }
   const auto id = next_of(subscription);
   if (!id || leads_too_far(subscription)) return WaitingFor::none;
   if (subscription.has_credit()) {
