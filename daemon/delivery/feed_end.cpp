@@ -34,13 +34,11 @@ void Feed::retire(const Error& error) {
   resources_.ledger.reset();
 }
 
-/// The arena is not written again, so that what clients hold of it needs no slot.
+/// What clients hold stays held: a slot that nobody holds might be poisoned once a batch on its way
+/// to a remote client has left.
 void Feed::end_subscriptions(const Error& error) {
   for (auto& [key, subscription] : subscriptions_) {
     if (!subscription.finished) refuse(key, subscription, error);
-    for (const auto& [lease, slot] : subscription.leases) {
-      if (slot) static_cast<void>(slot->of->cache.release(slot->index));
-    }
   }
   subscriptions_.clear();
   fronts_.clear();

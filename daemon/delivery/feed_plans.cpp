@@ -65,10 +65,12 @@ void Feed::plan_followed(Epoch epoch) {
   Growth growth{resources_.dataset, resources_.snapshot, {}, arena().slot_bytes(), ports_.memory};
   const auto decided = contents_.find(epoch);
   if (decided != contents_.end()) growth.content = decided->second;
-  ports_.planner.run([this, growth = std::move(growth), epoch] {
-    auto grown = std::make_shared<Result<GrownEpoch>>(plan_growing(growth, settings_, epoch));
-    boost::asio::post(ports_.loop,
-                      [this, grown, epoch] { planned(epoch, take_up(epoch, std::move(*grown))); });
+  ports_.planner.run([this, growth = std::move(growth), settings = settings_, epoch] {
+    auto grown = std::make_shared<Result<GrownEpoch>>(plan_growing(growth, settings, epoch));
+    boost::asio::post(ports_.loop, [this, grown, epoch] {
+      if (retired_) return planned(epoch, Error{ErrorCode::disconnected, "the feed has ended"});
+      planned(epoch, take_up(epoch, std::move(*grown)));
+    });
   });
 }
 

@@ -151,7 +151,16 @@ bool Feed::assemble(const BatchId& id, std::optional<std::uint64_t> distance) {
 void Feed::discard(const SlotRef& slot) {
   --filling_;
   slot.of->cache.abandon(slot.index);
+  note_ready();
   pump();
+}
+
+/// The first batch was made, or could not be: whoever waits for the feed to be ready waits no
+/// longer.
+void Feed::note_ready() {
+  if (std::exchange(ready_, true)) return;
+  ports_.log.note<Event::feed_ready>(name());
+  if (on_ready_) on_ready_();
 }
 
 /// Wishes for the pages of the batch that comes as many batches later as there are slots: those
@@ -190,10 +199,7 @@ void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBat
       broken_.emplace(id, batch.error());
     }
   }
-  if (!std::exchange(ready_, true)) {
-    ports_.log.note<Event::feed_ready>(name());
-    if (on_ready_) on_ready_();
-  }
+  note_ready();
   pump();
 }
 
