@@ -117,11 +117,14 @@ void Daemon::tell_when_ready() {
   }
 }
 
+/// What a refused configuration leaves is what ran before it, ready or not: systemd hears at once.
 void Daemon::tell_if_ready() {
   const auto& feeds = server_->feeds();
-  if (!std::all_of(feeds.begin(), feeds.end(), [](const auto& feed) { return feed->ready(); })) {
-    return;
-  }
+  const bool ready =
+      std::all_of(feeds.begin(), feeds.end(), [](const auto& feed) { return feed->ready(); });
+  const bool refused = was_ready_ && reloader_->stats().last_refusal.has_value();
+  if (!ready && !refused) return;
+  was_ready_ = true;
   std::string status = fmt::format("serving {} feeds", feeds.size());
   if (const auto refusal = reloader_->stats().last_refusal) {
     status += "; the last reload was refused: " + *refusal;

@@ -59,6 +59,7 @@ class Daemon {
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Reloader> reloader_;
   std::uint64_t arena_bytes_ = 0;
+  bool was_ready_ = false;  ///< systemd was told so.
 };
 
 }  // namespace batchwright
