@@ -13,7 +13,7 @@
 #include <map>
 #include <set>
 
-#include "daemon/delivery/socket_path.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 namespace {

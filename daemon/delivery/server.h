@@ -19,7 +19,7 @@
 #include "daemon/delivery/feed.h"
 #include "daemon/delivery/gatekeeper.h"
 #include "daemon/delivery/router.h"
-#include "daemon/delivery/socket_path.h"
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {

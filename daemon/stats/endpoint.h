@@ -10,6 +10,7 @@
 #include "daemon/stats/events.h"
 #include "daemon/stats/listen_address.h"
 #include "daemon/stats/routes.h"
+#include "daemon/stats/socket_path.h"
 #include "formats/formats.h"
 
 namespace boost::asio {
@@ -29,7 +30,7 @@ struct EndpointLimits {
 /// Where the endpoint is.
 struct EndpointPlace {
   std::vector<std::string> addresses;  ///< As parse_http_address() reads them.
-  HttpSocketAccess access;             ///< Of Unix sockets.
+  SocketAccess access;                 ///< Of Unix sockets.
   EndpointLimits limits = {};
   EventLog* log = nullptr;  ///< Outlives the endpoint; null: it keeps its own.
 };

@@ -1,16 +1,15 @@
 #include "daemon/stats/http_listener.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
+
+#include "daemon/stats/listen_address.h"
 
 namespace batchwright {
 namespace {
@@ -28,29 +27,6 @@ constexpr std::chrono::milliseconds kAcceptSpan{16};
 /// Connections that wait in the kernel: about a second's worth, for a longer queue would only make
 /// everybody wait longer.
 constexpr int kBacklog = 1024;
-
-/// Whether a process answers at `path`.
-bool answers(const std::string& path) {
-  asio::io_context own;
-  asio::local::stream_protocol::socket probe(own);
-  error_code code;
-  probe.connect({path}, code);
-  return !code;
-}
-
-/// Removes what a killed daemon left at `path`.
-Result<void> make_room(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return {};
-  if (!S_ISSOCK(status.st_mode)) {
-    return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
-  }
-  if (answers(path)) {
-    return Error{ErrorCode::already_exists, path + ": another daemon serves statistics there"};
-  }
-  ::unlink(path.c_str());
-  return {};
-}
 
 }  // namespace
 
@@ -73,19 +49,13 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
     return {};
   }
 
-  Result<void> bind_file(const std::string& file, const HttpSocketAccess& access) {
-    if (auto cleared = make_room(file); !cleared) return cleared;
-    // Nobody else may connect until the file has its mode.
-    const mode_t before = ::umask(0177);
+  Result<void> bind_file(const std::string& file, const SocketAccess& access) {
+    if (auto cleared = clear_socket_path(file); !cleared) return cleared;
+    const RestrictedUmask nobody_else;
     auto bound = bind("unix://" + file, asio::local::stream_protocol::endpoint(file));
-    ::umask(before);
     if (!bound) return bound;
     path = file;
-    const bool given =
-        !access.gid || ::chown(file.c_str(), static_cast<uid_t>(-1), *access.gid) == 0;
-    if (given && ::chmod(file.c_str(), access.mode) == 0) return {};
-    return Error{ErrorCode::io_error,
-                 "cannot open " + file + " to its users: " + std::strerror(errno)};
+    return set_access(file, access);
   }
 
   void accept() {
@@ -142,7 +112,7 @@ HttpListener::~HttpListener() { state_->stop(); }
 
 Result<std::unique_ptr<HttpListener>> HttpListener::open(asio::io_context& loop,
                                                          const std::string& address,
-                                                         const HttpSocketAccess& access,
+                                                         const SocketAccess& access,
                                                          EventLog& log) {
   const auto parsed = parse_http_address(address);
   if (!parsed) return parsed.error();

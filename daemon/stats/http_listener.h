@@ -8,7 +8,7 @@
 #include <string>
 
 #include "daemon/stats/events.h"
-#include "daemon/stats/listen_address.h"
+#include "daemon/stats/socket_path.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -26,7 +26,7 @@ class HttpListener {
   /// answers there, or a file that is no socket is in the way).
   static Result<std::unique_ptr<HttpListener>> open(boost::asio::io_context& loop,
                                                     const std::string& address,
-                                                    const HttpSocketAccess& access, EventLog& log);
+                                                    const SocketAccess& access, EventLog& log);
   ~HttpListener();
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;

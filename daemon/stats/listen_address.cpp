@@ -6,13 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/stats/socket_path.h"
+
 namespace batchwright {
 
 namespace {
 
 constexpr std::string_view kUnix = "unix://";
-/// What the kernel takes.
-constexpr std::size_t kMostPathBytes = 107;
 
 Error refused(std::string_view text) {
   return {ErrorCode::bad_configuration,
@@ -64,13 +64,13 @@ Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_
     return address ? Result<Address>(std::move(*address)) : address.error();
   }
   const std::string_view path = text.substr(kUnix.size());
-  const bool fits = path.size() > 1 && path.size() <= kMostPathBytes && path.front() == '/' &&
+  const bool fits = path.size() > 1 && path.size() <= kMaxSocketPath && path.front() == '/' &&
                     path.back() != '/' && path.find('\0') == std::string_view::npos;
   if (fits) return Address(UnixAddress{std::string(path)});
   return Error{ErrorCode::bad_configuration, "found \"" + std::string(text) +
                                                  "\"; allowed: unix:// and an absolute path of at "
                                                  "most " +
-                                                 std::to_string(kMostPathBytes) + " bytes"};
+                                                 std::to_string(kMaxSocketPath) + " bytes"};
 }
 
 }  // namespace batchwright

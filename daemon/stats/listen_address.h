@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,12 +23,6 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 /// A Unix socket to listen on.
 struct UnixAddress {
   std::string path;  ///< Absolute.
-};
-
-/// Who may use the file of a Unix socket.
-struct HttpSocketAccess {
-  unsigned mode = 0660;
-  std::optional<unsigned> gid;  ///< Empty: as the daemon's.
 };
 
 /// Where to listen for HTTP: as above, or "unix://" and an absolute path of at most 107 bytes.

@@ -13,6 +13,7 @@
 #include "daemon/stats/process_stats.h"   // memory and processor time of this process
 #include "daemon/stats/report.h"          // the page /stats
 #include "daemon/stats/routes.h"          // what the endpoint answers
+#include "daemon/stats/socket_path.h"     // files of Unix sockets, and who may use them
 #include "daemon/stats/stages.h"          // StageTimes, one a feed
 #include "daemon/stats/verdict.h"         // rates, and what they depend on
 #include "daemon/stats/waiting_times.h"   // who waits for whom

@@ -1,4 +1,4 @@
-#include "daemon/delivery/socket_path.h"
+#include "daemon/stats/socket_path.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
