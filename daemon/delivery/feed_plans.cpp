@@ -85,6 +85,7 @@ Result<PlannedEpoch> Feed::take_up(Epoch epoch, Result<GrownEpoch> grown) {
   if (grown->arena) {
     std::erase_if(generations_, [](const auto& generation) { return generation.expired(); });
     const std::uint32_t number = slots_->number + kFeedOfArena + 1;
+    grown->memory.release();  // the generation gives it back
     slots_ = std::make_shared<SlotGeneration>(number, std::move(grown->arena), ports_.memory);
     generations_.push_back(slots_);
     needy_.reset();

@@ -20,22 +20,26 @@ Result<std::shared_ptr<const Snapshot>> choose(const Growth& growth) {
   return newest;
 }
 
-/// An arena whose slots hold every batch of these data; null where the one there is does.
-Result<std::unique_ptr<Arena>> arena_for(const Snapshot& snapshot, const Growth& growth,
-                                         const FeedSettings& settings) {
+/// An arena whose slots hold every batch of these data, with its memory; none where the one there
+/// is does.
+Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth& growth,
+                       const FeedSettings& settings) {
   const auto bytes = feed_slot_bytes(snapshot, settings);
   if (!bytes) return bytes.error();
-  if (*bytes <= growth.slot_bytes) return std::unique_ptr<Arena>();
+  if (*bytes <= growth.slot_bytes) return {};
   const std::uint64_t needed = whole_pages(*bytes) * settings.slots;
-  if (!growth.memory->take(needed)) {
+  auto memory = claim_memory(growth.memory, needed);
+  if (!memory) {
     return Error{ErrorCode::does_not_fit,
                  fmt::format("its sequences need an arena of {} bytes beside the one there is, the "
                              "memory ceiling leaves {} bytes",
                              needed, growth.memory->left())};
   }
   auto arena = Arena::create(settings.slots, *bytes);
-  if (!arena) growth.memory->give_back(needed);
-  return arena;
+  if (!arena) return arena.error();
+  grown.memory = std::move(memory);
+  grown.arena = std::move(*arena);
+  return {};
 }
 
 Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
@@ -43,10 +47,9 @@ Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoc
   if (!snapshot) return snapshot.error();
   GrownEpoch grown;
   if (*snapshot != growth.known) {
-    auto arena = arena_for(**snapshot, growth, settings);
-    if (!arena && growth.content) return arena.error();
-    if (!arena) grown.why_not_newer = arena.error().message;
-    if (arena) grown.arena = std::move(*arena);
+    const auto added = add_arena(grown, **snapshot, growth, settings);
+    if (!added && growth.content) return added.error();
+    if (!added) grown.why_not_newer = added.error().message;
   }
   auto planned =
       plan_snapshot(grown.why_not_newer.empty() ? *snapshot : growth.known, settings.plan, epoch);

@@ -23,6 +23,7 @@ struct Growth {
 /// An epoch, and what it asks for.
 struct GrownEpoch {
   PlannedEpoch epoch;
+  MemoryClaim memory;            ///< What the arena takes, until a generation has it.
   std::unique_ptr<Arena> arena;  ///< Where the slots there are have become too small.
   std::string why_not_newer;     ///< Why the epoch does without what was appended; else empty.
 };

@@ -121,6 +121,28 @@ TEST_CASE("delivery: where a larger arena does not fit, training goes on with wh
   CHECK(take(client, 10).size() == 1);
 }
 
+TEST_CASE("delivery: a larger arena that nobody takes up gives its memory back") {
+  const TemporaryFolder folder;
+  make_small_dataset(folder / "before", {5, 6, 7, 8});
+  make_small_dataset(folder / "after", {500, 600, 700, 800});
+  Catalog catalog;
+  const auto before = catalog.open({folder / "before"});
+  const auto after = catalog.open({folder / "after"});
+  REQUIRE(before);
+  REQUIRE(after);
+  const auto known = (*before)->snapshot();
+  REQUIRE(known);
+  constexpr std::uint64_t kLeft = std::uint64_t{1} << 30;
+  const auto memory = std::make_shared<MemoryBudget>(kLeft);
+  {
+    const auto grown = plan_growing({*after, *known, {}, 1, memory}, followed(), Epoch{0});
+    REQUIRE(grown);
+    REQUIRE(grown->arena);
+    CHECK(memory->left() == kLeft - grown->arena->bytes());
+  }
+  CHECK(memory->left() == kLeft);
+}
+
 TEST_CASE("delivery: who resumes within an epoch gets the data that the epoch began with") {
   TestServer server(followed(), 40, {5, 6, 7, 8});
   const Fingerprint before =
