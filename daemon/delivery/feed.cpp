@@ -226,15 +226,18 @@ Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& requ
   const QueueOwner owner = subscription.owner();
   for (const std::uint64_t lease : leases_in(request.released())) {
     if (!work().done(lease, owner)) continue;
-    if (auto noted = note_done(subscription.client, lease, owner); !noted) return noted;
+    if (!written(note_done(subscription.client, lease, owner))) return *failure_;
   }
   const std::vector<std::uint64_t> held = leases_in(request.held());
   for (const std::uint64_t lease : work().claim(owner, held)) subscription.leases[lease] = {};
   advance_queue();
-  return {};
+  return failure_ ? Result<void>(*failure_) : Result<void>();
 }
 
+/// Nowhere once the feed has failed: then the batch stays given, and is given once more to whoever
+/// comes after its client.
 Result<void> Feed::note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner) {
+  if (!resources_.journal) return {};
   if (auto noted = resources_.journal->done(lease, owner); !noted) return noted;
   return resources_.ledger ? resources_.ledger->released(client, lease, true) : Result<void>{};
 }

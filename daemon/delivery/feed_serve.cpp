@@ -247,8 +247,12 @@ void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const 
   ports_.send(key.session, encode(std::move(refused)));
 }
 
+/// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed
+/// that is opened in this one's place needs them.
 void Feed::fail(const Error& error) {
   if (failure_) return;
+  resources_.journal.reset();
+  resources_.ledger.reset();
   failure_ = Error{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
   ports_.log.note<Event::feed_failed>(failure_->message);
   publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);

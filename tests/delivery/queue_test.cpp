@@ -212,6 +212,37 @@ TEST_CASE("delivery: what nobody comes back for is given to others") {
   CHECK(indices.size() == 10);
 }
 
+TEST_CASE("delivery: a feed that has failed lets go of its journal, and its heir goes on in it") {
+  const TemporaryFolder folder;
+  FeedSettings settings = queue_feed(folder);
+  settings.queue_grace = std::chrono::milliseconds(1);
+  settings.ledger = "/dev/full";
+  TestServer server(settings);
+  Worker anna(server);
+  REQUIRE(read_until<wire::Refused>(anna.client));
+  const auto size = std::filesystem::file_size(folder / "journal");
+  settings.ledger.clear();
+  Catalog catalog;
+  const auto dataset = catalog.open({server.dataset()});
+  REQUIRE(dataset);
+  auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
+  REQUIRE(resources);
+  CHECK(resources->queue.out().size() == 1);  // told by the journal, before the ledger failed
+  CHECK(std::filesystem::file_size(folder / "journal") == size);
+  server.ask([&](Server& s) {
+    s.replace_feed(settings, std::move(*resources), "feed train had failed");
+    return 0;
+  });
+  Worker bert(server);
+  std::set<std::uint64_t> indices;
+  for (int i = 0; i < 10; ++i) {
+    const auto ticket = bert.take();
+    indices.insert(ticket.index);
+    bert.release(ticket);
+  }
+  CHECK(indices.size() == 10);
+}
+
 TEST_CASE("delivery: a feed without a journal has no queue, and says so") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());

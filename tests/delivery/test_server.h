@@ -3,6 +3,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@ class TestServer {
 
   std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
   std::string arena_socket() const { return (folder_ / "s.arena").string(); }
+  std::filesystem::path dataset() const { return folder_ / "data"; }
   const std::vector<std::uint32_t>& lengths() const { return lengths_; }
 
   /// The other writer appends its sequences, and commits.
