@@ -30,17 +30,17 @@ Reply readiness(const Server& server) {
 
 Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
                    Server& server) {
+  // One text for both paths: who goes from one to the other sees nothing go back.
+  const auto stats = std::make_shared<KeptText>([figures] { return render_stats(figures()); });
+  const auto metrics = std::make_shared<KeptText>(
+      [figures = std::move(figures)] { return render_metrics(figures()); });
   Routes routes;
-  routes.pages["/stats"] = [figures] {
-    return Reply{200, "application/json", render_stats(figures())};
-  };
-  routes.pages["/metrics"] = [figures] {
-    return Reply{200, kMetricsType, render_metrics(figures())};
-  };
+  routes.pages["/stats"] = [stats] { return Reply{200, "application/json", stats->text()}; };
+  routes.live["/live"] = [stats] { return stats->text(); };
+  routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };
   routes.pages["/"] = [] { return dashboard_page(); };
   routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
   routes.pages["/readyz"] = [&server] { return readiness(server); };
-  routes.live["/live"] = [figures = std::move(figures)] { return render_stats(figures()); };
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](
                                          const Target& target, PlanPages::Answer answer) {
     pages->answer(target, std::move(answer));

@@ -7,6 +7,7 @@
 #include "daemon/stats/endpoint.h"        // HTTP, on loopback and Unix sockets
 #include "daemon/stats/events.h"          // everything that can happen, counted and logged
 #include "daemon/stats/histogram.h"       // durations
+#include "daemon/stats/kept_text.h"       // a page for many who ask
 #include "daemon/stats/listen_address.h"  // where it listens
 #include "daemon/stats/log_limit.h"       // one line a second
 #include "daemon/stats/metrics.h"         // the page /metrics

@@ -107,9 +107,24 @@ TEST_CASE("integration: a subscription that goes takes its lines along") {
     CHECK(metric(daemon.page("/metrics"), "client_held_batches{") >= 1.0);
   }
   CHECK(eventually([&] { return feed(daemon).at("subscribers").as_array().empty(); }));
-  const std::string metrics = daemon.page("/metrics");
-  CHECK(metric(metrics, "client_held_batches{") == -1.0);
+  std::string metrics;
+  CHECK(eventually([&] {
+    metrics = daemon.page("/metrics");
+    return metric(metrics, "client_held_batches{") == -1.0;
+  }));
   CHECK(metric(metrics, "sessions ") == 0.0);
   CHECK(metric(metrics, "batches_delivered_total{feed=\"train\",mode=\"replica\"}") >= 1.0);
   CHECK(verdict(daemon) == "idle");
+}
+
+TEST_CASE("integration: who asks for the figures again and again gets those of a moment ago") {
+  DaemonProcess daemon("");
+  REQUIRE(daemon.start());
+  // A page that is made anew counts the requests before it.
+  for (const char* path : {"/stats", "/metrics"}) {
+    CAPTURE(path);
+    CHECK(eventually([&] { return daemon.page(path) == daemon.page(path); }));
+    const std::string first = daemon.page(path);
+    CHECK(eventually([&] { return daemon.page(path) != first; }));
+  }
 }
