@@ -4,11 +4,13 @@
 //
 //   scrape_bench [CLIENTS [SCRAPES]]
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/daemon_process.h"
@@ -27,10 +29,12 @@ double loop_seconds(pid_t pid) {
   return 1e-9 * nanoseconds;
 }
 
-/// Milliseconds of the loop for each of so many requests.
+/// Milliseconds of the loop for each of so many requests, which come slowly enough that the daemon
+/// makes the page anew for each.
 double milliseconds_each(DaemonProcess& daemon, const std::string& path, int requests) {
   const double before = loop_seconds(daemon.process().pid());
   for (int i = 0; i < requests; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(110));
     if (daemon.page(path).empty()) throw std::runtime_error(path + ": no answer");
   }
   return 1e3 * (loop_seconds(daemon.process().pid()) - before) / requests;

@@ -62,8 +62,16 @@ std::string DaemonProcess::stats_address() {
 
 std::string DaemonProcess::page(const std::string& path) { return http_get(stats_port(), path); }
 
+std::string DaemonProcess::stats_now() {
+  const std::string kept = stats();
+  std::string page;
+  // Each page that is made counts the requests before it, so no two are the same.
+  eventually([&] { return (page = stats()) != kept; });
+  return page;
+}
+
 std::uint64_t DaemonProcess::counter(const std::string& name) {
-  const auto page = boost::json::parse(stats());
+  const auto page = boost::json::parse(stats_now());
   return page.at("feeds").at(0).at("counters").at(name).to_number<std::uint64_t>();
 }
 

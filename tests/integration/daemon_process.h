@@ -40,6 +40,8 @@ class DaemonProcess {
   std::string stats_address();
   /// The page /stats, and one of its counters for the first feed.
   std::string stats() { return page("/stats"); }
+  /// The page as of now: the daemon keeps a page for a moment, and stats() may be from before.
+  std::string stats_now();
   /// Another page; empty when nobody answers with 200.
   std::string page(const std::string& path);
   std::uint64_t counter(const std::string& name);
