@@ -185,6 +185,7 @@ void Daemon::feed_watchdog() {
 
 void Daemon::stop() {
   notify_stopping();
+  reloader_->stop();
   server_->say_goodbye();
   if (endpoint_) endpoint_->stop();
   loop_.stop();

@@ -54,10 +54,10 @@ class Daemon {
   boost::asio::io_context loop_{1};
   boost::asio::signal_set signals_{loop_};
   boost::asio::steady_timer watchdog_{loop_};
+  std::unique_ptr<Reloader> reloader_;  ///< May wait for what it prepares, all sockets closed.
   std::unique_ptr<Server> server_;
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<Reloader> reloader_;
   std::uint64_t arena_bytes_ = 0;
   bool was_ready_ = false;  ///< systemd was told so.
 };

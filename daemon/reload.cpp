@@ -39,6 +39,7 @@ Reloader::Reloader(boost::asio::io_context& loop, Catalog& catalog, Server& serv
     : loop_(loop), catalog_(catalog), server_(server), done_(std::move(done)) {}
 
 Reloader::~Reloader() {
+  stop();
   thread_.stop();
   thread_.join();
 }
@@ -53,7 +54,8 @@ void Reloader::begin() {
   if (std::exchange(under_way_, true)) return;
   server_.log().note<Event::reload_began>(file_.string());
   notify_reloading();
-  ReloadRequest request{file_, running_, {}, server_.feed_numbers_left(), server_.share_memory()};
+  ReloadRequest request{
+      file_, running_, {}, server_.feed_numbers_left(), server_.share_memory(), stop_.get_token()};
   for (const auto& feed : server_.feeds()) {
     if (feed->failure()) request.failed.insert(feed->name());
   }

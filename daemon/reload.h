@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,10 @@ struct PreparedConfig {
 /// datasets, plans, arenas) is done on a thread of its own; then the loop adds, replaces, adjusts
 /// and removes feeds in one turn. A configuration with any fault changes nothing.
 ///
-/// Lifetime: loop, catalog and server outlive it.
+/// Lifetime: loop and catalog outlive it; the server all calls but destruction, so that its
+///   sockets are closed by then.
 /// Threads: construction, destruction and all calls on the thread that runs the loop. Destruction
-///   waits for what is being prepared.
+///   waits until what is being prepared is ready or given up.
 class Reloader {
  public:
   /// `done` is called after each reload, whatever came of it.
@@ -56,6 +58,8 @@ class Reloader {
 
   /// Reads the file again. While that is under way, it is noted and done once more after it.
   void begin();
+  /// Has given up what is being prepared: the daemon ends.
+  void stop() { stop_.request_stop(); }
 
   ReloadStats stats() const;
 
@@ -76,6 +80,7 @@ class Reloader {
   bool once_more_ = false;
   ReloadStats stats_;
   std::optional<Clock::time_point> last_;
+  std::stop_source stop_;
   boost::asio::thread_pool thread_{1};
 };
 

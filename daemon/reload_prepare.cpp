@@ -16,7 +16,8 @@ Error needs_restart(const std::string& what) {
   return {ErrorCode::bad_configuration, what + "; restart the daemon for that"};
 }
 
-/// The running feed has its journal open, and no moment is free of what it writes.
+/// A running feed has its journal open, and no moment is free of what it writes. One that has
+/// failed has closed it.
 Result<void> check_journal(const FeedConfig& had, const FeedConfig& wanted,
                            const std::string& keys) {
   if (wanted.journal.empty() || wanted.journal != had.journal) return {};
@@ -26,10 +27,12 @@ Result<void> check_journal(const FeedConfig& had, const FeedConfig& wanted,
 
 Result<PreparedFeed> prepare(const FeedConfig& feed, const ReloadRequest& request,
                              std::chrono::milliseconds queue_grace, Catalog& catalog) {
+  if (request.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
   auto dataset = catalog.open(feed.dataset, feed.verify);
   if (!dataset) return dataset.error();
   FeedSettings settings = feed_settings(feed, queue_grace);
-  auto resources = prepare_feed(std::move(*dataset), settings, request.memory->left());
+  auto resources =
+      prepare_feed(std::move(*dataset), settings, request.memory->left(), request.stop);
   if (!resources) return resources.error();
   const std::uint64_t bytes = resources->arena->bytes();
   auto memory = claim_memory(request.memory, bytes);
@@ -53,8 +56,9 @@ class Preparation {
     if (change.in_place && !request_.failed.contains(change.name)) return {};
     const FeedConfig& had = *find_feed(request_.running, change.name);
     const FeedConfig& wanted = *find_feed(ready_.config, change.name);
-    if (auto free = check_journal(had, wanted, change.keys); !free) {
-      return in_feed(change.name, free.error());
+    if (!request_.failed.contains(change.name)) {
+      auto free = check_journal(had, wanted, change.keys);
+      if (!free) return in_feed(change.name, free.error());
     }
     return make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));
   }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 
 #include "daemon/reload.h"
@@ -16,12 +17,13 @@ struct ReloadRequest {
   std::set<std::string> failed;  ///< Feeds that do not serve any more: they are opened anew.
   std::uint32_t numbers_left = 0;
   std::shared_ptr<MemoryBudget> memory;
+  std::stop_token stop;  ///< The daemon ends: what is not ready by then is not needed.
 };
 
 /// Reads the file and makes ready what it asks for. Blocks on the disk, and touches nothing that
 /// runs but to take memory out of the budget.
 /// Errors: those of load_config(), of Catalog::open() and prepare_feed() with the feed's name;
-/// bad_configuration for what needs a restart.
+/// bad_configuration for what needs a restart; disconnected when it is to stop.
 Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& catalog);
 
 }  // namespace batchwright

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,9 @@
 
 namespace batchwright {
 namespace {
+
+/// Pages are taken in steps of this size, each a fraction of a second.
+constexpr std::size_t kStepBytes = std::size_t{1} << 30;
 
 Error failed(const char* call, std::size_t bytes) {
   const int code = errno;
@@ -49,7 +53,8 @@ Result<std::size_t> all_slots(std::uint32_t slots, std::size_t slot_bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t slot_bytes) {
+Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t slot_bytes,
+                                             const std::stop_token& stop) {
   const auto rounded = whole_pages(slot_bytes);
   if (!rounded) return rounded.error();
   const auto bytes = all_slots(slots, *rounded);
@@ -57,19 +62,30 @@ Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t sl
   std::unique_ptr<Arena> arena(new Arena);
   arena->slot_bytes_ = *rounded;
   arena->bytes_ = *bytes;
-  if (auto reserved = arena->reserve(); !reserved) return reserved.error();
+  if (auto reserved = arena->reserve(stop); !reserved) return reserved.error();
   arena->pinned_ = pin({arena->base_, arena->bytes_});
   return arena;
 }
 
-Result<void> Arena::reserve() {
+/// Takes every page now. Without it a page is taken when it is first touched, and when none is
+/// left then, the touch is a SIGBUS.
+Result<void> Arena::take_pages(const std::stop_token& stop) const {
+  for (std::size_t taken = 0; taken < bytes_; taken += kStepBytes) {
+    if (stop.stop_requested()) return Error{ErrorCode::disconnected, "arena: given up, as told"};
+    const std::size_t step = std::min(kStepBytes, bytes_ - taken);
+    if (::fallocate(descriptor_, 0, static_cast<off_t>(taken), static_cast<off_t>(step)) != 0) {
+      return failed("fallocate", bytes_);
+    }
+  }
+  return {};
+}
+
+Result<void> Arena::reserve(const std::stop_token& stop) {
   descriptor_ = ::memfd_create("batchwright", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor_ < 0) return failed("memfd_create", bytes_);
   const auto size = static_cast<off_t>(bytes_);
   if (::ftruncate(descriptor_, size) != 0) return failed("ftruncate", bytes_);
-  // Takes every page now. Without it a page is taken when it is first touched, and when none is
-  // left then, the touch is a SIGBUS.
-  if (::fallocate(descriptor_, 0, 0, size) != 0) return failed("fallocate", bytes_);
+  if (auto taken = take_pages(stop); !taken) return taken;
   // Populated, so that no page fault is left for the first round of batches.
   void* const base =
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, 0);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string_view>
 
 #include "formats/formats.h"
@@ -25,10 +26,11 @@ bool built_with_cuda();
 /// Threads: create and destroy on one; slot() from any. It outlives all who were given a span.
 class Arena {
  public:
-  /// `slot_bytes` is rounded up to whole pages.
+  /// `slot_bytes` is rounded up to whole pages. A large arena takes long: `stop` ends that.
   /// Errors: io_error (names the call), does_not_fit (memory is short: names the bytes),
-  /// invalid_argument (no slot, or slots of no bytes).
-  static Result<std::unique_ptr<Arena>> create(std::uint32_t slots, std::size_t slot_bytes);
+  /// invalid_argument (no slot, or slots of no bytes), disconnected (it was to stop).
+  static Result<std::unique_ptr<Arena>> create(std::uint32_t slots, std::size_t slot_bytes,
+                                               const std::stop_token& stop = {});
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -42,7 +44,8 @@ class Arena {
 
  private:
   Arena() = default;
-  Result<void> reserve();
+  Result<void> reserve(const std::stop_token& stop);
+  Result<void> take_pages(const std::stop_token& stop) const;
 
   std::byte* base_ = nullptr;
   std::size_t slot_bytes_ = 0;

@@ -39,7 +39,7 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
 }
 
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
-                                   std::uint64_t memory_bytes) {
+                                   std::uint64_t memory_bytes, const std::stop_token& stop) {
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
   if ((*snapshot)->sequences() == 0) {
@@ -57,7 +57,7 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
                     "leaves {} bytes; {} slots would fit",
                     needed, settings.slots, *slot_bytes, memory_bytes, memory_bytes / *slot_bytes)};
   }
-  auto arena = Arena::create(settings.slots, *slot_bytes);
+  auto arena = Arena::create(settings.slots, *slot_bytes, stop);
   if (!arena) return arena.error();
   FeedResources resources;
   resources.snapshot = std::move(*snapshot);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "daemon/assembly/assembly.h"
@@ -52,9 +53,10 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
 std::uint64_t whole_pages(std::uint64_t bytes);
 
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and
-/// reserves the arena. `memory_bytes` is what the ceiling leaves.
-/// Errors: store_unavailable, infeasible, does_not_fit (names the bytes needed and left).
+/// reserves the arena. `memory_bytes` is what the ceiling leaves. `stop` ends it early.
+/// Errors: store_unavailable, infeasible, does_not_fit (names the bytes needed and left),
+/// disconnected (it was to stop).
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
-                                   std::uint64_t memory_bytes);
+                                   std::uint64_t memory_bytes, const std::stop_token& stop = {});
 
 }  // namespace batchwright

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <stop_token>
 #include <string>
 
 #include "daemon/assembly/assembly.h"
@@ -58,6 +59,15 @@ bool mlock_does_something() {
 }
 
 }  // namespace
+
+TEST_CASE("assembly: an arena that is to stop is given up") {
+  std::stop_source stop;
+  CHECK(Arena::create(1, kPage, stop.get_token()));
+  stop.request_stop();
+  const auto given_up = Arena::create(1, kPage, stop.get_token());
+  REQUIRE_FALSE(given_up);
+  CHECK(given_up.error().code == ErrorCode::disconnected);
+}
 
 TEST_CASE("assembly: an arena's slots are whole pages, one behind the other") {
   const auto arena = make_arena(3, kPage + 1);
