@@ -199,8 +199,10 @@ TEST_CASE("reload: a configuration that has vanished or turned into a folder cha
   CHECK(reload_figures(daemon).at("refused").to_number<int>() == 1);
 }
 
-TEST_CASE("reload: a feed that has failed is opened anew") {
+TEST_CASE("reload: a feed that has failed is opened anew, its journal and changed keys too") {
   DaemonProcess daemon(kSorted, 3000);
+  replace(daemon.config(), "slots = 8",
+          "slots = 8\njournal = \"" + (daemon.folder() / "journal").string() + "\"");
   REQUIRE(daemon.start());
   const auto data = daemon.dataset() / "data.mdb";
   const auto spare = daemon.folder() / "spare";
@@ -223,6 +225,8 @@ TEST_CASE("reload: a feed that has failed is opened anew") {
   REQUIRE(eventually(has_failed));
   std::filesystem::rename(daemon.dataset(), daemon.folder() / "broken");
   std::filesystem::rename(spare, daemon.dataset());
+  SUBCASE("as it was") {}
+  SUBCASE("changed") { replace(daemon.config(), "slots = 8", "slots = 6"); }
   REQUIRE(daemon.reload());
   Trainer trainer(daemon.endpoint());
   subscribe(trainer, "train", 1);
