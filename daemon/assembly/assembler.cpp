@@ -25,9 +25,14 @@ class JobWatch {
   void tell(StageTimes& times) const {
     const auto taken = Clock::now() - began_;
     times.add(Stage::assemble, taken);
-    if (times_slept() == slept_) return;
+    if (usage().ru_nvcsw == usage_.ru_nvcsw) return;
     const auto waited = std::chrono::nanoseconds(taken) - (processor_time() - processor_);
     times.add_storage_wait(std::max(waited, std::chrono::nanoseconds(0)));
+  }
+  std::uint64_t page_faults() const {
+    const rusage now = usage();
+    return static_cast<std::uint64_t>(now.ru_minflt - usage_.ru_minflt + now.ru_majflt -
+                                      usage_.ru_majflt);
   }
 
  private:
@@ -38,15 +43,15 @@ class JobWatch {
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   }
-  static long times_slept() {
+  static rusage usage() {
     rusage usage{};
     ::getrusage(RUSAGE_THREAD, &usage);
-    return usage.ru_nvcsw;
+    return usage;
   }
 
   Clock::time_point began_ = Clock::now();
   std::chrono::nanoseconds processor_ = processor_time();
-  long slept_ = times_slept();
+  rusage usage_ = usage();
 };
 
 }  // namespace
@@ -85,6 +90,7 @@ void Assembler::submit(std::shared_ptr<const EpochSource> source,
                                    slot, done = std::move(done)] {
     const JobWatch watch;
     auto batch = assemble_batch(*source, *style, index, slot);
+    if (batch) batch->page_faults = watch.page_faults();
     if (style->times) watch.tell(*style->times);
     done(std::move(batch));
   });

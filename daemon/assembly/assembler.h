@@ -52,6 +52,8 @@ struct AssembledBatch {
   std::uint32_t rows = 0;
   std::uint64_t frames = 0;
   std::uint64_t padded_frames = 0;
+  /// Pages that were not in place, on the disk or only in the page cache.
+  std::uint64_t page_faults = 0;
   std::vector<SkippedSequence> skipped;
 };
 

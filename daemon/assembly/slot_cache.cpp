@@ -29,10 +29,9 @@ const Extent& SlotCache::extent(SlotIndex slot) const {
   return slots_[slot.value].extent;
 }
 
-std::optional<SlotIndex> SlotCache::take(const BatchId& id,
-                                         const std::function<bool(const BatchId&)>& wanted) {
+std::optional<SlotIndex> SlotCache::take(const BatchId& id, const Need& need) {
   require(!by_id_.contains(id));
-  const auto chosen = choose(wanted);
+  const auto chosen = choose(need);
   if (!chosen) return std::nullopt;
   Slot& slot = slots_[chosen->value];
   if (slot.state == SlotState::ready) by_id_.erase(slot.id);
@@ -41,17 +40,21 @@ std::optional<SlotIndex> SlotCache::take(const BatchId& id,
   return chosen;
 }
 
-std::optional<SlotIndex> SlotCache::choose(
-    const std::function<bool(const BatchId&)>& wanted) const {
-  std::optional<SlotIndex> oldest;
+std::optional<SlotIndex> SlotCache::choose(const Need& need) const {
+  std::optional<SlotIndex> chosen;
+  std::uint64_t latest = 0;
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     if (slot.state == SlotState::free) return SlotIndex{i};
     if (slot.state == SlotState::filling || slot.holders != 0) continue;
-    if (oldest && slots_[oldest->value].last_use < slot.last_use) continue;
-    if (!wanted(slot.id)) oldest = SlotIndex{i};
+    const auto needed = need(slot.id);
+    if (!needed || (chosen && *needed < latest)) continue;
+    const bool is_newer = chosen && slots_[chosen->value].last_use < slot.last_use;
+    if (is_newer && *needed == latest) continue;
+    chosen = SlotIndex{i};
+    latest = *needed;
   }
-  return oldest;
+  return chosen;
 }
 
 void SlotCache::filled(SlotIndex slot, const Extent& extent) {
@@ -68,14 +71,16 @@ void SlotCache::abandon(SlotIndex slot) {
 
 void SlotCache::hold(SlotIndex slot) {
   require(state(slot) == SlotState::ready);
-  ++slots_[slot.value].holders;
+  if (slots_[slot.value].holders++ == 0) ++held_;
   slots_[slot.value].last_use = ++clock_;
 }
 
 bool SlotCache::release(SlotIndex slot) {
   require(state(slot) == SlotState::ready && slots_[slot.value].holders != 0);
   slots_[slot.value].last_use = ++clock_;
-  return --slots_[slot.value].holders == 0;
+  if (--slots_[slot.value].holders != 0) return false;
+  --held_;
+  return true;
 }
 
 void SlotCache::retire(SlotIndex slot) {
@@ -109,11 +114,6 @@ void SlotCache::forget(SlotIndex slot) {
 std::uint32_t SlotCache::count(SlotState state) const {
   return static_cast<std::uint32_t>(std::count_if(
       slots_.begin(), slots_.end(), [state](const Slot& slot) { return slot.state == state; }));
-}
-
-std::uint32_t SlotCache::held() const {
-  return static_cast<std::uint32_t>(std::count_if(
-      slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.holders != 0; }));
 }
 
 }  // namespace batchwright

@@ -29,11 +29,16 @@ enum class SlotState : std::uint8_t { free, filling, ready };
 /// Which slot holds which batch, and how many hold the slot: a cache of assembled batches.
 ///
 /// A slot goes free -> filling -> ready, and from ready back to filling (another batch) once
-/// nobody holds it. The least recently used one goes first.
+/// nobody holds it. What is needed latest goes first (Belady 1966), for the plan tells what will be
+/// needed; of several that are needed no more, the least recently used one.
 /// A call that the slot's state does not allow is the caller's bug and aborts.
 /// Threads: the event loop only, so it needs no lock.
 class SlotCache {
  public:
+  /// How many batches lie before a batch is needed, for take(). Empty: it must keep its slot.
+  using Need = std::function<std::optional<std::uint64_t>(const BatchId&)>;
+  static constexpr std::uint64_t kNeverNeeded = UINT64_MAX;
+
   explicit SlotCache(std::uint32_t slots);
 
   /// The slot of this batch, filling or ready.
@@ -42,10 +47,9 @@ class SlotCache {
   /// Of a ready slot.
   const Extent& extent(SlotIndex slot) const;
 
-  /// A slot for `id`, now filling: a free one, or else the least recently used ready one that
-  /// nobody holds and that `wanted` does not claim. Empty when there is none: back pressure.
-  std::optional<SlotIndex> take(const BatchId& id,
-                                const std::function<bool(const BatchId&)>& wanted);
+  /// A slot for `id`, now filling: a free one, or else one that is ready, that nobody holds and
+  /// that `need` lets go. Empty when there is none: back pressure.
+  std::optional<SlotIndex> take(const BatchId& id, const Need& need);
   /// The batch of a filling slot is complete.
   void filled(SlotIndex slot, const Extent& extent);
   /// The batch of a filling slot could not be made; the slot is free.
@@ -66,7 +70,7 @@ class SlotCache {
   std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t count(SlotState state) const;
   bool is_held(SlotIndex slot) const { return slots_.at(slot.value).holders != 0; }
-  std::uint32_t held() const;  ///< Ready slots with at least one holder.
+  std::uint32_t held() const { return held_; }  ///< Ready slots with at least one holder.
 
  private:
   struct Slot {
@@ -77,11 +81,12 @@ class SlotCache {
     std::uint64_t last_use = 0;
   };
 
-  std::optional<SlotIndex> choose(const std::function<bool(const BatchId&)>& wanted) const;
+  std::optional<SlotIndex> choose(const Need& need) const;
   void forget(SlotIndex slot);
 
   std::vector<Slot> slots_;
   std::map<BatchId, SlotIndex> by_id_;
+  std::uint32_t held_ = 0;
   std::uint64_t clock_ = 0;
 };
 

@@ -41,6 +41,7 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       generations_{slots_},
       plan_seconds_(resources_.first_epoch.seconds),
       grace_(ports_.loop),
+      patience_(ports_.loop),
       next_lease_(first_lease()) {
   if (resources_.journal) next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
   contents_[first_epoch().epoch] = first_epoch().fingerprint.data;

@@ -180,19 +180,26 @@ class Feed {
   std::optional<BatchId> demand_of(const Subscription& subscription) const;
   void prefetch();
   bool assemble(const BatchId& id, std::optional<std::uint64_t> distance);
-  std::optional<SlotIndex> slot_due_in(std::uint64_t distance, const BatchId& id);
+  std::optional<SlotIndex> slot_due_in(std::uint64_t away, const BatchId& id);
   std::optional<SlotIndex> slot_on_demand(const BatchId& id);
   void note_slot(bool found);
   void find_fronts();
   std::set<BatchId> due(std::uint64_t distance) const;
   std::optional<BatchId> ahead(const Subscription& subscription, std::uint64_t distance) const;
-  bool wanted(const BatchId& id, std::uint64_t within) const;
+  std::optional<SlotIndex> take_slot(const BatchId& id, const std::vector<std::uint64_t>& kept);
   std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
   void read_ahead(const EpochSource& source, BatchIndex index);
   void discard(const SlotRef& slot);
   void note_ready();
   void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
+
+  // stragglers.cpp: who is waited for, for a moment, before its batches leave the slots.
+  std::uint64_t keeps_before(const Subscription& subscription, const BatchId& id) const;
+  bool await_stragglers(const BatchId& id);
+  void await_until(WaitingTimes::Time end);
+  void note_caught_up();
+  bool has_caught_up(const Subscription& subscription) const;
 
   // feed_plans.cpp: which epochs are planned.
   std::set<Epoch> needed_epochs(bool with_next) const;
@@ -230,10 +237,13 @@ class Feed {
   WaitedSeconds waited_before_;                    ///< Of subscriptions that are gone.
   std::optional<WaitingTimes::Time> slot_wanted_;  ///< Since when the next batch waits for a slot.
   std::function<void()> on_ready_;
-  boost::asio::steady_timer grace_;  ///< Ends what a queue keeps for clients that are away.
+  boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
+  boost::asio::steady_timer patience_;  ///< Ends a wait for stragglers.
+  bool awaiting_ = false;               ///< The timer above runs.
   std::uint64_t next_lease_;
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;
+  std::uint64_t without_faults_ = 0;  ///< Batches in a row that were assembled so.
   std::uint32_t filling_ = 0;
   std::uint32_t under_way_ = 0;  ///< Batches that are sent or poisoned just now.
   std::size_t turn_ = 0;         ///< Which subscription is served first, in rotation.

@@ -28,6 +28,7 @@ void Feed::retire(const Error& error) {
   retired_ = true;
   on_ready_ = nullptr;
   grace_.cancel();
+  patience_.cancel();
   end_subscriptions(error);
   failure_ = error;  // whatever comes back from other threads changes nothing any more
   resources_.journal.reset();

@@ -31,6 +31,9 @@ struct FeedSettings {
   std::filesystem::path journal;  ///< Of queue mode; empty: there is none.
   std::filesystem::path ledger;   ///< Who got what; empty: not written.
   bool follow = false;            ///< Each epoch takes up what was appended.
+  /// How long those ahead wait for who is about to fall out of the slots. More than a scheduler's
+  /// turn, less than a step that anybody would miss.
+  std::chrono::milliseconds patience{50};
   std::chrono::milliseconds queue_grace{10'000};  ///< For a queue's client to come back.
 };
 

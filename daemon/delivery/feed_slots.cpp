@@ -8,6 +8,12 @@
 #include "daemon/delivery/feed.h"
 
 namespace batchwright {
+namespace {
+
+/// So many batches in a row without a page fault: the dataset's pages are all in place.
+constexpr std::uint64_t kCalm = 64;
+
+}  // namespace
 
 /// The batch a subscription waits for and nobody has begun to assemble.
 std::optional<BatchId> Feed::demand_of(const Subscription& subscription) const {
@@ -33,7 +39,7 @@ void Feed::prefetch() {
 /// Trainers in step stand at the same place, and what one of them needs all do. So the questions
 /// below are asked of one for all, however many there are.
 void Feed::find_fronts() {
-  using Place = std::tuple<bool, BatchId, std::uint32_t, std::uint32_t, bool>;
+  using Place = std::tuple<bool, BatchId, std::uint32_t, std::uint32_t, bool, bool>;
   std::set<Place> places;
   fronts_.clear();
   for (const auto& [key, subscription] : subscriptions_) {
@@ -43,9 +49,13 @@ void Feed::find_fronts() {
     const Place place{subscription.in_queue(),
                       subscription.in_queue() ? BatchId{subscription.cursor.epoch(), {}}
                                               : subscription.cursor.next(),
-                      share.first, share.count, subscription.epochs_left != 1};
+                      share.first,
+                      share.count,
+                      subscription.epochs_left != 1,
+                      subscription.left_behind};
     if (apart || places.insert(place).second) fronts_.push_back(&subscription);
   }
+  note_caught_up();
 }
 
 /// The batches that lie `distance` behind the next one of any subscription. Before the first
@@ -79,14 +89,6 @@ std::optional<BatchId> Feed::ahead(const Subscription& subscription, std::uint64
                                    goes_on ? steps_of(next) : 0);
 }
 
-/// Whether some subscription needs this batch at most `within` batches from now.
-bool Feed::wanted(const BatchId& id, std::uint64_t within) const {
-  return std::any_of(fronts_.begin(), fronts_.end(), [&](const Subscription* front) {
-    const auto away = distance(*front, id);
-    return away && *away <= within;
-  });
-}
-
 std::optional<std::uint64_t> Feed::distance(const Subscription& subscription,
                                             const BatchId& id) const {
   const auto& rehearsals = subscription.rehearsals;
@@ -101,18 +103,38 @@ std::optional<std::uint64_t> Feed::distance(const Subscription& subscription,
   return away ? std::optional(*away + rehearsals.size()) : std::nullopt;
 }
 
-/// A slot for a batch this far away: one whose batch is needed later, or no more.
-std::optional<SlotIndex> Feed::slot_due_in(std::uint64_t distance, const BatchId& id) {
-  return slots_->cache.take(
-      id, [this, distance](const BatchId& other) { return wanted(other, distance); });
+/// A slot whose batch is needed latest. Front n keeps those that it needs within its `kept[n]`
+/// next batches.
+std::optional<SlotIndex> Feed::take_slot(const BatchId& id,
+                                         const std::vector<std::uint64_t>& kept) {
+  return slots_->cache.take(id, [&](const BatchId& other) -> std::optional<std::uint64_t> {
+    std::uint64_t need = SlotCache::kNeverNeeded;
+    for (std::size_t i = 0; i < fronts_.size(); ++i) {
+      const auto away = distance(*fronts_[i], other);
+      if (away && *away < kept[i]) return {};
+      if (away) need = std::min(need, *away);
+    }
+    return need;
+  });
 }
 
-/// A slot for what somebody waits for and can have: it may push out anything that nobody holds, or
-/// two could wait for each other. What is only due next may not, or two could push out each other
-/// for ever.
+/// A slot for a batch this far away: one whose batch is needed later, or no more.
+std::optional<SlotIndex> Feed::slot_due_in(std::uint64_t away, const BatchId& id) {
+  std::vector<std::uint64_t> kept;
+  kept.reserve(fronts_.size());
+  for (const Subscription* front : fronts_) {
+    kept.push_back(std::max(away + 1, keeps_before(*front, id)));
+  }
+  return take_slot(id, kept);
+}
+
+/// A slot for what somebody waits for and can have: once no straggler is waited for, it may push
+/// out anything that nobody holds, or two could wait for each other. What is only due next may
+/// not, or two could push out each other for ever.
 std::optional<SlotIndex> Feed::slot_on_demand(const BatchId& id) {
   if (const auto slot = slot_due_in(0, id)) return slot;
-  return slots_->cache.take(id, [](const BatchId&) { return false; });
+  if (await_stragglers(id)) return {};
+  return take_slot(id, std::vector<std::uint64_t>(fronts_.size(), 0));
 }
 
 /// Batches are begun one after the other, and so it is always the next one that waits for a slot.
@@ -164,8 +186,10 @@ void Feed::note_ready() {
 }
 
 /// Wishes for the pages of the batch that comes as many batches later as there are slots: those
-/// before it are assembled or about to be.
+/// before it are assembled or about to be. Where all pages are in place asking is not free: the
+/// kernel looks up each of them.
 void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
+  if (without_faults_ >= kCalm) return;
   const std::uint64_t ahead = index.value + slots_->cache.size();
   const std::uint64_t batches = epoch.plan.batches();
   if (ahead < batches) {
@@ -178,6 +202,7 @@ void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
 
 void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch) {
   --filling_;
+  without_faults_ = batch && batch->page_faults == 0 ? without_faults_ + 1 : 0;
   SlotGeneration& generation = *slot.of;
   if (batch) {
     generation.cache.filled(

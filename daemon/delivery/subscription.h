@@ -47,6 +47,9 @@ struct Subscription {
   WaitingTimes waiting;   ///< Who waited for whom, and does.
   bool asked = false;     ///< Why nothing comes, since the last delivery.
   bool had_none = false;  ///< Released its last batch before it got the next.
+  /// Until when those ahead wait for it, since they first had to.
+  std::optional<WaitingTimes::Time> awaited_until;
+  bool left_behind = false;  ///< Was waited for in vain, and has not caught up since.
   /// What the client holds, by lease. No slot where the batch travelled to it, or where it holds
   /// the batch since before the daemon's start.
   std::map<std::uint64_t, std::optional<SlotRef>> leases;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <map>
 
 #include "daemon/assembly/assembly.h"
 
@@ -12,12 +13,12 @@ namespace {
 
 BatchId batch(std::uint64_t index) { return {Epoch{1}, BatchIndex{index}}; }
 
-bool none_wanted(const BatchId&) { return false; }
-bool all_wanted(const BatchId&) { return true; }
+std::optional<std::uint64_t> none_needed(const BatchId&) { return SlotCache::kNeverNeeded; }
+std::optional<std::uint64_t> all_kept(const BatchId&) { return {}; }
 
 /// Takes a slot and makes it ready.
 SlotIndex make_ready(SlotCache& cache, std::uint64_t index) {
-  const auto slot = cache.take(batch(index), none_wanted);
+  const auto slot = cache.take(batch(index), none_needed);
   REQUIRE(slot);
   cache.filled(*slot, {64, index});
   return *slot;
@@ -49,7 +50,7 @@ TEST_CASE("assembly: a new cache is all free and finds nothing") {
 
 TEST_CASE("assembly: a slot goes from free to filling to ready and can be found on the way") {
   SlotCache cache(2);
-  const auto slot = cache.take(batch(5), none_wanted);
+  const auto slot = cache.take(batch(5), none_needed);
   REQUIRE(slot);
   CHECK(cache.state(*slot) == SlotState::filling);
   CHECK(cache.find(batch(5)) == slot);
@@ -69,11 +70,11 @@ TEST_CASE("assembly: the same index of another epoch is another batch") {
 
 TEST_CASE("assembly: a batch that could not be made leaves its slot free") {
   SlotCache cache(1);
-  const auto slot = cache.take(batch(5), none_wanted);
+  const auto slot = cache.take(batch(5), none_needed);
   cache.abandon(*slot);
   CHECK(cache.state(*slot) == SlotState::free);
   CHECK_FALSE(cache.find(batch(5)));
-  CHECK(cache.take(batch(6), none_wanted));
+  CHECK(cache.take(batch(6), none_needed));
 }
 
 TEST_CASE("assembly: free slots go first, then the least recently used one") {
@@ -81,11 +82,11 @@ TEST_CASE("assembly: free slots go first, then the least recently used one") {
   const SlotIndex first = make_ready(cache, 0);
   const SlotIndex second = make_ready(cache, 1);
   CHECK(first != second);
-  SUBCASE("in order of filling") { CHECK(cache.take(batch(2), none_wanted) == first); }
+  SUBCASE("in order of filling") { CHECK(cache.take(batch(2), none_needed) == first); }
   SUBCASE("a hold and its release are uses") {
     cache.hold(first);
     cache.release(first);
-    CHECK(cache.take(batch(2), none_wanted) == second);
+    CHECK(cache.take(batch(2), none_needed) == second);
   }
   CHECK(cache.count(SlotState::filling) == 1);
 }
@@ -93,7 +94,7 @@ TEST_CASE("assembly: free slots go first, then the least recently used one") {
 TEST_CASE("assembly: a slot taken again forgets its batch") {
   SlotCache cache(1);
   make_ready(cache, 0);
-  const auto slot = cache.take(batch(1), none_wanted);
+  const auto slot = cache.take(batch(1), none_needed);
   REQUIRE(slot);
   CHECK_FALSE(cache.find(batch(0)));
   CHECK(cache.find(batch(1)) == slot);
@@ -106,37 +107,47 @@ TEST_CASE("assembly: a held slot is not taken before its last holder lets go") {
   cache.hold(slot);
   cache.hold(slot);
   CHECK(cache.held() == 1);
-  CHECK_FALSE(cache.take(batch(1), none_wanted));
+  CHECK_FALSE(cache.take(batch(1), none_needed));
   CHECK_FALSE(cache.release(slot));
-  CHECK_FALSE(cache.take(batch(1), none_wanted));
+  CHECK_FALSE(cache.take(batch(1), none_needed));
   CHECK(cache.release(slot));
   CHECK(cache.held() == 0);
-  CHECK(cache.take(batch(1), none_wanted) == slot);
+  CHECK(cache.take(batch(1), none_needed) == slot);
 }
 
-TEST_CASE("assembly: a wanted batch keeps its slot, and a free slot needs no asking") {
+TEST_CASE("assembly: a batch can keep its slot, and a free slot needs no asking") {
   SlotCache cache(2);
   make_ready(cache, 0);
-  CHECK(cache.take(batch(1), all_wanted));
-  CHECK_FALSE(cache.take(batch(2), all_wanted));
+  CHECK(cache.take(batch(1), all_kept));
+  CHECK_FALSE(cache.take(batch(2), all_kept));
   CHECK(cache.find(batch(0)));
 }
 
-TEST_CASE("assembly: the oldest batch that nobody wants goes, also behind wanted ones") {
-  SlotCache cache(3);
-  make_ready(cache, 0);
-  const SlotIndex second = make_ready(cache, 1);
-  make_ready(cache, 2);
-  const auto only_first = [](const BatchId& id) { return id == batch(0); };
-  CHECK(cache.take(batch(3), only_first) == second);
+TEST_CASE("assembly: the batch that is needed latest goes, wherever it lies") {
+  SlotCache cache(4);
+  for (std::uint64_t i = 0; i < 4; ++i) make_ready(cache, i);
+  std::map<std::uint64_t, std::optional<std::uint64_t>> needs{{0, 5}, {1, 9}, {2, {}}, {3, 7}};
+  const auto need = [&](const BatchId& id) { return needs.at(id.index.value); };
+  SUBCASE("the latest") { CHECK(cache.take(batch(4), need) == SlotIndex{1}); }
+  SUBCASE("one that is needed no more") {
+    needs[3] = SlotCache::kNeverNeeded;
+    CHECK(cache.take(batch(4), need) == SlotIndex{3});
+  }
+  SUBCASE("of two that are needed equally late, the least recently used") {
+    needs[3] = 9;
+    CHECK(cache.take(batch(4), need) == SlotIndex{1});
+    cache.abandon(SlotIndex{1});
+    make_ready(cache, 1);  // now used after the other
+    CHECK(cache.take(batch(4), need) == SlotIndex{3});
+  }
 }
 
 TEST_CASE("assembly: a full cache of batches in the making takes no more") {
   SlotCache cache(2);
-  CHECK(cache.take(batch(0), none_wanted));
-  CHECK(cache.take(batch(1), none_wanted));
+  CHECK(cache.take(batch(0), none_needed));
+  CHECK(cache.take(batch(1), none_needed));
   CHECK(cache.count(SlotState::filling) == 2);
-  CHECK_FALSE(cache.take(batch(2), none_wanted));
+  CHECK_FALSE(cache.take(batch(2), none_needed));
   CHECK_FALSE(cache.find(batch(2)));
 }
 
@@ -146,7 +157,7 @@ TEST_CASE("assembly: a retired slot forgets its batch and is free only when aban
   cache.retire(slot);
   CHECK(cache.state(slot) == SlotState::filling);
   CHECK_FALSE(cache.find(batch(0)));
-  CHECK_FALSE(cache.take(batch(1), none_wanted));
+  CHECK_FALSE(cache.take(batch(1), none_needed));
   cache.abandon(slot);
   CHECK(cache.state(slot) == SlotState::free);
 }
@@ -162,20 +173,20 @@ TEST_CASE("assembly: a batch made anew is not forgotten with the slot it had bef
 
 TEST_CASE("assembly: a cache without slots is always full") {
   SlotCache cache(0);
-  CHECK_FALSE(cache.take(batch(0), none_wanted));
+  CHECK_FALSE(cache.take(batch(0), none_needed));
 }
 
 TEST_CASE("assembly: what a slot's state does not allow aborts") {
   SlotCache cache(2);
   const SlotIndex ready = make_ready(cache, 0);
-  const SlotIndex filling = *cache.take(batch(1), none_wanted);
+  const SlotIndex filling = *cache.take(batch(1), none_needed);
   CHECK(aborts([&] { cache.release(ready); }));
   CHECK(aborts([&] { cache.filled(ready, {}); }));
   CHECK(aborts([&] { cache.abandon(ready); }));
   CHECK(aborts([&] { cache.hold(filling); }));
   CHECK(aborts([&] { cache.retire(filling); }));
   CHECK(aborts([&] { static_cast<void>(cache.extent(filling)); }));
-  CHECK(aborts([&] { cache.take(batch(1), none_wanted); }));
+  CHECK(aborts([&] { cache.take(batch(1), none_needed); }));
   cache.hold(ready);
   CHECK(aborts([&] { cache.retire(ready); }));
 }
