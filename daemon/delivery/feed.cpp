@@ -34,9 +34,7 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
     : settings_(std::move(settings)),
       resources_(std::move(resources)),
       ports_(std::move(ports)),
-      style_(std::make_shared<const BatchStyle>(BatchStyle{settings_.name, settings_.layout,
-                                                           settings_.padding_value,
-                                                           settings_.on_corrupt, times_})),
+      style_(make_style()),
       slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory)),
       generations_{slots_},
       plan_seconds_(resources_.first_epoch.seconds),
@@ -48,6 +46,11 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
   if (resources_.journal) contents_[queue().epoch()] = resources_.journal->fingerprint().data;
   epochs_.planned(resources_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
+}
+
+std::shared_ptr<const BatchStyle> Feed::make_style() const {
+  return std::make_shared<const BatchStyle>(BatchStyle{
+      settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt, times_});
 }
 
 void Feed::start() {

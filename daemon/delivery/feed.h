@@ -124,6 +124,7 @@ class Feed {
 
  private:
   // feed.cpp: who subscribes, and what comes back.
+  std::shared_ptr<const BatchStyle> make_style() const;
   const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
   WorkQueue& work() { return resources_.queue; }
   Result<Share> share_of(const wire::Subscribe& request) const;

@@ -17,8 +17,7 @@ void Feed::adjust(const FeedSettings& settings) {
   settings_.poison = settings.poison;
   settings_.on_corrupt = settings.on_corrupt;
   settings_.queue_grace = settings.queue_grace;
-  style_ = std::make_shared<const BatchStyle>(BatchStyle{
-      settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt, times_});
+  style_ = make_style();
   broken_.clear();  // what could not be assembled may be so with a sequence left out
   needy_.reset();
   pump();

@@ -60,6 +60,17 @@ std::uint64_t first_lease(const TemporaryFolder& folder) {
   return anna.take().lease;
 }
 
+/// The different batches among the next ten, each done at once.
+std::set<std::uint64_t> all_of_epoch(Worker& worker) {
+  std::set<std::uint64_t> indices;
+  for (int i = 0; i < 10; ++i) {
+    const auto ticket = worker.take();
+    indices.insert(ticket.index);
+    worker.release(ticket);
+  }
+  return indices;
+}
+
 }  // namespace
 
 TEST_CASE("delivery: workers of a queue share each epoch, every batch to one of them") {
@@ -203,13 +214,7 @@ TEST_CASE("delivery: what nobody comes back for is given to others") {
   }
   TestServer server(settings);
   Worker bert(server);
-  std::set<std::uint64_t> indices;
-  for (int i = 0; i < 10; ++i) {
-    const auto ticket = bert.take();
-    indices.insert(ticket.index);
-    bert.release(ticket);
-  }
-  CHECK(indices.size() == 10);
+  CHECK(all_of_epoch(bert).size() == 10);
 }
 
 TEST_CASE("delivery: a feed that has failed lets go of its journal, and its heir goes on in it") {
@@ -234,13 +239,7 @@ TEST_CASE("delivery: a feed that has failed lets go of its journal, and its heir
     return 0;
   });
   Worker bert(server);
-  std::set<std::uint64_t> indices;
-  for (int i = 0; i < 10; ++i) {
-    const auto ticket = bert.take();
-    indices.insert(ticket.index);
-    bert.release(ticket);
-  }
-  CHECK(indices.size() == 10);
+  CHECK(all_of_epoch(bert).size() == 10);
 }
 
 TEST_CASE("delivery: a feed without a journal has no queue, and says so") {
