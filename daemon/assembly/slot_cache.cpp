@@ -89,6 +89,12 @@ void SlotCache::retire(SlotIndex slot) {
   slots_[slot.value].state = SlotState::filling;
 }
 
+bool SlotCache::has_idle() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.state == SlotState::ready && slot.holders == 0;
+  });
+}
+
 bool SlotCache::holds_of(Epoch epoch) const {
   return std::any_of(slots_.begin(), slots_.end(), [epoch](const Slot& slot) {
     return slot.holders != 0 && slot.id.epoch == epoch;

@@ -62,6 +62,8 @@ class SlotCache {
   /// bytes can be overwritten in peace, until abandon() frees it.
   void retire(SlotIndex slot);
 
+  /// Whether a slot is ready and nobody holds it.
+  bool has_idle() const;
   /// Whether anybody holds a batch of this epoch.
   bool holds_of(Epoch epoch) const;
   /// Forgets the batches of an epoch of which none is held. Those that are filling stay.

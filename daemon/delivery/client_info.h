@@ -16,4 +16,9 @@ struct ClientInfo {
   bool inline_batches = false;  ///< It has no arena: batches travel behind their tickets.
 };
 
+inline std::string describe(const ClientInfo& client) {
+  return (client.program.empty() ? "a client" : client.program) + " (pid " +
+         std::to_string(client.pid) + ")";
+}
+
 }  // namespace batchwright

@@ -9,6 +9,11 @@ std::shared_ptr<const EpochSource> Epochs::find(Epoch epoch) const {
   return found == entries_.end() ? nullptr : found->second.planned.source;
 }
 
+std::uint64_t Epochs::steps(Epoch epoch) const {
+  const auto found = entries_.find(epoch);
+  return found == entries_.end() ? 0 : found->second.planned.source->plan.steps();
+}
+
 void Epochs::planned(PlannedEpoch epoch) {
   Entry& entry = entries_[epoch.source->epoch];
   entry.assembled.assign(epoch.source->plan.batches(), false);

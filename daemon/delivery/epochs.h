@@ -15,6 +15,7 @@ class Epochs {
  public:
   /// The epoch's plan; empty when it is not there (yet).
   std::shared_ptr<const EpochSource> find(Epoch epoch) const;
+  std::uint64_t steps(Epoch epoch) const;  ///< 0 when it is not there.
   void planned(PlannedEpoch epoch);
 
   /// The batches of a planned epoch that are largest with their padding, largest first.

@@ -287,8 +287,8 @@ void Feed::await_returns() {
   const auto next = work().next_return();
   if (!next) return;
   grace_.expires_at(*next);
-  grace_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
+  grace_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
+    if (error || alive.expired()) return;
     if (work().end_keeping(grace_.expiry())) pump();
     await_returns();
   });

@@ -180,9 +180,9 @@ class Feed {
   // feed_slots.cpp: which batches are assembled, when, and in which slots.
   std::optional<BatchId> demand_of(const Subscription& subscription) const;
   void prefetch();
-  bool assemble(const BatchId& id, std::optional<std::uint64_t> distance);
+  bool assemble(const BatchId& id, std::uint64_t away, const Subscription* waiting);
   std::optional<SlotIndex> slot_due_in(std::uint64_t away, const BatchId& id);
-  std::optional<SlotIndex> slot_on_demand(const BatchId& id);
+  std::optional<SlotIndex> slot_on_demand(const Subscription& waiting, const BatchId& id);
   void note_slot(bool found);
   void find_fronts();
   std::set<BatchId> due(std::uint64_t distance) const;
@@ -197,9 +197,10 @@ class Feed {
 
   // stragglers.cpp: who is waited for, for a moment, before its batches leave the slots.
   std::uint64_t keeps_before(const Subscription& subscription, const BatchId& id) const;
-  bool await_stragglers(const BatchId& id);
-  void await_until(WaitingTimes::Time end);
-  void note_caught_up();
+  std::uint64_t reach() const;
+  bool await_stragglers(const Subscription& ahead, const BatchId& id);
+  void look_again();
+  void note_stragglers();
   bool has_caught_up(const Subscription& subscription) const;
 
   // feed_plans.cpp: which epochs are planned.
@@ -212,7 +213,7 @@ class Feed {
   void planned(Epoch epoch, Result<PlannedEpoch> result);
   void not_planned(Epoch epoch, const Error& error);
   void forget_epochs();
-  std::uint64_t steps_of(Epoch epoch) const;
+  std::uint64_t steps_of(Epoch epoch) const { return epochs_.steps(epoch); }
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
   void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
   void publish_epoch(wire::EventKind kind, Epoch epoch);
@@ -240,7 +241,9 @@ class Feed {
   std::function<void()> on_ready_;
   boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
   boost::asio::steady_timer patience_;  ///< Ends a wait for stragglers.
-  bool awaiting_ = false;               ///< The timer above runs.
+  bool looking_again_ = false;          ///< The timer above runs.
+  /// A timer's handler that is due already cannot be called back: it looks whether this is there.
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::uint64_t next_lease_;
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;

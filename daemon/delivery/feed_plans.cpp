@@ -132,11 +132,6 @@ void Feed::not_planned(Epoch epoch, const Error& error) {
   unplannable_.emplace(epoch, error);
 }
 
-std::uint64_t Feed::steps_of(Epoch epoch) const {
-  const auto found = epochs_.find(epoch);
-  return found ? found->plan.steps() : 0;
-}
-
 void Feed::forget_epochs() {
   std::set<Epoch> needed = needed_epochs(true);
   if (needed.empty()) needed.insert(first_epoch().epoch);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <set>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
@@ -27,9 +28,13 @@ void Feed::pump() {
   }
   request_plan();
   find_fronts();
+  std::set<BatchId> refused;  // to one is to all that stand at the same place
   for (const SubscriptionKey& key : keys) {
-    if (const auto id = demand_of(subscriptions_.at(key))) assemble(*id, {});
+    const Subscription& subscription = subscriptions_.at(key);
+    const auto id = demand_of(subscription);
+    if (id && !refused.contains(*id) && !assemble(*id, 0, &subscription)) refused.insert(*id);
   }
+  note_stragglers();
   prefetch();
 }
 

@@ -31,7 +31,7 @@ void Feed::prefetch() {
     if (filling_ > ports_.assembly_threads) return;
     for (const BatchId& id : due(distance)) {
       if (slots_->cache.find(id) || broken_.contains(id)) continue;
-      if (filling_ > ports_.assembly_threads || !assemble(id, distance)) return;
+      if (filling_ > ports_.assembly_threads || !assemble(id, distance, nullptr)) return;
     }
   }
 }
@@ -55,7 +55,6 @@ void Feed::find_fronts() {
                       subscription.left_behind};
     if (apart || places.insert(place).second) fronts_.push_back(&subscription);
   }
-  note_caught_up();
 }
 
 /// The batches that lie `distance` behind the next one of any subscription. Before the first
@@ -131,9 +130,9 @@ std::optional<SlotIndex> Feed::slot_due_in(std::uint64_t away, const BatchId& id
 /// A slot for what somebody waits for and can have: once no straggler is waited for, it may push
 /// out anything that nobody holds, or two could wait for each other. What is only due next may
 /// not, or two could push out each other for ever.
-std::optional<SlotIndex> Feed::slot_on_demand(const BatchId& id) {
+std::optional<SlotIndex> Feed::slot_on_demand(const Subscription& waiting, const BatchId& id) {
   if (const auto slot = slot_due_in(0, id)) return slot;
-  if (await_stragglers(id)) return {};
+  if (await_stragglers(waiting, id)) return {};
   return take_slot(id, std::vector<std::uint64_t>(fronts_.size(), 0));
 }
 
@@ -146,11 +145,11 @@ void Feed::note_slot(bool found) {
   slot_wanted_.reset();
 }
 
-/// False when the batch cannot be begun now. Without a distance it is on demand.
-bool Feed::assemble(const BatchId& id, std::optional<std::uint64_t> distance) {
+/// False when the batch cannot be begun now. It is on demand when somebody is waiting for it.
+bool Feed::assemble(const BatchId& id, std::uint64_t away, const Subscription* waiting) {
   auto epoch = epochs_.find(id.epoch);
   if (!epoch || slots_->cache.find(id)) return false;
-  const auto index = distance ? slot_due_in(*distance, id) : slot_on_demand(id);
+  const auto index = waiting == nullptr ? slot_due_in(away, id) : slot_on_demand(*waiting, id);
   note_slot(index.has_value());
   if (!index) return false;
   ++filling_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
+#include "daemon/delivery/patience.h"
 #include "daemon/delivery/slot_generation.h"
 #include "daemon/delivery/work_queue.h"
 #include "daemon/stats/stats.h"
@@ -44,12 +46,12 @@ struct Subscription {
   bool finished = false;           ///< Nothing more will be sent; leases may still be out.
   std::uint64_t delivered = 0;     ///< Batches.
   std::uint64_t delivered_bytes = 0;
-  WaitingTimes waiting;   ///< Who waited for whom, and does.
-  bool asked = false;     ///< Why nothing comes, since the last delivery.
-  bool had_none = false;  ///< Released its last batch before it got the next.
-  /// Until when those ahead wait for it, since they first had to.
-  std::optional<WaitingTimes::Time> awaited_until;
-  bool left_behind = false;  ///< Was waited for in vain, and has not caught up since.
+  WaitingTimes waiting;              ///< Who waited for whom, and does.
+  bool asked = false;                ///< Why nothing comes, since the last delivery.
+  bool had_none = false;             ///< Released its last batch before it got the next.
+  std::optional<Patience> patience;  ///< Of those ahead, once they had to wait for it.
+  std::size_t awaited_in = 0;        ///< The feed's turn in which they last did.
+  bool left_behind = false;          ///< They waited in vain, and it has not caught up since.
   /// What the client holds, by lease. No slot where the batch travelled to it, or where it holds
   /// the batch since before the daemon's start.
   std::map<std::uint64_t, std::optional<SlotRef>> leases;
@@ -61,6 +63,8 @@ struct Subscription {
     const bool keeps_last = delivered != 0 && !had_none && window > 1;
     return asked || leases.empty() || (keeps_last && leases.size() == 1);
   }
+  /// Whether it gets its batches in the plan's order.
+  bool follows_plan() const { return !in_queue() && rehearsals.empty(); }
   bool in_queue() const { return mode == wire::Mode::queue; }
   /// Who gave no token cannot come back.
   QueueOwner owner() const {

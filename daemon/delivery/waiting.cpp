@@ -23,11 +23,6 @@ std::size_t absent_ranks(const Subscriptions& subscriptions) {
   return absent;
 }
 
-std::string describe(const ClientInfo& client) {
-  return fmt::format("{} (pid {})", client.program.empty() ? "a client" : client.program,
-                     client.pid);
-}
-
 }  // namespace
 
 /// The batch a subscription gets next; none at the end of its epoch, or of what a queue has left.
@@ -125,6 +120,11 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
   if (slot && slots_->cache.state(*slot) == SlotState::filling) {
     return fmt::format("batch {} of epoch {}, which is being assembled", id->index.value,
                        id->epoch.value);
+  }
+  for (const auto& [key, other] : subscriptions_) {
+    if (!other.patience || !other.patience->waiting()) continue;
+    return fmt::format("{}, for a moment: it is behind, and its next batches would leave the slots",
+                       describe(other.client));
   }
   return fmt::format(
       "a slot: of {} slots {} are held, and some are kept for clients that have "

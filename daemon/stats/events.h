@@ -48,6 +48,7 @@ enum class Event : std::uint8_t {
   malformed_message,
   subscribed,
   subscription_refused,
+  left_behind,
   // Feeds.
   feed_opened,
   arena_reserved,
@@ -128,6 +129,8 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "{}"},
     {Event::subscription_refused, "subscription_refused", Severity::warning, Pace::limited,
      "session {:x}: subscription refused: {}"},
+    {Event::left_behind, "left_behind", Severity::info, Pace::limited,
+     "feed {}: {} is left behind by {} batches, and served on its own until it catches up"},
     {Event::feed_opened, "feed_opened", Severity::info, Pace::each,
      "feed {}: {} sequences, {} steps an epoch, world {}, fingerprint {}"},
     {Event::arena_reserved, "arena_reserved", Severity::info, Pace::each,
