@@ -107,12 +107,12 @@ void Server::close_session(SessionId id, const std::string& why) {
   // A connection over a network ends for many reasons; the arena socket's only with the client.
   const bool may_return =
       found->second.returning || (found->second.client.inline_batches && !found->second.leaving);
-  left(found->second);
   by_peer_.erase(found->second.peer);
   bind_timers_.erase(id);
-  sessions_.erase(found);
+  const auto gone = sessions_.extract(found);
   for (const auto& socket : arena_sockets_) socket->disconnect(id);
   for (const auto& feed : feeds_) feed->drop_session(id, may_return);
+  left(gone.mapped());  // who hears of it finds the slots free
 }
 
 Session* Server::find(const PeerName& peer) {

@@ -96,10 +96,10 @@ def toml(value):
     return json.dumps(value)  # numbers, texts and booleans look the same
 
 
-def configuration(setting, dataset, folder):
+def configuration(setting, dataset, folder, events=""):
     endpoints = [f"ipc://{folder / 's'}", f"tcp://127.0.0.1:{setting.port}"]
     lines = ["[daemon]", f"endpoints = {toml(endpoints)}", "insecure = true",
-             'stats = "127.0.0.1:0"', 'events = ""', 'memory = "64MiB"',
+             'stats = "127.0.0.1:0"', f"events = {toml(events)}", 'memory = "64MiB"',
              f'queue_grace = "{setting.grace_ms}ms"', "[[feed]]", 'name = "train"',
              f"dataset = {toml(str(dataset))}", f"ledger = {toml(str(folder / 'ledger'))}"]
     if setting.mode == "queue":
