@@ -27,6 +27,15 @@ wire::SubscribeT one_at_a_time() {
   return subscribe;
 }
 
+/// Both take all batches, one at a time. The slow one's first ticket, which it holds.
+wire::DeliveryT join_both(TestServer& server, RawClient& slow, RawClient& fast) {
+  REQUIRE(join(slow, server.arena_socket(), one_at_a_time()));
+  REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
+  const auto first = next_ticket(slow);
+  REQUIRE(first);
+  return *first;
+}
+
 void ask(RawClient& client) {
   wire::AskT question;
   question.subscription = 1;
@@ -72,15 +81,12 @@ TEST_CASE("delivery: who runs ahead waits for a straggler, and every batch is ma
   TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
-  REQUIRE(join(slow, server.arena_socket(), one_at_a_time()));
-  REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
-  const auto first = next_ticket(slow);
-  REQUIRE(first);
+  const wire::DeliveryT first = join_both(server, slow, fast);
   // The slots hold what the slow one has and needs, and nothing is made that would push it out.
   const std::uint64_t ahead = run_ahead(fast);
   CHECK(ahead == 8);
   CHECK_FALSE(is_left_behind(server));
-  slow.send(release_of(*first));
+  slow.send(release_of(first));
   for (std::uint64_t i = 1; i < ahead; ++i) CHECK(take_one(slow) == i);
   for (std::uint64_t i = ahead; i < kBatches; ++i) {
     CHECK(take_one(fast) == i);
@@ -93,13 +99,10 @@ TEST_CASE("delivery: patience with a straggler ends, and both get the whole epoc
   TestServer server(few_slots(std::chrono::milliseconds(1)), 4 * kBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
-  REQUIRE(join(slow, server.arena_socket(), one_at_a_time()));
-  REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
-  const auto first = next_ticket(slow);
-  REQUIRE(first);
+  const wire::DeliveryT first = join_both(server, slow, fast);
   for (std::uint64_t i = 0; i < 12; ++i) CHECK(take_one(fast) == i);
   CHECK(is_left_behind(server));
-  slow.send(release_of(*first));
+  slow.send(release_of(first));
   for (std::uint64_t i = 1; i < 12; ++i) CHECK(take_one(slow) == i);
   // It has caught up, and would be waited for again.
   CHECK(server.eventually([](TestServer& s) { return !is_left_behind(s); }));
@@ -131,9 +134,7 @@ TEST_CASE("delivery: patience ends also where a step has more batches than there
   TestServer server(settings, 4 * kBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
-  REQUIRE(join(slow, server.arena_socket(), one_at_a_time()));
-  REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
-  REQUIRE(next_ticket(slow));
+  join_both(server, slow, fast);
   for (std::uint64_t i = 0; i < kBatches; ++i) CHECK(take_one(fast) == i);
 }
 
@@ -171,9 +172,7 @@ TEST_CASE("delivery: who leaves is waited for no more") {
   TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
-  REQUIRE(join(slow, server.arena_socket(), one_at_a_time()));
-  REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
-  REQUIRE(next_ticket(slow));
+  join_both(server, slow, fast);
   std::uint64_t next = run_ahead(fast);
   slow.die();
   while (next < kBatches) CHECK(take_one(fast) == next++);
@@ -186,9 +185,7 @@ TEST_CASE("delivery: a feed that waits for a straggler can be removed") {
       server.ask(left) + server.ask([](Server& s) { return s.feeds()[0]->arena().bytes(); });
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
-  REQUIRE(join(slow, server.arena_socket(), one_at_a_time()));
-  REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
-  REQUIRE(next_ticket(slow));
+  join_both(server, slow, fast);
   run_ahead(fast);
   server.ask([](Server& s) {
     s.remove_feed("train");
