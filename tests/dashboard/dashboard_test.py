@@ -22,6 +22,7 @@ import watched
 HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
 FIGURES = 6 + 2 * 26  # of the daemon, and of two feeds without clients
 CLIENT_FIGURES = 6
+SHOWN_UPTIME = "JSON.parse(document.querySelector('[data-key=uptime_seconds]').dataset.value)"
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
          "Ki": 2.0 ** 10, "Mi": 2.0 ** 20, "Gi": 2.0 ** 30, "Ti": 2.0 ** 40}
 TIMES = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -142,17 +143,28 @@ def check_still(daemon: watched.Watched, page: browser.Browser) -> int:
     return len(figures.found)
 
 
+def check_background(page: browser.Browser) -> None:
+    """A page that nobody sees is not drawn; once it is seen again it shows what came last."""
+    hide = ("Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+            "document.dispatchEvent(new Event('visibilitychange'));" + SHOWN_UPTIME)
+    begin = page.run(hide % "true")
+    page.wait_for(f"latest.uptime_seconds > {begin} + 1.5")
+    assert page.run(SHOWN_UPTIME) == begin
+    assert page.run(hide % "false") >= begin + 1.5
+
+
 def check_live(daemon: watched.Watched, page: browser.Browser) -> None:
     """Time passes on the page, on a phone as on a wall, and what is lost is said to be."""
     page.open(daemon.address + "/")
     page.wait_for("location.search === ''")
+    shown_figures(page, FIGURES)  # waits until all are there
     for width in (360, 2560):
         page.look(width, 900)
-        begin = float(shown_figures(page, FIGURES).found["uptime_seconds"][0])
-        uptime = "JSON.parse(document.querySelector('[data-key=uptime_seconds]').dataset.value)"
-        page.wait_for(f"{uptime} > {begin} + 1.5")
+        begin = page.run(SHOWN_UPTIME)
+        page.wait_for(f"{SHOWN_UPTIME} > {begin} + 1.5")
         assert page.run("document.documentElement.scrollWidth") <= width
         assert page.run("document.getElementById('connection').dataset.state") == "live"
+    check_background(page)
     page.wait_for("[...document.querySelectorAll('.plan .note')]"
                   ".every(note => note.textContent.startsWith('epoch 0: '))")
     assert not page.complaints, page.complaints

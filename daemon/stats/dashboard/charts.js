@@ -10,6 +10,8 @@ function paintDefaults() {
   Chart.defaults.color = colour("faint");
   Chart.defaults.borderColor = colour("rule");
   Chart.defaults.animation = false;
+  Chart.defaults.parsing = false;  // points are {x, y} already, and in order
+  Chart.defaults.normalized = true;
   Chart.defaults.maintainAspectRatio = false;
   Chart.defaults.font.size = 0.75 * parseFloat(getComputedStyle(document.body).fontSize);
 }

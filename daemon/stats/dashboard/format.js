@@ -5,7 +5,8 @@ const kibi = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"]
 
 function digits(value) {
   if (value === 0) return "0";
-  const places = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  const size = Math.abs(value);
+  const places = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
   return value.toFixed(places);
 }
 

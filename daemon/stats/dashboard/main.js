@@ -4,6 +4,7 @@ const kSilence = 5000;  // ms without an event until the connection counts as lo
 const memories = new Map();  // feed name -> Memory
 let lastUptime = -1;
 let lastSeen = 0;
+let latest = null;  // what came last
 
 // What has been seen of a feed, for the picture of its throughput and the bars of who waits.
 class Memory {
@@ -51,12 +52,14 @@ function setProcess(stats) {
 }
 
 function render(stats) {
-  remember(stats);
   setProcess(stats);
   const places = new Map(stats.feeds.map((feed, i) => [feed.name, i]));
   setChildren(document.getElementById("feeds"), stats.feeds, feed => feed.name, makeFeed,
               (section, feed) => setFeed(section, feed, "feeds." + places.get(feed.name),
                                          memories.get(feed.name)));
+}
+
+function setTitle(stats) {
   document.title = stats.feeds.map(feed => feed.name + ": " + feed.verdict.text).join(", ") +
                    " – Batchwright";
 }
@@ -70,9 +73,16 @@ function setConnection(state, text) {
 
 function received(stats) {
   lastSeen = Date.now();
-  render(stats);
+  latest = stats;
+  remember(stats);
+  setTitle(stats);
+  if (!document.hidden) render(stats);  // a page in the background costs nobody anything
   setConnection("live", "live");
 }
+
+document.addEventListener("visibilitychange", () => {
+  if (latest && !document.hidden) render(latest);
+});
 
 // Said from outside the stream of events, for a connection can die without a word.
 function watch() {
