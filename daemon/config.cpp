@@ -133,11 +133,17 @@ class Reader {
     require(node, "dataset");
     for (const ConfigNode& entry : node.table()->entries) {
       if (entry.key == "plan") read_plan(entry, feed.plan);
-      if (entry.key == "name" && !feed.name.empty() && !names_.insert(feed.name).second) {
-        complain(entry, "feed.name", "found " + describe_found(entry) + " a second time",
-                 "a name that no other feed has");
-      }
+      if (entry.key == "name") claim(entry, "feed.name", feed.name, names_);
+      if (entry.key == "journal") claim(entry, "feed.journal", feed.journal, journals_);
     }
+  }
+
+  /// What only one feed can have.
+  void claim(const ConfigNode& node, std::string_view path, const std::string& value,
+             std::set<std::string>& taken) {
+    if (value.empty() || taken.insert(value).second) return;
+    complain(node, path, "found " + describe_found(node) + " a second time",
+             "one that no other feed has");
   }
 
   void require(const ConfigNode& feed, std::string_view name) {
@@ -197,6 +203,7 @@ class Reader {
   std::string name_;
   Config config_;
   std::set<std::string> names_;
+  std::set<std::string> journals_;
   std::vector<Complaint> complaints_;
 };
 

@@ -17,12 +17,23 @@ Error needs_restart(const std::string& what) {
 }
 
 /// A running feed has its journal open, and no moment is free of what it writes. One that has
-/// failed has closed it.
-Result<void> check_journal(const FeedConfig& had, const FeedConfig& wanted,
+/// failed has closed it. `keys`: what changes of a feed that runs already.
+Result<void> check_journal(const ReloadRequest& request, const FeedConfig& wanted,
                            const std::string& keys) {
-  if (wanted.journal.empty() || wanted.journal != had.journal) return {};
-  return needs_restart(
-      fmt::format("{} cannot change while its queue goes on in {}", keys, wanted.journal.string()));
+  if (wanted.journal.empty()) return {};
+  const std::string journal = wanted.journal.string();
+  for (const FeedConfig& runs : request.running.feeds) {
+    if (runs.journal != wanted.journal || request.failed.contains(runs.name)) continue;
+    if (runs.name == wanted.name) {
+      return needs_restart(
+          fmt::format("{} cannot change while its queue goes on in {}", keys, journal));
+    }
+    return Error{ErrorCode::busy,
+                 fmt::format("journal {} is written by feed {}; leave it out there in one reload, "
+                             "and have it here from the next on",
+                             journal, runs.name)};
+  }
+  return {};
 }
 
 Result<PreparedFeed> prepare(const FeedConfig& feed, const ReloadRequest& request,
@@ -50,25 +61,27 @@ class Preparation {
   Preparation(const ReloadRequest& request, Catalog& catalog, PreparedConfig& ready)
       : request_(request), catalog_(catalog), ready_(ready) {}
 
-  Result<void> add(const std::string& name) { return make(name, {}); }
+  Result<void> add(const std::string& name) {
+    auto free = check_journal(request_, *find_feed(ready_.config, name), {});
+    if (!free) return in_feed(name, free.error());
+    return make(name, {});
+  }
 
   Result<void> change(const FeedChange& change) {
-    if (change.in_place && !request_.failed.contains(change.name)) return {};
-    const FeedConfig& had = *find_feed(request_.running, change.name);
-    const FeedConfig& wanted = *find_feed(ready_.config, change.name);
-    if (!request_.failed.contains(change.name)) {
-      auto free = check_journal(had, wanted, change.keys);
-      if (!free) return in_feed(change.name, free.error());
-    }
+    if (change.in_place) return {};
+    auto free = check_journal(request_, *find_feed(ready_.config, change.name), change.keys);
+    if (!free) return in_feed(change.name, free.error());
     return make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));
   }
 
-  /// What has failed and is configured as before may have been mended from outside.
+  /// What has failed and has the same batches as before may have been mended from outside. If it
+  /// has not, it stays as it is, and the rest is taken up.
   void mend(const std::string& name) {
     const auto& changed = ready_.changes.changed;
     if (find_feed(ready_.config, name) == nullptr) return;
-    if (std::any_of(changed.begin(), changed.end(),
-                    [&name](const FeedChange& change) { return change.name == name; })) {
+    if (std::any_of(changed.begin(), changed.end(), [&name](const FeedChange& change) {
+          return change.name == name && !change.in_place;
+        })) {
       return;
     }
     const auto made = make(name, fmt::format("feed {} had failed, and is opened anew", name));

@@ -244,6 +244,28 @@ TEST_CASE("reload: a running queue keeps its feed from being replaced") {
         std::string::npos);
 }
 
+TEST_CASE("reload: a journal goes from one feed to another in two reloads") {
+  DaemonProcess daemon("");
+  const std::string journal = "journal = \"" + (daemon.folder() / "journal").string() + "\"\n";
+  daemon.config() += journal + kSorted;
+  REQUIRE(daemon.start());
+  replace(daemon.config(), journal, "");
+  const std::string without = daemon.config();
+  std::string dev = dev_feed(daemon);
+  replace(dev, "slots", journal + "slots");
+  daemon.config() += dev;
+  CHECK_FALSE(daemon.reload());
+  const std::string told = last_refusal(daemon);
+  CHECK_MESSAGE(told.find("feed dev: journal ") != std::string::npos, told);
+  CHECK_MESSAGE(
+      told.find(" is written by feed train; leave it out there in one reload") != std::string::npos,
+      told);
+  daemon.config() = without;
+  CHECK(daemon.reload());
+  daemon.config() += dev;
+  CHECK(daemon.reload());
+}
+
 TEST_CASE("reload: many changes in a row, with trainers that read throughout") {
   DaemonProcess daemon(kSorted);
   REQUIRE(daemon.start());
