@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -79,7 +80,7 @@ Result<void> Daemon::add_feeds() {
 
 Result<void> Daemon::listen() {
   if (auto served = serve_pages(); !served) return served;
-  tell_when_ready();
+  watch_feeds();
   return server_->listen();
 }
 
@@ -109,36 +110,50 @@ Result<void> Daemon::serve_pages() {
   return {};
 }
 
-/// Tells systemd once the first batches of every feed are there: until then nobody depends on us.
-void Daemon::tell_when_ready() {
+void Daemon::watch_feeds() {
+  for (const auto& feed : server_->feeds()) {
+    feed->on_state([this] { tell_state(); });
+  }
+}
+
+/// What `systemctl status` shows.
+std::string Daemon::status() const {
   const auto& feeds = server_->feeds();
+  std::vector<std::string> failed;
   for (const auto& feed : feeds) {
-    if (!feed->ready()) feed->on_ready([this] { tell_if_ready(); });
+    if (feed->state() == FeedState::failed) failed.push_back(feed->name());
   }
+  std::string text = fmt::format("serving {}", feeds.size() - failed.size());
+  if (!failed.empty()) text += fmt::format(" of {}", feeds.size());
+  text += feeds.size() == 1 ? " feed" : " feeds";
+  if (!failed.empty()) text += fmt::format(", failed: {}", fmt::join(failed, " "));
+  const auto refusal = reloader_->stats().last_refusal;
+  return refusal ? text + "; the last reload was refused: " + *refusal : text;
 }
 
-/// What a refused configuration leaves is what ran before it, ready or not: systemd hears at once.
-void Daemon::tell_if_ready() {
+/// systemd hears that we are ready once the first batches of every feed are there, or will never
+/// be: until then nobody depends on us. What a refused configuration leaves is what ran before it,
+/// ready or not: of that it hears at once. A feed that fails later only changes the status.
+void Daemon::tell_state() {
+  const std::string text = status();
+  if (!owes_ready_) return notify_status(text);
   const auto& feeds = server_->feeds();
-  const bool ready =
-      std::all_of(feeds.begin(), feeds.end(), [](const auto& feed) { return feed->ready(); });
-  const bool refused = was_ready_ && reloader_->stats().last_refusal.has_value();
-  if (!ready && !refused) return;
+  const bool starting = std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
+    return feed->state() == FeedState::starting;
+  });
+  const bool refused = reloader_->stats().last_refusal.has_value();
+  if (starting && !(was_ready_ && refused)) return;
   was_ready_ = true;
-  std::string status = fmt::format("serving {} feeds", feeds.size());
-  if (const auto refusal = reloader_->stats().last_refusal) {
-    status += "; the last reload was refused: " + *refusal;
-  } else {
-    server_->log().note<Event::daemon_ready>(status);
-  }
-  notify_ready(status);
+  owes_ready_ = false;
+  if (!refused) server_->log().note<Event::daemon_ready>(text);
+  notify_ready(text);
 }
 
-/// systemd waits for READY=1 after each reload. Before the first batches there is nothing to be
-/// told yet, and feeds that are new tell by themselves.
+/// systemd waits for READY=1 after each reload.
 void Daemon::reloaded() {
-  tell_when_ready();
-  tell_if_ready();
+  owes_ready_ = true;
+  watch_feeds();
+  tell_state();
 }
 
 int Daemon::run() {

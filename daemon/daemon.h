@@ -44,8 +44,9 @@ class Daemon {
   void listen_to_signals();
   void await_signal();
   void feed_watchdog();
-  void tell_when_ready();
-  void tell_if_ready();
+  void watch_feeds();
+  void tell_state();
+  std::string status() const;
   void reloaded();
   void stop();
 
@@ -60,6 +61,7 @@ class Daemon {
   std::unique_ptr<Endpoint> endpoint_;
   std::uint64_t arena_bytes_ = 0;
   bool was_ready_ = false;  ///< systemd was told so.
+  bool owes_ready_ = true;  ///< systemd waits to be told so, after the start or a reload.
 };
 
 }  // namespace batchwright

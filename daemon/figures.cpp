@@ -120,9 +120,8 @@ FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now
                       counters.get(FeedCounter::bytes_delivered)};
   sample.batches_delivered = counters.get(FeedCounter::batches_delivered);
   sample.batches_assembled = counters.get(FeedCounter::batches_assembled);
-  sample.assemble_seconds = feed.times().of(Stage::assemble).seconds();
-  sample.storage_wait_seconds = feed.times().storage_wait_seconds();
-  sample.readahead_seconds = feed.times().of(Stage::readahead).seconds();
+  sample.own = {feed.times().of(Stage::assemble).seconds(), feed.times().storage_wait_seconds(),
+                feed.times().of(Stage::readahead).seconds()};
   sample.clients_waited_seconds = waited.clients;
   sample.daemon_waited_seconds = waited.daemon;
   return sample;
@@ -138,11 +137,15 @@ Figures::Figures(boost::asio::io_context& loop, const Server& server,
 
 void Figures::sample() {
   const Time now = std::chrono::steady_clock::now();
-  for (const auto& feed : server_.feeds()) sample(*feed, now);
   std::erase_if(past_, [this](const auto& entry) {
     return std::none_of(server_.feeds().begin(), server_.feeds().end(),
-                        [&entry](const auto& feed) { return feed->name() == entry.first; });
+                        [&entry](const auto& feed) { return feed->number() == entry.first; });
   });
+  for (const auto& feed : server_.feeds()) sample(*feed, now);
+  for (auto& [name, past] : past_) {
+    past.latest.all = busy_;
+    past.window.add(past.latest);
+  }
   timer_.expires_after(FeedWindow::kInterval);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) sample();
@@ -150,23 +153,23 @@ void Figures::sample() {
 }
 
 void Figures::sample(const Feed& feed, Time now) {
-  Past& past = past_[feed.name()];
-  if (past.of != &feed) past = {&feed, now, 0.0, {}};
-  FeedSample sample = sample_of(feed, now);
-  past.subscribed_seconds +=
-      std::chrono::duration<double>(now - past.sampled).count() * active(feed.subscriptions());
-  past.sampled = now;
-  sample.subscribed_seconds = past.subscribed_seconds;
-  past.window.add(sample);
+  const auto [found, is_new] = past_.try_emplace(feed.number());
+  FeedSample& latest = found->second.latest;
+  const FeedSample before = latest;
+  latest = sample_of(feed, now);
+  busy_ += latest.own;
+  busy_ -= before.own;
+  if (is_new) return;
+  latest.subscribed_seconds =
+      before.subscribed_seconds +
+      std::chrono::duration<double>(now - before.taken).count() * active(feed.subscriptions());
 }
 
 FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   FeedStats stats;
   stats.name = feed.name();
   for (const auto& shard : feed.dataset().shards()) stats.dataset.push_back(shard.string());
-  stats.state = feed.failure() ? FeedState::failed
-                : feed.ready() ? FeedState::serving
-                               : FeedState::starting;
+  stats.state = feed.state();
   if (feed.failure()) stats.reason = feed.failure()->message;
   stats.counters = &feed.counters();
   stats.stages = &feed.times();
@@ -180,11 +183,15 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.plan_seconds = feed.plan_seconds();
   for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
   stats.subscribers = subscribers_of(feed, stats.plans, now);
-  const auto past = past_.find(feed.name());
+  const auto past = past_.find(feed.number());
   if (past == past_.end()) return stats;
-  const FeedMoment moment{feed.failure().has_value(),   waits_for_plan(feed),
-                          active(feed.subscriptions()), stats.slots.ready,
-                          stats.slots.filling,          server_.assembly_threads()};
+  const FeedMoment moment{feed.failure().has_value(),
+                          waits_for_plan(feed),
+                          active(feed.subscriptions()),
+                          stats.slots.ready,
+                          stats.slots.filling,
+                          server_.assembly_threads(),
+                          stats.slots.held == feed.slots().size()};
   const FeedWindow& window = past->second.window;
   stats.rates = window.rates();
   stats.verdict = window.verdict(moment);

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <string>
 
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"
@@ -31,9 +30,7 @@ class Figures {
 
   /// What is known of a feed's last seconds.
   struct Past {
-    const Feed* of = nullptr;  ///< Tells a feed from one of the same name before it.
-    Time sampled{};
-    double subscribed_seconds = 0.0;
+    FeedSample latest;
     FeedWindow window;
   };
 
@@ -45,7 +42,8 @@ class Figures {
   std::uint64_t memory_ceiling_bytes_;
   Time started_ = std::chrono::steady_clock::now();
   std::chrono::system_clock::time_point started_by_calendar_ = std::chrono::system_clock::now();
-  std::map<std::string, Past> past_;  ///< By the feed's name.
+  std::map<std::uint32_t, Past> past_;  ///< By the feed's number.
+  BusySeconds busy_;                    ///< Of all feeds, those that are gone included.
   boost::asio::steady_timer timer_;
 };
 

@@ -16,10 +16,14 @@ constexpr const char* kText = "text/plain; charset=utf-8";
 Reply readiness(const Server& server) {
   std::string missing;
   for (const auto& feed : server.feeds()) {
-    if (feed->failure()) {
-      missing += "feed " + feed->name() + ": failed: " + feed->failure()->message + "\n";
-    } else if (!feed->ready()) {
-      missing += "feed " + feed->name() + ": its first batches are being assembled\n";
+    switch (feed->state()) {
+      case FeedState::serving: break;
+      case FeedState::starting:
+        missing += "feed " + feed->name() + ": its first batches are being assembled\n";
+        break;
+      case FeedState::failed:
+        missing += "feed " + feed->name() + ": failed: " + feed->failure()->message + "\n";
+        break;
     }
   }
   if (missing.empty()) return {200, kText, "ready\n"};

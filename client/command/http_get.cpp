@@ -127,7 +127,7 @@ Result<std::string> http_get(const std::string& address, const std::string& path
   tcp::resolver resolver(loop);
   error_code error;
   const auto targets = resolver.resolve(place->host, place->port, error);
-  if (error) return Error{ErrorCode::invalid_argument, address + ": " + error.message()};
+  if (error) return Error{ErrorCode::io_error, address + ": " + error.message()};
   return ask<tcp>({address, place->host, path, limit}, targets);
 }
 

@@ -39,7 +39,7 @@ struct TopSize {
 };
 
 /// At most `size.rows` lines of at most `size.columns` columns. What does not fit is counted:
-/// verdicts come first, then rates, slots, clients and times of stages.
+/// verdicts come first, then rates, slots and times of stages, then clients.
 std::vector<TopLine> draw_top(const TopView& view, TopSize size);
 
 }  // namespace batchwright

@@ -20,6 +20,10 @@ void Epochs::planned(PlannedEpoch epoch) {
   entry.planned = std::move(epoch);
 }
 
+std::optional<Epoch> Epochs::last() const {
+  return entries_.empty() ? std::nullopt : std::optional(entries_.rbegin()->first);
+}
+
 std::vector<PlannedEpoch> Epochs::all() const {
   std::vector<PlannedEpoch> epochs;
   for (const auto& [number, entry] : entries_) epochs.push_back(entry.planned);

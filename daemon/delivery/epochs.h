@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Epochs {
   void forget(Epoch epoch) { entries_.erase(epoch); }
   /// Forgets every epoch that is not in `needed`.
   void keep(const std::set<Epoch>& needed);
+  /// The last that is there; empty: there is none.
+  std::optional<Epoch> last() const;
   /// All that are there, in order.
   std::vector<PlannedEpoch> all() const;
 

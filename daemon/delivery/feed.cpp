@@ -31,7 +31,8 @@ std::uint64_t first_lease() {
 }  // namespace
 
 Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports)
-    : settings_(std::move(settings)),
+    : number_(number),
+      settings_(std::move(settings)),
       resources_(std::move(resources)),
       ports_(std::move(ports)),
       style_(make_style()),
@@ -46,6 +47,11 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
   if (resources_.journal) contents_[queue().epoch()] = resources_.journal->fingerprint().data;
   epochs_.planned(resources_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
+}
+
+FeedState Feed::state() const {
+  if (failure_) return FeedState::failed;
+  return has_first_batch_ ? FeedState::serving : FeedState::starting;
 }
 
 std::shared_ptr<const BatchStyle> Feed::make_style() const {

@@ -92,6 +92,8 @@ class Feed {
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return settings_.name; }
+  /// No other feed of the server has or had it.
+  std::uint32_t number() const { return number_; }
   const Arena& arena() const { return *slots_->arena; }
   /// By which clients ask for the arena: the feed's number and, above it, the arena's.
   std::uint32_t arena_number() const { return slots_->number; }
@@ -117,10 +119,10 @@ class Feed {
   std::vector<PlannedEpoch> epochs() const { return epochs_.all(); }
   /// Why the feed no longer serves; empty while it does.
   const std::optional<Error>& failure() const { return failure_; }
-  /// The first batches are there, or will never be.
-  bool ready() const { return ready_; }
-  /// Called once, when ready() becomes true.
-  void on_ready(std::function<void()> callback) { on_ready_ = std::move(callback); }
+  /// Serving once the first batch is there, failed as soon as there is a failure().
+  FeedState state() const;
+  /// Called whenever the state has changed.
+  void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
  private:
   // feed.cpp: who subscribes, and what comes back.
@@ -191,7 +193,8 @@ class Feed {
   std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
   void read_ahead(const EpochSource& source, BatchIndex index);
   void discard(const SlotRef& slot);
-  void note_ready();
+  void note_first_batch();
+  bool is_first(const BatchId& id) const;
   void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
 
@@ -218,6 +221,7 @@ class Feed {
   void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
   void publish_epoch(wire::EventKind kind, Epoch epoch);
 
+  std::uint32_t number_;
   FeedSettings settings_;
   FeedResources resources_;
   FeedPorts ports_;
@@ -238,7 +242,7 @@ class Feed {
   double plan_seconds_;
   WaitedSeconds waited_before_;                    ///< Of subscriptions that are gone.
   std::optional<WaitingTimes::Time> slot_wanted_;  ///< Since when the next batch waits for a slot.
-  std::function<void()> on_ready_;
+  std::function<void()> on_state_;
   boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
   boost::asio::steady_timer patience_;  ///< Ends a wait for stragglers.
   bool looking_again_ = false;          ///< The timer above runs.
@@ -254,7 +258,7 @@ class Feed {
   bool had_subscriber_ = false;
   bool planning_ = false;  ///< One plan of a feed is under way at a time.
   bool pump_posted_ = false;
-  bool ready_ = false;
+  bool has_first_batch_ = false;
   bool retired_ = false;
 };
 

@@ -25,7 +25,7 @@ void Feed::adjust(const FeedSettings& settings) {
 
 void Feed::retire(const Error& error) {
   retired_ = true;
-  on_ready_ = nullptr;
+  on_state_ = nullptr;
   grace_.cancel();
   patience_.cancel();
   end_subscriptions(error);

@@ -134,7 +134,10 @@ void Feed::not_planned(Epoch epoch, const Error& error) {
 
 void Feed::forget_epochs() {
   std::set<Epoch> needed = needed_epochs(true);
-  if (needed.empty()) needed.insert(first_epoch().epoch);
+  // Where none is needed that is there, the last one stays for whoever looks on.
+  const bool any = std::any_of(needed.begin(), needed.end(),
+                               [this](Epoch epoch) { return epochs_.find(epoch) != nullptr; });
+  if (const auto last = epochs_.last(); last && !any) needed.insert(*last);
   epochs_.keep(needed);
   std::erase_if(broken_,
                 [&needed](const auto& entry) { return !needed.contains(entry.first.epoch); });

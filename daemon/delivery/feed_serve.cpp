@@ -264,6 +264,7 @@ void Feed::fail(const Error& error) {
   for (auto& [key, subscription] : subscriptions_) {
     if (!subscription.finished) refuse(key, subscription, *failure_);
   }
+  if (on_state_) on_state_();
 }
 
 void Feed::publish(wire::EventKind kind, Epoch epoch, const std::string& text) {

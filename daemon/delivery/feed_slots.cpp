@@ -172,16 +172,15 @@ bool Feed::assemble(const BatchId& id, std::uint64_t away, const Subscription* w
 void Feed::discard(const SlotRef& slot) {
   --filling_;
   slot.of->cache.abandon(slot.index);
-  note_ready();
+  note_first_batch();
   pump();
 }
 
-/// The first batch was made, or could not be: whoever waits for the feed to be ready waits no
-/// longer.
-void Feed::note_ready() {
-  if (std::exchange(ready_, true)) return;
+/// Whoever waits for the feed to be ready waits no longer.
+void Feed::note_first_batch() {
+  if (std::exchange(has_first_batch_, true)) return;
   ports_.log.note<Event::feed_ready>(name());
-  if (on_ready_) on_ready_();
+  if (on_state_) on_state_();
 }
 
 /// Wishes for the pages of the batch that comes as many batches later as there are slots: those
@@ -217,14 +216,19 @@ void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBat
     }
     ports_.log.note<Event::batch_not_assembled>(name(), id.epoch.value, id.index.value,
                                                 batch.error().message);
-    if (data_is_gone) {
+    // Without its very first batch nobody can begin, and trainers are not to be sent here.
+    if (data_is_gone || (!had_subscriber_ && is_first(id))) {
       fail(batch.error());
     } else {
       broken_.emplace(id, batch.error());
     }
   }
-  note_ready();
+  if (!failure_ && (had_subscriber_ || is_first(id))) note_first_batch();
   pump();
+}
+
+bool Feed::is_first(const BatchId& id) const {
+  return id == BatchId{first_epoch().epoch, BatchIndex{0}};
 }
 
 void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {

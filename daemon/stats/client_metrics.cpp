@@ -1,6 +1,5 @@
 #include "daemon/stats/client_metrics.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace batchwright {
@@ -17,7 +16,7 @@ std::vector<Line> lines_of(const std::vector<FeedStats>& feeds) {
           MetricsPage::prepare({{"feed", feed.name},
                                 {"client", each.client},
                                 {"rank", std::to_string(each.rank)},
-                                {"session", std::to_string(each.session.value)},
+                                {"session", name_of(each.session)},
                                 {"subscription", std::to_string(each.subscription)}});
       lines.emplace_back(labels, &each);
     }
@@ -40,7 +39,7 @@ void add_client_metrics(MetricsPage& page, const std::vector<FeedStats>& feeds) 
   page.counter("daemon_waited_seconds_total", "How long the daemon waited for the client.");
   samples(page, lines, [](Each each) { return each.waited_for_client_seconds; });
   page.gauge("client_credit_batches", "Batches that the client may still get before a release.");
-  samples(page, lines, [](Each each) { return each.window - std::min(each.held, each.window); });
+  samples(page, lines, [](Each each) { return credit_of(each); });
   page.gauge("client_held_batches", "Batches that the client holds.");
   samples(page, lines, [](Each each) { return each.held; });
   page.gauge("client_lag_batches", "Batches behind the furthest subscriber of the feed.");

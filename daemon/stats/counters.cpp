@@ -9,13 +9,18 @@ constexpr std::size_t kCounters = static_cast<std::size_t>(FeedCounter::count);
 // In the order of the enumeration. A name says its unit unless it counts events.
 constexpr std::array<CounterRow, kCounters> kRows{{
     {"batches_assembled", "Batches put together in a slot, repetitions included."},
-    {"batches_delivered", "Batches sent to subscribers, once for each of them."},
+    {"batches_delivered", "Batches sent to subscribers, once for each of them.",
+     ModeCounter::batches},
     {"bytes_assembled", "Bytes of the batches put together in a slot."},
-    {"bytes_delivered", "Bytes of the batches sent to subscribers, once for each of them."},
-    {"sequences_delivered", "Rows of the batches sent to subscribers, once for each of them."},
-    {"frames_delivered", "Real frames of the batches sent to subscribers, padding left out."},
+    {"bytes_delivered", "Bytes of the batches sent to subscribers, once for each of them.",
+     ModeCounter::bytes},
+    {"sequences_delivered", "Rows of the batches sent to subscribers, once for each of them.",
+     ModeCounter::sequences},
+    {"frames_delivered", "Real frames of the batches sent to subscribers, padding left out.",
+     ModeCounter::frames},
     {"padded_frames_delivered",
-     "Frames of the batches sent to subscribers, padding included: rows times longest length."},
+     "Frames of the batches sent to subscribers, padding included: rows times longest length.",
+     ModeCounter::padded_frames},
     {"batches_shared", "Deliveries that found their batch already in a slot."},
     {"batches_reassembled", "Batches put together again because they had left their slot."},
     {"corrupt_records", "Records that failed verification."},
@@ -56,12 +61,20 @@ const char* name_of(wire::Mode mode) {
   return "unknown";
 }
 
+std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded) {
+  if (padded == 0) return {};
+  return 1.0 - static_cast<double>(frames) / static_cast<double>(padded);
+}
+
+std::uint64_t FeedCounters::get(FeedCounter counter) const noexcept {
+  const auto& by_mode = kRows[static_cast<std::size_t>(counter)].sum_of;
+  if (!by_mode) return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
+  std::uint64_t sum = 0;
+  for (const wire::Mode mode : kModes) sum += get(mode, *by_mode);
+  return sum;
+}
+
 void FeedCounters::add(wire::Mode mode, const Delivered& delivered) noexcept {
-  add(FeedCounter::batches_delivered);
-  add(FeedCounter::sequences_delivered, delivered.sequences);
-  add(FeedCounter::frames_delivered, delivered.frames);
-  add(FeedCounter::padded_frames_delivered, delivered.padded_frames);
-  add(FeedCounter::bytes_delivered, delivered.bytes);
   const auto add_to = [&](ModeCounter counter, std::uint64_t amount) {
     by_mode_[index(mode, counter)].fetch_add(amount, std::memory_order_relaxed);
   };

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "formats/formats.h"
@@ -29,16 +30,17 @@ enum class FeedCounter : std::uint8_t {
   count
 };
 
+/// What is counted of deliveries for each mode of subscribing.
+enum class ModeCounter : std::uint8_t { batches, sequences, frames, padded_frames, bytes, count };
+
 struct CounterRow {
   std::string_view name;  ///< As in /stats; /metrics puts batchwright_ before and _total behind.
   std::string_view help;
+  std::optional<ModeCounter> sum_of = {};  ///< Not counted itself: the sum over the modes.
 };
 
 /// One row for each counter, in the order of the enumeration.
 const CounterRow& describe(FeedCounter counter);
-
-/// What is counted of deliveries for each mode of subscribing.
-enum class ModeCounter : std::uint8_t { batches, sequences, frames, padded_frames, bytes, count };
 
 inline constexpr std::size_t kModeCounters = static_cast<std::size_t>(ModeCounter::count);
 inline constexpr std::array kModes{wire::Mode::replica, wire::Mode::sharded, wire::Mode::queue};
@@ -54,6 +56,9 @@ struct Delivered {
   std::uint64_t bytes = 0;
 };
 
+/// What share of frames is padding, where `padded` counts the real ones too; empty: of none at all.
+std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded);
+
 /// The counters of one feed.
 /// Threads: add() and get() from any; relaxed, so figures read together may be apart by events
 /// that are happening.
@@ -62,10 +67,8 @@ class FeedCounters {
   void add(FeedCounter counter, std::uint64_t amount = 1) noexcept {
     cells_[static_cast<std::size_t>(counter)].fetch_add(amount, std::memory_order_relaxed);
   }
-  std::uint64_t get(FeedCounter counter) const noexcept {
-    return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
-  }
-  /// One batch to a subscriber of this mode; for all modes together, too.
+  std::uint64_t get(FeedCounter counter) const noexcept;
+  /// One batch to a subscriber of this mode.
   void add(wire::Mode mode, const Delivered& delivered) noexcept;
   std::uint64_t get(wire::Mode mode, ModeCounter counter) const noexcept {
     return by_mode_[index(mode, counter)].load(std::memory_order_relaxed);

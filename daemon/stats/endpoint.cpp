@@ -161,10 +161,10 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     const auto& request = parser_->get();
     if (code) {
       // What could not be read to its end leaves no way to tell where the next request begins.
-      if (auto answer = answer_to_fault(code, request)) turn_down(std::move(*answer), false);
+      if (auto answer = answer_to_fault(code, request)) write(std::move(*answer), false);
       return;
     }
-    if (!is_allowed(request.method())) return turn_down(refuse_method(), false);
+    if (!is_allowed(request.method())) return write(refuse_method(), false);
     try {
       answer_to(std::string_view(request.target().data(), request.target().size()));
     } catch (const std::exception& fault) {
@@ -177,31 +177,28 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     const bool keep_alive = parser_->get().keep_alive();
     const std::string_view path = target.substr(0, target.find('?'));
     if (const auto page = routes.pages.find(path); page != routes.pages.end()) {
-      ++state_->figures.requests;
       return write(answer_with(page->second()), keep_alive);
     }
     if (const auto live = state_->streams.find(path); live != state_->streams.end()) {
       return begin_events(live->second);
     }
     const auto later = find_later(routes, target);
-    if (!later) return turn_down(refuse(http::status::bad_request, later.error().message), true);
+    if (!later) {
+      return write(refuse(http::status::bad_request, later.error().message), keep_alive);
+    }
     if (later->first == nullptr) {
       const std::string known = "nothing here; there is:" + known_paths(routes);
-      return turn_down(refuse(http::status::not_found, known), true);
+      return write(refuse(http::status::not_found, known), keep_alive);
     }
-    ++state_->figures.requests;
     begin_pause();  // it is us who are waited for
     (*later->first)(later->second, [self = shared_from_this(), keep_alive](Reply reply) {
       if (!self->state_->stopped) self->write(answer_with(std::move(reply)), keep_alive);
     });
   }
 
-  void turn_down(Answer answer, bool may_go_on) {
-    ++state_->figures.refused;
-    write(std::move(answer), may_go_on && parser_->get().keep_alive());
-  }
-
   void write(Answer answer, bool keep_alive) {
+    const bool is_page = answer.result_int() < 400;
+    ++(is_page ? state_->figures.requests : state_->figures.refused);
     answer_ = std::move(answer);
     answer_.version(parser_->get().version() == 10 ? 10 : 11);
     answer_.keep_alive(keep_alive);
@@ -243,7 +240,8 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       if (const Self self = weak.lock()) self->send(event);
     });
     if (!reader_) {
-      return turn_down(refuse(http::status::service_unavailable, "enough read this already"), true);
+      return write(refuse(http::status::service_unavailable, "enough read this already"),
+                   parser_->get().keep_alive());
     }
     ++state_->figures.requests;
     begin_pause();

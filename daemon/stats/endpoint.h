@@ -38,7 +38,7 @@ struct EndpointPlace {
 struct EndpointFigures {
   std::uint32_t connections = 0;  ///< Open now.
   std::uint64_t requests = 0;     ///< Answered with a page, since the start.
-  std::uint64_t refused = 0;      ///< Turned down, or hung up on to make room.
+  std::uint64_t refused = 0;      ///< Answered with 400 and up, or hung up on to make room.
 };
 
 /// A small HTTP/1.1 server for GET and HEAD: 404 for other paths, 405 for other methods, 400 for

@@ -74,22 +74,10 @@ void delivered(Page& page, const Feeds& feeds) {
   }
 }
 
-/// What was delivered has a line for each mode instead.
-bool is_by_mode(FeedCounter counter) {
-  switch (counter) {
-    case FeedCounter::batches_delivered:
-    case FeedCounter::bytes_delivered:
-    case FeedCounter::sequences_delivered:
-    case FeedCounter::frames_delivered:
-    case FeedCounter::padded_frames_delivered: return true;
-    default: return false;
-  }
-}
-
 void counted(Page& page, const Feeds& feeds) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(FeedCounter::count); ++i) {
     const auto counter = static_cast<FeedCounter>(i);
-    if (is_by_mode(counter)) continue;
+    if (describe(counter).sum_of) continue;  // has a line for each mode instead
     page.counter(fmt::format("{}_total", describe(counter).name), describe(counter).help);
     for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, get(feed, counter));
   }
@@ -98,7 +86,7 @@ void counted(Page& page, const Feeds& feeds) {
 void states(Page& page, const Feeds& feeds) {
   page.gauge("feed_state", "1 for the state that the feed is in.");
   for (const FeedStats& feed : feeds) {
-    for (const FeedState state : {FeedState::starting, FeedState::serving, FeedState::failed}) {
+    for (const FeedState state : kFeedStates) {
       page.sample({{"feed", feed.name}, {"state", name_of(state)}}, feed.state == state ? 1 : 0);
     }
   }
@@ -129,18 +117,17 @@ void memory(Page& page, const Feeds& feeds) {
   for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.arena_bytes);
 }
 
-/// Of the first epoch that is served.
-double padded_share(const FeedStats& feed) {
-  if (feed.plans.empty() || feed.plans.front().padded_frames == 0) return 0.0;
-  const PlanStats& plan = feed.plans.front();
-  return 1.0 - static_cast<double>(plan.frames) / static_cast<double>(plan.padded_frames);
-}
-
 void plans(Page& page, const Feeds& feeds) {
   page.gauge("dataset_sequences", "Sequences of the dataset.");
   for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.sequences);
   page.gauge("plan_padded_share", "Share of padding that the plan of the epoch at hand promises.");
-  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, padded_share(feed));
+  for (const FeedStats& feed : feeds) {
+    // None is not 0 %: an alert compares with it.
+    if (feed.plans.empty()) continue;
+    const PlanStats& plan = feed.plans.front();
+    const auto share = padded_share(plan.frames, plan.padded_frames);
+    if (share) page.sample({{"feed", feed.name}}, *share);
+  }
   page.gauge("plan_seconds", "What planning the latest epoch took.");
   for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.plan_seconds);
 }

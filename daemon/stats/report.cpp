@@ -1,5 +1,7 @@
 #include "daemon/stats/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
@@ -15,18 +17,13 @@ namespace json = boost::json;
 /// JSON has no infinity and no NaN.
 json::value finite(double value) { return std::isfinite(value) ? json::value(value) : nullptr; }
 
-/// What of `padded` frames is padding, a fraction of one.
-double padding_share(std::uint64_t frames, std::uint64_t padded) {
-  return padded == 0 ? 0.0 : 1.0 - static_cast<double>(frames) / static_cast<double>(padded);
-}
-
-std::uint32_t credit(const SubscriberStats& subscriber) {
-  return subscriber.window - std::min(subscriber.held, subscriber.window);
+json::value finite(const std::optional<double>& value) {
+  return value ? finite(*value) : json::value();
 }
 
 json::object render(const SubscriberStats& subscriber) {
   // As text: 64 bits do not survive a reader that keeps numbers as doubles.
-  return {{"session", std::to_string(subscriber.session.value)},
+  return {{"session", name_of(subscriber.session)},
           {"subscription", subscriber.subscription},
           {"client", utf8(subscriber.client)},
           {"pid", subscriber.pid},
@@ -37,7 +34,7 @@ json::object render(const SubscriberStats& subscriber) {
           {"step", subscriber.step.value},
           {"window_batches", subscriber.window},
           {"held_batches", subscriber.held},
-          {"credit_batches", credit(subscriber)},
+          {"credit_batches", credit_of(subscriber)},
           {"lag_batches", subscriber.lag_batches},
           {"delivered_batches", subscriber.delivered_batches},
           {"delivered_bytes", subscriber.delivered_bytes},
@@ -54,7 +51,7 @@ json::object render(const PlanStats& plan) {
           {"sequences", plan.sequences},
           {"frames", plan.frames},
           {"padded_frames", plan.padded_frames},
-          {"padded_share", padding_share(plan.frames, plan.padded_frames)},
+          {"padded_share", finite(padded_share(plan.frames, plan.padded_frames))},
           {"zero_padding_rate", finite(plan.zero_padding_rate)}};
 }
 
@@ -88,14 +85,10 @@ json::object render_modes(const FeedCounters* counters) {
 }
 
 json::object render(const Histogram& times) {
-  const auto quantile = [&times](double q) {
-    const auto seconds = times.quantile(q);
-    return seconds ? finite(*seconds) : json::value();
-  };
   return {{"count", times.count()},
           {"seconds", times.seconds()},
-          {"p50_seconds", quantile(0.5)},
-          {"p99_seconds", quantile(0.99)}};
+          {"p50_seconds", finite(times.quantile(0.5))},
+          {"p99_seconds", finite(times.quantile(0.99))}};
 }
 
 json::object render_stages(const StageTimes* stages) {
@@ -113,7 +106,7 @@ json::object render(const Rates& rates) {
           {"bytes_per_second", finite(rates.bytes_per_second)},
           {"frames_per_second", finite(rates.frames_per_second)},
           {"sequences_per_second", finite(rates.sequences_per_second)},
-          {"padded_share", rates.padded_share ? finite(*rates.padded_share) : json::value()}};
+          {"padded_share", finite(rates.padded_share)}};
 }
 
 json::object render(const Verdict& verdict) {
@@ -184,6 +177,12 @@ const char* name_of(FeedState state) {
     case FeedState::failed: return "failed";
   }
   return "unknown";
+}
+
+std::string name_of(SessionId session) { return fmt::format("{:x}", session.value); }
+
+std::uint32_t credit_of(const SubscriberStats& subscriber) {
+  return subscriber.window - std::min(subscriber.held, subscriber.window);
 }
 
 bool is_ready(const StatsSource& source) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -58,7 +59,12 @@ struct PlanStats {
   double zero_padding_rate = 0.0;   ///< ZPR, a fraction of one.
 };
 
+/// Its first batches are being assembled; they are there; it no longer serves.
 enum class FeedState : std::uint8_t { starting, serving, failed };
+
+inline constexpr std::array kFeedStates{FeedState::starting, FeedState::serving, FeedState::failed};
+
+const char* name_of(FeedState state);
 
 struct FeedStats {
   std::string name;
@@ -99,7 +105,7 @@ struct ReloadStats {
 struct HttpStats {
   std::uint32_t connections = 0;  ///< Open now.
   std::uint64_t requests = 0;     ///< Answered with a page.
-  std::uint64_t refused = 0;      ///< Answered with an error, or not at all.
+  std::uint64_t refused = 0;      ///< Answered with an error (400 and up), or not at all.
 };
 
 struct StatsSource {
@@ -117,12 +123,14 @@ struct StatsSource {
   HttpStats http;
 };
 
+/// As the log names a session.
+std::string name_of(SessionId session);
+/// Batches that the client may still get before it releases one.
+std::uint32_t credit_of(const SubscriberStats& subscriber);
 /// Each feed has its first batches, and none has failed.
 bool is_ready(const StatsSource& source);
 /// Clients that were turned away: by the allow-list, for their keys, or since there are too many.
 std::uint64_t clients_refused(const StatsSource& source);
-const char* name_of(FeedState state);
-
 /// The page /stats: one JSON object as README.md of this room describes it, UTF-8 whatever bytes
 /// clients call themselves by.
 std::string render_stats(const StatsSource& source);

@@ -1,5 +1,6 @@
 #include "daemon/stats/socket_path.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,13 +12,17 @@
 namespace batchwright {
 namespace {
 
-/// Whether a process answers at `path`.
-bool answers(const std::string& path) {
+/// Whether a process listens at `path`. One whose queue is full does, too, and is not waited for.
+bool is_listened_to(const std::string& path) {
   boost::asio::io_context own;
-  boost::asio::local::stream_protocol::socket probe(own);
+  boost::asio::local::stream_protocol::socket probe(own, boost::asio::local::stream_protocol());
   boost::system::error_code error;
-  probe.connect({path}, error);
-  return !error;
+  probe.non_blocking(true, error);
+  // Not connect() of the class, which would wait in poll().
+  const boost::asio::local::stream_protocol::endpoint where(path);
+  return ::connect(probe.native_handle(), where.data(), static_cast<socklen_t>(where.size())) ==
+             0 ||
+         errno == EAGAIN || errno == EINPROGRESS;
 }
 
 }  // namespace
@@ -33,7 +38,7 @@ Result<void> clear_socket_path(const std::string& path) {
   if (!S_ISSOCK(status.st_mode)) {
     return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
   }
-  if (answers(path)) {
+  if (is_listened_to(path)) {
     return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
   }
   ::unlink(path.c_str());

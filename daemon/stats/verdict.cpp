@@ -12,6 +12,8 @@ constexpr double kNoticed = 0.05;
 /// From this share on a thread has little else to do.
 constexpr double kMost = 0.5;
 constexpr double kSaturated = 0.9;
+/// A feed with this share of all work is the only one that matters.
+constexpr double kAlone = 0.995;
 /// Seconds in which a batch is made, whatever its size, where nothing is wrong.
 constexpr double kLong = 5.0;
 
@@ -25,8 +27,10 @@ std::string percent(double part) { return fmt::format("{:.0f} %", 100.0 * part);
 struct Shares {
   double clients_waited;
   double daemon_waited;
-  double assembly_busy;  ///< Of all assembly threads' time.
-  double storage;        ///< Of the assembly threads' busy time.
+  double threads_busy;     ///< Of all assembly threads' time, whatever feed it was for.
+  double threads_storage;  ///< Of that, waiting for pages.
+  double own_part;         ///< Of that, for this feed.
+  double own_storage;      ///< Of the time for this feed, waiting for pages.
   double readahead_busy;
 };
 
@@ -35,6 +39,16 @@ std::string who_waited(const Shares& shares, double seconds) {
       "in the last {:.0f} s clients waited for batches {} of the time, and the daemon for "
       "clients {}",
       seconds, percent(shares.clients_waited), percent(shares.daemon_waited));
+}
+
+/// The threads are everybody's: what they did for other feeds is why one of them waits, too.
+std::string what_threads_did(const Shares& shares) {
+  const std::string all =
+      fmt::format("assembly threads were busy {} of the time, {} of that waiting for storage",
+                  percent(shares.threads_busy), percent(shares.threads_storage));
+  if (shares.own_part > kAlone) return all;
+  return fmt::format("{}; {} of their work was for this feed, {} of that waiting for storage", all,
+                     percent(shares.own_part), percent(shares.own_storage));
 }
 
 }  // namespace
@@ -48,6 +62,20 @@ const char* name_of(Bound bound) {
     case Bound::failed: return "failed";
   }
   return "unknown";
+}
+
+BusySeconds& BusySeconds::operator+=(const BusySeconds& other) {
+  assemble_seconds += other.assemble_seconds;
+  storage_wait_seconds += other.storage_wait_seconds;
+  readahead_seconds += other.readahead_seconds;
+  return *this;
+}
+
+BusySeconds& BusySeconds::operator-=(const BusySeconds& other) {
+  assemble_seconds -= other.assemble_seconds;
+  storage_wait_seconds -= other.storage_wait_seconds;
+  readahead_seconds -= other.readahead_seconds;
+  return *this;
 }
 
 void FeedWindow::add(const FeedSample& sample) {
@@ -77,9 +105,8 @@ FeedSample FeedWindow::difference() const {
   out.delivered.bytes -= from.delivered.bytes;
   out.batches_delivered -= from.batches_delivered;
   out.batches_assembled -= from.batches_assembled;
-  out.assemble_seconds -= from.assemble_seconds;
-  out.storage_wait_seconds -= from.storage_wait_seconds;
-  out.readahead_seconds -= from.readahead_seconds;
+  out.own -= from.own;
+  out.all -= from.all;
   out.clients_waited_seconds -= from.clients_waited_seconds;
   out.daemon_waited_seconds -= from.daemon_waited_seconds;
   out.subscribed_seconds -= from.subscribed_seconds;
@@ -91,16 +118,9 @@ Rates FeedWindow::rates() const {
   if (span <= 0.0) return {};
   const FeedSample sum = difference();
   const auto per_second = [span](std::uint64_t n) { return static_cast<double>(n) / span; };
-  Rates rates{per_second(sum.batches_delivered),
-              per_second(sum.delivered.bytes),
-              per_second(sum.delivered.frames),
-              per_second(sum.delivered.sequences),
-              {}};
-  if (sum.delivered.padded_frames != 0) {
-    rates.padded_share = 1.0 - static_cast<double>(sum.delivered.frames) /
-                                   static_cast<double>(sum.delivered.padded_frames);
-  }
-  return rates;
+  return {per_second(sum.batches_delivered), per_second(sum.delivered.bytes),
+          per_second(sum.delivered.frames), per_second(sum.delivered.sequences),
+          padded_share(sum.delivered.frames, sum.delivered.padded_frames)};
 }
 
 Verdict FeedWindow::verdict(const FeedMoment& moment) const {
@@ -110,9 +130,11 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   const FeedSample sum = difference();
   const Shares shares{share(sum.clients_waited_seconds, sum.subscribed_seconds),
                       share(sum.daemon_waited_seconds, sum.subscribed_seconds),
-                      share(sum.assemble_seconds, span * moment.assembly_threads),
-                      share(sum.storage_wait_seconds, sum.assemble_seconds),
-                      share(sum.readahead_seconds, span)};
+                      share(sum.all.assemble_seconds, span * moment.assembly_threads),
+                      share(sum.all.storage_wait_seconds, sum.all.assemble_seconds),
+                      share(sum.own.assemble_seconds, sum.all.assemble_seconds),
+                      share(sum.own.storage_wait_seconds, sum.own.assemble_seconds),
+                      share(sum.all.readahead_seconds, span)};
   const std::string waits = who_waited(shares, span);
   if (shares.clients_waited < kNoticed || shares.clients_waited <= shares.daemon_waited) {
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
@@ -120,16 +142,16 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
     }
     return {Bound::trainer, fmt::format("{}; {} batches lie ready", waits, moment.ready_slots)};
   }
-  const std::string threads =
-      fmt::format("{}; assembly threads were busy {} of the time, {} of that waiting for storage",
-                  waits, percent(shares.assembly_busy), percent(shares.storage));
+  const std::string threads = waits + "; " + what_threads_did(shares);
   // A batch that takes longer than the window is not in any sum yet.
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
-  if (shares.storage >= kMost || shares.readahead_busy >= kSaturated || hangs) {
+  if (std::max(shares.own_storage, shares.threads_storage) >= kMost ||
+      shares.readahead_busy >= kSaturated || hangs) {
     return {Bound::storage,
             fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
   }
-  return {Bound::assembly, threads + (moment.planning ? "; an epoch is being planned" : "")};
+  return {Bound::assembly, threads + (moment.planning ? "; an epoch is being planned" : "") +
+                               (moment.all_held ? "; clients hold all slots" : "")};
 }
 
 }  // namespace batchwright

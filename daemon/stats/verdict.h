@@ -12,15 +12,24 @@
 
 namespace batchwright {
 
+/// How long the threads that make batches were busy.
+struct BusySeconds {
+  double assemble_seconds = 0.0;      ///< Of all assembly threads.
+  double storage_wait_seconds = 0.0;  ///< Of these, asleep until a page was there.
+  double readahead_seconds = 0.0;
+
+  BusySeconds& operator+=(const BusySeconds& other);
+  BusySeconds& operator-=(const BusySeconds& other);
+};
+
 /// Figures of a feed that only grow, taken at one moment.
 struct FeedSample {
   std::chrono::steady_clock::time_point taken{};
   Delivered delivered;  ///< To all subscribers.
   std::uint64_t batches_delivered = 0;
   std::uint64_t batches_assembled = 0;
-  double assemble_seconds = 0.0;      ///< Of all assembly threads.
-  double storage_wait_seconds = 0.0;  ///< Of these, asleep until a page was there.
-  double readahead_seconds = 0.0;
+  BusySeconds own;                      ///< With batches of this feed.
+  BusySeconds all;                      ///< With batches of all feeds, whose threads are the same.
   double clients_waited_seconds = 0.0;  ///< For the daemon, all subscriptions together.
   double daemon_waited_seconds = 0.0;   ///< For a client, all subscriptions together.
   double subscribed_seconds = 0.0;      ///< Subscriptions times time: what the two are shares of.
@@ -43,6 +52,7 @@ struct FeedMoment {
   std::uint32_t ready_slots = 0;
   std::uint32_t filling_slots = 0;
   unsigned assembly_threads = 1;
+  bool all_held = false;  ///< No slot is left but those that clients hold.
 };
 
 enum class Bound : std::uint8_t { trainer, storage, assembly, idle, failed };

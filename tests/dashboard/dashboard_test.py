@@ -81,11 +81,12 @@ def check_figure(key: str, shown: Tuple[Any, str], before: Any, after: Any) -> N
     """What the page shows lies between what /stats said before and after."""
     value, text = shown
     least, most = look_up(before, key), look_up(after, key)
-    if not isinstance(least, (int, float)) or not isinstance(most, (int, float)):
-        assert value == least == most or (key.endswith("text") and value in (least, most)), \
-            (key, value, least, most)
+    if not isinstance(value, (int, float)):
+        assert value in (least, most), (key, least, value, most)
         assert text == ("–" if value is None else value), (key, text, value)
         return
+    if least is None or most is None:  # there was none yet, or is none any more
+        least = most = most if least is None else least
     assert min(least, most) <= value <= max(least, most), (key, least, value, most)
     spoken = read_aloud(text)
     # Three digits are shown at least, shares with one place of a percent.
@@ -153,6 +154,41 @@ def check_background(page: browser.Browser) -> None:
     assert page.run(hide % "false") >= begin + 1.5
 
 
+# The least contrast of any text with what lies behind it, as WCAG 2.1 defines it.
+CONTRAST = """(() => {
+  const parts = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const [r, g, b, alpha] = parts(getComputedStyle(at).backgroundColor);
+      if (alpha === undefined || alpha > 0) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const texts = [...document.querySelectorAll("body *")].filter(element => element.offsetParent &&
+    [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
+  return Math.min(...texts.map(element => {
+    const pair = [light(parts(getComputedStyle(element).color)), light(behind(element))];
+    return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+  }));
+})()"""
+
+
+def check_colours(page: browser.Browser) -> None:
+    """Readable by day and by night, the charts too, whose colours are drawn and not styled."""
+    inks = []
+    for dark in (False, True):
+        page.look(1400, 900, dark)
+        page.wait_for("Chart.defaults.color === colour('faint')")
+        assert page.run(CONTRAST) >= 4.5, (dark, page.run(CONTRAST))
+        inks.append(page.run("document.querySelector('.feed').throughput.data.datasets[0]"
+                             ".borderColor"))
+        assert page.run("document.querySelectorAll('.feed canvas').length") == 4
+    assert inks[0] != inks[1], inks
+
+
 def check_live(daemon: watched.Watched, page: browser.Browser) -> None:
     """Time passes on the page, on a phone as on a wall, and what is lost is said to be."""
     page.open(daemon.address + "/")
@@ -165,6 +201,7 @@ def check_live(daemon: watched.Watched, page: browser.Browser) -> None:
         assert page.run("document.documentElement.scrollWidth") <= width
         assert page.run("document.getElementById('connection').dataset.state") == "live"
     check_background(page)
+    check_colours(page)
     page.wait_for("[...document.querySelectorAll('.plan .note')]"
                   ".every(note => note.textContent.startsWith('epoch 0: '))")
     assert not page.complaints, page.complaints

@@ -82,7 +82,6 @@ def check_failed_feed(daemon: watched.Watched) -> None:
     daemon.stop()
     data.write_bytes(raw)
     daemon.start()
-    daemon.begin_client("held-out", "unlucky")
     watched.eventually(lambda: get(daemon, "/readyz")[0] == 503, "a feed that fails")
     status, body = get(daemon, "/readyz")
     assert body.startswith("not ready\nfeed held-out: failed: "), body

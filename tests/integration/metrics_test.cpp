@@ -128,3 +128,30 @@ TEST_CASE("integration: who asks for the figures again and again gets those of a
     CHECK(eventually([&] { return daemon.page(path) != first; }));
   }
 }
+
+TEST_CASE("integration: what the plan promised stays when the last job has ended") {
+  DaemonProcess daemon("[feed.plan]\norder = \"random\"\nsize = 4\n");
+  REQUIRE(daemon.start());
+  {
+    Trainer trainer(daemon.endpoint());
+    trainer.subscribe([](bw_subscribe_options& options) { options.epochs = 3; });
+    while (trainer.next() == BW_OK) {
+    }
+  }
+  const auto left = [&] {
+    const json::value page = feed(daemon);
+    return page.at("subscribers").as_array().empty();
+  };
+  REQUIRE(eventually(left));
+  const json::value page = feed(daemon);
+  const json::array& plans = page.at("plans").as_array();
+  REQUIRE(plans.size() == 1);
+  CHECK(plans[0].at("epoch") == 2);
+  CHECK(metric(daemon.page("/metrics"), "plan_padded_share{") ==
+        doctest::Approx(number(plans[0], "padded_share")));
+  CHECK(number(plans[0], "padded_share") > 0.0);
+  // Who comes for another epoch gets it.
+  Trainer again(daemon.endpoint());
+  again.subscribe([](bw_subscribe_options& options) { options.epochs = 1; });
+  CHECK(again.ordinals_until_end().size() == 15);
+}

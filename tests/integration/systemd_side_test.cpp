@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <csignal>
 
 #include "tests/integration/daemon_process.h"
+#include "tests/integration/trainer.h"
 #include "tests/support/notify_listener.h"
 
 using namespace batchwright;
@@ -45,8 +47,40 @@ TEST_CASE("systemd: READY=1 comes once the first batches are there") {
   const NotifyListener systemd;
   DaemonProcess daemon("");
   REQUIRE(daemon.start());
-  CHECK(systemd.heard(kPatience) == "READY=1\nSTATUS=serving 1 feeds");
+  CHECK(systemd.heard(kPatience) == "READY=1\nSTATUS=serving 1 feed");
   CHECK(daemon.counter("batches_assembled") > 0);
+}
+
+TEST_CASE("systemd: a feed without its first batch has failed before anybody asks") {
+  const NotifyListener systemd;
+  DaemonProcess daemon("[feed.plan]\norder = \"random\"\nsize = 60\n");
+  const float value = small_value(31, 3, 1);
+  REQUIRE(flip_byte(daemon.dataset() / "data.mdb", &value, sizeof value));
+  REQUIRE(daemon.start());
+  // Ready all the same: other feeds are not to wait for it.
+  CHECK(systemd.heard(kPatience) == "READY=1\nSTATUS=serving 0 of 1 feed, failed: train");
+  const std::string stats = daemon.stats_now();
+  CHECK(stats.find("\"state\":\"failed\"") != std::string::npos);
+  CHECK(stats.find("\"ready\":false") != std::string::npos);
+  CHECK(stats.find("seq-31") != std::string::npos);
+  CHECK(daemon.page("/readyz").empty());
+}
+
+TEST_CASE("systemd: a feed that fails later changes the status and no more") {
+  const NotifyListener systemd;
+  DaemonProcess daemon("[feed.plan]\norder = \"sorted\"\nsize = 1\n");
+  const auto shortest = std::min_element(daemon.lengths().begin(), daemon.lengths().end());
+  const auto last = static_cast<std::uint64_t>(shortest - daemon.lengths().begin());
+  const float value = small_value(last, 0, 3);
+  REQUIRE(flip_byte(daemon.dataset() / "data.mdb", &value, sizeof value));
+  REQUIRE(daemon.start());
+  CHECK(systemd.heard(kPatience) == "READY=1\nSTATUS=serving 1 feed");
+  Trainer trainer(daemon.endpoint());
+  trainer.subscribe([](bw_subscribe_options& options) { options.epochs = 1; });
+  bw_status status = BW_OK;
+  while (status == BW_OK) status = trainer.next();
+  CHECK(status == BW_CORRUPT_RECORD);
+  CHECK(systemd.heard(kPatience) == "STATUS=serving 0 of 1 feed, failed: train");
 }
 
 TEST_CASE("systemd: a daemon that cannot start never says that it is ready") {
@@ -80,12 +114,12 @@ TEST_CASE("systemd: a reload is told when it begins and when it is done, refused
   REQUIRE(news(systemd).starts_with("READY=1\n"));
   CHECK(daemon.reload());
   CHECK(news(systemd).starts_with("RELOADING=1\nMONOTONIC_USEC="));
-  CHECK(news(systemd) == "READY=1\nSTATUS=serving 1 feeds");
+  CHECK(news(systemd) == "READY=1\nSTATUS=serving 1 feed");
   daemon.config() += "slotz = 4\n";
   CHECK_FALSE(daemon.reload());
   CHECK(news(systemd).starts_with("RELOADING=1\n"));
   const std::string ready = news(systemd);
-  CHECK(ready.starts_with("READY=1\nSTATUS=serving 1 feeds; the last reload was refused: "));
+  CHECK(ready.starts_with("READY=1\nSTATUS=serving 1 feed; the last reload was refused: "));
   CHECK_MESSAGE(ready.find("slotz") != std::string::npos, ready);
 }
 

@@ -37,7 +37,7 @@ TEST_CASE("stats: counts from several threads add up") {
   FeedCounters counters;
   const auto count = [&] {
     for (int i = 0; i < 10'000; ++i) counters.add(FeedCounter::releases);
-    counters.add(FeedCounter::bytes_delivered, 1 << 20);
+    counters.add(wire::Mode::queue, {8, 750, 1000, 1 << 20});
   };
   std::thread other(count);
   count();
@@ -45,6 +45,18 @@ TEST_CASE("stats: counts from several threads add up") {
   CHECK(counters.get(FeedCounter::releases) == 20'000);
   CHECK(counters.get(FeedCounter::bytes_delivered) == 2 << 20);
   CHECK(counters.get(FeedCounter::corrupt_records) == 0);
+}
+
+TEST_CASE("stats: what was delivered is the sum over the modes") {
+  FeedCounters counters;
+  counters.add(wire::Mode::replica, {8, 750, 1000, 4096});
+  counters.add(wire::Mode::sharded, {4, 70, 100, 512});
+  CHECK(counters.get(FeedCounter::batches_delivered) == 2);
+  CHECK(counters.get(FeedCounter::sequences_delivered) == 12);
+  CHECK(counters.get(FeedCounter::frames_delivered) == 820);
+  CHECK(counters.get(FeedCounter::padded_frames_delivered) == 1100);
+  CHECK(counters.get(FeedCounter::bytes_delivered) == 4608);
+  CHECK(counters.get(wire::Mode::sharded, ModeCounter::frames) == 70);
 }
 
 TEST_CASE("stats: the process finds itself") {

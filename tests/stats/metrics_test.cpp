@@ -63,7 +63,7 @@ std::string remarks(const std::string& page) {
 }
 
 const char* const kLabels =
-    R"({feed="train",client="trainer",rank="1",session="42",subscription="7"})";
+    R"({feed="train",client="trainer",rank="1",session="2a",subscription="7"})";
 
 }  // namespace
 

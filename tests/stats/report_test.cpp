@@ -52,7 +52,7 @@ TEST_CASE("stats: the report of a daemon without feeds") {
 
 TEST_CASE("stats: the report of a feed") {
   FeedCounters counters;
-  counters.add(FeedCounter::batches_delivered, 5);
+  for (int i = 0; i < 5; ++i) counters.add(wire::Mode::replica, {8, 750, 1000, 4096});
   StatsSource source;
   source.feeds = {speech(counters)};
   const json::value page = render(source);
@@ -63,7 +63,7 @@ TEST_CASE("stats: the report of a feed") {
   CHECK(feed.at("slots") == json::parse(R"({"free":1,"filling":2,"ready":3,"held":4})"));
   CHECK(feed.at("plans") == json::parse(R"([{"epoch":3,"steps":10,"batches":20,"sequences":320,
     "frames":750,"padded_frames":1000,"padded_share":0.25,"zero_padding_rate":0.25}])"));
-  CHECK(feed.at("subscribers") == json::parse(R"([{"session":"18446744073709551615",
+  CHECK(feed.at("subscribers") == json::parse(R"([{"session":"ffffffffffffffff",
     "subscription":7,"client":"trainer","pid":42,"mode":"sharded","rank":1,"ranks":2,"epoch":3,
     "step":9,"window_batches":4,"held_batches":2,"credit_batches":2,"lag_batches":0,
     "delivered_batches":0,"delivered_bytes":0,"waited_for_daemon_seconds":0.0,
@@ -72,7 +72,7 @@ TEST_CASE("stats: the report of a feed") {
 
 TEST_CASE("stats: the report has every counter, also of a feed that has none yet") {
   FeedCounters counters;
-  counters.add(FeedCounter::batches_delivered, 5);
+  for (int i = 0; i < 5; ++i) counters.add(wire::Mode::replica, {8, 750, 1000, 4096});
   StatsSource source;
   source.feeds = {speech(counters), FeedStats{}};
   const json::value page = render(source);
@@ -111,5 +111,5 @@ TEST_CASE("stats: a figure that is no number is null") {
       std::numeric_limits<double>::quiet_NaN();
   const json::value page = render(source);
   CHECK(page.at_pointer("/feeds/0/plans/0/zero_padding_rate").is_null());
-  CHECK(page.at_pointer("/feeds/0/plans/0/padded_share") == 0.0);
+  CHECK(page.at_pointer("/feeds/0/plans/0/padded_share").is_null());
 }

@@ -16,6 +16,8 @@ struct Pace {
   double readahead = 0.0;
   double clients_waited = 0.0;
   double daemon_waited = 0.0;
+  double others_assembling = 0.0;  ///< The same threads, for other feeds.
+  double others_storage = 0.0;
 };
 
 FeedSample sample_after(int seconds, const Pace& pace) {
@@ -28,9 +30,9 @@ FeedSample sample_after(int seconds, const Pace& pace) {
   sample.delivered = {n * pace.delivered * 8, n * pace.delivered * 750, n * pace.delivered * 1000,
                       n * pace.delivered * 4096};
   sample.batches_assembled = n * pace.assembled;
-  sample.assemble_seconds = s * pace.assembling;
-  sample.storage_wait_seconds = s * pace.storage;
-  sample.readahead_seconds = s * pace.readahead;
+  sample.own = {s * pace.assembling, s * pace.storage, s * pace.readahead};
+  sample.all = {s * (pace.assembling + pace.others_assembling),
+                s * (pace.storage + pace.others_storage), s * pace.readahead};
   sample.clients_waited_seconds = s * pace.clients_waited;
   sample.daemon_waited_seconds = s * pace.daemon_waited;
   sample.subscribed_seconds = s;
@@ -115,6 +117,22 @@ TEST_CASE("stats: a feed that nobody asks is idle, and one that failed has faile
   FeedMoment failed = kServing;
   failed.failed = true;
   CHECK(verdict({}, failed) == "failed");
+}
+
+TEST_CASE("stats: what the threads did for other feeds counts") {
+  const Verdict busy = window_of({4, 4, 0.1, 0.0, 0.0, 0.9, 0.0, 1.9, 0.1}).verdict(kServing);
+  CHECK(busy.bound == Bound::assembly);
+  CHECK(
+      busy.why.ends_with("assembly threads were busy 100 % of the time, 5 % of that waiting for "
+                         "storage; 5 % of their work was for this feed, 0 % of that waiting for "
+                         "storage"));
+  CHECK(verdict({4, 4, 0.1, 0.0, 0.0, 0.9, 0.0, 1.9, 1.8}, kServing) == "storage-bound");
+  CHECK(verdict({4, 4, 0.1, 0.08, 0.0, 0.9, 0.0, 1.9, 0.1}, kServing) == "storage-bound");
+  FeedMoment held = kServing;
+  held.all_held = true;
+  CHECK(window_of({4, 4, 0.1, 0.0, 0.0, 0.9, 0.0})
+            .verdict(held)
+            .why.ends_with("; clients hold all slots"));
 }
 
 TEST_CASE("stats: a verdict tells the figures that it comes from") {

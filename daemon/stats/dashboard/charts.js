@@ -16,6 +16,12 @@ function paintDefaults() {
   Chart.defaults.font.size = 0.75 * parseFloat(getComputedStyle(document.body).fontSize);
 }
 
+function drop(chart) {
+  const frame = chart.canvas.parentElement;
+  chart.destroy();
+  frame.remove();
+}
+
 function canvas(box, label) {
   const frame = put(box, make("div", "chart"));
   const picture = put(frame, make("canvas"));
@@ -52,19 +58,25 @@ function drawThroughput(chart, history) {
 }
 
 function planChart(box) {
-  return new Chart(canvas(box, "Longest length of each batch, in the order of delivery"), {
+  const dots = (label, name, scale) => ({
+    label, data: [], yAxisID: scale, pointRadius: 1.5, backgroundColor: colour(name),
+    borderColor: colour(name)});
+  return new Chart(canvas(box, "Longest length and rows of each batch, in the order of delivery"), {
     type: "scatter",
-    data: {datasets: [{data: [], pointRadius: 1.5, backgroundColor: colour("client"),
-                       borderColor: colour("client")}]},
+    data: {datasets: [dots("longest length", "client", "y"), dots("rows", "daemon", "rows")]},
     options: {
       events: [],
       scales: {x: axis("batch", {ticks: {maxTicksLimit: 6, maxRotation: 0}}),
-               y: axis("frames", {ticks: {maxTicksLimit: 6}})},
-      plugins: {legend: {display: false}}}});
+               y: axis("frames", {ticks: {maxTicksLimit: 6}}),
+               rows: axis("rows", {position: "right", grid: {display: false},
+                                   ticks: {maxTicksLimit: 6, precision: 0}})},
+      plugins: {legend: {labels: {usePointStyle: true, boxHeight: 6}}}}});
 }
 
 function drawPlan(chart, plan) {
-  chart.data.datasets[0].data = plan.length_order.map(([index, longest]) => ({x: index, y: longest}));
+  const [longest, rows] = chart.data.datasets;
+  longest.data = plan.length_order.map(point => ({x: point[0], y: point[1]}));
+  rows.data = plan.length_order.map(point => ({x: point[0], y: point[2]}));
   chart.options.scales.x.max = Math.max(1, plan.batches - 1);
   chart.update("none");
 }

@@ -20,7 +20,7 @@ function makeFeed(feed) {
   put(top, make("dl", "figures"));
   clientsCard(section);
   card(section, "Throughput", "half throughput");
-  const plan = card(section, "Plan: longest length of each batch, as delivered", "half plan");
+  const plan = card(section, "Plan: the batches of an epoch, as delivered", "half plan");
   put(plan, make("p", "note", "The plan is being asked for."));
   const slots = card(section, "Slots", "half slots");
   slots.append(make("div", "bar"), make("ul", "key"));
@@ -64,7 +64,7 @@ function setVerdict(section, feed, path) {
   setText(box.querySelector("p"), why);
 }
 
-// What the plans of the epochs that are served promise; the one most clients are in comes first.
+// What the plan of the earliest epoch that is served promises.
 function promisedPadding(feed) {
   return feed.plans.length ? feed.plans[0].padded_share : null;
 }
@@ -91,10 +91,13 @@ function setStages(section, feed, path) {
   }
 }
 
-// Charts measure where they are, so they are made once the feed is on the page.
+// Charts measure where they are, so they are made once the feed is on the page; and anew when the
+// colours change.
 function makeCharts(section) {
+  if (section.plan) [section.throughput, section.plan].forEach(drop);
   section.throughput = throughputChart(section.querySelector(".throughput"));
   section.plan = planChart(section.querySelector(".plan"));
+  if (section.shown) drawPlan(section.plan, section.shown);
 }
 
 function setFeed(section, feed, path, memory) {
@@ -132,6 +135,7 @@ function askForPlan(section, feed) {
   fetch("/feeds/" + encodeURIComponent(feed.name) + "/plan?epoch=" + epoch)
     .then(answer => answer.ok ? answer.json() : answer.text().then(text => Promise.reject(text)))
     .then(plan => {
+      section.shown = plan;
       drawPlan(section.plan, plan);
       setText(note, "epoch " + plan.epoch + ": " + show.whole(plan.batches) + " batches in " +
               show.whole(plan.steps) + " steps, " + show.share(plan.padded_share) + " padding");

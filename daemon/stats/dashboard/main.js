@@ -107,6 +107,12 @@ function ask() {
     .catch(reason => setConnection("lost", "no connection to the daemon: " + reason.message));
 }
 
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  paintDefaults();
+  document.querySelectorAll(".feed").forEach(makeCharts);
+  if (latest) render(latest);
+});
+
 // With /?once the page shows the figures of one moment, for a print.
 paintDefaults();
 if (location.search === "?once") {
