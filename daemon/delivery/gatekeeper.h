@@ -27,8 +27,6 @@ class Gatekeeper {
   /// From now on these are let in; who is in stays.
   void authorize(std::set<std::string> authorized) { authorized_ = std::move(authorized); }
 
-  std::uint64_t refused() const { return log_.get(Event::key_refused); }
-
  private:
   void answer(const IncomingMessage& question);
   bool admits(const IncomingMessage& question);

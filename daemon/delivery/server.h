@@ -101,9 +101,6 @@ class Server {
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
   unsigned assembly_threads() const { return settings_.assembly_threads; }
-  std::uint64_t malformed_messages() const { return log_.get(Event::malformed_message); }
-  /// Connections over `tcp://` whose key is not on the list.
-  std::uint64_t refused_keys() const { return gatekeeper_ ? gatekeeper_->refused() : 0; }
   /// Where it listens, with the ports that were found for port 0.
   const std::vector<std::string>& endpoints() const { return endpoints_; }
   const std::string& events_endpoint() const { return events_endpoint_; }

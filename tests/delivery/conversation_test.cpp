@@ -59,7 +59,7 @@ TEST_CASE("delivery: random bytes are refused, and the third time the session en
   CHECK(server.eventually([](TestServer& s) {
     return s.ask([](const Server& each) { return each.sessions().empty(); });
   }));
-  CHECK(server.ask([](const Server& s) { return s.malformed_messages(); }) == 3);
+  CHECK(server.ask([](const Server& s) { return s.log().get(Event::malformed_message); }) == 3);
 }
 
 TEST_CASE("delivery: what a client must not say gets a refusal that says why") {
