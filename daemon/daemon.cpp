@@ -136,16 +136,15 @@ std::string Daemon::status() const {
 /// ready or not: of that it hears at once. A feed that fails later only changes the status.
 void Daemon::tell_state() {
   const std::string text = status();
-  if (!owes_ready_) return notify_status(text);
+  if (!owes_ready_ || reloader_->under_way()) return notify_status(text);
   const auto& feeds = server_->feeds();
   const bool starting = std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
     return feed->state() == FeedState::starting;
   });
   const bool refused = reloader_->stats().last_refusal.has_value();
   if (starting && !(was_ready_ && refused)) return;
-  was_ready_ = true;
   owes_ready_ = false;
-  if (!refused) server_->log().note<Event::daemon_ready>(text);
+  if (!std::exchange(was_ready_, true) || !refused) server_->log().note<Event::daemon_ready>(text);
   notify_ready(text);
 }
 

@@ -58,6 +58,8 @@ class Reloader {
 
   /// Reads the file again. While that is under way, it is noted and done once more after it.
   void begin();
+  /// A configuration is being prepared.
+  bool under_way() const { return under_way_; }
   /// Has given up what is being prepared: the daemon ends.
   void stop() { stop_.request_stop(); }
 

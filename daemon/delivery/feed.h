@@ -125,10 +125,7 @@ class Feed {
   void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
  private:
-  // feed.cpp: who subscribes, and what comes back.
-  std::shared_ptr<const BatchStyle> make_style() const;
-  const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
-  WorkQueue& work() { return resources_.queue; }
+  // feed_subscribe.cpp: who may subscribe, and to what.
   Result<Share> share_of(const wire::Subscribe& request) const;
   Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
   Result<void> check_extras(const wire::Subscribe& request) const;
@@ -136,6 +133,11 @@ class Feed {
   void keep_data(const wire::Subscribe& request);
   bool is_in_use(Epoch epoch) const;
   Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
+
+  // feed.cpp: what it is made of, and what comes back.
+  std::shared_ptr<const BatchStyle> make_style() const;
+  const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
+  WorkQueue& work() { return resources_.queue; }
   Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
   void after_leaving();
   void await_returns();
@@ -195,6 +197,7 @@ class Feed {
   void discard(const SlotRef& slot);
   void note_first_batch();
   bool is_first(const BatchId& id) const;
+  bool bars_all(const BatchId& id, const Error& error) const;
   void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
 
@@ -249,6 +252,7 @@ class Feed {
   /// A timer's handler that is due already cannot be called back: it looks whether this is there.
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::uint64_t next_lease_;
+  Epoch last_stood_in_;  ///< The earliest that somebody stood in when it was looked at last.
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;
   std::uint64_t without_faults_ = 0;  ///< Batches in a row that were assembled so.

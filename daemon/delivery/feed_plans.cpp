@@ -134,10 +134,15 @@ void Feed::not_planned(Epoch epoch, const Error& error) {
 
 void Feed::forget_epochs() {
   std::set<Epoch> needed = needed_epochs(true);
-  // Where none is needed that is there, the last one stays for whoever looks on.
-  const bool any = std::any_of(needed.begin(), needed.end(),
-                               [this](Epoch epoch) { return epochs_.find(epoch) != nullptr; });
-  if (const auto last = epochs_.last(); last && !any) needed.insert(*last);
+  if (const auto stood_in = needed_epochs(false); !stood_in.empty()) {
+    last_stood_in_ = *stood_in.begin();
+  }
+  // Where none is needed that is there, the one that was stays, for whoever looks on or comes back.
+  const auto is_there = [this](Epoch epoch) { return epochs_.find(epoch) != nullptr; };
+  if (std::none_of(needed.begin(), needed.end(), is_there)) {
+    const auto other = is_there(last_stood_in_) ? last_stood_in_ : epochs_.last();
+    if (other) needed.insert(*other);
+  }
   epochs_.keep(needed);
   std::erase_if(broken_,
                 [&needed](const auto& entry) { return !needed.contains(entry.first.epoch); });

@@ -62,8 +62,10 @@ void Feed::find_fronts() {
 std::set<BatchId> Feed::due(std::uint64_t distance) const {
   std::set<BatchId> ids;
   if (!had_subscriber_) {
-    const EpochSource& first = first_epoch();
-    if (distance < first.plan.batches()) ids.insert({first.epoch, BatchIndex{distance}});
+    const auto first = epochs_.find(first_epoch().epoch);
+    if (first && distance < first->plan.batches()) {
+      ids.insert({first->epoch, BatchIndex{distance}});
+    }
     return ids;
   }
   for (const Subscription* front : fronts_) {
@@ -172,7 +174,7 @@ bool Feed::assemble(const BatchId& id, std::uint64_t away, const Subscription* w
 void Feed::discard(const SlotRef& slot) {
   --filling_;
   slot.of->cache.abandon(slot.index);
-  note_first_batch();
+  if (!failure_) note_first_batch();
   pump();
 }
 
@@ -216,8 +218,7 @@ void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBat
     }
     ports_.log.note<Event::batch_not_assembled>(name(), id.epoch.value, id.index.value,
                                                 batch.error().message);
-    // Without its very first batch nobody can begin, and trainers are not to be sent here.
-    if (data_is_gone || (!had_subscriber_ && is_first(id))) {
+    if (data_is_gone || bars_all(id, batch.error())) {
       fail(batch.error());
     } else {
       broken_.emplace(id, batch.error());
@@ -225,6 +226,12 @@ void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBat
   }
   if (!failure_ && (had_subscriber_ || is_first(id))) note_first_batch();
   pump();
+}
+
+/// Whether nobody can begin without this batch, and so trainers are not to be sent here.
+bool Feed::bars_all(const BatchId& id, const Error& error) const {
+  const bool resumed = resources_.journal && queue().epoch() > id.epoch;
+  return error.code == ErrorCode::corrupt_record && is_first(id) && !had_subscriber_ && !resumed;
 }
 
 bool Feed::is_first(const BatchId& id) const {

@@ -15,9 +15,9 @@ namespace {
 /// Whether a process listens at `path`. One whose queue is full does, too, and is not waited for.
 bool is_listened_to(const std::string& path) {
   boost::asio::io_context own;
-  boost::asio::local::stream_protocol::socket probe(own, boost::asio::local::stream_protocol());
+  boost::asio::local::stream_protocol::socket probe(own);
   boost::system::error_code error;
-  probe.non_blocking(true, error);
+  if (probe.open({}, error) || probe.non_blocking(true, error)) return false;
   // Not connect() of the class, which would wait in poll().
   const boost::asio::local::stream_protocol::endpoint where(path);
   return ::connect(probe.native_handle(), where.data(), static_cast<socklen_t>(where.size())) ==

@@ -145,7 +145,8 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   const std::string threads = waits + "; " + what_threads_did(shares);
   // A batch that takes longer than the window is not in any sum yet.
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
-  if (std::max(shares.own_storage, shares.threads_storage) >= kMost ||
+  const double threads_waited = shares.threads_busy * shares.threads_storage;  // of all their time
+  if (shares.own_storage >= kMost || threads_waited >= kMost ||
       shares.readahead_busy >= kSaturated || hangs) {
     return {Bound::storage,
             fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};

@@ -97,10 +97,9 @@ TEST_CASE("delivery: a client with a key of the list gets its epoch, another no 
   hello.protocol = kProtocolVersion;
   hello.inline_batches = true;
   refused.send(hello);
-  CHECK(server.eventually(
-      [](TestServer& s) {
-        return s.ask([](const Server& each) { return each.log().get(Event::key_refused); });
-      }));
+  CHECK(server.eventually([](TestServer& s) {
+    return s.ask([](const Server& each) { return each.log().get(Event::key_refused); });
+  }));
   RawClient client(server.endpoint(0), {own.public_key, alice.public_key, alice.secret_key});
   REQUIRE(client.hello(true) != 0);
   client.send(subscribe_to_train());

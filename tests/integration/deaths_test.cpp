@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <set>
 
 #include "tests/integration/daemon_process.h"
 #include "tests/integration/trainer.h"
@@ -105,4 +106,39 @@ TEST_CASE("integration: a dataset that shrinks under the daemon fails its feed a
     options.epochs = 1;
   });
   CHECK(dev.ordinals_until_end().size() == 10);
+}
+
+TEST_CASE("integration: a queue goes on with the data it began with, whatever was appended") {
+  DaemonProcess daemon("");
+  daemon.config().insert(std::string("[daemon]\n").size(), "queue_grace = \"100ms\"\n");
+  daemon.config() += "follow = true\njournal = \"" + (daemon.folder() / "journal").string() +
+                     "\"\n[feed.plan]\norder = \"sorted\"\nsize = 4\n";
+  REQUIRE(daemon.start());
+  const auto in_queue = [](bw_subscribe_options& options) {
+    options.mode = BW_QUEUE;
+    options.window = 1;
+    options.epochs = 1;
+  };
+  std::vector<std::vector<std::uint64_t>> seen;
+  {
+    Trainer worker(daemon.endpoint());
+    worker.subscribe(in_queue);
+    for (int i = 0; i < 3; ++i) seen.push_back(worker.next_ordinals());
+  }
+  const std::size_t taken = seen.size();
+  daemon.process().signal(SIGKILL);
+  REQUIRE(daemon.process().wait());
+  make_small_dataset(daemon.dataset(), {5, 6, 7, 8}, daemon.lengths().size());
+  REQUIRE(daemon.start());
+  CHECK(eventually([&] { return !daemon.page("/readyz").empty(); }));  // with nobody there
+  Trainer worker(daemon.endpoint());
+  worker.subscribe(in_queue);
+  const auto rest = worker.ordinals_until_end();
+  // What the first worker held last may come again.
+  CHECK((rest.size() == 15 - taken || rest.size() == 16 - taken));
+  seen.insert(seen.end(), rest.begin(), rest.end());
+  std::set<std::uint64_t> all;
+  for (const auto& batch : seen) all.insert(batch.begin(), batch.end());
+  CHECK(all.size() == 60);
+  CHECK(*all.rbegin() == 59);
 }

@@ -38,8 +38,9 @@ function setFigures(list, rows) {
   });
 }
 
-// The children of `parent`, one for each item, kept by key so that none is made twice.
-function setChildren(parent, items, keyOf, create, update) {
+// The children of `parent`, one for each item, kept by key so that none is made twice. `leave`, where
+// there is one, is called with each that goes.
+function setChildren(parent, items, keyOf, create, update, leave) {
   const known = new Map([...parent.children].map(child => [child.dataset.id, child]));
   const wanted = items.map(item => {
     const id = String(keyOf(item));
@@ -48,7 +49,11 @@ function setChildren(parent, items, keyOf, create, update) {
     update(child, item);
     return child;
   });
-  for (const [id, child] of known) if (!wanted.includes(child)) child.remove();
+  for (const [id, child] of known) {
+    if (wanted.includes(child)) continue;
+    if (leave) leave(child);
+    child.remove();
+  }
   wanted.forEach((child, i) => {
     if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] || null);
   });

@@ -100,6 +100,11 @@ function makeCharts(section) {
   if (section.shown) drawPlan(section.plan, section.shown);
 }
 
+function forgetFeed(section) {
+  if (section.plan) [section.throughput, section.plan].forEach(drop);
+  memories.delete(section.dataset.id);
+}
+
 function setFeed(section, feed, path, memory) {
   if (!section.plan) makeCharts(section);
   setVerdict(section, feed, path);

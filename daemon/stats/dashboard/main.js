@@ -56,7 +56,7 @@ function render(stats) {
   const places = new Map(stats.feeds.map((feed, i) => [feed.name, i]));
   setChildren(document.getElementById("feeds"), stats.feeds, feed => feed.name, makeFeed,
               (section, feed) => setFeed(section, feed, "feeds." + places.get(feed.name),
-                                         memories.get(feed.name)));
+                                         memories.get(feed.name)), forgetFeed);
 }
 
 function setTitle(stats) {

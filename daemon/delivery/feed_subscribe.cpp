@@ -1,0 +1,175 @@
+// The part of Feed that knows who may subscribe, and to what.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/delivery/feed.h"
+
+namespace batchwright {
+namespace {
+
+/// Subscriptions of one session to one feed; a trainer needs one.
+constexpr std::size_t kMaxSubscriptions = 64;
+
+std::vector<std::uint64_t> leases_in(const flatbuffers::Vector<std::uint64_t>* leases) {
+  if (leases == nullptr) return {};
+  return {leases->begin(), leases->end()};
+}
+
+}  // namespace
+
+Result<Share> Feed::share_of(const wire::Subscribe& request) const {
+  const std::uint32_t world = settings_.plan.world;
+  switch (request.mode()) {
+    case wire::Mode::replica:
+    case wire::Mode::queue: return whole_share(world);
+    case wire::Mode::sharded: return rank_share(world, request.rank(), request.ranks());
+    default: break;
+  }
+  return Error{ErrorCode::unsupported,
+               fmt::format("mode {} is not served; allowed: replica (0), sharded (1), queue (2)",
+                           static_cast<int>(request.mode()))};
+}
+
+Result<void> Feed::check_subscribe(const SubscriptionKey& key,
+                                   const wire::Subscribe& request) const {
+  if (failure_) return *failure_;
+  if (key.number == 0 || subscriptions_.contains(key)) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("subscription {} is taken; numbers start at 1", key.number)};
+  }
+  const auto mine = subscriptions_.lower_bound({key.session, 0});
+  const auto others = subscriptions_.upper_bound({key.session, UINT32_MAX});
+  if (std::distance(mine, others) >= std::ptrdiff_t{kMaxSubscriptions}) {
+    return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
+  }
+  if (auto extras = check_extras(request); !extras) return extras;
+  std::set<Epoch> epochs = needed_epochs(false);
+  epochs.insert(Epoch{request.epoch()});
+  if (epochs.size() > most_epochs()) {
+    return Error{ErrorCode::does_not_fit,
+                 fmt::format("subscriptions stand in {} different epochs already, and each takes "
+                             "a plan of its own; allowed: {}",
+                             epochs.size() - 1, most_epochs())};
+  }
+  return check_fingerprint(request);
+}
+
+/// A feed that follows its dataset has the data of an epoch as they were when it was planned, for
+/// as long as anybody is in that epoch; at an epoch's start they may as well be newer.
+Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
+  if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
+  const Fingerprint expected = from_wire(*request.fingerprint());
+  Fingerprint have = fingerprint();
+  if (settings_.follow) {
+    const Epoch epoch{request.epoch()};
+    const auto decided = contents_.find(epoch);
+    const bool open = decided == contents_.end() || request.step() == 0 || !is_in_use(epoch);
+    have.data = open ? expected.data : decided->second;
+  }
+  if (expected == have) return {};
+  return Error{
+      ErrorCode::fingerprint_mismatch,
+      fmt::format("the plan of feed {} is another: {} changed (expected {}, now {})", name(),
+                  describe_difference(expected, have), to_string(expected), to_string(have))};
+}
+
+/// Who goes on within an epoch says which data it has; then nobody gets others.
+void Feed::keep_data(const wire::Subscribe& request) {
+  if (!settings_.follow || !request.expects_fingerprint() || request.fingerprint() == nullptr) {
+    return;
+  }
+  const Epoch epoch{request.epoch()};
+  const std::uint64_t data = from_wire(*request.fingerprint()).data;
+  const auto [decided, is_new] = contents_.emplace(epoch, data);
+  if (is_new || decided->second == data || request.step() == 0) return;
+  decided->second = data;
+  epochs_.forget(epoch);
+  slots_->cache.forget_epoch(epoch);
+}
+
+/// Whether somebody is in this epoch, or holds one of its batches.
+bool Feed::is_in_use(Epoch epoch) const {
+  return needed_epochs(false).contains(epoch) || slots_->cache.holds_of(epoch) ||
+         (resources_.journal && queue().epoch() == epoch);
+}
+
+bool Feed::has_in_queue(SessionId session) const {
+  const auto first = subscriptions_.lower_bound({session, 0});
+  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
+  return std::any_of(first, last, [](const auto& entry) { return entry.second.in_queue(); });
+}
+
+Result<void> Feed::check_extras(const wire::Subscribe& request) const {
+  if (request.window() == 0) {
+    return Error{ErrorCode::invalid_argument, "a window of 0 batches; allowed: 1 and up"};
+  }
+  if (request.worst_first() > kMostRehearsals) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("worst_first of {} batches; allowed: 0 to {}", request.worst_first(),
+                             kMostRehearsals)};
+  }
+  if (request.mode() == wire::Mode::queue && request.worst_first() != 0) {
+    return Error{ErrorCode::invalid_argument, "worst_first goes with replica and sharded only"};
+  }
+  if (request.mode() == wire::Mode::queue && !resources_.journal) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("feed {} has no queue: its configuration names no journal, without "
+                             "which nobody would know after a restart what is done",
+                             name())};
+  }
+  return {};
+}
+
+Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& request) {
+  const SubscriptionKey key{client.session, request.subscription()};
+  if (auto checked = check_subscribe(key, request); !checked) return checked;
+  const auto share = share_of(request);
+  if (!share) return share.error();
+  const std::uint32_t most = std::max(1U, std::min(settings_.max_window, settings_.slots / 2));
+  const bool in_queue = request.mode() == wire::Mode::queue;
+  const Epoch start = in_queue ? queue().epoch() : Epoch{request.epoch()};
+  Subscription subscription(client, key.number, Cursor(*share, start, Step{0}));
+  subscription.mode = request.mode();
+  subscription.rank = request.rank();
+  subscription.ranks = request.ranks();
+  subscription.window = std::min(request.window(), most);
+  subscription.epochs_left = request.epochs();
+  subscription.worst_first = request.worst_first();
+  if (in_queue) {
+    if (auto claimed = claim(subscription, request); !claimed) return claimed;
+  } else {
+    subscription.first_step = Step{request.step()};
+    keep_data(request);
+  }
+  had_subscriber_ = true;
+  subscriptions_.emplace(key, std::move(subscription));
+  needy_.reset();
+  pump();
+  return {};
+}
+
+/// What the client released before its session ended is done; what it holds stays with it.
+Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& request) {
+  const QueueOwner owner = subscription.owner();
+  for (const std::uint64_t lease : leases_in(request.released())) {
+    if (!work().done(lease, owner)) continue;
+    if (!written(note_done(subscription.client, lease, owner))) return *failure_;
+  }
+  const std::vector<std::uint64_t> held = leases_in(request.held());
+  for (const std::uint64_t lease : work().claim(owner, held)) subscription.leases[lease] = {};
+  advance_queue();
+  return failure_ ? Result<void>(*failure_) : Result<void>();
+}
+
+/// Nowhere once the feed has failed: then the batch stays given, and is given once more to whoever
+/// comes after its client.
+Result<void> Feed::note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner) {
+  if (!resources_.journal) return {};
+  if (auto noted = resources_.journal->done(lease, owner); !noted) return noted;
+  return resources_.ledger ? resources_.ledger->released(client, lease, true) : Result<void>{};
+}
+
+}  // namespace batchwright
