@@ -142,7 +142,7 @@ void Figures::sample() {
                         [&entry](const auto& feed) { return feed->number() == entry.first; });
   });
   for (const auto& feed : server_.feeds()) sample(*feed, now);
-  for (auto& [name, past] : past_) {
+  for (auto& [number, past] : past_) {
     past.latest.all = busy_;
     past.window.add(past.latest);
   }

@@ -21,7 +21,6 @@ import resource
 import select
 import socket
 import statistics
-import sys
 import threading
 import time
 from typing import Any, Callable, Dict, Iterator, List, Tuple
