@@ -10,7 +10,7 @@ std::string difference(const bw_fingerprint& had, const bw_fingerprint& found) {
     if (differs) parts += (parts.empty() ? "" : " and ") + std::string(name);
   };
   add(had.data != found.data, "data");
-  add(had.settings != found.settings, "settings");
+  add(had.settings != found.settings, "settings (or planner)");
   add(had.seed != found.seed, "seed");
   return parts;
 }

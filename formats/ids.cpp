@@ -22,7 +22,7 @@ std::string describe_difference(const Fingerprint& a, const Fingerprint& b) {
     parts += name;
   };
   add(a.data != b.data, "data");
-  add(a.settings != b.settings, "settings");
+  add(a.settings != b.settings, "settings (or planner)");
   add(a.seed != b.seed, "seed");
   return parts;
 }

@@ -63,7 +63,8 @@ typedef struct bw_subscription bw_subscription;
 typedef struct bw_batch bw_batch;
 typedef struct bw_memory bw_memory;
 
-/* What a plan depends on. Equal parts: equal data, equal settings, equal seed. */
+/* What a plan depends on. Equal parts: equal data, equal settings and version of the planner, equal
+ * seed. */
 typedef struct bw_fingerprint {
   uint64_t data;
   uint64_t settings;

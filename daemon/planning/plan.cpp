@@ -163,13 +163,16 @@ std::uint64_t settings_hash(const PlanSettings& settings) {
   const auto add = [&hash](std::string_view text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   };
-  for (const SettingRow& row : setting_rows()) {
-    const std::string value = get_setting(settings, row.name);
-    if (value.empty() || row.name == "seed") continue;
-    add(row.name);
+  const auto add_line = [&add](std::string_view name, std::string_view value) {
+    add(name);
     add("=");
     add(value);
     add("\n");
+  };
+  add_line("planner", std::to_string(kPlannerVersion));
+  for (const SettingRow& row : setting_rows()) {
+    const std::string value = get_setting(settings, row.name);
+    if (!value.empty() && row.name != "seed") add_line(row.name, value);
   }
   return hash;
 }

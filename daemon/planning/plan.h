@@ -92,7 +92,12 @@ struct PlanBound {
 Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              std::span<const std::uint64_t> datasets = {});
 
-/// Hash of every setting but the seed, for Fingerprint::settings. Equal on every platform.
+/// Counted up with every change by which the same settings give another plan: who resumes what was
+/// begun under an older one is refused, and not given other batches.
+inline constexpr std::uint64_t kPlannerVersion = 1;
+
+/// Hash of kPlannerVersion and every setting but the seed, for Fingerprint::settings. Equal on
+/// every platform.
 std::uint64_t settings_hash(const PlanSettings& settings);
 
 }  // namespace batchwright

@@ -184,7 +184,7 @@ TEST_CASE("delivery: a journal of another plan, of another daemon, or none is re
     CHECK(refusal(folder / "j", kPlan).find("in use by another daemon") != std::string::npos);
   }
   const std::string settings = refusal(folder / "j", {11, 23, 33});
-  CHECK(settings.find("is of another plan: settings changed") != std::string::npos);
+  CHECK(settings.find("is of another plan: settings (or planner) changed") != std::string::npos);
   CHECK(settings.find("remove the file") != std::string::npos);
   CHECK(refusal(folder / "j", {12, 22, 33}).find("data changed") != std::string::npos);
   CHECK(refusal(folder / "j", {12, 22, 33}, true).empty());
