@@ -220,8 +220,9 @@ typedef struct bw_subscribe_options {
  *
  * Errors: BW_NOT_FOUND (the text lists the feeds), BW_INVALID_ARGUMENT (ranks, position),
  * BW_FINGERPRINT_MISMATCH (the text names what differs), BW_SCHEMA_MISMATCH (feeds that cannot be
- * merged), BW_TIMED_OUT, BW_DISCONNECTED, BW_BUSY, BW_FORKED, BW_IO_ERROR, BW_MALFORMED_MESSAGE,
- * and what the feed itself failed with. */
+ * merged), BW_DOES_NOT_FIT (more ranks on this host than slots, more epochs at once than are kept),
+ * BW_TIMED_OUT, BW_DISCONNECTED, BW_BUSY, BW_FORKED, BW_IO_ERROR, BW_MALFORMED_MESSAGE, and what
+ * the feed itself failed with. */
 BW_API bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
                               bw_subscription** subscription);
 

@@ -66,8 +66,8 @@ class Feed {
   /// Begins to assemble the first batches, before anyone asks.
   void start();
 
-  /// Errors: invalid_argument, fingerprint_mismatch, unsupported, or why the feed failed. What
-  /// cannot be known before the epoch is planned is answered by a later Refused.
+  /// Errors: invalid_argument, does_not_fit, fingerprint_mismatch, unsupported, or why the feed
+  /// failed. What cannot be known before the epoch is planned is answered by a later Refused.
   Result<void> subscribe(const ClientInfo& client, const wire::Subscribe& request);
   void unsubscribe(SessionId session, std::uint32_t subscription);
   void release(SessionId session, const wire::Release& release);
@@ -129,6 +129,7 @@ class Feed {
   Result<Share> share_of(const wire::Subscribe& request) const;
   Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
   Result<void> check_extras(const wire::Subscribe& request) const;
+  Result<void> check_ranks(const ClientInfo& client, const wire::Subscribe& request) const;
   Result<void> check_fingerprint(const wire::Subscribe& request) const;
   void keep_data(const wire::Subscribe& request);
   bool is_in_use(Epoch epoch) const;

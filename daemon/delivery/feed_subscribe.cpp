@@ -57,6 +57,27 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
   return check_fingerprint(request);
 }
 
+/// Ranks that wait for each other at every step hold a batch each: with fewer slots all would stand
+/// still, and none would know why. Remote ones hold none.
+Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& request) const {
+  if (request.mode() != wire::Mode::sharded || client.inline_batches) return {};
+  std::set<std::uint32_t> here;
+  for (const auto& [key, subscription] : subscriptions_) {
+    if (subscription.mode == wire::Mode::sharded && subscription.ranks == request.ranks() &&
+        !subscription.client.inline_batches) {
+      here.insert(subscription.rank);
+    }
+  }
+  here.insert(request.rank());
+  if (here.size() <= settings_.slots) return {};
+  return Error{
+      ErrorCode::does_not_fit,
+      fmt::format("rank {} would be one of {} ranks here, each of which holds a batch while "
+                  "it waits for the others, and feed {} has {} slots; set slots to {} or "
+                  "more",
+                  request.rank(), here.size(), name(), settings_.slots, request.ranks())};
+}
+
 /// A feed that follows its dataset has the data of an epoch as they were when it was planned, for
 /// as long as anybody is in that epoch; at an epoch's start they may as well be newer.
 Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
@@ -128,6 +149,7 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
   if (auto checked = check_subscribe(key, request); !checked) return checked;
   const auto share = share_of(request);
   if (!share) return share.error();
+  if (auto ranks = check_ranks(client, request); !ranks) return ranks;
   const std::uint32_t most = std::max(1U, std::min(settings_.max_window, settings_.slots / 2));
   const bool in_queue = request.mode() == wire::Mode::queue;
   const Epoch start = in_queue ? queue().epoch() : Epoch{request.epoch()};

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -64,7 +65,9 @@ std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded);
 /// that are happening.
 class FeedCounters {
  public:
+  /// One that is not the sum over the modes: those come with each delivery.
   void add(FeedCounter counter, std::uint64_t amount = 1) noexcept {
+    assert(!describe(counter).sum_of);
     cells_[static_cast<std::size_t>(counter)].fetch_add(amount, std::memory_order_relaxed);
   }
   std::uint64_t get(FeedCounter counter) const noexcept;

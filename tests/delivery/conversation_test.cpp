@@ -227,6 +227,35 @@ TEST_CASE("delivery: the ranks of a world get equal steps and no batch twice") {
   CHECK(all.size() == 8);
 }
 
+TEST_CASE("delivery: a job with more ranks here than slots is refused, and not left waiting") {
+  FeedSettings settings = sorted_feed(4, 4);
+  settings.slots = 2;
+  TestServer server(settings);
+  const auto rank = [](std::uint32_t number, std::uint32_t of) {
+    auto subscribe = subscribe_to_train();
+    subscribe.mode = wire::Mode::sharded;
+    subscribe.rank = number;
+    subscribe.ranks = of;
+    return subscribe;
+  };
+  RawClient first(server.endpoint());
+  RawClient second(server.endpoint());
+  RawClient third(server.endpoint());
+  REQUIRE(join(first, server.arena_socket(), rank(0, 4)));
+  REQUIRE(join(second, server.arena_socket(), rank(1, 4)));
+  third.join(server.arena_socket());
+  third.send(rank(2, 4));
+  CHECK(refusal(third, ErrorCode::does_not_fit) ==
+        "rank 2 would be one of 3 ranks here, each of which holds a batch while it waits for the "
+        "others, and feed train has 2 slots; set slots to 4 or more");
+  // A rank that is here already, say of a job that is killed and started again, takes no slot more.
+  third.send(rank(1, 4));
+  CHECK(read_until<wire::Subscribed>(third));
+  // Ranks of another number are another job.
+  RawClient other(server.endpoint());
+  CHECK(join(other, server.arena_socket(), rank(0, 2)));
+}
+
 TEST_CASE("delivery: a subscription starts at the position it names") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());
