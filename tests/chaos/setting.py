@@ -79,7 +79,8 @@ def draw_setting(draw, mode):
     plan = draw_plan(draw, mode)
     ranks = draw.choice([n for n in (1, 2, 3, 4) if plan["world"] % n == 0])
     workers = {"replica": draw.randint(1, 3), "sharded": ranks, "queue": draw.randint(1, 4)}[mode]
-    feed = {"slots": draw.randint(3, 12), "max_window": 8, "poison": draw.random() < 0.3,
+    least = max(3, ranks) if mode == "sharded" else 3  # the daemon refuses ranks without a slot
+    feed = {"slots": draw.randint(least, 12), "max_window": 8, "poison": draw.random() < 0.3,
             "max_lead": draw.choice((0, 0, 0, 4)) if mode != "queue" else 0}
     setting = Setting(mode, workers, draw.choice((100, 300)), plan, feed, free_port())
     window = draw.randint(1, 4)
