@@ -28,6 +28,14 @@ Error failed(const std::string& call) {
   return {ErrorCode::io_error, call + ": " + zmq_strerror(zmq_errno())};
 }
 
+/// A call of ZeroMQ's that a signal came in the midst of has done nothing, and is made again.
+template <class Call>
+int uninterrupted(Call call) {
+  int result = call();
+  while (result < 0 && zmq_errno() == EINTR) result = call();
+  return result;
+}
+
 /// One frame as ZeroMQ received it.
 class Frame {
  public:
@@ -38,11 +46,10 @@ class Frame {
 
   /// Whether there was one. Errors: io_error.
   Result<bool> receive(void* socket) {
-    while (zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) < 0) {
-      if (zmq_errno() == EAGAIN) return false;
-      if (zmq_errno() != EINTR) return failed("zmq_msg_recv");
-    }
-    return true;
+    const auto call = [&] { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT); };
+    if (uninterrupted(call) >= 0) return true;
+    if (zmq_errno() == EAGAIN) return false;
+    return failed("zmq_msg_recv");
   }
   bool more() const { return zmq_msg_more(&message_) != 0; }
   std::span<const std::byte> bytes() {
@@ -118,7 +125,7 @@ Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
     if (auto taken = set_keys(socket, *way.keys); !taken) return taken.error();
   }
   if (auto watched = dealer->watch_connection(); !watched) return watched.error();
-  if (zmq_connect(socket, way.endpoint.c_str()) != 0) {
+  if (uninterrupted([&] { return zmq_connect(socket, way.endpoint.c_str()); }) != 0) {
     return Error{ErrorCode::invalid_argument,
                  "endpoint \"" + way.endpoint + "\": " + zmq_strerror(zmq_errno())};
   }
@@ -126,20 +133,26 @@ Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
 }
 
 Result<void> Dealer::watch_connection() {
-  if (zmq_socket_monitor(socket_.get(), kMonitor, ZMQ_EVENT_DISCONNECTED) != 0) {
+  const auto watch = [this] {
+    return zmq_socket_monitor(socket_.get(), kMonitor, ZMQ_EVENT_DISCONNECTED);
+  };
+  if (uninterrupted(watch) != 0) {
     return failed("zmq_socket_monitor");
   }
   monitor_.reset(zmq_socket(context_.get(), ZMQ_PAIR));
   if (!monitor_) return failed("zmq_socket");
   set(monitor_.get(), ZMQ_LINGER, 0);
-  if (zmq_connect(monitor_.get(), kMonitor) != 0) return failed("zmq_connect to the monitor");
+  if (uninterrupted([this] { return zmq_connect(monitor_.get(), kMonitor); }) != 0) {
+    return failed("zmq_connect to the monitor");
+  }
   return {};
 }
 
 Result<void> Dealer::send(const flatbuffers::DetachedBuffer& message) {
-  while (zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT) < 0) {
-    if (zmq_errno() != EINTR) return failed("zmq_send");
-  }
+  const auto call = [&] {
+    return zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT);
+  };
+  if (uninterrupted(call) < 0) return failed("zmq_send");
   return {};
 }
 

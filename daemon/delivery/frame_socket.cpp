@@ -67,6 +67,18 @@ void set_options(zmq::socket_t& socket, const SocketOptions& options) {
   if (options.ask_gatekeeper) socket.set(zmq::sockopt::zap_domain, "batchwright");
 }
 
+/// A call of ZeroMQ's that a signal came in the midst of has done nothing, and is made again.
+template <class Call>
+auto uninterrupted(Call call) {
+  for (;;) {
+    try {
+      return call();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+  }
+}
+
 std::span<const std::byte> bytes_of(const zmq::message_t& frame) {
   return {static_cast<const std::byte*>(frame.data()), frame.size()};
 }
@@ -130,27 +142,32 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
                             if (!error) self->look();
                           });
     // What came between the last look and the wait has no edge left to announce it.
-    if ((socket.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) look_soon();
+    const int events = uninterrupted([this] { return socket.get(zmq::sockopt::events); });
+    if ((events & ZMQ_POLLIN) != 0) look_soon();
   }
 
-  /// False when nothing is there. A signal may interrupt the look; then it is repeated.
+  auto receive(zmq::message_t& frame, zmq::recv_flags flags) {
+    return uninterrupted([&] { return socket.recv(frame, flags); });
+  }
+
+  /// False when nothing is there.
   bool receive_one(std::size_t& bytes) {
     std::array<zmq::message_t, kMostFrames> frames;
     IncomingMessage message;
     try {
-      if (!socket.recv(frames[0], zmq::recv_flags::dontwait)) return false;
+      if (!receive(frames[0], zmq::recv_flags::dontwait)) return false;
       message.frame_count = 1;
       bytes += frames[0].size();
       for (bool more = frames[0].more(); more; ++message.frame_count) {
         zmq::message_t frame;
-        static_cast<void>(socket.recv(frame));
+        static_cast<void>(receive(frame, zmq::recv_flags::none));
         more = frame.more();
         bytes += frame.size();
         if (message.frame_count < kMostFrames) frames[message.frame_count] = std::move(frame);
       }
     } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR && log != nullptr) log->note<Event::receive_failed>(error.what());
-      return error.num() == EINTR;
+      if (log != nullptr) log->note<Event::receive_failed>(error.what());
+      return false;
     }
     for (std::size_t i = 0; i < std::min(message.frame_count, kMostFrames); ++i) {
       message.frames.push_back(bytes_of(frames[i]));
@@ -166,9 +183,10 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
     std::size_t left = frames.size() + (last == nullptr ? 0 : 1);
     for (const auto& frame : frames) {
       const auto how = --left == 0 ? flags : flags | zmq::send_flags::sndmore;
-      if (!socket.send(zmq::buffer(frame.data(), frame.size()), how)) return false;
+      const auto bytes = zmq::buffer(frame.data(), frame.size());
+      if (!uninterrupted([&] { return socket.send(bytes, how); })) return false;
     }
-    return last == nullptr || socket.send(*last, flags).has_value();
+    return last == nullptr || uninterrupted([&] { return socket.send(*last, flags); }).has_value();
   }
 
   boost::asio::io_context& loop;
@@ -202,7 +220,7 @@ Result<std::string> FrameSocket::bind(const std::string& endpoint) {
   try {
     // Only where it is asked for: with it, * means all addresses of both families.
     state_->socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
-    state_->socket.bind(endpoint);
+    uninterrupted([&] { state_->socket.bind(endpoint); });
     if (endpoint.starts_with(kIpc)) state_->files.push_back(endpoint.substr(kIpc.size()));
     return state_->socket.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& error) {
