@@ -5,14 +5,8 @@
 namespace batchwright {
 
 std::string difference(const bw_fingerprint& had, const bw_fingerprint& found) {
-  std::string parts;
-  const auto add = [&parts](bool differs, const char* name) {
-    if (differs) parts += (parts.empty() ? "" : " and ") + std::string(name);
-  };
-  add(had.data != found.data, "data");
-  add(had.settings != found.settings, "settings (or planner)");
-  add(had.seed != found.seed, "seed");
-  return parts;
+  return describe_difference({had.data, had.settings, had.seed},
+                             {found.data, found.settings, found.seed});
 }
 
 Course::Course(const wire::SubscribeT& request)

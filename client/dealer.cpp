@@ -107,8 +107,7 @@ Result<void> set_keys(void* socket, const CurveKeys& keys) {
 }  // namespace
 
 void Dealer::EndContext::operator()(void* context) const noexcept {
-  while (zmq_ctx_term(context) != 0 && zmq_errno() == EINTR) {
-  }
+  uninterrupted([&] { return zmq_ctx_term(context); });
 }
 
 void Dealer::CloseSocket::operator()(void* socket) const noexcept { zmq_close(socket); }

@@ -70,12 +70,11 @@ Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& 
   }
   here.insert(request.rank());
   if (here.size() <= settings_.slots) return {};
-  return Error{
-      ErrorCode::does_not_fit,
-      fmt::format("rank {} would be one of {} ranks here, each of which holds a batch while "
-                  "it waits for the others, and feed {} has {} slots; set slots to {} or "
-                  "more",
-                  request.rank(), here.size(), name(), settings_.slots, request.ranks())};
+  return Error{ErrorCode::does_not_fit,
+               fmt::format("rank {} would be one of {} ranks here, each of which holds a batch "
+                           "while it waits for the others, and feed {} has {} slots; set slots "
+                           "to {} or more",
+                           request.rank(), here.size(), name(), settings_.slots, request.ranks())};
 }
 
 /// A feed that follows its dataset has the data of an epoch as they were when it was planned, for

@@ -1,0 +1,129 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <thread>
+
+#include "tests/delivery/raw_client.h"
+#include "tests/delivery/talk.h"
+#include "tests/delivery/test_server.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+TEST_CASE("delivery: a window is granted up to half of the slots") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 6;
+  TestServer server(settings);
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  auto subscribe = subscribe_to_train();
+  subscribe.window = UINT32_MAX;
+  client.send(std::move(subscribe));
+  const auto answer = client.receive();
+  REQUIRE(answer->as<wire::Subscribed>() != nullptr);
+  CHECK(answer->as<wire::Subscribed>()->window() == 3);
+}
+
+TEST_CASE("delivery: a job with more ranks here than slots is refused, and not left waiting") {
+  FeedSettings settings = sorted_feed(4, 4);
+  settings.slots = 2;
+  TestServer server(settings);
+  const auto rank = [](std::uint32_t number, std::uint32_t of) {
+    auto subscribe = subscribe_to_train();
+    subscribe.mode = wire::Mode::sharded;
+    subscribe.rank = number;
+    subscribe.ranks = of;
+    return subscribe;
+  };
+  RawClient first(server.endpoint());
+  RawClient second(server.endpoint());
+  RawClient third(server.endpoint());
+  REQUIRE(join(first, server.arena_socket(), rank(0, 4)));
+  REQUIRE(join(second, server.arena_socket(), rank(1, 4)));
+  third.join(server.arena_socket());
+  third.send(rank(2, 4));
+  CHECK(refusal(third, ErrorCode::does_not_fit) ==
+        "rank 2 would be one of 3 ranks here, each of which holds a batch while it waits for the "
+        "others, and feed train has 2 slots; set slots to 4 or more");
+  // A rank that is here already, say of a job that is killed and started again, takes no slot more.
+  third.send(rank(1, 4));
+  CHECK(read_until<wire::Subscribed>(third));
+  // Ranks of another number are another job.
+  RawClient other(server.endpoint());
+  CHECK(join(other, server.arena_socket(), rank(0, 2)));
+}
+
+TEST_CASE("delivery: poisoned slots do not disturb who still reads") {
+  FeedSettings settings = sorted_feed(4);
+  settings.poison = true;
+  settings.slots = 2;
+  TestServer server(settings);
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  client.send(subscribe_to_train());
+  CHECK(indices_to_the_end(client) == numbers(0, 10));
+}
+
+TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 6;
+  TestServer server(settings);
+  std::vector<std::unique_ptr<RawClient>> stalled;
+  for (const std::uint64_t step : std::array<std::uint64_t, 2>{0, 4}) {
+    stalled.push_back(std::make_unique<RawClient>(server.endpoint()));
+    stalled.back()->join(server.arena_socket());
+    auto subscribe = subscribe_to_train();
+    subscribe.step = step;
+    stalled.back()->send(std::move(subscribe));
+  }
+  // All that the two may hold: a slot stays free for a newcomer.
+  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 5; }));
+  RawClient reader(server.endpoint());
+  reader.join(server.arena_socket());
+  reader.send(subscribe_to_train());
+  CHECK(indices_to_the_end(reader) == numbers(0, 10));
+}
+
+TEST_CASE("delivery: what is due to two who hold all they may is not assembled in turns") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 8;
+  TestServer server(settings);
+  RawClient full(server.endpoint());
+  auto subscribe = subscribe_to_train();
+  subscribe.window = 4;
+  REQUIRE(join(full, server.arena_socket(), subscribe));
+  for (int i = 0; i < 4; ++i) REQUIRE(read_until<wire::Delivery>(full));
+  // The other is given three: the eighth slot is kept for whoever comes, and holds what is due.
+  RawClient other(server.endpoint());
+  subscribe.epoch = 1;
+  REQUIRE(join(other, server.arena_socket(), subscribe));
+  for (int i = 0; i < 3; ++i) REQUIRE(read_until<wire::Delivery>(other));
+  const auto ask = [&other] {
+    wire::AskT question;
+    question.subscription = 1;
+    other.send(std::move(question));
+    return read_until<wire::Waiting>(other).has_value();
+  };
+  for (int i = 0; i < 200; ++i) REQUIRE(ask());
+  CHECK(server.count(FeedCounter::batches_assembled) <= 8 + 7);
+}
+
+TEST_CASE("delivery: as many laggards as slots all get on") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 3;
+  TestServer server(settings);
+  std::vector<std::thread> clients;
+  std::array<std::vector<std::uint64_t>, 3> taken;
+  for (std::uint64_t c = 0; c < 3; ++c) {
+    clients.emplace_back([&server, &taken, c] {
+      RawClient client(server.endpoint());
+      client.join(server.arena_socket());
+      auto subscribe = subscribe_to_train();
+      subscribe.epoch = c;
+      client.send(std::move(subscribe));
+      taken[c] = indices_to_the_end(client);
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  for (const auto& indices : taken) CHECK(indices == numbers(0, 10));
+}
