@@ -74,7 +74,8 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
           builder.CreateVector(spec.lengths.data(), spec.lengths.size()),
           optional_vector(builder, spec.starts), optional_vector(builder, spec.flags),
           builder.CreateVector(tensors), rows, spec.batch_frames, spec.step_sequences,
-          spec.step_frames, loss_weight(spec.batch_frames, spec.step_frames, spec.world)));
+          spec.step_frames, loss_weight(spec.batch_frames, spec.step_frames, spec.world),
+          spec.rows_lost));
 }
 
 }  // namespace

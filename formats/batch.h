@@ -52,6 +52,7 @@ struct BatchSpec {
   std::uint32_t step_sequences = 0;
   std::uint64_t step_frames = 0;
   std::vector<TensorSpec> tensors;
+  std::uint32_t rows_lost = 0;  ///< Planned rows whose record is corrupt.
 };
 
 /// Weight of a batch's mean loss per frame, so that the mean of weighted losses over the batches

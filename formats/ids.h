@@ -25,9 +25,10 @@ using SessionId = Strong<struct SessionIdTag, std::uint64_t>;    ///< One connec
 /// Each part is a 64-bit hash: equal content gives equal parts, and a change goes
 /// unnoticed with a chance of 2^-64. It is no defence against a forger.
 struct Fingerprint {
-  std::uint64_t data = 0;      ///< Content of the dataset, order of its shards included.
-  std::uint64_t settings = 0;  ///< Every planning setting but the seed, and the planner's version.
-  std::uint64_t seed = 0;      ///< The seed.
+  std::uint64_t data = 0;  ///< Content of the dataset, order of its shards included.
+  std::uint64_t settings =
+      0;                   ///< Planner's version, plan but for the seed, layout, padding, fields.
+  std::uint64_t seed = 0;  ///< The seed.
   friend constexpr auto operator<=>(const Fingerprint&, const Fingerprint&) = default;
 };
 

@@ -45,6 +45,9 @@ Result<void> validate_field(const FieldSpec& field) {
   if (!field.categories.empty() && is_float) {
     return bad_field(field, "categories go with an integer dtype");
   }
+  if (field.appended_categories > field.categories.size()) {
+    return bad_field(field, "more categories were appended than there are");
+  }
   return {};
 }
 
@@ -54,6 +57,7 @@ FieldSpec read_field(const wire::Field& field) {
   if (field.categories() != nullptr) {
     for (const auto* name : *field.categories()) spec.categories.push_back(name->str());
   }
+  spec.appended_categories = field.appended_categories();
   return spec;
 }
 
@@ -143,7 +147,8 @@ std::vector<std::byte> encode_description(const Schema& schema) {
   for (const FieldSpec& field : schema.fields) {
     fields.push_back(wire::CreateField(builder, builder.CreateString(field.name), field.kind,
                                        field.dtype, builder.CreateVector(field.shape),
-                                       builder.CreateVectorOfStrings(field.categories)));
+                                       builder.CreateVectorOfStrings(field.categories),
+                                       field.appended_categories));
   }
   std::vector<flatbuffers::Offset<wire::Setting>> settings;
   for (const auto& [name, value] : schema.settings) {

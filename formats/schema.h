@@ -36,6 +36,9 @@ struct FieldSpec {
   DType dtype = DType::float32;
   std::vector<std::uint32_t> shape;     ///< Of one frame; empty: one element a frame.
   std::vector<std::string> categories;  ///< Names of the values 0, 1, ...; empty: none.
+  /// So many of the last categories were appended after the dataset was made; its content
+  /// fingerprint does not cover them.
+  std::uint32_t appended_categories = 0;
   friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
 };
 

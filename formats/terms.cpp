@@ -1,0 +1,89 @@
+#include "formats/terms.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace batchwright {
+namespace {
+
+constexpr std::size_t kMostBytesOfValue = 80;
+
+using Lines = std::vector<std::pair<std::string_view, std::string_view>>;
+
+/// Keys and values, in their order. A line without " = " is a key without a value.
+Lines lines_of(std::string_view text) {
+  constexpr std::string_view kIs = " = ";
+  Lines lines;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t is = line.find(kIs);
+    if (is == std::string_view::npos) {
+      if (!line.empty()) lines.emplace_back(line, std::string_view());
+    } else {
+      lines.emplace_back(line.substr(0, is), line.substr(is + kIs.size()));
+    }
+  }
+  return lines;
+}
+
+/// Null when the key is not there.
+const std::string_view* find(const Lines& lines, std::string_view key) {
+  const auto found = std::find_if(lines.begin(), lines.end(),
+                                  [key](const auto& line) { return line.first == key; });
+  return found == lines.end() ? nullptr : &found->second;
+}
+
+std::string shown(const std::string_view* value) {
+  if (value == nullptr) return "not set";
+  if (value->size() <= kMostBytesOfValue) return std::string(*value);
+  return std::string(value->substr(0, kMostBytesOfValue)) + "...";
+}
+
+/// Collects what differs, and counts what is too much to be told.
+class Changes {
+ public:
+  void add(std::string_view key, const std::string_view* before, const std::string_view* now) {
+    if (before != nullptr && now != nullptr && *before == *now) return;
+    if (++count_ > kMostChanges) return;
+    if (!text_.empty()) text_ += "; ";
+    text_.append(key).append(": ").append(shown(before)).append(" before, ");
+    text_.append(shown(now)).append(" now");
+  }
+  std::string text() && {
+    if (count_ > kMostChanges) {
+      text_ += "; and " + std::to_string(count_ - kMostChanges) + " more";
+    }
+    return std::move(text_);
+  }
+
+ private:
+  std::string text_;
+  std::size_t count_ = 0;
+};
+
+std::string changed_settings(std::string_view before, std::string_view now) {
+  const Lines had = lines_of(before);
+  const Lines has = lines_of(now);
+  Changes changes;
+  for (const auto& [key, value] : had) changes.add(key, &value, find(has, key));
+  for (const auto& [key, value] : has) {
+    if (find(had, key) == nullptr) changes.add(key, nullptr, &value);
+  }
+  return std::move(changes).text();
+}
+
+}  // namespace
+
+std::string describe_change(const Terms& before, const Terms& now) {
+  const std::string parts = describe_difference(before.fingerprint, now.fingerprint);
+  if (parts.empty()) return {};
+  const bool both_say = !before.text.empty() && !now.text.empty();
+  const std::string settings = both_say ? changed_settings(before.text, now.text) : "";
+  if (settings.empty()) return parts + " changed";
+  const bool data_too = before.fingerprint.data != now.fingerprint.data;
+  return data_too ? "data changed; " + settings : settings;
+}
+
+}  // namespace batchwright

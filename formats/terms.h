@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "formats/ids.h"
+
+namespace batchwright {
+
+/// What decides which batches a trainer gets, and how they look: a fingerprint, and what its
+/// settings and its seed are made of, as text. The text has one `key = value` a line; it is empty
+/// where the peer or a checkpoint does not say.
+struct Terms {
+  Fingerprint fingerprint;
+  std::string_view text;
+};
+
+/// What is another, in words: "data changed; size: 16 before, 24 now". Where the texts do not tell
+/// it, the parts of the fingerprint: "data and settings (or planner) changed". Empty when the
+/// fingerprints are equal. At most kMostChanges settings are named, long values are cut.
+std::string describe_change(const Terms& before, const Terms& now);
+inline constexpr std::size_t kMostChanges = 16;
+
+}  // namespace batchwright
