@@ -69,16 +69,24 @@ Error nothing_has(std::uint64_t content, const std::vector<std::vector<Commit>>&
                                     " earlier commits has content " + hex(content)};
 }
 
+MapLock least_lock(const std::vector<Shard>& shards) {
+  MapLock least = MapLock::slot;
+  for (const Shard& shard : shards) least = std::max(least, shard.environment->lock());
+  return least;
+}
+
 class ShardedDataset final : public Dataset {
  public:
   ShardedDataset(Paths paths, std::vector<Shard> shards, Schema schema, VerifyRecords verify)
       : paths_(std::move(paths)),
         schema_(std::move(schema)),
         verify_(verify),
+        lock_(least_lock(shards)),
         shards_(std::move(shards)) {}
 
   const Paths& shards() const override { return paths_; }
   const Schema& schema() const override { return schema_; }
+  MapLock lock() const override { return lock_; }
   Result<std::shared_ptr<const Snapshot>> snapshot() override;
   Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) override;
 
@@ -90,6 +98,7 @@ class ShardedDataset final : public Dataset {
   const Paths paths_;
   const Schema schema_;
   const VerifyRecords verify_;
+  const MapLock lock_;
   std::mutex mutex_;  // guards all below
   std::vector<Shard> shards_;
   std::vector<std::weak_ptr<const PinnedSnapshot>> alive_;  // given out, each of other commits
@@ -173,12 +182,13 @@ Result<Schema> read_schema(const std::shared_ptr<Environment>& environment) {
   return std::move(meta->schema);
 }
 
-Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords verify) {
+Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords verify,
+                                              Locking locking) {
   std::vector<Shard> shards;
   std::set<const Environment*> seen;
   Schema schema;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    auto environment = Environment::open(paths[i], Access::read);
+    auto environment = Environment::open(paths[i], locking);
     if (!environment) return environment.error();
     if (!seen.insert(environment->get()).second) {
       return Error{ErrorCode::invalid_argument,
@@ -190,6 +200,8 @@ Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords 
       schema = std::move(*found);
     else if (auto same = check_same_fields(schema, paths, i, *found); !same)
       return same.error();
+    else
+      append_categories(schema, *found);
     shards.push_back({std::move(*environment), {}});
   }
   return std::shared_ptr<Dataset>(
@@ -215,6 +227,7 @@ struct Catalog::State {
     Paths paths;
     std::vector<std::pair<dev_t, ino_t>> files;
     VerifyRecords verify;
+    Locking locking;
     std::weak_ptr<Dataset> dataset;
   };
   std::mutex mutex;
@@ -225,18 +238,41 @@ Catalog::Catalog() : state_(std::make_shared<State>()) {}
 Catalog::~Catalog() = default;
 
 Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem::path>& shards,
-                                               VerifyRecords verify) {
+                                               VerifyRecords verify, Locking locking) {
   if (shards.empty()) return Error{ErrorCode::invalid_argument, "a dataset without a shard"};
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [](const auto& entry) { return entry.dataset.expired(); });
   auto files = files_at(shards);
   for (const State::Entry& entry : state_->entries) {
-    if (entry.paths != shards || entry.verify != verify || entry.files != files) continue;
+    if (entry.paths != shards || entry.verify != verify || entry.locking != locking ||
+        entry.files != files) {
+      continue;
+    }
     if (auto dataset = entry.dataset.lock()) return dataset;
   }
-  auto dataset = open_dataset(shards, verify);
-  if (dataset) state_->entries.push_back({shards, std::move(files), verify, *dataset});
+  auto dataset = open_dataset(shards, verify, locking);
+  if (dataset) state_->entries.push_back({shards, std::move(files), verify, locking, *dataset});
   return dataset;
+}
+
+std::string lock_warning(const Dataset& dataset) {
+  if (dataset.lock() != MapLock::none) return {};
+  return "dataset " + dataset.shards().front().string() +
+         " is read without a lock: what is written to it meanwhile ends what is read; lock.mdb "
+         "must be writable where it grows (under systemd: ReadWritePaths=)";
+}
+
+Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& shards,
+                                    Locking locking) {
+  const auto dataset = Catalog().open(shards, VerifyRecords::once, locking);
+  if (!dataset) return dataset.error();
+  const auto snapshot = (*dataset)->snapshot();
+  if (!snapshot) return snapshot.error();
+  Examination found{(*snapshot)->sequences(), (*dataset)->lock(), lock_warning(**dataset)};
+  if (found.sequences == 0 && found.warning.empty()) {
+    found.warning = "dataset " + shards.front().string() + " has no sequences";
+  }
+  return found;
 }
 
 Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> from) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/map_lock.h"
 
 namespace batchwright {
 
@@ -52,6 +53,11 @@ class Snapshot {
   /// the map faults because the file shrank or the disk failed. The snapshot stays usable.
   virtual Result<RecordView> record(Ordinal ordinal) const = 0;
 
+  /// Whether all that was read since this snapshot was taken is what it was then. It always is
+  /// where the dataset is locked(); where it is not, bytes that were read from the map are to be
+  /// trusted only after this. Cheap. Errors: store_unavailable (a writer wrote over the snapshot).
+  virtual Result<void> check_unchanged() const { return {}; }
+
   /// Asks the kernel to read the pages of `ordinal` soon. May block on the tree's upper pages.
   virtual void will_need(Ordinal ordinal) const = 0;
 };
@@ -70,6 +76,8 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual const std::vector<std::filesystem::path>& shards() const = 0;
   virtual const Schema& schema() const = 0;
+  /// What keeps writers off the pages that snapshots read: of the shard where it is least.
+  virtual MapLock lock() const = 0;
   /// What is committed now. Reads megabytes for ten million sequences, not gigabytes.
   /// Errors: store_unavailable, corrupt_record (damaged index), does_not_fit (reader slots).
   virtual Result<std::shared_ptr<const Snapshot>> snapshot() = 0;
@@ -89,15 +97,34 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  /// Errors: store_unavailable (missing, not LMDB, truncated: says which and where),
-  /// unsupported_version, corrupt_record, schema_mismatch (shards differ: names the first field),
-  /// invalid_argument (no shard, or one twice).
+  /// Errors: store_unavailable (missing, not LMDB, truncated, may not be read or locked: says
+  /// which and where), unsupported_version, corrupt_record, schema_mismatch (shards differ: names
+  /// the first field), invalid_argument (no shard, or one twice), busy (this process reads it
+  /// without a lock, and one is asked for).
   Result<std::shared_ptr<Dataset>> open(const std::vector<std::filesystem::path>& shards,
-                                        VerifyRecords verify = VerifyRecords::once);
+                                        VerifyRecords verify = VerifyRecords::once,
+                                        Locking locking = Locking::on);
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
+
+/// What can be said of a dataset without reading its records.
+struct Examination {
+  std::uint64_t sequences = 0;
+  MapLock lock = MapLock::none;
+  /// What is not as it should be, though the dataset can be read, and what helps; else empty.
+  std::string warning;
+};
+
+/// Opens a dataset and looks: does it exist, can it be read and locked, do its shards have one
+/// schema, and does it hold anything. Errors: those of Catalog::open() and Dataset::snapshot().
+Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& shards,
+                                    Locking locking = Locking::on);
+
+/// What a dataset without a lock means and what helps, in one line that names it; empty when it
+/// is locked, or nothing can write to it.
+std::string lock_warning(const Dataset& dataset);
 
 }  // namespace batchwright

@@ -1,16 +1,16 @@
 #include "storage/environment.h"
 
-#include <lmdb.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
-#include "storage/fault_guard.h"
+#include "storage/file_system.h"
+#include "storage/lmdb_call.h"
 
 namespace batchwright {
 namespace {
@@ -18,39 +18,16 @@ namespace {
 // Tables have integer keys in the order of the machine, values are little-endian.
 static_assert(std::endian::native == std::endian::little && sizeof(std::size_t) == 8);
 
-constexpr std::array<const char*, kTables> kTableNames = {"meta", "sequences", "keys", "lengths"};
-constexpr std::array<unsigned, kTables> kTableFlags = {0, MDB_INTEGERKEY, 0, MDB_INTEGERKEY};
-
-/// Not a code of LMDB's, nor an errno: the map faulted.
-constexpr int kFaulted = -1;
-
 /// Address space for a dataset, if there is that much: it costs nothing until it is used.
 constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 40;
 
-/// Calls LMDB where it reads the map. It holds no lock there, so being left costs at worst the
-/// memory of one transaction.
-template <class Call>
-int call(Call lmdb) {
-  int code = kFaulted;
-  return guarded([&] { code = lmdb(); }) ? code : kFaulted;
-}
+/// A write that came out short leaves less room than this: the disk is full, and not broken.
+constexpr std::uint64_t kFullBelowBytes = std::uint64_t{1} << 20;
 
 /// LMDB found its tree in a state that must not be.
 void on_failed_assertion(MDB_env*, const char*) { abandon_guarded_read(); }
 
-MDB_val value_of(std::span<const std::byte> bytes) {
-  // LMDB does not write through the pointer: the type serves both ways.
-  return {bytes.size(), const_cast<std::byte*>(bytes.data())};
-}
-
-unsigned flags_of(Put how) {
-  switch (how) {
-    case Put::append: return MDB_APPEND;
-    case Put::insert: return MDB_NOOVERWRITE;
-    case Put::replace: return 0;
-  }
-  return 0;
-}
+}  // namespace
 
 ErrorCode code_of(int code) {
   switch (code) {
@@ -58,29 +35,46 @@ ErrorCode code_of(int code) {
     case MDB_READERS_FULL: return ErrorCode::does_not_fit;
     case MDB_KEYEXIST: return ErrorCode::already_exists;
     case MDB_VERSION_MISMATCH: return ErrorCode::unsupported_version;
-    case MDB_CORRUPTED:
-    case MDB_PAGE_NOTFOUND:
-    case MDB_CURSOR_FULL: return ErrorCode::corrupt_record;
     case EIO:
     case ENOSPC:
     case EDQUOT:
     case EFBIG: return ErrorCode::io_error;
-    default: return ErrorCode::store_unavailable;
+    default: return is_damage(code) ? ErrorCode::corrupt_record : ErrorCode::store_unavailable;
   }
 }
 
-}  // namespace
-
 void CloseEnvironment::operator()(MDB_env* env) const noexcept { mdb_env_close(env); }
 
+Error Environment::damaged(std::string_view doing, std::string_view what) const {
+  return {ErrorCode::corrupt_record, "dataset " + path_.string() + ": damaged index: " +
+                                         std::string(doing) + ": " + std::string(what)};
+}
+
 Error Environment::error(int code, std::string_view doing) const {
-  if (code == kFaulted) return fault();
+  if (code == kFaulted) {
+    Error faulted = fault();
+    if (faulted.code == ErrorCode::corrupt_record) faulted.message += ": " + std::string(doing);
+    return faulted;
+  }
+  if (is_damage(code)) return damaged(doing, mdb_strerror(code));
   const std::string where = "dataset " + path_.string() + ": ";
   if (code == MDB_INVALID) {
     return {ErrorCode::store_unavailable, where + "data.mdb is not an LMDB file"};
   }
   if (code == MDB_READERS_FULL) {
     return {ErrorCode::does_not_fit, where + "all reader slots of lock.mdb are taken"};
+  }
+  if (code == EAGAIN) {
+    return {ErrorCode::store_unavailable,
+            where + "another program that reads it has the same process number, " +
+                std::to_string(getpid()) +
+                ", in another PID namespace, and LMDB tells readers apart by that number: let the "
+                "containers share a PID namespace, or read without a lock what nothing writes"};
+  }
+  const auto room = code == EIO || code == ENOSPC ? room_left(path_) : std::nullopt;
+  if (room && (*room < kFullBelowBytes || code == ENOSPC)) {
+    return {ErrorCode::io_error, where + std::string(doing) + ": " + std::strerror(ENOSPC) + ": " +
+                                     std::to_string(*room) + " bytes are left"};
   }
   return {code_of(code), where + std::string(doing) + ": " + mdb_strerror(code)};
 }
@@ -107,11 +101,28 @@ Result<void> Environment::check_size() const {
                    std::to_string(found) + " bytes, of at least " + std::to_string(needed)};
 }
 
+bool Environment::is_lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+Error Environment::lost() const {
+  return {ErrorCode::corrupt_record,
+          "dataset " + path_.string() +
+              ": this process met a damaged index while it wrote, and can write no more; what was "
+              "committed before is there. Run `batchwright verify`"};
+}
+
 Error Environment::fault() const {
-  // The caller has a transaction alive, so env_ stays as it is.
+  // The caller has a transaction alive, so env_ stays as it is. check_size() reads under a guard.
+  const MapFault fault = last_fault();
   if (auto sized = check_size(); !sized) return sized.error();
-  return {ErrorCode::store_unavailable,
-          "dataset " + path_.string() + ": data.mdb cannot be read: disk error or damaged index"};
+  const std::string where = "dataset " + path_.string() + ": ";
+  const auto offset = fault.signal == SIGBUS ? file_offset_of(fault.address) : std::nullopt;
+  if (fault.signal == SIGBUS && !(offset && *offset >= file_bytes())) {
+    return {ErrorCode::store_unavailable, where + "data.mdb cannot be read: disk error"};
+  }
+  return {ErrorCode::corrupt_record, where + "damaged index: a page of data.mdb leads astray"};
 }
 
 Result<void> Environment::check_still_there() const {
@@ -129,26 +140,60 @@ Result<void> Environment::check_still_there() const {
   return {};
 }
 
+Error Environment::may_not_open(Access access) const {
+  const std::string where = "dataset " + path_.string() + ": ";
+  const auto data = path_ / "data.mdb";
+  const auto lock = path_ / "lock.mdb";
+  if (access == Access::read && may_read(data)) {
+    return {ErrorCode::store_unavailable,
+            where + "lock.mdb: Permission denied (" + permissions_of(lock) +
+                "): data.mdb may be read, but a reader also takes a slot in lock.mdb, which keeps "
+                "writers off the pages it reads. Make lock.mdb writable for this user (chown, or "
+                "chgrp and chmod g+w), or read without a lock what nothing writes (lock = false "
+                "of the feed)"};
+  }
+  const bool is_data = access == Access::read || !may_write(data);
+  return {ErrorCode::store_unavailable, where + (is_data ? "data.mdb" : "lock.mdb") +
+                                            ": Permission denied (" +
+                                            permissions_of(is_data ? data : lock) + ")"};
+}
+
 Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_t map_bytes) const {
-  MDB_env* raw = nullptr;
-  if (const int code = mdb_env_create(&raw); code != 0) return error(code, "create environment");
-  Handle env(raw);
-  mdb_env_set_maxdbs(raw, kTables);
-  mdb_env_set_mapsize(raw, map_bytes);
-  mdb_env_set_assert(raw, on_failed_assertion);
-  const unsigned flags =
-      MDB_NOTLS | MDB_NORDAHEAD | (access == Access::read ? unsigned{MDB_RDONLY} : 0U);
-  const int code = call([&] { return mdb_env_open(raw, path_.c_str(), flags, 0664); });
-  if (code == ENOMEM) {
-    return Error{ErrorCode::does_not_fit, "dataset " + path_.string() + ": no room for a map of " +
-                                              std::to_string(map_bytes) + " bytes"};
+  arm_fault_guard();
+  const auto data = path_ / "data.mdb";
+  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
+  if (access == Access::read) flags |= MDB_RDONLY;
+  if (access == Access::read && locking_ == Locking::off) flags |= MDB_NOLOCK;
+  for (;;) {
+    MDB_env* raw = nullptr;
+    if (const int code = mdb_env_create(&raw); code != 0) return error(code, "create environment");
+    Handle env(raw);
+    mdb_env_set_maxdbs(raw, kTables);
+    mdb_env_set_mapsize(raw, map_bytes);
+    mdb_env_set_assert(raw, on_failed_assertion);
+    const int code = call([&] { return mdb_env_open(raw, path_.c_str(), flags, 0664); });
+    if (code == 0) return env;
+    const bool without_lock =
+        code == EACCES && access == Access::read && (flags & MDB_NOLOCK) == 0 && may_read(data) &&
+        // LMDB goes without where a mount refuses to write; permissions are looked at first.
+        (locking_ == Locking::permitted || is_read_only_here(path_));
+    if (without_lock) {
+      flags |= MDB_NOLOCK;
+      continue;
+    }
+    if (code == EACCES) return may_not_open(access);
+    if (code == ENOMEM) {
+      return Error{ErrorCode::does_not_fit, "dataset " + path_.string() +
+                                                ": no room for a map of " +
+                                                std::to_string(map_bytes) + " bytes"};
+    }
+    if (code == kFaulted && last_fault().signal == SIGBUS) {
+      return Error{ErrorCode::store_unavailable,
+                   "dataset " + path_.string() + ": data.mdb cannot be read"};
+    }
+    if (code == kFaulted) return damaged("open data.mdb", "its meta page makes no sense");
+    return error(code, "open data.mdb");
   }
-  if (code == kFaulted) {
-    return Error{ErrorCode::store_unavailable,
-                 "dataset " + path_.string() + ": data.mdb cannot be read"};
-  }
-  if (code != 0) return error(code, "open data.mdb");
-  return env;
 }
 
 Result<void> Environment::reopen(Access access, std::uint64_t map_bytes) {
@@ -159,6 +204,13 @@ Result<void> Environment::reopen(Access access, std::uint64_t map_bytes) {
                                       "writer first"};
   }
   env_.reset();  // one at a time
+  auto opened = open_map(access, map_bytes);
+  // What was found damaged is not kept open.
+  if (!opened) env_.reset();
+  return opened;
+}
+
+Result<void> Environment::open_map(Access access, std::uint64_t map_bytes) {
   std::error_code ignored;
   const auto file = std::filesystem::file_size(path_ / "data.mdb", ignored);
   const std::uint64_t used = ignored ? 0 : file;
@@ -187,7 +239,15 @@ Result<void> Environment::reopen(Access access, std::uint64_t map_bytes) {
   int dead = 0;
   mdb_reader_check(env_.get(), &dead);
   if (auto sized = check_size(); !sized) return sized;
-  return open_tables();
+  if (auto tables = open_tables(); !tables) return tables;
+  // LMDB says nothing when it goes without a lock; but open_tables() has just had a reader slot.
+  if (const int asked = call([&] { return mdb_env_info(env_.get(), &info); }); asked != 0) {
+    return error(asked, "read meta page");
+  }
+  lock_ = info.me_numreaders > 0        ? MapLock::slot
+          : is_read_only_for_all(path_) ? MapLock::read_only
+                                        : MapLock::none;
+  return {};
 }
 
 Result<void> Environment::open_tables() {
@@ -234,94 +294,6 @@ Result<void> Environment::grow() {
   auto grown = reopen(access_, 2 * before);
   if (!grown && env_ == nullptr) static_cast<void>(reopen(access_, before));
   return grown;
-}
-
-void Transaction::End::operator()(MDB_txn* txn) const noexcept {
-  mdb_txn_abort(txn);
-  ended();
-}
-
-void Transaction::End::ended() const noexcept {
-  const std::lock_guard lock(environment->mutex_);
-  --environment->alive_;
-}
-
-Result<Transaction> Transaction::begin(std::shared_ptr<Environment> environment, Access access) {
-  Environment& env = *environment;
-  MDB_txn* txn = nullptr;
-  int code = MDB_MAP_RESIZED;
-  // Another process may have grown the file beyond our map: map anew, once.
-  for (int attempt = 0; attempt < 2 && code == MDB_MAP_RESIZED; ++attempt) {
-    std::unique_lock lock(env.mutex_);
-    if (attempt == 1 || env.env_ == nullptr) {
-      if (auto opened = env.reopen(env.access_, 0); !opened) return opened.error();
-    }
-    if (auto sized = env.check_size(); !sized) return sized.error();
-    ++env.alive_;
-    lock.unlock();  // a writer may have to wait
-    const unsigned flags = access == Access::read ? MDB_RDONLY : 0;
-    code = call([&] { return mdb_txn_begin(env.env_.get(), nullptr, flags, &txn); });
-    lock.lock();
-    if (code != 0) --env.alive_;
-  }
-  if (code != 0) return env.error(code, "begin a transaction");
-  return Transaction(Handle(txn, End{std::move(environment)}));
-}
-
-Result<std::optional<MapBytes>> Transaction::get(Table table,
-                                                 std::span<const std::byte> key) const {
-  MDB_val wanted = value_of(key);
-  MDB_val found = {};
-  const unsigned dbi = environment().tables_[static_cast<std::size_t>(table)];
-  const int code = call([&] { return mdb_get(handle_.get(), dbi, &wanted, &found); });
-  if (code == MDB_NOTFOUND) return std::optional<MapBytes>();
-  if (code != 0) return environment().error(code, "look up");
-  return std::optional(MapBytes(static_cast<const std::byte*>(found.mv_data), found.mv_size));
-}
-
-Result<std::uint64_t> Transaction::entries(Table table) const {
-  MDB_stat stat = {};
-  const unsigned dbi = environment().tables_[static_cast<std::size_t>(table)];
-  const int code = call([&] { return mdb_stat(handle_.get(), dbi, &stat); });
-  if (code != 0) return environment().error(code, "count");
-  return std::uint64_t{stat.ms_entries};
-}
-
-Result<void> Transaction::create_tables() {
-  for (std::size_t i = 0; i < kTables; ++i) {
-    const int code = mdb_dbi_open(handle_.get(), kTableNames[i], MDB_CREATE | kTableFlags[i],
-                                  &environment().tables_[i]);
-    if (code != 0) return environment().error(code, "create tables");
-  }
-  return {};
-}
-
-Result<void> Transaction::put(Table table, std::span<const std::byte> key,
-                              std::span<const std::byte> value, Put how) {
-  MDB_val name = value_of(key);
-  MDB_val bytes = value_of(value);
-  const unsigned dbi = environment().tables_[static_cast<std::size_t>(table)];
-  const int code = mdb_put(handle_.get(), dbi, &name, &bytes, flags_of(how));
-  if (code != 0) return environment().error(code, "write");
-  return {};
-}
-
-Result<void> Transaction::commit() {
-  const int code = mdb_txn_commit(handle_.release());
-  Environment& env = environment();
-  const std::lock_guard lock(env.mutex_);
-  --env.alive_;
-  if (code != 0) return env.error(code, "commit");
-  env.tables_open_ = true;  // only create_tables() leaves a transaction without
-  return {};
-}
-
-void prefetch(MapBytes bytes) {
-  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
-  // A hint: when it fails, the page is read when it is needed.
-  static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED));
 }
 
 }  // namespace batchwright

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #include "formats/formats.h"
+#include "storage/map_lock.h"
 
 struct MDB_env;
 struct MDB_txn;
@@ -48,13 +50,20 @@ struct CloseEnvironment {
 /// Threads: any. Not usable in a forked child, which opens its own.
 class Environment {
  public:
-  /// For writing, creates the directory and the files when they are not there; tables are not
-  /// created. At most one in this process writes. `map_bytes` 0: as much as is sensible.
-  /// Errors: store_unavailable, unsupported_version, busy, io_error, does_not_fit.
-  static Result<std::shared_ptr<Environment>> open(const std::filesystem::path& path, Access access,
-                                                   std::uint64_t map_bytes = 0);
+  /// Opens for reading. Errors: store_unavailable (names the file that may not be opened, and what
+  /// helps), unsupported_version, corrupt_record, busy, does_not_fit.
+  static Result<std::shared_ptr<Environment>> open(const std::filesystem::path& path,
+                                                   Locking locking = Locking::on);
+  /// Opens for writing; creates the directory and the files when they are not there; tables are
+  /// not created. At most one in this process writes. `map_bytes` 0: as much as is sensible.
+  /// Errors: as open(), io_error.
+  static Result<std::shared_ptr<Environment>> open_to_write(const std::filesystem::path& path,
+                                                            std::uint64_t map_bytes = 0);
 
   const std::filesystem::path& path() const { return path_; }
+
+  /// What protects the snapshots. Threads: any.
+  MapLock lock() const { return lock_.load(std::memory_order_relaxed); }
 
   /// Whether the tables of a dataset are there; looks again when they were not.
   /// Errors: store_unavailable when the environment holds something else.
@@ -63,7 +72,8 @@ class Environment {
   /// Doubles the map. Errors: busy while this process has a transaction alive; does_not_fit.
   Result<void> grow();
 
-  /// What a fault of the map means: names the file, and its size where it is too small.
+  /// What the fault means that ended this thread's last guarded read: store_unavailable where the
+  /// file is too small (names both sizes) or the disk failed, else corrupt_record.
   Error fault() const;
 
   /// Errors: store_unavailable when the directory no longer leads to the files that are open.
@@ -74,22 +84,31 @@ class Environment {
   friend class EnvironmentRegistry;
   using Handle = std::unique_ptr<MDB_env, CloseEnvironment>;
 
-  explicit Environment(std::filesystem::path path) : path_(std::move(path)) {}
+  Environment(std::filesystem::path path, Locking locking)
+      : path_(std::move(path)), locking_(locking) {}
   Result<void> reopen(Access access, std::uint64_t map_bytes);
   Result<Handle> open_handle(Access access, std::uint64_t map_bytes) const;
+  Result<void> open_map(Access access, std::uint64_t map_bytes);
   Result<void> open_tables();
   Result<void> check_size() const;
   std::uint64_t file_bytes() const;
   Error error(int code, std::string_view doing) const;
+  Error lost() const;
+  bool is_lost() const;
+  Error damaged(std::string_view doing, std::string_view what) const;
+  Error may_not_open(Access access) const;
 
   const std::filesystem::path path_;
+  std::atomic<MapLock> lock_ = MapLock::none;
   mutable std::mutex mutex_;  // guards all below
   Handle env_;                // null after a failed reopen()
   Access access_ = Access::read;
   std::uint64_t map_bytes_ = 0;
   std::uint64_t page_bytes_ = 0;
   std::size_t alive_ = 0;  // transactions
+  Locking locking_;
   bool tables_open_ = false;
+  bool lost_ = false;  // a write was left half done, and holds LMDB's writer lock until we end
   std::array<unsigned, kTables> tables_{};
 };
 
@@ -109,14 +128,20 @@ class Transaction {
   /// Errors: store_unavailable (truncated, gone), does_not_fit (reader slots), io_error.
   static Result<Transaction> begin(std::shared_ptr<Environment> environment, Access access);
 
-  /// Nothing when the key is not there. Errors: store_unavailable, corrupt_record.
+  /// Nothing when the key is not there. Errors: store_unavailable; corrupt_record when the tree is
+  /// damaged on the way to this key. Others can be looked up after both.
   Result<std::optional<MapBytes>> get(Table table, std::span<const std::byte> key) const;
   /// Entries of a table. Errors: as get().
   Result<std::uint64_t> entries(Table table) const;
 
   /// Makes the tables, which are not there. Errors: as put().
   Result<void> create_tables();
-  /// Errors: does_not_fit (the map is full), already_exists, io_error.
+  /// Whether the pages of this snapshot are as they were when it began: always with a lock.
+  /// Errors: store_unavailable when writers may have written to them since.
+  Result<void> check_unchanged() const;
+
+  /// Errors: does_not_fit (the map is full), already_exists, io_error, corrupt_record (the tree is
+  /// damaged where the key belongs: then this process can write the dataset no longer).
   Result<void> put(Table table, std::span<const std::byte> key, std::span<const std::byte> value,
                    Put how);
   /// Ends the transaction in any case. Errors: as put().
@@ -127,13 +152,22 @@ class Transaction {
  private:
   struct End {
     std::shared_ptr<Environment> environment;
+    Access access;
     void operator()(MDB_txn* txn) const noexcept;
     void ended() const noexcept;
   };
   using Handle = std::unique_ptr<MDB_txn, End>;
   explicit Transaction(Handle handle) : handle_(std::move(handle)) {}
+  static Result<Handle> begin_handle(std::shared_ptr<Environment> environment, Access access);
+  MDB_txn* reader() const { return substitute_ ? substitute_.get() : handle_.get(); }
+  Result<void> written(int code, std::string_view doing);
+  void lose();
 
   Handle handle_;
+  /// LMDB refuses all further use of a transaction that met a damaged page. Later look-ups use
+  /// this one then: what is appended does not change what was there, and handle_ goes on keeping
+  /// the pages.
+  mutable Handle substitute_;
 };
 
 /// Asks the kernel to read these bytes soon.

@@ -20,8 +20,14 @@ class EnvironmentRegistry {
  public:
   static EnvironmentRegistry& of_this_process();
 
-  Result<std::shared_ptr<Environment>> acquire(const std::filesystem::path& path, Access access,
-                                               std::uint64_t map_bytes);
+  /// How an environment is asked for.
+  struct Request {
+    const std::filesystem::path& path;
+    Access access = Access::read;
+    Locking locking = Locking::on;
+    std::uint64_t map_bytes = 0;
+  };
+  Result<std::shared_ptr<Environment>> acquire(const Request& request);
 
  private:
   using FileId = std::pair<dev_t, ino_t>;
@@ -32,8 +38,8 @@ class EnvironmentRegistry {
   };
 
   void forget_parent();
-  Result<void> prepare(Entry& entry, const std::filesystem::path& path, Access access,
-                       std::uint64_t map_bytes);
+  Result<void> prepare(Entry& entry, const Request& request);
+  Result<void> prepare_again(const Entry& entry, const Request& request);
   void release(const Environment* environment, FileId id, Access access);
 
   std::mutex mutex_;
@@ -102,39 +108,53 @@ void EnvironmentRegistry::forget_parent() {
   process_ = getpid();
 }
 
-Result<void> EnvironmentRegistry::prepare(Entry& entry, const std::filesystem::path& path,
-                                          Access access, std::uint64_t map_bytes) {
-  if (entry.environment == nullptr) {
-    entry.environment.reset(new Environment(path));
-    const std::lock_guard lock(entry.environment->mutex_);
-    return entry.environment->reopen(access, map_bytes);
-  }
-  if (auto there = entry.environment->check_still_there(); !there) return there;
-  if (access == Access::read) return {};
-  if (entry.writing) {
-    return Error{ErrorCode::busy,
-                 "dataset " + path.string() + ": this process has a writer of it open already"};
-  }
+Result<void> EnvironmentRegistry::prepare(Entry& entry, const Request& request) {
+  if (entry.environment != nullptr) return prepare_again(entry, request);
+  entry.environment.reset(new Environment(request.path, request.locking));
   const std::lock_guard lock(entry.environment->mutex_);
-  if (entry.environment->access_ == Access::write) return {};
-  return entry.environment->reopen(Access::write, map_bytes);
+  return entry.environment->reopen(request.access, request.map_bytes);
 }
 
-Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const std::filesystem::path& path,
-                                                                  Access access,
-                                                                  std::uint64_t map_bytes) {
+/// What is open already goes on as it is, where that is enough.
+Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Request& request) {
+  Environment& environment = *entry.environment;
+  if (auto there = environment.check_still_there(); !there) return there;
+  if (request.access == Access::write && entry.writing) {
+    return Error{ErrorCode::busy, "dataset " + request.path.string() +
+                                      ": this process has a writer of it open already"};
+  }
+  const std::lock_guard lock(environment.mutex_);
+  if (request.access == Access::write) {
+    if (environment.lost_) return environment.lost();
+    if (environment.access_ == Access::write) return {};
+    environment.locking_ = Locking::on;
+    return environment.reopen(Access::write, request.map_bytes);
+  }
+  if (request.locking != Locking::on || environment.locking_ != Locking::off) return {};
+  if (environment.alive_ != 0) {
+    return Error{ErrorCode::busy, "dataset " + request.path.string() +
+                                      ": this process reads it without a lock (lock = false), and "
+                                      "cannot take one before that has ended"};
+  }
+  environment.locking_ = request.locking;
+  return environment.reopen(Access::read, request.map_bytes);
+}
+
+Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request& request) {
   const std::lock_guard lock(mutex_);
   forget_parent();
   struct stat status = {};
-  if (stat(path.c_str(), &status) != 0)
-    return unavailable(path, std::string(": ") + strerror(errno));
+  if (stat(request.path.c_str(), &status) != 0) {
+    return unavailable(request.path, std::string(": ") + strerror(errno));
+  }
   const FileId id(status.st_dev, status.st_ino);
   Entry& entry = entries_[id];
-  if (auto prepared = prepare(entry, path, access, map_bytes); !prepared) {
+  if (auto prepared = prepare(entry, request); !prepared) {
     if (entry.users == 0) entries_.erase(id);
     return prepared.error();
   }
   ++entry.users;
+  const Access access = request.access;
   entry.writing = entry.writing || access == Access::write;
   return std::shared_ptr<Environment>(
       entry.environment.get(),
@@ -147,14 +167,21 @@ void EnvironmentRegistry::release(const Environment* environment, FileId id, Acc
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.environment.get() != environment) return;
   if (access == Access::write) found->second.writing = false;
-  if (--found->second.users == 0) entries_.erase(found);
+  // One that is lost holds LMDB's writer lock, which cannot be given back: it stays open.
+  if (--found->second.users == 0 && !environment->is_lost()) entries_.erase(found);
 }
 
 Result<std::shared_ptr<Environment>> Environment::open(const std::filesystem::path& path,
-                                                       Access access, std::uint64_t map_bytes) {
-  auto checked = access == Access::read ? check_readable(path) : check_writable(path);
-  if (!checked) return checked.error();
-  return EnvironmentRegistry::of_this_process().acquire(path, access, map_bytes);
+                                                       Locking locking) {
+  if (auto checked = check_readable(path); !checked) return checked.error();
+  return EnvironmentRegistry::of_this_process().acquire({path, Access::read, locking, 0});
+}
+
+Result<std::shared_ptr<Environment>> Environment::open_to_write(const std::filesystem::path& path,
+                                                                std::uint64_t map_bytes) {
+  if (auto checked = check_writable(path); !checked) return checked.error();
+  return EnvironmentRegistry::of_this_process().acquire(
+      {path, Access::write, Locking::on, map_bytes});
 }
 
 }  // namespace batchwright

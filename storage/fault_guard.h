@@ -4,8 +4,9 @@
 
 namespace batchwright {
 
-/// Runs `read(argument)`, which reads a memory map. False when the kernel could not provide a
-/// page (file truncated, disk error), which would else end the process by SIGBUS.
+/// Runs `read(argument)`, which reads a memory map. False when a read ended in a fault, which
+/// would otherwise end the process: SIGBUS where the kernel cannot provide a page (file truncated,
+/// disk error), SIGSEGV or SIGFPE where damaged bytes led LMDB astray.
 ///
 /// `read` is then left where it stands, as by longjmp: it must not throw, hold a lock, or own
 /// anything with a destructor while it touches the map. Guards may nest. Threads: any; only
@@ -18,7 +19,19 @@ bool guarded(Read read) {
   return run_guarded([](void* self) noexcept { (*static_cast<Read*>(self))(); }, &read);
 }
 
+/// Takes the signals back from whatever has handled them since, such as a test framework or a
+/// library that was loaded later, and passes on to it what is not ours. The first guarded read does
+/// it by itself; call it again where reading begins anew. Threads: any.
+void arm_fault_guard();
+
 /// Leaves the innermost guarded read of this thread as a fault would. Returns when there is none.
 void abandon_guarded_read();
+
+/// How this thread's last guarded read that failed came to its end.
+struct MapFault {
+  int signal = 0;                 ///< SIGBUS, SIGSEGV or SIGFPE; 0 when it was abandoned.
+  const void* address = nullptr;  ///< What was read; of SIGBUS and SIGSEGV.
+};
+MapFault last_fault();
 
 }  // namespace batchwright

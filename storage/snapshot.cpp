@@ -100,15 +100,18 @@ PinnedSnapshot::Place PinnedSnapshot::place_of(Ordinal ordinal) const {
 Result<MapBytes> PinnedSnapshot::find(const Place& place) const {
   const std::lock_guard lock(mutexes_[place.shard]);
   const auto found = shards_[place.shard].transaction.get(Table::sequences, as_key(place.local));
-  if (!found) return found.error();
+  if (!found) return broken(place, found.error());
   if (!*found) return broken(place, {ErrorCode::corrupt_record, "its record is missing"});
   return **found;
 }
 
 Error PinnedSnapshot::broken(const Place& place, const Error& error) const {
   const auto& path = shards_[place.shard].transaction.environment().path();
-  return {error.code, "dataset " + path.string() + ", sequence " + std::to_string(place.local) +
-                          ": " + error.message};
+  const std::string dataset = "dataset " + path.string();
+  const std::string sequence = dataset + ", sequence " + std::to_string(place.local) + ": ";
+  const bool named = error.message.starts_with(dataset + ": ");
+  return {error.code,
+          sequence + (named ? error.message.substr(dataset.size() + 2) : error.message)};
 }
 
 Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
@@ -117,6 +120,15 @@ Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
                                            ": the snapshot has " + std::to_string(sequences())};
   }
   const Place place = place_of(ordinal);
+  auto record = checked_record(ordinal, place);
+  // What was written over is no corruption, and may look sound.
+  if (auto unchanged = shards_[place.shard].transaction.check_unchanged(); !unchanged) {
+    return unchanged.error();
+  }
+  return record;
+}
+
+Result<RecordView> PinnedSnapshot::checked_record(Ordinal ordinal, const Place& place) const {
   const auto bytes = find(place);
   if (!bytes) return bytes.error();
   auto record = parse(ordinal, place, *bytes);
@@ -128,6 +140,13 @@ Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
   return record;
 }
 
+Result<void> PinnedSnapshot::check_unchanged() const {
+  for (const PinnedShard& shard : shards_) {
+    if (auto unchanged = shard.transaction.check_unchanged(); !unchanged) return unchanged;
+  }
+  return {};
+}
+
 Result<RecordView> PinnedSnapshot::parse(Ordinal ordinal, const Place& place,
                                          MapBytes bytes) const {
   std::optional<Result<RecordView>> record;
@@ -137,7 +156,9 @@ Result<RecordView> PinnedSnapshot::parse(Ordinal ordinal, const Place& place,
     record.emplace(RecordView::parse(schema_, bytes));
     if (*record) disagreement = index_disagreement(ordinal, place, **record);
   });
-  if (!readable) return shards_[place.shard].transaction.environment().fault();
+  if (!readable) {
+    return broken(place, shards_[place.shard].transaction.environment().fault());
+  }
   if (!*record) return broken(place, record->error());
   if (disagreement != nullptr) return broken(place, {ErrorCode::corrupt_record, disagreement});
   return std::move(*record);
@@ -168,7 +189,9 @@ Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
     stored = record_crc(bytes);
     std::memcpy(key.data(), record.key().data(), record.key().size());
   });
-  if (!readable) return shards_[place.shard].transaction.environment().fault();
+  if (!readable) {
+    return broken(place, shards_[place.shard].transaction.environment().fault());
+  }
   if (computed == stored) return {};
   return broken(place,
                 {ErrorCode::corrupt_record,

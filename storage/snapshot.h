@@ -37,6 +37,7 @@ class PinnedSnapshot final : public Snapshot {
   std::span<const std::uint32_t> field_lengths(std::size_t field) const override;
   std::span<const std::uint16_t> key_bytes() const override { return key_bytes_; }
   Result<RecordView> record(Ordinal ordinal) const override;
+  Result<void> check_unchanged() const override;
   void will_need(Ordinal ordinal) const override;
 
   /// The commit of a shard that is shown.
@@ -52,6 +53,7 @@ class PinnedSnapshot final : public Snapshot {
   PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, VerifyRecords verify);
   Result<void> read_index();
   Place place_of(Ordinal ordinal) const;
+  Result<RecordView> checked_record(Ordinal ordinal, const Place& place) const;
   Result<MapBytes> find(const Place& place) const;
   Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;

@@ -39,8 +39,10 @@ std::uint64_t mix_field(std::uint64_t hash, const FieldSpec& field) {
   hash = mix(hash, static_cast<std::uint64_t>(field.dtype));
   hash = mix(hash, field.shape.size());
   for (const std::uint32_t extent : field.shape) hash = mix(hash, extent);
-  hash = mix(hash, field.categories.size());
-  for (const std::string& name : field.categories) hash = mix_text(hash, name);
+  const auto original =
+      std::span(field.categories).first(field.categories.size() - field.appended_categories);
+  hash = mix(hash, original.size());
+  for (const std::string& name : original) hash = mix_text(hash, name);
   return hash;
 }
 
@@ -92,6 +94,26 @@ std::string name_of(const FieldSpec& field) {
     name += (i == 0 ? "" : ", ") + std::to_string(field.shape[i]);
   }
   return name + "], " + std::to_string(field.categories.size()) + " categories)";
+}
+
+bool same_but_for_categories(const FieldSpec& a, const FieldSpec& b) {
+  return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.shape == b.shape;
+}
+
+/// Where one list of categories is not the beginning of the other; empty when it is. Values of a
+/// field without names may mean anything, so they go with no names.
+std::string category_difference(const std::vector<std::string>& expected,
+                                const std::vector<std::string>& found) {
+  if (expected.empty() != found.empty()) {
+    return std::to_string(found.size()) + " categories, not " + std::to_string(expected.size());
+  }
+  for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+    if (expected[i] != found[i]) {
+      return "category " + std::to_string(i) + " is \"" + found[i] + "\", not \"" + expected[i] +
+             "\"; allowed: the same list, or more behind it";
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -156,12 +178,31 @@ std::string describe_field_difference(const Schema& expected, const Schema& foun
   for (std::size_t i = 0; i < std::max(expected.fields.size(), found.fields.size()); ++i) {
     if (i >= found.fields.size()) return "field " + name_of(expected.fields[i]) + " is missing";
     if (i >= expected.fields.size()) return "field " + name_of(found.fields[i]) + " is too many";
-    if (expected.fields[i] != found.fields[i]) {
+    if (!same_but_for_categories(expected.fields[i], found.fields[i])) {
       return "field " + std::to_string(i) + " is " + name_of(found.fields[i]) + ", not " +
              name_of(expected.fields[i]);
     }
+    const std::string difference =
+        category_difference(expected.fields[i].categories, found.fields[i].categories);
+    if (!difference.empty()) {
+      return "field \"" + expected.fields[i].name + "\": " + difference;
+    }
   }
   return {};
+}
+
+bool append_categories(Schema& schema, const Schema& other) {
+  bool appended = false;
+  for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+    FieldSpec& field = schema.fields[i];
+    const auto& longer = other.fields[i].categories;
+    if (longer.size() <= field.categories.size()) continue;
+    field.appended_categories +=
+        static_cast<std::uint32_t>(longer.size() - field.categories.size());
+    field.categories = longer;
+    appended = true;
+  }
+  return appended;
 }
 
 }  // namespace batchwright

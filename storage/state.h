@@ -47,7 +47,12 @@ Result<DatasetState> read_state(const Transaction& transaction);
 Result<void> write_schema(Transaction& transaction, const Schema& schema);
 Result<void> write_state(Transaction& transaction, const DatasetState& state);
 
-/// Says in what the fields differ, naming the first that does; empty when they are the same.
+/// Says in what the fields differ, naming the first that does; empty when they are the same, or
+/// when the categories of one are the first ones of the other.
 std::string describe_field_difference(const Schema& expected, const Schema& found);
+
+/// Appends to the categories of `schema` what `other`, which does not differ, has behind them.
+/// True when there was any.
+bool append_categories(Schema& schema, const Schema& other);
 
 }  // namespace batchwright

@@ -204,10 +204,11 @@ struct PinnedMeta {
   Meta meta;
 };
 
-Result<std::vector<PinnedMeta>> pin(const std::vector<std::filesystem::path>& shards) {
+Result<std::vector<PinnedMeta>> pin(const std::vector<std::filesystem::path>& shards,
+                                    Locking locking) {
   std::vector<PinnedMeta> pinned;
   for (const auto& path : shards) {
-    auto environment = Environment::open(path, Access::read);
+    auto environment = Environment::open(path, locking);
     if (!environment) return environment.error();
     auto transaction = Transaction::begin(std::move(*environment), Access::read);
     if (!transaction) return transaction.error();
@@ -221,12 +222,14 @@ Result<std::vector<PinnedMeta>> pin(const std::vector<std::filesystem::path>& sh
 }  // namespace
 
 Result<VerifyReport> verify_dataset(const std::vector<std::filesystem::path>& shards,
-                                    const VerifyProgress& progress) {
+                                    const VerifyProgress& progress, Locking locking) {
   // What makes a list of shards a dataset is the catalog's to say.
-  if (auto opened = Catalog().open(shards); !opened) return opened.error();
-  const auto pinned = pin(shards);
+  const auto dataset = Catalog().open(shards, VerifyRecords::once, locking);
+  if (!dataset) return dataset.error();
+  const auto pinned = pin(shards, locking);
   if (!pinned) return pinned.error();
   VerifyReport report;
+  report.lock = (*dataset)->lock();
   for (const PinnedMeta& shard : *pinned) report.sequences += shard.meta.state.sequences;
   std::uint64_t checked = 0;
   for (const PinnedMeta& shard : *pinned) {
@@ -237,6 +240,7 @@ Result<VerifyReport> verify_dataset(const std::vector<std::filesystem::path>& sh
       if (progress && ++checked % kProgressEvery == 0) progress(checked, report.sequences);
     }
     check.check_totals();
+    if (auto unchanged = shard.transaction.check_unchanged(); !unchanged) return unchanged.error();
   }
   if (progress) progress(report.sequences, report.sequences);
   return report;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/map_lock.h"
 
 namespace batchwright {
 
@@ -24,6 +25,7 @@ struct VerifyReport {
   std::uint64_t bytes = 0;            ///< Of the records that could be read.
   std::vector<BrokenRecord> broken;   ///< By shard and ordinal.
   std::vector<std::string> problems;  ///< Of index, keys and state; each names its shard.
+  MapLock lock = MapLock::none;
   bool sound() const { return broken.empty() && problems.empty(); }
 };
 
@@ -32,9 +34,11 @@ using VerifyProgress = std::function<void(std::uint64_t checked, std::uint64_t s
 
 /// Reads every record and compares its CRC-32C, its key, the length index, the figures of the
 /// state and the content fingerprint. What is broken is reported, not an error.
-/// Errors: those of Catalog::open(): there is no dataset whose records could be checked.
+/// Errors: those of Catalog::open(): there is no dataset whose records could be checked; and
+/// store_unavailable when it is read without a lock and was written to meanwhile.
 /// Threads: any; it reads all the data, so it takes as long as the disk needs.
 Result<VerifyReport> verify_dataset(const std::vector<std::filesystem::path>& shards,
-                                    const VerifyProgress& progress = {});
+                                    const VerifyProgress& progress = {},
+                                    Locking locking = Locking::on);
 
 }  // namespace batchwright

@@ -12,6 +12,7 @@
 
 #include "storage/dataset.h"
 #include "storage/environment.h"
+#include "storage/file_system.h"
 #include "storage/history.h"
 #include "storage/length_index.h"
 #include "storage/pending.h"
@@ -47,28 +48,43 @@ class DirectoryLock {
   pid_t process_ = getpid();
 };
 
-/// flock() has no time limit of its own, so with one it is asked again and again.
-int lock_within(int directory, std::chrono::milliseconds wait) {
-  using Clock = std::chrono::steady_clock;
-  const bool forever = wait == std::chrono::milliseconds::max();
-  const auto end = forever ? Clock::time_point::max() : Clock::now() + wait;
+using Clock = std::chrono::steady_clock;
+
+/// flock() has no time limit of its own, and nothing but a signal ends it: so it is asked again and
+/// again. The lock, or the errno; EWOULDBLOCK when the wait ended.
+int lock_within(int directory, const WriterLimits& limits) {
+  constexpr std::chrono::milliseconds kPause{10};
+  constexpr std::chrono::milliseconds kToldEvery{100};
+  const auto start = Clock::now();
+  auto tell_next = start;
   for (;;) {
-    if (flock(directory, LOCK_EX | (forever ? 0 : LOCK_NB)) == 0) return 0;
-    if (errno != EINTR && (errno != EWOULDBLOCK || Clock::now() >= end)) return errno;
-    if (errno == EWOULDBLOCK) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (flock(directory, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno == EINTR) continue;
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    if (errno != EWOULDBLOCK || waited >= limits.wait) return errno;
+    if (limits.waiting && start + waited >= tell_next) {
+      if (!limits.waiting({waited, flock_owner(directory)})) return EWOULDBLOCK;
+      tell_next = start + waited + kToldEvery;
+    }
+    std::this_thread::sleep_for(kPause);
   }
 }
 
 /// Waits until no other writer has the directory.
 Result<DirectoryLock> lock_directory(const std::filesystem::path& path,
-                                     std::chrono::milliseconds wait) {
+                                     const WriterLimits& limits) {
   const std::string where = "dataset " + path.string() + ": ";
   DirectoryLock directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const int code = directory.number() < 0 ? errno : lock_within(directory.number(), wait);
+  const auto start = Clock::now();
+  const int code = directory.number() < 0 ? errno : lock_within(directory.number(), limits);
   if (code == 0) return directory;
   if (code == EWOULDBLOCK) {
-    return Error{ErrorCode::timed_out, where + "another process writes it, for longer than " +
-                                           std::to_string(wait.count()) + " ms"};
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    const auto owner = flock_owner(directory.number());
+    return Error{ErrorCode::timed_out, where + "another process writes it" +
+                                           (owner ? " (pid " + std::to_string(*owner) + ")" : "") +
+                                           ", for longer than " + std::to_string(waited.count()) +
+                                           " ms"};
   }
   return Error{ErrorCode::io_error, where + "lock for writing: " + std::strerror(code)};
 }
@@ -94,6 +110,7 @@ struct DatasetWriter::State {
   Schema schema;
   DatasetState committed;
   Pending pending;
+  bool has_new_categories = false;  // which the next commit writes
   /// For look-ups of committed keys; dropped by a commit.
   mutable std::optional<Transaction> lookup;
 
@@ -169,11 +186,11 @@ Result<bool> DatasetWriter::State::contains(std::string_view key) const {
 
 Result<void> DatasetWriter::State::check_new(const Sequence& sequence) const {
   if (auto checked = check_sequence(schema, sequence); !checked) return checked;
-  constexpr std::size_t kMostBytes = 0xFFFFFFFF;
-  if (const std::size_t bytes = record_bytes(sequence); bytes > kMostBytes) {
+  if (const std::size_t bytes = record_bytes(sequence); bytes > kMaxRecordBytes) {
     return Error{ErrorCode::does_not_fit, "key \"" + std::string(sequence.key) +
                                               "\": its record takes " + std::to_string(bytes) +
-                                              " bytes, of at most " + std::to_string(kMostBytes)};
+                                              " bytes, of at most " +
+                                              std::to_string(kMaxRecordBytes)};
   }
   const auto taken = contains(sequence.key);
   if (!taken) return taken.error();
@@ -212,7 +229,11 @@ Result<void> DatasetWriter::State::try_commit() {
   if (!transaction) return transaction.error();
   DatasetState state = committed;
   if (auto written = write(*transaction, state); !written) return written;
+  if (has_new_categories) {
+    if (auto written = write_schema(*transaction, schema); !written) return written;
+  }
   if (auto done = transaction->commit(); !done) return done;
+  has_new_categories = false;
   committed = state;
   pending.clear();
   return {};
@@ -245,20 +266,22 @@ Result<DatasetWriter> DatasetWriter::open(const std::filesystem::path& path, con
       !unreadable) {
     return nothing_to_append_to(path);
   }
-  auto environment = Environment::open(path, Access::write, limits.map_bytes);
+  auto environment = Environment::open_to_write(path, limits.map_bytes);
   if (!environment) return environment.error();
-  auto directory = lock_directory(path, limits.wait);
+  auto directory = lock_directory(path, limits);
   if (!directory) return directory.error();
   auto meta = load_or_create(*environment, schema, opening);
   if (!meta) return meta.error();
   auto pending = load_tail(*environment, *meta, limits.commit_bytes);
   if (!pending) return pending.error();
+  const bool has_new_categories = append_categories(meta->schema, schema);
   return DatasetWriter(std::unique_ptr<State>(new State{std::move(*environment),
                                                         std::move(*directory),
                                                         limits,
                                                         std::move(meta->schema),
                                                         meta->state,
                                                         std::move(*pending),
+                                                        has_new_categories,
                                                         {}}));
 }
 
@@ -267,6 +290,8 @@ const Schema& DatasetWriter::schema() const { return state_->schema; }
 std::uint64_t DatasetWriter::sequences() const {
   return state_->committed.sequences + state_->pending.size();
 }
+
+std::uint64_t DatasetWriter::committed() const { return state_->committed.sequences; }
 
 Result<bool> DatasetWriter::contains(std::string_view key) const { return state_->contains(key); }
 Result<Ordinal> DatasetWriter::append(const Sequence& sequence) { return state_->append(sequence); }

@@ -136,8 +136,8 @@ typedef struct bw_sequence {
 
 /* Adds a sequence, which is copied; a commit comes by itself when enough waits for it. `*ordinal`
  * is its place in the dataset; `ordinal` may be NULL. Errors: BW_ALREADY_EXISTS (the key),
- * BW_SCHEMA_MISMATCH (names key and field), BW_INVALID_ARGUMENT, BW_DOES_NOT_FIT (4 GiB or more),
- * BW_BUSY, BW_FORKED, and those of bw_writer_commit. */
+ * BW_SCHEMA_MISMATCH (names key and field), BW_INVALID_ARGUMENT, BW_DOES_NOT_FIT (a record of more
+ * than 2 GiB - 64 KiB), BW_BUSY, BW_FORKED, and those of bw_writer_commit. */
 BW_API bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t* ordinal);
 
 /* Sets `*found` to 1 when a sequence of this key is there, whether committed or not, else to 0.

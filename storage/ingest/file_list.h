@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,13 +18,23 @@ struct SourceFile {
   std::filesystem::path path;
 };
 
+struct FileList {
+  std::vector<SourceFile> files;
+  /// Files that were passed over, by extension (lower case, with the dot; empty: without one).
+  std::map<std::string, std::uint64_t> others;
+  std::uint64_t loops = 0;  ///< Links to a folder that they lie in, not followed.
+};
+
 /// The files below `folder`, however deep, whose extension is one of `extensions` (lower case,
 /// with the dot; upper case in the name matches too), sorted by the bytes of their path, so that
 /// a folder gives the same ordinals on every machine. Files and folders of a name in `excluded`
-/// are left out. Links to files are followed, links to folders are not. Threads: any.
+/// are left out. Links to files and folders are followed. Threads: any.
 /// Errors: invalid_argument: no such folder, a folder that cannot be read, no such file below it.
-Result<std::vector<SourceFile>> find_files(const std::filesystem::path& folder,
-                                           std::span<const std::string_view> extensions,
-                                           std::span<const std::string> excluded = {});
+Result<FileList> find_files(const std::filesystem::path& folder,
+                            std::span<const std::string_view> extensions,
+                            std::span<const std::string> excluded = {});
+
+/// "12 .mp3, 1 without extension"; empty when nothing was passed over.
+std::string passed_over(const FileList& list);
 
 }  // namespace batchwright

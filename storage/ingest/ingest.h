@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/annotations.h"
-#include "storage/file_list.h"
-#include "storage/ingest_source.h"
+#include "storage/ingest/annotations.h"
+#include "storage/ingest/file_list.h"
+#include "storage/ingest/ingest_source.h"
 #include "storage/writer.h"
 
 namespace batchwright {
@@ -41,18 +41,25 @@ struct IngestJob {
 struct IngestFigures {
   std::uint64_t files = 0;    ///< To be taken; without those passed over.
   std::uint64_t present = 0;  ///< Passed over, since their key is there.
-  std::uint64_t added = 0;
+  std::uint64_t taken = 0;    ///< Given to the writer, whether or not committed yet.
   std::uint64_t skipped = 0;
-  std::uint64_t frames = 0;  ///< Of the sequences added.
-  double seconds = 0;        ///< Of the sound added.
+  // What a commit has written, and thus is in the dataset:
+  std::uint64_t added = 0;   ///< Sequences.
+  std::uint64_t frames = 0;  ///< Of them.
+  double seconds = 0;        ///< Of sound.
 };
 
 struct IngestReport {
   IngestFigures figures;
   std::vector<std::string> skipped;  ///< "file: reason", one a file.
-  std::optional<Error> failure;      ///< What stopped it; nothing: it did not stop.
-  bool interrupted = false;          ///< `watch` has ended it.
+  /// What stopped it, or that no file could be taken; nothing: it did what it was to do.
+  std::optional<Error> failure;
+  bool interrupted = false;  ///< `watch` has ended it.
 };
+
+/// The schema of a dataset that is to be appended to; nothing when there is none that can be
+/// read, which DatasetWriter::open() will say.
+std::optional<Schema> present_schema(const std::filesystem::path& dataset);
 
 /// Called after each file on the caller's thread; false ends the ingest as if there were no more.
 using IngestWatch = std::function<bool(const IngestFigures&)>;
@@ -60,7 +67,8 @@ using IngestWatch = std::function<bool(const IngestFigures&)>;
 /// Appends the files in their order. Whatever ends it, sequences added are committed if the
 /// dataset can still be written; killed, it leaves what the last commit had.
 /// Errors: those of DatasetWriter::open(); schema_mismatch when the dataset was made with other
-/// settings (names the first). All that happens later is in the report.
+/// settings, or by a program that has none or more of them (names the first). All that happens
+/// later is in the report.
 Result<IngestReport> ingest(const IngestJob& job, const IngestWatch& watch);
 
 }  // namespace batchwright

@@ -1,4 +1,4 @@
-#include "storage/ordered_loader.h"
+#include "storage/ingest/ordered_loader.h"
 
 #include <exception>
 #include <string>
@@ -9,11 +9,16 @@ namespace {
 
 /// Enough for a slow file not to hold up the other threads.
 constexpr std::size_t kItemsPerThread = 8;
-constexpr std::size_t kHeldBytes = std::size_t{128} << 20;
 
-std::size_t size_of(const Result<Features>& item) { return item ? item->bytes.size() : 0; }
+std::uint64_t size_of(const Result<Loaded>& item) {
+  std::uint64_t bytes = 0;
+  if (item) {
+    for (const LoadedField& field : item->fields) bytes += field.bytes.size();
+  }
+  return bytes;
+}
 
-Result<Features> load_safely(const OrderedLoader::Load& load, std::size_t item) {
+Result<Loaded> load_safely(const OrderedLoader::Load& load, std::size_t item) {
   try {
     return load(item);
   } catch (const std::exception& thrown) {  // out of memory
@@ -21,10 +26,23 @@ Result<Features> load_safely(const OrderedLoader::Load& load, std::size_t item) 
   }
 }
 
+std::uint64_t cost_safely(const OrderedLoader::Cost& cost, std::size_t item) {
+  try {
+    return cost ? cost(item) : 0;
+  } catch (const std::exception&) {  // out of memory, as load() will find
+    return 0;
+  }
+}
+
 }  // namespace
 
-OrderedLoader::OrderedLoader(std::size_t items, std::size_t threads, Load load)
-    : items_(items), load_(std::move(load)), window_(threads * kItemsPerThread) {
+OrderedLoader::OrderedLoader(std::size_t items, std::size_t threads, Load load, Cost cost,
+                             std::uint64_t held_bytes)
+    : items_(items),
+      load_(std::move(load)),
+      cost_(std::move(cost)),
+      most_bytes_(held_bytes),
+      window_(threads * kItemsPerThread) {
   for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -40,7 +58,11 @@ OrderedLoader::~OrderedLoader() {
 /// The item that is due may always begin: else one above the bound would wait for ever.
 bool OrderedLoader::may_begin() const {
   if (begun_ == handed_out_) return true;
-  return begun_ < handed_out_ + window_.size() && held_bytes_ < kHeldBytes;
+  return begun_ < handed_out_ + window_.size() && held_bytes_ < most_bytes_;
+}
+
+bool OrderedLoader::has_room(std::size_t item, std::uint64_t bytes) const {
+  return item == handed_out_ || held_bytes_ + bytes <= most_bytes_;
 }
 
 void OrderedLoader::work() {
@@ -50,19 +72,27 @@ void OrderedLoader::work() {
     if (stopping_ || begun_ == items_) return;
     const std::size_t item = begun_++;
     lock.unlock();
-    Result<Features> result = load_safely(load_, item);
+    const std::uint64_t reserved = cost_safely(cost_, item);
+    lock.lock();
+    room_.wait(lock, [this, item, reserved] { return stopping_ || has_room(item, reserved); });
+    if (stopping_) return;
+    held_bytes_ += reserved;
+    lock.unlock();
+    Result<Loaded> result = load_safely(load_, item);
     lock.lock();
     held_bytes_ += size_of(result);
+    held_bytes_ -= reserved;
     window_[item % window_.size()] = std::move(result);
     if (item == handed_out_) loaded_.notify_one();
+    if (reserved > 0) room_.notify_all();
   }
 }
 
-Result<Features> OrderedLoader::next() {
+Result<Loaded> OrderedLoader::next() {
   std::unique_lock lock(mutex_);
   auto& place = window_[handed_out_ % window_.size()];
   loaded_.wait(lock, [&place] { return place.has_value(); });
-  Result<Features> item = std::move(*place);
+  Result<Loaded> item = std::move(*place);
   place.reset();
   ++handed_out_;
   held_bytes_ -= size_of(item);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "formats/formats.h"
@@ -21,8 +22,14 @@ struct Audio {
   std::vector<float> samples;     ///< -1 .. 1, at least one.
 };
 
-/// The sample rate, from the file's header. Threads: any. Errors: as read_audio().
-Result<std::uint32_t> audio_sample_rate(const std::filesystem::path& path);
+/// What a file's header says.
+struct AudioHeader {
+  std::uint32_t sample_rate = 0;         ///< Hz
+  std::optional<std::uint64_t> samples;  ///< Of a channel; nothing: its writer could not know.
+};
+
+/// Threads: any. Errors: as read_audio().
+Result<AudioHeader> read_audio_header(const std::filesystem::path& path);
 
 /// Reads a whole wav, flac or ogg file. Threads: any.
 /// Errors: invalid_argument, naming file and reason: it cannot be opened, is empty, is not audio,

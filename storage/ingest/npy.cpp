@@ -1,4 +1,4 @@
-#include "storage/npy.h"
+#include "storage/ingest/npy.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,27 +22,29 @@ namespace {
 constexpr std::size_t kMaxHeaderBytes = 1 << 16;
 constexpr std::size_t kMaxDimensions = 32;
 
-struct Element {
-  std::string_view descr;
-  DType dtype;
+struct Descr {
+  std::string_view text;
+  Element element;
 };
-constexpr std::array kElements = {Element{"<f4", DType::float32}, Element{"<f2", DType::float16},
-                                  Element{"<i8", DType::int64},   Element{"<i4", DType::int32},
-                                  Element{"<i2", DType::int16},   Element{"|u1", DType::uint8}};
+constexpr std::array kDescrs = {
+    Descr{"<f8", Element::float64}, Descr{"<f4", Element::float32}, Descr{"<f2", Element::float16},
+    Descr{"<i8", Element::int64},   Descr{"<i4", Element::int32},   Descr{"<i2", Element::int16},
+    Descr{"|i1", Element::int8},    Descr{"<u8", Element::uint64},  Descr{"<u4", Element::uint32},
+    Descr{"<u2", Element::uint16},  Descr{"|u1", Element::uint8}};
 
 Error malformed(std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("malformed .npy header: {}", what)};
 }
 
-Result<DType> dtype_of(std::string_view descr) {
+Result<Element> element_of(std::string_view text) {
   std::string known;
-  for (const Element& element : kElements) {
-    if (element.descr == descr) return element.dtype;
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", element.descr,
-                         dtype_name(element.dtype));
+  for (const Descr& descr : kDescrs) {
+    if (descr.text == text) return descr.element;
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", descr.text,
+                         element_name(descr.element));
   }
   return Error{ErrorCode::invalid_argument,
-               fmt::format("elements are \"{}\"; allowed: {}", descr, known)};
+               fmt::format("elements are \"{}\"; allowed: {}", text, known)};
 }
 
 /// Reads Python literals off the front of a text. Each step takes spaces before it, and leaves
@@ -175,28 +176,21 @@ Result<Extent> dictionary_extent(std::span<const std::byte> bytes) {
   return extent;
 }
 
-/// Bytes of all elements; nothing when 64 bits do not hold the number.
-std::optional<std::uint64_t> element_bytes(const NpyHeader& header) {
-  std::uint64_t bytes = dtype_bytes(header.dtype);
-  for (const std::uint64_t extent : header.shape) {
-    if (extent != 0 && bytes > std::numeric_limits<std::uint64_t>::max() / extent) {
-      return std::nullopt;
-    }
-    bytes *= extent;
-  }
-  return bytes;
-}
-
 Error bad_file(const std::filesystem::path& path, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
 }
 
-/// Fills `bytes` from `offset` on. False when the file has not as many.
-bool read_at(const std::filesystem::path& path, std::size_t offset, std::span<std::byte> bytes) {
+/// All bytes of a file. Errors: invalid_argument, without the file's name.
+Result<std::vector<std::byte>> read_all(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::uintmax_t size = std::filesystem::file_size(path, failed);
+  if (failed) return Error{ErrorCode::invalid_argument, failed.message()};
+  if (size == 0) return Error{ErrorCode::invalid_argument, "the file is empty"};
+  std::vector<std::byte> bytes(size);
   std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return file.good();
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!file.good()) return Error{ErrorCode::invalid_argument, "cannot be read"};
+  return bytes;
 }
 
 }  // namespace
@@ -209,41 +203,33 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes) {
   if (text.empty() || text.back() != '\n') return malformed("no newline at its end");
   const auto entries = read_dictionary(text);
   if (!entries) return entries.error();
-  const auto dtype = dtype_of(*entries->descr);
-  if (!dtype) return dtype.error();
-  if (*entries->fortran_order && entries->shape->size() > 1) {
-    return Error{ErrorCode::invalid_argument,
-                 "the array is in Fortran order; allowed: C order (numpy.ascontiguousarray)"};
-  }
-  return NpyHeader{*dtype, *entries->shape, extent->begin + extent->size};
+  const auto element = element_of(*entries->descr);
+  if (!element) return element.error();
+  const bool fortran_order = *entries->fortran_order && entries->shape->size() > 1;
+  return NpyHeader{*element, fortran_order, *entries->shape, extent->begin + extent->size};
 }
 
-Result<NpyHeader> read_npy_header(const std::filesystem::path& path) {
-  std::error_code failed;
-  const std::uintmax_t size = std::filesystem::file_size(path, failed);
-  if (failed) return bad_file(path, failed.message());
-  if (size == 0) return bad_file(path, "the file is empty");
-  std::vector<std::byte> start(std::min<std::uintmax_t>(size, kMaxHeaderBytes + 12));
-  if (!read_at(path, 0, start)) return bad_file(path, "cannot be read");
-  auto header = parse_npy_header(start);
-  if (!header) return bad_file(path, header.error().message);
-  const auto bytes = element_bytes(*header);
-  if (!bytes || *bytes != size - header->header_bytes) {
-    return bad_file(path, fmt::format("its header promises {} bytes of elements, the file has {}",
-                                      bytes ? std::to_string(*bytes) : "more than 2^64",
-                                      size - header->header_bytes));
-  }
-  return header;
-}
-
-Result<NpyArray> read_npy(const std::filesystem::path& path) {
-  auto header = read_npy_header(path);
+Result<Array> parse_npy(std::span<const std::byte> bytes) {
+  const auto header = parse_npy_header(bytes);
   if (!header) return header.error();
-  NpyArray array{std::move(*header), {}};
-  array.elements.resize(*element_bytes(array.header));
-  if (!read_at(path, array.header.header_bytes, array.elements)) {
-    return bad_file(path, "cannot be read");
+  const auto promised = array_bytes(header->element, header->shape);
+  const auto elements = bytes.subspan(header->header_bytes);
+  if (!promised || *promised != elements.size()) {
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("its header promises {} bytes of elements, the file has {}",
+                    promised ? std::to_string(*promised) : "more than 2^64", elements.size())};
   }
+  Array array{header->element, header->shape, {elements.begin(), elements.end()}};
+  if (header->fortran_order) array.bytes = from_fortran_order(array);
+  return array;
+}
+
+Result<Array> read_npy(const std::filesystem::path& path) {
+  const auto bytes = read_all(path);
+  if (!bytes) return bad_file(path, bytes.error().message);
+  auto array = parse_npy(*bytes);
+  if (!array) return bad_file(path, array.error().message);
   return array;
 }
 

@@ -1,0 +1,150 @@
+#include "storage/ingest/annotations.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "storage/printable.h"
+
+namespace batchwright {
+namespace {
+
+Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+
+/// The first folder of a key; nothing when it has none.
+std::optional<std::string_view> top_folder(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash == key.npos) return std::nullopt;
+  return key.substr(0, slash);
+}
+
+std::vector<LabelTable> columns_of(const AnnotationOptions& options) {
+  std::vector<LabelTable> columns;
+  if (options.label_from_folder) columns.push_back({"label", {}});
+  columns.insert(columns.end(), options.label_tables.begin(), options.label_tables.end());
+  return columns;
+}
+
+/// Every set must go with a field, and one without a name with the only one there is.
+Result<void> check_sets(const std::vector<LabelSet>& sets, const std::vector<LabelTable>& columns) {
+  std::vector<std::string> fields;
+  for (const LabelTable& column : columns) fields.push_back(column.field);
+  for (const LabelSet& set : sets) {
+    const bool known = set.field.empty()
+                           ? fields.size() == 1
+                           : std::find(fields.begin(), fields.end(), set.field) != fields.end();
+    if (known) continue;
+    return wrong(fmt::format("{}: {}; fields of labels: {}", set.origin,
+                             set.field.empty() ? "it is for one field (NAME=FILE says which)"
+                                               : "there is no field \"" + set.field + "\"",
+                             fields.empty() ? "none" : fmt::format("{}", fmt::join(fields, ", "))));
+  }
+  return {};
+}
+
+Labels labels_for(const AnnotationOptions& options, const std::string& field) {
+  for (const LabelSet& set : options.label_sets) {
+    if (set.field.empty() || set.field == field) return Labels::fixed(set);
+  }
+  for (const FieldSpec& present : options.present) {
+    if (present.name == field) return Labels::open(present.categories);
+  }
+  return Labels::open({});
+}
+
+}  // namespace
+
+std::optional<std::string_view> Annotations::name_in(const Column& column,
+                                                     std::string_view key) const {
+  if (column.table.empty()) return top_folder(key);
+  const auto found = short_names_.find(column.names, key);
+  if (found == column.names.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<void> Annotations::add_column(const AnnotationOptions& options, const LabelTable& wanted,
+                                     std::span<const SourceFile> files) {
+  Column column{wanted.field, wanted.table.string(), {}, labels_for(options, wanted.field)};
+  if (!column.table.empty()) {
+    auto names = read_transcripts(wanted.table, TranscriptFormat::kaldi);
+    if (!names) return names.error();
+    column.names = std::move(*names);
+    look_for_unmatched(column.table, column.names, files);
+  }
+  std::vector<std::string> found;
+  for (const SourceFile& file : files) {
+    if (const auto name = name_in(column, file.key)) found.emplace_back(*name);
+  }
+  column.labels.add(found);
+  columns_.push_back(std::move(column));
+  return {};
+}
+
+void Annotations::look_for_unmatched(const std::string& table, const Texts& texts,
+                                     std::span<const SourceFile> files) {
+  std::set<std::string_view> used;
+  for (const SourceFile& file : files) {
+    const auto text = short_names_.find(texts, file.key);
+    if (text != texts.end()) used.insert(text->first);
+  }
+  if (used.size() == texts.size()) return;
+  const auto first = std::find_if(texts.begin(), texts.end(),
+                                  [&used](const auto& text) { return !used.contains(text.first); });
+  unmatched_.push_back(fmt::format("{} of {} keys of {} are of no file, such as \"{}\"",
+                                   texts.size() - used.size(), texts.size(), table,
+                                   printable(first->first)));
+}
+
+Result<Annotations> Annotations::create(const AnnotationOptions& options,
+                                        std::span<const SourceFile> files) {
+  const auto columns = columns_of(options);
+  if (auto checked = check_sets(options.label_sets, columns); !checked) return checked.error();
+  Annotations made;
+  for (const SourceFile& file : files) made.short_names_.add(file.key);
+  for (const LabelTable& column : columns) {
+    if (auto added = made.add_column(options, column, files); !added) return added.error();
+  }
+  made.has_text_ = !options.transcripts.empty();
+  if (made.has_text_) {
+    auto texts = read_transcripts(options.transcripts, options.transcript_format);
+    if (!texts) return texts.error();
+    made.texts_ = std::move(*texts);
+    made.look_for_unmatched(options.transcripts.string(), made.texts_, files);
+  }
+  return made;
+}
+
+std::vector<FieldSpec> Annotations::fields() const {
+  std::vector<FieldSpec> fields;
+  for (const Column& column : columns_) {
+    fields.push_back({column.field, FieldKind::scalar, DType::int32, {}, column.labels.names()});
+  }
+  if (has_text_) fields.push_back({"text", FieldKind::independent, DType::uint8, {}, {}});
+  return fields;
+}
+
+Result<void> Annotations::append_values(std::string_view key,
+                                        std::vector<FieldValue>& values) const {
+  const std::string shown = printable(std::string(key));
+  for (const Column& column : columns_) {
+    const auto name = name_in(column, key);
+    if (!name && column.table.empty()) {
+      return wrong(fmt::format("key \"{}\": it lies in no folder to take the label from", shown));
+    }
+    if (!name) return wrong(fmt::format("key \"{}\": not in {}", shown, column.table));
+    const auto label = column.labels.find(*name);
+    if (!label) return wrong(fmt::format("key \"{}\": {}", shown, label.error().message));
+    values.push_back({std::as_bytes(std::span(*label, 1)), 1});
+  }
+  if (has_text_) {
+    const auto text = short_names_.find(texts_, key);
+    if (text == texts_.end()) return wrong(fmt::format("key \"{}\": no transcript", shown));
+    values.push_back(
+        {std::as_bytes(std::span(text->second)), static_cast<std::uint32_t>(text->second.size())});
+  }
+  return {};
+}
+
+}  // namespace batchwright

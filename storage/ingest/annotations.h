@@ -1,0 +1,78 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/formats.h"
+#include "storage/ingest/file_list.h"
+#include "storage/ingest/labels.h"
+#include "storage/ingest/transcripts.h"
+
+namespace batchwright {
+
+/// A scalar int32 field whose labels are the texts of a table.
+struct LabelTable {
+  std::string field;
+  std::filesystem::path table;  ///< Lines key blank label, such as Kaldi's utt2spk.
+};
+
+/// What is known of a file beside its content.
+struct AnnotationOptions {
+  /// A scalar int32 field `label`: the first folder below the source folder that the file lies
+  /// in, with all such folders' names as categories.
+  bool label_from_folder = false;
+  /// A table of texts, which an independent uint8 field `text` holds as they stand there (UTF-8,
+  /// not terminated). Empty: no such field.
+  std::filesystem::path transcripts;
+  TranscriptFormat transcript_format = TranscriptFormat::detect;
+  std::vector<LabelTable> label_tables;
+  /// Fields whose labels are fixed. Of others, the dataset's come first, as they are there, then
+  /// new ones in the order of their bytes.
+  std::vector<LabelSet> label_sets;
+  /// Fields of the dataset that the files go into; none when it is not there.
+  std::vector<FieldSpec> present;
+};
+
+/// The fields that follow the source's, and their values by key.
+/// Immutable. Threads: any. Values point into this object.
+class Annotations {
+ public:
+  /// Errors: invalid_argument, naming table and line, or the set of labels that goes with no field.
+  static Result<Annotations> create(const AnnotationOptions& options,
+                                    std::span<const SourceFile> files);
+
+  std::vector<FieldSpec> fields() const;
+
+  /// Appends the values for a sequence, in the order of fields().
+  /// Errors: invalid_argument: no folder to take the label from, no such label, no transcript.
+  Result<void> append_values(std::string_view key, std::vector<FieldValue>& values) const;
+
+  /// "3 keys of transcripts t.tsv are of no file, such as \"x\""; empty when all are of a file.
+  const std::vector<std::string>& unmatched() const { return unmatched_; }
+
+ private:
+  struct Column {
+    std::string field;
+    std::string table;  // empty: by folder
+    Texts names;        // by key; empty: by folder
+    Labels labels;
+  };
+
+  Result<void> add_column(const AnnotationOptions& options, const LabelTable& wanted,
+                          std::span<const SourceFile> files);
+  std::optional<std::string_view> name_in(const Column& column, std::string_view key) const;
+  void look_for_unmatched(const std::string& table, const Texts& texts,
+                          std::span<const SourceFile> files);
+
+  std::vector<Column> columns_;
+  bool has_text_ = false;
+  Texts texts_;
+  ShortNames short_names_;
+  std::vector<std::string> unmatched_;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,204 @@
+#include "storage/ingest/audio.h"
+
+#include <fmt/core.h>
+#include <sndfile.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "storage/ingest/flac_end.h"
+
+namespace batchwright {
+namespace {
+
+struct CloseSound {
+  void operator()(SNDFILE* sound) const noexcept { sf_close(sound); }
+};
+using Sound = std::unique_ptr<SNDFILE, CloseSound>;
+
+/// Frames read at once. Memory grows with what is there, not with what a header promises.
+constexpr std::size_t kBlockFrames = std::size_t{1} << 16;
+
+Error bad_file(const std::filesystem::path& path, std::string_view why) {
+  return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
+}
+
+/// libsndfile's account of the header it has read.
+std::string header_log(SNDFILE* sound) {
+  std::array<char, 4096> text{};
+  sf_command(sound, SFC_GET_LOG_INFO, text.data(), static_cast<int>(text.size()));
+  return text.data();
+}
+
+/// Writers to a pipe put 0 or nearly the largest number where they cannot know; such a file is
+/// whole.
+constexpr std::uint64_t kStreamed = 0x7fff0000;
+
+template <class T>
+T number_in(std::ifstream& file) {
+  T number{};
+  file.read(reinterpret_cast<char*>(&number), sizeof number);
+  return file ? number : T{};
+}
+
+/// Whether the samples of a WAV file are fewer than its `data` chunk says, which libsndfile
+/// repairs in silence. RIFF: "RIFF", bytes u32, "WAVE", then chunks: name, bytes u32, content, and
+/// a byte when their number is odd. RF64 has the bytes of `data` in its chunk `ds64`.
+std::optional<std::string> cut_wav(const std::filesystem::path& path, std::uint64_t file_bytes) {
+  using Name = std::array<char, 4>;
+  const auto is = [](const Name& name, std::string_view text) {
+    return std::string_view(name.data(), name.size()) == text;
+  };
+  std::ifstream file(path, std::ios::binary);
+  const Name form = number_in<Name>(file);
+  number_in<std::uint32_t>(file);
+  if ((!is(form, "RIFF") && !is(form, "RF64")) || !is(number_in<Name>(file), "WAVE")) {
+    return std::nullopt;
+  }
+  std::uint64_t long_bytes = 0;  // of `data`, as ds64 says
+  for (std::uint64_t at = 12; at + 8 <= file_bytes;) {
+    file.seekg(static_cast<std::streamoff>(at));
+    const Name name = number_in<Name>(file);
+    const std::uint64_t bytes = number_in<std::uint32_t>(file);
+    if (!file) return std::nullopt;
+    at += 8;
+    if (is(name, "data")) {
+      const bool is_long = bytes == 0xffffffff && long_bytes > 0;
+      const std::uint64_t promised = is_long ? long_bytes : bytes;
+      const std::uint64_t there = file_bytes - at;
+      if (promised <= there || (!is_long && promised >= kStreamed)) return std::nullopt;
+      return fmt::format("its header promises {} bytes of samples, the file has {}", promised,
+                         there);
+    }
+    if (is(name, "ds64")) {
+      number_in<std::uint64_t>(file);  // bytes of the whole file
+      long_bytes = number_in<std::uint64_t>(file);
+    }
+    at += bytes + bytes % 2;
+  }
+  return std::nullopt;
+}
+
+/// What libsndfile notices about an Ogg file that was cut.
+std::optional<std::string> cut_ogg(std::string_view log) {
+  if (log.find("without an End-Of-Stream flag") == log.npos) return std::nullopt;
+  return "its last page is missing";
+}
+
+/// How many samples the header promises; nothing when it does not say.
+std::optional<std::uint64_t> promised_samples(const SF_INFO& info) {
+  if (info.frames == SF_COUNT_MAX) return std::nullopt;  // FLAC that was written to a pipe
+  return static_cast<std::uint64_t>(info.frames);
+}
+
+/// Whether a FLAC file that does not say how long it is ends within a frame.
+std::optional<std::string> cut_flac(const std::filesystem::path& path, const SF_INFO& info,
+                                    std::uint64_t file_bytes) {
+  if ((info.format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC || promised_samples(info)) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> tail(std::min<std::uint64_t>(file_bytes, kFlacTailBytes));
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(file_bytes - tail.size()));
+  file.read(reinterpret_cast<char*>(tail.data()), static_cast<std::streamsize>(tail.size()));
+  if (file && ends_with_flac_frame(tail)) return std::nullopt;
+  return "it does not end with a whole frame";
+}
+
+/// One channel out of `block`, whose channels alternate.
+void append_channel(std::span<const float> block, std::size_t channels, ChannelChoice choice,
+                    std::vector<float>& samples) {
+  const std::size_t used = choice == ChannelChoice::mix ? channels : 1;
+  for (std::size_t frame = 0; frame < block.size(); frame += channels) {
+    float sum = 0;
+    for (std::size_t c = 0; c < used; ++c) sum += block[frame + c];
+    samples.push_back(sum / static_cast<float>(used));
+  }
+}
+
+std::vector<float> read_samples(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice) {
+  // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
+  // written to, so that a header which promises too much costs addresses alone.
+  constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
+  const auto channels = static_cast<std::size_t>(info.channels);
+  std::vector<float> samples;
+  samples.reserve(std::min(promised_samples(info).value_or(0), kMostReserved));
+  std::vector<float> block(kBlockFrames * channels);
+  sf_count_t frames = 0;
+  while ((frames = sf_readf_float(sound, block.data(), sf_count_t{kBlockFrames})) > 0) {
+    append_channel(std::span(block).first(static_cast<std::size_t>(frames) * channels), channels,
+                   choice, samples);
+  }
+  return samples;
+}
+
+Result<Sound> open_sound(const std::filesystem::path& path, SF_INFO& info) {
+  std::error_code failed;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
+  if (failed) return bad_file(path, failed.message());
+  if (bytes == 0) return bad_file(path, "the file is empty");
+  Sound sound(sf_open(path.c_str(), SFM_READ, &info));
+  if (!sound) return bad_file(path, fmt::format("not readable audio: {}", sf_strerror(nullptr)));
+  return sound;
+}
+
+/// The file's reason to be refused once all that was there is read.
+std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info,
+                                     const std::vector<float>& samples) {
+  if (sf_error(sound) != SF_ERR_NO_ERROR) {
+    return fmt::format("damaged or truncated after {} samples: {}", samples.size(),
+                       sf_strerror(sound));
+  }
+  if (const auto promised = promised_samples(info); promised && samples.size() < *promised) {
+    return fmt::format("truncated: its header promises {} samples, the file has {}", *promised,
+                       samples.size());
+  }
+  if (samples.empty()) return "no samples: the file has a header only";
+  const auto odd = std::find_if_not(samples.begin(), samples.end(),
+                                    [](float sample) { return std::isfinite(sample); });
+  if (odd != samples.end()) {
+    return fmt::format("sample {} is {}, not a number", odd - samples.begin(), *odd);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
+  SF_INFO info{};
+  const auto sound = open_sound(path, info);
+  if (!sound) return sound.error();
+  return AudioHeader{static_cast<std::uint32_t>(info.samplerate), promised_samples(info)};
+}
+
+Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels) {
+  SF_INFO info{};
+  const auto sound = open_sound(path, info);
+  if (!sound) return sound.error();
+  if (info.channels != 1 && channels == ChannelChoice::only) {
+    return bad_file(
+        path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
+  }
+  // Asked before reading: past a good Ogg file's end libsndfile notes the same as of a cut one.
+  auto cut = cut_ogg(header_log(sound->get()));
+  std::error_code failed;
+  const std::uint64_t file_bytes = std::filesystem::file_size(path, failed);
+  if (!cut) cut = cut_wav(path, file_bytes);
+  if (!cut) cut = cut_flac(path, info, file_bytes);
+  if (cut) return bad_file(path, "truncated: " + *cut);
+  Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
+  audio.samples = read_samples(sound->get(), info, channels);
+  if (const auto reason = complaint(sound->get(), info, audio.samples)) {
+    return bad_file(path, *reason);
+  }
+  return audio;
+}
+
+}  // namespace batchwright

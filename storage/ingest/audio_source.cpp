@@ -1,0 +1,127 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+
+#include "storage/ingest/ingest_source.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::array<std::string_view, 4> kExtensions = {".wav", ".flac", ".ogg", ".oga"};
+
+class AudioSource : public IngestSource {
+ public:
+  AudioSource(FrontEnd front_end, ChannelChoice channels, std::string rate_origin)
+      : front_end_(std::move(front_end)),
+        channels_(channels),
+        rate_origin_(std::move(rate_origin)) {}
+
+  std::vector<FieldSpec> fields() const override {
+    return {{"features", FieldKind::primary, DType::float32, {front_end_.dimensions()}, {}}};
+  }
+
+  std::vector<std::pair<std::string, std::string>> settings() const override {
+    constexpr std::array kNames = {"only", "first", "mix"};
+    auto all = front_end_.settings();
+    all.emplace_back("channel", kNames[static_cast<std::size_t>(channels_)]);
+    return all;
+  }
+
+  std::uint64_t load_bytes(const SourceFile& file) const override {
+    const auto header = read_audio_header(file.path);
+    if (!header) return 0;  // load() will say why
+    std::error_code failed;
+    // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
+    const std::uint64_t samples =
+        header->samples ? *header->samples : std::filesystem::file_size(file.path, failed);
+    const std::uint64_t features = front_end_.frames(samples) * front_end_.dimensions();
+    return samples * sizeof(float) + 2 * features * sizeof(float);
+  }
+
+  Result<Loaded> load(const SourceFile& file) const override {
+    const std::filesystem::path& path = file.path;
+    const auto audio = read_audio(path, channels_);
+    if (!audio) return audio.error();
+    if (audio->sample_rate != front_end_.sample_rate()) return other_rate(path, *audio);
+    const auto values = front_end_.compute(audio->samples);
+    const std::size_t frames = front_end_.frames(audio->samples.size());
+    if (frames > std::numeric_limits<std::uint32_t>::max()) {
+      return Error{
+          ErrorCode::schema_mismatch,
+          fmt::format("{}: {} frames; a sequence has less than 2^32", path.string(), frames)};
+    }
+    const auto bytes = std::as_bytes(std::span(values));
+    Loaded loaded;
+    loaded.fields.push_back({{bytes.begin(), bytes.end()}, static_cast<std::uint32_t>(frames)});
+    loaded.seconds = static_cast<double>(audio->samples.size()) / audio->sample_rate;
+    return loaded;
+  }
+
+ private:
+  Error other_rate(const std::filesystem::path& path, const Audio& audio) const {
+    return {ErrorCode::schema_mismatch,
+            fmt::format("{}: sample rate {} Hz, but the dataset's is {} Hz, which {} has set",
+                        path.string(), audio.sample_rate, front_end_.sample_rate(), rate_origin_)};
+  }
+
+  FrontEnd front_end_;
+  ChannelChoice channels_;
+  std::string rate_origin_;
+};
+
+constexpr std::size_t kLookedAt = 256;
+
+/// The sample rate of most files, and the text that says so.
+struct Majority {
+  std::uint32_t rate = 0;
+  std::string origin;
+};
+
+Result<Majority> majority_rate(std::span<const SourceFile> files) {
+  std::map<std::uint32_t, std::size_t> counts;
+  std::string reason = "no files";
+  std::size_t audio = 0;
+  const auto look_at = [&](const SourceFile& file) {
+    const auto header = read_audio_header(file.path);
+    if (header) {
+      ++counts[header->sample_rate];
+      ++audio;
+    } else if (&file == &files.front()) {
+      reason = header.error().message;
+    }
+  };
+  const std::size_t looks = std::min(files.size(), kLookedAt);
+  for (std::size_t i = 0; i < looks; ++i) look_at(files[i * files.size() / looks]);
+  // Should those be none of the few that are audio, all are looked at until one is.
+  for (std::size_t i = 0; i < files.size() && counts.empty(); ++i) look_at(files[i]);
+  if (counts.empty()) {
+    return Error{ErrorCode::invalid_argument, "none of the files is audio; the first: " + reason};
+  }
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return Majority{most->first, fmt::format("{} of {} files looked at", most->second, audio)};
+}
+
+}  // namespace
+
+std::span<const std::string_view> audio_extensions() { return kExtensions; }
+
+Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& options,
+                                                   std::span<const SourceFile> files) {
+  Majority rate{options.sample_rate, options.rate_origin};
+  if (rate.rate == 0) {
+    auto majority = majority_rate(files);
+    if (!majority) return majority.error();
+    rate = std::move(*majority);
+  }
+  auto front_end = FrontEnd::create(options.front_end, rate.rate);
+  if (!front_end) return front_end.error();
+  return std::unique_ptr<IngestSource>(std::make_unique<AudioSource>(
+      std::move(*front_end), options.channels, std::move(rate.origin)));
+}
+
+}  // namespace batchwright

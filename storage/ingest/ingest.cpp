@@ -1,0 +1,253 @@
+#include "storage/ingest/ingest.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <string_view>
+#include <unordered_map>
+
+#include "storage/dataset.h"
+#include "storage/ingest/ordered_loader.h"
+
+// Loading threads turn files into features, in the order of the files and a bounded way ahead;
+// the caller's thread takes them in the same order and alone touches the writer. So ordinals do
+// not depend on the number of threads.
+
+namespace batchwright {
+namespace {
+
+/// A file that is to be taken, or why it cannot be.
+struct Item {
+  const SourceFile* file = nullptr;
+  std::optional<Error> known_error;
+};
+
+std::string with_file(const SourceFile& file, const std::string& reason) {
+  const std::string path = file.path.string();
+  return reason.starts_with(path) ? reason : path + ": " + reason;
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+const std::string* find_setting(const Settings& settings, std::string_view name) {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [name](const auto& each) { return each.first == name; });
+  return found == settings.end() ? nullptr : &found->second;
+}
+
+/// A setting that one side alone has is a difference, too: the other was made in another way.
+Result<void> check_settings(const IngestJob& job, const Schema& schema) {
+  constexpr std::array<std::string_view, 3> kOrigin = {"source", "source_folder", "made_by"};
+  const auto differs = [&job](std::string_view name, std::string_view stored,
+                              std::string_view wanted) {
+    return Error{ErrorCode::schema_mismatch,
+                 fmt::format("dataset {} was made with {}{}, this ingest has {}",
+                             job.dataset.string(), name, stored, wanted)};
+  };
+  const Settings own = job.source->settings();
+  for (const auto& [name, wanted] : own) {
+    const std::string* const stored = find_setting(schema.settings, name);
+    if (stored == nullptr) return differs("no " + name, "", wanted);
+    if (*stored != wanted) return differs(name, " = " + *stored, wanted);
+  }
+  for (const auto& [name, stored] : schema.settings) {
+    const bool is_origin = std::find(kOrigin.begin(), kOrigin.end(), name) != kOrigin.end() ||
+                           find_setting(job.origin, name) != nullptr;
+    if (!is_origin && find_setting(own, name) == nullptr) {
+      return differs(name, " = " + stored, "no such setting");
+    }
+  }
+  return {};
+}
+
+Result<DatasetWriter> open_writer(const IngestJob& job) {
+  Schema schema{job.source->fields(), job.source->settings()};
+  for (FieldSpec& field : job.annotations->fields()) schema.fields.push_back(std::move(field));
+  schema.settings.insert(schema.settings.end(), job.origin.begin(), job.origin.end());
+  auto writer = DatasetWriter::open(job.dataset, schema, job.limits);
+  if (!writer) return writer;
+  if (auto checked = check_settings(job, writer->schema()); !checked) return checked.error();
+  return writer;
+}
+
+/// Looks every key up before anything is loaded. Two files of one key are an error of the second,
+/// whether or not the first is in the dataset already.
+Result<std::vector<Item>> sift(const IngestJob& job, const DatasetWriter& writer,
+                               IngestFigures& figures) {
+  std::unordered_map<std::string_view, const SourceFile*> seen;
+  std::vector<Item> items;
+  for (const SourceFile& file : job.files) {
+    Item item{&file, std::nullopt};
+    const auto [first, is_new] = seen.emplace(file.key, &file);
+    const auto present = writer.contains(file.key);
+    if (!present) return present.error();
+    if (!is_new) {
+      item.known_error = Error{
+          ErrorCode::already_exists,
+          fmt::format("key \"{}\" is also that of {}", file.key, first->second->path.string())};
+    } else if (*present && job.resume) {
+      ++figures.present;
+      continue;
+    } else if (*present) {
+      item.known_error =
+          Error{ErrorCode::already_exists,
+                fmt::format("key \"{}\" is already in dataset {} (--resume passes over such files)",
+                            file.key, job.dataset.string())};
+    }
+    items.push_back(std::move(item));
+  }
+  figures.files = items.size();
+  return items;
+}
+
+/// Errors that concern one file, and leave the writer as it was.
+bool is_about_one_file(ErrorCode code) {
+  return code == ErrorCode::already_exists || code == ErrorCode::schema_mismatch ||
+         code == ErrorCode::does_not_fit;
+}
+
+/// Sums of what commits have written. The writer commits by itself, between or before appends.
+class CommittedFigures {
+ public:
+  CommittedFigures(const DatasetWriter& writer, IngestFigures& figures)
+      : writer_(writer), figures_(figures), committed_(writer.committed()) {}
+
+  void appended(std::uint32_t frames, double seconds) {
+    pending_.push_back({frames, seconds});
+    look();
+  }
+
+  /// Looks at how far the writer is.
+  void look() {
+    for (; committed_ < writer_.committed() && !pending_.empty(); ++committed_) {
+      ++figures_.added;
+      figures_.frames += pending_.front().frames;
+      figures_.seconds += pending_.front().seconds;
+      pending_.pop_front();
+    }
+  }
+
+ private:
+  struct Appended {
+    std::uint32_t frames;
+    double seconds;
+  };
+  const DatasetWriter& writer_;
+  IngestFigures& figures_;
+  std::uint64_t committed_;
+  std::deque<Appended> pending_;
+};
+
+/// One run of ingest(), from the first file to the last commit.
+class Run {
+ public:
+  Run(const IngestJob& job, DatasetWriter& writer, IngestReport& report)
+      : job_(job), writer_(writer), report_(report), committed_(writer, report.figures) {}
+
+  void take_all(const std::vector<Item>& items, const IngestWatch& watch) {
+    OrderedLoader loader(
+        items.size(), std::max(job_.threads, 1U),
+        [this, &items](std::size_t i) {
+          return items[i].known_error ? Result<Loaded>(*items[i].known_error)
+                                      : job_.source->load(*items[i].file);
+        },
+        [this, &items](std::size_t i) {
+          return items[i].known_error ? 0 : job_.source->load_bytes(*items[i].file);
+        });
+    for (const Item& item : items) {
+      take(*item.file, loader.next());
+      if (report_.failure) return;
+      report_.interrupted = !watch(report_.figures);
+      if (report_.interrupted) return;
+    }
+  }
+
+  void commit() {
+    auto done = writer_.commit();
+    committed_.look();
+    if (!done && !report_.failure) report_.failure = done.error();
+  }
+
+  /// That nothing could be taken is no success, even where files may be skipped.
+  void check_something_taken() {
+    const IngestFigures& figures = report_.figures;
+    if (report_.failure || report_.interrupted || figures.present > 0) return;
+    if (figures.skipped == 0 || figures.skipped < figures.files) return;
+    report_.failure = Error{ErrorCode::invalid_argument,
+                            fmt::format("none of the {} files could be taken; the first: {}",
+                                        figures.files, report_.skipped.front())};
+  }
+
+ private:
+  void take(const SourceFile& file, const Result<Loaded>& loaded) {
+    if (!loaded) return refuse_unread(file, loaded.error());
+    values_.clear();
+    for (const LoadedField& field : loaded->fields) values_.push_back({field.bytes, field.length});
+    if (auto known = job_.annotations->append_values(file.key, values_); !known) {
+      return refuse(file, known.error());
+    }
+    const auto ordinal = writer_.append({file.key, values_});
+    if (ordinal) {
+      ++report_.figures.taken;
+      committed_.appended(loaded->fields.front().length, loaded->seconds);
+    } else if (is_about_one_file(ordinal.error().code)) {
+      refuse(file, ordinal.error());
+    } else {
+      report_.failure = ordinal.error();
+    }
+  }
+
+  /// A source names the place itself, which need not be the file alone.
+  void refuse_unread(const SourceFile& file, const Error& error) {
+    const bool by_source =
+        error.code == ErrorCode::invalid_argument || error.code == ErrorCode::schema_mismatch;
+    refuse(error.code, by_source ? error.message : with_file(file, error.message));
+  }
+
+  void refuse(const SourceFile& file, const Error& error) {
+    refuse(error.code, with_file(file, error.message));
+  }
+
+  void refuse(ErrorCode code, const std::string& reason) {
+    if (job_.on_error == OnError::stop) {
+      report_.failure = Error{code, reason};
+    } else {
+      ++report_.figures.skipped;
+      report_.skipped.push_back(reason);
+    }
+  }
+
+  const IngestJob& job_;
+  DatasetWriter& writer_;
+  IngestReport& report_;
+  CommittedFigures committed_;
+  std::vector<FieldValue> values_;
+};
+
+}  // namespace
+
+std::optional<Schema> present_schema(const std::filesystem::path& dataset) {
+  std::error_code ignored;  // nothing is there, or nothing that can be read
+  if (!std::filesystem::exists(dataset / "data.mdb", ignored)) return std::nullopt;
+  Catalog catalog;
+  const auto opened = catalog.open({dataset});
+  if (!opened) return std::nullopt;
+  return (*opened)->schema();
+}
+
+Result<IngestReport> ingest(const IngestJob& job, const IngestWatch& watch) {
+  auto writer = open_writer(job);
+  if (!writer) return writer.error();
+  IngestReport report;
+  const auto items = sift(job, *writer, report.figures);
+  if (!items) return items.error();
+  Run run(job, *writer, report);
+  run.take_all(*items, watch);
+  run.commit();
+  run.check_something_taken();
+  return report;
+}
+
+}  // namespace batchwright

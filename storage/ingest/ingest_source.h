@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/formats.h"
+#include "storage/front_end.h"
+#include "storage/ingest/audio.h"
+#include "storage/ingest/file_list.h"
+#include "storage/ingest/ordered_loader.h"
+
+namespace batchwright {
+
+/// Turns files of one kind into fields, the first of which is the primary one.
+class IngestSource {
+ public:
+  virtual ~IngestSource() = default;
+
+  virtual std::vector<FieldSpec> fields() const = 0;
+  /// How the fields are made. A dataset that exists must have been made with the same.
+  virtual std::vector<std::pair<std::string, std::string>> settings() const = 0;
+  /// The values of a sequence, in the order of the fields. Threads: any number at once.
+  /// Errors: invalid_argument, schema_mismatch; they name the file and concern it alone.
+  virtual Result<Loaded> load(const SourceFile& file) const = 0;
+  /// Bytes of memory that load() takes on its way, what it returns included, as far as is known
+  /// before. Threads: any number at once.
+  virtual std::uint64_t load_bytes(const SourceFile&) const { return 0; }
+};
+
+/// Extensions that the sources read.
+std::span<const std::string_view> audio_extensions();
+std::span<const std::string_view> npy_extensions();
+std::span<const std::string_view> npz_extensions();
+
+struct AudioSourceOptions {
+  FrontEndOptions front_end;
+  ChannelChoice channels = ChannelChoice::only;
+  std::uint32_t sample_rate = 0;              ///< Hz; 0: that of most files.
+  std::string rate_origin = "--sample-rate";  ///< What has set it, for messages.
+};
+
+/// Sound to features. A file of another sample rate is an error of that file. Where no rate is
+/// given, it is the one of most files, among up to 256 spread evenly over the list, and the lower
+/// one of two that are equally frequent.
+/// Errors: invalid_argument: no file is audio, or options that do not go with the rate.
+Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& options,
+                                                   std::span<const SourceFile> files);
+
+/// What the elements of a field become.
+struct ArrayCast {
+  std::string field;  ///< Empty: a float type is for fields of floats, another for integers.
+  DType to = DType::float32;
+};
+
+/// How arrays become fields.
+struct ArrayOptions {
+  std::vector<ArrayCast> casts;
+  /// Kinds of fields beside the primary one; those of others follow from their shapes.
+  std::vector<std::pair<std::string, FieldKind>> kinds;
+  bool allow_nonfinite = false;  ///< NaN and infinity are taken.
+};
+
+/// Arrays [T, D...] of .npy files. The first usable file sets dtype and D...; one of another is an
+/// error of that file.
+/// Errors: invalid_argument: no file is a usable array, or an option names no field.
+Result<std::unique_ptr<IngestSource>> npy_source(const ArrayOptions& options,
+                                                 std::span<const SourceFile> files);
+
+struct NpzSourceOptions {
+  ArrayOptions arrays;
+  std::vector<std::string> fields;  ///< Names of arrays; empty: all of the first usable file.
+  std::string primary;              ///< Empty: the only array, or `features`.
+};
+
+/// .npz files, each a sequence whose arrays are the fields. Errors: as npy_source().
+Result<std::unique_ptr<IngestSource>> npz_source(const NpzSourceOptions& options,
+                                                 std::span<const SourceFile> files);
+
+struct KaldiSourceOptions {
+  ArrayOptions arrays;
+  /// Field and scp file or archive (KaldiTable::read()), of the primary field first.
+  std::vector<std::pair<std::string, std::string>> tables;
+};
+
+struct KaldiInput {
+  std::unique_ptr<IngestSource> source;
+  std::vector<SourceFile> files;  ///< A key of the primary field's table each, in its order.
+  /// By field: how many keys its table has that the primary field's has not.
+  std::map<std::string, std::uint64_t> unmatched;
+};
+
+/// Kaldi's tables, each a field. Doubles become floats.
+/// Errors: invalid_argument: a table that cannot be read, or as npy_source().
+Result<KaldiInput> kaldi_source(const KaldiSourceOptions& options);
+
+}  // namespace batchwright

@@ -1,0 +1,93 @@
+#include "storage/ingest/labels.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <set>
+
+#include "storage/dataset.h"
+#include "storage/printable.h"
+
+namespace batchwright {
+namespace {
+
+Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+
+/// The first few names.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 8;
+  const auto shown = std::span(names).first(std::min(names.size(), kShown));
+  return printable(
+      fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kShown ? ", ..." : ""));
+}
+
+}  // namespace
+
+Result<LabelSet> read_label_set(const std::filesystem::path& path) {
+  const std::string where = fmt::format("labels {}", path.string());
+  std::ifstream file(path);
+  if (!file) return wrong(where + ": cannot be opened");
+  LabelSet set{"", {}, where};
+  std::set<std::string> seen;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    if (!seen.insert(line).second) {
+      return wrong(
+          fmt::format("{}: line {}: \"{}\" was there before", where, number, printable(line)));
+    }
+    set.names.push_back(line);
+  }
+  if (file.bad()) return wrong(where + ": cannot be read");
+  if (set.names.empty()) return wrong(where + ": no name in it");
+  return set;
+}
+
+Result<std::vector<LabelSet>> label_sets_of(const std::filesystem::path& path) {
+  Catalog catalog;
+  const auto dataset = catalog.open({path});
+  if (!dataset) return dataset.error();
+  std::vector<LabelSet> sets;
+  for (const FieldSpec& field : (*dataset)->schema().fields) {
+    if (field.categories.empty()) continue;
+    sets.push_back({field.name, field.categories, "dataset " + path.string()});
+  }
+  if (sets.empty()) return wrong(fmt::format("dataset {}: no field with labels", path.string()));
+  return sets;
+}
+
+Labels Labels::fixed(const LabelSet& set) {
+  Labels labels = open(set.names);
+  labels.origin_ = set.origin;
+  return labels;
+}
+
+Labels Labels::open(const std::vector<std::string>& first) {
+  Labels labels;
+  for (const std::string& name : first) labels.append(name);
+  return labels;
+}
+
+void Labels::append(const std::string& name) {
+  if (numbers_.emplace(name, static_cast<std::int32_t>(names_.size())).second) {
+    names_.push_back(name);
+  }
+}
+
+void Labels::add(std::span<const std::string> names) {
+  if (!origin_.empty()) return;
+  const std::set<std::string> sorted(names.begin(), names.end());
+  for (const std::string& name : sorted) append(name);
+}
+
+Result<const std::int32_t*> Labels::find(std::string_view name) const {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return &found->second;
+  return wrong(fmt::format("label \"{}\" is not in {}, which has {}: {}",
+                           printable(std::string(name)), origin_, names_.size(), some_of(names_)));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The value of one field.
+struct LoadedField {
+  std::vector<std::byte> bytes;
+  std::uint32_t length = 0;  ///< Frames; 1 of a scalar.
+};
+
+/// What one file, or one entry of a table, holds.
+struct Loaded {
+  std::vector<LoadedField> fields;
+  double seconds = 0;  ///< Of sound; 0 where there is none.
+};
+
+/// Loads items 0, 1, ... on threads of its own and hands them out in that order.
+///
+/// What is being loaded, and loaded and not handed out yet, is bounded: in items, and in bytes as
+/// far as `cost` knows them before. A thread that would pass a bound waits, but the item that is
+/// due may always begin, so that one above the bound is loaded alone.
+/// Threads: next() and the rest by the owner. `load` runs on this object's threads, several at
+/// once, and what it throws comes out of next() as an error. So does `cost`, which may be empty;
+/// where it throws, it is 0.
+class OrderedLoader {
+ public:
+  using Load = std::function<Result<Loaded>(std::size_t)>;
+  /// Bytes of memory that an item takes while it is loaded.
+  using Cost = std::function<std::uint64_t(std::size_t)>;
+
+  /// Bytes that the items which are not handed out yet may take.
+  static constexpr std::uint64_t kHeldBytes = std::uint64_t{128} << 20;
+
+  OrderedLoader(std::size_t items, std::size_t threads, Load load, Cost cost = {},
+                std::uint64_t held_bytes = kHeldBytes);
+  ~OrderedLoader();  ///< Waits for the items that are being loaded.
+  OrderedLoader(const OrderedLoader&) = delete;
+  OrderedLoader& operator=(const OrderedLoader&) = delete;
+
+  /// The next item. To be called at most `items` times.
+  Result<Loaded> next();
+
+ private:
+  void work();
+  bool may_begin() const;
+  bool has_room(std::size_t item, std::uint64_t bytes) const;
+
+  const std::size_t items_;
+  const Load load_;
+  const Cost cost_;
+  const std::uint64_t most_bytes_;
+  std::mutex mutex_;  // guards all below but the threads
+  std::condition_variable loaded_;
+  std::condition_variable room_;
+  std::vector<std::optional<Result<Loaded>>> window_;  // of item i: window_[i % size]
+  std::size_t begun_ = 0;
+  std::size_t handed_out_ = 0;
+  std::uint64_t held_bytes_ = 0;  // of items that are loaded, and reserved for those in work
+  bool stopping_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace batchwright
