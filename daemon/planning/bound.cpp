@@ -31,7 +31,7 @@ struct LengthCounts {
 /// Each length that is kept counts `times`.
 void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                  LengthCounts& counts, std::uint64_t times) {
-  const std::uint32_t hop = settings.hop == 0 ? settings.chunk : settings.hop;
+  const ChunkShape shape = chunk_shape(settings);
   for (const std::uint32_t length : lengths) {
     if (length < settings.min_length) continue;
     if (settings.max_length != 0 && length > settings.max_length) continue;
@@ -39,9 +39,10 @@ void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& set
       counts.add(length, times);
       continue;
     }
-    const std::uint64_t before = chunks_of(length, settings.chunk, hop) - 1;
-    if (before > 0) counts.add(settings.chunk, before * times);
-    counts.add(static_cast<std::uint32_t>(length - before * hop), times);
+    const std::uint64_t before = chunks_of(length, shape) - 1;
+    if (before > 0) counts.add(shape.chunk, before * times);
+    const std::uint64_t left = length - before * shape.hop;  // of which the last chunk has most
+    counts.add(std::min(static_cast<std::uint32_t>(left), shape.chunk), times);
   }
 }
 

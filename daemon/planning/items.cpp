@@ -13,20 +13,28 @@ std::uint32_t last_of(std::uint64_t firsts, std::uint32_t number) {
 
 }  // namespace
 
-std::uint32_t chunks_of(std::uint32_t length, std::uint32_t chunk, std::uint32_t hop) {
-  return length <= chunk ? 1 : (length - chunk - 1) / hop + 2;
+ChunkShape chunk_shape(const PlanSettings& settings) {
+  return {settings.chunk, settings.hop == 0 ? settings.chunk : settings.hop, settings.min_chunk};
+}
+
+std::uint32_t chunks_of(std::uint32_t length, const ChunkShape& shape) {
+  if (length <= shape.chunk) return 1;
+  const std::uint32_t before = (length - shape.chunk - 1) / shape.hop + 1;
+  return length - before * shape.hop < shape.least ? before : before + 1;
 }
 
 std::uint32_t ItemTable::items_of(std::uint32_t ordinal) const {
   const std::uint32_t length = lengths_[ordinal];
-  return chunk_ == 0 || !allowed_.has(length) ? 1 : chunks_of(length, chunk_, hop_);
+  return chunk_ == 0 || !allowed_.has(length) ? 1 : chunks_of(length, {chunk_, hop_, min_chunk_});
 }
 
 Result<ItemTable> ItemTable::chunked(std::span<const std::uint32_t> lengths,
                                      const PlanSettings& settings) {
   ItemTable table(lengths, settings);
-  table.chunk_ = settings.chunk;
-  table.hop_ = settings.hop == 0 ? settings.chunk : settings.hop;
+  const ChunkShape shape = chunk_shape(settings);
+  table.chunk_ = shape.chunk;
+  table.hop_ = shape.hop;
+  table.min_chunk_ = shape.least;
   std::uint64_t chunks = 0;
   for (std::uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
     chunks += table.items_of(ordinal);
@@ -64,7 +72,7 @@ Row ItemTable::row(std::uint32_t item) const {
   if (chunk_ == 0) return {item, 0, lengths_[item], kRowReset | kRowLast};
   const Place place = place_of(item);
   const std::uint32_t frames = chunk_length(place);
-  const bool last = place.start + frames == lengths_[place.ordinal];
+  const bool last = place.start / hop_ + 1 == items_of(place.ordinal);
   return {place.ordinal, place.start, frames,
           static_cast<std::uint8_t>((place.start == 0 ? kRowReset : 0) | (last ? kRowLast : 0))};
 }

@@ -58,8 +58,9 @@ class ItemTable {
   template <class Use>
   std::uint32_t each_item_of(std::uint32_t ordinal, std::uint32_t first, const Use& use) const {
     std::uint32_t left = lengths_[ordinal];
+    const bool whole = chunk_ == 0 || left <= chunk_;
     for (; chunk_ != 0 && left > chunk_; left -= hop_) use(first++, chunk_);
-    use(first++, left);
+    if (whole || left >= min_chunk_) use(first++, left);
     return first;
   }
 
@@ -87,11 +88,21 @@ class ItemTable {
   AllowedLengths allowed_;
   std::uint32_t chunk_ = 0;
   std::uint32_t hop_ = 0;
+  std::uint32_t min_chunk_ = 0;
   std::uint32_t chunks_ = 0;
   std::vector<Block> blocks_;
 };
 
+/// How sequences are cut into chunks, in frames.
+struct ChunkShape {
+  std::uint32_t chunk, hop;
+  std::uint32_t least;  ///< A last chunk that is shorter is left out; the first one never is.
+};
+
+/// As the settings say, for those with `chunk`.
+ChunkShape chunk_shape(const PlanSettings& settings);
+
 /// Chunks that a sequence of `length` frames has.
-std::uint32_t chunks_of(std::uint32_t length, std::uint32_t chunk, std::uint32_t hop);
+std::uint32_t chunks_of(std::uint32_t length, const ChunkShape& shape);
 
 }  // namespace batchwright

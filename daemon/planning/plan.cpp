@@ -1,5 +1,7 @@
 #include "daemon/planning/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -156,6 +158,20 @@ Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch) {
   const std::uint64_t last = settings.epochs == 0 ? epoch.value : settings.epochs - 1;
   return DataUsage{sweep->share(epoch.value), sweep->usage_until(epoch.value),
                    sweep->usage_until(last), sweep->parameter()};
+}
+
+std::string plan_note(const PlanSettings& settings) {
+  const bool sweeps = settings.select == Select::linear || settings.select == Select::cosine;
+  if (!sweeps || !check_settings(settings)) return {};
+  const auto sweep = Sweep::make(settings);
+  if (!sweep) return {};
+  const std::uint64_t last = settings.flat_after;
+  const bool goes_on = settings.epochs == 0 || settings.epochs - 1 > last;
+  if (!goes_on || sweep->share(last) >= settings.floor) return {};
+  return fmt::format(
+      "the share of the sequences falls to {:.3f} in epoch {} and rises to floor = {} behind it; a "
+      "smaller floor or flat_after avoids that",
+      sweep->share(last), last, settings.floor);
 }
 
 std::uint64_t settings_hash(const PlanSettings& settings) {

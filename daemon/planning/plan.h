@@ -96,6 +96,10 @@ Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanS
 /// begun under an older one is refused, and not given other batches.
 inline constexpr std::uint64_t kPlannerVersion = 1;
 
+/// What sound settings amount to that is seldom meant, a sentence for people; empty: nothing.
+/// Settings that check_settings() or the sweep refuse have none.
+std::string plan_note(const PlanSettings& settings);
+
 /// Hash of kPlannerVersion and every setting but the seed, for Fingerprint::settings. Equal on
 /// every platform.
 std::uint64_t settings_hash(const PlanSettings& settings);

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <variant>
 
 // The one table of settings: how each is written, what it allows, where it is kept. Command line,
@@ -39,7 +38,7 @@ struct WholeList {
 struct RealList {
   std::vector<double> PlanSettings::*member;
 };
-using Slot = std::variant<Word, Whole, Real, WholeList, RealList>;
+using Slot = std::variant<Word, Whole, Real, WholeList, RealList>;  // in SettingType's order
 
 template <class T>
 struct MemberType;
@@ -91,6 +90,7 @@ const std::array kTable = {
   TableRow{{"epochs", "1 to 1000000", "Number of epochs that usage speaks of (E)"}, whole<&P::epochs>(1, 1'000'000, true)},
   TableRow{{"chunk", "1 to 2147483647", "Frames of a chunk; without it sequences stay whole (Doetsch et al.)"}, whole<&P::chunk>(1, kCount, true)},
   TableRow{{"hop", "1 to chunk", "Frames from one chunk's start to the next; by default chunk"}, whole<&P::hop>(1, kCount, true)},
+  TableRow{{"min_chunk", "1 to chunk", "Frames; a sequence's last chunk is left out when it is shorter"}, whole<&P::min_chunk>(1, kCount, true)},
   TableRow{{"lanes", "1 to 1048576", "Rows of a batch of truncated unrolling (Variani et al.)"}, whole<&P::lanes>(1, 1 << 20, true)},
   TableRow{{"unroll", "1 to 2147483647", "Frames that truncated unrolling moves on per step"}, whole<&P::unroll>(1, kCount, true)},
   TableRow{{"mix_weights", "positive numbers with commas between, one a dataset", "Share of each dataset in every epoch, to scale"}, RealList{&P::mix_weights}},
@@ -228,21 +228,6 @@ std::string text_of(const RealList& slot, const SettingRow&, const PlanSettings&
   return list_text(settings.*slot.member);
 }
 
-/// Edits that turn one name into the other: Levenshtein's distance.
-std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 const TableRow* find_row(std::string_view name) {
   const auto found = std::find_if(kTable.begin(), kTable.end(),
                                   [name](const TableRow& entry) { return entry.row.name == name; });
@@ -275,6 +260,11 @@ Result<void> set_setting(PlanSettings& settings, std::string_view name, std::str
       [&](const auto& slot) { return parse_into(slot, entry->row, settings, value); }, entry->slot);
   if (!parsed) return refuse(entry->row, value);
   return {};
+}
+
+SettingType setting_type(std::string_view name) {
+  const TableRow* entry = find_row(name);
+  return entry == nullptr ? SettingType::word : static_cast<SettingType>(entry->slot.index());
 }
 
 std::string get_setting(const PlanSettings& settings, std::string_view name) {

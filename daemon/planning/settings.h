@@ -41,10 +41,11 @@ struct PlanSettings {
   double floor = 0.0;            ///< c
   std::uint32_t epochs = 0;      ///< E, of stochastic data sweeping.
 
-  std::uint32_t chunk = 0;   ///< Frames of a chunk; 0: whole sequences.
-  std::uint32_t hop = 0;     ///< Frames between chunk starts; 0: as `chunk`.
-  std::uint32_t lanes = 0;   ///< b of truncated unrolling; 0: off.
-  std::uint32_t unroll = 0;  ///< u, frames of a row in truncated unrolling.
+  std::uint32_t chunk = 0;      ///< Frames of a chunk; 0: whole sequences.
+  std::uint32_t hop = 0;        ///< Frames between chunk starts; 0: as `chunk`.
+  std::uint32_t min_chunk = 0;  ///< Frames; a last chunk that is shorter is left out.
+  std::uint32_t lanes = 0;      ///< b of truncated unrolling; 0: off.
+  std::uint32_t unroll = 0;     ///< u, frames of a row in truncated unrolling.
 
   std::vector<double> mix_weights;  ///< One a dataset; empty: all sequences, unweighted.
   Exhausted mix_exhausted = Exhausted::wrap;
@@ -81,6 +82,12 @@ struct SettingRow {
   std::string_view allowed;  ///< "random sorted ..." or "1 and up", for help and errors.
   std::string_view help;     ///< One sentence, with the unit and the source.
 };
+
+/// What a setting's value is, for a text that tells numbers from words.
+enum class SettingType : std::uint8_t { word, whole, real, whole_list, real_list };
+
+/// Of a setting that setting_rows() names.
+SettingType setting_type(std::string_view name);
 
 /// All settings, in the order they are documented in.
 std::span<const SettingRow> setting_rows();

@@ -59,6 +59,11 @@ void check_select(const PlanSettings& s, Checker& check) {
                "select = cosine needs either usage or lambda");
   check.needs(linear || cosine, "flat_after", "select = linear or cosine");
   check.needs((linear || cosine) && s.usage, "epochs", "usage");
+  const bool ends_in_time = s.epochs != 0 && s.epochs - 1 <= s.flat_after;
+  check.refuse((linear || cosine) && s.flat_after != 0 && s.floor == 0 && !ends_in_time,
+               "floor = 0 leaves one sequence to each epoch after flat_after = " +
+                   std::to_string(s.flat_after) + "; set floor above 0, or epochs = " +
+                   std::to_string(s.flat_after + 1) + " where training ends there");
   check.refuse((linear || cosine) && s.epochs != 0 && s.flat_after >= s.epochs,
                "flat_after = " + std::to_string(s.flat_after) +
                    " must be less than epochs = " + std::to_string(s.epochs));
@@ -70,6 +75,13 @@ void check_chunk(const PlanSettings& s, Checker& check) {
   check.refuse(s.hop > s.chunk && s.chunk != 0,
                "hop = " + std::to_string(s.hop) + " must not pass chunk = " +
                    std::to_string(s.chunk) + ": frames would be skipped");
+  check.only_if(s.chunk != 0, "min_chunk", "chunk");
+  check.refuse(s.min_chunk > s.chunk && s.chunk != 0,
+               "min_chunk = " + std::to_string(s.min_chunk) +
+                   " must not pass chunk = " + std::to_string(s.chunk));
+  check.refuse(s.min_chunk > s.min_length,
+               "min_chunk = " + std::to_string(s.min_chunk) + " needs min_length = " +
+                   std::to_string(s.min_chunk) + " or more: shorter sequences would have no chunk");
   check.only_if(unrolled, "unroll", "lanes");
   check.needs(unrolled, "unroll", "lanes");
   check.refuse(unrolled && s.chunk != 0, "lanes and chunk exclude each other");
