@@ -11,8 +11,8 @@
 #include <limits>
 #include <string>
 
-#include "daemon/assembly/memory_room.h"
 #include "daemon/assembly/pinning.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 namespace {
@@ -23,9 +23,8 @@ constexpr std::size_t kStepBytes = std::size_t{1} << 30;
 Error failed(const char* call, std::size_t bytes) {
   const int code = errno;
   const bool short_of_memory = code == ENOMEM || code == ENOSPC || code == EFBIG;
-  return {short_of_memory ? ErrorCode::does_not_fit : ErrorCode::io_error,
-          std::string("arena: ") + call + " of " + std::to_string(bytes) +
-              " bytes: " + std::strerror(code)};
+  return {short_of_memory ? ErrorCode::busy : ErrorCode::io_error,
+          std::string("arena: ") + call + " of " + in_mib(bytes) + ": " + std::strerror(code)};
 }
 
 /// `bytes` rounded up to whole pages. Errors: invalid_argument, does_not_fit.
@@ -38,26 +37,35 @@ Result<std::size_t> whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-/// Bytes of all slots, if there is memory for them.
-Result<std::size_t> all_slots(std::uint32_t slots, std::size_t slot_bytes) {
-  if (slots == 0) return Error{ErrorCode::invalid_argument, "arena: it has 1 slot and up"};
-  const std::size_t room = available_memory();
-  if (slot_bytes <= room / slots) return slots * slot_bytes;
+Error lack(ErrorCode code, std::uint32_t slots, std::size_t slot_bytes, const std::string& what) {
   std::size_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(slots, slot_bytes, &bytes);
-  return Error{ErrorCode::does_not_fit, "arena: " + std::to_string(slots) + " slots of " +
-                                            std::to_string(slot_bytes) + " bytes need " +
-                                            (overflow ? "over 2^64" : std::to_string(bytes)) +
-                                            " bytes, " + std::to_string(room) + " are available"};
+  return {code, "arena: " + std::to_string(slots) + " slots of " + in_mib(slot_bytes) + " need " +
+                    (overflow ? "over 2^64 bytes" : in_mib(bytes)) + ", " + what};
 }
 
 }  // namespace
+
+Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes,
+                               const MemoryRoom& room) {
+  if (slots == 0) return Error{ErrorCode::invalid_argument, "arena: it has 1 slot and up"};
+  const std::string most = in_mib(room.most);
+  if (slot_bytes > room.most / slots) {
+    return lack(ErrorCode::does_not_fit, slots, slot_bytes,
+                "this machine, or the control group, has at most " + most);
+  }
+  if (slot_bytes > room.available / slots) {
+    return lack(ErrorCode::busy, slots, slot_bytes,
+                in_mib(room.available) + " of " + most + " are available now");
+  }
+  return slots * slot_bytes;
+}
 
 Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t slot_bytes,
                                              const std::stop_token& stop) {
   const auto rounded = whole_pages(slot_bytes);
   if (!rounded) return rounded.error();
-  const auto bytes = all_slots(slots, *rounded);
+  const auto bytes = check_room(slots, *rounded, memory_room());
   if (!bytes) return bytes.error();
   std::unique_ptr<Arena> arena(new Arena);
   arena->slot_bytes_ = *rounded;

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string_view>
 
+#include "daemon/assembly/memory_room.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -18,6 +19,11 @@ std::string_view to_string(PinState state);
 /// Whether this program could page-lock memory for a GPU.
 bool built_with_cuda();
 
+/// Bytes of an arena, if there is room for it. Errors: does_not_fit when there will never be;
+/// busy when others have the memory just now, such as the clients of a daemon before this one,
+/// which keep its arenas for as long as they hold a batch; invalid_argument (no slot).
+Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes, const MemoryRoom& room);
+
 /// One feed's shared memory: a sealed memfd, divided into slots of equal size.
 ///
 /// Every page is reserved and touched by create(), so that running out is an error there and
@@ -27,7 +33,7 @@ bool built_with_cuda();
 class Arena {
  public:
   /// `slot_bytes` is rounded up to whole pages. A large arena takes long: `stop` ends that.
-  /// Errors: io_error (names the call), does_not_fit (memory is short: names the bytes),
+  /// Errors: io_error (names the call), those of check_room(),
   /// invalid_argument (no slot, or slots of no bytes), disconnected (it was to stop).
   static Result<std::unique_ptr<Arena>> create(std::uint32_t slots, std::size_t slot_bytes,
                                                const std::stop_token& stop = {});

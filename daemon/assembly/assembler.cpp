@@ -1,58 +1,28 @@
 #include "daemon/assembly/assembler.h"
 
-#include <sys/resource.h>
+#include <pthread.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <chrono>
+#include <condition_variable>
 #include <cstring>
-#include <ctime>
 #include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "daemon/assembly/batch_builder.h"
+#include "daemon/assembly/fetch.h"
+#include "daemon/assembly/job_watch.h"
 
 namespace batchwright {
 namespace {
 
 constexpr int kPoison = 0xDB;
 
-/// What one job takes of the thread it runs on. A thread that went to sleep while it assembled
-/// waited for a page, since it takes no lock on its way; one that was only preempted did not sleep.
-class JobWatch {
- public:
-  void tell(StageTimes& times) const {
-    const auto taken = Clock::now() - began_;
-    times.add(Stage::assemble, taken);
-    if (usage().ru_nvcsw == usage_.ru_nvcsw) return;
-    const auto waited = std::chrono::nanoseconds(taken) - (processor_time() - processor_);
-    times.add_storage_wait(std::max(waited, std::chrono::nanoseconds(0)));
-  }
-  std::uint64_t page_faults() const {
-    const rusage now = usage();
-    return static_cast<std::uint64_t>(now.ru_minflt - usage_.ru_minflt + now.ru_majflt -
-                                      usage_.ru_majflt);
-  }
+/// Where slots are poisoned: no feed has this name.
+const std::string kNoFeed;
 
- private:
-  using Clock = std::chrono::steady_clock;
-
-  static std::chrono::nanoseconds processor_time() {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-  }
-  static rusage usage() {
-    rusage usage{};
-    ::getrusage(RUSAGE_THREAD, &usage);
-    return usage;
-  }
-
-  Clock::time_point began_ = Clock::now();
-  std::chrono::nanoseconds processor_ = processor_time();
-  rusage usage_ = usage();
-};
+using Clock = FairQueue::Time::clock;
 
 }  // namespace
 
@@ -75,32 +45,164 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
 }
 
 struct Assembler::State {
-  explicit State(unsigned threads) : pool(std::max(threads, 1U)) {}
-  boost::asio::thread_pool pool;
+  struct Job {
+    std::shared_ptr<const EpochSource> source;
+    std::shared_ptr<const BatchStyle> style;
+    BatchIndex index;
+    std::span<std::byte> slot;
+    Done done;
+    Urgency urgency = Urgency::ahead;
+    bool fetched = false;
+    std::uint64_t page_faults = 0;  ///< Of fetching.
+  };
+  using SharedJob = std::shared_ptr<Job>;
+
+  /// What is known of one feed's pages, and the thread that waits for them.
+  struct Pages {
+    Warmth warmth;  // guarded by mutex
+    Fetcher fetcher;
+  };
+
+  explicit State(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      threads.emplace_back([this] { work(); });
+      pthread_setname_np(threads.back().native_handle(), "bw-assembly");
+    }
+  }
+
+  ~State() {
+    {
+      std::unique_lock lock(mutex);
+      all_answered.wait(lock, [this] { return unanswered == 0; });
+      stopping = true;
+    }
+    changed.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return stopping || !queue.empty(); });
+      auto taken = queue.take(Clock::now());
+      if (!taken) return;  // stopping
+      lock.unlock();
+      const bool answered = run(*taken);
+      lock.lock();
+      queue.done(taken->feed, Clock::now());
+      if (answered && --unanswered == 0) all_answered.notify_all();
+    }
+  }
+
+  /// False when the job goes on elsewhere.
+  static bool run(FairQueue::Taken& taken) {
+    const bool answered = taken.work();
+    taken.work = nullptr;  // what it holds is freed before it counts as answered
+    return answered;
+  }
+
+  void put(const std::string& feed, Urgency urgency, FairQueue::Work job) {
+    {
+      const std::lock_guard lock(mutex);
+      queue.put(feed, urgency, std::move(job), Clock::now());
+    }
+    changed.notify_one();
+  }
+
+  void begin(const SharedJob& job) {
+    Pages* to_fetch = must_fetch(*job);
+    if (to_fetch != nullptr) return fetch(*to_fetch, job);
+    put(job->style->feed, job->urgency, [this, job] { return assemble(job); });
+  }
+
+  /// Null when an assembly thread may have the job as it is.
+  Pages* must_fetch(const Job& job) {
+    const std::lock_guard lock(mutex);
+    Pages& of_feed = pages[job.style->feed];  // never erased: without work it has no thread
+    return !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
+  }
+
+  void fetch(Pages& from, const SharedJob& job) {
+    from.fetcher.put([this, &from, job] {
+      const JobWatch watch;
+      fetch_pages(*job->source, job->index);
+      job->fetched = true;
+      job->page_faults = watch.page_faults();
+      if (StageTimes* times = job->style->times.get()) {
+        times->add(Stage::fetch, watch.taken());
+        times->add_storage_wait(watch.waited());
+      }
+      {
+        const std::lock_guard lock(mutex);
+        from.warmth.fetched(watch.waited() >= JobWatch::kDisk);
+      }
+      begin(job);
+    });
+  }
+
+  /// A feed may have become cold while its job was in line.
+  bool assemble(const SharedJob& job) {
+    if (Pages* to_fetch = must_fetch(*job)) {
+      fetch(*to_fetch, job);
+      return false;
+    }
+    const JobWatch watch;
+    auto batch = assemble_batch(*job->source, *job->style, job->index, job->slot);
+    if (batch) batch->page_faults = job->page_faults + watch.page_faults();
+    if (StageTimes* times = job->style->times.get()) {
+      times->add(Stage::assemble, watch.taken());
+      times->add_storage_wait(watch.waited());
+    }
+    {
+      const std::lock_guard lock(mutex);
+      pages.at(job->style->feed).warmth.assembled(watch.waited() >= JobWatch::kDisk);
+    }
+    job->done(std::move(batch));
+    return true;
+  }
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::condition_variable all_answered;
+  FairQueue queue;                     // guarded by mutex
+  std::map<std::string, Pages> pages;  // guarded by mutex, but for the fetchers
+  std::size_t unanswered = 0;          // guarded by mutex
+  bool stopping = false;               // guarded by mutex
+  std::vector<std::thread> threads;    // last: they use the others from their first line on
 };
 
-Assembler::Assembler(unsigned threads) : state_(std::make_unique<State>(threads)) {}
+Assembler::Assembler(unsigned threads) : state_(std::make_unique<State>(std::max(threads, 1U))) {}
 
-Assembler::~Assembler() { state_->pool.join(); }
+Assembler::~Assembler() = default;
 
 void Assembler::submit(std::shared_ptr<const EpochSource> source,
                        std::shared_ptr<const BatchStyle> style, BatchIndex index,
-                       std::span<std::byte> slot, Done done) {
-  boost::asio::post(state_->pool, [source = std::move(source), style = std::move(style), index,
-                                   slot, done = std::move(done)] {
-    const JobWatch watch;
-    auto batch = assemble_batch(*source, *style, index, slot);
-    if (batch) batch->page_faults = watch.page_faults();
-    if (style->times) watch.tell(*style->times);
-    done(std::move(batch));
-  });
+                       std::span<std::byte> slot, Done done, Urgency urgency) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->unanswered;
+  }
+  state_->begin(std::make_shared<State::Job>(State::Job{std::move(source), std::move(style), index,
+                                                        slot, std::move(done), urgency, false, 0}));
 }
 
 void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {
-  boost::asio::post(state_->pool, [slot, done = std::move(done)] {
+  {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->unanswered;
+  }
+  state_->put(kNoFeed, Urgency::demanded, [slot, done = std::move(done)] {
     std::memset(slot.data(), kPoison, slot.size());
     done();
+    return true;
   });
+}
+
+std::map<std::string, FeedShare> Assembler::shares() const {
+  const std::lock_guard lock(state_->mutex);
+  auto shares = state_->queue.shares(Clock::now());
+  shares.erase(kNoFeed);
+  return shares;
 }
 
 }  // namespace batchwright

@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "daemon/assembly/fair_queue.h"
+#include "daemon/assembly/padding.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
@@ -22,8 +25,7 @@ enum class OnCorrupt : std::uint8_t { stop, skip };
 struct BatchStyle {
   std::string feed;
   Layout layout = Layout::batch_major;
-  /// Written behind a row's real frames of the primary field, in its dtype. Others get 0.
-  double padding_value = 0.0;
+  PaddingValues padding;
   OnCorrupt on_corrupt = OnCorrupt::stop;
   std::shared_ptr<StageTimes> times = nullptr;  ///< Told what assembling took; null: nobody is.
 };
@@ -59,9 +61,9 @@ struct AssembledBatch {
 
 /// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished
 /// FlatBuffer, copies every row straight from the map to its place, writes only the padding.
-/// Every rank has equal steps, so a batch of which nothing is left has 0 rows and is no error.
-/// Errors: corrupt_record (on_corrupt = stop), does_not_fit, store_unavailable, invalid_argument
-/// (no such batch), internal. Threads: any; it blocks on the disk.
+/// Errors: corrupt_record (on_corrupt = stop, or all rows are corrupt), does_not_fit,
+/// store_unavailable, invalid_argument (no such batch), internal. Threads: any; it blocks on the
+/// disk.
 Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
                                       BatchIndex index, std::span<std::byte> slot);
 
@@ -70,9 +72,11 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
 Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& style,
                                    const PlanBound& bound);
 
-/// The assembly threads. A job is taken by the first thread that is free, in order.
-/// Threads: submit() and poison() from one thread (the event loop). Destruction waits for every
-/// job, so that each `done` is called once.
+/// The assembly threads, which all feeds share: FairQueue says whose job is next. The pages of a
+/// feed that had to wait for them are brought in by a thread of its own first (Fetcher), so that an
+/// assembly thread does not wait for a disk, and a slow one costs its own feed only.
+/// Threads: submit() and poison() from one thread (the event loop), shares() from any. Destruction
+/// waits for every job, so that each `done` is called once.
 class Assembler {
  public:
   using Done = std::function<void(Result<AssembledBatch>)>;
@@ -82,12 +86,17 @@ class Assembler {
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;
 
-  /// Calls `done` on an assembly thread. `slot` stays the job's own until then.
+  /// Calls `done` on an assembly thread. `slot` stays the job's own until then. Jobs of one feed
+  /// and one urgency begin in order.
   void submit(std::shared_ptr<const EpochSource> source, std::shared_ptr<const BatchStyle> style,
-              BatchIndex index, std::span<std::byte> slot, Done done);
+              BatchIndex index, std::span<std::byte> slot, Done done,
+              Urgency urgency = Urgency::ahead);
 
   /// Overwrites a released slot with 0xDB on an assembly thread, then calls `done` there.
   void poison(std::span<std::byte> slot, std::function<void()> done);
+
+  /// What each feed had of the threads, by its name, and whom it waited for.
+  std::map<std::string, FeedShare> shares() const;
 
  private:
   struct State;

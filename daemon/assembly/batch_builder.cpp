@@ -85,10 +85,14 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   AssembledBatch batch;
   plan.rows(job.index, planned_);
   if (auto read = read_rows(job, batch.skipped); !read) return read.error();
+  if (auto checked = check_not_empty(batch.skipped); !checked) return checked.error();
   BatchSpec spec;
+  spec.rows_lost = static_cast<std::uint32_t>(batch.skipped.size());
   const auto laid_out = lay_out(job, spec);
   if (!laid_out) return laid_out.error();
   if (auto copied = copy_payload(job, spec, *laid_out); !copied) return copied.error();
+  // Without a lock on the dataset a writer may have written to what was just copied.
+  if (auto whole = job.source.snapshot->check_unchanged(); !whole) return whole.error();
   batch.offset = laid_out->offset;
   batch.size = laid_out->size;
   batch.rows = static_cast<std::uint32_t>(lengths_.size());
@@ -126,6 +130,17 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
     if (keeps_rows) add_row(row);
   }
   return {};
+}
+
+/// The mean over no frame is NaN, and one such loss ends a training. To leave the batch out is no
+/// way out either: every rank takes the same number of steps.
+Result<void> BatchBuilder::check_not_empty(std::span<const SkippedSequence> skipped) const {
+  const auto has_frames = [](std::uint32_t length) { return length != 0; };
+  if (skipped.empty() || std::any_of(lengths_.begin(), lengths_.end(), has_frames)) return {};
+  return Error{ErrorCode::corrupt_record,
+               "all " + std::to_string(skipped.size()) +
+                   " rows are corrupt, and a batch without any cannot be delivered; the first: " +
+                   skipped.front().reason};
 }
 
 Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row) {
@@ -214,13 +229,12 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
   for (std::size_t f = 0; f < columns_.size(); ++f) {
     const FieldSpec& field = *spec.tensors[f].field;
     const bool scalar = field.kind == FieldKind::scalar;
-    const double value = field.kind == FieldKind::primary ? job.style.padding_value : 0.0;
     const TensorGrid grid{laid_out.payloads[f],
                           lengths_.size(),
                           laid_out_frames(field, spec.batch_length, columns_[f].lengths),
                           frame_bytes(field),
                           scalar ? Layout::batch_major : spec.layout,
-                          padding_of(field.dtype, value)};
+                          padding_of(field.dtype, padding_value(job.style.padding, field))};
     if (!guarded([&] { fill_tensor(grid, columns_[f].sources); })) return faulted();
   }
   return {};

@@ -32,6 +32,7 @@ class BatchBuilder {
   void add_row(const Row& row);
   void set_sources(const Schema& schema, const Row& row);
   Result<LaidOutBatch> lay_out(const BatchJob& job, BatchSpec& spec);
+  Result<void> check_not_empty(std::span<const SkippedSequence> skipped) const;
   Result<void> copy_payload(const BatchJob& job, const BatchSpec& spec,
                             const LaidOutBatch& laid_out) const;
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 // Reserving more than there is does not fail on Linux: the kernel kills a process instead, and
 // within a control group it is this one. So the figures are read first. They are a snapshot and
@@ -30,37 +31,80 @@ std::optional<std::size_t> figure(const std::filesystem::path& file, const std::
 /// A file that holds one number; memory.max may hold "max" instead.
 std::optional<std::size_t> figure(const std::filesystem::path& file) { return figure(file, ""); }
 
-/// What one group of version 2 has left. Its page cache gives way when memory is short.
-std::size_t group_room(const std::filesystem::path& group) {
-  const auto limit = figure(group / "memory.max");
-  const auto used = figure(group / "memory.current");
-  if (!limit || !used) return kNoLimit;
-  const std::size_t cache = figure(group / "memory.stat", "inactive_file").value_or(0) +
-                            figure(group / "memory.stat", "active_file").value_or(0);
-  const std::size_t kept = *used - std::min(*used, cache);
-  return *limit - std::min(*limit, kept);
+/// How a version of control groups calls what is asked for.
+struct GroupFiles {
+  const char* mount;  ///< Below the root.
+  const char* limit;
+  const char* used;
+  const char* cache[2];  ///< In memory.stat, children included.
+};
+constexpr GroupFiles kVersion2{
+    "sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+constexpr GroupFiles kVersion1{"sys/fs/cgroup/memory",
+                               "memory.limit_in_bytes",
+                               "memory.usage_in_bytes",
+                               {"total_inactive_file", "total_active_file"}};
+
+MemoryRoom least(const MemoryRoom& one, const MemoryRoom& other) {
+  return {std::min(one.available, other.available), std::min(one.most, other.most)};
 }
 
-/// Path of this process's group below the mount, such as "system.slice/batchwrightd.service".
-std::filesystem::path own_group(const std::filesystem::path& root) {
+/// What one group has left. Its page cache gives way when memory is short.
+MemoryRoom group_room(const GroupFiles& files, const std::filesystem::path& group) {
+  const auto limit = figure(group / files.limit);
+  const auto used = figure(group / files.used);
+  if (!limit || !used) return {kNoLimit, kNoLimit};
+  std::size_t cache = 0;
+  for (const char* word : files.cache) cache += figure(group / "memory.stat", word).value_or(0);
+  const std::size_t kept = *used - std::min(*used, cache);
+  return {*limit - std::min(*limit, kept), *limit};
+}
+
+/// Whether a list such as "cpu,memory" names the word.
+bool names_memory(std::string_view controllers) {
+  while (!controllers.empty()) {
+    const std::size_t comma = std::min(controllers.find(','), controllers.size());
+    if (controllers.substr(0, comma) == "memory") return true;
+    controllers.remove_prefix(std::min(comma + 1, controllers.size()));
+  }
+  return false;
+}
+
+/// Path of this process's group below the mount, such as "system.slice/batchwrightd.service". A
+/// line is "NUMBER:CONTROLLERS:/PATH"; version 2 has number 0 and no controllers.
+std::filesystem::path own_group(const std::filesystem::path& root, bool version1) {
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("0::/")) return line.substr(4);
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(":/", first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (version1 ? names_memory(controllers) : line.starts_with("0::")) {
+      return line.substr(second + 2);
+    }
   }
   return {};
 }
 
+MemoryRoom groups_room(const GroupFiles& files, const std::filesystem::path& root,
+                       std::filesystem::path group) {
+  const std::filesystem::path mount = root / files.mount;
+  // A container may see its own group as the mount, and the path that the host knows it by.
+  MemoryRoom room = group_room(files, mount);
+  for (; !group.empty(); group = group.parent_path()) {
+    room = least(room, group_room(files, mount / group));
+  }
+  return room;
+}
+
 }  // namespace
 
-std::size_t available_memory(const std::filesystem::path& root) {
-  std::size_t room = kNoLimit;
-  if (const auto kib = figure(root / "proc/meminfo", "MemAvailable:")) room = *kib * 1024;
-  const std::filesystem::path mount = root / "sys/fs/cgroup";
-  std::filesystem::path group = own_group(root);
-  for (; !group.empty(); group = group.parent_path()) {
-    room = std::min(room, group_room(mount / group));
-  }
-  return std::min(room, group_room(mount));
+MemoryRoom memory_room(const std::filesystem::path& root) {
+  MemoryRoom room{kNoLimit, kNoLimit};
+  if (const auto kib = figure(root / "proc/meminfo", "MemAvailable:")) room.available = *kib * 1024;
+  if (const auto kib = figure(root / "proc/meminfo", "MemTotal:")) room.most = *kib * 1024;
+  room = least(room, groups_room(kVersion2, root, own_group(root, false)));
+  return least(room, groups_room(kVersion1, root, own_group(root, true)));
 }
 
 }  // namespace batchwright

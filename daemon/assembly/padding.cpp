@@ -1,10 +1,14 @@
 #include "daemon/assembly/padding.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
+#include <utility>
 
 namespace batchwright {
 namespace {
@@ -61,7 +65,78 @@ std::uint64_t bits_of(DType dtype, double value) {
   return 0;
 }
 
+template <class T>
+std::pair<double, double> range_of() {
+  return {static_cast<double>(std::numeric_limits<T>::lowest()),
+          static_cast<double>(std::numeric_limits<T>::max())};
+}
+
+/// The least and the greatest value that padding of a dtype may have.
+std::pair<double, double> range_of(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return range_of<float>();
+    case DType::float16: return {-65504.0, 65504.0};
+    case DType::bfloat16: return {-0x1.FEp127, 0x1.FEp127};
+    // The greatest double below 2^63: 2^63 itself is no int64.
+    case DType::int64: return {-0x1p63, 0x1.FFFFFFFFFFFFFp62};
+    case DType::int32: return range_of<std::int32_t>();
+    case DType::int16: return range_of<std::int16_t>();
+    case DType::uint8: return range_of<std::uint8_t>();
+    case DType::none: break;
+  }
+  return {0.0, 0.0};
+}
+
+bool is_float(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
+/// Each field that can have padding, for the text of an error.
+std::string padded_fields(const Schema& schema) {
+  std::string names;
+  for (const FieldSpec& field : schema.fields) {
+    if (field.kind == FieldKind::scalar) continue;
+    names += (names.empty() ? "" : " ") + field.name;
+  }
+  return names;
+}
+
+Result<void> check_value(const FieldSpec& field, double value) {
+  const auto [least, greatest] = range_of(field.dtype);
+  const bool whole = !is_float(field.dtype);
+  // Written so that NaN fails.
+  const bool fits = value >= least && value <= greatest;
+  if (fits && (!whole || value == std::nearbyint(value))) return {};
+  return Error{ErrorCode::bad_configuration,
+               fmt::format("padding.{}: found {}; allowed: {} from {} to {}, which {} can hold",
+                           field.name, value, whole ? "a whole number" : "a number", least,
+                           greatest, dtype_name(field.dtype))};
+}
+
 }  // namespace
+
+double padding_value(const PaddingValues& values, const FieldSpec& field) {
+  const auto found = values.find(field.name);
+  return found == values.end() ? 0.0 : found->second;
+}
+
+Result<void> check_padding(const PaddingValues& values, const Schema& schema) {
+  for (const auto& [key, value] : values) {
+    const std::string& name = key;  // a lambda cannot capture a structured binding
+    const auto field = std::find_if(schema.fields.begin(), schema.fields.end(),
+                                    [&name](const FieldSpec& each) { return each.name == name; });
+    if (field == schema.fields.end() || field->kind == FieldKind::scalar) {
+      return Error{
+          ErrorCode::bad_configuration,
+          fmt::format("padding.{}: {}; allowed: {}", name,
+                      field == schema.fields.end() ? "the dataset has no such field"
+                                                   : "the field is a scalar, which has no padding",
+                      padded_fields(schema))};
+    }
+    if (auto fits = check_value(*field, value); !fits) return fits;
+  }
+  return {};
+}
 
 Padding padding_of(DType dtype, double value) {
   Padding padding;

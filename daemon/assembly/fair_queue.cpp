@@ -1,0 +1,78 @@
+#include "daemon/assembly/fair_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace batchwright {
+
+void FairQueue::put(const std::string& feed, Urgency urgency, Work work, Time now) {
+  advance(now);
+  const auto floor = least_used();  // before the lane counts as active
+  Lane& lane = lanes_[feed];
+  if (!lane.is_active()) lane.used = std::max(lane.used, floor);
+  auto& jobs = urgency == Urgency::demanded ? lane.demanded : lane.ahead;
+  jobs.push_back(std::move(work));
+}
+
+std::optional<FairQueue::Taken> FairQueue::take(Time now) {
+  advance(now);
+  auto next = lanes_.end();
+  for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
+    if (!lane->second.has_jobs()) continue;
+    if (next == lanes_.end() || lane->second.place() < next->second.place()) next = lane;
+  }
+  if (next == lanes_.end()) return std::nullopt;
+  Lane& lane = next->second;
+  auto& jobs = lane.demanded.empty() ? lane.ahead : lane.demanded;
+  Taken taken{next->first, std::move(jobs.front())};
+  jobs.pop_front();
+  ++lane.running;
+  ++running_;
+  return taken;
+}
+
+void FairQueue::done(const std::string& feed, Time now) {
+  advance(now);
+  --lanes_.at(feed).running;
+  --running_;
+}
+
+bool FairQueue::empty() const {
+  return std::none_of(lanes_.begin(), lanes_.end(),
+                      [](const auto& lane) { return lane.second.has_jobs(); });
+}
+
+std::map<std::string, FeedShare> FairQueue::shares(Time now) {
+  advance(now);
+  std::map<std::string, FeedShare> shares;
+  for (const auto& [feed, lane] : lanes_) shares.emplace(feed, lane.share);
+  return shares;
+}
+
+/// Charges the time since the last step to who had threads, and to who waited for one.
+void FairQueue::advance(Time now) {
+  const auto passed = std::max(now - std::exchange(last_, now), Time::duration(0));
+  const double seconds = std::chrono::duration<double>(passed).count();
+  if (running_ == 0) return;  // what waits is about to be taken
+  for (auto& [feed, lane] : lanes_) {
+    lane.used += passed * lane.running;
+    lane.share.busy_seconds += seconds * lane.running;
+    if (!lane.has_jobs()) continue;
+    lane.share.waiting_seconds += seconds;
+    for (const auto& [other, at_work] : lanes_) {
+      if (at_work.running == 0) continue;
+      lane.share.waited_for[other] += seconds * at_work.running / running_;
+    }
+  }
+}
+
+/// Of the feeds that have something to do; 0 when none has.
+std::chrono::nanoseconds FairQueue::least_used() const {
+  std::optional<std::chrono::nanoseconds> least;
+  for (const auto& [feed, lane] : lanes_) {
+    if (lane.is_active() && (!least || lane.used < *least)) least = lane.used;
+  }
+  return least.value_or(std::chrono::nanoseconds(0));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace batchwright {
+
+/// Whether somebody waits for a batch, or will want it soon.
+enum class Urgency : std::uint8_t { ahead, demanded };
+
+/// What one feed had of the assembly threads. Figures that only grow.
+struct FeedShare {
+  double busy_seconds = 0.0;     ///< Threads worked for it, sleeping for a page included.
+  double waiting_seconds = 0.0;  ///< It had a job, and every thread was at another.
+  /// Of that, by the feed the threads worked for meanwhile; this feed may be among them.
+  std::map<std::string, double> waited_for;
+};
+
+/// The order in which jobs of many feeds get threads: the feed goes first that has had the least
+/// of the threads' time (start-time fair queueing; Goyal et al. 1996), and within it what somebody
+/// waits for before what is made ahead.
+///
+/// A job that somebody waits for has a head start over other feeds' jobs. It is bounded, so a feed
+/// whose clients always wait can hold up another by kHeadStart of a thread's time, and no more. A
+/// feed that had nothing to do gets no credit for it.
+/// Cost: a step is linear in the number of feeds; those that are gone stay known, by a few words.
+/// Threads: one at a time. Time is an argument.
+class FairQueue {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  /// False when the job goes on elsewhere, and is not done yet.
+  using Work = std::function<bool()>;
+  static constexpr std::chrono::milliseconds kHeadStart{100};
+
+  struct Taken {
+    std::string feed;
+    Work work;
+  };
+
+  void put(const std::string& feed, Urgency urgency, Work work, Time now);
+  /// The next job, if there is one. A thread is at it until done().
+  std::optional<Taken> take(Time now);
+  void done(const std::string& feed, Time now);
+
+  bool empty() const;
+  /// By feed. A job that is under way counts up to `now`.
+  std::map<std::string, FeedShare> shares(Time now);
+
+ private:
+  struct Lane {
+    std::deque<Work> demanded;
+    std::deque<Work> ahead;
+    unsigned running = 0;              ///< Threads that are at its jobs.
+    std::chrono::nanoseconds used{0};  ///< Of threads' time; the place in line.
+    FeedShare share;
+
+    bool has_jobs() const { return !demanded.empty() || !ahead.empty(); }
+    bool is_active() const { return running != 0 || has_jobs(); }
+    std::chrono::nanoseconds place() const {
+      return demanded.empty() ? used : used - std::chrono::nanoseconds(kHeadStart);
+    }
+  };
+
+  void advance(Time now);
+  std::chrono::nanoseconds least_used() const;
+
+  std::map<std::string, Lane> lanes_;
+  Time last_{};
+  unsigned running_ = 0;
+};
+
+}  // namespace batchwright

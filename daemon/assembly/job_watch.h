@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+
+namespace batchwright {
+
+/// What one job takes of the thread it runs on. A thread that went to sleep while it read a
+/// dataset waited for a page; one that was only preempted did not sleep.
+/// Threads: the one that made it.
+class JobWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// From here on a wait is the disk's, and no lock's that another thread of the feed held.
+  static constexpr std::chrono::milliseconds kDisk{1};
+
+  std::chrono::nanoseconds taken() const { return Clock::now() - began_; }
+  std::chrono::nanoseconds waited() const {
+    if (usage().ru_nvcsw == usage_.ru_nvcsw) return std::chrono::nanoseconds(0);
+    return std::max(taken() - (processor_time() - processor_), std::chrono::nanoseconds(0));
+  }
+  std::uint64_t page_faults() const {
+    const rusage now = usage();
+    return static_cast<std::uint64_t>(now.ru_minflt - usage_.ru_minflt + now.ru_majflt -
+                                      usage_.ru_majflt);
+  }
+
+ private:
+  static std::chrono::nanoseconds processor_time() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  static rusage usage() {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage;
+  }
+
+  Clock::time_point began_ = Clock::now();
+  std::chrono::nanoseconds processor_ = processor_time();
+  rusage usage_ = usage();
+};
+
+}  // namespace batchwright
