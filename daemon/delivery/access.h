@@ -16,6 +16,8 @@ namespace batchwright {
 struct PeerCredentials {
   uid_t uid = 0;
   gid_t gid = 0;
+
+  friend bool operator==(const PeerCredentials&, const PeerCredentials&) = default;
 };
 
 /// Of the address of a peer on an `ipc://` endpoint: `NAME:UID:GID:PID`. Empty for any other.

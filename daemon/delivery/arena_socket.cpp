@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "daemon/stats/stats.h"
 
@@ -52,6 +53,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
     boost::asio::steady_timer timer;
     ArenaRequest request;
     SessionId session{0};  ///< 0 until bound.
+    bool retired = false;
   };
   using Shared = std::shared_ptr<Connection>;
 
@@ -85,7 +87,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
 
   void welcome(const Shared& connection) {
     // Who is not let in is closed with the last reference.
-    if (connections.size() >= limits.max_connections) return;
+    if (connections.size() - retired >= limits.max_connections) return;
     const auto peer = credentials_of(connection->socket.native_handle());
     if (callbacks.admit && !callbacks.admit(peer)) return;
     connections.insert(connection);
@@ -101,9 +103,29 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
         connection->socket, boost::asio::buffer(&connection->request, sizeof connection->request),
         [self = shared_from_this(), connection](const error_code& error, std::size_t) {
           if (!self->connections.contains(connection)) return;
-          if (error || !self->answer(connection)) return self->lose(connection);
-          self->read(connection);
+          if (error) return self->lose(connection);
+          if (connection->retired || self->answer(connection) || self->spoil(connection)) {
+            self->read(connection);
+          }
         });
+  }
+
+  /// False when the connection has ended over it. A bound one tells of a living process, and ends
+  /// only where that holds nothing.
+  bool spoil(const Shared& connection) {
+    if (connection->session.value == 0) {
+      close(connection);
+    } else {
+      callbacks.spoilt(connection->session);
+    }
+    return connections.contains(connection);
+  }
+
+  void retire(const Shared& connection) {
+    if (std::exchange(connection->retired, true)) return;
+    ++retired;
+    error_code ignored;
+    connection->socket.shutdown(Socket::shutdown_send, ignored);
   }
 
   /// False when the connection is to end.
@@ -144,6 +166,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
 
   void close(const Shared& connection) {
     error_code ignored;
+    if (connection->retired) --retired;
     connection->timer.cancel();
     connection->socket.close(ignored);
     bound.erase(connection->session);
@@ -158,6 +181,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   Callbacks callbacks;
   std::set<Shared> connections;
   std::map<SessionId, Shared> bound;
+  std::size_t retired = 0;  ///< Of the connections.
   bool stopped = false;
 };
 
@@ -190,6 +214,12 @@ ArenaSocket::~ArenaSocket() {
 void ArenaSocket::disconnect(SessionId session) {
   if (const auto found = state_->bound.find(session); found != state_->bound.end()) {
     state_->close(State::Shared(found->second));
+  }
+}
+
+void ArenaSocket::retire(SessionId session) {
+  if (const auto found = state_->bound.find(session); found != state_->bound.end()) {
+    state_->retire(found->second);
   }
 }
 

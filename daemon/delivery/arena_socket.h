@@ -26,7 +26,7 @@ struct ArenaHandle {
 class ArenaSocket {
  public:
   struct Limits {
-    /// Open at once, those that have not named a session included.
+    /// Open at once, those that have not named a session included, those that are retired not.
     std::size_t max_connections = 0;
     /// How long a connection may take to name its session.
     std::chrono::milliseconds bind_time{10'000};
@@ -36,7 +36,10 @@ class ArenaSocket {
     std::function<bool(const std::optional<PeerCredentials>&)> admit;
     /// A connection names its session. False: there is none, or it has a connection already.
     std::function<bool(SessionId)> bind;
-    /// The connection of a bound session ended.
+    /// A bound session sent what is no request, or does not read answers: it is to be ended, by
+    /// disconnect() or retire().
+    std::function<void(SessionId)> spoilt;
+    /// The connection of a bound session ended, or that of one that was retired.
     std::function<void(SessionId)> lost;
     /// Errors: not_found.
     std::function<Result<ArenaHandle>(std::uint32_t arena)> find;
@@ -53,6 +56,9 @@ class ArenaSocket {
 
   /// Ends the connection of a session, without a call of `lost`.
   void disconnect(SessionId session);
+  /// The session is over, and its process may still read what it holds: ends our direction of the
+  /// connection, and answers nothing more. `lost` tells when the other direction ends.
+  void retire(SessionId session);
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "formats/formats.h"
 
@@ -15,6 +16,10 @@ struct ClientInfo {
   std::uint32_t pid = 0;
   bool inline_batches = false;  ///< It has no arena: batches travel behind their tickets.
 };
+
+/// The name that a program gave itself, as others' terminals may show it: at most 64 bytes of it,
+/// control characters as escapes. It is part of what other clients are told.
+std::string program_name(std::string_view given);
 
 inline std::string describe(const ClientInfo& client) {
   return (client.program.empty() ? "a client" : client.program) + " (pid " +

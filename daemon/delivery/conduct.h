@@ -22,10 +22,15 @@ class Conduct {
 
   /// Counts one more refused request.
   void refused(Clock::time_point now) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - forgiven_);
-    forgiven_ += seconds;
-    refused_ -= static_cast<std::uint32_t>(std::min<std::int64_t>(seconds.count(), refused_));
+    forgive(now);
     ++refused_;
+  }
+  /// The same while it is borne; false, and not counted, once it would be one too many.
+  bool bears_refused(Clock::time_point now) {
+    forgive(now);
+    if (refused_ >= kRefused) return false;
+    ++refused_;
+    return true;
   }
 
   /// The peer is not listened to any more.
@@ -33,6 +38,12 @@ class Conduct {
   bool asks_too_often() const { return refused_ > kRefused; }
 
  private:
+  void forgive(Clock::time_point now) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - forgiven_);
+    forgiven_ += seconds;
+    refused_ -= static_cast<std::uint32_t>(std::min<std::int64_t>(seconds.count(), refused_));
+  }
+
   Clock::time_point forgiven_;
   std::uint32_t malformed_ = 0;
   std::uint32_t refused_ = 0;

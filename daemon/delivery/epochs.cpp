@@ -1,5 +1,6 @@
 #include "daemon/delivery/epochs.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace batchwright {
@@ -24,6 +25,12 @@ std::optional<Epoch> Epochs::last() const {
   return entries_.empty() ? std::nullopt : std::optional(entries_.rbegin()->first);
 }
 
+std::set<Epoch> Epochs::numbers() const {
+  std::set<Epoch> numbers;
+  for (const auto& [number, entry] : entries_) numbers.insert(number);
+  return numbers;
+}
+
 std::vector<PlannedEpoch> Epochs::all() const {
   std::vector<PlannedEpoch> epochs;
   for (const auto& [number, entry] : entries_) epochs.push_back(entry.planned);
@@ -42,6 +49,19 @@ bool Epochs::mark_assembled(const BatchId& id) {
   const bool before = assembled[id.index.value];
   assembled[id.index.value] = true;
   return before;
+}
+
+std::uint64_t Epochs::mark_lost(Epoch epoch, Ordinal ordinal) {
+  const auto found = entries_.find(epoch);
+  if (found == entries_.end()) return 0;
+  found->second.lost.insert(ordinal);
+  return found->second.lost.size();
+}
+
+std::uint64_t losses_allowed(double share, std::uint64_t sequences) {
+  if (share == 0.0) return 0;
+  return std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(share * static_cast<double>(sequences)));
 }
 
 void Epochs::keep(const std::set<Epoch>& needed) {

@@ -24,11 +24,14 @@ class Epochs {
 
   /// Notes that a batch was assembled; true when it had been before.
   bool mark_assembled(const BatchId& id);
+  /// Notes a sequence that is left out of an epoch; how many different ones are by now.
+  std::uint64_t mark_lost(Epoch epoch, Ordinal ordinal);
   void forget(Epoch epoch) { entries_.erase(epoch); }
   /// Forgets every epoch that is not in `needed`.
   void keep(const std::set<Epoch>& needed);
   /// The last that is there; empty: there is none.
   std::optional<Epoch> last() const;
+  std::set<Epoch> numbers() const;
   /// All that are there, in order.
   std::vector<PlannedEpoch> all() const;
 
@@ -36,8 +39,13 @@ class Epochs {
   struct Entry {
     PlannedEpoch planned;
     std::vector<bool> assembled;
+    std::set<Ordinal> lost;  ///< No more of them than a feed bears, and a batch.
   };
   std::map<Epoch, Entry> entries_;
 };
+
+/// How many sequences of an epoch may be corrupt before its feed fails, by the share that is
+/// allowed: one always, so that a small dataset is served on with a bad record, unless it is 0.
+std::uint64_t losses_allowed(double share, std::uint64_t sequences);
 
 }  // namespace batchwright

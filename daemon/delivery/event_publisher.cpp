@@ -8,20 +8,21 @@ namespace {
 /// Events that may pile up for one listener.
 constexpr int kQueue = 1000;
 
-SocketOptions options_for(std::string curve_secret_key, bool ask_gatekeeper) {
+SocketOptions options_for(Router::Settings settings) {
   SocketOptions options;
   options.kind = SocketOptions::Kind::publisher;
+  options.remote = settings.remote;
   options.send_queue = kQueue;
-  options.curve_secret_key = std::move(curve_secret_key);
-  options.ask_gatekeeper = ask_gatekeeper;
+  options.curve_secret_key = std::move(settings.curve_secret_key);
+  options.ask_gatekeeper = settings.ask_gatekeeper;
   return options;
 }
 
 }  // namespace
 
 EventPublisher::EventPublisher(boost::asio::io_context& loop, SocketThreads& threads,
-                               std::string curve_secret_key, bool ask_gatekeeper)
-    : socket_(loop, threads, options_for(std::move(curve_secret_key), ask_gatekeeper), {}) {}
+                               Router::Settings settings)
+    : socket_(loop, threads, options_for(std::move(settings)), {}) {}
 
 void EventPublisher::publish(wire::EventT event) {
   const std::string topic = event.feed;

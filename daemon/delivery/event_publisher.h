@@ -5,6 +5,7 @@
 #include <string>
 
 #include "daemon/delivery/frame_socket.h"
+#include "daemon/delivery/router.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -14,9 +15,8 @@ namespace batchwright {
 /// Threads: the event loop only.
 class EventPublisher {
  public:
-  /// Keys as of a router: they matter for `tcp://` alone.
-  EventPublisher(boost::asio::io_context& loop, SocketThreads& threads,
-                 std::string curve_secret_key, bool ask_gatekeeper);
+  /// Settings as of a router: keys matter for `tcp://` alone.
+  EventPublisher(boost::asio::io_context& loop, SocketThreads& threads, Router::Settings settings);
 
   /// The endpoint with the port that it got. Errors: io_error.
   Result<std::string> bind(const std::string& endpoint) { return socket_.bind(endpoint); }

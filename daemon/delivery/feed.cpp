@@ -1,16 +1,17 @@
 #include "daemon/delivery/feed.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
+#include "daemon/delivery/plan_words.h"
+
 namespace batchwright {
 namespace {
-
-std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", double(bytes) / 1048576); }
 
 /// Leases count from the microseconds since 1970 at which the daemon began: above those of every
 /// daemon before it, also of one whose journal a power cut has shortened.
@@ -18,6 +19,14 @@ std::uint64_t first_lease() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+std::string describe_pages(PinState pinned) {
+  if (pinned != PinState::none) return std::string(to_string(pinned));
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  return "not locked: this process may lock " + in_mib(limit.rlim_cur) +
+         " (LimitMEMLOCK=, ulimit -l)";
 }
 
 }  // namespace
@@ -30,15 +39,22 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       style_(make_style()),
       slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory)),
       generations_{slots_},
+      roster_(settings_.slots),
+      failures_(settings_.follow),
       plan_seconds_(resources_.first_epoch.seconds),
       grace_(ports_.loop),
       patience_(ports_.loop),
+      watch_(ports_.loop),
+      replan_(ports_.loop),
       next_lease_(first_lease()) {
-  if (resources_.journal) next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
-  contents_[first_epoch().epoch] = first_epoch().fingerprint.data;
-  if (resources_.journal) contents_[queue().epoch()] = resources_.journal->fingerprint().data;
+  if (resources_.journal) {
+    next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
+    contents_.decide(queue().epoch(), resources_.journal->fingerprint().data);
+    journal_thread_ = std::make_unique<boost::asio::thread_pool>(1);
+  }
   // A queue that was in this epoch when its data grew goes on with what they were.
-  if (contents_.at(first_epoch().epoch) == first_epoch().fingerprint.data) {
+  if (contents_.decide(first_epoch().epoch, first_epoch().fingerprint.data)) {
+    contents_.planned(first_epoch().epoch);
     epochs_.planned(resources_.first_epoch);
   }
   counters_.add(FeedCounter::epochs_planned);
@@ -51,15 +67,23 @@ FeedState Feed::state() const {
 
 std::shared_ptr<const BatchStyle> Feed::make_style() const {
   return std::make_shared<const BatchStyle>(BatchStyle{
-      settings_.name, settings_.layout, settings_.padding_value, settings_.on_corrupt, times_});
+      settings_.name, settings_.layout, settings_.padding, settings_.on_corrupt, times_});
 }
 
 void Feed::start() {
   const EpochSource& first = first_epoch();
-  ports_.log.note<Event::feed_opened>(name(), resources_.snapshot->sequences(), first.plan.steps(),
-                                      first.plan.world(), to_string(first.fingerprint));
-  ports_.log.note<Event::arena_reserved>(name(), mib(arena().bytes()), settings_.slots,
-                                         mib(arena().slot_bytes()), to_string(arena().pinned()));
+  ports_.log.note<Event::feed_opened>(
+      name(), describe_sequences(resources_.first_epoch, settings_.plan), first.plan.steps(),
+      first.plan.world(), to_string(first.fingerprint));
+  if (const std::string warning = lock_warning(dataset()); !warning.empty()) {
+    ports_.log.note<Event::dataset_not_locked>(name(), warning);
+  }
+  ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings_.slots,
+                                         in_mib(arena().slot_bytes()),
+                                         describe_pages(arena().pinned()));
+  if (const std::string note = plan_note(settings_.plan); !note.empty()) {
+    ports_.log.note<Event::plan_noted>(name(), note);
+  }
   if (resources_.journal) {
     ports_.log.note<Event::queue_resumed>(name(), queue().epoch().value, queue().done_count(),
                                           queue().out().size());
@@ -99,34 +123,61 @@ const Arena* Feed::find_arena(std::uint32_t number) const {
 void Feed::unsubscribe(SessionId session, std::uint32_t number) {
   const auto found = subscriptions_.find({session, number});
   if (found == subscriptions_.end()) return;
-  leave(found->second, false);
+  leave(found->second, {});
+  forget(found->first);
   subscriptions_.erase(found);
   after_leaving();
 }
 
-void Feed::drop_session(SessionId session, bool may_return) {
+std::size_t Feed::drop_session(SessionId session, Departure departure) {
   const auto first = subscriptions_.lower_bound({session, 0});
   const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
-  if (first == last) return;
-  for (auto it = first; it != last; ++it) leave(it->second, may_return);
+  if (first == last) return 0;
+  for (auto it = first; it != last; ++it) {
+    leave(it->second, departure);
+    forget(it->first);
+  }
   subscriptions_.erase(first, last);
+  after_leaving();
+  return held_over_.slots_of(session);
+}
+
+void Feed::let_go(SessionId session) {
+  const std::vector<SlotRef> slots = held_over_.let_go(session);
+  roster_.set_aside(held_over_.slots());
+  for (const SlotRef& slot : slots) give_back(slot);
+  if (!slots.empty()) pump();
+}
+
+void Feed::stop_serving(SessionId session) {
+  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
+  for (auto it = subscriptions_.lower_bound({session, 0}); it != last; ++it) {
+    it->second.finished = true;
+    note(it->first, it->second);
+    for (auto& [lease, slot] : it->second.leases) {
+      if (slot) give_back(*std::exchange(slot, std::nullopt));
+    }
+  }
   after_leaving();
 }
 
-void Feed::leave(Subscription& subscription, bool may_return) {
+void Feed::leave(Subscription& subscription, Departure departure) {
   keep_waited(subscription);
+  std::vector<SlotRef> kept;
   for (const auto& [lease, slot] : subscription.leases) {
-    if (slot) give_back(*slot);
-    if (subscription.in_queue() && !may_return) work().come_back(lease);
+    if (slot && departure.lives) kept.push_back(*slot);
+    if (slot && !departure.lives) give_back(*slot);
+    if (subscription.in_queue() && !departure.may_return) work().come_back(lease);
   }
   subscription.leases.clear();
-  if (!subscription.in_queue() || !may_return) return;
+  held_over_.keep(subscription.client, std::move(kept));
+  roster_.set_aside(held_over_.slots());
+  if (!subscription.in_queue() || !departure.may_return) return;
   work().keep(subscription.owner(), WorkQueue::Time::clock::now() + settings_.queue_grace);
   await_returns();
 }
 
 void Feed::after_leaving() {
-  needy_.reset();
   forget_epochs();
   pump();
 }
@@ -148,27 +199,42 @@ void Feed::release(SessionId session, const wire::Release& release) {
   const auto found = subscriptions_.find({session, release.subscription()});
   for (const std::uint64_t lease : *release.leases()) {
     const bool known = found != subscriptions_.end() && found->second.leases.contains(lease);
+    if (known) found->second.spoke = true;
+    if (known && release.keeps()) {
+      note_done(found->second, lease);
+      continue;
+    }
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
     if (known) release_lease(found->second, lease);
   }
-  if (found != subscriptions_.end() && found->second.leases.empty()) found->second.had_none = true;
-  needy_.reset();
   if (found == subscriptions_.end() || failure_) return;
-  if (found->second.in_queue()) advance_queue();
-  serve(found->first, found->second);
-  pump_soon();
+  Subscription& subscription = found->second;
+  subscription.moved = WaitingTimes::Time::clock::now();
+  if (subscription.leases.empty()) subscription.had_none = true;
+  note(found->first, subscription);
+  if (subscription.in_queue()) advance_queue();
+  serve(found->first, subscription);
+  settle_soon();
+  const Epoch epoch = queue().epoch();  // whose end others may wait for
+  if (subscription.in_queue() && queue().exhausted(batches_of(epoch))) pump_soon();
 }
 
 void Feed::release_lease(Subscription& subscription, std::uint64_t lease) {
   const auto held = subscription.leases.find(lease);
   if (held->second) give_back(*held->second);
   subscription.leases.erase(held);
-  const QueueOwner owner = subscription.owner();
-  if (subscription.in_queue() && work().done(lease, owner)) {
-    written(note_done(subscription.client, lease, owner));
-  } else if (resources_.ledger) {
+  ++subscription.released;
+  if (!note_done(subscription, lease) && resources_.ledger) {
     written(resources_.ledger->released(subscription.client, lease, false));
   }
+}
+
+/// False where it is no batch of a queue that was still to be done.
+bool Feed::note_done(const Subscription& subscription, std::uint64_t lease) {
+  const QueueOwner owner = subscription.owner();
+  if (!subscription.in_queue() || !work().done(lease, owner)) return false;
+  written(note_done(subscription.client, lease, owner));
+  return true;
 }
 
 /// A journal or ledger with a gap would be worse than none.
@@ -178,15 +244,17 @@ bool Feed::written(const Result<void>& result) {
 }
 
 void Feed::give_back(const SlotRef& slot) {
-  needy_.reset();
-  if (!slot.of->cache.release(slot.index) || !settings_.poison) return;
+  if (!slot.of->cache.release(slot.index)) return;
+  slots_changed_ = true;
+  if (!settings_.poison) return;
   slot.of->cache.retire(slot.index);
   ++under_way_;
   ports_.assembler.poison(slot.of->arena->slot(slot.index), [this, slot] {
     boost::asio::post(ports_.loop, [this, slot] {
       --under_way_;
       slot.of->cache.abandon(slot.index);
-      pump();
+      slots_changed_ = true;
+      settle();
     });
   });
 }

@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,12 +14,19 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/absent_feed.h"
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
+#include "daemon/delivery/epoch_contents.h"
 #include "daemon/delivery/epochs.h"
 #include "daemon/delivery/feed_resources.h"
 #include "daemon/delivery/growth.h"
+#include "daemon/delivery/held_over.h"
+#include "daemon/delivery/places.h"
+#include "daemon/delivery/plan_failures.h"
+#include "daemon/delivery/plan_turns.h"
 #include "daemon/delivery/planner.h"
+#include "daemon/delivery/roster.h"
 #include "daemon/delivery/slot_generation.h"
 #include "daemon/delivery/subscription.h"
 #include "daemon/planning/planning.h"
@@ -45,6 +53,15 @@ struct FeedPorts {
   std::function<void(wire::EventT)> publish;
   std::shared_ptr<MemoryBudget> memory;  ///< For arenas that grow.
   EventLog& log;
+  /// It has failed for a reason that is_passing(). True: the server will end its subscriptions,
+  /// not within this call.
+  std::function<bool()> takes_over;
+};
+
+/// How a session ends.
+struct Departure {
+  bool may_return = false;  ///< A queue keeps what the client took, for a while.
+  bool lives = false;       ///< Its process may still read the slots that it holds.
 };
 
 /// How long the subscriptions of a feed waited, those that are gone included.
@@ -71,24 +88,36 @@ class Feed {
   Result<void> subscribe(const ClientInfo& client, const wire::Subscribe& request);
   void unsubscribe(SessionId session, std::uint32_t subscription);
   void release(SessionId session, const wire::Release& release);
-  /// Everything the session held comes back; what was a queue's, to be given to another. With
-  /// `may_return` a queue keeps it for a while.
-  void drop_session(SessionId session, bool may_return);
+  /// The session's subscriptions go. What it took from a queue is given to another, or kept for a
+  /// while. How many slots stay held, until let_go(), because the process lives.
+  std::size_t drop_session(SessionId session, Departure departure);
+  /// The process of a session that ended lets go of the arenas, or is dead: its slots come back.
+  void let_go(SessionId session);
+  /// The session's process is dead: nobody reads its slots, and nothing more is sent to it. Its
+  /// leases stay until drop_session(), since its last words may say that they are done.
+  void stop_serving(SessionId session);
+  /// What sessions that ended still hold.
+  const HeldOver& held_over() const { return held_over_; }
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
   /// Takes up those settings that concern no batch: max_window, max_lead, poison, on_corrupt,
-  /// queue_grace. What a subscription was granted stays.
+  /// max_corrupt_share, queue_grace. What a subscription was granted stays.
   void adjust(const FeedSettings& settings);
   /// Ends it: every subscription is refused with this error, and nothing is delivered any more.
   /// Batches that clients hold stay as they are. It is destroyed once it is at_rest().
   void retire(const Error& error);
   /// No other thread works for it any more, and no call back to it is under way.
-  bool at_rest() const { return filling_ == 0 && under_way_ == 0 && !planning_ && !pump_posted_; }
+  bool at_rest() const {
+    return filling_ == 0 && under_way_ == 0 && !planning_ && !beginning_ && !pump_posted_ &&
+           !settle_posted_;
+  }
   /// What takes long to free. Whoever keeps it may do so on another thread.
   std::vector<std::shared_ptr<const void>> belongings() const;
 
   /// Answers with the reason why nothing comes.
   void ask(SessionId session, const wire::Ask& question);
+  /// The client's program waits, and holds so many batches.
+  void waits(const SubscriptionKey& key, std::uint32_t holds);
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return settings_.name; }
@@ -108,6 +137,8 @@ class Feed {
   /// How many batches of its own a subscription is behind another, as far as that can be told.
   std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
   const SlotCache& slots() const { return slots_->cache; }
+  /// Slots with a batch that nobody holds and somebody will get, as far as the plans tell.
+  std::uint32_t slots_ahead() const;
   const Subscriptions& subscriptions() const { return subscriptions_; }
   const Dataset& dataset() const { return *resources_.dataset; }
   const Snapshot& snapshot() const { return *resources_.snapshot; }
@@ -119,6 +150,9 @@ class Feed {
   std::vector<PlannedEpoch> epochs() const { return epochs_.all(); }
   /// Why the feed no longer serves; empty while it does.
   const std::optional<Error>& failure() const { return failure_; }
+  /// Why an epoch that somebody stands in cannot be planned now; empty while none is so. It is
+  /// tried again until it can.
+  std::string planning_trouble() const;
   /// Serving once the first batch is there, failed as soon as there is a failure().
   FeedState state() const;
   /// Called whenever the state has changed.
@@ -131,7 +165,7 @@ class Feed {
   Result<void> check_extras(const wire::Subscribe& request) const;
   Result<void> check_ranks(const ClientInfo& client, const wire::Subscribe& request) const;
   Result<void> check_fingerprint(const wire::Subscribe& request) const;
-  void keep_data(const wire::Subscribe& request);
+  bool keep_data(const wire::Subscribe& request);
   bool is_in_use(Epoch epoch) const;
   Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
 
@@ -140,20 +174,28 @@ class Feed {
   const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
   WorkQueue& work() { return resources_.queue; }
   Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
+  bool note_done(const Subscription& subscription, std::uint64_t lease);
   void after_leaving();
   void await_returns();
   void give_back(const SlotRef& slot);
   void release_lease(Subscription& subscription, std::uint64_t lease);
-  void leave(Subscription& subscription, bool may_return);
+  void leave(Subscription& subscription, Departure departure);
   bool written(const Result<void>& result);
 
   // feed_end.cpp: how it changes in place, and how it ends.
   void end_subscriptions(const Error& error);
 
-  // feed_serve.cpp: what each subscription is told next.
+  // feed_turn.cpp: whom an event concerns. feed_serve.cpp: what each is told next.
   void pump();
   void pump_soon();
+  void settle();
+  void settle_soon();
+  void serve(const SubscriptionKey& key);
   void serve(const SubscriptionKey& key, Subscription& subscription);
+  void serve_all(std::vector<SubscriptionKey> keys);
+  void serve_waiting_for(const BatchId& id);
+  void serve_barred();
+  void assemble_demands();
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
   void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
   bool is_over(const Subscription& subscription, std::uint64_t steps) const;
@@ -161,6 +203,7 @@ class Feed {
                    const EpochSource& source);
   void end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps);
   void advance_queue();
+  void queue_begun(Epoch epoch, Result<BegunJournal> begun);
   void deliver(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source,
                SlotIndex slot);
   bool record(const Subscription& subscription, const EpochSource& source, std::uint64_t lease,
@@ -169,28 +212,39 @@ class Feed {
   void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
   void fail(const Error& error);
 
-  // waiting.cpp: what bounds a subscription.
+  // waiting.cpp: what bounds a subscription. feed_words.cpp: that in words.
   std::optional<BatchId> next_of(const Subscription& subscription) const;
-  bool may_take(const Subscription& subscription, const BatchId& id) const;
+  Standing standing_of(const Subscription& subscription) const;
+  void note(const SubscriptionKey& key, const Subscription& subscription);
+  void note_all(Epoch epoch);
+  void forget(const SubscriptionKey& key);
+  bool may_take(const SubscriptionKey& key, const BatchId& id) const;
   bool leads_too_far(const Subscription& subscription) const;
   std::optional<std::uint64_t> steps_ahead(const Subscription& one, const Subscription& of) const;
-  std::size_t needy() const;
+  std::optional<std::uint64_t> steps_ahead(const Subscription& one,
+                                           const Places::Position& of) const;
+  void watch();
+  void look_at_waits(WaitingTimes::Time now);
   bool is_held(const BatchId& id) const;
   std::string reason_to_wait(const Subscription& subscription) const;
   WaitingFor waiting_for(const Subscription& subscription) const;
   void note_waiting(Subscription& subscription);
   void keep_waited(const Subscription& subscription);
   std::string who_holds_slots() const;
+  std::string who_is_absent() const;
+  std::string slowest_client() const;
+  std::string slots_wanted() const;
+  bool waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const;
 
   // feed_slots.cpp: which batches are assembled, when, and in which slots.
-  std::optional<BatchId> demand_of(const Subscription& subscription) const;
+  std::optional<BatchId> demand_of(const SubscriptionKey& key, const Subscription& of) const;
   void prefetch();
   bool assemble(const BatchId& id, std::uint64_t away, const Subscription* waiting);
   std::optional<SlotIndex> slot_due_in(std::uint64_t away, const BatchId& id);
   std::optional<SlotIndex> slot_on_demand(const Subscription& waiting, const BatchId& id);
   void note_slot(bool found);
   void find_fronts();
-  std::set<BatchId> due(std::uint64_t distance) const;
+  void find_due(std::uint64_t distance, std::vector<BatchId>& ids) const;
   std::optional<BatchId> ahead(const Subscription& subscription, std::uint64_t distance) const;
   std::optional<SlotIndex> take_slot(const BatchId& id, const std::vector<std::uint64_t>& kept);
   std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
@@ -201,6 +255,7 @@ class Feed {
   bool bars_all(const BatchId& id, const Error& error) const;
   void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
+  void count_lost(const BatchId& id, const SkippedSequence& skipped);
 
   // stragglers.cpp: who is waited for, for a moment, before its batches leave the slots.
   std::uint64_t keeps_before(const Subscription& subscription, const BatchId& id) const;
@@ -212,14 +267,21 @@ class Feed {
 
   // feed_plans.cpp: which epochs are planned.
   std::set<Epoch> needed_epochs(bool with_next) const;
-  std::size_t most_epochs() const;
+  PlanNeeds plan_needs() const;
+  std::size_t most_plans() const;
   void request_plan();
+  void request_plan_at(PlanTurns::Time when);
+  void drop_plan(Epoch epoch);
   void plan(Epoch epoch);
   void plan_followed(Epoch epoch);
-  Result<PlannedEpoch> take_up(Epoch epoch, Result<GrownEpoch> grown);
+  void grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEpoch> grown);
+  PlannedEpoch take_up(Epoch epoch, GrownEpoch grown);
   void planned(Epoch epoch, Result<PlannedEpoch> result);
   void not_planned(Epoch epoch, const Error& error);
+  void data_gone(Epoch epoch, const Error& error);
   void forget_epochs();
+  void forget_contents();
+  std::string reason_without_plan(Epoch epoch) const;
   std::uint64_t steps_of(Epoch epoch) const { return epochs_.steps(epoch); }
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
   void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
@@ -234,13 +296,20 @@ class Feed {
   std::shared_ptr<SlotGeneration> slots_;  ///< Where batches are assembled.
   std::vector<std::weak_ptr<SlotGeneration>> generations_;
   Subscriptions subscriptions_;
+  HeldOver held_over_;
   std::vector<const Subscription*> fronts_;  ///< One for all that stand at the same place.
-  /// Slots kept for who has nothing, and for ranks to come; as counted since somebody last moved.
-  mutable std::optional<std::size_t> needy_;
+  Roster roster_;                            ///< Who may take a slot.
+  Places places_;
+  std::set<SubscriptionKey> barred_;      ///< By the rule on slots, from a batch that is ready.
+  std::set<SubscriptionKey> leading_;     ///< Held back by max_lead.
+  std::set<SubscriptionKey> stragglers_;  ///< Waited for, or left behind.
+  std::uint64_t seen_loosened_ = 0;
+  std::optional<Places::Position> seen_slowest_;
   Epochs epochs_;
   std::map<BatchId, Error> broken_;  ///< Batches that could not be assembled; met when due.
-  std::map<Epoch, Error> unplannable_;
-  std::map<Epoch, std::uint64_t> contents_;  ///< The data each epoch has, where that is decided.
+  EpochContents contents_;
+  PlanTurns turns_;
+  PlanFailures failures_;
   std::optional<Error> failure_;
   FeedCounters counters_;
   double plan_seconds_;
@@ -249,7 +318,13 @@ class Feed {
   std::function<void()> on_state_;
   boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
   boost::asio::steady_timer patience_;  ///< Ends a wait for stragglers.
-  bool looking_again_ = false;          ///< The timer above runs.
+  boost::asio::steady_timer watch_;     ///< Looks for waits that get long.
+  WaitingTimes::Time last_came_{};      ///< When somebody subscribed.
+  /// Who waits for other clients: batches that it was given, and since when.
+  std::map<SubscriptionKey, std::pair<std::uint64_t, WaitingTimes::Time>> starved_;
+  bool watching_ = false;
+  boost::asio::steady_timer replan_;  ///< When an epoch is tried again, or a plan's turn ends.
+  bool looking_again_ = false;        ///< The timer above runs.
   /// A timer's handler that is due already cannot be called back: it looks whether this is there.
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::uint64_t next_lease_;
@@ -261,10 +336,19 @@ class Feed {
   std::uint32_t under_way_ = 0;  ///< Batches that are sent or poisoned just now.
   std::size_t turn_ = 0;         ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;
-  bool planning_ = false;  ///< One plan of a feed is under way at a time.
+  bool planning_ = false;   ///< One plan of a feed is under way at a time.
+  bool beginning_ = false;  ///< The journal's file of the queue's next epoch is being written.
   bool pump_posted_ = false;
+  bool settle_posted_ = false;
+  bool slots_changed_ = true;  ///< Another batch may be due, or a slot have come free.
+  std::uint64_t seen_places_ = 0;
+  bool plans_due_ = true;    ///< Another plan may be needed.
+  bool forget_due_ = false;  ///< A plan may be needed no more.
   bool has_first_batch_ = false;
   bool retired_ = false;
+  /// Waits for the journal's disk, where there is a journal. Last: it is joined before what it
+  /// posts to goes.
+  std::unique_ptr<boost::asio::thread_pool> journal_thread_;
 };
 
 }  // namespace batchwright

@@ -9,17 +9,18 @@ namespace batchwright {
 
 void Feed::adjust(const FeedSettings& settings) {
   const auto of = [](const FeedSettings& s) {
-    return std::tuple(s.max_window, s.max_lead, s.poison, s.on_corrupt, s.queue_grace);
+    return std::tuple(s.max_window, s.max_lead, s.poison, s.on_corrupt, s.max_corrupt_share,
+                      s.queue_grace);
   };
   if (of(settings) == of(settings_)) return;
   settings_.max_window = settings.max_window;
   settings_.max_lead = settings.max_lead;
   settings_.poison = settings.poison;
   settings_.on_corrupt = settings.on_corrupt;
+  settings_.max_corrupt_share = settings.max_corrupt_share;
   settings_.queue_grace = settings.queue_grace;
   style_ = make_style();
   broken_.clear();  // what could not be assembled may be so with a sequence left out
-  needy_.reset();
   pump();
 }
 
@@ -28,6 +29,8 @@ void Feed::retire(const Error& error) {
   on_state_ = nullptr;
   grace_.cancel();
   patience_.cancel();
+  replan_.cancel();
+  watch_.cancel();
   end_subscriptions(error);
   failure_ = error;  // whatever comes back from other threads changes nothing any more
   resources_.journal.reset();
@@ -42,6 +45,12 @@ void Feed::end_subscriptions(const Error& error) {
   }
   subscriptions_.clear();
   fronts_.clear();
+  roster_.clear();
+  places_.clear();
+  barred_.clear();
+  leading_.clear();
+  stragglers_.clear();
+  starved_.clear();
 }
 
 std::vector<std::shared_ptr<const void>> Feed::belongings() const {

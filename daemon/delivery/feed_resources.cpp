@@ -23,6 +23,16 @@ Result<void> open_files(const FeedSettings& settings, FeedResources& resources) 
   return {};
 }
 
+/// A snapshot without a lock ends with the second commit after it.
+Error cannot_follow(const Dataset& dataset) {
+  return {
+      ErrorCode::store_unavailable,
+      fmt::format("follow = true needs a lock on the dataset, so that writers do not write over "
+                  "what is read; lock.mdb of {} must be writable (under systemd: "
+                  "ReadWritePaths=), and lock = true",
+                  dataset.shards().front().string())};
+}
+
 }  // namespace
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
@@ -34,29 +44,38 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
   const auto bound = plan_bound(snapshot.lengths(), settings.plan, snapshot.shard_sequences());
   if (!bound) return bound.error();
   return slot_bytes_for(
-      snapshot, {settings.name, settings.layout, settings.padding_value, settings.on_corrupt},
-      *bound);
+      snapshot, {settings.name, settings.layout, settings.padding, settings.on_corrupt}, *bound);
+}
+
+Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
+                               std::uint64_t memory_bytes) {
+  if (snapshot.sequences() == 0) {
+    return Error{ErrorCode::store_unavailable, "the dataset has no sequences"};
+  }
+  if (auto sound = check_padding(settings.padding, snapshot.schema()); !sound) {
+    return sound.error();
+  }
+  const auto bytes = feed_slot_bytes(snapshot, settings);
+  if (!bytes) return bytes.error();
+  const std::uint64_t slot = whole_pages(*bytes);
+  if (slot * settings.slots <= memory_bytes) return slot;
+  return Error{
+      ErrorCode::does_not_fit,
+      fmt::format("its arena needs {} ({} slots of {}), the memory ceiling leaves {}; {} slots "
+                  "would fit",
+                  in_mib(slot * settings.slots), settings.slots, in_mib(slot), in_mib(memory_bytes),
+                  memory_bytes / slot)};
 }
 
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes, const std::stop_token& stop) {
+  if (settings.follow && dataset->lock() != MapLock::slot) return cannot_follow(*dataset);
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
-  if ((*snapshot)->sequences() == 0) {
-    return Error{ErrorCode::infeasible, "the dataset has no sequences"};
-  }
-  const auto slot_bytes = feed_slot_bytes(**snapshot, settings);
+  const auto slot_bytes = feed_needs(**snapshot, settings, memory_bytes);
   if (!slot_bytes) return slot_bytes.error();
-  auto first = plan_snapshot(*snapshot, settings.plan, Epoch{0});
+  auto first = plan_snapshot(*snapshot, settings, Epoch{0});
   if (!first) return first.error();
-  const std::uint64_t needed = whole_pages(*slot_bytes) * settings.slots;
-  if (needed > memory_bytes) {
-    return Error{
-        ErrorCode::does_not_fit,
-        fmt::format("its arena needs {} bytes ({} slots of {} bytes), the memory ceiling "
-                    "leaves {} bytes; {} slots would fit",
-                    needed, settings.slots, *slot_bytes, memory_bytes, memory_bytes / *slot_bytes)};
-  }
   auto arena = Arena::create(settings.slots, *slot_bytes, stop);
   if (!arena) return arena.error();
   FeedResources resources;

@@ -22,8 +22,10 @@ struct FeedSettings {
   std::string name;
   PlanSettings plan;
   Layout layout = Layout::batch_major;
-  double padding_value = 0.0;
+  PaddingValues padding;
   OnCorrupt on_corrupt = OnCorrupt::stop;
+  /// With `skip`: the share of an epoch's sequences above which the feed fails.
+  double max_corrupt_share = 0.01;
   std::uint32_t slots = 16;
   std::uint32_t max_window = 8;   ///< Most batches a client may hold; half the slots at most.
   bool poison = false;            ///< Debug: released slots are overwritten with 0xDB.
@@ -52,13 +54,19 @@ struct FeedResources {
 /// slot_bytes_for().
 Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings);
 
+/// The same, if an arena of such slots fits under what the ceiling leaves. Errors: also
+/// does_not_fit, with the bytes needed and left; store_unavailable (no sequences).
+Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
+                               std::uint64_t memory_bytes);
+
 /// What an arena will make of a slot's bytes.
 std::uint64_t whole_pages(std::uint64_t bytes);
 
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and
 /// reserves the arena. `memory_bytes` is what the ceiling leaves. `stop` ends it early.
-/// Errors: store_unavailable, infeasible, does_not_fit (names the bytes needed and left),
-/// disconnected (it was to stop).
+/// Errors: store_unavailable (also: it is to follow a dataset without a lock), infeasible,
+/// bad_configuration (padding), does_not_fit (names the bytes needed and left), disconnected (it
+/// was to stop).
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes, const std::stop_token& stop = {});
 

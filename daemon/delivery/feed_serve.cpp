@@ -8,46 +8,18 @@
 #include <utility>
 
 #include "daemon/delivery/feed.h"
+#include "daemon/delivery/feed_terms.h"
 
 namespace batchwright {
 
-/// Hands out what is ready, to everyone, each time beginning with another; only then assembles
-/// what is waited for, and then what comes next. The other way round, one who waits could take
-/// the slot of a batch that is ready for the next in line, and be robbed in turn, without end.
-void Feed::pump() {
-  if (failure_) return;
-  std::vector<SubscriptionKey> keys;
-  keys.reserve(subscriptions_.size());
-  for (const auto& [key, subscription] : subscriptions_) keys.push_back(key);
-  if (!keys.empty()) {
-    std::rotate(keys.begin(), keys.begin() + long(turn_++ % keys.size()), keys.end());
-  }
-  for (const SubscriptionKey& key : keys) {
-    serve(key, subscriptions_.at(key));
-    if (failure_) return;
-  }
-  request_plan();
-  find_fronts();
-  std::set<BatchId> refused;  // to one is to all that stand at the same place
-  for (const SubscriptionKey& key : keys) {
-    const Subscription& subscription = subscriptions_.at(key);
-    const auto id = demand_of(subscription);
-    if (id && !refused.contains(*id) && !assemble(*id, 0, &subscription)) refused.insert(*id);
-  }
-  note_stragglers();
-  prefetch();
-}
-
-/// Once for all that happens in this turn of the loop.
-void Feed::pump_soon() {
-  if (std::exchange(pump_posted_, true)) return;
-  boost::asio::post(ports_.loop, [this] {
-    pump_posted_ = false;
-    pump();
-  });
+void Feed::serve(const SubscriptionKey& key) {
+  const auto found = subscriptions_.find(key);
+  if (found != subscriptions_.end()) serve(key, found->second);
 }
 
 void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
+  barred_.erase(key);
+  leading_.erase(key);
   while (!subscription.finished && !failure_ && serve_next(key, subscription)) {
   }
   note_waiting(subscription);
@@ -57,8 +29,9 @@ void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
 bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
   const auto epoch = epochs_.find(subscription.cursor.epoch());
   if (!epoch) {
-    const auto unplannable = unplannable_.find(subscription.cursor.epoch());
-    if (unplannable != unplannable_.end()) refuse(key, subscription, unplannable->second);
+    const Error* error =
+        failures_.refusal(subscription.cursor.epoch(), PlanTurns::Time::clock::now());
+    if (error != nullptr) refuse(key, subscription, *error);
     return false;
   }
   if (!subscription.accepted) {
@@ -71,8 +44,13 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
     return true;
   }
   const auto id = next_of(subscription);
-  if (!id || !subscription.has_credit() || !may_take(subscription, *id) ||
-      leads_too_far(subscription)) {
+  if (!id || !subscription.has_credit()) return false;
+  if (leads_too_far(subscription)) {
+    leading_.insert(key);
+    return false;
+  }
+  if (!may_take(key, *id)) {
+    if (subscription.spoke || subscription.leases.empty()) barred_.insert(key);
     return false;
   }
   if (const auto broken = broken_.find(*id); broken != broken_.end()) {
@@ -97,11 +75,11 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   }
   subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
   subscription.accepted = true;
-  needy_.reset();
   const std::vector<BatchIndex> worst = epochs_.worst(epoch.epoch);
   for (std::size_t i = 0; i < worst.size() && i < subscription.worst_first; ++i) {
     subscription.rehearsals.push_back({epoch.epoch, worst[i]});
   }
+  note(key, subscription);
   wire::SubscribedT answer;
   answer.subscription = key.number;
   answer.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(epoch.fingerprint));
@@ -113,6 +91,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.window = subscription.window;
   answer.arena = slots_->number;
   answer.arena_bytes = arena().bytes();
+  answer.terms = terms_text(settings_, epoch.snapshot->schema());
   ports_.send(key.session, encode(std::move(answer)));
   publish_epoch(wire::EventKind::epoch_began, epoch.epoch);
   ports_.log.note<Event::subscribed>(
@@ -155,22 +134,8 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   ports_.send(key.session, encode(std::move(end)));
   publish_epoch(wire::EventKind::epoch_ended, subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
-  needy_.reset();
-  forget_epochs();
-}
-
-/// Goes on to the next epoch once each batch of this one is done.
-void Feed::advance_queue() {
-  const Epoch epoch = queue().epoch();
-  const std::uint64_t steps = steps_of(epoch);
-  if (steps == 0 || !queue().over(steps * settings_.plan.world)) return;
-  const Epoch next{epoch.value + 1};
-  const auto plan = epochs_.find(next);  // the journal tells of its data
-  if (!plan) return request_plan();
-  work().begin(next);
-  if (!written(resources_.journal->begin(next, plan->fingerprint))) return;
-  ports_.log.note<Event::queue_epoch_done>(name(), epoch.value);
-  pump_soon();
+  note(key, subscription);
+  plans_due_ = forget_due_ = true;
 }
 
 void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
@@ -195,12 +160,12 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   } else if (!subscription.in_queue()) {
     subscription.cursor.advance();
   }
-  needy_.reset();
   count_delivery(subscription, slots_->figures[slot.value], extent.size);
 
   const SlotRef held{slots_, slot};
   if (subscription.client.inline_batches) {
     subscription.leases.emplace(lease, std::nullopt);
+    note(key, subscription);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
     ++under_way_;
     return ports_.send_batch(key.session, encode(std::move(ticket)),
@@ -209,13 +174,14 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
                                times_->add(Stage::deliver,
                                            WaitingTimes::Time::clock::now() - began);
                                give_back(held);
-                               pump_soon();
+                               settle_soon();
                              });
   }
   ticket.arena = slots_->number;
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
   subscription.leases.emplace(lease, held);
+  note(key, subscription);
   ports_.send(key.session, encode(std::move(ticket)));
   times_->add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
 }
@@ -225,6 +191,10 @@ bool Feed::record(const Subscription& subscription, const EpochSource& source, s
                   const BatchId& id) {
   const bool rehearsal = !subscription.rehearsals.empty();
   if (subscription.in_queue() && !rehearsal) {
+    if (source.fingerprint != resources_.journal->fingerprint()) {
+      fail({ErrorCode::internal, "an epoch of the queue has another plan than its journal"});
+      return false;
+    }
     work().give(lease, id.index, subscription.owner());
     if (!written(resources_.journal->given(lease, id.index, subscription.owner()))) return false;
   }
@@ -235,7 +205,7 @@ bool Feed::record(const Subscription& subscription, const EpochSource& source, s
 
 void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
                           std::size_t bytes) {
-  ++subscription.delivered;
+  if (subscription.delivered++ == 0) subscription.moved = WaitingTimes::Time::clock::now();
   subscription.delivered_bytes += bytes;
   subscription.asked = false;
   counters_.add(subscription.mode, {figures.rows, figures.frames, figures.padded_frames, bytes});
@@ -244,6 +214,7 @@ void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
 
 void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
   subscription.finished = true;
+  note(key, subscription);
   note_waiting(subscription);
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
@@ -259,10 +230,12 @@ void Feed::fail(const Error& error) {
   resources_.journal.reset();
   resources_.ledger.reset();
   failure_ = Error{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
-  ports_.log.note<Event::feed_failed>(failure_->message);
+  ports_.log.note<Event::feed_failed>(name(), error.message);
   publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);
-  for (auto& [key, subscription] : subscriptions_) {
-    if (!subscription.finished) refuse(key, subscription, *failure_);
+  if (!is_passing(error.code) || !ports_.takes_over()) {
+    for (auto& [key, subscription] : subscriptions_) {
+      if (!subscription.finished) refuse(key, subscription, *failure_);
+    }
   }
   if (on_state_) on_state_();
 }

@@ -1,8 +1,9 @@
 // The part of Feed that knows which batches are assembled, when, and in which slots.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <tuple>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
@@ -16,62 +17,71 @@ constexpr std::uint64_t kCalm = 64;
 }  // namespace
 
 /// The batch a subscription waits for and nobody has begun to assemble.
-std::optional<BatchId> Feed::demand_of(const Subscription& subscription) const {
-  if (!subscription.has_credit()) return {};
-  const auto id = next_of(subscription);
+std::optional<BatchId> Feed::demand_of(const SubscriptionKey& key, const Subscription& of) const {
+  if (!of.has_credit()) return {};
+  const auto id = next_of(of);
   if (!id || slots_->cache.find(*id) || broken_.contains(*id)) return {};
-  return may_take(subscription, *id) && !leads_too_far(subscription) ? id : std::nullopt;
+  return may_take(key, *id) && !leads_too_far(of) ? id : std::nullopt;
+}
+
+/// Each time beginning with another of the batches that are wanted. What is refused to one is so to
+/// all that want it.
+void Feed::assemble_demands() {
+  std::vector<std::pair<BatchId, SubscriptionKey>> demands;
+  for (const auto& [wanted, wanting] : roster_.wanted()) {
+    if (slots_->cache.find(wanted) || broken_.contains(wanted)) continue;
+    for (const SubscriptionKey& key : wanting.all) {
+      const auto id = demand_of(key, subscriptions_.at(key));
+      if (!id) continue;
+      demands.emplace_back(*id, key);
+      break;
+    }
+  }
+  if (demands.empty()) return;
+  std::rotate(demands.begin(), demands.begin() + long(turn_ % demands.size()), demands.end());
+  for (const auto& [id, key] : demands) assemble(id, 0, &subscriptions_.at(key));
 }
 
 /// Assembles what is due soonest, as far as slots and threads allow. One job more than threads is
 /// under way, so that a thread never waits for the loop, and a demand never waits behind many.
 void Feed::prefetch() {
   if (had_subscriber_ && fronts_.empty()) slot_wanted_.reset();
+  std::vector<BatchId> ids;
   for (std::uint64_t distance = 0; distance < slots_->cache.size(); ++distance) {
     if (filling_ > ports_.assembly_threads) return;
-    for (const BatchId& id : due(distance)) {
+    find_due(distance, ids);
+    for (const BatchId& id : ids) {
       if (slots_->cache.find(id) || broken_.contains(id)) continue;
       if (filling_ > ports_.assembly_threads || !assemble(id, distance, nullptr)) return;
     }
   }
 }
 
-/// Trainers in step stand at the same place, and what one of them needs all do. So the questions
-/// below are asked of one for all, however many there are.
+/// One for all that stand at the same place.
 void Feed::find_fronts() {
-  using Place = std::tuple<bool, BatchId, std::uint32_t, std::uint32_t, bool, bool>;
-  std::set<Place> places;
   fronts_.clear();
-  for (const auto& [key, subscription] : subscriptions_) {
-    if (!subscription.accepted || subscription.finished) continue;
-    const Share& share = subscription.cursor.share();
-    const bool apart = !subscription.rehearsals.empty();
-    const Place place{subscription.in_queue(),
-                      subscription.in_queue() ? BatchId{subscription.cursor.epoch(), {}}
-                                              : subscription.cursor.next(),
-                      share.first,
-                      share.count,
-                      subscription.epochs_left != 1,
-                      subscription.left_behind};
-    if (apart || places.insert(place).second) fronts_.push_back(&subscription);
+  for (const auto& [place, keys] : places_.all()) {
+    const Subscription& front = subscriptions_.at(*keys.begin());
+    if (!waits_for_plan(front)) fronts_.push_back(&front);
   }
 }
 
 /// The batches that lie `distance` behind the next one of any subscription. Before the first
 /// subscriber comes: those of the first epoch, so that nobody has to wait for the first batches.
-std::set<BatchId> Feed::due(std::uint64_t distance) const {
-  std::set<BatchId> ids;
+void Feed::find_due(std::uint64_t distance, std::vector<BatchId>& ids) const {
+  ids.clear();
   if (!had_subscriber_) {
     const auto first = epochs_.find(first_epoch().epoch);
     if (first && distance < first->plan.batches()) {
-      ids.insert({first->epoch, BatchIndex{distance}});
+      ids.push_back({first->epoch, BatchIndex{distance}});
     }
-    return ids;
+    return;
   }
   for (const Subscription* front : fronts_) {
-    if (const auto id = ahead(*front, distance)) ids.insert(*id);
+    if (const auto id = ahead(*front, distance)) ids.push_back(*id);
   }
-  return ids;
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
 /// The batch that comes `distance` batches after a subscription's next one.
@@ -160,13 +170,12 @@ bool Feed::assemble(const BatchId& id, std::uint64_t away, const Subscription* w
   const std::uint64_t data = epoch->fingerprint.data;
   auto done = [this, slot, id, data](Result<AssembledBatch> batch) {
     boost::asio::post(ports_.loop, [this, slot, id, data, batch = std::move(batch)]() mutable {
-      const auto decided = contents_.find(id.epoch);
-      const bool outdated = decided != contents_.end() && decided->second != data;
+      const bool outdated = settings_.follow && contents_.find(id.epoch) != data;
       outdated ? discard(slot) : assembled(slot, id, std::move(batch));
     });
   };
   ports_.assembler.submit(std::move(epoch), style_, id.index, slots_->arena->slot(*index),
-                          std::move(done));
+                          std::move(done), waiting == nullptr ? Urgency::ahead : Urgency::demanded);
   return true;
 }
 
@@ -202,6 +211,7 @@ void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
 
 void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch) {
   --filling_;
+  slots_changed_ = true;
   without_faults_ = batch && batch->page_faults == 0 ? without_faults_ + 1 : 0;
   SlotGeneration& generation = *slot.of;
   if (batch) {
@@ -225,7 +235,8 @@ void Feed::assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBat
     }
   }
   if (!failure_ && (had_subscriber_ || is_first(id))) note_first_batch();
-  pump();
+  if (!failure_) serve_waiting_for(id);
+  settle();
 }
 
 /// Whether nobody can begin without this batch, and so trainers are not to be sent here.
@@ -238,16 +249,49 @@ bool Feed::is_first(const BatchId& id) const {
   return id == BatchId{first_epoch().epoch, BatchIndex{0}};
 }
 
+/// Of what is further away than the slots reach, nothing was assembled for its own sake.
+std::uint32_t Feed::slots_ahead() const {
+  const SlotCache& cache = slots_->cache;
+  std::set<BatchId> ahead_of_some;
+  for (const auto& [place, keys] : places_.all()) {
+    const Subscription& front = subscriptions_.at(*keys.begin());
+    if (waits_for_plan(front)) continue;
+    for (std::uint64_t distance = 0; distance < cache.size(); ++distance) {
+      const auto id = ahead(front, distance);
+      const auto slot = id ? cache.find(*id) : std::nullopt;
+      const bool ready = slot && cache.state(*slot) == SlotState::ready;
+      if (ready && !cache.is_held(*slot)) ahead_of_some.insert(*id);
+    }
+  }
+  if (!had_subscriber_) return cache.count(SlotState::ready);
+  return static_cast<std::uint32_t>(ahead_of_some.size());
+}
+
 void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   counters_.add(FeedCounter::batches_assembled);
   counters_.add(FeedCounter::bytes_assembled, batch.size);
   counters_.add(FeedCounter::corrupt_records, batch.skipped.size());
   counters_.add(FeedCounter::sequences_skipped, batch.skipped.size());
   if (epochs_.mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
-  for (const SkippedSequence& skipped : batch.skipped) {
-    ports_.log.note<Event::sequence_skipped>(name(), id.epoch.value, id.index.value,
-                                             skipped.ordinal.value, skipped.reason);
-  }
+  for (const SkippedSequence& skipped : batch.skipped) count_lost(id, skipped);
+}
+
+/// A few bad records are what `skip` is for. Many are another matter than that, such as a damaged
+/// disk, and training on what is left would be training on other data.
+void Feed::count_lost(const BatchId& id, const SkippedSequence& skipped) {
+  ports_.log.note<Event::sequence_skipped>(name(), id.epoch.value, id.index.value,
+                                           skipped.ordinal.value, skipped.reason);
+  const auto epoch = epochs_.find(id.epoch);
+  if (!epoch) return;
+  const std::uint64_t sequences = epoch->plan.counts().selected;
+  const std::uint64_t allowed = losses_allowed(settings_.max_corrupt_share, sequences);
+  const std::uint64_t lost = epochs_.mark_lost(id.epoch, skipped.ordinal);
+  if (lost <= allowed) return;
+  fail({ErrorCode::corrupt_record,
+        fmt::format("{} of the {} sequences of epoch {} are corrupt so far, max_corrupt_share = {} "
+                    "allows {}; the last: sequence {}: {}",
+                    lost, sequences, id.epoch.value, settings_.max_corrupt_share, allowed,
+                    skipped.ordinal.value, skipped.reason)});
 }
 
 }  // namespace batchwright

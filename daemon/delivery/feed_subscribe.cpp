@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/delivery/feed.h"
+#include "daemon/delivery/feed_terms.h"
 
 namespace batchwright {
 namespace {
@@ -16,6 +17,14 @@ constexpr std::size_t kMaxSubscriptions = 64;
 std::vector<std::uint64_t> leases_in(const flatbuffers::Vector<std::uint64_t>* leases) {
   if (leases == nullptr) return {};
   return {leases->begin(), leases->end()};
+}
+
+/// The same plan under a fingerprint that covers it alone, of a checkpoint that says nothing of how
+/// batches look.
+std::string_view about_plan_alone(const Fingerprint& expected, const PlanSettings& plan) {
+  if (expected.settings != settings_hash(plan)) return "";
+  return ": it was expected by its plan alone, without layout, padding and fields, which belong to "
+         "it";
 }
 
 }  // namespace
@@ -46,39 +55,36 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
   }
   if (auto extras = check_extras(request); !extras) return extras;
-  std::set<Epoch> epochs = needed_epochs(false);
-  epochs.insert(Epoch{request.epoch()});
-  if (epochs.size() > most_epochs()) {
-    return Error{ErrorCode::does_not_fit,
-                 fmt::format("subscriptions stand in {} different epochs already, and each takes "
-                             "a plan of its own; allowed: {}",
-                             epochs.size() - 1, most_epochs())};
-  }
   return check_fingerprint(request);
 }
 
-/// Ranks that wait for each other at every step hold a batch each: with fewer slots all would stand
-/// still, and none would know why. Remote ones hold none.
+/// Ranks that wait for each other at every step hold a batch each, and one more slot has to go
+/// round among them: with fewer all would stand still. Remote ones hold none.
 Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& request) const {
   if (request.mode() != wire::Mode::sharded || client.inline_batches) return {};
+  if (request.ranks_here() > request.ranks()) {
+    return Error{ErrorCode::invalid_argument, fmt::format("{} ranks on this host of {} in all",
+                                                          request.ranks_here(), request.ranks())};
+  }
+  const Job job{request.ranks(), request.ranks_here()};
   std::set<std::uint32_t> here;
   for (const auto& [key, subscription] : subscriptions_) {
-    if (subscription.mode == wire::Mode::sharded && subscription.ranks == request.ranks() &&
-        !subscription.client.inline_batches) {
-      here.insert(subscription.rank);
-    }
+    const bool is_mate = subscription.job() == job && !subscription.client.inline_batches;
+    if (is_mate) here.insert(subscription.rank);
   }
   here.insert(request.rank());
-  if (here.size() <= settings_.slots) return {};
-  return Error{ErrorCode::does_not_fit,
-               fmt::format("rank {} would be one of {} ranks here, each of which holds a batch "
-                           "while it waits for the others, and feed {} has {} slots; set slots "
-                           "to {} or more",
-                           request.rank(), here.size(), name(), settings_.slots, request.ranks())};
+  const std::size_t needed = roster_.slots_needed_for(job, here.size());
+  if (needed <= settings_.slots) return {};
+  return Error{
+      ErrorCode::does_not_fit,
+      fmt::format("rank {} would be one of {} ranks here, each of which holds a batch while it "
+                  "waits for the others, and feed {} has {} slots; set slots to {} or more",
+                  request.rank(), needed - 1, name(), settings_.slots, needed)};
 }
 
 /// A feed that follows its dataset has the data of an epoch as they were when it was planned, for
-/// as long as anybody is in that epoch; at an epoch's start they may as well be newer.
+/// as long as anybody is in that epoch; at an epoch's start they may as well be newer. A queue is
+/// in one epoch, and of that alone data are decided for it.
 Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
   const Fingerprint expected = from_wire(*request.fingerprint());
@@ -86,33 +92,43 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (settings_.follow) {
     const Epoch epoch{request.epoch()};
     const auto decided = contents_.find(epoch);
-    const bool open = decided == contents_.end() || request.step() == 0 || !is_in_use(epoch);
-    have.data = open ? expected.data : decided->second;
+    const bool passed = request.mode() == wire::Mode::queue && queue().epoch() != epoch;
+    const bool open = !decided || request.step() == 0 || passed || !is_in_use(epoch);
+    have.data = open ? expected.data : *decided;
   }
   if (expected == have) return {};
-  return Error{
-      ErrorCode::fingerprint_mismatch,
-      fmt::format("the plan of feed {} is another: {} changed (expected {}, now {})", name(),
-                  describe_difference(expected, have), to_string(expected), to_string(have))};
+  const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
+  const std::string has = terms_text(settings_, resources_.snapshot->schema());
+  return Error{ErrorCode::fingerprint_mismatch,
+               fmt::format("the plan of feed {} is another: {}{} (expected {}, now {})", name(),
+                           describe_change({expected, had}, {have, has}),
+                           about_plan_alone(expected, settings_.plan), to_string(expected),
+                           to_string(have))};
 }
 
-/// Who goes on within an epoch says which data it has; then nobody gets others.
-void Feed::keep_data(const wire::Subscribe& request) {
+/// Who goes on within an epoch says which data it has; then nobody gets others. The epoch may be
+/// under way on the planning thread, from other data: then it is planned again. True when the
+/// subscription takes these data or none.
+bool Feed::keep_data(const wire::Subscribe& request) {
   if (!settings_.follow || !request.expects_fingerprint() || request.fingerprint() == nullptr) {
-    return;
+    return false;
   }
   const Epoch epoch{request.epoch()};
   const std::uint64_t data = from_wire(*request.fingerprint()).data;
-  const auto [decided, is_new] = contents_.emplace(epoch, data);
-  if (is_new || decided->second == data || request.step() == 0) return;
-  decided->second = data;
+  const bool decided = contents_.decide(epoch, data);
+  if (request.step() == 0) return false;
+  if (decided) return true;
+  contents_.replace(epoch, data);
   epochs_.forget(epoch);
   slots_->cache.forget_epoch(epoch);
+  return true;
 }
 
-/// Whether somebody is in this epoch, or holds one of its batches.
+/// Whether somebody is in this epoch, or holds one of its batches, or the queue is in it, or begins
+/// it.
 bool Feed::is_in_use(Epoch epoch) const {
-  return needed_epochs(false).contains(epoch) || slots_->cache.holds_of(epoch) ||
+  const bool begins = beginning_ && epoch.value == queue().epoch().value + 1;
+  return needed_epochs(false).contains(epoch) || slots_->cache.holds_of(epoch) || begins ||
          (resources_.journal && queue().epoch() == epoch);
 }
 
@@ -149,13 +165,16 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
   const auto share = share_of(request);
   if (!share) return share.error();
   if (auto ranks = check_ranks(client, request); !ranks) return ranks;
-  const std::uint32_t most = std::max(1U, std::min(settings_.max_window, settings_.slots / 2));
+  // A loop holds one batch while it waits for the next: a window of one would stop it.
+  const std::uint32_t half = std::max(settings_.slots / 2, std::min(settings_.slots, 2U));
+  const std::uint32_t most = std::min(settings_.max_window, half);
   const bool in_queue = request.mode() == wire::Mode::queue;
   const Epoch start = in_queue ? queue().epoch() : Epoch{request.epoch()};
   Subscription subscription(client, key.number, Cursor(*share, start, Step{0}));
   subscription.mode = request.mode();
   subscription.rank = request.rank();
   subscription.ranks = request.ranks();
+  subscription.ranks_here = request.ranks_here();
   subscription.window = std::min(request.window(), most);
   subscription.epochs_left = request.epochs();
   subscription.worst_first = request.worst_first();
@@ -163,12 +182,19 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
     if (auto claimed = claim(subscription, request); !claimed) return claimed;
   } else {
     subscription.first_step = Step{request.step()};
-    keep_data(request);
+    subscription.resumes = keep_data(request);
   }
   had_subscriber_ = true;
-  subscriptions_.emplace(key, std::move(subscription));
-  needy_.reset();
-  pump();
+  last_came_ = WaitingTimes::Time::clock::now();
+  note(key, subscriptions_.emplace(key, std::move(subscription)).first->second);
+  plans_due_ = true;
+  watch();
+  if (in_queue) {
+    pump();  // what it released may be what others wait for
+  } else {
+    serve(key);
+    settle();
+  }
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -20,6 +21,9 @@ constexpr std::size_t kMostFrames = 8;
 constexpr std::size_t kKeyText = 40;  ///< Characters of a key in Z85.
 constexpr std::string_view kIpc = "ipc://";
 constexpr std::chrono::milliseconds kHeartbeat{1000};
+/// A connection that has not shown by then that it speaks ZeroMQ, and has a key, is closed.
+constexpr std::chrono::milliseconds kHandshake{3000};
+constexpr unsigned kMostRemoteThreads = 8;
 
 /// Whom to tell, and on which loop, that ZeroMQ is done with the bytes of a frame.
 struct Sent {
@@ -51,6 +55,7 @@ zmq::socket_type type_of(SocketOptions::Kind kind) {
 
 void set_options(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::linger, static_cast<int>(SocketThreads::kLinger.count()));
+  socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(kHandshake.count()));
   socket.set(zmq::sockopt::sndhwm, options.send_queue);
   socket.set(zmq::sockopt::rcvhwm, options.receive_queue);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxControlBytes));
@@ -96,13 +101,27 @@ Error queue_is_full() {
 }  // namespace
 
 struct SocketThreads::State {
-  explicit State(EventLog* events) : log(events) {}
+  State(EventLog* events, unsigned remote_threads)
+      : log(events), remote(remote_threads), context(static_cast<int>(1 + remote_threads)) {}
+
+  /// A bit for each thread that may serve a connection. ZeroMQ takes the one with the least load.
+  std::uint64_t affinity(bool is_remote) const {
+    constexpr std::uint64_t kFirst = 1;
+    return is_remote && remote != 0 ? ((kFirst << remote) - 1) << 1 : kFirst;
+  }
+
   EventLog* log;
+  unsigned remote;
   zmq::context_t context;
 };
 
-SocketThreads::SocketThreads(EventLog* log) : state_(std::make_unique<State>(log)) {}
+SocketThreads::SocketThreads(EventLog* log, unsigned remote)
+    : state_(std::make_unique<State>(log, std::min(remote, kMostRemoteThreads))) {}
 SocketThreads::~SocketThreads() = default;
+
+unsigned SocketThreads::remote_threads_of(unsigned cores) {
+  return std::clamp(cores / 2, 1U, kMostRemoteThreads);
+}
 
 /// ZMQ_FD is edge-triggered and stands for sends as well as for receives: after each of them
 /// ZMQ_EVENTS has to be asked again before waiting for the descriptor.
@@ -172,7 +191,12 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
     for (std::size_t i = 0; i < std::min(message.frame_count, kMostFrames); ++i) {
       message.frames.push_back(bytes_of(frames[i]));
     }
+    // Of a message that was there when ZMQ_EVENTS was asked, the frame with the peer's name has
+    // none.
     message.peer_address = address_of(frames[0]);
+    if (message.peer_address.empty() && frames[0].more()) {
+      message.peer_address = address_of(frames[1]);
+    }
     on_message(message);
     return true;
   }
@@ -204,6 +228,7 @@ FrameSocket::FrameSocket(boost::asio::io_context& loop, SocketThreads& threads,
                          const SocketOptions& options, OnMessage on_message) {
   zmq::socket_t socket(threads.state_->context, type_of(options.kind));
   set_options(socket, options);
+  socket.set(zmq::sockopt::affinity, threads.state_->affinity(options.remote));
   state_ =
       std::make_shared<State>(loop, threads.state_->log, std::move(socket), std::move(on_message));
   state_->look_soon();

@@ -23,20 +23,26 @@ struct Payload {
   std::function<void()> sent;  ///< Called on the loop, later and once: the bytes are free again.
 };
 
-/// The threads that move bytes in and out of sockets.
+/// The threads that move bytes in and out of sockets: one for this machine's clients, and others
+/// for those of a network, whose encryption takes a core. So a batch that is being encrypted never
+/// holds up a local ticket.
 ///
 /// Lifetime: outlives its sockets, and must end before the memory that payloads lie in: until then
 ///   ZeroMQ may read it. Ending takes kLinger at most.
 class SocketThreads {
  public:
-  /// `log` outlives the sockets; null: failures to receive are not told.
-  explicit SocketThreads(EventLog* log = nullptr);
+  /// `log` outlives the sockets; null: failures to receive are not told. Without threads for
+  /// remote peers, which sockets may still have, the one serves all.
+  explicit SocketThreads(EventLog* log = nullptr, unsigned remote = 0);
   ~SocketThreads();
   SocketThreads(const SocketThreads&) = delete;
   SocketThreads& operator=(const SocketThreads&) = delete;
 
   /// How long a last word such as Bye may take to leave, for a peer that reads slowly.
   static constexpr std::chrono::milliseconds kLinger{200};
+  /// As many threads for remote peers as half the cores, 1 to 8: more would take them from
+  /// trainers.
+  static unsigned remote_threads_of(unsigned cores);
 
  private:
   friend class FrameSocket;
@@ -52,6 +58,7 @@ struct SocketOptions {
     reply,      ///< One answer to each question.
   };
   Kind kind = Kind::router;
+  bool remote = false;       ///< Its peers are on a network.
   int send_queue = 1000;     ///< Messages to one peer that may pile up.
   int receive_queue = 1000;  ///< And from one.
   /// A peer that is silent for so long, although asked each second, is gone; empty: never asked.

@@ -30,10 +30,11 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
   const std::uint64_t needed = whole_pages(*bytes) * settings.slots;
   auto memory = claim_memory(growth.memory, needed);
   if (!memory) {
-    return Error{ErrorCode::does_not_fit,
-                 fmt::format("its sequences need an arena of {} bytes beside the one there is, the "
-                             "memory ceiling leaves {} bytes",
-                             needed, growth.memory->left())};
+    return Error{
+        ErrorCode::does_not_fit,
+        fmt::format("its sequences need an arena of {} beside the one there is, the memory "
+                    "ceiling leaves {}",
+                    in_mib(needed), in_mib(growth.memory->left()))};
   }
   auto arena = Arena::create(settings.slots, *bytes);
   if (!arena) return arena.error();
@@ -42,19 +43,30 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
   return {};
 }
 
-Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
+/// What is asked for, with the arena that it takes.
+Result<GrownEpoch> plan_asked(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
   const auto snapshot = choose(growth);
   if (!snapshot) return snapshot.error();
   GrownEpoch grown;
   if (*snapshot != growth.known) {
-    const auto added = add_arena(grown, **snapshot, growth, settings);
-    if (!added && growth.content) return added.error();
-    if (!added) grown.why_not_newer = added.error().message;
+    if (auto added = add_arena(grown, **snapshot, growth, settings); !added) return added.error();
   }
-  auto planned =
-      plan_snapshot(grown.why_not_newer.empty() ? *snapshot : growth.known, settings.plan, epoch);
+  auto planned = plan_snapshot(*snapshot, settings, epoch);
   if (!planned) return planned.error();
   grown.epoch = std::move(*planned);
+  return grown;
+}
+
+/// Where nothing is decided yet the data that are known are as good as newer ones that cannot be
+/// had now.
+Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
+  auto asked = plan_asked(growth, settings, epoch);
+  if (asked || growth.content) return asked;
+  auto planned = plan_snapshot(growth.known, settings, epoch);
+  if (!planned) return planned.error();
+  GrownEpoch grown;
+  grown.epoch = std::move(*planned);
+  grown.why_not_newer = asked.error().message;
   return grown;
 }
 

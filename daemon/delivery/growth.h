@@ -15,8 +15,8 @@ namespace batchwright {
 struct Growth {
   std::shared_ptr<Dataset> dataset;
   std::shared_ptr<const Snapshot> known;  ///< What the feed served last.
-  std::optional<std::uint64_t> content;   ///< The data of this epoch, where it is decided already.
-  std::size_t slot_bytes = 0;             ///< Of the arena there is.
+  std::optional<std::uint64_t> content;  ///< The data of this epoch, where that is decided already.
+  std::size_t slot_bytes = 0;            ///< Of the arena there is.
   std::shared_ptr<MemoryBudget> memory;
 };
 
@@ -28,10 +28,10 @@ struct GrownEpoch {
   std::string why_not_newer;     ///< Why the epoch does without what was appended; else empty.
 };
 
-/// Plans an epoch from the newest commit, or from the one that it was planned from before. Where
-/// that takes a larger arena for which there is no memory, from what is known: a writer does not
-/// end the training. Blocks on the disk.
-/// Errors: fingerprint_mismatch (the data of then cannot be had any more), those of
+/// Plans an epoch from the newest commit, or from the data that are decided. Where the newest
+/// cannot be had (no memory for a larger arena, reader slots that are taken, a folder that is
+/// away), from what is known: a writer does not end the training. Blocks on the disk. Errors:
+/// fingerprint_mismatch (the dataset has nothing any more of the data that are decided), those of
 /// plan_snapshot() and of Dataset::snapshot().
 Result<GrownEpoch> plan_growing(const Growth& growth, const FeedSettings& settings, Epoch epoch);
 

@@ -1,15 +1,15 @@
 #include "daemon/delivery/journal.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "daemon/assembly/assembly.h"
 
@@ -19,6 +19,9 @@ namespace {
 constexpr std::uint32_t kMagic = 0x31515742;  // "BWQ1", little-endian
 
 enum class Kind : std::uint32_t { plan = kMagic, epoch = 1, given = 2, done = 3 };
+
+/// Records that are read at once: 1 MiB of them.
+constexpr std::size_t kRecordsRead = 32768;
 
 /// One record, as it lies in the file.
 struct Record {
@@ -43,39 +46,54 @@ Record sealed(Record record) {
   return record;
 }
 
-bool write_all(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+constexpr const char* kWhat = "journal";
+
+/// Waits for the disk. A new file takes the old one's place in one step, so that there is a whole
+/// one at any moment. It is locked before it is emptied: another daemon's may lie there.
+Result<BegunJournal> begin_anew(const std::string& path, std::span<const Record> records,
+                                const QueueJournal::Sync& sync) {
+  const std::string fresh = path + ".new";
+  auto file = KeptFile::open_locked(kWhat, fresh);
+  if (!file) return file.error();
+  if (auto emptied = (*file)->cut(0); !emptied) return emptied.error();
+  if (auto written = (*file)->write(std::as_bytes(records)); !written) return written.error();
+  if (sync((*file)->descriptor()) != 0) return (*file)->failed("sync");
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) return (*file)->failed("rename");
+  return BegunJournal{std::move(*file), {records[0].first, records[0].second, records[0].third}};
+}
+
+/// What one whole record says of the queue.
+void take(const Record& record, WorkQueue& queue) {
+  switch (record.kind) {
+    case Kind::plan: break;
+    case Kind::epoch: queue.begin(Epoch{record.second}); break;
+    case Kind::given:
+      queue.give(record.first, BatchIndex{record.second}, QueueOwner{record.third});
+      break;
+    case Kind::done: queue.done(record.first, QueueOwner{record.third}); break;
   }
-  return true;
 }
 
 }  // namespace
 
-Error QueueJournal::failed(const char* doing) const {
-  return {ErrorCode::io_error, "journal " + path_ + ": " + doing + ": " + std::strerror(errno)};
+QueueJournal::QueueJournal(std::string path, std::unique_ptr<KeptFile> file, Sync sync)
+    : path_(std::move(path)), file_(std::move(file)), sync_(std::move(sync)) {
+  if (!sync_) sync_ = [](int descriptor) { return ::fdatasync(descriptor); };
 }
-
-QueueJournal::~QueueJournal() { ::close(file_); }
 
 Result<std::unique_ptr<QueueJournal>> QueueJournal::open(const std::string& path,
                                                          const Fingerprint& fingerprint,
-                                                         bool data_may_grow, WorkQueue& queue) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  if (file < 0) {
-    return Error{ErrorCode::io_error, "journal " + path + ": open: " + std::strerror(errno)};
-  }
-  std::unique_ptr<QueueJournal> journal(new QueueJournal(path, file));
-  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
-    return Error{ErrorCode::busy, "journal " + path + " is in use by another daemon"};
-  }
+                                                         bool data_may_grow, WorkQueue& queue,
+                                                         Sync sync) {
+  auto file = KeptFile::open_locked(kWhat, path);
+  if (!file) return file.error();
+  std::unique_ptr<QueueJournal> journal(new QueueJournal(path, std::move(*file), std::move(sync)));
   if (auto read = journal->read(queue); !read) return read.error();
   if (!journal->begun_) {
     queue.begin(Epoch{0});
-    if (auto begun = journal->begin(Epoch{0}, fingerprint); !begun) return begun.error();
+    auto begun = journal->beginning(Epoch{0}, fingerprint)();
+    if (!begun) return begun.error();
+    journal->take_up(std::move(*begun));
     return journal;
   }
   Fingerprint expected = journal->fingerprint_;
@@ -93,65 +111,53 @@ Result<std::unique_ptr<QueueJournal>> QueueJournal::open(const std::string& path
 
 /// Records up to the first that is not whole: there the daemon, or the machine, died.
 Result<void> QueueJournal::read(WorkQueue& queue) {
-  Record record;
-  off_t end = 0;
-  for (;; end += off_t{sizeof record}) {
-    const ssize_t got = ::pread(file_, &record, sizeof record, end);
-    if (got < 0) return failed("read");
-    if (got != ssize_t{sizeof record} || record.crc != crc_of(record)) break;
-    switch (record.kind) {
-      case Kind::plan: fingerprint_ = {record.first, record.second, record.third}; break;
-      case Kind::epoch:
-        begun_ = true;
-        next_lease_ = record.first;
-        queue.begin(Epoch{record.second});
-        break;
-      case Kind::given:
-        next_lease_ = std::max(next_lease_, record.first + 1);
-        queue.give(record.first, BatchIndex{record.second}, QueueOwner{record.third});
-        break;
-      case Kind::done: queue.done(record.first, QueueOwner{record.third}); break;
+  std::vector<Record> records(kRecordsRead);
+  std::uint64_t end = 0;
+  std::size_t whole = kRecordsRead;
+  while (whole == kRecordsRead) {
+    const auto got = file_->read(std::as_writable_bytes(std::span(records)), end);
+    if (!got) return got.error();
+    const std::size_t there = *got / sizeof(Record);
+    for (whole = 0; whole < there; ++whole) {
+      const Record& record = records[whole];
+      if (record.crc != crc_of(record)) break;
+      take(record, queue);
+      if (record.kind == Kind::plan) fingerprint_ = {record.first, record.second, record.third};
+      if (record.kind == Kind::epoch) next_lease_ = record.first;
+      if (record.kind == Kind::given) next_lease_ = std::max(next_lease_, record.first + 1);
+      begun_ = begun_ || record.kind == Kind::epoch;
     }
+    end += whole * sizeof(Record);
   }
-  const off_t size = ::lseek(file_, 0, SEEK_END);
-  if (!begun_ && size > off_t{2 * sizeof record}) {
+  const auto size = file_->size();
+  if (!size) return size.error();
+  if (!begun_ && *size > 2 * sizeof(Record)) {
     return Error{ErrorCode::corrupt_record, path_ + " is no journal of a queue"};
   }
-  if (size != end && ::ftruncate(file_, end) != 0) return failed("truncate");
-  return {};
+  return *size == end ? Result<void>{} : file_->cut(end);
 }
 
 Result<void> QueueJournal::given(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
   next_lease_ = lease + 1;
-  const Record record = sealed({0, Kind::given, lease, index.value, owner.value});
-  return write_all(file_, bytes_of(record)) ? Result<void>{} : failed("write");
+  return file_->write(bytes_of(sealed({0, Kind::given, lease, index.value, owner.value})));
 }
 
 Result<void> QueueJournal::done(std::uint64_t lease, QueueOwner owner) {
-  const Record record = sealed({0, Kind::done, lease, 0, owner.value});
-  return write_all(file_, bytes_of(record)) ? Result<void>{} : failed("write");
+  return file_->write(bytes_of(sealed({0, Kind::done, lease, 0, owner.value})));
 }
 
-/// A new file takes the old one's place in one step, so that there is a whole one at any moment.
-Result<void> QueueJournal::begin(Epoch epoch, const Fingerprint& fingerprint) {
+std::function<Result<BegunJournal>()> QueueJournal::beginning(
+    Epoch epoch, const Fingerprint& fingerprint) const {
   const std::array records = {
       sealed({0, Kind::plan, fingerprint.data, fingerprint.settings, fingerprint.seed}),
       sealed({0, Kind::epoch, next_lease_, epoch.value, 0})};
-  const std::string fresh = path_ + ".new";
-  const int file = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0640);
-  if (file < 0) return failed("open");
-  const bool written = ::flock(file, LOCK_EX | LOCK_NB) == 0 &&
-                       write_all(file, std::as_bytes(std::span(records))) &&
-                       ::fdatasync(file) == 0 && ::rename(fresh.c_str(), path_.c_str()) == 0;
-  if (!written) {
-    const Error error = failed("begin an epoch");
-    ::close(file);
-    return error;
-  }
-  ::close(std::exchange(file_, file));
-  fingerprint_ = fingerprint;
+  return [path = path_, records, sync = sync_] { return begin_anew(path, records, sync); };
+}
+
+void QueueJournal::take_up(BegunJournal begun) {
+  file_ = std::move(begun.file);
+  fingerprint_ = begun.fingerprint;
   begun_ = true;
-  return {};
 }
 
 }  // namespace batchwright

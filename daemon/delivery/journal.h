@@ -1,13 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "daemon/delivery/kept_file.h"
 #include "daemon/delivery/work_queue.h"
 #include "formats/formats.h"
 
 namespace batchwright {
+
+/// A journal's file that has taken the place of the one before it, and begins with an epoch.
+struct BegunJournal {
+  std::unique_ptr<KeptFile> file;
+  Fingerprint fingerprint;  ///< The plan that the epoch is begun with.
+};
 
 /// The file that lets a queue outlive the daemon: what was given to whom, and what is done. Layout:
 /// README.md. A record is written before what it tells of can have an effect outside.
@@ -17,35 +25,43 @@ namespace batchwright {
 /// Threads: one at a time. It has the file locked as long as it lives.
 class QueueJournal {
  public:
+  /// Sees to it that a file's content is on the disk, as ::fdatasync does. Waits for the disk.
+  using Sync = std::function<int(int descriptor)>;
+
   /// Reads what is there into `queue`, everything that is out being kept, and goes on behind
-  /// the last whole record. A new file begins with epoch 0.
+  /// the last whole record. A new file begins with epoch 0. Waits for the disk.
   /// Errors: io_error, busy (another daemon has it), fingerprint_mismatch (it is of another plan;
   /// with `data_may_grow` the data may differ), corrupt_record (it is no journal).
   static Result<std::unique_ptr<QueueJournal>> open(const std::string& path,
                                                     const Fingerprint& fingerprint,
-                                                    bool data_may_grow, WorkQueue& queue);
-  ~QueueJournal();
-  QueueJournal(const QueueJournal&) = delete;
-  QueueJournal& operator=(const QueueJournal&) = delete;
+                                                    bool data_may_grow, WorkQueue& queue,
+                                                    Sync sync = {});
 
   /// Errors: io_error; then the queue must not go on.
   Result<void> given(std::uint64_t lease, BatchIndex index, QueueOwner owner);
   Result<void> done(std::uint64_t lease, QueueOwner owner);
-  /// Begins the file anew, for nothing of the epochs before matters any more.
-  Result<void> begin(Epoch epoch, const Fingerprint& fingerprint);
+
+  /// What begins the file anew with an epoch, for nothing of the epochs before matters any more.
+  /// The call waits for the disk, so it is for another thread, and needs this journal no more;
+  /// take_up() is for what it returns. Nothing is noted between the two: all of the epoch before
+  /// is done, and the new one has not begun.
+  std::function<Result<BegunJournal>()> beginning(Epoch epoch,
+                                                  const Fingerprint& fingerprint) const;
+  void take_up(BegunJournal begun);
 
   /// A number above that of every lease that was ever given.
   std::uint64_t next_lease() const { return next_lease_; }
   /// The plan that the epoch at hand was begun with.
   const Fingerprint& fingerprint() const { return fingerprint_; }
+  const std::string& path() const { return path_; }
 
  private:
-  QueueJournal(std::string path, int descriptor) : path_(std::move(path)), file_(descriptor) {}
+  QueueJournal(std::string path, std::unique_ptr<KeptFile> file, Sync sync);
   Result<void> read(WorkQueue& queue);
-  Error failed(const char* doing) const;
 
   std::string path_;
-  int file_;
+  std::unique_ptr<KeptFile> file_;
+  Sync sync_;
   std::uint64_t next_lease_ = 1;
   Fingerprint fingerprint_;
   bool begun_ = false;  ///< The file told its plan and epoch.

@@ -1,37 +1,37 @@
 #include "daemon/delivery/ledger.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <span>
+#include <utility>
 
 namespace batchwright {
 namespace {
 
-/// A kill can cut a write() off where the file goes on to its next page.
-bool is_cut_off(int file) {
-  const off_t size = ::lseek(file, 0, SEEK_END);
+/// A kill can cut a write() off where the file goes on to its next page, and a full disk anywhere.
+Result<bool> is_cut_off(const KeptFile& file) {
+  const auto size = file.size();
+  if (!size) return size.error();
+  if (*size == 0) return false;
   char last = '\n';
-  return size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n';
+  const auto got = file.read(std::as_writable_bytes(std::span(&last, 1)), *size - 1);
+  if (!got) return got.error();
+  return last != '\n';
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, const std::string& feed) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  if (file < 0) {
-    return Error{ErrorCode::io_error, "ledger " + path + ": open: " + std::strerror(errno)};
-  }
-  std::unique_ptr<Ledger> ledger(new Ledger(path, feed, file));
-  if (is_cut_off(file)) {
+  auto file = KeptFile::open("ledger", path);
+  if (!file) return file.error();
+  const auto cut_off = is_cut_off(**file);
+  if (!cut_off) return cut_off.error();
+  std::unique_ptr<Ledger> ledger(new Ledger(feed, std::move(*file)));
+  if (*cut_off) {
     if (auto ended = ledger->write_line("\n"); !ended) return ended.error();
   }
   return ledger;
 }
-
-Ledger::~Ledger() { ::close(file_); }
 
 /// `client` is the token: the same after a reconnect, and in every feed.
 Result<void> Ledger::delivered(const Entry& entry, const EpochPlan& plan) {
@@ -57,8 +57,7 @@ Result<void> Ledger::released(const ClientInfo& client, std::uint64_t lease, boo
 
 /// One write() a line: lines of several daemons in one file do not mix.
 Result<void> Ledger::write_line(const std::string& line) const {
-  if (::write(file_, line.data(), line.size()) == static_cast<ssize_t>(line.size())) return {};
-  return Error{ErrorCode::io_error, "ledger " + path_ + ": write: " + std::strerror(errno)};
+  return file_->write(std::as_bytes(std::span(line)));
 }
 
 }  // namespace batchwright

@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/client_info.h"
+#include "daemon/delivery/kept_file.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -26,22 +29,17 @@ class Ledger {
   /// Appends to the file, or begins it. A last line that the daemon's death has cut off stays as it
   /// is, on a line of its own: its ticket was never sent. Errors: io_error.
   static Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& feed);
-  ~Ledger();
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
-
   /// Errors: io_error.
   Result<void> delivered(const Entry& entry, const EpochPlan& plan);
   Result<void> released(const ClientInfo& client, std::uint64_t lease, bool in_queue);
 
  private:
-  Ledger(std::string path, std::string feed, int file)
-      : path_(std::move(path)), feed_(std::move(feed)), file_(file) {}
+  Ledger(std::string feed, std::unique_ptr<KeptFile> file)
+      : feed_(std::move(feed)), file_(std::move(file)) {}
   Result<void> write_line(const std::string& line) const;
 
-  std::string path_;
   std::string feed_;
-  int file_;
+  std::unique_ptr<KeptFile> file_;
   std::vector<Row> rows_;
 };
 

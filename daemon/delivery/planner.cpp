@@ -8,6 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "daemon/delivery/feed_resources.h"
+#include "daemon/delivery/feed_terms.h"
+
 namespace batchwright {
 namespace {
 
@@ -69,28 +72,25 @@ Survey survey(const EpochPlan& plan) {
 
 }  // namespace
 
-Fingerprint fingerprint_of(const Snapshot& snapshot, const PlanSettings& settings) {
-  return {snapshot.content(), settings_hash(settings), settings.seed};
-}
-
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
-                                   const PlanSettings& settings, Epoch epoch) {
+                                   const FeedSettings& settings, Epoch epoch) {
   const auto began = std::chrono::steady_clock::now();
-  auto plan = plan_epoch(snapshot->lengths(), settings, epoch, snapshot->shard_sequences());
+  const PlanSettings& wanted = settings.plan;
+  auto plan = plan_epoch(snapshot->lengths(), wanted, epoch, snapshot->shard_sequences());
   if (!plan) return plan.error();
   if (plan->steps() == 0) {
     return Error{ErrorCode::infeasible,
                  "epoch " + std::to_string(epoch.value) + " of " +
                      std::to_string(snapshot->sequences()) +
                      " sequences has no step: fewer batches than its world of " +
-                     std::to_string(settings.world)};
+                     std::to_string(wanted.world)};
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const Survey seen = survey(*plan);
   return PlannedEpoch{
       std::make_shared<const EpochSource>(EpochSource{epoch, fingerprint, std::move(snapshot),
                                                       std::move(*plan),
-                                                      settings.chunk != 0 || settings.lanes != 0}),
+                                                      wanted.chunk != 0 || wanted.lanes != 0}),
       seen.totals(), seen.worst(),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
@@ -99,7 +99,7 @@ namespace {
 
 /// Lack of memory ends this plan, and not the daemon.
 Result<PlannedEpoch> plan_or_fail(std::shared_ptr<const Snapshot> snapshot,
-                                  const PlanSettings& settings, Epoch epoch) {
+                                  const FeedSettings& settings, Epoch epoch) {
   try {
     return plan_snapshot(std::move(snapshot), settings, epoch);
   } catch (const std::exception& failure) {
@@ -114,7 +114,7 @@ Planner::~Planner() {
   thread_.join();
 }
 
-void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings& settings,
+void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings,
                    Epoch epoch, Planned planned) {
   run([this, snapshot = std::move(snapshot), settings, epoch,
        planned = std::move(planned)]() mutable {

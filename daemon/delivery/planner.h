@@ -11,6 +11,8 @@
 
 namespace batchwright {
 
+struct FeedSettings;
+
 /// Sums over a plan, computed where it is planned: the event loop has no time for them.
 struct PlanTotals {
   std::uint64_t sequences = 0;  ///< Rows of all batches.
@@ -42,7 +44,7 @@ class Planner {
   Planner& operator=(const Planner&) = delete;
 
   /// Plans one epoch of a snapshot and calls `planned` on the event loop.
-  void plan(std::shared_ptr<const Snapshot> snapshot, const PlanSettings& settings, Epoch epoch,
+  void plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings, Epoch epoch,
             Planned planned);
 
   /// Does `work` on the planning thread; what comes of it is the caller's to post to the loop.
@@ -56,9 +58,6 @@ class Planner {
 /// One planned epoch with what it speaks of. Errors: infeasible, also when a plan has no step:
 /// the message then names batches and world.
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
-                                   const PlanSettings& settings, Epoch epoch);
-
-/// What a plan of this snapshot with these settings depends on.
-Fingerprint fingerprint_of(const Snapshot& snapshot, const PlanSettings& settings);
+                                   const FeedSettings& settings, Epoch epoch);
 
 }  // namespace batchwright

@@ -18,6 +18,7 @@ SocketOptions options_for(const Router::Settings& settings) {
   SocketOptions options;
   options.send_queue = kSendQueue;
   options.receive_queue = kReceiveQueue;
+  options.remote = settings.remote;
   if (settings.remote) options.heartbeat_timeout = kHeartbeatTimeout;
   options.curve_secret_key = settings.curve_secret_key;
   options.ask_gatekeeper = settings.ask_gatekeeper;

@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <thread>
 #include <utility>
 
 namespace batchwright {
 namespace {
+
+unsigned remote_threads(const ServerSettings& settings) {
+  const auto is_remote = [](const std::string& endpoint) { return endpoint.starts_with("tcp://"); };
+  const bool any = std::any_of(settings.endpoints.begin(), settings.endpoints.end(), is_remote) ||
+                   is_remote(settings.events);
+  return any ? SocketThreads::remote_threads_of(std::thread::hardware_concurrency()) : 0;
+}
 
 std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& message) {
   return {reinterpret_cast<const std::byte*>(message.data()), message.size()};
@@ -18,8 +26,12 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
       settings_(std::move(settings)),
       planner_(loop),
       assembler_(settings_.assembly_threads),
+      late_timer_(loop),
       alive_timer_(loop),
-      retired_timer_(loop) {}
+      retired_timer_(loop),
+      waiting_timer_(loop),
+      accept_guard_(loop, log_),
+      socket_threads_(&log_, remote_threads(settings_)) {}
 
 Server::~Server() = default;
 
@@ -86,32 +98,43 @@ bool Server::bind_session(SessionId id) {
   return true;
 }
 
-/// A client's end may overtake its last words, and in a queue a release among them says what must
-/// not be done again. They are on this machine already, and take no longer than kLastWords.
+/// The arena connection has ended, so that nobody reads the slots any more. A client's end may
+/// overtake its last words, and in a queue a release among them says what must not be done again:
+/// its leases go to others after kLastWords, for ZeroMQ's thread may get no processor for long.
 void Server::on_lost(SessionId id) {
+  for (const auto& feed : feeds_) feed->let_go(id);
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  found->second.lost = true;
   const bool in_queue = std::any_of(feeds_.begin(), feeds_.end(),
                                     [id](const auto& feed) { return feed->has_in_queue(id); });
   if (!in_queue) return close_session(id, "its connection ended");
+  for (const auto& feed : feeds_) feed->stop_serving(id);
   auto& timer = bind_timers_[id] = std::make_unique<boost::asio::steady_timer>(loop_, kLastWords);
   timer->async_wait([this, id](const boost::system::error_code& error) {
     if (!error) close_session(id, "its connection ended");
   });
 }
 
-/// Takes the id by value: it often lives in the session that goes.
+/// A process that lives may read its batches for as long as it keeps its arena connection. That is
+/// closed where nothing is held; else only our direction of it, by which the client learns that the
+/// session is over. Takes the id by value: it often lives in the session that goes.
 void Server::close_session(SessionId id, const std::string& why) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   log_.note<Event::client_gone>(id.value, found->second.client.program, found->second.client.pid,
                                 why);
-  // A connection over a network ends for many reasons; the arena socket's only with the client.
-  const bool may_return =
-      found->second.returning || (found->second.client.inline_batches && !found->second.leaving);
   by_peer_.erase(found->second.peer);
   bind_timers_.erase(id);
+  late_answers_.forget(id);
   const auto gone = sessions_.extract(found);
-  for (const auto& socket : arena_sockets_) socket->disconnect(id);
-  for (const auto& feed : feeds_) feed->drop_session(id, may_return);
+  std::size_t held = 0;
+  for (const auto& feed : feeds_) held += feed->drop_session(id, gone.mapped().departure());
+  if (held != 0) log_.note<Event::slots_held_over>(id.value, held);
+  for (const auto& socket : arena_sockets_) {
+    held != 0 ? socket->retire(id) : socket->disconnect(id);
+  }
+  waiting_room_.remove_session(id);
   left(gone.mapped());  // who hears of it finds the slots free
 }
 

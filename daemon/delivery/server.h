@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/delivery/absent_feed.h"
+#include "daemon/delivery/accept_guard.h"
 #include "daemon/delivery/access.h"
 #include "daemon/delivery/arena_socket.h"
 #include "daemon/delivery/conduct.h"
@@ -18,7 +20,9 @@
 #include "daemon/delivery/event_publisher.h"
 #include "daemon/delivery/feed.h"
 #include "daemon/delivery/gatekeeper.h"
+#include "daemon/delivery/late_answers.h"
 #include "daemon/delivery/router.h"
+#include "daemon/delivery/waiting_room.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
@@ -37,17 +41,27 @@ struct ServerSettings {
   /// A client that does not connect to the arena socket within this time is dropped, and so is a
   /// connection that does not name its session.
   std::chrono::milliseconds bind_time{10'000};
+  /// How long a client waits for a feed that is absent before it is refused; 0: it does not wait,
+  /// and a feed that fails stays where it is until put_away_failed().
+  std::chrono::milliseconds feed_grace{0};
 };
 
 /// One connected client. Owned by the server, on the event loop.
 struct Session {
   ClientInfo client;
   PeerName peer;
-  bool bound = false;      ///< Has its connection to the arena socket.
-  bool returning = false;  ///< Its client has said Hello anew.
-  bool leaving = false;    ///< Said Bye, and so does not come back.
+  std::optional<PeerCredentials> user;  ///< Of an `ipc://` peer.
+  bool bound = false;                   ///< Has its connection to the arena socket.
+  bool lost = false;                    ///< That connection has ended, and the process with it.
+  bool returning = false;               ///< Its client has said Hello anew.
+  bool leaving = false;                 ///< Said Bye, and so holds nothing and does not come back.
 
   SessionId id() const { return client.session; }
+  /// What its end means for what it holds.
+  Departure departure() const {
+    // A connection over a network ends for many reasons; the arena socket's only with the client.
+    return {returning || (client.inline_batches && !leaving), bound && !lost && !leaving};
+  }
 };
 
 /// Sessions, and the conversation with each (formats/README.md): who may say what, and when.
@@ -74,6 +88,14 @@ class Server {
   void remove_feed(std::string_view name);
   /// Null when there is none of this name.
   Feed* find_feed(std::string_view name);
+  /// Names a feed that cannot be served just now, or says why anew. Its clients wait, where the
+  /// reason is_passing(); add_feed() ends that.
+  void set_absent(AbsentFeed feed);
+  const std::vector<AbsentFeed>& absent() const { return absent_; }
+  /// Feeds that have failed for a reason that is_passing() become absent, and give back their
+  /// arenas. Not from within a call of a feed.
+  void put_away_failed();
+  void set_feed_grace(std::chrono::milliseconds grace) { settings_.feed_grace = grace; }
   /// Of feeds that are yet to be added: numbers are not used twice, for clients know arenas by
   /// them.
   std::uint32_t feed_numbers_left() const { return kFeedOfArena - last_feed_; }
@@ -107,20 +129,24 @@ class Server {
 
   /// Clients without an arena are told so often that the daemon is there.
   static constexpr std::chrono::seconds kAlive{1};
-  /// How long after its connection's end a client's last messages are taken.
-  static constexpr std::chrono::milliseconds kLastWords{20};
+  /// How long after its connection's end the last messages of a queue's client are taken.
+  static constexpr std::chrono::milliseconds kLastWords{1000};
 
  private:
   void on_message(const Router::Incoming& incoming);
   void on_hello(const Router::Incoming& incoming, const wire::Hello& hello);
   void on_session_message(Session& session, const ControlMessage& message);
   void on_subscribe(const Session& session, const wire::Subscribe& request);
+  Result<void> subscribe(const Session& session, const wire::Subscribe& request);
+  void refuse_subscription(const Session& session, std::uint32_t subscription, const Error& error);
+  void answer_late();
   void on_malformed(const PeerName& peer, const std::string& what);
 
-  void replace_earlier(std::uint64_t token);
   Result<void> admit(const Router::Incoming& incoming, const wire::Hello& hello) const;
+  Result<void> replace_earlier(const Router::Incoming& incoming, std::uint64_t token);
   void turn_away(const PeerName& peer, const Error& error);
   bool bears_refusal(const PeerName& peer);
+  void stop_listening_to(const PeerName& peer);
   Conduct& conduct(const PeerName& peer);
   void welcome(const Session& session);
   void joined(const Session& session);
@@ -138,6 +164,17 @@ class Server {
                                   FeedResources resources);
   void retire(std::unique_ptr<Feed> feed, const Error& error);
   void free_retired();
+  // server_absent.cpp
+  const AbsentFeed* find_absent(std::string_view name) const;
+  bool put_away_soon();
+  void ask_of_absent(const SubscriptionKey& key, bool quiet);
+  Result<void> await_feed(const Session& session, const wire::Subscribe& request,
+                          const AbsentFeed& feed);
+  void tell_reason(SessionId session, std::uint32_t subscription, const Error& why);
+  void look_at_waiting();
+  void serve_guests(Feed& feed);
+  void refuse_guests(std::string_view feed, const Error& why);
+  void refuse_guest(const WaitingRoom::Guest& guest, const Error& why);
   // server_sockets.cpp
   Result<void> listen_local(const std::string& endpoint);
   Result<void> listen_remote(const std::string& endpoint);
@@ -158,6 +195,8 @@ class Server {
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::vector<std::unique_ptr<Feed>> retired_;  ///< Until no other thread works for them.
+  std::vector<AbsentFeed> absent_;
+  WaitingRoom waiting_room_;  ///< Of clients that wait for absent feeds.
   std::uint32_t last_feed_ = 0;
   bool listening_ = false;
   Planner planner_;
@@ -166,14 +205,19 @@ class Server {
   std::map<SessionId, Session> sessions_;
   std::map<PeerName, SessionId> by_peer_;
   std::map<PeerName, Conduct> conduct_;  ///< Of those who did something wrong.
+  LateAnswers late_answers_;
+  boost::asio::steady_timer late_timer_;
   std::map<SessionId, std::unique_ptr<boost::asio::steady_timer>> bind_timers_;
   boost::asio::steady_timer alive_timer_;
   bool saying_alive_ = false;
   boost::asio::steady_timer retired_timer_;
+  boost::asio::steady_timer waiting_timer_;
+  bool looking_at_waiting_ = false;
   std::vector<std::string> endpoints_;
   std::string arena_path_;  ///< Of the first `ipc://` endpoint; empty: there is none.
   std::string events_endpoint_;
-  SocketThreads socket_threads_{&log_};
+  AcceptGuard accept_guard_;
+  SocketThreads socket_threads_;
   std::unique_ptr<Gatekeeper> gatekeeper_;
   std::unique_ptr<Router> local_router_;
   std::unique_ptr<Router> remote_router_;

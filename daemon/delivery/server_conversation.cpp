@@ -59,33 +59,34 @@ void Server::on_message(const Router::Incoming& incoming) {
 
 void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello) {
   const PeerName& peer = incoming.peer;
+  if (const auto admitted = admit(incoming, hello); !admitted) {
+    return turn_away(peer, admitted.error());
+  }
   if (const Session* old = find(peer)) {
     if (!bears_refusal(peer)) return;
     close_session(old->id(), "it says Hello again");
   }
-  replace_earlier(hello.token());
-  if (const auto admitted = admit(incoming, hello); !admitted) {
-    return turn_away(peer, admitted.error());
+  if (const auto replaced = replace_earlier(incoming, hello.token()); !replaced) {
+    return turn_away(peer, replaced.error());
+  }
+  if (sessions_.size() >= settings_.max_clients) {
+    return turn_away(peer,
+                     {ErrorCode::does_not_fit,
+                      fmt::format("{} clients are connected, no more are allowed (max_clients)",
+                                  sessions_.size())});
   }
   const SessionId id = new_session_id();
-  const std::string program = hello.client() != nullptr ? hello.client()->str().substr(0, 64) : "";
-  const auto& session =
-      sessions_[id] = {{id, hello.token(), program, hello.pid(), hello.inline_batches()}, peer};
+  const std::string program =
+      hello.client() != nullptr ? program_name(hello.client()->string_view()) : "";
+  Session& session = sessions_[id];
+  session.client = {id, hello.token(), program, hello.pid(), hello.inline_batches()};
+  session.peer = peer;
+  session.user = credentials_of(incoming.peer_address);
   by_peer_[peer] = id;
   log_.note<Event::client_connected>(id.value, program, hello.pid(),
                                      hello.inline_batches() ? ", without an arena" : "");
   welcome(session);
   hello.inline_batches() ? joined(session) : drop_unbound(id);
-}
-
-/// A client that is back has noticed its loss before we did.
-void Server::replace_earlier(std::uint64_t token) {
-  const auto earlier = std::find_if(sessions_.begin(), sessions_.end(), [token](const auto& entry) {
-    return token != 0 && entry.second.client.token == token;
-  });
-  if (earlier == sessions_.end()) return;
-  earlier->second.returning = true;
-  close_session(earlier->first, "its client is back");
 }
 
 Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& hello) const {
@@ -94,15 +95,28 @@ Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& 
                  fmt::format("the client speaks protocol {}, this daemon ({}) speaks {}",
                              hello.protocol(), settings_.version, kProtocolVersion)};
   }
-  if (sessions_.size() >= settings_.max_clients) {
-    return Error{ErrorCode::does_not_fit,
-                 fmt::format("{} clients are connected, no more are allowed (max_clients)",
-                             sessions_.size())};
-  }
   if (!incoming.peer.remote) return settings_.allowed.check(credentials_of(incoming.peer_address));
   if (hello.inline_batches()) return {};
   return Error{ErrorCode::invalid_argument,
                "over tcp:// there is no arena: Hello has to ask for inline_batches"};
+}
+
+/// A client that is back has noticed its loss before we did. It comes the same way and as the same
+/// user: a token is no secret, for the ledger shows it.
+Result<void> Server::replace_earlier(const Router::Incoming& incoming, std::uint64_t token) {
+  const auto earlier = std::find_if(sessions_.begin(), sessions_.end(), [token](const auto& entry) {
+    return token != 0 && entry.second.client.token == token;
+  });
+  if (earlier == sessions_.end()) return {};
+  Session& session = earlier->second;
+  const auto user = credentials_of(incoming.peer_address);
+  const bool is_other_user = user && session.user && *user != *session.user;
+  if (session.peer.remote != incoming.peer.remote || is_other_user) {
+    return Error{ErrorCode::invalid_argument, "the token of this Hello is another client's"};
+  }
+  session.returning = true;
+  close_session(earlier->first, "its client is back");
+  return {};
 }
 
 void Server::turn_away(const PeerName& peer, const Error& error) {
@@ -117,13 +131,17 @@ bool Server::bears_refusal(const PeerName& peer) {
   Conduct& peers = conduct(peer);
   peers.refused(Clock::now());
   if (!peers.asks_too_often()) return true;
+  stop_listening_to(peer);
+  return false;
+}
+
+void Server::stop_listening_to(const PeerName& peer) {
   log_.note<Event::client_ignored>();
   refuse(peer, {ErrorCode::invalid_argument,
                 "too many requests in vain; this connection is not answered any more"});
   send(peer, encode(wire::ByeT{}));
   if (const Session* session = find(peer))
     close_session(session->id(), "it asks in vain too often");
-  return false;
 }
 
 Conduct& Server::conduct(const PeerName& peer) {
@@ -160,10 +178,15 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
         return feed->release(session.id(), *release);
       }
     }
+    const auto& leases = *release->leases();
+    waiting_room_.release({session.id(), release->subscription()},
+                          std::vector<std::uint64_t>(leases.begin(), leases.end()));
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
     for (const auto& feed : feeds_) feed->unsubscribe(session.id(), unsubscribe->subscription());
+    waiting_room_.remove({session.id(), unsubscribe->subscription()});
   } else if (const auto* question = message.as<wire::Ask>()) {
     for (const auto& feed : feeds_) feed->ask(session.id(), *question);
+    ask_of_absent({session.id(), question->subscription()}, question->quiet());
   } else if (message.as<wire::Bye>() != nullptr) {
     session.leaving = true;
     close_session(session.id(), "it says Bye");
@@ -174,28 +197,64 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
 }
 
 void Server::on_subscribe(const Session& session, const wire::Subscribe& request) {
-  const auto refuse_it = [&, peer = session.peer](const Error& error) {
-    log_.note<Event::subscription_refused>(session.id().value, error.message);
-    refuse(peer, error, request.subscription());
-    static_cast<void>(bears_refusal(peer));
-  };
-  if (!session.bound && !session.client.inline_batches) {
-    return refuse_it({ErrorCode::invalid_argument, "connect to the arena socket first"});
+  if (auto done = subscribe(session, request); !done) {
+    refuse_subscription(session, request.subscription(), done.error());
   }
+}
+
+/// A program that tries again and again may do so for a good reason, and holds batches of other
+/// feeds meanwhile: its session stays, and the answers come slower. Only who does not wait for
+/// them loses it.
+void Server::refuse_subscription(const Session& session, std::uint32_t subscription,
+                                 const Error& error) {
+  const PeerName peer = session.peer;
+  log_.note<Event::subscription_refused>(session.id().value, error.message);
+  Conduct& peers = conduct(peer);
+  if (peers.bears_refused(Clock::now())) return refuse(peer, error, subscription);
+  const bool is_first = late_answers_.empty();
+  if (late_answers_.add(session.id(), {subscription, error})) {
+    if (is_first) answer_late();
+    return;
+  }
+  peers.refused(Clock::now());
+  stop_listening_to(peer);
+}
+
+void Server::answer_late() {
+  late_timer_.expires_after(kAlive);
+  late_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    for (const auto& [id, refusal] : late_answers_.take_due()) {
+      const auto found = sessions_.find(id);
+      if (found != sessions_.end()) {
+        refuse(found->second.peer, refusal.error, refusal.subscription);
+      }
+    }
+    if (!late_answers_.empty()) answer_late();
+  });
+}
+
+Result<void> Server::subscribe(const Session& session, const wire::Subscribe& request) {
+  if (session.lost || (!session.bound && !session.client.inline_batches)) {
+    return Error{ErrorCode::invalid_argument, "connect to the arena socket first"};
+  }
+  if (settings_.feed_grace.count() != 0) put_away_failed();  // it may have failed in this turn
   Feed* feed = find_feed(request.feed()->string_view());
-  if (feed == nullptr) {
+  const AbsentFeed* absent = find_absent(request.feed()->string_view());
+  if (feed == nullptr && absent == nullptr) {
     std::string names;
     for (const auto& each : feeds_) names += (names.empty() ? "" : ", ") + each->name();
-    return refuse_it({ErrorCode::not_found,
-                      "no feed \"" + request.feed()->str() + "\"; this daemon serves: " + names});
+    return Error{ErrorCode::not_found,
+                 "no feed \"" + request.feed()->str() + "\"; this daemon serves: " + names};
   }
   for (const auto& each : feeds_) {
     if (each->subscriptions().contains({session.id(), request.subscription()})) {
-      return refuse_it({ErrorCode::invalid_argument,
-                        fmt::format("subscription {} is taken", request.subscription())});
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("subscription {} is taken", request.subscription())};
     }
   }
-  if (auto done = feed->subscribe(session.client, request); !done) refuse_it(done.error());
+  if (feed == nullptr) return await_feed(session, request, *absent);
+  return feed->subscribe(session.client, request);
 }
 
 void Server::on_malformed(const PeerName& peer, const std::string& what) {

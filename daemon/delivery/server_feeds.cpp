@@ -15,9 +15,15 @@ constexpr std::chrono::milliseconds kBetweenLooks{20};
 }  // namespace
 
 Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
-  feeds_.push_back(make_feed(++last_feed_, std::move(settings), std::move(resources)));
-  if (listening_) feeds_.back()->start();
-  return *feeds_.back();
+  const AbsentFeed* before = find_absent(settings.name);
+  const bool had_arena = before != nullptr && before->arena_number != 0;
+  const std::uint32_t number = had_arena ? before->arena_number + kFeedOfArena + 1 : ++last_feed_;
+  feeds_.push_back(make_feed(number, std::move(settings), std::move(resources)));
+  Feed& feed = *feeds_.back();
+  std::erase_if(absent_, [&feed](const AbsentFeed& each) { return each.name == feed.name(); });
+  if (listening_) feed.start();
+  if (listening_) serve_guests(feed);
+  return feed;
 }
 
 /// The new arena has the number of the old one but for its upper bits, so that clients unmap that.
@@ -34,20 +40,23 @@ Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const
 }
 
 void Server::remove_feed(std::string_view name) {
+  const Error removed{ErrorCode::not_found, "feed " + std::string(name) +
+                                                " was removed from the configuration of "
+                                                "the daemon"};
+  std::erase_if(absent_, [name](const AbsentFeed& each) { return each.name == name; });
+  refuse_guests(name, removed);
   const auto place = std::find_if(feeds_.begin(), feeds_.end(),
                                   [name](const auto& feed) { return feed->name() == name; });
   if (place == feeds_.end()) return;
   auto feed = std::move(*place);
   feeds_.erase(place);
-  retire(std::move(feed), {ErrorCode::not_found, "feed " + std::string(name) +
-                                                     " was removed from the configuration of "
-                                                     "the daemon"});
+  retire(std::move(feed), removed);
 }
 
 std::unique_ptr<Feed> Server::make_feed(std::uint32_t number, FeedSettings settings,
                                         FeedResources resources) {
-  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads,
-                  {},    {},       {},         memory_,    log_};
+  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {},
+                  {},    memory_,  log_,       {}};
   ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };
@@ -55,6 +64,7 @@ std::unique_ptr<Feed> Server::make_feed(std::uint32_t number, FeedSettings setti
                             std::span<const std::byte> batch, std::function<void()> sent) {
     send_batch(session, ticket, {batch, std::move(sent)});
   };
+  ports.takes_over = [this] { return put_away_soon(); };
   ports.publish = [this](wire::EventT event) { publish(std::move(event)); };
   return std::make_unique<Feed>(number, std::move(settings), std::move(resources),
                                 std::move(ports));

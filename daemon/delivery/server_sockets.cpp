@@ -52,7 +52,9 @@ Result<void> Server::listen_local(const std::string& endpoint) {
          if (!allowed) log_.note<Event::client_refused>(allowed.error().message);
          return allowed.has_value();
        },
-       [this](SessionId id) { return bind_session(id); }, [this](SessionId id) { on_lost(id); },
+       [this](SessionId id) { return bind_session(id); },
+       [this](SessionId id) { close_session(id, "it sent what is no arena request"); },
+       [this](SessionId id) { on_lost(id); },
        [this](std::uint32_t number) { return find_arena(number); }});
   if (!socket) return socket.error();
   arena_sockets_.push_back(std::move(*socket));
@@ -105,7 +107,9 @@ Result<void> Server::listen_for_events() {
     if (auto cleared = clear_socket_path(path); !cleared) return cleared;
   }
   events_ = std::make_unique<EventPublisher>(
-      loop_, socket_threads_, remote ? settings_.keys.secret_key : "", remote && has_allow_list());
+      loop_, socket_threads_,
+      Router::Settings{remote, remote ? settings_.keys.secret_key : "",
+                       remote && has_allow_list()});
   auto bound = events_->bind(settings_.events);
   if (!bound) return bound.error();
   if (!remote) {

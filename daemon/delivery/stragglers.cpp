@@ -42,9 +42,12 @@ bool Feed::await_stragglers(const Subscription& ahead, const BatchId& id) {
     if (!subscription.patience) subscription.patience.emplace(settings_.patience, now);
     if (subscription.patience->wait(now)) {
       subscription.awaited_in = turn_;
+      stragglers_.insert(key);
       waits = true;
     } else {
       subscription.left_behind = true;
+      stragglers_.insert(key);
+      note(key, subscription);
       ports_.log.note<Event::left_behind>(name(), describe(subscription.client), behind);
     }
   }
@@ -59,18 +62,22 @@ void Feed::look_again() {
   patience_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
     if (error || alive.expired()) return;
     looking_again_ = false;
-    pump();
+    settle();
   });
 }
 
 /// Whom nobody had to wait for in this turn, and who is near those ahead again.
 void Feed::note_stragglers() {
-  for (auto& [key, subscription] : subscriptions_) {
-    if (!subscription.patience) continue;
+  std::erase_if(stragglers_, [this](const SubscriptionKey& key) {
+    Subscription& subscription = subscriptions_.at(key);
     const bool awaited = subscription.patience->waiting() && subscription.awaited_in == turn_;
     if (!awaited) subscription.patience->stop_waiting(Patience::Clock::now());
-    if (subscription.left_behind && has_caught_up(subscription)) subscription.left_behind = false;
-  }
+    if (subscription.left_behind && has_caught_up(subscription)) {
+      subscription.left_behind = false;
+      note(key, subscription);
+    }
+    return !subscription.left_behind && !subscription.patience->waiting();
+  });
 }
 
 bool Feed::has_caught_up(const Subscription& subscription) const {

@@ -6,24 +6,20 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
 #include "daemon/delivery/patience.h"
+#include "daemon/delivery/roster.h"
 #include "daemon/delivery/slot_generation.h"
+#include "daemon/delivery/subscription_key.h"
 #include "daemon/delivery/work_queue.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {
-
-/// A subscription's name: the session's, and the number the client chose.
-struct SubscriptionKey {
-  SessionId session;
-  std::uint32_t number = 0;
-  friend constexpr auto operator<=>(const SubscriptionKey&, const SubscriptionKey&) = default;
-};
 
 /// One client's claim on a feed. Owned by the feed, on the event loop.
 struct Subscription {
@@ -36,11 +32,13 @@ struct Subscription {
   wire::Mode mode = wire::Mode::replica;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
+  std::uint32_t ranks_here = 0;  ///< Of the job, on the client's host; 0: unknown.
   std::uint32_t window = 1;
   Step first_step;                 ///< As asked for; checked once the epoch is planned.
   std::uint64_t epochs_left = 0;   ///< The one at hand included; 0: without end.
   std::uint32_t worst_first = 0;   ///< As asked for.
   std::deque<BatchId> rehearsals;  ///< Due before all others.
+  bool resumes = false;            ///< Within its first epoch, of data that it named.
   bool accepted = false;           ///< Subscribed was sent.
   bool announces_epoch = false;    ///< EpochBegin is due.
   bool finished = false;           ///< Nothing more will be sent; leases may still be out.
@@ -48,7 +46,10 @@ struct Subscription {
   std::uint64_t delivered_bytes = 0;
   WaitingTimes waiting;              ///< Who waited for whom, and does.
   bool asked = false;                ///< Why nothing comes, since the last delivery.
+  bool spoke = false;                ///< Released a batch, or asked.
   bool had_none = false;             ///< Released its last batch before it got the next.
+  std::uint64_t released = 0;        ///< Batches.
+  WaitingTimes::Time moved{};        ///< When it last released one, or got its first.
   std::optional<Patience> patience;  ///< Of those ahead, once they had to wait for it.
   std::size_t awaited_in = 0;        ///< The feed's turn in which they last did.
   bool left_behind = false;          ///< They waited in vain, and it has not caught up since.
@@ -65,12 +66,18 @@ struct Subscription {
   }
   /// Whether it gets its batches in the plan's order.
   bool follows_plan() const { return !in_queue() && rehearsals.empty(); }
+  /// Other data than those of its epoch until now are of no use to it.
+  bool is_bound_to_data() const { return accepted ? !announces_epoch : resumes; }
   bool in_queue() const { return mode == wire::Mode::queue; }
+  Job job() const { return mode == wire::Mode::sharded ? Job{ranks, ranks_here} : Job{}; }
   /// Who gave no token cannot come back.
   QueueOwner owner() const {
     return queue_owner(client.token != 0 ? client.token : client.session.value, number);
   }
 };
+
+/// Rank, program and process, for texts.
+std::string who(const Subscription& subscription);
 
 using Subscriptions = std::map<SubscriptionKey, Subscription>;
 

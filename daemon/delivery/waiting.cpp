@@ -3,25 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <chrono>
 #include <set>
+#include <vector>
 
 #include "daemon/delivery/feed.h"
 
 namespace batchwright {
 namespace {
 
-/// Ranks that are still to come, or to come back, of the jobs that some ranks are here of. Jobs
-/// are told apart by their number of ranks; several of one number are counted together.
-std::size_t absent_ranks(const Subscriptions& subscriptions) {
-  std::map<std::uint32_t, std::size_t> present;
-  for (const auto& [key, subscription] : subscriptions) {
-    if (subscription.mode == wire::Mode::sharded) ++present[subscription.ranks];
-  }
-  std::size_t absent = 0;
-  for (const auto& [ranks, count] : present) absent += (ranks - count % ranks) % ranks;
-  return absent;
-}
+using Clock = WaitingTimes::Time::clock;
+
+/// A wait is looked at so often, and logged from so long on.
+constexpr std::chrono::seconds kLook{1};
+/// A job that does not say how many of its ranks are on this host has so long to gather here.
+constexpr std::chrono::seconds kGathering{5};
 
 }  // namespace
 
@@ -31,34 +27,65 @@ std::optional<BatchId> Feed::next_of(const Subscription& subscription) const {
   return ahead(subscription, 0);
 }
 
-/// Whether a subscription may hold one batch more. Who holds nothing always may. Who holds some
-/// leaves a slot for each batch that the others wait for empty-handed, for each rank that is still
-/// to come, since the ranks that are here may wait for it with their batches in hand, and one for
-/// a newcomer: else a few could hold every slot, and all would wait for them. A batch that another
-/// holds takes no slot now, but would keep the last one when the other gives it back.
-bool Feed::may_take(const Subscription& subscription, const BatchId& id) const {
-  if (subscription.leases.empty()) return true;
-  const std::size_t left = slots_->cache.size() - slots_->cache.held();
-  if (is_held(id)) return left > 0;
-  if (!needy_) needy_ = needy() + absent_ranks(subscriptions_);
-  return left > *needy_ + 1;
+/// How the rule on slots sees it. What a newcomer wants is known before its epoch is planned; who
+/// is in an epoch that waits for its plan's turn can be given nothing.
+Standing Feed::standing_of(const Subscription& of) const {
+  Standing standing;
+  standing.job = of.job();
+  standing.remote = of.client.inline_batches;
+  standing.takes_any = of.in_queue();
+  standing.holds = of.leases.size();
+  standing.served = of.delivered != 0 || !of.leases.empty();
+  standing.released = of.released != 0;
+  standing.spoke = of.spoke;
+  standing.asks = of.asked && !of.leases.empty();
+  standing.releases_first = of.had_none;
+  standing.over = of.finished;
+  const bool dropped = of.accepted && !epochs_.find(of.cursor.epoch());
+  if (of.finished || dropped) return standing;
+  if (!of.rehearsals.empty()) {
+    standing.wants = of.rehearsals.front();
+  } else {
+    standing.wants = of.in_queue() ? any_of(of.cursor.epoch()) : of.cursor.next();
+  }
+  return standing;
 }
 
-/// Batches that somebody who holds nothing gets next and that nobody holds yet. Of a queue each
-/// gets another.
-std::size_t Feed::needy() const {
-  std::set<BatchId> ids;
-  std::uint64_t in_queue = 0;
+/// After everything that changes how a subscription stands.
+void Feed::note(const SubscriptionKey& key, const Subscription& subscription) {
+  roster_.note(key, standing_of(subscription));
+  if (!subscription.accepted || subscription.finished) return places_.forget(key);
+  const Cursor& cursor = subscription.cursor;
+  const Share& share = cursor.share();
+  const bool in_queue = subscription.in_queue();
+  const Places::Place place{in_queue,
+                            in_queue ? BatchId{cursor.epoch(), {}} : cursor.next(),
+                            share.first,
+                            share.count,
+                            subscription.epochs_left != 1,
+                            subscription.left_behind,
+                            subscription.rehearsals.empty() ? SubscriptionKey{} : key};
+  if (in_queue) return places_.note(key, place, {});
+  places_.note(key, place, Places::Position{cursor.epoch(), cursor.step()});
+}
+
+void Feed::note_all(Epoch epoch) {
   for (const auto& [key, subscription] : subscriptions_) {
-    if (!subscription.leases.empty()) continue;
-    const bool shares = subscription.in_queue() && subscription.rehearsals.empty();
-    const auto id = next_of(subscription);
-    if (!id) continue;
-    const auto own =
-        shares ? queue().ahead(in_queue++, batches_of(queue().epoch())) : std::optional(id->index);
-    if (own && !is_held({id->epoch, *own})) ids.insert({id->epoch, *own});
+    if (subscription.cursor.epoch() == epoch) note(key, subscription);
   }
-  return ids.size();
+}
+
+void Feed::forget(const SubscriptionKey& key) {
+  roster_.forget(key);
+  places_.forget(key);
+  barred_.erase(key);
+  leading_.erase(key);
+  stragglers_.erase(key);
+  starved_.erase(key);
+}
+
+bool Feed::may_take(const SubscriptionKey& key, const BatchId& id) const {
+  return roster_.may_take(key, slots_->cache.held(), is_held(id));
 }
 
 bool Feed::is_held(const BatchId& id) const {
@@ -69,67 +96,26 @@ bool Feed::is_held(const BatchId& id) const {
 /// How many global steps `one` is ahead of another; negative or unknown distances are none.
 std::optional<std::uint64_t> Feed::steps_ahead(const Subscription& one,
                                                const Subscription& of) const {
-  const std::uint64_t epochs = one.cursor.epoch().value - of.cursor.epoch().value;
-  if (one.cursor.epoch() < of.cursor.epoch()) return {};
-  const std::uint64_t here = one.cursor.step().value + epochs * steps_of(of.cursor.epoch());
-  if (here < of.cursor.step().value) return {};
-  return here - of.cursor.step().value;
+  return steps_ahead(one, {of.cursor.epoch(), of.cursor.step()});
+}
+
+std::optional<std::uint64_t> Feed::steps_ahead(const Subscription& one,
+                                               const Places::Position& of) const {
+  const auto [epoch, step] = of;
+  const std::uint64_t epochs = one.cursor.epoch().value - epoch.value;
+  if (one.cursor.epoch() < epoch) return {};
+  const std::uint64_t here = one.cursor.step().value + epochs * steps_of(epoch);
+  if (here < step.value) return {};
+  return here - step.value;
 }
 
 /// Where sharing matters more than speed, nobody runs further ahead of the slowest than max_lead.
 bool Feed::leads_too_far(const Subscription& subscription) const {
   if (settings_.max_lead == 0 || subscription.in_queue()) return false;
-  return std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const auto& entry) {
-    const Subscription& other = entry.second;
-    if (!other.accepted || other.finished || other.in_queue()) return false;
-    const auto lead = steps_ahead(subscription, other);
-    return lead && *lead >= settings_.max_lead;
-  });
-}
-
-std::string Feed::who_holds_slots() const {
-  std::string text;
-  for (const auto& [key, subscription] : subscriptions_) {
-    if (subscription.leases.empty()) continue;
-    text += fmt::format("{}{} holds {}", text.empty() ? "" : ", ", describe(subscription.client),
-                        subscription.leases.size());
-  }
-  return text.empty() ? "nobody holds any" : text;
-}
-
-std::string Feed::reason_to_wait(const Subscription& subscription) const {
-  const Epoch epoch = subscription.cursor.epoch();
-  if (failure_) return failure_->message;
-  if (!epochs_.find(epoch)) return fmt::format("epoch {} is being planned", epoch.value);
-  if (subscription.finished) return "nothing: its epochs are over";
-  const auto id = next_of(subscription);
-  if (!id && subscription.in_queue()) {
-    return fmt::format("the end of epoch {}: batches are not done yet, {}", epoch.value,
-                       who_holds_slots());
-  }
-  if (!id) return "a batch that is about to come";
-  if (!subscription.has_credit()) {
-    return fmt::format("its own releases: it holds {} batches, as many as its window allows",
-                       subscription.leases.size());
-  }
-  if (leads_too_far(subscription)) {
-    return fmt::format("the slowest client, of which it is max_lead = {} steps ahead",
-                       settings_.max_lead);
-  }
-  const auto slot = slots_->cache.find(*id);
-  if (slot && slots_->cache.state(*slot) == SlotState::filling) {
-    return fmt::format("batch {} of epoch {}, which is being assembled", id->index.value,
-                       id->epoch.value);
-  }
-  for (const auto& [key, other] : subscriptions_) {
-    if (!other.patience || !other.patience->waiting()) continue;
-    return fmt::format("{}, for a moment: it is behind, and its next batches would leave the slots",
-                       describe(other.client));
-  }
-  return fmt::format(
-      "a slot: of {} slots {} are held, and some are kept for clients that have "
-      "nothing; {}",
-      slots_->cache.size(), slots_->cache.held(), who_holds_slots());
+  const auto slowest = places_.slowest();
+  if (!slowest) return false;
+  const auto lead = steps_ahead(subscription, *slowest);
+  return lead && *lead >= settings_.max_lead;
 }
 
 bool Feed::waits_for_plan(const Subscription& subscription) const {
@@ -138,7 +124,8 @@ bool Feed::waits_for_plan(const Subscription& subscription) const {
 }
 
 /// Who is held back by max_lead waits for other clients, and who waits for the end of a queue's
-/// epoch for their releases: neither for the daemon, nor the daemon for him.
+/// epoch for their releases: neither for the daemon, nor the daemon for him. Who looks
+/// on is given no more before it says something: it is waited for.
 WaitingFor Feed::waiting_for(const Subscription& subscription) const {
   if (subscription.finished || failure_) return WaitingFor::none;
   if (waits_for_plan(subscription)) {
@@ -146,7 +133,8 @@ WaitingFor Feed::waiting_for(const Subscription& subscription) const {
   }
   const auto id = next_of(subscription);
   if (!id || leads_too_far(subscription)) return WaitingFor::none;
-  if (subscription.has_credit()) {
+  const bool looks_on = !subscription.spoke && !subscription.leases.empty();
+  if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
     return subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
   }
   const SlotCache& cache = slots_->cache;
@@ -178,15 +166,73 @@ std::uint64_t Feed::batches_behind(const Subscription& one, const Subscription& 
   return steps_ahead(other, one).value_or(0) * one.cursor.share().count;
 }
 
-void Feed::ask(SessionId session, const wire::Ask& question) {
-  const auto found = subscriptions_.find({session, question.subscription()});
+/// That a client waits may let it have what it was not given in reserve. What is on its way to the
+/// client does not count as held: then it waits no more.
+void Feed::waits(const SubscriptionKey& key, std::uint32_t holds) {
+  const auto found = subscriptions_.find(key);
   if (found == subscriptions_.end()) return;
-  found->second.asked = true;
-  note_waiting(found->second);
+  Subscription& subscription = found->second;
+  subscription.spoke = true;
+  subscription.asked = subscription.leases.size() == holds;
+  if (failure_) return;
+  note(found->first, subscription);
+  serve(found->first, subscription);
+  settle_soon();
+}
+
+void Feed::ask(SessionId session, const wire::Ask& question) {
+  const SubscriptionKey key{session, question.subscription()};
+  waits(key, question.holds());
+  const auto found = subscriptions_.find(key);
+  if (found == subscriptions_.end() || question.quiet()) return;
+  const Subscription& subscription = found->second;
   wire::WaitingT answer;
   answer.subscription = question.subscription();
-  answer.reason = reason_to_wait(found->second);
+  answer.reason = reason_to_wait(subscription);
   ports_.send(session, encode(std::move(answer)));
+}
+
+/// Looks once a second, while somebody is here, for waits that get long.
+void Feed::watch() {
+  if (subscriptions_.empty() || retired_ || std::exchange(watching_, true)) return;
+  watch_.expires_after(kLook);
+  watch_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
+    if (error || alive.expired()) return;
+    watching_ = false;
+    look_at_waits(Clock::now());
+    watch();
+  });
+}
+
+void Feed::look_at_waits(WaitingTimes::Time now) {
+  if (failure_) return;
+  if (roster_.expects_unknown() && now - last_came_ >= kGathering) {
+    roster_.stop_expecting();
+    settle();
+  }
+  for (const auto& [key, subscription] : subscriptions_) {
+    if (!waits_for_clients(key, subscription)) {
+      starved_.erase(key);
+      continue;
+    }
+    const auto [found, is_new] = starved_.try_emplace(key, subscription.delivered, now);
+    auto& [delivered, since] = found->second;
+    if (delivered != subscription.delivered) found->second = {subscription.delivered, now};
+    if (is_new || now - since < kLook) continue;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - since);
+    ports_.log.note<Event::long_wait>(name(), who(subscription), seconds.count(),
+                                      reason_to_wait(subscription));
+  }
+}
+
+/// Whether others' releases or arrival would let it go on, and nothing else.
+bool Feed::waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const {
+  if (subscription.finished || waits_for_plan(subscription)) return false;
+  const auto id = next_of(subscription);
+  if (!id) return subscription.in_queue() && subscription.leases.empty();
+  if (!subscription.has_credit() || !subscription.has_no_reserve()) return false;
+  if (leads_too_far(subscription) || !may_take(key, *id)) return true;
+  return !slots_->cache.find(*id) && slots_->cache.held() == slots_->cache.size();
 }
 
 }  // namespace batchwright

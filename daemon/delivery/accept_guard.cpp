@@ -1,0 +1,101 @@
+#include "daemon/delivery/accept_guard.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <climits>
+#include <mutex>
+
+namespace batchwright {
+namespace {
+
+/// What accept4() below goes by. It has no other way to anything of ours.
+struct Door {
+  std::atomic<int> remote_end = INT_MAX;
+  std::atomic<int> local_end = INT_MAX;
+  std::mutex mutex;
+  AcceptGuard* guard = nullptr;  ///< Locked by `mutex`.
+};
+
+Door& door() {
+  static Door* const kept = new Door;  // ZeroMQ's threads may outlive all statics
+  return *kept;
+}
+
+bool is_local(int socket) {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+/// Whether a connection that came through `listener` may have this descriptor.
+bool may_have(int listener, int descriptor) {
+  const Door& limits = door();
+  if (descriptor < limits.remote_end.load(std::memory_order_relaxed)) return true;
+  return descriptor < limits.local_end.load(std::memory_order_relaxed) && is_local(listener);
+}
+
+void tell_refusal() {
+  const std::lock_guard lock(door().mutex);
+  if (door().guard != nullptr) door().guard->refused();
+}
+
+}  // namespace
+
+DescriptorShares shares_of(std::uint64_t descriptors) {
+  const int all = static_cast<int>(std::min<std::uint64_t>(descriptors, INT_MAX));
+  return {all - all / 4, all - std::min(all / 8, 64)};
+}
+
+AcceptGuard::AcceptGuard(boost::asio::io_context& loop, EventLog& log) : loop_(loop), log_(log) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const DescriptorShares shares = shares_of(limit.rlim_cur);
+  door().remote_end = shares.remote;
+  door().local_end = shares.local;
+  const std::lock_guard lock(door().mutex);
+  door().guard = this;
+}
+
+AcceptGuard::~AcceptGuard() {
+  const std::lock_guard lock(door().mutex);
+  if (door().guard == this) door().guard = nullptr;
+}
+
+void AcceptGuard::refused() {
+  if (untold_.fetch_add(1) != 0) return;  // the first of them has posted
+  boost::asio::post(loop_, [this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) note();
+  });
+}
+
+void AcceptGuard::note() {
+  std::uint64_t count = untold_.exchange(0);
+  if (count == 0) return;
+  log_.note<Event::connection_refused>();
+  while (--count > 0) log_.count(Event::connection_refused);
+}
+
+}  // namespace batchwright
+
+/// What libzmq calls in the place of glibc's, since a program's own symbols come first. Asio calls
+/// accept(), and bears a lack of descriptors by itself.
+extern "C" __attribute__((visibility("default"))) int accept4(int listener, sockaddr* address,
+                                                              socklen_t* size, int flags) {
+  const int descriptor = static_cast<int>(::syscall(SYS_accept4, listener, address, size, flags));
+  if (descriptor < 0) {
+    // libzmq bears a full table of the system's, not one of this process.
+    if (errno == EMFILE) errno = ENFILE;
+    return -1;
+  }
+  if (batchwright::may_have(listener, descriptor)) return descriptor;
+  ::close(descriptor);
+  batchwright::tell_refusal();
+  errno = ECONNABORTED;
+  return -1;
+}

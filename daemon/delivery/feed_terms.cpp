@@ -1,0 +1,54 @@
+#include "daemon/delivery/feed_terms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace batchwright {
+namespace {
+
+std::string plan_text(const PlanSettings& plan) {
+  std::string text = fmt::format("planner = {}\n", kPlannerVersion);
+  for (const SettingRow& row : setting_rows()) {
+    const std::string value = get_setting(plan, row.name);
+    if (!value.empty()) text += fmt::format("{} = {}\n", row.name, value);
+  }
+  return text;
+}
+
+/// How a batch looks. The order of the fields is that of its tensors.
+std::string look_text(const FeedSettings& settings, const Schema& schema) {
+  const bool time_major = settings.layout == Layout::time_major;
+  std::string text = fmt::format("layout = {}\n", time_major ? "time-major" : "batch-major");
+  std::string names;
+  for (const FieldSpec& field : schema.fields) {
+    names += names.empty() ? field.name : "," + field.name;
+  }
+  text += fmt::format("fields = {}\n", names);
+  for (const FieldSpec& field : schema.fields) {
+    text += fmt::format("kind.{} = {}\n", field.name, kind_name(field.kind));
+    text += fmt::format("dtype.{} = {}\n", field.name, dtype_name(field.dtype));
+    text += fmt::format("shape.{} = [{}]\n", field.name, fmt::join(field.shape, ","));
+    if (field.kind == FieldKind::scalar) continue;
+    text += fmt::format("padding.{} = {}\n", field.name, padding_value(settings.padding, field));
+  }
+  return text;
+}
+
+std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return hash;
+}
+
+}  // namespace
+
+std::string terms_text(const FeedSettings& settings, const Schema& schema) {
+  return plan_text(settings.plan) + look_text(settings, schema);
+}
+
+Fingerprint fingerprint_of(const Snapshot& snapshot, const FeedSettings& settings) {
+  const std::uint64_t plan = settings_hash(settings.plan);
+  return {snapshot.content(), fnv1a(plan, look_text(settings, snapshot.schema())),
+          settings.plan.seed};
+}
+
+}  // namespace batchwright

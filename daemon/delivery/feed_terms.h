@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "daemon/delivery/feed_resources.h"
+
+namespace batchwright {
+
+/// What decides which batches a feed's trainers get and how they look, beside the data: planner,
+/// plan as the configuration spells it, layout, and each field with its padding. One `key = value`
+/// a line, in the configuration's order; what is not set has no line.
+std::string terms_text(const FeedSettings& settings, const Schema& schema);
+
+/// What a feed's batches depend on. Whatever terms_text() tells belongs to it.
+Fingerprint fingerprint_of(const Snapshot& snapshot, const FeedSettings& settings);
+
+}  // namespace batchwright

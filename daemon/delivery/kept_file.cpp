@@ -1,0 +1,95 @@
+#include "daemon/delivery/kept_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+/// How often a file is opened anew because another took its place meanwhile. Another daemon does
+/// that once an epoch, so a second time is rare already.
+constexpr int kMostTries = 16;
+
+}  // namespace
+
+Error KeptFile::failed(const char* doing) const {
+  return {ErrorCode::io_error, name_ + ": " + doing + ": " + std::strerror(errno)};
+}
+
+KeptFile::~KeptFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+Result<std::unique_ptr<KeptFile>> KeptFile::open(const std::string& what, const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  std::unique_ptr<KeptFile> file(new KeptFile(what + " " + path, descriptor));
+  if (descriptor < 0) return file->failed("open");
+  return file;
+}
+
+/// Between open() and flock() the file that was opened may have been replaced: its lock, which is
+/// free then, locks nothing.
+Result<std::unique_ptr<KeptFile>> KeptFile::open_locked(const std::string& what,
+                                                        const std::string& path) {
+  for (int i = 0; i < kMostTries; ++i) {
+    auto file = open(what, path);
+    if (!file) return file.error();
+    if (::flock((*file)->file_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return (*file)->failed("lock");
+      break;
+    }
+    if ((*file)->lies_at(path)) return std::move(*file);
+  }
+  return Error{ErrorCode::busy, what + " " + path + " is in use by another daemon"};
+}
+
+bool KeptFile::lies_at(const std::string& path) const {
+  struct stat mine {};
+  struct stat there {};
+  return ::fstat(file_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/// A file system that fills up takes the part for which it has room, and says why it takes no more
+/// only when it is asked again.
+Result<void> KeptFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<std::size_t> KeptFile::read(std::span<std::byte> into, std::uint64_t offset) const {
+  std::size_t got = 0;
+  while (got < into.size()) {
+    const ssize_t more =
+        ::pread(file_, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return failed("read");
+    if (more == 0) break;
+    got += static_cast<std::size_t>(more);
+  }
+  return got;
+}
+
+Result<std::uint64_t> KeptFile::size() const {
+  struct stat status {};
+  if (::fstat(file_, &status) != 0) return failed("stat");
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+Result<void> KeptFile::cut(std::uint64_t size) {
+  if (::ftruncate(file_, static_cast<off_t>(size)) != 0) return failed("truncate");
+  return {};
+}
+
+}  // namespace batchwright

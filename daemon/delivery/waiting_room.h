@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "daemon/delivery/client_info.h"
+#include "daemon/delivery/subscription.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// Requests to subscribe to feeds that are absent. They are kept until the feed is there, or for a
+/// time, so that jobs wait for a disk that is late as they wait for a daemon that starts anew.
+/// Bounded: kMost of each session.
+/// Threads: one at a time. Time is an argument.
+class WaitingRoom {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::size_t kMost = 64;
+
+  struct Guest {
+    ClientInfo client;
+    wire::SubscribeT request;
+    Time since;
+    bool said_so = false;  ///< That its program waits (Ask).
+  };
+
+  /// Errors: invalid_argument (the number is taken), does_not_fit.
+  Result<void> let_in(const ClientInfo& client, const wire::Subscribe& request, Time now);
+  /// The client has released these, of a queue, meanwhile. They count as done once it is served.
+  void release(const SubscriptionKey& key, std::span<const std::uint64_t> leases);
+  /// The client said that its program waits; the feed is told once it is there.
+  void note_question(const SubscriptionKey& key);
+  void remove(const SubscriptionKey& key) { guests_.erase(key); }
+  void remove_session(SessionId session);
+
+  /// Null when it does not wait.
+  const Guest* find(const SubscriptionKey& key) const;
+  bool empty() const { return guests_.empty(); }
+  /// Those who wait for this feed leave, in the order in which they came.
+  std::vector<Guest> all_for(std::string_view feed);
+  /// Those who have waited for so long leave.
+  std::vector<Guest> overdue(Time now, std::chrono::milliseconds patience);
+
+ private:
+  template <class Leaves>
+  std::vector<Guest> take(Leaves leaves);
+
+  std::map<SubscriptionKey, Guest> guests_;
+};
+
+}  // namespace batchwright
