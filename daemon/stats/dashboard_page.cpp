@@ -18,6 +18,8 @@ extern const std::string_view kDashboardElements;
 extern const std::string_view kDashboardCharts;
 extern const std::string_view kDashboardClients;
 extern const std::string_view kDashboardFeed;
+extern const std::string_view kDashboardOverview;
+extern const std::string_view kDashboardEvents;
 extern const std::string_view kDashboardMain;
 
 namespace {
@@ -33,8 +35,9 @@ void replace_first(std::string& text, std::string_view mark, std::string_view by
 /// All but the word that changes with each answer.
 std::string assembled() {
   std::string script;
-  for (const std::string_view part : {kDashboardFormat, kDashboardElements, kDashboardCharts,
-                                      kDashboardClients, kDashboardFeed, kDashboardMain}) {
+  for (const std::string_view part :
+       {kDashboardFormat, kDashboardElements, kDashboardCharts, kDashboardClients, kDashboardFeed,
+        kDashboardOverview, kDashboardEvents, kDashboardMain}) {
     script += part;
   }
   std::string page(kDashboardPage);

@@ -10,6 +10,9 @@
 
 #include "daemon/stats/endpoint.h"
 
+#include <fmt/format.h>
+#include <sys/socket.h>
+
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <list>
@@ -17,6 +20,7 @@
 #include <set>
 #include <utility>
 
+#include "daemon/stats/host_names.h"
 #include "daemon/stats/http_listener.h"
 #include "daemon/stats/live.h"
 
@@ -46,6 +50,7 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
   State(Routes the_routes, const EndpointPlace& place)
       : routes(std::move(the_routes)),
         limits(place.limits),
+        hosts(place.hosts),
         log(place.log != nullptr ? *place.log : own_log) {}
 
   void take(Socket socket);
@@ -53,6 +58,7 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
 
   Routes routes;
   EndpointLimits limits;
+  HostNames hosts;
   EventLog own_log;
   EventLog& log;
   EndpointFigures figures;
@@ -88,6 +94,15 @@ Answer refuse_method() {
   Answer answer = refuse(http::status::method_not_allowed, "allowed: GET HEAD");
   answer.set(http::field::allow, "GET, HEAD");
   return answer;
+}
+
+Answer refuse_host(const HostNames& hosts, const Request& request) {
+  const auto host = request[http::field::host];
+  return refuse(
+      http::status::misdirected_request,
+      fmt::format("host \"{}\" is not served here; allowed: {}, and daemon.stats_hosts of "
+                  "the configuration",
+                  std::string_view(host.data(), host.size()), hosts.text()));
 }
 
 /// The answer to a request that cannot be read; none when there is nobody to tell.
@@ -165,11 +180,22 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       return;
     }
     if (!is_allowed(request.method())) return write(refuse_method(), false);
+    if (!is_for_us(request)) return write(refuse_host(state_->hosts, request), false);
     try {
       answer_to(std::string_view(request.target().data(), request.target().size()));
     } catch (const std::exception& fault) {
       write(cannot_make_page(state_->log, fault), request.keep_alive());
     }
+  }
+
+  /// A Unix socket's path is no name that anybody else could have given us.
+  bool is_for_us(const Request& request) const {
+    error_code code;
+    const auto local = stream_.socket().local_endpoint(code);
+    if (!code && local.protocol().family() == AF_UNIX) return true;
+    const auto host = request.find(http::field::host);
+    return host == request.end() ||
+           state_->hosts.includes({host->value().data(), host->value().size()});
   }
 
   void answer_to(std::string_view target) {

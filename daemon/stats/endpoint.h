@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct EndpointPlace {
   std::vector<std::string> addresses;  ///< As parse_http_address() reads them.
   SocketAccess access;                 ///< Of Unix sockets.
   EndpointLimits limits = {};
-  EventLog* log = nullptr;  ///< Outlives the endpoint; null: it keeps its own.
+  std::set<std::string> hosts = {};  ///< Names beside those of HostNames.
+  EventLog* log = nullptr;           ///< Outlives the endpoint; null: it keeps its own.
 };
 
 struct EndpointFigures {
@@ -42,7 +44,8 @@ struct EndpointFigures {
 };
 
 /// A small HTTP/1.1 server for GET and HEAD: 404 for other paths, 405 for other methods, 400 for
-/// what is no HTTP, 413 for a body, 431 for a header above 8 KiB. Connections are kept alive.
+/// what is no HTTP, 413 for a body, 421 for a name that is not this machine's (over TCP), 431 for a
+/// header above 8 KiB. Connections are kept alive.
 ///
 /// Lifetime: `loop` outlives it. After stop(), or the destructor, no route is called any more;
 ///   what is pending in the loop touches nothing of ours.

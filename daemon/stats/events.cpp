@@ -8,6 +8,7 @@ namespace batchwright {
 namespace {
 
 constexpr std::chrono::seconds kPace{1};
+constexpr std::int64_t kBurst = 100;
 
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kEvents; ++i) {
@@ -28,10 +29,27 @@ spdlog::level::level_enum level_of(Severity severity) {
   return spdlog::level::err;
 }
 
+/// The logger formats a line on the thread that logs it, within the call.
+thread_local const EventFields* line_fields = nullptr;
+
 }  // namespace
 
-EventLog::EventLog(std::function<Clock::time_point()> clock)
-    : clock_(std::move(clock)), limits_(kEvents, LogLimit(kPace)) {}
+const char* name_of(Severity severity) {
+  switch (severity) {
+    case Severity::debug: return "debug";
+    case Severity::info: return "info";
+    case Severity::warning: return "warning";
+    case Severity::error: return "error";
+    case Severity::critical: return "critical";
+  }
+  return "unknown";
+}
+
+EventLog::EventLog(std::function<Clock::time_point()> clock) : clock_(std::move(clock)) {
+  for (const EventRow& row : kEventRows) {
+    limits_.emplace_back(kPace, row.pace == Pace::bursts ? kBurst : 1);
+  }
+}
 
 bool EventLog::count(Event event) {
   const auto i = static_cast<std::size_t>(event);
@@ -43,9 +61,16 @@ bool EventLog::count(Event event) {
   return left_out.has_value();
 }
 
-void EventLog::write(Event event, std::string text) {
+const EventFields* fields_of_line() { return line_fields; }
+
+void EventLog::write(Event event, const EventFields& fields, std::string text) {
   if (left_out_ != 0) text += fmt::format(" ({} more)", left_out_);
+  line_fields = &fields;
   spdlog::log(level_of(describe(event).severity), "{}", text);
+  line_fields = nullptr;
+  if (describe(event).severity == Severity::debug) return;
+  if (latest_.size() == kKept) latest_.pop_front();
+  latest_.push_back({event, std::chrono::system_clock::now(), std::move(text)});
 }
 
 }  // namespace batchwright

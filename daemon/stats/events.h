@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "daemon/stats/log_limit.h"
@@ -22,6 +24,8 @@ enum class Event : std::uint8_t {
   arenas_reserved,
   daemon_ready,
   stopping,
+  sockets_gone,
+  reload_door_shut,
   loop_failed,
   reload_began,
   reload_applied,
@@ -40,7 +44,9 @@ enum class Event : std::uint8_t {
   // Clients.
   client_connected,
   client_gone,
+  slots_held_over,
   client_refused,
+  connection_refused,
   client_ignored,
   key_refused,
   gatekeeper_failed,
@@ -48,22 +54,30 @@ enum class Event : std::uint8_t {
   malformed_message,
   subscribed,
   subscription_refused,
+  subscription_waits,
   left_behind,
+  long_wait,
   // Feeds.
   feed_opened,
+  dataset_not_locked,
   arena_reserved,
+  plan_noted,
   queue_resumed,
   feed_ready,
   epoch_began,
   epoch_ended,
   queue_epoch_done,
   epoch_not_planned,
+  epoch_planned_late,
+  plans_take_turns,
   dataset_grown,
   growth_left_out,
   arena_grown,
   batch_not_assembled,
   sequence_skipped,
   feed_failed,
+  feed_absent,
+  feed_returned,
   count
 };
 
@@ -71,9 +85,13 @@ inline constexpr std::size_t kEvents = static_cast<std::size_t>(Event::count);
 
 enum class Severity : std::uint8_t { debug, info, warning, error, critical };
 
+/// As in /stats.
+const char* name_of(Severity severity);
+
 /// Whether others can cause an event at will: then it is counted each time, and logged once a
-/// second at most, with the number of lines left out.
-enum class Pace : std::uint8_t { each, limited };
+/// second at most, with the number of lines left out. Of what is worth a line each, as a job's
+/// start, a hundred may come at once.
+enum class Pace : std::uint8_t { each, limited, bursts };
 
 struct EventRow {
   Event event;
@@ -84,16 +102,20 @@ struct EventRow {
 };
 
 inline constexpr std::array<EventRow, kEvents> kEventRows{{
-    {Event::arenas_reserved, "arenas_reserved", Severity::info, Pace::each,
-     "arenas take {} of {} bytes"},
+    {Event::arenas_reserved, "arenas_reserved", Severity::info, Pace::each, "arenas take {} of {}"},
     {Event::daemon_ready, "daemon_ready", Severity::info, Pace::each, "ready: {}"},
     {Event::stopping, "stopping", Severity::info, Pace::each, "signal {}: stopping"},
+    {Event::sockets_gone, "sockets_gone", Severity::error, Pace::each,
+     "{} is not this daemon's socket any more, so that nobody new can connect; restart the daemon"},
+    {Event::reload_door_shut, "reload_door_shut", Severity::warning, Pace::each,
+     "batchwrightd --reload will not be answered, SIGHUP will: {}"},
     {Event::loop_failed, "loop_failed", Severity::critical, Pace::each, "the event loop ends: {}"},
     {Event::reload_began, "reload_began", Severity::info, Pace::each, "reading {} again"},
     {Event::reload_applied, "reload_applied", Severity::info, Pace::each, "reloaded: {}"},
     {Event::reload_refused, "reload_refused", Severity::error, Pace::each,
      "not reloaded, all goes on as it was: {}"},
-    {Event::reload_left_failed, "reload_left_failed", Severity::error, Pace::each, "{}"},
+    {Event::reload_left_failed, "reload_left_failed", Severity::error, Pace::each,
+     "feed {}: still failed: {}"},
     {Event::listening, "listening", Severity::info, Pace::each, "listening at {}"},
     {Event::listening_insecure, "listening_insecure", Severity::warning, Pace::each,
      "listening at {}, insecure: without keys, whoever reaches it is let in"},
@@ -101,20 +123,25 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "listening at {}, public key {}, {}"},
     {Event::events_listening, "events_listening", Severity::info, Pace::each, "events at {}"},
     {Event::stats_listening, "stats_listening", Severity::info, Pace::each,
-     "stats at http://{}/stats, port {}"},
-    {Event::stats_on_socket, "stats_on_socket", Severity::info, Pace::each, "stats at {}"},
+     "dashboard at http://{}/, figures at /stats and /metrics"},
+    {Event::stats_on_socket, "stats_on_socket", Severity::info, Pace::each,
+     "dashboard and figures at {}"},
     {Event::stats_exposed, "stats_exposed", Severity::warning, Pace::each,
      "stats: {} can be reached from other machines"},
     {Event::stats_page_failed, "stats_page_failed", Severity::error, Pace::limited,
      "stats: a page could not be made: {}"},
     {Event::stats_accept_failed, "stats_accept_failed", Severity::warning, Pace::limited,
      "stats: accept: {}"},
-    {Event::client_connected, "client_connected", Severity::info, Pace::each,
+    {Event::client_connected, "client_connected", Severity::info, Pace::bursts,
      "session {:x}: {} (pid {}) connects{}"},
-    {Event::client_gone, "client_gone", Severity::info, Pace::each,
+    {Event::client_gone, "client_gone", Severity::info, Pace::bursts,
      "session {:x}: {} (pid {}) ends: {}"},
+    {Event::slots_held_over, "slots_held_over", Severity::info, Pace::limited,
+     "session {:x}: its process lives and keeps {} slots, until it lets go of the arena"},
     {Event::client_refused, "client_refused", Severity::warning, Pace::limited,
      "a client is refused: {}"},
+    {Event::connection_refused, "connection_refused", Severity::warning, Pace::limited,
+     "a connection is refused: this process has few file descriptors left (LimitNOFILE=)"},
     {Event::client_ignored, "client_ignored", Severity::warning, Pace::limited,
      "a connection is not answered any more: too many requests in vain"},
     {Event::key_refused, "key_refused", Severity::warning, Pace::limited,
@@ -124,17 +151,23 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::receive_failed, "receive_failed", Severity::error, Pace::limited, "receive: {}"},
     {Event::malformed_message, "malformed_message", Severity::warning, Pace::limited,
      "malformed message ({} of {} from this peer): {}"},
-    {Event::subscribed, "subscribed", Severity::info, Pace::each,
+    {Event::subscribed, "subscribed", Severity::info, Pace::bursts,
      "feed {}: session {:x} subscribes ({}) at epoch {} step {}, {} of {} batches a step, window "
      "{}"},
     {Event::subscription_refused, "subscription_refused", Severity::warning, Pace::limited,
      "session {:x}: subscription refused: {}"},
+    {Event::subscription_waits, "subscription_waits", Severity::info, Pace::limited,
+     "feed {}: session {:x} waits for it: {}"},
     {Event::left_behind, "left_behind", Severity::info, Pace::limited,
      "feed {}: {} is left behind by {} batches, and served on its own until it catches up"},
+    {Event::long_wait, "long_wait", Severity::warning, Pace::limited,
+     "feed {}: {} waits for {} s for {}"},
     {Event::feed_opened, "feed_opened", Severity::info, Pace::each,
-     "feed {}: {} sequences, {} steps an epoch, world {}, fingerprint {}"},
+     "feed {}: {} in {} steps an epoch, world {}, fingerprint {}"},
+    {Event::dataset_not_locked, "dataset_not_locked", Severity::warning, Pace::each, "feed {}: {}"},
     {Event::arena_reserved, "arena_reserved", Severity::info, Pace::each,
      "feed {}: arena {}, {} slots of {}, pages {}"},
+    {Event::plan_noted, "plan_noted", Severity::warning, Pace::each, "feed {}: plan: {}"},
     {Event::queue_resumed, "queue_resumed", Severity::info, Pace::each,
      "feed {}: its queue is in epoch {}, {} batches done, {} out"},
     {Event::feed_ready, "feed_ready", Severity::debug, Pace::each,
@@ -144,24 +177,60 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: epoch {} ends for the first subscriber"},
     {Event::queue_epoch_done, "queue_epoch_done", Severity::info, Pace::each,
      "feed {}: its queue has done epoch {}"},
-    {Event::epoch_not_planned, "epoch_not_planned", Severity::error, Pace::each,
-     "feed {}: epoch {}: {}"},
+    {Event::epoch_not_planned, "epoch_not_planned", Severity::error, Pace::limited,
+     "feed {}: epoch {} cannot be planned: {}"},
+    {Event::epoch_planned_late, "epoch_planned_late", Severity::info, Pace::limited,
+     "feed {}: epoch {} is planned after all"},
+    {Event::plans_take_turns, "plans_take_turns", Severity::warning, Pace::limited,
+     "feed {}: clients stand in {} epochs, and {} plans are kept at a time: they take turns"},
     {Event::dataset_grown, "dataset_grown", Severity::info, Pace::each,
      "feed {}: {} sequences from epoch {} on"},
     {Event::growth_left_out, "growth_left_out", Severity::warning, Pace::each,
      "feed {}: epoch {} goes on with {} sequences: {}"},
     {Event::arena_grown, "arena_grown", Severity::info, Pace::each,
-     "feed {}: a new arena of {} bytes, slots of {}"},
+     "feed {}: a new arena of {}, slots of {}"},
     {Event::batch_not_assembled, "batch_not_assembled", Severity::error, Pace::each,
      "feed {}: epoch {} batch {}: {}"},
-    {Event::sequence_skipped, "sequence_skipped", Severity::warning, Pace::each,
+    {Event::sequence_skipped, "sequence_skipped", Severity::warning, Pace::limited,
      "feed {}: epoch {} batch {}: sequence {} is left out: {}"},
-    {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "{}"},
+    {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}"},
+    {Event::feed_absent, "feed_absent", Severity::error, Pace::each,
+     "feed {}: not served, and tried again until it is: {}"},
+    {Event::feed_returned, "feed_returned", Severity::info, Pace::each,
+     "feed {}: served again after {} s"},
 }};
+
+/// What an event is about, for logs that programs read. Empty where it is about none.
+struct EventFields {
+  std::string_view event;  ///< Its name.
+  std::string feed;
+  std::string session;  ///< As name_of() writes it.
+};
+
+/// Of the line that this thread is writing just now; null when that tells of no event.
+/// Threads: any.
+const EventFields* fields_of_line();
+
+/// Which {} of a line comes right behind a word; -1: none does.
+constexpr int place_behind(std::string_view line, std::string_view word) {
+  int place = 0;
+  for (std::size_t at = line.find('{'); at != std::string_view::npos; at = line.find('{', at + 1)) {
+    if (line.substr(0, at).ends_with(word)) return place;
+    ++place;
+  }
+  return -1;
+}
 
 constexpr const EventRow& describe(Event event) {
   return kEventRows[static_cast<std::size_t>(event)];
 }
+
+/// A line that was logged.
+struct LoggedEvent {
+  Event event;
+  std::chrono::system_clock::time_point at;
+  std::string text;
+};
 
 /// Counts what happens and logs it, by one call.
 /// Threads: the event loop, or before it runs.
@@ -175,19 +244,30 @@ class EventLog {
   template <Event E, class... Args>
   void note(const Args&... told) {
     constexpr std::string_view line = describe(E).line;
-    if (count(E)) write(E, fmt::format(fmt::format_string<const Args&...>(line), told...));
+    if (!count(E)) return;
+    EventFields fields{describe(E).name, {}, {}};
+    constexpr int feed = place_behind(line, "feed ");
+    constexpr int session = place_behind(line, "session ");
+    [[maybe_unused]] const auto all = std::tie(told...);
+    if constexpr (feed >= 0) fields.feed = fmt::format("{}", std::get<feed>(all));
+    if constexpr (session >= 0) fields.session = fmt::format("{:x}", std::get<session>(all));
+    write(E, fields, fmt::format(fmt::format_string<const Args&...>(line), told...));
   }
   /// Counts alone. Whether a line may be written now.
   bool count(Event event);
   std::uint64_t get(Event event) const { return counts_[static_cast<std::size_t>(event)]; }
+  /// The latest kKept lines of Severity::info and above, the oldest first.
+  const std::deque<LoggedEvent>& latest() const { return latest_; }
+  static constexpr std::size_t kKept = 50;
 
  private:
-  void write(Event event, std::string text);
+  void write(Event event, const EventFields& fields, std::string text);
 
   std::function<Clock::time_point()> clock_;
   std::array<std::uint64_t, kEvents> counts_{};
   std::vector<LogLimit> limits_;  ///< One for each event.
-  std::uint64_t left_out_ = 0;    ///< Lines left out before the one that count() allowed last.
+  std::deque<LoggedEvent> latest_;
+  std::uint64_t left_out_ = 0;  ///< Lines left out before the one that count() allowed last.
 };
 
 }  // namespace batchwright

@@ -42,11 +42,20 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
     if (acceptor.open(where.protocol(), code)) return failed("socket", code);
     // A restarted daemon takes its port again although old connections linger in TIME_WAIT.
     acceptor.set_option(asio::socket_base::reuse_address(true), code);
-    if (acceptor.bind(where, code)) return failed("bind", code);
+    if (acceptor.bind(where, code)) {
+      return code == boost::asio::error::address_in_use ? taken(address) : failed("bind", code);
+    }
     if (acceptor.listen(kBacklog, code)) {
       return failed("listen", code);
     }
     return {};
+  }
+
+  static Error taken(const std::string& address) {
+    return {ErrorCode::io_error,
+            "cannot serve statistics on " + address +
+                ": the address is in use, perhaps by another daemon on this host; set daemon.stats "
+                "to another port, or to \"\" for none"};
   }
 
   Result<void> bind_file(const std::string& file, const SocketAccess& access) {

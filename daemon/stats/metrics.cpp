@@ -22,14 +22,19 @@ void process(Page& page, const StatsSource& source) {
                {"compiler", source.build.compiler},
                {"cuda", source.build.cuda ? "yes" : "no"}},
               1);
-  page.gauge("start_time_seconds", "When the daemon started, in seconds since 1970.");
+  page.process_gauge("start_time_seconds", "When the daemon started, in seconds since 1970.");
   page.sample(source.started_unix_seconds);
-  page.counter("cpu_seconds_total", "Processor time of all threads.");
+  page.process_counter("cpu_seconds_total", "Processor time of all threads.");
   page.sample(source.process.cpu_seconds);
-  page.gauge("resident_bytes", "Memory in use.");
+  page.process_gauge("resident_memory_bytes", "Memory in use.");
   page.sample(source.process.resident_bytes);
-  page.gauge("open_descriptors", "File descriptors in use.");
+  page.process_gauge("virtual_memory_bytes",
+                     "Addresses in use; maps of datasets are most of them.");
+  page.sample(source.process.virtual_bytes);
+  page.process_gauge("open_fds", "File descriptors in use.");
   page.sample(source.process.open_descriptors);
+  page.process_gauge("max_fds", "File descriptors that the process may have.");
+  page.sample(source.process.most_descriptors);
   page.gauge("memory_ceiling_bytes", "What arenas may take together.");
   page.sample(source.memory_ceiling_bytes);
   page.counter("page_faults_total",
@@ -48,6 +53,12 @@ void service(Page& page, const StatsSource& source) {
   page.counter("reloads_total", "Changes of the configuration while the daemon ran.");
   page.sample({{"result", "applied"}}, source.reload.applied);
   page.sample({{"result", "refused"}}, source.reload.refused);
+  page.gauge("config_last_reload_successful",
+             "Whether the latest configuration was taken: at the start, or by a reload.");
+  page.sample(source.reload.last_refusal ? 0 : 1);
+  page.gauge("config_last_reload_success_timestamp_seconds",
+             "When the configuration that is served was taken, in seconds since 1970.");
+  page.sample(source.reload.taken_unix_seconds);
   page.gauge("http_connections", "Open connections to the statistics server.");
   page.sample(source.http.connections);
   page.counter("http_requests_total", "Requests that the statistics server answered with a page.");
@@ -97,6 +108,13 @@ void states(Page& page, const Feeds& feeds) {
                   feed.verdict.bound == bound ? 1 : 0);
     }
   }
+  page.gauge(
+      "dataset_locked",
+      "Whether writers keep off what the feed reads: by a reader slot in lock.mdb, or because "
+      "the file system is read-only.");
+  for (const FeedStats& feed : feeds) {
+    page.sample({{"feed", feed.name}}, feed.dataset_lock == "none" ? 0 : 1);
+  }
   page.gauge("pinned", "1 for how the feed's arena is kept in memory.");
   for (const FeedStats& feed : feeds) {
     for (const std::string_view state : {"none", "locked", "cuda"}) {
@@ -106,11 +124,14 @@ void states(Page& page, const Feeds& feeds) {
 }
 
 void memory(Page& page, const Feeds& feeds) {
-  page.gauge("slots", "Slots of the arena by state; ready ones hold a batch that nobody holds.");
+  page.gauge("slots",
+             "Slots of the arena by state. Nobody holds the batch of those that are "
+             "ahead, which somebody will get, and kept, which all had.");
   for (const FeedStats& feed : feeds) {
     page.sample({{"feed", feed.name}, {"state", "free"}}, feed.slots.free);
     page.sample({{"feed", feed.name}, {"state", "filling"}}, feed.slots.filling);
-    page.sample({{"feed", feed.name}, {"state", "ready"}}, feed.slots.ready);
+    page.sample({{"feed", feed.name}, {"state", "ahead"}}, feed.slots.ahead);
+    page.sample({{"feed", feed.name}, {"state", "kept"}}, feed.slots.kept());
     page.sample({{"feed", feed.name}, {"state", "held"}}, feed.slots.held);
   }
   page.gauge("arena_bytes", "Memory of all slots.");

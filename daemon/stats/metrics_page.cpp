@@ -1,6 +1,6 @@
 #include "daemon/stats/metrics_page.h"
 
-#include "daemon/stats/utf8.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -29,10 +29,10 @@ std::string MetricsPage::prepare(Labels labels) {
   return out;
 }
 
-void MetricsPage::begin(std::string_view name, std::string_view help, std::string_view type) {
-  name_ = name;
-  fmt::format_to(std::back_inserter(text_),
-                 "# HELP batchwright_{0} {1}\n# TYPE batchwright_{0} {2}\n", name, help, type);
+void MetricsPage::begin(std::string_view name, std::string_view help, std::string_view type,
+                        std::string_view prefix) {
+  name_ = fmt::format("{}{}", prefix, name);
+  fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name_, help, type);
 }
 
 }  // namespace batchwright

@@ -24,6 +24,14 @@ class MetricsPage {
   void counter(std::string_view name, std::string_view help) { begin(name, help, "counter"); }
   void gauge(std::string_view name, std::string_view help) { begin(name, help, "gauge"); }
   void histogram(std::string_view name, std::string_view help) { begin(name, help, "histogram"); }
+  /// The same for what every program has, by the names that stock dashboards know: no prefix of
+  /// ours.
+  void process_counter(std::string_view name, std::string_view help) {
+    begin(name, help, "counter", "process_");
+  }
+  void process_gauge(std::string_view name, std::string_view help) {
+    begin(name, help, "gauge", "process_");
+  }
 
   /// A sample of the metric that was begun last.
   template <class Number>
@@ -46,19 +54,20 @@ class MetricsPage {
   void part(std::string_view ending, std::string_view prepared, Number value) {
     const auto out = std::back_inserter(text_);
     if (prepared.empty()) {
-      fmt::format_to(out, "batchwright_{}{} {}\n", name_, ending, value);
+      fmt::format_to(out, "{}{} {}\n", name_, ending, value);
     } else {
-      fmt::format_to(out, "batchwright_{}{}{{{}}} {}\n", name_, ending, prepared, value);
+      fmt::format_to(out, "{}{}{{{}}} {}\n", name_, ending, prepared, value);
     }
   }
 
   std::string text() const { return fmt::to_string(text_); }
 
  private:
-  void begin(std::string_view name, std::string_view help, std::string_view type);
+  void begin(std::string_view name, std::string_view help, std::string_view type,
+             std::string_view prefix = "batchwright_");
 
   fmt::memory_buffer text_;
-  std::string name_;
+  std::string name_;  ///< With its prefix.
 };
 
 }  // namespace batchwright

@@ -27,6 +27,11 @@ std::uint64_t open_descriptors() {
   return count == 0 ? 0 : count - 1;  // one was this look itself
 }
 
+std::uint64_t most_descriptors() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 void read_page_faults(ProcessStats& stats) {
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return;
@@ -41,6 +46,7 @@ ProcessStats read_process_stats() {
   stats.pid = static_cast<std::uint64_t>(getpid());
   stats.cpu_seconds = cpu_seconds();
   stats.open_descriptors = open_descriptors();
+  stats.most_descriptors = most_descriptors();
   read_page_faults(stats);
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -48,6 +54,7 @@ ProcessStats read_process_stats() {
     std::string name;
     std::uint64_t kib = 0;
     if (!(words >> name >> kib)) continue;
+    if (name == "VmSize:") stats.virtual_bytes = kib * 1024;
     if (name == "VmRSS:") stats.resident_bytes = kib * 1024;
     if (name == "RssAnon:") stats.anonymous_bytes = kib * 1024;
     if (name == "RssFile:") stats.mapped_file_bytes = kib * 1024;

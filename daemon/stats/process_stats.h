@@ -12,7 +12,9 @@ struct ProcessStats {
   std::uint64_t anonymous_bytes = 0;      ///< Heap and stacks.
   std::uint64_t mapped_file_bytes = 0;    ///< Datasets and program text; the kernel may drop them.
   std::uint64_t shared_memory_bytes = 0;  ///< Arenas.
+  std::uint64_t virtual_bytes = 0;        ///< Addresses, maps of datasets included.
   std::uint64_t open_descriptors = 0;
+  std::uint64_t most_descriptors = 0;   ///< That it may have: the soft limit.
   std::uint64_t minor_page_faults = 0;  ///< Since the start: the page was in memory,
   std::uint64_t major_page_faults = 0;  ///< or had to be read.
 };

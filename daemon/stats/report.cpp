@@ -6,8 +6,6 @@
 #include <boost/json.hpp>
 #include <cmath>
 
-#include "daemon/stats/utf8.h"
-
 namespace batchwright {
 
 namespace {
@@ -56,10 +54,8 @@ json::object render(const PlanStats& plan) {
 }
 
 json::object render(const SlotStats& slots) {
-  return {{"free", slots.free},
-          {"filling", slots.filling},
-          {"ready", slots.ready},
-          {"held", slots.held}};
+  return {{"free", slots.free},   {"filling", slots.filling}, {"ready", slots.ready},
+          {"ahead", slots.ahead}, {"kept", slots.kept()},     {"held", slots.held}};
 }
 
 json::object render(const FeedCounters* counters) {
@@ -131,6 +127,19 @@ json::object render_events(const EventLog* events) {
   return out;
 }
 
+json::array render_latest(const EventLog* events) {
+  json::array out;
+  if (events == nullptr) return out;
+  for (const LoggedEvent& each : events->latest()) {
+    const std::chrono::duration<double> since_1970 = each.at.time_since_epoch();
+    out.push_back(json::object{{"unix_seconds", since_1970.count()},
+                               {"event", describe(each.event).name},
+                               {"severity", name_of(describe(each.event).severity)},
+                               {"text", utf8(each.text)}});
+  }
+  return out;
+}
+
 json::object render(const FeedStats& feed);
 
 template <class Item>
@@ -149,6 +158,7 @@ json::array render_all(const std::vector<std::string>& texts) {
 json::object render(const FeedStats& feed) {
   return {{"name", utf8(feed.name)},
           {"dataset", render_all(feed.dataset)},
+          {"dataset_lock", feed.dataset_lock},
           {"state", name_of(feed.state)},
           {"reason", utf8(feed.reason)},
           {"sequences", feed.sequences},
@@ -199,6 +209,7 @@ std::string render_stats(const StatsSource& source) {
   const ProcessStats& process = source.process;
   return json::serialize(json::object{
       {"version", utf8(source.version)},
+      {"host", utf8(source.host)},
       {"uptime_seconds", finite(source.uptime.count())},
       {"pid", process.pid},
       {"cpu_seconds", finite(process.cpu_seconds)},
@@ -222,6 +233,7 @@ std::string render_stats(const StatsSource& source) {
                             {"requests", source.http.requests},
                             {"refused", source.http.refused}}},
       {"events", render_events(source.events)},
+      {"latest_events", render_latest(source.events)},
       {"feeds", render_all(source.feeds)},
   });
 }

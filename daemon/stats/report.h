@@ -46,6 +46,9 @@ struct SlotStats {
   std::uint32_t filling = 0;
   std::uint32_t ready = 0;  ///< Holds a batch that nobody holds.
   std::uint32_t held = 0;   ///< Holds a batch that at least one subscriber holds.
+  std::uint32_t ahead =
+      0;  ///< Of the ready ones: somebody will get the batch; the others are kept.
+  std::uint32_t kept() const { return ready - ahead; }
 };
 
 /// The plan of one epoch that is being served.
@@ -68,7 +71,8 @@ const char* name_of(FeedState state);
 
 struct FeedStats {
   std::string name;
-  std::vector<std::string> dataset;  ///< Paths of the shards.
+  std::vector<std::string> dataset;        ///< Paths of the shards.
+  std::string_view dataset_lock = "none";  ///< "slot", "read-only" or "none".
   FeedState state = FeedState::starting;
   std::string reason;                      ///< Of a failed feed.
   const FeedCounters* counters = nullptr;  ///< Lives as long as the call; null: all are 0.
@@ -97,6 +101,7 @@ struct BuildStats {
 struct ReloadStats {
   std::uint64_t applied = 0;
   std::uint64_t refused = 0;
+  double taken_unix_seconds = 0.0;                        ///< When what is served was taken.
   std::optional<std::string> last_refusal;                ///< Why; kept until one is applied.
   std::optional<std::chrono::duration<double>> last_ago;  ///< Since the last, whatever came of it.
 };
@@ -110,6 +115,7 @@ struct HttpStats {
 
 struct StatsSource {
   std::string version;
+  std::string host;  ///< As this machine calls itself.
   std::chrono::duration<double> uptime{0};
   double started_unix_seconds = 0.0;  ///< Since 1970.
   ProcessStats process;

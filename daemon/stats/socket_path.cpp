@@ -25,14 +25,52 @@ bool is_listened_to(const std::string& path) {
          errno == EAGAIN || errno == EINPROGRESS;
 }
 
+constexpr const char* kNameAnother =
+    "name a socket in a folder of this user in the configuration, such as "
+    "ipc:///run/user/UID/batchwright.sock, and give clients the same endpoint";
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Below /run folders are systemd's to make.
+std::string who_makes(const std::string& folder) {
+  if (!folder.starts_with("/run/")) return "make it, or name another";
+  return std::string(
+             "the unit batchwrightd.service makes it at the start of the service "
+             "(RuntimeDirectory=); without it ") +
+         kNameAnother;
+}
+
 }  // namespace
 
-Result<void> clear_socket_path(const std::string& path) {
+Result<void> check_socket_folder(const std::string& path) {
   if (path.size() > kMaxSocketPath) {
     return Error{ErrorCode::io_error, path + ": a socket's path has at most " +
                                           std::to_string(kMaxSocketPath) + " bytes, found " +
                                           std::to_string(path.size())};
   }
+  const std::string folder = folder_of(path);
+  struct stat status {};
+  const bool there = ::stat(folder.c_str(), &status) == 0;
+  if (!there && errno == ENOENT) {
+    return Error{ErrorCode::io_error,
+                 path + ": the folder " + folder + " does not exist; " + who_makes(folder)};
+  }
+  if (!there) return Error{ErrorCode::io_error, folder + ": " + std::strerror(errno)};
+  if (!S_ISDIR(status.st_mode)) {
+    return Error{ErrorCode::io_error, path + ": " + folder + " is no folder"};
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return Error{ErrorCode::io_error, path + ": uid " + std::to_string(::geteuid()) +
+                                        " may not make a socket in " + folder + "; " +
+                                        kNameAnother};
+}
+
+Result<void> clear_socket_path(const std::string& path) {
+  if (auto folder = check_socket_folder(path); !folder) return folder;
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode)) {
@@ -49,8 +87,14 @@ Result<void> set_access(const std::string& path, const SocketAccess& access) {
   const auto failed = [&path](const char* call) {
     return Error{ErrorCode::io_error, std::string(call) + " " + path + ": " + std::strerror(errno)};
   };
+  const auto not_a_member = [&] {
+    return Error{ErrorCode::io_error, path + ": cannot be given to group " +
+                                          std::to_string(*access.gid) +
+                                          " (socket_group), of which the daemon is no member; add "
+                                          "SupplementaryGroups= to the unit"};
+  };
   if (access.gid && ::chown(path.c_str(), static_cast<uid_t>(-1), *access.gid) != 0) {
-    return failed("chown");
+    return errno == EPERM ? not_a_member() : failed("chown");
   }
   if (::chmod(path.c_str(), access.mode) != 0) return failed("chmod");
   return {};

@@ -19,9 +19,13 @@ struct SocketAccess {
   std::optional<unsigned> gid;  ///< Empty: as the daemon's.
 };
 
+/// Whether a socket can be made at `path`. Errors: io_error (its folder is missing, or this user
+/// may not write to it; the path is too long), with what to do.
+Result<void> check_socket_folder(const std::string& path);
+
 /// Makes room for a socket at `path`: removes one that a killed daemon left.
-/// Errors: io_error (a path that is too long), already_exists (a daemon answers there, or the file
-/// is no socket and so none of ours).
+/// Errors: io_error (those of check_socket_folder()), already_exists (a daemon answers there, or
+/// the file is no socket and so none of ours).
 Result<void> clear_socket_path(const std::string& path);
 
 /// Opens a socket's file to others. Errors: io_error.

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::array<StageRow, kStages> kRows{{
     {"readahead", "asking the kernel for the pages of one batch"},
+    {"fetch", "bringing the pages of one batch into memory, where they are not known to be there"},
     {"assemble", "building one batch in its slot, waiting for its data included"},
     {"wait_for_slot", "from wanting to build the next batch to having a slot for it"},
     {"deliver", "journal, ledger and ticket of one delivery; over a network also the sending"},

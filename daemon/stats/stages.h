@@ -11,7 +11,7 @@
 namespace batchwright {
 
 /// The parts of a batch's way that take time. The table in stages.cpp has name and meaning.
-enum class Stage : std::uint8_t { readahead, assemble, wait_for_slot, deliver, count };
+enum class Stage : std::uint8_t { readahead, fetch, assemble, wait_for_slot, deliver, count };
 
 inline constexpr std::size_t kStages = static_cast<std::size_t>(Stage::count);
 

@@ -2,11 +2,13 @@
 
 // Front door of the room: every event that can be counted, and the endpoint that shows them.
 
+#include "daemon/stats/bytes.h"           // bytes as lines write them
 #include "daemon/stats/counters.h"        // FeedCounters, one a feed
 #include "daemon/stats/dashboard_page.h"  // the page /
 #include "daemon/stats/endpoint.h"        // HTTP, on loopback and Unix sockets
 #include "daemon/stats/events.h"          // everything that can happen, counted and logged
 #include "daemon/stats/histogram.h"       // durations
+#include "daemon/stats/host_names.h"      // which names of this machine the pages are asked for by
 #include "daemon/stats/kept_text.h"       // a page for many who ask
 #include "daemon/stats/listen_address.h"  // where it listens
 #include "daemon/stats/log_limit.h"       // one line a second

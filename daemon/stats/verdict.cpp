@@ -51,13 +51,40 @@ std::string what_threads_did(const Shares& shares) {
                      percent(shares.own_part), percent(shares.own_storage));
 }
 
+/// Why clients waited, where they did. `all` is what the threads did for all feeds, `hangs` says
+/// that batches were begun and none was finished.
+Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedMoment& moment,
+                       bool hangs) {
+  const BusySeconds& other = moment.other.busy;
+  const double others_part = share(other.assemble_seconds, all.assemble_seconds);
+  if (shares.threads_busy >= kMost && others_part > kMost) {
+    return {Bound::blocked,
+            fmt::format("blocked by feed {}: assembly threads were busy {} of the time, {} of that "
+                        "for its batches ({} of it waiting for storage) and {} for this feed's",
+                        moment.other.feed, percent(shares.threads_busy), percent(others_part),
+                        percent(share(other.storage_wait_seconds, other.assemble_seconds)),
+                        percent(shares.own_part))};
+  }
+  const std::string threads = what_threads_did(shares);
+  const double threads_waited = shares.threads_busy * shares.threads_storage;  // of all their time
+  if (shares.own_storage >= kMost || threads_waited >= kMost ||
+      shares.readahead_busy >= kSaturated || hangs) {
+    return {Bound::storage,
+            fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
+  }
+  return {Bound::assembly, threads + (moment.planning ? "; an epoch is being planned" : "") +
+                               (moment.all_held ? "; clients hold all slots" : "")};
+}
+
 }  // namespace
 
 const char* name_of(Bound bound) {
   switch (bound) {
     case Bound::trainer: return "trainer-bound";
+    case Bound::mixed: return "mixed";
     case Bound::storage: return "storage-bound";
     case Bound::assembly: return "assembly-bound";
+    case Bound::blocked: return "blocked";
     case Bound::idle: return "idle";
     case Bound::failed: return "failed";
   }
@@ -124,8 +151,8 @@ Rates FeedWindow::rates() const {
 }
 
 Verdict FeedWindow::verdict(const FeedMoment& moment) const {
-  if (moment.failed) return {Bound::failed, "the feed has failed, see its reason"};
-  if (moment.subscriptions == 0) return {Bound::idle, "nobody is subscribed"};
+  if (moment.failed) return {Bound::failed, "see its reason"};
+  if (moment.subscriptions == 0) return {Bound::idle, "no client is subscribed"};
   const double span = seconds();
   const FeedSample sum = difference();
   const Shares shares{share(sum.clients_waited_seconds, sum.subscribed_seconds),
@@ -136,23 +163,20 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
                       share(sum.own.storage_wait_seconds, sum.own.assemble_seconds),
                       share(sum.all.readahead_seconds, span)};
   const std::string waits = who_waited(shares, span);
-  if (shares.clients_waited < kNoticed || shares.clients_waited <= shares.daemon_waited) {
+  if (shares.clients_waited < kNoticed) {
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
       return {Bound::idle, "nothing was asked for: " + waits};
     }
     return {Bound::trainer, fmt::format("{}; {} batches lie ready", waits, moment.ready_slots)};
   }
-  const std::string threads = waits + "; " + what_threads_did(shares);
   // A batch that takes longer than the window is not in any sum yet.
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
-  const double threads_waited = shares.threads_busy * shares.threads_storage;  // of all their time
-  if (shares.own_storage >= kMost || threads_waited >= kMost ||
-      shares.readahead_busy >= kSaturated || hangs) {
-    return {Bound::storage,
-            fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
+  const Verdict cause = cause_of_waits(shares, sum.all, moment, hangs);
+  if (shares.daemon_waited <= shares.clients_waited) {
+    return {cause.bound, waits + "; " + cause.why};
   }
-  return {Bound::assembly, threads + (moment.planning ? "; an epoch is being planned" : "") +
-                               (moment.all_held ? "; clients hold all slots" : "")};
+  return {Bound::mixed,
+          fmt::format("{}; clients' waits are {}: {}", waits, name_of(cause.bound), cause.why)};
 }
 
 }  // namespace batchwright

@@ -44,23 +44,30 @@ struct Rates {
   std::optional<double> padded_share;  ///< Empty: nothing was delivered.
 };
 
+/// The other feed whose batches took most of the assembly threads' time in the window.
+struct BusiestOther {
+  std::string feed;  ///< Empty: there is no other.
+  BusySeconds busy;
+};
+
 /// How the feed stands when the verdict is given.
 struct FeedMoment {
   bool failed = false;
   bool planning = false;            ///< An epoch that a subscription stands in is not planned yet.
   std::uint32_t subscriptions = 0;  ///< That still get batches.
-  std::uint32_t ready_slots = 0;
+  std::uint32_t ready_slots = 0;    ///< With batches that somebody will get.
   std::uint32_t filling_slots = 0;
   unsigned assembly_threads = 1;
   bool all_held = false;  ///< No slot is left but those that clients hold.
+  BusiestOther other = {};
 };
 
-enum class Bound : std::uint8_t { trainer, storage, assembly, idle, failed };
+enum class Bound : std::uint8_t { trainer, mixed, storage, assembly, blocked, idle, failed };
 
-inline constexpr std::array kBounds{Bound::trainer, Bound::storage, Bound::assembly, Bound::idle,
-                                    Bound::failed};
+inline constexpr std::array kBounds{Bound::trainer, Bound::mixed, Bound::storage, Bound::assembly,
+                                    Bound::blocked, Bound::idle,  Bound::failed};
 
-/// "trainer-bound" and so on.
+/// "trainer-bound" and so on, as in /stats and in the label `bound` of /metrics.
 const char* name_of(Bound bound);
 
 /// What a feed's throughput depends on now, and the figures behind it in one sentence.
@@ -81,6 +88,8 @@ class FeedWindow {
   void add(const FeedSample& sample);
 
   Rates rates() const;
+  /// What the assembly threads did for this feed.
+  BusySeconds busy() const { return difference().own; }
   /// The rule is in README.md.
   Verdict verdict(const FeedMoment& moment) const;
 

@@ -11,8 +11,15 @@ function clientName(client) {
 }
 
 const clientColumns = [
-  ["client", "name"], ["rank", "rank"], ["mode", "mode"], ["waits", "waits"],
-  ["credit", "credit"], ["lag", "lag"], ["position", "position"], ["delivered", "delivered"]];
+  ["client", "name", "As the trainer calls itself, and its process."],
+  ["rank", "rank", "Its rank of how many; – for a client that takes every batch."],
+  ["batches/s", "rate", "Delivered to it, in the last 10 s."],
+  ["step", "step", "Time from batch to batch: the training step, with its waits."],
+  ["waits", "waits", "Who waited for whom."],
+  ["holds", "held", "Batches that it has and has not released, of those that it may hold."],
+  ["behind", "lag", "Batches behind the client that is furthest."],
+  ["position", "position", "Of its next batch."],
+  ["delivered", "delivered", "Since it subscribed."]];
 
 function clientsCard(feed) {
   const box = card(feed, "Clients", "clients");
@@ -24,7 +31,11 @@ function clientsCard(feed) {
   put(box, make("p", "note", "No client has subscribed."));
   const table = put(box, make("table"));
   const head = put(put(table, make("thead")), make("tr"));
-  for (const [title, name] of clientColumns) put(head, make("th", name, title)).scope = "col";
+  for (const [title, name, words] of clientColumns) {
+    const cell = put(head, make("th", name, title));
+    cell.scope = "col";
+    cell.title = words;
+  }
   put(table, make("tbody"));
   return box;
 }
@@ -32,6 +43,7 @@ function clientsCard(feed) {
 function clientRow() {
   const row = make("tr");
   for (const [title, name] of clientColumns) put(row, make("td", name)).dataset.label = title;
+  put(row.querySelector("td.name"), make("bdi"));  // a name may be written from right to left
   const waits = row.querySelector(".waits");
   for (const who of ["daemon", "client"]) {
     const pair = put(waits, make("div", "pair " + who));
@@ -63,14 +75,18 @@ function recentShare(samples, field) {
 
 function setClient(row, client, path, samples) {
   const cell = name => row.querySelector("td." + name);
-  setText(cell("name"), clientName(client));
-  setText(cell("rank"), client.rank + " of " + client.ranks);
-  setText(cell("mode"), client.mode);
+  setText(cell("name").firstChild, clientName(client));
+  // Counted from 0, as launchers do.
+  setText(cell("rank"), client.mode === "sharded" ? client.rank + " / " + client.ranks
+                                                  : client.mode === "queue" ? "queue" : "–");
+  const rate = recentShare(samples, "batches");
+  setText(cell("rate"), show.rate(rate));
+  setText(cell("step"), show.time(rate ? 1 / rate : null));
   setWait(row, "daemon", path + ".waited_for_daemon_seconds", client.waited_for_daemon_seconds,
           recentShare(samples, "daemon"));
   setWait(row, "client", path + ".waited_for_client_seconds", client.waited_for_client_seconds,
           recentShare(samples, "client"));
-  setFigure(cell("credit"), path + ".credit_batches", client.credit_batches,
+  setFigure(cell("held"), path + ".held_batches", client.held_batches,
             value => show.whole(value) + " of " + client.window_batches);
   setFigure(cell("lag"), path + ".lag_batches", client.lag_batches,
             value => show.whole(value) + (value === 1 ? " batch" : " batches"));
@@ -94,9 +110,15 @@ function setClients(box, feed, path, samplesOf) {
 function setTrack(box, feed) {
   const clients = feed.subscribers;
   box.querySelector(".note").hidden = clients.length > 0;
+  // From the begin of the earliest epoch that a client is in to the end of the latest.
+  const epochs = clients.map(client => client.epoch);
+  const [first, last] = [Math.min(...epochs), Math.max(...epochs)];
+  const [begin, end] = box.querySelectorAll(".ends span:not(.spread)");
+  setText(begin, clients.length ? "epoch " + first : "begin");
+  setText(end, clients.length ? "end of epoch " + last : "end");
   setChildren(box.querySelector(".track"), clients, clientKey, () => make("span"),
               (mark, client) => {
-    mark.style.left = percent(client.position_share);
+    mark.style.left = percent((client.epoch - first + client.position_share) / (last - first + 1));
     mark.title = clientName(client) + ", rank " + client.rank + ": epoch " + client.epoch +
                  ", step " + client.step;
   });

@@ -1,27 +1,61 @@
 // One feed: its verdict first, then what it is founded on.
 
-const kSlotStates = ["held", "ready", "filling", "free"];
-const kSlotWords = {held: "held by clients", ready: "ready", filling: "being filled", free: "free"};
-const kStageWords = {readahead: "read ahead", assemble: "assemble", wait_for_slot: "wait for a slot",
+const kFewFeeds = 3;
+const kSlotStates = ["held", "ahead", "kept", "filling", "free"];
+const kSlotWords = {held: "held by clients", ahead: "ready for a client to come", kept: "had by all, kept until needed",
+                    filling: "being filled", free: "free"};
+const kStageWords = {readahead: "read ahead", fetch: "fetch pages", assemble: "assemble", wait_for_slot: "wait for a slot",
                      deliver: "deliver"};
 const kVerdictWords = {
   "trainer-bound": "the daemon waits for the trainer",
   "storage-bound": "the trainer waits for the daemon, and that for the disk",
+  "mixed": "both wait: the trainer for the daemon, and the daemon, longer, for the trainer",
+  "blocked": "the trainer waits for the daemon, whose threads work for another feed",
   "assembly-bound": "the trainer waits for the daemon, and that for its assembly threads",
   "idle": "nobody waits",
   "failed": "nothing is served"};
 
+// A card that opens on demand: its charts and tables are made and filled only while it is open.
 function makeFeed(feed) {
-  const section = make("article", "feed");
+  const fold = make("details", "fold");
+  fold.id = "feed-" + encodeURIComponent(feed.name);
+  fold.open = opensByItself(feed);
+  const line = put(fold, make("summary"));
+  line.append(make("b", "", feed.name), make("span"));
+  line.addEventListener("click", () => { fold.dataset.chosen = "yes"; });
+  fold.addEventListener("toggle", () => {
+    if (fold.open && latest) render(latest);
+  });
+  return fold;
+}
+
+// With a few feeds those that do something, or failed, lie open; of many the table says enough.
+function opensByItself(feed) {
+  if (location.hash === "#feed-" + encodeURIComponent(feed.name)) return true;
+  if (location.search === "?once") return true;
+  return latest.feeds.length <= kFewFeeds && feed.verdict.text !== "idle";
+}
+
+function openFromHash() {
+  const fold = location.hash && document.getElementById(location.hash.slice(1));
+  if (!fold) return;
+  fold.open = true;
+  fold.dataset.chosen = "yes";
+  if (latest) render(latest);
+  fold.scrollIntoView();
+}
+
+function makeInside(fold, feed) {
+  const section = put(fold, make("article", "feed"));
   section.setAttribute("aria-label", "feed " + feed.name);
   const top = card(section, "", "top");
   const verdict = put(top, make("div", "verdict"));
   verdict.append(make("h2", "", feed.name), make("strong"), make("span", "words"), make("p"));
+  put(top, make("p", "next"));
   put(top, make("dl", "figures"));
+  put(top, make("p", "place"));
   clientsCard(section);
   card(section, "Throughput", "half throughput");
-  const plan = card(section, "Plan: the batches of an epoch, as delivered", "half plan");
-  put(plan, make("p", "note", "The plan is being asked for."));
   const slots = card(section, "Slots", "half slots");
   slots.append(make("div", "bar"), make("ul", "key"));
   for (const state of kSlotStates) {
@@ -29,12 +63,19 @@ function makeFeed(feed) {
     const line = put(slots.querySelector(".key"), make("li", state));
     line.append(make("b"), " " + kSlotWords[state]);
   }
-  const track = card(section, "Positions in the epoch", "half positions");
+  const track = card(section, "Where the clients are", "half positions");
   put(track, make("p", "note", "No client has subscribed."));
   put(track, make("div", "track"));
   const ends = put(track, make("div", "ends"));
   ends.append(make("span", "", "begin"), make("span", "spread"), make("span", "", "end"));
   makeStages(section);
+  const plan = put(section, make("details", "card plan"));
+  put(plan, make("summary", "", "Plan: the batches of an epoch, as delivered"));
+  put(plan, make("p", "note", "The plan is being asked for."));
+  plan.open = location.search === "?once";
+  plan.addEventListener("toggle", () => {
+    if (plan.open && latest) render(latest);
+  });
   return section;
 }
 
@@ -42,8 +83,12 @@ function makeStages(section) {
   const box = card(section, "Times of a batch", "stages");
   const table = put(box, make("table"));
   const head = put(put(table, make("thead")), make("tr"));
-  for (const title of ["stage", "batches", "median", "99 % below"]) {
-    put(head, make("th", "", title)).scope = "col";
+  for (const [title, words] of [["stage", ""], ["batches", "How often it was done."],
+                                ["median", "Half of all took this long or less."],
+                                ["99 % took less", "One in a hundred took longer."]]) {
+    const cell = put(head, make("th", "", title));
+    cell.scope = "col";
+    cell.title = words;
   }
   const body = put(table, make("tbody"));
   for (const stage of Object.keys(kStageWords)) {
@@ -57,11 +102,23 @@ function setVerdict(section, feed, path) {
   const box = section.querySelector(".verdict");
   box.dataset.verdict = feed.verdict.text;
   setFigure(box.querySelector("strong"), path + ".verdict.text", feed.verdict.text, show.text);
-  const serving = feed.state === "serving" ? "" : "; the feed is " + feed.state;
-  setText(box.querySelector(".words"), (kVerdictWords[feed.verdict.text] || "") + serving);
-  const why = feed.reason && !feed.verdict.why.includes(feed.reason)
-    ? feed.verdict.why + " " + feed.reason : feed.verdict.why;
-  setText(box.querySelector("p"), why);
+  setText(box.querySelector(".words"), feed.state === "starting"
+    ? "no batch is there yet" : kVerdictWords[feed.verdict.text] || "");
+  setText(box.querySelector("p"), feed.reason || feed.verdict.why);
+  const next = section.querySelector(".next");
+  next.hidden = feed.state !== "failed";
+  setText(next, "What to do: `batchwright verify " + feed.dataset.join(" ") + "` names what is broken; " +
+          "once it is mended, `systemctl reload batchwrightd` opens the feed anew.");
+  setText(section.querySelector(".place"), "dataset " + feed.dataset.join(", ") +
+          (feed.dataset_lock === "none" ? " (not locked: a writer could harm what is read)" : ""));
+}
+
+// The line of a folded card.
+function setSummary(fold, feed) {
+  const words = feed.verdict.text + ", " + show.rate(feed.rates.batches_per_second).replace("/s",
+    " batches/s") + ", " + feed.subscribers.length + (feed.subscribers.length === 1 ? " client" : " clients");
+  setText(fold.querySelector("summary span"), words);
+  fold.dataset.verdict = feed.verdict.text;
 }
 
 // What the plan of the earliest epoch that is served promises.
@@ -94,37 +151,53 @@ function setStages(section, feed, path) {
 // Charts measure where they are, so they are made once the feed is on the page; and anew when the
 // colours change.
 function makeCharts(section) {
-  if (section.plan) [section.throughput, section.plan].forEach(drop);
+  dropCharts(section);
   section.throughput = throughputChart(section.querySelector(".throughput"));
+  if (!section.querySelector(".plan").open) return;
   section.plan = planChart(section.querySelector(".plan"));
   if (section.shown) drawPlan(section.plan, section.shown);
 }
 
-function forgetFeed(section) {
-  if (section.plan) [section.throughput, section.plan].forEach(drop);
-  memories.delete(section.dataset.id);
+function dropCharts(section) {
+  [section.throughput, section.plan].filter(Boolean).forEach(drop);
+  section.throughput = section.plan = null;
 }
 
-function setFeed(section, feed, path, memory) {
-  if (!section.plan) makeCharts(section);
+function forgetFeed(fold) {
+  const section = fold.querySelector(".feed");
+  if (section) dropCharts(section);
+  memories.delete(fold.dataset.id);
+}
+
+function setFeed(fold, feed, path, memory) {
+  setSummary(fold, feed);
+  if (!fold.dataset.chosen && opensByItself(feed)) fold.open = true;  // until a reader has chosen
+  if (!fold.open) return;
+  setInside(fold.querySelector(".feed") || makeInside(fold, feed), feed, path, memory);
+}
+
+function setInside(section, feed, path, memory) {
+  if (!section.throughput) makeCharts(section);
+  const plan = section.querySelector(".plan");
+  if (plan.open && !section.plan) makeCharts(section);
   setVerdict(section, feed, path);
   const rate = (name, key, write) => [name, path + ".rates." + key, feed.rates[key], write];
   setFigures(section.querySelector(".top .figures"), [
     rate("batches", "batches_per_second", show.rate),
-    rate("throughput", "bytes_per_second", show.byteRate),
+    rate("bytes", "bytes_per_second", show.byteRate),
     rate("frames", "frames_per_second", show.rate),
     rate("sequences", "sequences_per_second", show.rate),
     rate("padding now", "padded_share", show.share),
     ["padding planned", path + ".plans.0.padded_share", promisedPadding(feed), show.share],
     ["last plan took", path + ".plan_seconds", feed.plan_seconds, show.time],
-    ["arena", path + ".arena_bytes", feed.arena_bytes, show.bytes],
-    ["pinned", path + ".pinned", feed.pinned, show.text]]);
+    ["memory of its batches", path + ".arena_bytes", feed.arena_bytes, show.bytes],
+    ["page-locked", path + ".pinned", feed.pinned, show.text]]);
   setSlots(section, feed, path);
   setTrack(section.querySelector(".positions"), feed);
   setClients(section.querySelector(".clients"), feed, path, key => memory.samplesOf(key));
   setStages(section, feed, path);
   drawThroughput(section.throughput, memory.history);
-  askForPlan(section, feed);
+  if (plan.open) askForPlan(section, feed);
 }
 
 const kPlanPause = 10000;  // ms between two plans that are asked for, where epochs are short

@@ -21,9 +21,10 @@ function duration(seconds) {
   if (seconds < 1e-3) return digits(seconds * 1e6) + " µs";
   if (seconds < 1) return digits(seconds * 1e3) + " ms";
   if (seconds < 120) return digits(seconds) + " s";
-  if (seconds < 7200) return digits(seconds / 60) + " min";
-  if (seconds < 172800) return digits(seconds / 3600) + " h";
-  return digits(seconds / 86400) + " d";
+  const [big, small, units] = seconds < 7200 ? [60, 1, ["min", "s"]]
+    : seconds < 172800 ? [3600, 60, ["h", "min"]] : [86400, 3600, ["d", "h"]];
+  const whole = Math.floor(seconds / big);
+  return whole + " " + units[0] + " " + Math.floor((seconds - whole * big) / small) + " " + units[1];
 }
 
 // null stands for a figure that there is none of.
@@ -34,8 +35,8 @@ function orDash(write) {
 const show = {
   text: orDash(String),
   whole: orDash(value => value.toLocaleString("en")),
-  rate: orDash(value => scaled(value, kilo, "").trim() + " /s"),
-  byteRate: orDash(value => scaled(value, kilo, "B/s")),
+  rate: orDash(value => scaled(value, kilo, "").trim() + "/s"),
+  byteRate: orDash(value => scaled(value, kibi, "B/s")),
   bytes: orDash(value => scaled(value, kibi, "B")),
   share: orDash(value => (100 * value).toFixed(1) + " %"),
   time: orDash(duration),

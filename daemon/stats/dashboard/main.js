@@ -21,7 +21,8 @@ class Memory {
       there.add(key);
       const samples = this.samplesOf(key);
       samples.push({uptime, daemon: client.waited_for_daemon_seconds,
-                    client: client.waited_for_client_seconds});
+                    client: client.waited_for_client_seconds,
+                    batches: client.delivered_batches});
       while (uptime - samples[0].uptime > kWaitSeconds + 1) samples.shift();
       this.samples.set(key, samples);
     }
@@ -46,22 +47,28 @@ function setProcess(stats) {
     ["version", "version", stats.version, show.text],
     ["up for", "uptime_seconds", stats.uptime_seconds, show.time],
     ["clients", "sessions", stats.sessions, show.whole],
-    ["arenas", "arena_bytes", stats.arena_bytes, show.bytes],
-    ["arenas at most", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes],
-    ["resident", "resident_bytes", stats.resident_bytes, show.bytes]]);
+    ["batches' memory", "arena_bytes", stats.arena_bytes, show.bytes],
+    ["its limit", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes],
+    ["memory in use", "resident_bytes", stats.resident_bytes, show.bytes]]);
 }
 
 function render(stats) {
   setProcess(stats);
+  setText(document.getElementById("host"), stats.host);
+  setReload(document.getElementById("reload"), stats.reload);
+  setEvents(document.getElementById("events"), stats.latest_events);
   const places = new Map(stats.feeds.map((feed, i) => [feed.name, i]));
-  setChildren(document.getElementById("feeds"), stats.feeds, feed => feed.name, makeFeed,
+  const feeds = setOverview(document.getElementById("overview"), stats.feeds);
+  setChildren(document.getElementById("feeds"), feeds, feed => feed.name, makeFeed,
               (section, feed) => setFeed(section, feed, "feeds." + places.get(feed.name),
                                          memories.get(feed.name)), forgetFeed);
 }
 
 function setTitle(stats) {
-  document.title = stats.feeds.map(feed => feed.name + ": " + feed.verdict.text).join(", ") +
-                   " – Batchwright";
+  const few = stats.feeds.length <= kFewFeeds
+    ? stats.feeds.map(feed => feed.name + ": " + feed.verdict.text).join(", ")
+    : stats.feeds.length + " feeds";
+  document.title = (failedText(stats.feeds) || few) + " – " + stats.host + " – Batchwright";
 }
 
 function setConnection(state, text) {
@@ -77,7 +84,7 @@ function received(stats) {
   remember(stats);
   setTitle(stats);
   if (!document.hidden) render(stats);  // a page in the background costs nobody anything
-  setConnection("live", "live");
+  setConnection(failedText(stats.feeds) ? "failed" : "live", failedText(stats.feeds) || "live");
 }
 
 document.addEventListener("visibilitychange", () => {
@@ -109,9 +116,14 @@ function ask() {
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   paintDefaults();
-  document.querySelectorAll(".feed").forEach(makeCharts);
+  for (const section of document.querySelectorAll(".feed")) {
+    if (section.parentElement.open) makeCharts(section);
+    else dropCharts(section);  // made anew when it is opened
+  }
   if (latest) render(latest);
 });
+
+window.addEventListener("hashchange", openFromHash);
 
 // With /?once the page shows the figures of one moment, for a print.
 paintDefaults();
