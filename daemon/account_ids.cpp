@@ -3,7 +3,9 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <optional>
 
 namespace batchwright {
@@ -16,17 +18,31 @@ std::optional<unsigned> whole_number(const std::string& text) {
   return number;
 }
 
+/// Whether the accounts' service is away (a directory server that is not up yet), other than that
+/// there is no such account. getpwnam(3) names the codes of the latter.
+bool cannot_say(int code) {
+  return code != 0 && code != ENOENT && code != ESRCH && code != EBADF && code != EPERM;
+}
+
+Error unknown(const std::string& key, const char* what, const std::string& name) {
+  return {ErrorCode::io_error, key + ": " + what + " \"" + name + "\": " + std::strerror(errno)};
+}
+
 }  // namespace
 
 Result<unsigned> user_id(const std::string& key, const std::string& user) {
   if (const auto number = whole_number(user)) return *number;
+  errno = 0;
   if (const struct passwd* entry = ::getpwnam(user.c_str())) return entry->pw_uid;
+  if (cannot_say(errno)) return unknown(key, "user", user);
   return Error{ErrorCode::bad_configuration, key + ": there is no user \"" + user + "\""};
 }
 
 Result<unsigned> group_id(const std::string& key, const std::string& group) {
   if (const auto number = whole_number(group)) return *number;
+  errno = 0;
   if (const struct group* entry = ::getgrnam(group.c_str())) return entry->gr_gid;
+  if (cannot_say(errno)) return unknown(key, "group", group);
   return Error{ErrorCode::bad_configuration, key + ": there is no group \"" + group + "\""};
 }
 

@@ -3,21 +3,41 @@
 #include <CLI/CLI.hpp>
 
 namespace batchwright {
+namespace {
+
+/// Says what is allowed; CLI11's own bounds are floating-point numbers of 300 digits.
+std::string check_process(const std::string& text) {
+  const bool number = !text.empty() && text.size() < 10 &&
+                      text.find_first_not_of("0123456789") == std::string::npos;
+  return number && text.find_first_not_of('0') != std::string::npos
+             ? ""
+             : "found \"" + text + "\"; allowed: the number of a process, 1 and up";
+}
+
+}  // namespace
 
 std::variant<CommandLine, int> parse_command_line(int argc, const char* const* argv) {
   CommandLine call;
   CLI::App app("Plans, builds and serves batches of variable-length sequences.", "batchwrightd");
   app.set_version_flag("--version", "batchwrightd " BATCHWRIGHT_VERSION);
-  app.add_option("--config", call.config, "The configuration, a TOML file")
-      ->required()
-      ->type_name("FILE");
+  auto* config =
+      app.add_option("--config", call.config, "The configuration, a TOML file")->type_name("FILE");
   app.add_flag("--check-config", call.check_config,
-               "Read the configuration, say what is wrong with it, and serve nothing");
+               "Read the configuration, look at what it names (datasets, accounts, keys, folders), "
+               "say what is wrong with it, and serve nothing")
+      ->needs(config);
+  app.add_option(
+         "--reload", call.reload,
+         "Have a running daemon read its configuration again, and wait for what comes of it")
+      ->type_name("PID")
+      ->check(check_process)
+      ->excludes(config);
   app.footer(
       "Exit codes: 0 done, 1 the work failed, 2 the call or its input is wrong.\n"
       "Example: batchwrightd --config /etc/batchwright/batchwrightd.toml --check-config");
   try {
     app.parse(argc, argv);
+    if (call.config.empty() && !call.reload) throw CLI::RequiredError("--config or --reload");
   } catch (const CLI::ParseError& outcome) {
     return app.exit(outcome) == 0 ? 0 : 2;  // help and version come as "errors" of 0
   }
@@ -26,14 +46,9 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
 
 int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::not_found:
-    case ErrorCode::store_unavailable:
     case ErrorCode::invalid_argument:
     case ErrorCode::bad_configuration:
-    case ErrorCode::schema_mismatch:
-    case ErrorCode::unsupported_version:
-    case ErrorCode::does_not_fit:
-    case ErrorCode::infeasible: return 2;
+    case ErrorCode::does_not_fit: return 2;
     default: return 1;
   }
 }

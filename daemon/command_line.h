@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <variant>
 
 #include "formats/formats.h"
@@ -9,16 +10,17 @@ namespace batchwright {
 
 /// What the program is called to do.
 struct CommandLine {
-  std::filesystem::path config;
+  std::filesystem::path config;  ///< Empty with `reload` only.
   bool check_config = false;
+  std::optional<int> reload;  ///< The daemon's process number.
 };
 
 /// The call, or the exit code where there is nothing left to do: 0 after --help and --version,
 /// 2 for a wrong call, which has been told about on standard error.
 std::variant<CommandLine, int> parse_command_line(int argc, const char* const* argv);
 
-/// The exit code of an error at the start: 2 when the call or its input is wrong, so that trying
-/// again will not help, else 1.
+/// The exit code of an error: 2 for what no retry can mend, the call or the configuration, else 1.
+/// A supervisor starts a daemon again after 1, and leaves it after 2.
 int exit_code(ErrorCode code);
 
 }  // namespace batchwright

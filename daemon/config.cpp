@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <set>
@@ -23,6 +25,25 @@ namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 constexpr std::array<std::string_view, 2> kTopKeys{"daemon", "feed"};
+
+/// Whether a value is written as its type is: numbers without quotes, lists in brackets.
+bool has_type(const ConfigNode& node, SettingType type) {
+  const bool whole = std::holds_alternative<std::int64_t>(node.value);
+  const bool real = whole || std::holds_alternative<double>(node.value);
+  switch (type) {
+    case SettingType::word: return node.text() != nullptr;
+    case SettingType::real: return real;
+    case SettingType::whole_list:
+    case SettingType::real_list: return node.list() != nullptr;
+    case SettingType::whole: break;
+  }
+  // TOML's whole numbers end at 2^63 - 1: a greater one, such as a seed, is written as text.
+  const std::string* text = node.text();
+  std::uint64_t number = 0;
+  if (whole || text == nullptr) return whole;
+  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), number);
+  return code == std::errc{} && end == text->data() + text->size() && number > INT64_MAX;
+}
 
 /// Reads one text and gathers what is wrong with it.
 class Reader {
@@ -183,7 +204,7 @@ class Reader {
       return unknown(node, full, known);
     }
     const auto text = plain_text(node);
-    if (!text || !set_setting(plan, row->name, *text)) {
+    if (!text || !has_type(node, setting_type(row->name)) || !set_setting(plan, row->name, *text)) {
       const std::string found = text && node.list() ? "[" + *text + "]" : describe_found(node);
       complain(node, full, "found " + found, row->allowed);
     }

@@ -25,6 +25,9 @@ struct DaemonConfig {
   /// Where the HTTP pages are: a numeric address and a port, port 0 being any free one, or
   /// "unix://" and an absolute path. Empty: nowhere.
   std::vector<std::string> stats{"127.0.0.1:9477"};
+  /// Names by which the pages may be asked for over TCP, beside localhost, numeric addresses and
+  /// this machine's own.
+  std::vector<std::string> stats_hosts;
   /// Ceiling for the arenas of all feeds together, in bytes. Range: 1 MiB and up.
   std::uint64_t memory_bytes = std::uint64_t{4} << 30;
   /// Threads that copy sequences into batches. Range: 1 to 256.
@@ -49,8 +52,13 @@ struct DaemonConfig {
   /// How long a queue keeps the batches of a client that is gone, for it to come back. At most 24
   /// h.
   std::chrono::milliseconds queue_grace{10'000};
+  /// How long the clients of a feed whose data are missing, or have failed, wait for it to come
+  /// back; 0: they are refused at once. At most 24 h.
+  std::chrono::milliseconds feed_grace{60'000};
   /// The least severe events that are logged.
   LogLevel log_level = LogLevel::info;
+  /// What a line of the log is: a sentence, or a JSON object.
+  LogFormat log_format = LogFormat::text;
 
   friend bool operator==(const DaemonConfig&, const DaemonConfig&) = default;
 };
@@ -61,16 +69,21 @@ struct FeedConfig {
   std::string name;
   /// One LMDB environment or an ordered list of shards. Required.
   std::vector<std::filesystem::path> dataset;
+  /// Whether readers take a slot in the dataset's lock.mdb, which keeps writers off what they read.
+  bool lock = true;
   /// Batches that the arena holds. Range: 2 to 65536.
   std::uint32_t slots = 16;
   /// What happens when a record fails verification.
   OnCorrupt on_corrupt = OnCorrupt::stop;
+  /// With `skip`: the share of an epoch's sequences that may be corrupt; above it the feed fails.
+  /// One may always be, unless it is 0. Range: 0 to 1.
+  double max_corrupt_share = 0.01;
   /// How often a record's CRC-32C is checked.
   VerifyRecords verify = VerifyRecords::once;
   /// Order of the first two dimensions of a tensor.
   Layout layout = Layout::batch_major;
-  /// Written behind a row's real frames. Finite.
-  double padding_value = 0.0;
+  /// What lies behind a row's real frames, by the name of the field; 0 in a field without a value.
+  PaddingValues padding;
   /// Batches that one subscription may hold unreleased; a larger wish is granted this much, and
   /// never more than half of `slots`. Range: 1 to 65536.
   std::uint32_t max_window = 8;

@@ -26,7 +26,9 @@ class Names {
 /// `wanted` but for the keys that can change.
 DaemonConfig with_fixed_keys(DaemonConfig wanted, const DaemonConfig& running) {
   wanted.log_level = running.log_level;
+  wanted.log_format = running.log_format;
   wanted.queue_grace = running.queue_grace;
+  wanted.feed_grace = running.feed_grace;
   wanted.allow_uids = running.allow_uids;
   wanted.allow_gids = running.allow_gids;
   return wanted;
@@ -37,6 +39,7 @@ std::vector<std::string> keys_that_need_restart(const DaemonConfig& a, const Dae
   names.add_if(a.endpoints != b.endpoints, "daemon.endpoints");
   names.add_if(a.events != b.events, "daemon.events");
   names.add_if(a.stats != b.stats, "daemon.stats");
+  names.add_if(a.stats_hosts != b.stats_hosts, "daemon.stats_hosts");
   names.add_if(a.memory_bytes != b.memory_bytes, "daemon.memory");
   names.add_if(a.assembly_threads != b.assembly_threads, "daemon.assembly_threads");
   names.add_if(a.socket_mode != b.socket_mode, "daemon.socket_mode");
@@ -59,15 +62,17 @@ void compare_plans(const PlanSettings& a, const PlanSettings& b, Names& names) {
 FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
   Names place;
   place.add_if(a.on_corrupt != b.on_corrupt, "on_corrupt");
+  place.add_if(a.max_corrupt_share != b.max_corrupt_share, "max_corrupt_share");
   place.add_if(a.max_window != b.max_window, "max_window");
   place.add_if(a.poison != b.poison, "poison");
   place.add_if(a.max_lead != b.max_lead, "max_lead");
   Names anew;
   anew.add_if(a.dataset != b.dataset, "dataset");
+  anew.add_if(a.lock != b.lock, "lock");
   anew.add_if(a.slots != b.slots, "slots");
   anew.add_if(a.verify != b.verify, "verify");
   anew.add_if(a.layout != b.layout, "layout");
-  anew.add_if(a.padding_value != b.padding_value, "padding_value");
+  anew.add_if(a.padding != b.padding, "padding");
   anew.add_if(a.journal != b.journal, "journal");
   anew.add_if(a.ledger != b.ledger, "ledger");
   anew.add_if(a.follow != b.follow, "follow");

@@ -75,6 +75,26 @@ Fault read_stats(DaemonConfig& out, const ConfigNode& node) {
   return nullptr;
 }
 
+bool is_host_name(std::string_view text) {
+  static constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-";
+  return !text.empty() && text.size() <= 253 &&
+         text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+Fault read_stats_hosts(DaemonConfig& out, const ConfigNode& node) {
+  const ConfigNode::List* list = node.list();
+  if (list == nullptr || list->size() > kMostEndpoints) return &node;
+  std::vector<std::string> hosts;
+  for (const ConfigNode& element : *list) {
+    const std::string* host = element.text();
+    if (host == nullptr || !is_host_name(*host)) return &element;
+    hosts.push_back(*host);
+  }
+  out.stats_hosts = std::move(hosts);
+  return nullptr;
+}
+
 Fault read_socket_mode(DaemonConfig& out, const ConfigNode& node) {
   const std::string* text = node.text();
   if (text == nullptr || text->size() < 3 || text->size() > 4) return &node;
@@ -139,11 +159,29 @@ Fault read_dataset(FeedConfig& out, const ConfigNode& node) {
   return nullptr;
 }
 
+Fault read_padding(FeedConfig& out, const ConfigNode& node) {
+  if (node.table() == nullptr) return &node;
+  PaddingValues values;
+  for (const ConfigNode& entry : node.table()->entries) {
+    if (const Fault fault = read_real(entry, values[entry.key])) return fault;
+  }
+  out.padding = std::move(values);
+  return nullptr;
+}
+
+Fault read_corrupt_share(FeedConfig& out, const ConfigNode& node) {
+  double share = 0.0;
+  if (const Fault fault = read_real(node, share)) return fault;
+  if (share < 0.0 || share > 1.0) return &node;
+  out.max_corrupt_share = share;
+  return nullptr;
+}
+
 using D = DaemonConfig;
 using F = FeedConfig;
 using N = ConfigNode;
 
-constexpr std::array<Key<DaemonConfig>, 15> kDaemonKeys{{
+constexpr std::array<Key<DaemonConfig>, 18> kDaemonKeys{{
     {"endpoints",
      "a list of up to 16 different addresses such as \"ipc:///run/batchwright/batchwright.sock\", "
      "with an absolute path of at most 100 bytes, or \"tcp://0.0.0.0:9476\", with a numeric "
@@ -156,6 +194,7 @@ constexpr std::array<Key<DaemonConfig>, 15> kDaemonKeys{{
      "a numeric address and a port, such as \"127.0.0.1:9477\" or \"[::1]:9477\", or "
      "\"unix:///run/batchwright/stats.sock\"; a list of up to 16 of them; \"\" for none",
      read_stats},
+    {"stats_hosts", "a list of up to 16 names of hosts", read_stats_hosts},
     {"memory", "1MiB and up, a number of bytes or a text with B, KiB, MiB, GiB or TiB",
      [](D& d, const N& n) { return read_bytes(n, d.memory_bytes, kLeastMemoryBytes); }},
     {"assembly_threads", "1 to 256",
@@ -175,6 +214,8 @@ constexpr std::array<Key<DaemonConfig>, 15> kDaemonKeys{{
      [](D& d, const N& n) { return read_whole(n, d.max_clients, 1, 65536); }},
     {"queue_grace", "0s to 24h, a text with ms, s, min or h",
      [](D& d, const N& n) { return read_duration(n, d.queue_grace, kMostGrace); }},
+    {"feed_grace", "0s to 24h, a text with ms, s, min or h",
+     [](D& d, const N& n) { return read_duration(n, d.feed_grace, kMostGrace); }},
     {"log_level", "debug info warn error",
      [](D& d, const N& n) {
        return read_word(n, d.log_level,
@@ -183,16 +224,22 @@ constexpr std::array<Key<DaemonConfig>, 15> kDaemonKeys{{
                          {"warn", LogLevel::warn},
                          {"error", LogLevel::error}});
      }},
+    {"log_format", "text json",
+     [](D& d, const N& n) {
+       return read_word(n, d.log_format, {{"text", LogFormat::text}, {"json", LogFormat::json}});
+     }},
 }};
 
-constexpr std::array<Key<FeedConfig>, 14> kFeedKeys{{
+constexpr std::array<Key<FeedConfig>, 16> kFeedKeys{{
     {"name", "1 to 64 of A-Z a-z 0-9 _ . -", read_feed_name},
     {"dataset", "path of a dataset, or a list of paths of its shards", read_dataset},
+    {"lock", "true false", [](F& f, const N& n) { return read_bool(n, f.lock); }},
     {"slots", "2 to 65536", [](F& f, const N& n) { return read_whole(n, f.slots, 2, 65536); }},
     {"on_corrupt", "stop skip",
      [](F& f, const N& n) {
        return read_word(n, f.on_corrupt, {{"stop", OnCorrupt::stop}, {"skip", OnCorrupt::skip}});
      }},
+    {"max_corrupt_share", "0 to 1", read_corrupt_share},
     {"verify", "once always never",
      [](F& f, const N& n) {
        return read_word(n, f.verify,
@@ -205,8 +252,9 @@ constexpr std::array<Key<FeedConfig>, 14> kFeedKeys{{
        return read_word(n, f.layout,
                         {{"batch-major", Layout::batch_major}, {"time-major", Layout::time_major}});
      }},
-    {"padding_value", "a finite number",
-     [](F& f, const N& n) { return read_real(n, f.padding_value); }},
+    {"padding",
+     "a table with a finite number for each field that it names, such as { labels = -100 }",
+     read_padding},
     {"max_window", "1 to 65536",
      [](F& f, const N& n) { return read_whole(n, f.max_window, 1, 65536); }},
     {"poison", "true false", [](F& f, const N& n) { return read_bool(n, f.poison); }},

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 namespace batchwright {
@@ -62,20 +61,6 @@ std::string in_quotes(std::string_view text) {
     }
   }
   return out + (text.size() > 80 ? "\"..." : "\"");
-}
-
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -163,7 +148,10 @@ std::string describe_found(const ConfigNode& node) {
   }
   if (node.table() != nullptr) return "a table";
   const auto text = plain_text(node);
-  return text ? *text : "a date or time";
+  if (!text) return "a date or time";
+  // As it was written: 16.0 is no whole number.
+  const bool real = std::holds_alternative<double>(node.value);
+  return real && text->find_first_not_of("-0123456789") == std::string::npos ? *text + ".0" : *text;
 }
 
 Result<std::string> plain_text(const ConfigNode& node) {
@@ -182,19 +170,6 @@ Result<std::string> plain_text(const ConfigNode& node) {
     joined += (joined.empty() ? "" : ",") + *text;
   }
   return joined;
-}
-
-std::string_view nearest(std::string_view name, const std::vector<std::string_view>& words) {
-  // More than two edits, or half of the word, is another word.
-  std::size_t fewest = std::min<std::size_t>(2, name.size() / 2) + 1;
-  std::string_view best;
-  for (const std::string_view word : words) {
-    const std::size_t distance = edits(name.substr(0, 64), word);
-    if (distance >= fewest) continue;
-    fewest = distance;
-    best = word;
-  }
-  return best;
 }
 
 }  // namespace batchwright

@@ -52,7 +52,4 @@ std::string describe_found(const ConfigNode& node);
 /// Errors: invalid_argument for tables, dates and lists within lists.
 Result<std::string> plain_text(const ConfigNode& node);
 
-/// The word that takes the fewest edits to become `name`; empty when none is near.
-std::string_view nearest(std::string_view name, const std::vector<std::string_view>& words);
-
 }  // namespace batchwright

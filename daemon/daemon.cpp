@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <csignal>
 #include <exception>
 #include <utility>
 
 #include "daemon/account_ids.h"
+#include "daemon/command_line.h"
 #include "daemon/notify.h"
+#include "daemon/reload_prepare.h"
 #include "daemon/room_settings.h"
 #include "daemon/routes.h"
 #include "daemon/signals.h"
@@ -36,6 +40,9 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
   return {};
 }
 
+constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kUnix = "unix://";
+
 }  // namespace
 
 Daemon::Daemon(const Config& config) : config_(config) {}
@@ -56,25 +63,43 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
   daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,
                                                  [&self = *daemon] { self.reloaded(); });
   daemon->reloader_->set_running(file, config);
+  daemon->opener_ =
+      std::make_unique<FeedOpener>(daemon->loop_, daemon->catalog_, *daemon->server_,
+                                   *daemon->reloader_, [&self = *daemon] { self.opened(); });
   if (auto added = daemon->add_feeds(); !added) return added.error();
   if (is_asked_to_stop()) return daemon;  // run() hears of it first of all
   if (auto listening = daemon->listen(); !listening) return listening.error();
+  daemon->open_reload_door();
+  daemon->watch_sockets();
+  daemon->opener_->look();
+  daemon->tell_state();  // where no feed will ever tell of itself
   return daemon;
 }
 
 Result<void> Daemon::add_feeds() {
   for (const FeedConfig& feed : config_.feeds) {
     if (is_asked_to_stop()) return {};
-    auto dataset = catalog_.open(feed.dataset, feed.verify);
-    if (!dataset) return in_feed(feed.name, dataset.error());
-    FeedSettings settings = feed_settings(feed, config_.daemon.queue_grace);
-    auto resources = prepare_feed(*dataset, settings, config_.daemon.memory_bytes - arena_bytes_);
-    if (!resources) return in_feed(feed.name, resources.error());
-    arena_bytes_ += resources->arena->bytes();
-    server_->add_feed(std::move(settings), std::move(*resources));
+    if (auto added = add_feed(feed); !added) return in_feed(feed.name, added.error());
   }
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
-  server_->log().note<Event::arenas_reserved>(arena_bytes_, config_.daemon.memory_bytes);
+  server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes_),
+                                              in_mib(config_.daemon.memory_bytes));
+  return {};
+}
+
+/// What no retry can mend ends the start; all else is this feed's own trouble.
+Result<void> Daemon::add_feed(const FeedConfig& feed) {
+  server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
+  auto ready =
+      prepare_one(feed, {server_->share_memory(), {}}, config_.daemon.queue_grace, catalog_);
+  if (!ready && exit_code(ready.error().code) == 2) return ready.error();
+  if (!ready) {
+    server_->set_absent({feed.name, feed.dataset, ready.error()});
+    return {};
+  }
+  static_cast<void>(ready->memory.release());  // counted below
+  arena_bytes_ += ready->resources.arena->bytes();
+  server_->add_feed(std::move(ready->settings), std::move(ready->resources));
   return {};
 }
 
@@ -86,7 +111,9 @@ Result<void> Daemon::listen() {
 
 Result<void> Daemon::serve_pages() {
   if (config_.daemon.stats.empty()) return {};
-  EndpointPlace place{config_.daemon.stats, {config_.daemon.socket_mode, {}}, {}, &server_->log()};
+  EndpointPlace place{
+      config_.daemon.stats, {config_.daemon.socket_mode, {}}, {}, {}, &server_->log()};
+  place.hosts.insert(config_.daemon.stats_hosts.begin(), config_.daemon.stats_hosts.end());
   if (!config_.daemon.socket_group.empty()) {
     const auto group = group_id("daemon.socket_group", config_.daemon.socket_group);
     if (!group) return group.error();
@@ -99,34 +126,47 @@ Result<void> Daemon::serve_pages() {
     source.http = {http.connections, http.requests, http.refused};
     return source;
   };
-  auto endpoint = Endpoint::listen(loop_, place, make_routes(loop_, figures, *server_));
+  auto endpoint = Endpoint::listen(
+      loop_, place, make_routes(loop_, figures, *server_, [this] { return gone_sockets(); }));
   if (!endpoint) return endpoint.error();
   endpoint_ = std::move(*endpoint);
   for (std::size_t i = 0; i < place.addresses.size(); ++i) {
+    const std::string& address = place.addresses[i];
     const std::uint16_t port = endpoint_->ports()[i];
-    if (port == 0) server_->log().note<Event::stats_on_socket>(place.addresses[i]);
-    if (port != 0) server_->log().note<Event::stats_listening>(place.addresses[i], port);
+    if (port == 0) {
+      server_->log().note<Event::stats_on_socket>(address);
+    } else {
+      const std::string host = address.substr(0, address.rfind(':'));
+      server_->log().note<Event::stats_listening>(fmt::format("{}:{}", host, port));
+    }
   }
   return {};
 }
 
 void Daemon::watch_feeds() {
   for (const auto& feed : server_->feeds()) {
-    feed->on_state([this] { tell_state(); });
+    feed->on_state([this] {
+      tell_state();
+      // Not within the feed's call: it may be put away.
+      boost::asio::post(loop_, [this] { opener_->look(); });
+    });
   }
 }
 
 /// What `systemctl status` shows.
 std::string Daemon::status() const {
-  const auto& feeds = server_->feeds();
   std::vector<std::string> failed;
-  for (const auto& feed : feeds) {
+  for (const auto& feed : server_->feeds()) {
     if (feed->state() == FeedState::failed) failed.push_back(feed->name());
   }
-  std::string text = fmt::format("serving {}", feeds.size() - failed.size());
-  if (!failed.empty()) text += fmt::format(" of {}", feeds.size());
-  text += feeds.size() == 1 ? " feed" : " feeds";
+  for (const AbsentFeed& feed : server_->absent()) failed.push_back(feed.name);
+  const std::size_t all = server_->feeds().size() + server_->absent().size();
+  std::string text = fmt::format("serving {}", all - failed.size());
+  if (!failed.empty()) text += fmt::format(" of {}", all);
+  text += all == 1 ? " feed" : " feeds";
   if (!failed.empty()) text += fmt::format(", failed: {}", fmt::join(failed, " "));
+  const std::vector<std::string> gone = gone_sockets();
+  if (!gone.empty()) text += fmt::format("; sockets are gone: {}", fmt::join(gone, " "));
   const auto refusal = reloader_->stats().last_refusal;
   return refusal ? text + "; the last reload was refused: " + *refusal : text;
 }
@@ -153,6 +193,49 @@ void Daemon::reloaded() {
   owes_ready_ = true;
   watch_feeds();
   tell_state();
+  opener_->look();
+}
+
+void Daemon::opened() {
+  watch_feeds();
+  tell_state();
+}
+
+/// Where it cannot be had, SIGHUP does all but answer.
+void Daemon::open_reload_door() {
+  auto door = ReloadDoor::open(loop_, ::getpid(), [this](ReloadDoor::Answer answer) {
+    reloader_->begin([answer = std::move(answer)](const Reloader::Outcome& outcome) {
+      answer(outcome.applied, outcome.text);
+    });
+  });
+  if (!door) return server_->log().note<Event::reload_door_shut>(door.error().message);
+  reload_door_ = std::move(*door);
+}
+
+void Daemon::watch_sockets() {
+  sockets_.emplace(loop_, socket_paths(), [this](const std::vector<std::string>& newly_gone) {
+    for (const std::string& path : newly_gone) server_->log().note<Event::sockets_gone>(path);
+    tell_state();
+  });
+}
+
+std::vector<std::string> Daemon::gone_sockets() const {
+  return sockets_ ? sockets_->gone() : std::vector<std::string>();
+}
+
+std::vector<std::string> Daemon::socket_paths() const {
+  std::vector<std::string> paths;
+  for (const std::string& endpoint : config_.daemon.endpoints) {
+    if (!endpoint.starts_with(kIpc)) continue;
+    paths.push_back(endpoint.substr(kIpc.size()));
+    paths.push_back(paths.back() + ".arena");
+  }
+  const std::string& events = server_->events_endpoint();
+  if (events.starts_with(kIpc)) paths.push_back(events.substr(kIpc.size()));
+  for (const std::string& address : config_.daemon.stats) {
+    if (address.starts_with(kUnix)) paths.push_back(address.substr(kUnix.size()));
+  }
+  return paths;
 }
 
 int Daemon::run() {
@@ -200,6 +283,7 @@ void Daemon::feed_watchdog() {
 void Daemon::stop() {
   notify_stopping();
   reloader_->stop();
+  opener_->stop();
   server_->say_goodbye();
   if (endpoint_) endpoint_->stop();
   loop_.stop();

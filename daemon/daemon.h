@@ -5,11 +5,17 @@
 #include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "daemon/config.h"
 #include "daemon/delivery/delivery.h"
+#include "daemon/feed_opener.h"
 #include "daemon/figures.h"
 #include "daemon/reload.h"
+#include "daemon/reload_door.h"
+#include "daemon/socket_watch.h"
 #include "daemon/stats/stats.h"
 #include "storage/storage.h"
 
@@ -22,8 +28,9 @@ namespace batchwright {
 /// Destroyed in the reverse order of its members: no socket outlives what it speaks of.
 class Daemon {
  public:
-  /// Everything that can fail at the start fails here, with the feed or the address named:
-  /// a dataset that cannot be read, an arena that does not fit, an endpoint in use.
+  /// What is wrong with the configuration or the machine fails here, with the feed or the address
+  /// named: an arena above the ceiling, an endpoint in use. A feed whose data cannot be read, or
+  /// whose memory others have just now, fails alone, and is opened as soon as that can be done.
   /// `file` is where the configuration comes from, and is read again at SIGHUP.
   static Result<std::unique_ptr<Daemon>> start(const std::filesystem::path& file,
                                                const Config& config);
@@ -39,6 +46,7 @@ class Daemon {
   explicit Daemon(const Config& config);
 
   Result<void> add_feeds();
+  Result<void> add_feed(const FeedConfig& feed);
   Result<void> listen();
   Result<void> serve_pages();
   void listen_to_signals();
@@ -48,6 +56,11 @@ class Daemon {
   void tell_state();
   std::string status() const;
   void reloaded();
+  void opened();
+  void open_reload_door();
+  void watch_sockets();
+  std::vector<std::string> socket_paths() const;
+  std::vector<std::string> gone_sockets() const;
   void stop();
 
   Config config_;
@@ -56,7 +69,10 @@ class Daemon {
   boost::asio::signal_set signals_{loop_};
   boost::asio::steady_timer watchdog_{loop_};
   std::unique_ptr<Reloader> reloader_;  ///< May wait for what it prepares, all sockets closed.
+  std::unique_ptr<FeedOpener> opener_;  ///< The same.
   std::unique_ptr<Server> server_;
+  std::unique_ptr<ReloadDoor> reload_door_;
+  std::optional<SocketWatch> sockets_;
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
   std::uint64_t arena_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "daemon/figures.h"
 
 #include <algorithm>
+#include <boost/asio/ip/host_name.hpp>
 #include <utility>
 
 namespace batchwright {
@@ -12,10 +13,11 @@ constexpr const char* kCompiler = "Clang " __clang_version__;
 constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 
-SlotStats slot_stats(const SlotCache& slots) {
+SlotStats slot_stats(const Feed& feed) {
+  const SlotCache& slots = feed.slots();
   const std::uint32_t held = slots.held();
   return {slots.count(SlotState::free), slots.count(SlotState::filling),
-          slots.count(SlotState::ready) - held, held};
+          slots.count(SlotState::ready) - held, held, feed.slots_ahead()};
 }
 
 PlanStats plan_stats(const PlannedEpoch& epoch) {
@@ -109,6 +111,17 @@ bool waits_for_plan(const Feed& feed) {
                      [&feed](const auto& entry) { return feed.waits_for_plan(entry.second); });
 }
 
+FeedStats absent_stats(const AbsentFeed& feed) {
+  FeedStats stats;
+  stats.name = feed.name;
+  for (const auto& shard : feed.dataset) stats.dataset.push_back(shard.string());
+  stats.state = FeedState::failed;
+  stats.reason = feed.told().message;
+  stats.pinned = to_string(PinState::none);
+  stats.verdict = {Bound::failed, "the feed is not served, see its reason"};
+  return stats;
+}
+
 FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now) {
   const FeedCounters& counters = feed.counters();
   const WaitedSeconds waited = feed.waited(now);
@@ -120,8 +133,9 @@ FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now
                       counters.get(FeedCounter::bytes_delivered)};
   sample.batches_delivered = counters.get(FeedCounter::batches_delivered);
   sample.batches_assembled = counters.get(FeedCounter::batches_assembled);
-  sample.own = {feed.times().of(Stage::assemble).seconds(), feed.times().storage_wait_seconds(),
-                feed.times().of(Stage::readahead).seconds()};
+  sample.own = {
+      feed.times().of(Stage::assemble).seconds() + feed.times().of(Stage::fetch).seconds(),
+      feed.times().storage_wait_seconds(), feed.times().of(Stage::readahead).seconds()};
   sample.clients_waited_seconds = waited.clients;
   sample.daemon_waited_seconds = waited.daemon;
   return sample;
@@ -169,6 +183,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   FeedStats stats;
   stats.name = feed.name();
   for (const auto& shard : feed.dataset().shards()) stats.dataset.push_back(shard.string());
+  stats.dataset_lock = name_of(feed.dataset().lock());
   stats.state = feed.state();
   if (feed.failure()) stats.reason = feed.failure()->message;
   stats.counters = &feed.counters();
@@ -176,7 +191,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.sequences = feed.snapshot().sequences();
   stats.fingerprint = to_string(feed.fingerprint());
   stats.world = feed.settings().plan.world;
-  stats.slots = slot_stats(feed.slots());
+  stats.slots = slot_stats(feed);
   stats.slot_bytes = feed.arena().slot_bytes();
   stats.arena_bytes = feed.arena().bytes();
   stats.pinned = to_string(feed.arena().pinned());
@@ -185,23 +200,37 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.subscribers = subscribers_of(feed, stats.plans, now);
   const auto past = past_.find(feed.number());
   if (past == past_.end()) return stats;
-  const FeedMoment moment{feed.failure().has_value(),
-                          waits_for_plan(feed),
-                          active(feed.subscriptions()),
-                          stats.slots.ready,
-                          stats.slots.filling,
-                          server_.assembly_threads(),
-                          stats.slots.held == feed.slots().size()};
+  FeedMoment moment{feed.failure().has_value(),
+                    waits_for_plan(feed),
+                    active(feed.subscriptions()),
+                    stats.slots.ahead,
+                    stats.slots.filling,
+                    server_.assembly_threads(),
+                    stats.slots.held == feed.slots().size()};
+  moment.other = busiest_other(feed);
   const FeedWindow& window = past->second.window;
   stats.rates = window.rates();
   stats.verdict = window.verdict(moment);
   return stats;
 }
 
+BusiestOther Figures::busiest_other(const Feed& feed) const {
+  BusiestOther busiest;
+  for (const auto& other : server_.feeds()) {
+    const auto past = past_.find(other->number());
+    if (other->number() == feed.number() || past == past_.end()) continue;
+    const BusySeconds busy = past->second.window.busy();
+    if (!busiest.feed.empty() && busy.assemble_seconds <= busiest.busy.assemble_seconds) continue;
+    busiest = {other->name(), busy};
+  }
+  return busiest;
+}
+
 StatsSource Figures::source() const {
   const Time now = std::chrono::steady_clock::now();
   StatsSource source;
   source.version = BATCHWRIGHT_VERSION;
+  source.host = boost::asio::ip::host_name();
   source.uptime = now - started_;
   source.started_unix_seconds =
       std::chrono::duration<double>(started_by_calendar_.time_since_epoch()).count();
@@ -212,6 +241,7 @@ StatsSource Figures::source() const {
   source.build = {kCompiler, built_with_cuda()};
   source.events = &server_.log();
   for (const auto& feed : server_.feeds()) source.feeds.push_back(feed_stats(*feed, now));
+  for (const AbsentFeed& feed : server_.absent()) source.feeds.push_back(absent_stats(feed));
   return source;
 }
 

@@ -37,6 +37,8 @@ class Figures {
   void sample();
   void sample(const Feed& feed, Time now);
   FeedStats feed_stats(const Feed& feed, Time now) const;
+  /// Of the others, the one whose batches took the assembly threads longest.
+  BusiestOther busiest_other(const Feed& feed) const;
 
   const Server& server_;
   std::uint64_t memory_ceiling_bytes_;

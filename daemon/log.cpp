@@ -6,15 +6,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/json.hpp>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
+
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 
 namespace {
 
 using Buffer = spdlog::memory_buf_t;
+
+void append(Buffer& out, std::string_view text) {
+  out.append(text.data(), text.data() + text.size());
+}
 
 /// The message with its control characters as escapes: names that clients choose can neither
 /// begin a line of their own nor speak to a terminal.
@@ -35,10 +43,30 @@ class OneLine : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override {
     return std::make_unique<OneLine>();
   }
+};
+
+/// The members of a JSON object behind time and level.
+class JsonMembers : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, Buffer& out) override {
+    if (const EventFields* fields = fields_of_line()) {
+      add(out, "event", fields->event);
+      add(out, "feed", fields->feed);
+      add(out, "session", fields->session);
+    }
+    const std::string_view text(message.payload.data(), message.payload.size());
+    append(out, ",\"message\":");
+    append(out, boost::json::serialize(boost::json::value(utf8(text))));
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<JsonMembers>();
+  }
 
  private:
-  static void append(Buffer& out, std::string_view text) {
-    out.append(text.data(), text.data() + text.size());
+  static void add(Buffer& out, std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    fmt::format_to(std::back_inserter(out), ",\"{}\":", name);
+    append(out, boost::json::serialize(boost::json::value(utf8(value))));
   }
 };
 
@@ -85,20 +113,30 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<OneLine>('*').add_flag<JournalLevel>('J').add_flag<JsonMembers>('Q');
+  // The journal adds time and name by itself, and takes the level off.
+  const bool journal = writes_to_journal();
+  const std::string text = journal ? "%J%*" : "%Y-%m-%d %H:%M:%S.%e%z %l %*";
+  const std::string json = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l"%Q})";
+  formatter->set_pattern(format == LogFormat::text ? text : (journal ? "%J" : "") + json);
+  return formatter;
+}
+
 }  // namespace
 
-void start_logging(LogLevel level) {
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<OneLine>('*').add_flag<JournalLevel>('J');
-  // The journal adds time and name by itself.
-  formatter->set_pattern(writes_to_journal() ? "%J%*" : "%Y-%m-%d %H:%M:%S.%e %l %*");
+void start_logging(LogLevel level, LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>("batchwrightd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_formatter(std::move(formatter));
+  logger->set_formatter(formatter_of(format));
   logger->set_level(to_spdlog(level));
   spdlog::set_default_logger(std::move(logger));
 }
 
-void set_log_level(LogLevel level) { spdlog::default_logger_raw()->set_level(to_spdlog(level)); }
+void set_logging(LogLevel level, LogFormat format) {
+  spdlog::default_logger_raw()->set_formatter(formatter_of(format));
+  spdlog::default_logger_raw()->set_level(to_spdlog(level));
+}
 
 }  // namespace batchwright

@@ -7,14 +7,19 @@ namespace batchwright {
 /// The least severe events that are logged.
 enum class LogLevel : std::uint8_t { debug, info, warn, error };
 
+/// What a line is: a sentence, or a JSON object.
+enum class LogFormat : std::uint8_t { text, json };
+
 /// Sends what rooms log with spdlog::info() and so on to standard error, one line an event:
 /// control characters in a message are written as escapes such as \n.
 /// When standard error is the journal, a line begins with its level ("<6>" for info), as journald
-/// understands it; otherwise with date, time and level.
+/// understands it; otherwise a sentence begins with date, time, zone and level.
+/// A JSON object has `time` (RFC 3339, with zone), `level` and `message`; `event`, its name in
+/// /stats, of what is an event; and `feed` and `session` of an event that has one.
 /// Threads: call once, before any other thread logs; logging itself is open to all.
-void start_logging(LogLevel level);
+void start_logging(LogLevel level, LogFormat format = LogFormat::text);
 
 /// Threads: any, at any time after start_logging().
-void set_log_level(LogLevel level);
+void set_logging(LogLevel level, LogFormat format);
 
 }  // namespace batchwright

@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "daemon/check.h"
 #include "daemon/command_line.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/reload_door.h"
 #include "daemon/signals.h"
 
 namespace {
@@ -21,11 +24,31 @@ int check_config(const CommandLine& call) {
     fmt::print(stderr, "{}\n", config.error().message);
     return exit_code(config.error().code);
   }
+  const std::string file = call.config.string();
+  const std::vector<Finding> findings = examine(*config);
+  for (const Finding& each : findings) {
+    fmt::print(stderr, "{}: {}: {}\n", file, name_of(each.grade), each.text);
+  }
+  const int code = exit_code(findings);
+  if (code != 0) return code;
   std::string names;
   for (const FeedConfig& feed : config->feeds) names += " " + feed.name;
   const std::size_t feeds = config->feeds.size();
-  fmt::print("{}: ok: {} feed{}:{}\n", call.config.string(), feeds, feeds == 1 ? "" : "s", names);
+  fmt::print("{}: ok: {} feed{}:{}\n", file, feeds, feeds == 1 ? "" : "s", names);
   return 0;
+}
+
+/// The daemon's own verdict.
+int reload(int pid) {
+  const auto applied = ask_for_reload(pid);
+  if (applied) {
+    fmt::print("reloaded: {}\n", *applied);
+    return 0;
+  }
+  const bool refused = applied.error().code == ErrorCode::bad_configuration;
+  fmt::print(stderr, "{}{}\n", refused ? "not reloaded, all goes on as it was: " : "batchwrightd: ",
+             applied.error().message);
+  return 1;
 }
 
 /// One event for each line, as a configuration may have several faults.
@@ -40,7 +63,7 @@ int serve(const CommandLine& call) {
   start_logging(LogLevel::info);
   const auto config = load_config(call.config);
   if (!config) return fail(config.error());
-  start_logging(config->daemon.log_level);
+  start_logging(config->daemon.log_level, config->daemon.log_format);
   auto daemon = Daemon::start(call.config, *config);
   return daemon ? (*daemon)->run() : fail(daemon.error());
 }
@@ -51,5 +74,6 @@ int main(int argc, char** argv) {
   const auto call = parse_command_line(argc, argv);
   if (const int* code = std::get_if<int>(&call)) return *code;
   const auto& chosen = std::get<CommandLine>(call);
+  if (chosen.reload) return reload(*chosen.reload);
   return chosen.check_config ? check_config(chosen) : serve(chosen);
 }

@@ -68,7 +68,7 @@ Result<std::string> plan_figures(const PlanQuestion& question) {
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     source = planned->source;
   }
-  const auto usage = data_usage(question.settings, question.epoch);
+  const auto usage = data_usage(question.settings.plan, question.epoch);
   if (!usage) return usage.error();
   const EpochPlan& plan = source->plan;
   const PlanCounts counts = plan.counts();

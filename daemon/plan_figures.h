@@ -11,7 +11,7 @@ namespace batchwright {
 struct PlanQuestion {
   std::string feed;
   Epoch epoch;
-  PlanSettings settings;
+  FeedSettings settings;
   std::shared_ptr<const Snapshot> snapshot;
   std::shared_ptr<const EpochSource> planned;  ///< Null: the epoch is not planned yet.
 };

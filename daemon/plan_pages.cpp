@@ -1,5 +1,7 @@
 #include "daemon/plan_pages.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <charconv>
@@ -13,6 +15,7 @@ namespace {
 constexpr std::size_t kMostWaiting = 4;   ///< Pages.
 constexpr std::size_t kMostAnswers = 32;  ///< To those who wait for one page.
 constexpr std::size_t kMostKept = 8;      ///< Some 60 KB each.
+constexpr int kNice = 10;                 ///< Of the pages' thread.
 constexpr const char* kText = "text/plain; charset=utf-8";
 
 std::optional<std::uint64_t> parse_epoch(const std::string& text) {
@@ -42,7 +45,7 @@ Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
 }
 
 PlanQuestion question_of(const Feed& feed, Epoch epoch) {
-  PlanQuestion question{feed.name(), epoch, feed.settings().plan, feed.share_snapshot(), nullptr};
+  PlanQuestion question{feed.name(), epoch, feed.settings(), feed.share_snapshot(), nullptr};
   for (const PlannedEpoch& planned : feed.epochs()) {
     if (planned.source->epoch == epoch) question.planned = planned.source;
   }
@@ -70,15 +73,21 @@ Reply reply_of(const Result<std::string>& page) {
 }
 
 /// Lack of memory ends this page, and not the daemon.
-Result<std::string> figures_or_error(const PlanQuestion& question) {
+Result<std::string> page_or_error(const PlanPages::Make& make, const PlanQuestion& question) {
   try {
-    return plan_figures(question);
+    return make(question);
   } catch (const std::exception& failure) {
     return Error{ErrorCode::internal, std::string("planning: ") + failure.what()};
   }
 }
 
 }  // namespace
+
+PlanPages::PlanPages(boost::asio::io_context& loop, Server& server, Make make)
+    : loop_(loop), server_(server), make_(std::move(make)), rest_(loop) {
+  // Of this thread alone, as Linux has it. Where it is refused pages take their turn as all do.
+  boost::asio::post(thread_, [] { static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice)); });
+}
 
 void PlanPages::answer(const Target& target, Answer answer) {
   const std::string& name = target.names.at(0);
@@ -109,27 +118,37 @@ Reply PlanPages::no_such_feed(const std::string& name) const {
 
 void PlanPages::enqueue(Waiting waiting) {
   waiting_.push_back(std::move(waiting));
-  if (waiting_.size() == 1) begin_next();
+  if (waiting_.size() == 1) begin_rested();
+}
+
+void PlanPages::begin_rested() {
+  if (rest_.expiry() <= std::chrono::steady_clock::now()) return begin_next();
+  rest_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self) self->begin_next();
+  });
 }
 
 void PlanPages::begin_next() {
-  server_.planner().run(
-      [self = shared_from_this(), question = waiting_.front().question]() mutable {
-        auto page = std::make_shared<Result<std::string>>(figures_or_error(question));
-        boost::asio::io_context& loop = self->loop_;
-        // What the question keeps alive goes with it, on the loop: so do the last of its owners.
-        boost::asio::post(loop, [self = std::move(self), page, question = std::move(question)] {
-          self->made(std::move(*page));
-        });
-      });
+  boost::asio::post(thread_, [this, weak = weak_from_this(),
+                              question = waiting_.front().question]() mutable {
+    const auto began = std::chrono::steady_clock::now();
+    auto page = std::make_shared<Result<std::string>>(page_or_error(make_, question));
+    const auto took = std::chrono::steady_clock::now() - began;
+    // What the question keeps alive goes with it, on the loop: so do the last of its owners.
+    boost::asio::post(loop_, [weak = std::move(weak), page, took, question = std::move(question)] {
+      if (const auto self = weak.lock()) self->made(std::move(*page), took);
+    });
+  });
 }
 
-void PlanPages::made(Result<std::string> page) {
+void PlanPages::made(Result<std::string> page, std::chrono::steady_clock::duration took) {
   Waiting done = std::move(waiting_.front());
   waiting_.pop_front();
   if (page) kept_.push_back({done.key, *page});
   if (kept_.size() > kMostKept) kept_.pop_front();
-  if (!waiting_.empty()) begin_next();
+  rest_.expires_after(took);
+  if (!waiting_.empty()) begin_rested();
   const Reply reply = reply_of(page);
   for (const Answer& answer : done.answers) answer(reply);
 }

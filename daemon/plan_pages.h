@@ -1,6 +1,9 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,16 +16,21 @@
 
 namespace batchwright {
 
-/// Answers /feeds/NAME/plan. A page is made on the planning thread, one at a time, so that a plan
-/// which a feed needs waits for one page at most; those asked for last are kept.
+/// Answers /feeds/NAME/plan. Pages are made on a thread of their own, which gives way to all others
+/// and rests after each page for as long as it took: whoever asks for one epoch after another
+/// delays no plan that a feed needs, and has half a core at most. The pages asked for last are
+/// kept.
 ///
-/// Lifetime: `loop` and `server` outlive the endpoint that calls it.
+/// Lifetime: `loop` and `server` outlive it; its end waits for the page at hand.
 /// Threads: the event loop only.
 class PlanPages : public std::enable_shared_from_this<PlanPages> {
  public:
   using Answer = std::function<void(Reply)>;
 
-  PlanPages(boost::asio::io_context& loop, Server& server) : loop_(loop), server_(server) {}
+  /// Makes one page. Called on the pages' thread.
+  using Make = std::function<Result<std::string>(const PlanQuestion&)>;
+
+  PlanPages(boost::asio::io_context& loop, Server& server, Make make = plan_figures);
 
   /// 404 with the feeds there are; 400 with what is allowed; 503 when too many wait already.
   void answer(const Target& target, Answer answer);
@@ -40,13 +48,17 @@ class PlanPages : public std::enable_shared_from_this<PlanPages> {
 
   Reply no_such_feed(const std::string& name) const;
   void enqueue(Waiting waiting);
+  void begin_rested();
   void begin_next();
-  void made(Result<std::string> page);
+  void made(Result<std::string> page, std::chrono::steady_clock::duration took);
 
   boost::asio::io_context& loop_;
   Server& server_;
-  std::deque<Waiting> waiting_;  ///< The first is being made.
-  std::deque<Kept> kept_;        ///< The latest last.
+  Make make_;
+  boost::asio::steady_timer rest_;  ///< Of the thread; it has ended when it is over.
+  std::deque<Waiting> waiting_;     ///< The first is being made.
+  std::deque<Kept> kept_;           ///< The latest last.
+  boost::asio::thread_pool thread_{1};
 };
 
 }  // namespace batchwright

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <memory>
 #include <string>
@@ -14,6 +15,16 @@
 
 namespace batchwright {
 namespace {
+
+/// Of now, since 1970.
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool is_unchanged(const ConfigChanges& changes, const std::string& name) {
+  return std::none_of(changes.changed.begin(), changes.changed.end(),
+                      [&name](const FeedChange& change) { return change.name == name; });
+}
 
 std::string describe(const PreparedConfig& ready) {
   const ConfigChanges& changes = ready.changes;
@@ -28,7 +39,12 @@ std::string describe(const PreparedConfig& ready) {
     parts.push_back(fmt::format("{} {} ({})", change.in_place ? "adjusted" : "replaced",
                                 change.name, change.keys));
   }
-  parts.push_back(fmt::format("{} unchanged", changes.unchanged));
+  if (!ready.mended.empty()) {
+    parts.push_back(fmt::format("opened anew {}", fmt::join(ready.mended, ", ")));
+  }
+  std::size_t unchanged = changes.unchanged;
+  for (const std::string& name : ready.mended) unchanged -= is_unchanged(changes, name) ? 1 : 0;
+  parts.push_back(fmt::format("{} unchanged", unchanged));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -47,18 +63,31 @@ Reloader::~Reloader() {
 void Reloader::set_running(std::filesystem::path file, Config running) {
   file_ = std::move(file);
   running_ = std::move(running);
+  stats_.taken_unix_seconds = unix_seconds();
 }
 
-void Reloader::begin() {
-  once_more_ = under_way_;
-  if (std::exchange(under_way_, true)) return;
+void Reloader::begin(Told told) {
+  if (under_way_) {
+    once_more_ = true;
+    if (told) to_tell_next_.push_back(std::move(told));
+    return;
+  }
+  if (told) to_tell_.push_back(std::move(told));
+  start();
+}
+
+void Reloader::start() {
+  under_way_ = true;
+  once_more_ = false;
   server_.log().note<Event::reload_began>(file_.string());
   notify_reloading();
+  if (on_begin_) on_begin_();
   ReloadRequest request{
       file_, running_, {}, server_.feed_numbers_left(), server_.share_memory(), stop_.get_token()};
   for (const auto& feed : server_.feeds()) {
     if (feed->failure()) request.failed.insert(feed->name());
   }
+  for (const AbsentFeed& feed : server_.absent()) request.failed.insert(feed.name);
   boost::asio::post(thread_, [this, request = std::move(request)] {
     auto result = std::make_shared<Result<PreparedConfig>>(prepare_reload(request, catalog_));
     boost::asio::post(loop_, [this, result] { prepared(std::move(*result)); });
@@ -68,49 +97,58 @@ void Reloader::begin() {
 void Reloader::prepared(Result<PreparedConfig> result) {
   under_way_ = false;
   last_ = Clock::now();
-  if (result) {
-    take_up(std::move(*result));
-  } else {
-    refuse(result.error());
-  }
+  const Outcome outcome = result ? take_up(std::move(*result)) : refuse(result.error());
   done_();
-  if (once_more_) begin();
+  for (const Told& told : std::exchange(to_tell_, std::exchange(to_tell_next_, {}))) told(outcome);
+  if (once_more_) start();
 }
 
 /// Nothing here can fail.
-void Reloader::take_up(PreparedConfig ready) {
+Reloader::Outcome Reloader::take_up(PreparedConfig ready) {
   const std::string told = describe(ready);
   for (const std::string& name : ready.changes.removed) server_.remove_feed(name);
-  for (PreparedFeed& feed : ready.feeds) {
-    feed.memory.release();  // its arena has them from here
-    if (server_.find_feed(feed.settings.name) == nullptr) {
-      server_.add_feed(std::move(feed.settings), std::move(feed.resources));
-    } else {
-      server_.replace_feed(std::move(feed.settings), std::move(feed.resources), feed.why);
-    }
-  }
+  for (PreparedFeed& feed : ready.feeds) serve(std::move(feed));
   for (const FeedConfig& feed : ready.config.feeds) {
     Feed* running = server_.find_feed(feed.name);
-    if (running == nullptr) continue;  // the start was cut short
+    if (running == nullptr) continue;  // it is absent
     running->adjust(feed_settings(feed, ready.config.daemon.queue_grace));
   }
   server_.set_allowed(std::move(ready.allowed), std::move(ready.authorized));
-  set_log_level(ready.config.daemon.log_level);
+  server_.set_feed_grace(ready.config.daemon.feed_grace);
+  set_logging(ready.config.daemon.log_level, ready.config.daemon.log_format);
   running_ = std::move(ready.config);
   ++stats_.applied;
+  stats_.taken_unix_seconds = unix_seconds();
   stats_.last_refusal.reset();
   server_.log().note<Event::reload_applied>(told);
-  for (const std::string& failed : ready.still_failed) {
-    server_.log().note<Event::reload_left_failed>(failed);
+  note_absent(ready.still_failed);
+  return {true, told};
+}
+
+void Reloader::serve(PreparedFeed feed) {
+  static_cast<void>(feed.memory.release());  // its arena has them from here
+  if (server_.find_feed(feed.settings.name) == nullptr) {
+    server_.add_feed(std::move(feed.settings), std::move(feed.resources));
+  } else {
+    server_.replace_feed(std::move(feed.settings), std::move(feed.resources), feed.why);
   }
 }
 
-void Reloader::refuse(const Error& error) {
+void Reloader::note_absent(const std::map<std::string, Error>& feeds) {
+  for (const auto& [name, why] : feeds) {
+    server_.log().note<Event::reload_left_failed>(name, why.message);
+    if (server_.find_feed(name) != nullptr) continue;
+    server_.set_absent({name, find_feed(running_, name)->dataset, why});
+  }
+}
+
+Reloader::Outcome Reloader::refuse(const Error& error) {
   ++stats_.refused;
   stats_.last_refusal = error.message;
   std::string line;
   for (const char c : error.message) line += c == '\n' ? std::string("; ") : std::string(1, c);
   server_.log().note<Event::reload_refused>(line);
+  return {false, line};
 }
 
 ReloadStats Reloader::stats() const {

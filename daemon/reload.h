@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -32,8 +33,9 @@ struct PreparedConfig {
   ConfigChanges changes;
   AllowList allowed;
   std::optional<std::set<std::string>> authorized;
-  std::vector<PreparedFeed> feeds;        ///< Added and replaced.
-  std::vector<std::string> still_failed;  ///< Feeds that failed, and why they could not be mended.
+  std::vector<PreparedFeed> feeds;            ///< Added and replaced.
+  std::vector<std::string> mended;            ///< Of these, feeds that had failed.
+  std::map<std::string, Error> still_failed;  ///< Feeds that could not be mended, and why.
 };
 
 /// Takes up a changed configuration while the daemon serves. What is slow (the file, accounts,
@@ -56,10 +58,23 @@ class Reloader {
   /// What runs, and the file to read again. Before begin().
   void set_running(std::filesystem::path file, Config running);
 
+  /// What came of a reload, in one line.
+  struct Outcome {
+    bool applied = false;
+    std::string text;
+  };
+  using Told = std::function<void(const Outcome&)>;
+
   /// Reads the file again. While that is under way, it is noted and done once more after it.
-  void begin();
+  /// `told`, if any, hears what came of a reload that began after this call.
+  void begin(Told told = nullptr);
   /// A configuration is being prepared.
   bool under_way() const { return under_way_; }
+  const Config& running() const { return running_; }
+  /// Called whenever a reload begins, before it is prepared.
+  void on_begin(std::function<void()> callback) { on_begin_ = std::move(callback); }
+  /// Where reloads are prepared, one after the other; for what must not be at work meanwhile.
+  boost::asio::thread_pool& thread() { return thread_; }
   /// Has given up what is being prepared: the daemon ends.
   void stop() { stop_.request_stop(); }
 
@@ -68,9 +83,12 @@ class Reloader {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void start();
   void prepared(Result<PreparedConfig> result);
-  void take_up(PreparedConfig ready);
-  void refuse(const Error& error);
+  Outcome take_up(PreparedConfig ready);
+  void serve(PreparedFeed feed);
+  void note_absent(const std::map<std::string, Error>& feeds);
+  Outcome refuse(const Error& error);
 
   boost::asio::io_context& loop_;
   Catalog& catalog_;
@@ -79,7 +97,10 @@ class Reloader {
   std::filesystem::path file_;
   Config running_;
   bool under_way_ = false;
+  std::function<void()> on_begin_;
   bool once_more_ = false;
+  std::vector<Told> to_tell_;       ///< Of the reload that is under way.
+  std::vector<Told> to_tell_next_;  ///< Of the one after it.
   ReloadStats stats_;
   std::optional<Clock::time_point> last_;
   std::stop_source stop_;

@@ -36,25 +36,6 @@ Result<void> check_journal(const ReloadRequest& request, const FeedConfig& wante
   return {};
 }
 
-Result<PreparedFeed> prepare(const FeedConfig& feed, const ReloadRequest& request,
-                             std::chrono::milliseconds queue_grace, Catalog& catalog) {
-  if (request.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
-  auto dataset = catalog.open(feed.dataset, feed.verify);
-  if (!dataset) return dataset.error();
-  FeedSettings settings = feed_settings(feed, queue_grace);
-  auto resources =
-      prepare_feed(std::move(*dataset), settings, request.memory->left(), request.stop);
-  if (!resources) return resources.error();
-  const std::uint64_t bytes = resources->arena->bytes();
-  auto memory = claim_memory(request.memory, bytes);
-  if (!memory) {
-    return Error{
-        ErrorCode::does_not_fit,
-        fmt::format("its arena of {} bytes does not fit any more, another took the memory", bytes)};
-  }
-  return PreparedFeed{std::move(settings), std::move(*resources), std::move(memory), {}};
-}
-
 /// Prepares one configuration.
 class Preparation {
  public:
@@ -64,14 +45,17 @@ class Preparation {
   Result<void> add(const std::string& name) {
     auto free = check_journal(request_, *find_feed(ready_.config, name), {});
     if (!free) return in_feed(name, free.error());
-    return make(name, {});
+    const auto made = make(name, {});
+    return made ? made : in_feed(name, made.error());
   }
 
   Result<void> change(const FeedChange& change) {
     if (change.in_place) return {};
     auto free = check_journal(request_, *find_feed(ready_.config, change.name), change.keys);
     if (!free) return in_feed(change.name, free.error());
-    return make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));
+    const auto made =
+        make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));
+    return made ? made : in_feed(change.name, made.error());
   }
 
   /// What has failed and has the same batches as before may have been mended from outside. If it
@@ -85,16 +69,21 @@ class Preparation {
       return;
     }
     const auto made = make(name, fmt::format("feed {} had failed, and is opened anew", name));
-    if (!made) ready_.still_failed.push_back(made.error().message);
+    if (made) {
+      ready_.mended.push_back(name);
+    } else {
+      ready_.still_failed.emplace(name, made.error());
+    }
   }
 
  private:
   Result<void> make(const std::string& name, std::string why) {
-    auto feed = prepare(*find_feed(ready_.config, name), request_, ready_.config.daemon.queue_grace,
-                        catalog_);
+    auto feed = prepare_one(*find_feed(ready_.config, name), {request_.memory, request_.stop},
+                            ready_.config.daemon.queue_grace, catalog_);
     if (!feed) {
-      Error error = in_feed(name, feed.error());
-      const bool replaces = find_feed(request_.running, name) != nullptr;
+      Error error = feed.error();
+      const bool replaces =
+          find_feed(request_.running, name) != nullptr && !request_.failed.contains(name);
       if (replaces && error.code == ErrorCode::does_not_fit) {
         error.message += "; the arena that it replaces counts until then";
       }
@@ -147,7 +136,34 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
   return ready;
 }
 
+Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with,
+                             std::chrono::milliseconds queue_grace, Catalog& catalog) {
+  if (with.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
+  auto dataset = catalog.open(feed.dataset, feed.verify, locking_of(feed));
+  if (!dataset) return dataset.error();
+  FeedSettings settings = feed_settings(feed, queue_grace);
+  auto resources = prepare_feed(std::move(*dataset), settings, with.memory->left(), with.stop);
+  if (!resources) return resources.error();
+  const std::uint64_t bytes = resources->arena->bytes();
+  auto memory = claim_memory(with.memory, bytes);
+  if (!memory) {
+    return Error{ErrorCode::does_not_fit,
+                 fmt::format("its arena of {} does not fit any more, another took the memory",
+                             in_mib(bytes))};
+  }
+  return PreparedFeed{std::move(settings), std::move(*resources), std::move(memory), {}};
+}
+
 }  // namespace
+
+Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
+                                 std::chrono::milliseconds queue_grace, Catalog& catalog) {
+  try {
+    return prepare(feed, with, queue_grace, catalog);
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::busy, std::string("opening it: ") + failure.what()};
+  }
+}
 
 Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& catalog) {
   try {

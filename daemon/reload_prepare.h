@@ -20,6 +20,17 @@ struct ReloadRequest {
   std::stop_token stop;  ///< The daemon ends: what is not ready by then is not needed.
 };
 
+/// What preparing a feed takes beside its configuration.
+struct FeedPreparation {
+  std::shared_ptr<MemoryBudget> memory;
+  std::stop_token stop;
+};
+
+/// Opens the dataset, plans the first epoch, takes the memory and reserves the arena. Blocks.
+/// Errors: those of Catalog::open() and prepare_feed(); disconnected when it is to stop.
+Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
+                                 std::chrono::milliseconds queue_grace, Catalog& catalog);
+
 /// Reads the file and makes ready what it asks for. Blocks on the disk, and touches nothing that
 /// runs but to take memory out of the budget.
 /// Errors: those of load_config(), of Catalog::open() and prepare_feed() with the feed's name;

@@ -22,13 +22,16 @@ Error in_feed(const std::string& name, const Error& error) {
   return {error.code, "feed " + name + ": " + error.message};
 }
 
+Locking locking_of(const FeedConfig& feed) { return feed.lock ? Locking::on : Locking::off; }
+
 FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace) {
   FeedSettings settings;
   settings.name = feed.name;
   settings.plan = feed.plan;
   settings.layout = feed.layout;
-  settings.padding_value = feed.padding_value;
+  settings.padding = feed.padding;
   settings.on_corrupt = feed.on_corrupt;
+  settings.max_corrupt_share = feed.max_corrupt_share;
   settings.slots = feed.slots;
   settings.max_window = feed.max_window;
   settings.poison = feed.poison;
@@ -62,6 +65,7 @@ Result<ServerSettings> server_settings(const DaemonConfig& config) {
   settings.version = BATCHWRIGHT_VERSION;
   settings.assembly_threads = config.assembly_threads;
   settings.max_clients = config.max_clients;
+  settings.feed_grace = config.feed_grace;
   settings.access.mode = config.socket_mode;
   if (!config.socket_group.empty()) {
     const auto group = group_id("daemon.socket_group", config.socket_group);

@@ -11,13 +11,17 @@ namespace {
 
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-/// Ready once every feed has its first batches. A feed that failed makes it not ready, for whoever
-/// sends trainers here would send them in vain.
-Reply readiness(const Server& server) {
+/// Ready once every feed has its first batches. A feed that failed, or that cannot plan an epoch
+/// which somebody waits for, makes it not ready: trainers would be sent here in vain.
+Reply readiness(const Server& server, const std::vector<std::string>& gone) {
   std::string missing;
   for (const auto& feed : server.feeds()) {
     switch (feed->state()) {
-      case FeedState::serving: break;
+      case FeedState::serving:
+        if (const std::string trouble = feed->planning_trouble(); !trouble.empty()) {
+          missing += "feed " + feed->name() + ": " + trouble + "\n";
+        }
+        break;
       case FeedState::starting:
         missing += "feed " + feed->name() + ": its first batches are being assembled\n";
         break;
@@ -26,6 +30,12 @@ Reply readiness(const Server& server) {
         break;
     }
   }
+  for (const AbsentFeed& feed : server.absent()) {
+    missing += "feed " + feed.name + ": not served: " + feed.why.message + "\n";
+  }
+  for (const std::string& path : gone) {
+    missing += path + ": not this daemon's socket any more; restart the daemon\n";
+  }
   if (missing.empty()) return {200, kText, "ready\n"};
   return {503, kText, "not ready\n" + missing};
 }
@@ -33,7 +43,7 @@ Reply readiness(const Server& server) {
 }  // namespace
 
 Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
-                   Server& server) {
+                   Server& server, std::function<std::vector<std::string>()> gone) {
   // One text for both paths: who goes from one to the other sees nothing go back.
   const auto stats = std::make_shared<KeptText>([figures] { return render_stats(figures()); });
   const auto metrics = std::make_shared<KeptText>(
@@ -44,7 +54,7 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
   routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };
   routes.pages["/"] = [] { return dashboard_page(); };
   routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
-  routes.pages["/readyz"] = [&server] { return readiness(server); };
+  routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](
                                          const Target& target, PlanPages::Answer answer) {
     pages->answer(target, std::move(answer));

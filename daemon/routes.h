@@ -2,6 +2,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"
@@ -13,7 +15,8 @@ namespace batchwright {
 /// Lifetime: `loop`, `server`, and what `figures` refers to, outlive the endpoint that gets the
 ///   routes.
 /// Threads: the routes are called on the event loop.
+/// `gone` names the paths of sockets that are not there any more.
 Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
-                   Server& server);
+                   Server& server, std::function<std::vector<std::string>()> gone);
 
 }  // namespace batchwright

@@ -1,0 +1,162 @@
+#include "daemon/check.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "daemon/account_ids.h"
+#include "daemon/command_line.h"
+#include "daemon/room_settings.h"
+
+namespace batchwright {
+namespace {
+
+using Grade = Finding::Grade;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kUnix = "unix://";
+
+/// Collects what is found.
+class Inspection {
+ public:
+  explicit Inspection(const Config& config)
+      : config_(config), memory_left_(config.daemon.memory_bytes) {}
+
+  std::vector<Finding> run() {
+    examine_access();
+    examine_sockets();
+    for (const FeedConfig& feed : config_.feeds) examine(feed);
+    if (::geteuid() == 0 && has_warning()) {
+      add(Grade::note,
+          "looked at as root; the service runs as a user of its own: runuser -u "
+          "batchwright -- batchwrightd --config FILE --check-config");
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void add(Grade grade, std::string text) { found_.push_back({grade, std::move(text)}); }
+
+  bool has_warning() const {
+    return std::any_of(found_.begin(), found_.end(),
+                       [](const Finding& each) { return each.grade == Grade::warning; });
+  }
+
+  void examine_access() {
+    // Users, groups and key files: the start asks for the same.
+    const auto settings = server_settings(config_.daemon);
+    if (!settings) return add(Grade::error, settings.error().message);
+    if (!settings->access.gid || ::geteuid() == 0 || is_member_of(*settings->access.gid)) return;
+    add(Grade::warning,
+        fmt::format("daemon.socket_group: uid {} is not in group {}, so it cannot give the sockets "
+                    "to that; add SupplementaryGroups={} to the unit",
+                    ::geteuid(), config_.daemon.socket_group, config_.daemon.socket_group));
+  }
+
+  static bool is_member_of(gid_t group) {
+    std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+    static_cast<void>(::getgroups(static_cast<int>(groups.size()), groups.data()));
+    groups.push_back(::getegid());
+    return std::find(groups.begin(), groups.end(), group) != groups.end();
+  }
+
+  void examine_sockets() {
+    for (const std::string& endpoint : config_.daemon.endpoints) {
+      if (endpoint.starts_with(kIpc))
+        examine_folder("daemon.endpoints", endpoint.substr(kIpc.size()));
+    }
+    for (const std::string& address : config_.daemon.stats) {
+      if (address.starts_with(kUnix)) examine_folder("daemon.stats", address.substr(kUnix.size()));
+    }
+  }
+
+  /// Of a socket. The unit makes it at each start, so it may well be missing before the first.
+  void examine_folder(const std::string& key, const std::string& path) {
+    const auto folder = check_socket_folder(path);
+    if (!folder) add(Grade::warning, key + ": " + folder.error().message);
+  }
+
+  void examine(const FeedConfig& feed) {
+    const std::size_t before = found_.size();
+    if (auto served = examine_data(feed); !served) {
+      add(exit_code(served.error().code) == 2 ? Grade::error : Grade::warning,
+          served.error().message);
+    }
+    for (const auto& [key, file] :
+         {std::pair("journal", feed.journal), std::pair("ledger", feed.ledger)}) {
+      if (auto writable = check_file(file); !writable) {
+        add(Grade::warning, std::string(key) + ": " + writable.error().message);
+      }
+    }
+    for (std::size_t i = before; i < found_.size(); ++i) {
+      found_[i].text = "feed " + feed.name + ": " + found_[i].text;
+    }
+  }
+
+  Result<void> examine_data(const FeedConfig& feed) {
+    auto dataset = catalog_.open(feed.dataset, VerifyRecords::never, locking_of(feed));
+    if (!dataset) return dataset.error();
+    if (const std::string lock = lock_warning(**dataset); !lock.empty()) add(Grade::warning, lock);
+    const auto snapshot = (*dataset)->snapshot();
+    if (!snapshot) return snapshot.error();
+    const FeedSettings settings = feed_settings(feed, config_.daemon.queue_grace);
+    const auto needs = feed_needs(**snapshot, settings, memory_left_);
+    if (!needs) return needs.error();
+    const auto first = plan_snapshot(*snapshot, settings, Epoch{0});
+    if (!first) return first.error();
+    memory_left_ -= *needs * settings.slots;
+    const auto room = check_room(settings.slots, *needs, memory_room());
+    if (room) return {};
+    // A daemon that runs has the very memory that its successor will have.
+    if (is_passing(room.error().code)) {
+      add(Grade::note, room.error().message);
+      return {};
+    }
+    return room.error();
+  }
+
+  static Result<void> check_file(const fs::path& file) {
+    if (file.empty()) return {};
+    std::error_code ignored;
+    const fs::path folder = file.parent_path().empty() ? fs::path(".") : file.parent_path();
+    if (!fs::is_directory(folder, ignored)) {
+      return Error{ErrorCode::io_error, "the folder " + folder.string() + " does not exist"};
+    }
+    const fs::path& needed = fs::exists(file, ignored) ? file : folder;
+    if (::access(needed.c_str(), R_OK | W_OK) == 0) return {};
+    return Error{ErrorCode::io_error,
+                 fmt::format("{} is not writable for uid {}", needed.string(), ::geteuid())};
+  }
+
+  const Config& config_;
+  std::uint64_t memory_left_;
+  Catalog catalog_;
+  std::vector<Finding> found_;
+};
+
+}  // namespace
+
+std::vector<Finding> examine(const Config& config) { return Inspection(config).run(); }
+
+const char* name_of(Finding::Grade grade) {
+  switch (grade) {
+    case Grade::note: return "note";
+    case Grade::warning: return "warning";
+    case Grade::error: return "error";
+  }
+  return "error";
+}
+
+int exit_code(const std::vector<Finding>& findings) {
+  int code = 0;
+  for (const Finding& each : findings) {
+    code = std::max(code, each.grade == Grade::error ? 2 : each.grade == Grade::warning ? 1 : 0);
+  }
+  return code;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,114 @@
+#include "daemon/feed_opener.h"
+
+#include <boost/asio/post.hpp>
+#include <set>
+#include <utility>
+
+#include "daemon/reload_prepare.h"
+
+namespace batchwright {
+
+FeedOpener::FeedOpener(boost::asio::io_context& loop, Catalog& catalog, Server& server,
+                       Reloader& reloader, std::function<void()> changed)
+    : loop_(loop),
+      catalog_(catalog),
+      server_(server),
+      reloader_(reloader),
+      changed_(std::move(changed)),
+      timer_(loop) {
+  reloader_.on_begin([this] { give_up(); });
+}
+
+void FeedOpener::stop() {
+  stopped_ = true;
+  timer_.cancel();
+  if (trying_) trying_->stop.request_stop();
+}
+
+void FeedOpener::look() {
+  server_.put_away_failed();
+  const auto now = Clock::now();
+  std::set<std::string> configured;
+  for (const FeedConfig& feed : reloader_.running().feeds) {
+    configured.insert(feed.name);
+    if (server_.find_feed(feed.name) != nullptr) retries_.served(feed.name, now);
+  }
+  retries_.keep(configured);
+  for (const AbsentFeed& feed : server_.absent()) {
+    if (retries_.waits(feed.name)) continue;
+    retries_.failed(feed.name, feed.why.message, now);
+    server_.log().note<Event::feed_absent>(feed.name, feed.why.message);
+  }
+  arm();
+}
+
+void FeedOpener::arm() {
+  const auto next = retries_.next();
+  if (!next || trying_ || stopped_) return;
+  timer_.expires_at(*next);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && !trying_ && !stopped_) try_due();
+  });
+}
+
+/// While a reload is prepared nothing is begun: it opens what is absent, too.
+void FeedOpener::try_due() {
+  const auto now = Clock::now();
+  for (const std::string& name : retries_.due(now)) {
+    const FeedConfig* feed = find_feed(reloader_.running(), name);
+    if (feed != nullptr && !reloader_.under_way()) return open(*feed);
+    retries_.put_off(name, now);
+  }
+  arm();
+}
+
+/// The thread outlives this object, and the loop's handlers do not run after it.
+void FeedOpener::open(const FeedConfig& feed) {
+  trying_ = std::make_shared<Try>();
+  trying_->feed = feed.name;
+  const auto grace = reloader_.running().daemon.queue_grace;
+  boost::asio::post(reloader_.thread(), [this, &loop = loop_, &catalog = catalog_, feed, grace,
+                                         memory = server_.share_memory(), made = trying_] {
+    made->made.emplace(prepare_one(feed, {memory, made->stop.get_token()}, grace, catalog));
+    boost::asio::post(loop, [this, made] {
+      if (!made->given_up) opened(*made);
+    });
+  });
+}
+
+void FeedOpener::opened(Try& made) {
+  const std::string name = made.feed;
+  Result<PreparedFeed> feed = std::move(*made.made);
+  trying_.reset();
+  if (!feed) {
+    not_opened(name, feed.error());
+  } else {
+    static_cast<void>(feed->memory.release());  // its arena has them from here
+    const auto took = retries_.served(name, Clock::now());
+    server_.log().note<Event::feed_returned>(name, took.count());
+    server_.add_feed(std::move(feed->settings), std::move(feed->resources));
+  }
+  changed_();
+  arm();
+}
+
+void FeedOpener::not_opened(const std::string& name, const Error& why) {
+  if (retries_.failed(name, why.message, Clock::now())) {
+    server_.log().note<Event::feed_absent>(name, why.message);
+  }
+  const FeedConfig* feed = find_feed(reloader_.running(), name);
+  if (feed != nullptr) server_.set_absent({name, feed->dataset, why});
+}
+
+/// What was made is freed before the reload is prepared, on the same thread: its journal and its
+/// memory may be needed there.
+void FeedOpener::give_up() {
+  if (!trying_) return;
+  trying_->given_up = true;
+  trying_->stop.request_stop();
+  retries_.put_off(trying_->feed, Clock::now());
+  boost::asio::post(reloader_.thread(), [made = std::move(trying_)] { made->made.reset(); });
+  trying_.reset();
+}
+
+}  // namespace batchwright

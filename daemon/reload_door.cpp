@@ -1,0 +1,106 @@
+#include "daemon/reload_door.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <optional>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+using Protocol = boost::asio::local::stream_protocol;
+using boost::system::error_code;
+
+constexpr std::string_view kApplied = "applied: ";
+constexpr std::string_view kRefused = "refused: ";
+/// More than any configuration has faults for; an answer is cut there.
+constexpr std::size_t kMostAnswerBytes = 1 << 16;
+
+/// A zero byte in front makes the name abstract: no file, and gone with the daemon.
+Protocol::endpoint place_of(pid_t pid) {
+  return {std::string(1, '\0') + "batchwrightd/reload/" + std::to_string(pid)};
+}
+
+std::optional<ucred> peer_of(Protocol::socket& socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const int got = ::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return got == 0 ? std::optional(peer) : std::nullopt;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReloadDoor>> ReloadDoor::open(boost::asio::io_context& loop, pid_t pid,
+                                                     Ask ask) {
+  std::unique_ptr<ReloadDoor> door(new ReloadDoor(loop, std::move(ask)));
+  error_code error;
+  door->acceptor_.open(Protocol(), error);
+  if (!error) door->acceptor_.bind(place_of(pid), error);
+  if (!error) door->acceptor_.listen(8, error);
+  if (error) {
+    return Error{ErrorCode::io_error, "abstract socket for reloads: " + error.message()};
+  }
+  door->accept();
+  return door;
+}
+
+ReloadDoor::~ReloadDoor() {
+  error_code ignored;
+  acceptor_.close(ignored);
+}
+
+void ReloadDoor::accept() {
+  acceptor_.async_accept([this](const error_code& error, Protocol::socket socket) {
+    if (error == boost::asio::error::operation_aborted) return;
+    // Out of descriptors, most likely. Whoever asks can send SIGHUP.
+    if (error) return;
+    admit(std::move(socket));
+    accept();
+  });
+}
+
+void ReloadDoor::admit(Protocol::socket socket) {
+  const auto peer = peer_of(socket);
+  if (!peer || (peer->uid != 0 && peer->uid != ::geteuid())) return;
+  const auto asker = std::make_shared<Protocol::socket>(std::move(socket));
+  ask_([asker](bool applied, const std::string& text) {
+    const auto line = std::make_shared<std::string>(applied ? kApplied : kRefused);
+    *line += text.substr(0, kMostAnswerBytes) + "\n";
+    boost::asio::async_write(*asker, boost::asio::buffer(*line),
+                             [asker, line](const error_code&, std::size_t) {});
+  });
+}
+
+Result<std::string> ask_for_reload(pid_t pid) {
+  const std::string who = "process " + std::to_string(pid);
+  boost::asio::io_context own;
+  Protocol::socket socket(own);
+  error_code error;
+  socket.connect(place_of(pid), error);
+  if (error) {
+    return Error{ErrorCode::not_found,
+                 who + " is no batchwrightd that reloads: " + error.message()};
+  }
+  // The name is anybody's to take, and who listens there is the kernel's to say.
+  const auto peer = peer_of(socket);
+  if (!peer || peer->pid != pid) {
+    return Error{ErrorCode::not_found, who + " does not listen itself for requests to reload"};
+  }
+  std::string line;
+  boost::asio::read(socket, boost::asio::dynamic_buffer(line), error);
+  if (!line.empty() && line.back() == '\n') line.pop_back();
+  if (line.starts_with(kApplied)) return line.substr(kApplied.size());
+  if (line.starts_with(kRefused)) {
+    return Error{ErrorCode::bad_configuration, line.substr(kRefused.size())};
+  }
+  return Error{ErrorCode::disconnected,
+               who +
+                   " ended before it answered, or this user may not ask it (allowed: root, and "
+                   "the user that it runs as)"};
+}
+
+}  // namespace batchwright

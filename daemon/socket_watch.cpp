@@ -1,0 +1,48 @@
+#include "daemon/socket_watch.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace batchwright {
+
+SocketWatch::SocketWatch(boost::asio::io_context& loop, const std::vector<std::string>& paths,
+                         std::function<void(const std::vector<std::string>&)> changed,
+                         std::chrono::milliseconds between)
+    : changed_(std::move(changed)), between_(between), timer_(loop) {
+  for (const std::string& path : paths) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) == 0) {
+      files_.push_back({path, status.st_dev, status.st_ino});
+    }
+  }
+  look_later();
+}
+
+void SocketWatch::look_later() {
+  timer_.expires_after(between_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    look();
+    look_later();
+  });
+}
+
+void SocketWatch::look() {
+  std::vector<std::string> gone;
+  for (const File& file : files_) {
+    struct stat status {};
+    const bool there = ::lstat(file.path.c_str(), &status) == 0 && status.st_dev == file.device &&
+                       status.st_ino == file.inode;
+    if (!there) gone.push_back(file.path);
+  }
+  if (gone == gone_) return;
+  const std::vector<std::string> before = std::exchange(gone_, gone);
+  std::erase_if(gone, [&before](const std::string& path) {
+    return std::find(before.begin(), before.end(), path) != before.end();
+  });
+  changed_(gone);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace batchwright {
+
+/// Knows the files of the daemon's sockets, and notices when one is gone or is another: whoever
+/// cleans up /run does that without a word. Then nobody can connect any more, though all who are
+/// connected go on.
+/// Lifetime: `loop` outlives it. Threads: the event loop, or before it runs. A look is one lstat()
+/// a socket, and their folder is in memory as a rule.
+class SocketWatch {
+ public:
+  static constexpr std::chrono::seconds kBetweenLooks{2};
+
+  /// The sockets are there by now. `changed` is called when gone() has changed, with those that
+  /// are newly gone.
+  SocketWatch(boost::asio::io_context& loop, const std::vector<std::string>& paths,
+              std::function<void(const std::vector<std::string>&)> changed,
+              std::chrono::milliseconds between = kBetweenLooks);
+
+  /// Paths that do not lead to the sockets they led to.
+  const std::vector<std::string>& gone() const { return gone_; }
+
+ private:
+  struct File {
+    std::string path;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+  void look();
+  void look_later();
+
+  std::vector<File> files_;
+  std::vector<std::string> gone_;
+  std::function<void(const std::vector<std::string>&)> changed_;
+  const std::chrono::milliseconds between_;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace batchwright
