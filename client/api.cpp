@@ -1,22 +1,20 @@
 // The C ABI: arguments checked, errors told, exceptions stopped. The work is done elsewhere.
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
 
 #include "client/batch.h"
 #include "client/batchwright/client.h"
+#include "client/connections.h"
+#include "client/fault_handler.h"
 #include "client/merged.h"
 #include "client/options.h"
 #include "formats/formats.h"
 
 using namespace batchwright;
-
-struct bw_connection {
-  Merged::Sessions sessions;   // one for each endpoint
-  std::vector<bw_feed> feeds;  // that all have; what they point to is the first session's
-};
 
 struct bw_subscription {
   std::unique_ptr<Merged> merged;
@@ -29,6 +27,15 @@ bw_status invalid(const char* what) { return report({ErrorCode::invalid_argument
 bw_status forked() {
   return report({ErrorCode::forked,
                  "this connection was made before fork(); a child process must connect anew"});
+}
+
+const char* default_endpoint() {
+  const char* named = std::getenv("BATCHWRIGHT_ENDPOINT");
+  return named != nullptr && *named != '\0' ? named : BW_DEFAULT_ENDPOINT;
+}
+
+bw_status closed() {
+  return report({ErrorCode::invalid_argument, "this connection is closed, or never was one"});
 }
 
 bw_connect_options default_connect_options() { return BW_CONNECT_OPTIONS_INIT; }
@@ -58,9 +65,9 @@ bw_status connect(const char* list, const bw_connect_options* given, bw_connecti
   if (!options) return report(options.error());
   const auto settings = to_settings(*options);
   if (!settings) return report(settings.error());
-  const auto endpoints = to_endpoints(list != nullptr ? list : BW_DEFAULT_ENDPOINT);
+  const auto endpoints = to_endpoints(list != nullptr ? list : default_endpoint());
   if (!endpoints) return report(endpoints.error());
-  auto made = std::make_unique<bw_connection>();
+  auto made = std::make_shared<Connected>();
   for (const std::string& endpoint : *endpoints) {
     auto session = Session::connect(endpoint, *settings);
     if (!session) {
@@ -70,19 +77,27 @@ bw_status connect(const char* list, const bw_connect_options* given, bw_connecti
     made->sessions.push_back(std::move(*session));
   }
   made->feeds = common_feeds(made->sessions);
-  *connection = made.release();
+  *connection = Connections::of_process().add(std::move(made));
   return BW_OK;
 }
 
-bw_status subscribe(bw_connection& connection, const bw_subscribe_options& given,
+/// What the handle stands for stays there during the call, whoever closes it meanwhile.
+template <class Call>
+bw_status with(const bw_connection* handle, Call call) {
+  return at_border([&] {
+    const auto connection = Connections::of_process().find(handle);
+    return connection ? call(*connection) : closed();
+  });
+}
+
+bw_status subscribe(const Connected& connection, const bw_subscribe_options& given,
                     bw_subscription** subscription) {
   const auto options = read_options(&given, default_subscribe_options());
   if (!options) return report(options.error());
   auto request = to_request(*options);
   if (!request) return report(request.error());
   auto handle = std::make_unique<bw_subscription>();
-  const auto sessions = connection.sessions;  // bw_close may free the connection meanwhile
-  auto merged = Merged::subscribe(sessions, std::move(*request));
+  auto merged = Merged::subscribe(connection.sessions, std::move(*request), options->writable != 0);
   if (!merged) return report(merged.error());
   handle->merged = std::move(*merged);
   *subscription = handle.release();
@@ -103,7 +118,7 @@ bw_status next(bw_subscription& subscription, const Deadline& deadline, bw_batch
   return BW_EPOCH_END;
 }
 
-bw_connection_info info_of(const bw_connection& connection) {
+bw_connection_info info_of(const Connected& connection) {
   bw_connection_info info{};
   info.struct_size = sizeof info;
   info.servers = static_cast<std::uint32_t>(connection.sessions.size());
@@ -129,11 +144,11 @@ bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
 
 bw_status bw_close(bw_connection* connection) {
   if (connection == nullptr) return BW_OK;
-  if (connection->sessions.front()->forked()) return forked();
-  return at_border([&] {
-    for (const auto& session : connection->sessions) session->close();
-    delete connection;
-    return BW_OK;
+  return with(connection, [connection](const Connected& found) {
+    if (found.sessions.front()->forked()) return forked();
+    if (!Connections::of_process().remove(connection)) return closed();  // by another thread
+    for (const auto& session : found.sessions) session->close();
+    return static_cast<bw_status>(BW_OK);
   });
 }
 
@@ -141,20 +156,22 @@ bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_
   if (connection == nullptr || info == nullptr) return invalid("no connection or no place");
   const std::size_t room = info->struct_size;
   if (room < sizeof info->struct_size) return invalid("struct_size is not set");
-  return at_border([&] {
-    bw_connection_info found = info_of(*connection);
+  return with(connection, [room, info](const Connected& connected) {
+    bw_connection_info found = info_of(connected);
     found.struct_size = std::min(room, sizeof found);
     std::memcpy(info, &found, found.struct_size);
-    return BW_OK;
+    return static_cast<bw_status>(BW_OK);
   });
 }
 
 size_t bw_feed_count(const bw_connection* connection) {
-  return connection != nullptr ? connection->feeds.size() : 0;
+  const auto found = Connections::of_process().find(connection);
+  return found ? found->feeds.size() : 0;
 }
 
 const bw_feed* bw_feed_at(const bw_connection* connection, size_t i) {
-  return i < bw_feed_count(connection) ? &connection->feeds[i] : nullptr;
+  const auto found = Connections::of_process().find(connection);
+  return found && i < found->feeds.size() ? &found->feeds[i] : nullptr;
 }
 
 bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
@@ -162,8 +179,10 @@ bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* op
   if (subscription == nullptr) return invalid("no place for the subscription is given");
   *subscription = nullptr;
   if (connection == nullptr || options == nullptr) return invalid("no connection or no options");
-  if (connection->sessions.front()->forked()) return forked();
-  return at_border([&] { return subscribe(*connection, *options, subscription); });
+  return with(connection, [options, subscription](const Connected& found) {
+    if (found.sessions.front()->forked()) return forked();
+    return subscribe(found, *options, subscription);
+  });
 }
 
 bw_status bw_unsubscribe(bw_subscription* subscription) {
@@ -177,6 +196,10 @@ bw_status bw_unsubscribe(bw_subscription* subscription) {
 
 const bw_grant* bw_subscription_grant(const bw_subscription* subscription) {
   return subscription != nullptr ? &subscription->merged->grant() : nullptr;
+}
+
+const char* bw_subscription_terms(const bw_subscription* subscription) {
+  return subscription != nullptr ? subscription->merged->terms().c_str() : nullptr;
 }
 
 bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** batch,
@@ -221,6 +244,15 @@ bw_status bw_release(bw_batch* batch) {
   });
 }
 
+bw_status bw_batch_done(bw_batch* batch) {
+  if (batch == nullptr) return BW_OK;
+  if (batch->session->forked()) return forked();
+  return at_border([&] {
+    batch->session->done(batch->lease);
+    return BW_OK;
+  });
+}
+
 const bw_batch_header* bw_batch_get_header(const bw_batch* batch) { return &batch->header; }
 
 const char* bw_batch_key(const bw_batch* batch, size_t row, size_t* size) {
@@ -254,5 +286,12 @@ bw_memory* bw_batch_memory(const bw_batch* batch) {
 }
 
 void bw_memory_release(bw_memory* memory) { delete memory; }
+
+bw_status bw_explain_faults(void) {
+  return at_border([] {
+    const auto installed = explain_faults();
+    return installed ? BW_OK : report(installed.error());
+  });
+}
 
 }  // extern "C"

@@ -62,10 +62,13 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
   std::memcpy(address.sun_path, path.c_str(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return failed("socket");
-  limit_waits(socket.get(), deadline);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return failed("connect to " + path);
-  }
+  int connected = 0;
+  do {  // a handler of a signal may end a wait for room among those who wait to be accepted
+    limit_waits(socket.get(), deadline);
+    connected =
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (connected != 0 && errno == EINTR && !deadline.passed());
+  if (connected != 0) return failed("connect to " + path);
   auto link = std::make_unique<ArenaLink>(std::move(socket), session);
   if (const auto bound = link->ask(0, deadline); !bound) return bound.error();
   return link;

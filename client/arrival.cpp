@@ -5,6 +5,7 @@
 // somebody listens, so an attempt ends only when its connection does. All of it happens inside the
 // calls that wait, bw_subscribe and bw_next, and within their limits.
 
+#include "client/reach.h"
 #include "client/session.h"
 
 namespace batchwright {
@@ -23,6 +24,10 @@ constexpr std::chrono::milliseconds kSilence{10'000};
 /// A silence is one when it lasts for so long while somebody looks.
 constexpr std::chrono::milliseconds kSecondLook{500};
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
+/// A daemon that starts makes its socket, and then lets in whom it is for.
+constexpr std::chrono::milliseconds kOpensItsSocket{50};
+/// That a connection takes, those of ZeroMQ's threads among them, with some to spare.
+constexpr std::size_t kDescriptors = 16;
 
 }  // namespace
 
@@ -46,7 +51,11 @@ Result<std::shared_ptr<Session>> Session::connect(const std::string& endpoint,
 Result<void> Session::greet() {
   const std::lock_guard lock(socket_);
   const Deadline deadline(settings_.limit);
-  if (!pump_until([this] { return link_ && link_->up; }, deadline)) return no_welcome();
+  const auto is_up = [this] { return link_ && link_->up; };
+  if (!pump_until(is_up, Deadline(std::min(settings_.limit, kOpensItsSocket)))) {
+    if (const auto error = barred(endpoint_)) return *error;
+  }
+  if (!pump_until(is_up, deadline)) return no_welcome();
   if (failure_) return *failure_;
   return {};
 }
@@ -83,6 +92,11 @@ std::chrono::milliseconds Session::until_next_chore() const {
 
 void Session::begin_attempt() {
   next_attempt_ = Clock::now() + kBetweenAttempts;
+  if (const auto room = room_for_descriptors(kDescriptors); !room) {
+    if (!was_up_) return fail(room.error());
+    if (away_) away_->why = room.error().message;
+    return;
+  }
   auto dealer = Dealer::connect({endpoint_, settings_.keys, is_inline()});
   if (!dealer) return fail(dealer.error());
   link_.emplace();
@@ -107,7 +121,7 @@ void Session::arrive(const Deadline& deadline) {
     const Deadline limit(std::min(settings_.limit, std::max(deadline.remaining(), kLeastForArena)));
     auto arenas = ArenaLink::open(path, link_->session, limit);
     if (!arenas) return arena_trouble(arenas.error());
-    link_->arenas = std::move(*arenas);
+    link_->arenas = std::make_unique<Arenas>(std::move(*arenas));
   }
   link_->up = true;
   if (away_) reconnects_.fetch_add(1, std::memory_order_relaxed);
@@ -135,14 +149,16 @@ void Session::arena_trouble(const Error& error) {
                     error.code == ErrorCode::timed_out;
   if (gone && (was_up_ || error.code != ErrorCode::timed_out)) return lose(error.message);
   if (error.code != ErrorCode::io_error) return fail(error);
-  if (was_up_ && !link_->up) return lose(error.message);
+  if (was_up_ && !(link_ && link_->up)) return lose(error.message);
   go_inline(error.message);
 }
 
+/// Bye would say that nothing is held. Where something is, the next Hello ends this session by its
+/// token, and the daemon keeps the slots until the arena's connection ends with the last batch.
 void Session::go_inline(const std::string& why) {
   inline_reason_ = why;
   inline_.store(true, std::memory_order_release);
-  static_cast<void>(link_->dealer->send_last(encode(wire::ByeT{})));
+  if (!book_.holds_any()) static_cast<void>(link_->dealer->send_last(encode(wire::ByeT{})));
   drop_link();
   next_attempt_ = Clock::now();
 }
@@ -158,6 +174,7 @@ void Session::lose(const std::string& how) {
 }
 
 void Session::drop_link() {
+  if (!link_) return;
   const bool was_up = link_->up;
   link_.reset();
   if (!was_up) return;

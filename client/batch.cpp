@@ -87,12 +87,12 @@ bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
   header.flags = batch.flags() != nullptr ? batch.flags()->data() : nullptr;
   header.bytes = bytes;
   header.tensor_count = batch.tensors()->size();
+  header.rows_lost = batch.rows_lost();
   return header;
 }
 
-/// What did not come along lies in an arena, whose mapping then keeps it.
-std::span<const std::byte> memory_of(const Payload& payload, const Ticket& ticket) {
-  if (ticket.payload) return payload.bytes;
+std::span<const std::byte> memory_of(const Payload& payload) {
+  if (!payload.shared) return payload.bytes;
   return std::static_pointer_cast<const Mapping>(payload.keeper)->bytes();
 }
 
@@ -126,11 +126,15 @@ bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::
       content(&bytes),
       header(batchwright::header_of(bytes, ticket.size)) {
   header.rehearsal = ticket.rehearsal ? 1 : 0;
-  header.shared = ticket.payload ? 0 : 1;
-  const auto memory = batchwright::memory_of(payload, ticket);
+  header.shared = payload.shared ? 1 : 0;
+  const auto memory = batchwright::memory_of(payload);
   header.memory = memory.data();
   header.memory_bytes = memory.size();
   for (const auto* tensor : *bytes.tensors()) {
     tensors.push_back(batchwright::tensor_of(bytes, *tensor));
+  }
+  if (payload.shared) {
+    shown = batchwright::FaultTable::of_process().add(payload.bytes, bytes.feed()->string_view(),
+                                                      ticket.epoch, ticket.step, ticket.index);
   }
 }

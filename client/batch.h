@@ -3,8 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include "client/arena_link.h"
 #include "client/batchwright/client.h"
 #include "client/course.h"
+#include "client/fault_table.h"
 #include "client/lease_book.h"
 #include "client/payload.h"
 #include "formats/formats.h"
@@ -21,19 +23,26 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
 }  // namespace batchwright
 
 /// What the program holds: a lease, and views of the bytes that it is for.
-/// Lifetime: it keeps the bytes, and the session through which the lease goes back.
+/// Lifetime: it keeps the bytes, the session through which the lease goes back, and the arena's
+///   connection: as long as that is open the daemon leaves the slot as it is, also where it has
+///   ended the session.
 /// Threads: immutable once the program has it.
 struct bw_batch {
   bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
            const batchwright::Ticket& ticket, const batchwright::wire::Batch& bytes);
 
+  /// Whether its holder may write to it: nobody else reads these bytes.
+  void set_writable(bool writable) { header.writable = writable && !payload.shared ? 1 : 0; }
+
   std::shared_ptr<batchwright::Session> session;
   batchwright::Payload payload;
+  std::shared_ptr<const batchwright::ArenaLink> link;  ///< Null for a batch in a message.
   batchwright::Lease lease;
   const batchwright::wire::Batch* content;
   bw_batch_header header;
   bw_position position{};  ///< Where to go on when this batch was the last one finished.
   std::vector<bw_tensor> tensors;
+  batchwright::FaultTable::Entry shown;  ///< While it may only be read.
 };
 
 /// Keeps what a batch lies in. Threads: immutable.

@@ -75,7 +75,7 @@ void Session::dispatch(const ControlMessage& message, const Payload& batch) {
   }
 }
 
-/// News of one subscription. One that was closed meanwhile is not there any more.
+/// News of one subscription. Of one that was closed meanwhile they are for nobody: it is not found.
 void Session::on_subscription(const ControlMessage& message) {
   if (const auto* ended = message.as<wire::EpochEnd>()) {
     if (Lane* lane = find(ended->subscription())) {
@@ -137,7 +137,8 @@ void Session::deliver(const wire::Delivery& delivery, const Payload& batch) {
   if (!lane->is_served()) {
     return fail({ErrorCode::malformed_message, "a batch came before its Subscribed"});
   }
-  if (is_inline() ? batch.bytes.size() != delivery.size() : bool(batch)) {
+  const bool whole = is_inline() ? batch && batch.bytes.size() == delivery.size() : !batch;
+  if (!whole) {
     return fail({ErrorCode::malformed_message,
                  "a batch of " + std::to_string(delivery.size()) + " bytes came with " +
                      std::to_string(batch.bytes.size()) + " bytes as second frame"});
@@ -168,12 +169,12 @@ void Session::refused(Lane& lane, const Error& error) {
   const bool replaced = error.code == ErrorCode::disconnected;
   if (!replaced || settings_.reconnect.count() == 0) return lane.refuse(error);
   lane.lost();
-  if (!book_.closed(lane.number()) && lane.wants_more()) ask_for(lane);
+  if (link_->up && !book_.closed(lane.number()) && lane.wants_more()) ask_for(lane);
 }
 
 Lane* Session::find(std::uint32_t subscription) {
   const auto found = lanes_.find(subscription);
-  return found == lanes_.end() ? nullptr : found->second.get();
+  return found == lanes_.end() || book_.closed(subscription) ? nullptr : found->second.get();
 }
 
 }  // namespace batchwright

@@ -4,17 +4,31 @@
 
 namespace batchwright {
 
-std::string difference(const bw_fingerprint& had, const bw_fingerprint& found) {
-  return describe_difference({had.data, had.settings, had.seed},
-                             {found.data, found.settings, found.seed});
+std::string describe_change(const bw_fingerprint& had, std::string_view had_terms,
+                            const bw_fingerprint& found, std::string_view found_terms) {
+  return describe_change(Terms{{had.data, had.settings, had.seed}, had_terms},
+                         Terms{{found.data, found.settings, found.seed}, found_terms});
 }
+
+namespace {
+
+std::string_view terms_of(const wire::Subscribed& answer) {
+  return answer.terms() != nullptr ? answer.terms()->string_view() : std::string_view();
+}
+
+}  // namespace
 
 Course::Course(const wire::SubscribeT& request)
     : feed_(request.feed),
       queue_(request.mode == wire::Mode::queue),
       epochs_(request.epochs),
       rank_(request.mode == wire::Mode::sharded ? request.rank : 0),
-      rehearsals_(request.worst_first) {}
+      rehearsals_(request.worst_first) {
+  if (!request.expects_fingerprint || !request.fingerprint) return;
+  const wire::Fingerprint& plan = *request.fingerprint;
+  expected_ = {{plan.data(), plan.settings(), plan.seed()}, request.epoch, request.step};
+  terms_ = request.terms;
+}
 
 Result<void> Course::start(const wire::Subscribed& answer) {
   if (answer.fingerprint() == nullptr || answer.world() == 0 || answer.batches_per_step() == 0 ||
@@ -22,6 +36,7 @@ Result<void> Course::start(const wire::Subscribed& answer) {
     return Error{ErrorCode::malformed_message, "feed \"" + feed_ + "\": an impossible Subscribed"};
   }
   if (started_) return go_on(answer);
+  if (auto same = check_expected(answer); !same) return same;
   started_ = true;
   world_ = answer.world();
   per_step_ = answer.batches_per_step();
@@ -30,12 +45,30 @@ Result<void> Course::start(const wire::Subscribed& answer) {
   rehearsing_ = rehearsals_ != 0;
   const wire::Fingerprint& plan = *answer.fingerprint();
   start_ = {{plan.data(), plan.settings(), plan.seed()}, answer.epoch(), answer.step()};
+  terms_ = terms_of(answer);
   const std::lock_guard lock(mutex_);
   plan_ = start_.fingerprint;
   steps_ = answer.steps();
   epoch_ = answer.epoch();
   step_ = answer.step();
   return {};
+}
+
+/// The daemon compares too; but whatever it makes of that, a program never goes on with other data
+/// than it asked for. At an epoch's start newer ones are as good, and a queue that has gone on is
+/// in another epoch.
+Result<void> Course::check_expected(const wire::Subscribed& answer) const {
+  if (!expected_) return {};
+  const wire::Fingerprint& plan = *answer.fingerprint();
+  bw_fingerprint had = expected_->fingerprint;
+  const bool elsewhere = queue_ && answer.epoch() != expected_->epoch;
+  if (expected_->step == 0 || elsewhere) had.data = plan.data();
+  const std::string changes =
+      describe_change(had, terms_, {plan.data(), plan.settings(), plan.seed()}, terms_of(answer));
+  if (changes.empty()) return {};
+  return Error{
+      ErrorCode::fingerprint_mismatch,
+      "feed \"" + feed_ + "\": the daemon has another plan than was asked for: " + changes};
 }
 
 /// The daemon is another, perhaps, but its plan and our place in it must be the same. A queue has
@@ -45,11 +78,7 @@ Result<void> Course::go_on(const wire::Subscribed& answer) {
   const bw_fingerprint plan{wire_plan.data(), wire_plan.settings(), wire_plan.seed()};
   bw_fingerprint had = plan_;
   if (queue_ && answer.epoch() > known_epoch_) had.data = plan.data;
-  if (const std::string parts = difference(had, plan); !parts.empty()) {
-    return Error{ErrorCode::fingerprint_mismatch,
-                 "feed \"" + feed_ + "\": the daemon came back with another plan: " + parts +
-                     " differ from before"};
-  }
+  if (auto same = check_plan(had, plan, terms_of(answer)); !same) return same;
   if (answer.world() != world_ || answer.batches_per_step() != per_step_) {
     return not_due("a world of " + std::to_string(answer.world()));
   }
@@ -69,6 +98,14 @@ Result<void> Course::go_on(const wire::Subscribed& answer) {
                  std::to_string(answer.epoch()));
 }
 
+Result<void> Course::check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
+                                std::string_view terms) const {
+  const std::string changes = describe_change(had, terms_, found, terms);
+  if (changes.empty()) return {};
+  return Error{ErrorCode::fingerprint_mismatch,
+               "feed \"" + feed_ + "\": the daemon came back with another plan: " + changes};
+}
+
 void Course::resume(wire::SubscribeT& request) {
   if (!started_ || queue_) return;
   again_ = place_;
@@ -80,6 +117,7 @@ void Course::resume(wire::SubscribeT& request) {
   if (!rehearsing_) request.worst_first = 0;
   request.expects_fingerprint = true;
   request.fingerprint = std::make_unique<wire::Fingerprint>(plan_.data, plan_.settings, plan_.seed);
+  request.terms = terms_;
 }
 
 Result<Course::Verdict> Course::check(const Ticket& ticket) {
@@ -94,6 +132,21 @@ Result<Course::Verdict> Course::check(const Ticket& ticket) {
   if (again_ == 0) return Verdict::hand_out;
   --again_;
   return Verdict::pass;
+}
+
+Result<void> Course::check(const Ticket& ticket, const wire::Batch& batch) const {
+  const wire::Fingerprint& plan = *batch.fingerprint();
+  bw_fingerprint due = ticket.rehearsal ? start_.fingerprint : plan_;
+  // A queue may be in an epoch whose data this side was not told of.
+  if (queue_ && ticket.epoch != known_epoch_) due.data = plan.data();
+  const std::string what =
+      describe_change(due, {}, {plan.data(), plan.settings(), plan.seed()}, {});
+  if (batch.feed()->string_view() == feed_ && what.empty()) return {};
+  const std::string why =
+      what.empty() ? "it is of feed \"" + batch.feed()->str() + "\"" : "of its plan " + what;
+  return Error{ErrorCode::malformed_message,
+               "feed \"" + feed_ + "\": batch " + std::to_string(ticket.index) + " of epoch " +
+                   std::to_string(ticket.epoch) + " is not what was subscribed to: " + why};
 }
 
 Result<Course::Verdict> Course::check_rehearsal(const Ticket& ticket) {
@@ -122,6 +175,9 @@ Result<Course::Verdict> Course::check(const EpochEnded& ended) {
 }
 
 Result<void> Course::begin(const EpochBegan& began) {
+  bw_fingerprint due = plan_;
+  due.data = began.plan.data;  // a dataset may grow with an epoch; all else stays
+  if (auto same = check_plan(due, began.plan, {}); !same) return same;
   if (queue_) {
     if (began.epoch < told_epoch_) return {};
     told_epoch_ = began.epoch;

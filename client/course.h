@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/batchwright/client.h"
@@ -60,6 +62,9 @@ class Course {
   /// Errors: malformed_message for what is not due.
   Result<Verdict> check(const Ticket& ticket);
   Result<Verdict> check(const EpochEnded& ended);
+  /// What lies where the ticket says. Errors: malformed_message when it is another feed's, or of
+  /// another plan.
+  Result<void> check(const Ticket& ticket, const wire::Batch& batch) const;
   Result<void> begin(const EpochBegan& began);
   void advance(const Ticket& ticket);
   /// True when the counted epochs are over.
@@ -76,11 +81,16 @@ class Course {
   /// Whether a global step is begun and not complete.
   bool within_step() const { return place_ != 0; }
   const bw_fingerprint& plan() const { return plan_; }
+  /// What start() was told first: the same as long as it lives.
+  const std::string& terms() const { return terms_; }
 
  private:
   std::uint64_t expected_index() const;
   Result<Verdict> check_rehearsal(const Ticket& ticket);
+  Result<void> check_expected(const wire::Subscribed& answer) const;
   Result<void> go_on(const wire::Subscribed& answer);
+  Result<void> check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
+                          std::string_view terms) const;
   Error not_due(const std::string& what) const;
   bool counted_out(std::uint64_t next_epoch) const;
 
@@ -89,8 +99,10 @@ class Course {
   const std::uint64_t epochs_;  ///< Asked for; 0: no end.
   const std::uint32_t rank_;    ///< 0 but when sharded.
   const std::uint32_t rehearsals_;
+  std::optional<bw_position> expected_;  ///< Where the program goes on, of which plan.
   bool started_ = false;
   bw_position start_{};
+  std::string terms_;
   std::uint32_t world_ = 1;
   std::uint32_t per_step_ = 1;
   std::uint32_t first_ = 0;  ///< Our first place within a step.
@@ -111,7 +123,9 @@ class Course {
   std::uint32_t place_ = 0;  ///< Batches taken of this step.
 };
 
-/// What differs, in words: "data", "settings and seed", and so on. Empty when nothing does.
-std::string difference(const bw_fingerprint& had, const bw_fingerprint& found);
+/// What is another, in words; empty when nothing is. The texts may be empty, where they are not
+/// known.
+std::string describe_change(const bw_fingerprint& had, std::string_view had_terms,
+                            const bw_fingerprint& found, std::string_view found_terms);
 
 }  // namespace batchwright

@@ -16,9 +16,10 @@ namespace {
 
 /// A goodbye that cannot be sent in this time is not missed: the arena connection's end says it.
 constexpr int kLingerMs = 200;
-/// Soon enough that a daemon that comes back is met at once; connecting in vain costs next to
-/// nothing.
+/// Soon enough that a daemon that comes back at once is met at once. Each attempt in vain doubles
+/// it: a thousand clients shall not knock on a machine on which a daemon is starting.
 constexpr int kReconnectMs = 20;
+constexpr int kLongestReconnectMs = 500;
 constexpr int kHeartbeatMs = 1000;
 constexpr int kHeartbeatTimeoutMs = 10'000;
 /// Each socket has a context of its own, so one name serves them all.
@@ -87,9 +88,13 @@ void set_limits(void* socket, bool inline_batches) {
   set(socket, ZMQ_SNDHWM, 0);  // windows bound both queues
   set(socket, ZMQ_RCVHWM, 0);
   set(socket, ZMQ_RECONNECT_IVL, kReconnectMs);
+  set(socket, ZMQ_RECONNECT_IVL_MAX, kLongestReconnectMs);
   if (!inline_batches) return;
   set(socket, ZMQ_HEARTBEAT_IVL, kHeartbeatMs);
   set(socket, ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
+  // The daemon's side ends the connection as well, where a process that was cloned from ours holds
+  // it open and we are dead.
+  set(socket, ZMQ_HEARTBEAT_TTL, kHeartbeatTimeoutMs);
 }
 
 Result<void> set_key(void* socket, int option, const std::string& key) {
@@ -120,6 +125,8 @@ Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
   if (!dealer->socket_) return failed("zmq_socket");
   void* socket = dealer->socket_.get();
   set_limits(socket, way.inline_batches);
+  // A numeric address of IPv6 stands in brackets; names go on as IPv4, as the daemon's * does.
+  set(socket, ZMQ_IPV6, way.endpoint.find('[') != std::string::npos);
   if (way.keys) {
     if (auto taken = set_keys(socket, *way.keys); !taken) return taken.error();
   }
@@ -133,7 +140,8 @@ Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
 
 Result<void> Dealer::watch_connection() {
   const auto watch = [this] {
-    return zmq_socket_monitor(socket_.get(), kMonitor, ZMQ_EVENT_DISCONNECTED);
+    return zmq_socket_monitor(socket_.get(), kMonitor,
+                              ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
   };
   if (uninterrupted(watch) != 0) {
     return failed("zmq_socket_monitor");
@@ -165,6 +173,7 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
   const auto there = first.receive(socket_.get());
   if (!there) return there.error();
   if (!*there) return std::optional<Incoming>();
+  if (!guard_) note_events();  // who answers is connected: a fork may come now
   auto control = ControlMessage::decode(first.bytes());
   if (!control) return control.error();
   Incoming incoming{std::move(*control), {}};
@@ -179,12 +188,30 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
 }
 
 bool Dealer::cut() {
-  bool ended = false;
+  note_events();
+  return std::exchange(cut_, false);
+}
+
+/// The first frame of an event is its number, in 16 bits, and a value, in 32: here the descriptor.
+/// ZeroMQ tells of an end before it closes the descriptor. So one that stands for something else
+/// by the time we look has its end in the queue, and is forgotten at once.
+void Dealer::note_events() {
   while (true) {
-    Frame event;  // of two frames; only one kind is asked for, so that its coming says it all
+    Frame event;
     const auto came = event.receive(monitor_.get());
-    if (!came || !*came) return ended;
-    ended = true;
+    if (!came || !*came) return;
+    std::uint16_t number = 0;
+    std::int32_t descriptor = -1;
+    const auto bytes = event.bytes();
+    if (bytes.size() == sizeof number + sizeof descriptor) {
+      std::memcpy(&number, bytes.data(), sizeof number);
+      std::memcpy(&descriptor, bytes.data() + sizeof number, sizeof descriptor);
+    }
+    Frame address;
+    if (event.more()) static_cast<void>(address.receive(monitor_.get()));
+    guard_.reset();
+    if (number == ZMQ_EVENT_CONNECTED) guard_.emplace(descriptor);
+    if (number == ZMQ_EVENT_DISCONNECTED) cut_ = true;
   }
 }
 

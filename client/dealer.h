@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "client/fork_guard.h"
 #include "client/payload.h"
 #include "client/settings.h"
 #include "formats/formats.h"
@@ -63,10 +64,13 @@ class Dealer {
   };
   Dealer() = default;
   Result<void> watch_connection();
+  void note_events();
 
   std::unique_ptr<void, EndContext> context_;
   std::unique_ptr<void, CloseSocket> monitor_;
   std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends
+  std::optional<ForkGuard> guard_;             ///< Of the connection that is there.
+  bool cut_ = false;                           ///< One has ended; cut() has not told of it.
 };
 
 /// Errors: invalid_argument, when a key is no key or the pair is none; unsupported.

@@ -1,6 +1,7 @@
 #include "client/fork_guard.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +13,14 @@ namespace {
 
 struct Watched {
   std::mutex mutex;
-  std::vector<int> descriptors;
+  std::vector<ForkGuard::Identity> sockets;
 };
+
+ForkGuard::Identity identify(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return {};
+  return {fd, status.st_dev, status.st_ino};
+}
 
 /// Made when it is first needed, and never destroyed: a fork may come during exit.
 Watched& watched() {
@@ -25,23 +32,26 @@ Watched& watched() {
 void before_fork() { watched().mutex.lock(); }
 void in_parent() { watched().mutex.unlock(); }
 void in_child() {
-  for (const int fd : watched().descriptors) ::close(fd);
-  watched().descriptors.clear();
+  for (const auto& socket : watched().sockets) {
+    if (socket.fd >= 0 && identify(socket.fd) == socket) ::close(socket.fd);
+  }
+  watched().sockets.clear();
   watched().mutex.unlock();
 }
 
 }  // namespace
 
-ForkGuard::ForkGuard(int fd) : fd_(fd) {
+ForkGuard::ForkGuard(int fd) : socket_(identify(fd)) {
   static const int registered = pthread_atfork(before_fork, in_parent, in_child);
   static_cast<void>(registered);  // out of memory: children keep their copies, nothing worse
   const std::lock_guard lock(watched().mutex);
-  watched().descriptors.push_back(fd);
+  watched().sockets.push_back(socket_);
 }
 
 ForkGuard::~ForkGuard() {
   const std::lock_guard lock(watched().mutex);
-  std::erase(watched().descriptors, fd_);
+  const auto found = std::find(watched().sockets.begin(), watched().sockets.end(), socket_);
+  if (found != watched().sockets.end()) watched().sockets.erase(found);
 }
 
 }  // namespace batchwright

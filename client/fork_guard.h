@@ -1,12 +1,16 @@
 #pragma once
 
+#include <sys/types.h>
+
 namespace batchwright {
 
-/// Sees to it that a forked child closes its copy of `fd` at once.
+/// Sees to it that a forked child closes its copy of the socket `fd` at once.
 ///
-/// The daemon takes a client for alive as long as the arena connection is open. A child that
-/// inherited it (a DataLoader's worker, say) would keep a dead trainer's batches from coming back.
-/// Threads: any. The descriptor is forgotten before it is closed.
+/// The daemon takes a client for alive as long as its connections are open. A child that inherited
+/// them (a DataLoader's worker, say) would keep a dead trainer's batches from coming back.
+/// A descriptor that stands for something else by then, as one that ZeroMQ has closed and the
+/// program got anew, is left alone.
+/// Threads: any.
 class ForkGuard {
  public:
   explicit ForkGuard(int fd);
@@ -14,8 +18,16 @@ class ForkGuard {
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
 
+  /// What the kernel calls the socket that a descriptor stood for.
+  struct Identity {
+    int fd = -1;
+    dev_t device = 0;
+    ino_t inode = 0;
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+
  private:
-  int fd_;
+  const Identity socket_;
 };
 
 }  // namespace batchwright

@@ -1,6 +1,12 @@
 #include "client/lane.h"
 
 namespace batchwright {
+namespace {
+
+/// From here on a wait is worth a word: the daemon may keep back what it would give in reserve.
+constexpr std::chrono::milliseconds kWorthAWord{1};
+
+}  // namespace
 
 Result<void> Lane::granted(const wire::Subscribed& answer) {
   if (served_) {
@@ -16,6 +22,19 @@ Result<void> Lane::granted(const wire::Subscribed& answer) {
       first.fingerprint, first.epoch,   first.step,     answer.steps(), answer.batches_per_step(),
       answer.world(),    request_.rank, request_.ranks, answer.window()};
   return {};
+}
+
+void Lane::push(Event event) {
+  inbox_.push_back(std::move(event));
+  waits_since_.reset();
+  told_waiting_ = false;
+}
+
+bool Lane::waited_in_vain(std::chrono::steady_clock::time_point now) {
+  if (!waits_since_) waits_since_ = now;
+  if (told_waiting_ || now - *waits_since_ < kWorthAWord) return false;
+  told_waiting_ = true;
+  return true;
 }
 
 Result<Lane::Next> Lane::look() {
@@ -79,7 +98,10 @@ void Lane::refuse(const Error& error) {
 
 void Lane::lost() {
   served_ = false;
+  waits_since_.reset();
+  told_waiting_ = false;
   reason_.clear();
+  if (failure_) return fail(*failure_);  // what it had sent before it refused is void as well
   if (wants_more()) inbox_.clear();
 }
 

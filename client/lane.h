@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -33,11 +34,14 @@ class Lane {
   struct Passed {};
   using Next = std::variant<Ticket, EpochEnded, NothingFollows, Doubled, Passed>;
 
-  explicit Lane(wire::SubscribeT request) : request_(std::move(request)), course_(request_) {}
+  explicit Lane(wire::SubscribeT request, bool writable = false)
+      : request_(std::move(request)), writable_(writable), course_(request_) {}
 
   std::uint32_t number() const { return request_.subscription; }
   const std::string& feed() const { return request_.feed; }
   bool is_queue() const { return request_.mode == wire::Mode::queue; }
+  /// Whether the program may write to its batches.
+  bool is_writable() const { return writable_; }
 
   /// The daemon's answer to Subscribe. Errors: malformed_message, fingerprint_mismatch.
   Result<void> granted(const wire::Subscribed& answer);
@@ -48,7 +52,10 @@ class Lane {
   std::uint32_t arena() const { return arena_; }
   std::uint32_t window() const { return window_; }
 
-  void push(Event event) { inbox_.push_back(std::move(event)); }
+  void push(Event event);
+  /// The program looked, and found nothing. Whether it waits for long enough now that the daemon
+  /// is to be told of it: once for each wait.
+  bool waited_in_vain(std::chrono::steady_clock::time_point now);
   /// Whether look() has something to say.
   bool has_news() const { return over_ || failure_ || !inbox_.empty() || course_.is_behind(); }
   /// What comes next. A ticket or an epoch's end stays until take().
@@ -83,6 +90,7 @@ class Lane {
   Result<Next> look_at(const EpochBegan& began);
 
   const wire::SubscribeT request_;
+  const bool writable_;
   Course course_;
   std::optional<bw_grant> grant_;
   bool served_ = false;
@@ -91,6 +99,8 @@ class Lane {
   std::deque<Event> inbox_;
   std::optional<Error> failure_;
   std::string reason_;
+  std::optional<std::chrono::steady_clock::time_point> waits_since_;
+  bool told_waiting_ = false;
   bool over_ = false;  ///< The last epoch's end was taken.
 };
 

@@ -16,12 +16,15 @@ void LeaseBook::forget(std::uint32_t subscription) {
 
 std::optional<Lease> LeaseBook::take(std::uint32_t subscription, std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  Account& account = accounts_[subscription];
+  const auto found = accounts_.find(subscription);
+  if (found == accounts_.end()) return std::nullopt;
+  Account& account = found->second;
   if (account.queue) {
     const auto in = [number](const auto& list) {
       return std::find(list.begin(), list.end(), number) != list.end();
     };
     if (in(account.returned) || in(account.done) || in(account.claimed)) return std::nullopt;
+    if (account.kept.contains(number)) return std::nullopt;
     if (!account.holding.insert(number).second) return std::nullopt;
   }
   ++account.held;
@@ -34,15 +37,27 @@ void LeaseBook::give_back(const Lease& lease) {
   const auto found = accounts_.find(lease.subscription);
   if (found == accounts_.end()) return;
   Account& account = found->second;
-  if (account.queue ? account.holding.erase(lease.number) == 0 : lease.session != session_) return;
+  const bool held = account.queue ? account.holding.erase(lease.number) != 0 ||
+                                        account.kept.erase(lease.number) != 0
+                                  : lease.session == session_;
+  if (!held) return;
   account.returned.push_back(lease.number);
   --account.held;
   --held_;
 }
 
+void LeaseBook::done(const Lease& lease) {
+  const std::lock_guard lock(mutex_);
+  const auto found = accounts_.find(lease.subscription);
+  if (found == accounts_.end() || found->second.holding.erase(lease.number) == 0) return;
+  found->second.kept.insert(lease.number);
+  found->second.finished.push_back(lease.number);
+}
+
 void LeaseBook::skip(std::uint32_t subscription, std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  accounts_[subscription].returned.push_back(number);
+  const auto found = accounts_.find(subscription);
+  if (found != accounts_.end()) found->second.returned.push_back(number);
 }
 
 void LeaseBook::close(std::uint32_t subscription) {
@@ -65,7 +80,11 @@ void LeaseBook::end_session() {
     if (account.queue) {
       account.done.insert(account.done.begin(), account.claimed.begin(), account.claimed.end());
       account.claimed.clear();
-      remember(account);
+      remember(account, account.finished);
+      remember(account, account.returned);
+      account.finished.clear();
+      account.held -= account.kept.size();  // the slots went with the session
+      account.kept.clear();
     } else {
       account.held = 0;
     }
@@ -74,15 +93,19 @@ void LeaseBook::end_session() {
   }
 }
 
-void LeaseBook::remember(Account& account) {
-  account.done.insert(account.done.end(), account.returned.begin(), account.returned.end());
+void LeaseBook::remember(Account& account, const std::vector<std::uint64_t>& leases) {
+  account.done.insert(account.done.end(), leases.begin(), leases.end());
   while (account.done.size() > kRemembered) account.done.pop_front();
 }
 
 LeaseBook::Claims LeaseBook::claims(std::uint32_t subscription) {
   const std::lock_guard lock(mutex_);
-  Account& account = accounts_[subscription];
-  remember(account);
+  const auto found = accounts_.find(subscription);
+  if (found == accounts_.end()) return {};
+  Account& account = found->second;
+  remember(account, account.finished);
+  remember(account, account.returned);
+  account.finished.clear();
   account.returned.clear();
   account.claimed.insert(account.claimed.end(), account.done.begin(), account.done.end());
   account.done.clear();
@@ -91,7 +114,8 @@ LeaseBook::Claims LeaseBook::claims(std::uint32_t subscription) {
 
 void LeaseBook::noted(std::uint32_t subscription) {
   const std::lock_guard lock(mutex_);
-  accounts_[subscription].claimed.clear();
+  const auto found = accounts_.find(subscription);
+  if (found != accounts_.end()) found->second.claimed.clear();
 }
 
 bool LeaseBook::closed(std::uint32_t subscription) const {
@@ -111,6 +135,11 @@ std::size_t LeaseBook::held(std::uint32_t subscription) const {
   return found == accounts_.end() ? 0 : found->second.held;
 }
 
+bool LeaseBook::holds_any() const {
+  const std::lock_guard lock(mutex_);
+  return held_ != 0;
+}
+
 bool LeaseBook::has_news() const {
   const std::lock_guard lock(mutex_);
   if (may_say_goodbye()) return true;
@@ -125,8 +154,12 @@ LeaseBook::News LeaseBook::take_news() {
   News news;
   for (auto entry = accounts_.begin(); entry != accounts_.end();) {
     auto& [subscription, account] = *entry;
+    if (!account.finished.empty()) {
+      remember(account, account.finished);
+      news.done.emplace_back(subscription, std::exchange(account.finished, {}));
+    }
     if (has_releases(account)) {
-      if (account.queue) remember(account);
+      if (account.queue) remember(account, account.returned);
       news.releases.emplace_back(subscription, std::exchange(account.returned, {}));
     }
     if (!all_closed_ && account.closed && account.held == 0) {
@@ -143,6 +176,7 @@ LeaseBook::News LeaseBook::take_news() {
 
 /// In queue mode a release is more than a credit: it is told even where none is wanted.
 bool LeaseBook::has_releases(const Account& account) const {
+  if (!account.finished.empty()) return true;
   return !account.returned.empty() && (account.queue || (!account.closed && !all_closed_));
 }
 

@@ -34,8 +34,10 @@ struct Lease {
 class LeaseBook {
  public:
   /// What to tell the daemon, in this order.
+  using Leases = std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>>;
   struct News {
-    std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>> releases;
+    Leases done;  ///< Of queues, and held nevertheless.
+    Leases releases;
     std::vector<std::uint32_t> ended;  ///< Subscriptions.
     bool goodbye = false;              ///< The connection; once.
   };
@@ -50,9 +52,12 @@ class LeaseBook {
   void open(std::uint32_t subscription, bool queue);
   /// It never came to be: the daemon need not hear of its end.
   void forget(std::uint32_t subscription);
-  /// Empty, in queue mode, for a lease that is held or was released lately.
+  /// Empty when the subscription has ended, and in queue mode for a lease that is held or was
+  /// released lately. Only open() makes an account: news of one that has ended are for nobody.
   std::optional<Lease> take(std::uint32_t subscription, std::uint64_t number);
   void give_back(const Lease& lease);
+  /// In queue mode: the batch is done with, before it is given back. Else nothing.
+  void done(const Lease& lease);
   /// A batch that nobody is to have goes back.
   void skip(std::uint32_t subscription, std::uint64_t number);
   void close(std::uint32_t subscription);
@@ -67,6 +72,8 @@ class LeaseBook {
   bool closed(std::uint32_t subscription) const;
   bool all_closed() const;
   std::size_t held(std::uint32_t subscription) const;
+  /// Whether anything of this session, or of a queue, is held.
+  bool holds_any() const;
 
   bool has_news() const;
   News take_news();
@@ -79,10 +86,12 @@ class LeaseBook {
     std::vector<std::uint64_t> returned;  ///< Not told yet.
     // Queue mode only.
     std::set<std::uint64_t> holding;
-    std::deque<std::uint64_t> done;      ///< Told, or to be claimed; the latest is the last.
-    std::vector<std::uint64_t> claimed;  ///< In claims that are not answered yet.
+    std::set<std::uint64_t> kept;         ///< Done, and held nevertheless.
+    std::vector<std::uint64_t> finished;  ///< Of these, those of which nothing was told yet.
+    std::deque<std::uint64_t> done;       ///< Told, or to be claimed; the latest is the last.
+    std::vector<std::uint64_t> claimed;   ///< In claims that are not answered yet.
   };
-  static void remember(Account& account);
+  static void remember(Account& account, const std::vector<std::uint64_t>& leases);
   bool has_releases(const Account& account) const;
   bool may_say_goodbye() const;
 

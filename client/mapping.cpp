@@ -35,7 +35,8 @@ Result<std::shared_ptr<const Mapping>> Mapping::map(Descriptor arena, std::uint6
     return Error{ErrorCode::io_error, "mmap of an arena of " + std::to_string(bytes) +
                                           " bytes: " + std::strerror(errno)};
   }
-  return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), bytes));
+  return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), bytes),
+                                         std::move(arena));
 }
 
 Mapping::~Mapping() { munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "client/descriptor.h"
+#include "client/fault_table.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -20,18 +21,23 @@ class Mapping {
   /// Errors: malformed_message (it is not of that size, or might shrink under us), io_error.
   static Result<std::shared_ptr<const Mapping>> map(Descriptor arena, std::uint64_t bytes);
 
-  explicit Mapping(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  Mapping(std::span<const std::byte> bytes, Descriptor arena)
+      : bytes_(bytes), arena_(std::move(arena)), shown_(FaultTable::of_process().add(bytes)) {}
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Of the arena: by it a part can be mapped in another way.
+  int descriptor() const { return arena_.get(); }
 
   /// That part of the arena. Errors: malformed_message when it lies outside.
   Result<std::span<const std::byte>> part(std::uint64_t offset, std::uint64_t size) const;
 
  private:
   std::span<const std::byte> bytes_;
+  Descriptor arena_;
+  FaultTable::Entry shown_;
 };
 
 }  // namespace batchwright

@@ -1,7 +1,7 @@
 #include "client/merged.h"
 
 #include <algorithm>
-#include <numeric>
+#include <sstream>
 
 namespace batchwright {
 namespace {
@@ -49,10 +49,29 @@ Result<void> check_alike(const Merged::Sessions& sessions, const std::string& na
   return {};
 }
 
+/// The terms of all servers as one text.
+std::string joined(const std::vector<std::string>& terms) {
+  std::string text;
+  for (std::size_t server = 0; server < terms.size(); ++server) {
+    std::istringstream lines(terms[server]);
+    for (std::string line; std::getline(lines, line);) {
+      text.append("server ").append(std::to_string(server)).append(" ").append(line) += '\n';
+    }
+  }
+  return text;
+}
+
+/// What servers said of themselves, each in its turn.
+struct Survey {
+  std::vector<bw_fingerprint> plans;
+  std::vector<std::string> terms;
+  std::vector<std::uint64_t> steps;
+};
+
 /// How many steps each server has in the epoch asked for, and by which plan: its word at the
-/// epoch's start. Leaves `plans` and `steps` with one entry a server.
-Result<void> survey(const Merged::Sessions& sessions, wire::SubscribeT request,
-                    std::vector<bw_fingerprint>& plans, std::vector<std::uint64_t>& steps) {
+/// epoch's start.
+Result<Survey> survey(const Merged::Sessions& sessions, wire::SubscribeT request) {
+  Survey seen;
   request.step = 0;
   request.epochs = 1;
   request.window = 1;
@@ -60,21 +79,24 @@ Result<void> survey(const Merged::Sessions& sessions, wire::SubscribeT request,
   for (const auto& session : sessions) {
     const auto lane = session->subscribe(request);
     if (!lane) return at(*session, lane.error());
-    plans.push_back((*lane)->grant().fingerprint);
-    steps.push_back((*lane)->grant().steps);
+    seen.plans.push_back((*lane)->grant().fingerprint);
+    seen.terms.push_back((*lane)->course().terms());
+    seen.steps.push_back((*lane)->grant().steps);
     session->unsubscribe((*lane)->number());
   }
-  return {};
+  return seen;
 }
 
-Result<void> check_plan(const wire::SubscribeT& request, const bw_fingerprint& plan) {
+Result<void> check_plan(const wire::SubscribeT& request, const bw_fingerprint& plan,
+                        const std::string& terms) {
   if (!request.expects_fingerprint) return {};
   const wire::Fingerprint& wanted = *request.fingerprint;
-  const std::string parts = difference({wanted.data(), wanted.settings(), wanted.seed()}, plan);
-  if (parts.empty()) return {};
+  const std::string changes = describe_change({wanted.data(), wanted.settings(), wanted.seed()},
+                                              request.terms, plan, terms);
+  if (changes.empty()) return {};
   return Error{ErrorCode::fingerprint_mismatch,
                "feed \"" + request.feed + "\": the servers' plans together are not those " +
-                   "expected: " + parts + " differ, or the list of servers does"};
+                   "expected, or the list of servers is another: " + changes};
 }
 
 }  // namespace
@@ -114,13 +136,14 @@ std::optional<Turns> turns_after(std::uint64_t merged_steps,
 }
 
 Result<std::unique_ptr<Merged>> Merged::subscribe(const Sessions& sessions,
-                                                  wire::SubscribeT request) {
-  std::unique_ptr<Merged> merged(new Merged);
+                                                  wire::SubscribeT request, bool writable) {
+  std::unique_ptr<Merged> merged(new Merged(writable));
   if (sessions.size() == 1) {
     if (auto added = merged->add(sessions.front(), std::move(request)); !added) {
       return added.error();
     }
     merged->grant_ = merged->parts_.front().lane->grant();
+    merged->terms_ = merged->parts_.front().lane->course().terms();
     return merged;
   }
   if (request.mode == wire::Mode::queue) {
@@ -138,7 +161,7 @@ Merged::~Merged() {
 }
 
 Result<void> Merged::add(const std::shared_ptr<Session>& session, wire::SubscribeT request) {
-  auto lane = session->subscribe(std::move(request));
+  auto lane = session->subscribe(std::move(request), writable_);
   if (!lane) return lane.error();
   parts_.push_back({session, std::move(*lane)});
   return {};
@@ -149,33 +172,38 @@ Result<void> Merged::add_all(const Sessions& sessions, const wire::SubscribeT& r
   wire::SubscribeT open = request;
   open.expects_fingerprint = false;
   open.fingerprint.reset();
-  std::vector<bw_fingerprint> plans;
+  open.terms.clear();
+  Survey seen;
   Turns turns{std::vector<std::uint64_t>(sessions.size()), 0};
   if (step != 0) {
-    std::vector<std::uint64_t> steps;
-    if (auto done = survey(sessions, open, plans, steps); !done) return done;
-    if (auto same = check_plan(request, combined(plans)); !same) return same;
-    auto found = turns_after(step, steps);
+    auto surveyed = survey(sessions, open);
+    if (!surveyed) return surveyed.error();
+    seen = std::move(*surveyed);
+    if (auto same = check_plan(request, combined(seen.plans), joined(seen.terms)); !same) {
+      return same;
+    }
+    auto found = turns_after(step, seen.steps);
     if (!found) {
       return Error{ErrorCode::invalid_argument,
                    "step " + std::to_string(step) + " of feed \"" + request.feed +
                        "\": the servers have " +
-                       std::to_string(steps_of_rounds(steps, UINT64_MAX)) + " in that epoch"};
+                       std::to_string(steps_of_rounds(seen.steps, UINT64_MAX)) + " in that epoch"};
     }
     turns = std::move(*found);
   }
   for (std::size_t i = 0; i < sessions.size(); ++i) {
     open.step = turns.done[i];
-    open.expects_fingerprint = !plans.empty();
-    if (!plans.empty()) {
-      const bw_fingerprint& plan = plans[i];
+    open.expects_fingerprint = !seen.plans.empty();
+    if (open.expects_fingerprint) {
+      const bw_fingerprint& plan = seen.plans[i];
+      open.terms = seen.terms[i];
       open.fingerprint = std::make_unique<wire::Fingerprint>(plan.data, plan.settings, plan.seed);
     }
     if (auto added = add(sessions[i], open); !added) return at(*sessions[i], added.error());
   }
   turn_ = turns.next;
   note_grant(step);
-  return check_plan(request, position_.fingerprint);
+  return check_plan(request, position_.fingerprint, terms_);
 }
 
 void Merged::note_grant(std::uint64_t step) {
@@ -184,10 +212,13 @@ void Merged::note_grant(std::uint64_t step) {
   grant_.step = step;
   grant_.steps = 0;
   grant_.window = 0;
+  std::vector<std::string> terms;
   for (const Part& part : parts_) {
+    terms.push_back(part.lane->course().terms());
     grant_.steps += part.lane->grant().steps;
     grant_.window += part.lane->grant().window;
   }
+  terms_ = joined(terms);
   const std::lock_guard lock(mutex_);
   position_ = {grant_.fingerprint, grant_.epoch, step};
   steps_ = grant_.steps;

@@ -24,7 +24,7 @@ class Merged {
 
   /// Errors: as bw_subscribe() says, with the server named when there are several.
   static Result<std::unique_ptr<Merged>> subscribe(const Sessions& sessions,
-                                                   wire::SubscribeT request);
+                                                   wire::SubscribeT request, bool writable);
   /// Ends the subscription with each server.
   ~Merged();
   Merged(const Merged&) = delete;
@@ -35,6 +35,8 @@ class Merged {
 
   bool forked() const { return parts_.front().session->forked(); }
   const bw_grant& grant() const { return grant_; }
+  /// Of several, each line with its server's number before it.
+  const std::string& terms() const { return terms_; }
   bw_position position() const;
   /// Of the epoch that position() speaks of.
   std::uint64_t steps() const;
@@ -46,7 +48,7 @@ class Merged {
     std::shared_ptr<Lane> lane;
     bool ended = false;  ///< This merged epoch.
   };
-  Merged() = default;
+  explicit Merged(bool writable) : writable_(writable) {}
   Result<void> add(const std::shared_ptr<Session>& session, wire::SubscribeT request);
   Result<void> add_all(const Sessions& sessions, const wire::SubscribeT& request);
   void note_grant(std::uint64_t step);
@@ -57,8 +59,10 @@ class Merged {
   Session::Event end_epoch();
   bw_fingerprint plan() const;
 
+  const bool writable_;  ///< Whether the program may write to its batches.
   std::vector<Part> parts_;
   bw_grant grant_{};
+  std::string terms_;
   std::atomic<bool> busy_ = false;
   // For who is in next() alone.
   std::size_t turn_ = 0;

@@ -41,6 +41,23 @@ Result<std::optional<std::uint32_t>> chosen(std::int32_t given, const char* opti
   return std::optional(static_cast<std::uint32_t>(given));
 }
 
+/// The environment's word on how many ranks of a job are on this host; 0: it has none, or speaks of
+/// another job. Slurm says "4(x2)" where all hosts have four, and lists them where they differ.
+std::uint32_t ranks_here(std::uint32_t ranks) {
+  for (const char* name : {"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE",
+                           "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    const std::string_view words(text);
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), value);
+    const std::string_view rest(end, words.size() - static_cast<std::size_t>(end - words.data()));
+    const bool alike = rest.empty() || (rest.starts_with("(x") && rest.find(',') == rest.npos);
+    if (error == std::errc() && alike && value != 0 && value <= ranks) return value;
+  }
+  return 0;
+}
+
 Result<void> choose_rank(const bw_subscribe_options& options, wire::SubscribeT& request) {
   const auto rank = chosen(options.rank, "rank", "RANK");
   if (!rank) return rank.error();
@@ -54,6 +71,11 @@ Result<void> choose_rank(const bw_subscribe_options& options, wire::SubscribeT& 
   }
   request.rank = rank->value_or(0);
   request.ranks = ranks->value_or(1);
+  request.ranks_here = options.ranks_here != 0 ? options.ranks_here : ranks_here(request.ranks);
+  if (request.ranks_here > request.ranks) {
+    return invalid("ranks_here is " + std::to_string(request.ranks_here) + " of " +
+                   std::to_string(request.ranks) + " ranks; it is at most these");
+  }
   if (request.rank < request.ranks) return {};
   return invalid("rank " + std::to_string(request.rank) + " of " + std::to_string(request.ranks) +
                  " ranks; 0 to ranks - 1 is allowed");
@@ -92,6 +114,9 @@ Result<void> check_mode(const bw_subscribe_options& options) {
   if (options.mode != BW_REPLICA && options.mode != BW_SHARDED && options.mode != BW_QUEUE) {
     return invalid("mode " + std::to_string(options.mode) +
                    "; BW_REPLICA, BW_SHARDED and BW_QUEUE are allowed");
+  }
+  if (options.writable > 1) {
+    return invalid("writable is " + std::to_string(options.writable) + "; 0 and 1 are allowed");
   }
   if (options.worst_first > BW_MAX_WORST_FIRST) {
     return invalid("worst_first is " + std::to_string(options.worst_first) + "; 0 to " +
@@ -150,6 +175,7 @@ Result<wire::SubscribeT> to_request(const bw_subscribe_options& options) {
   request.step = options.step;
   request.epochs = options.epochs;
   request.worst_first = options.worst_first;
+  if (options.terms != nullptr) request.terms = options.terms;
   if (options.fingerprint != nullptr) {
     request.expects_fingerprint = true;
     const bw_fingerprint& plan = *options.fingerprint;

@@ -11,6 +11,7 @@ namespace batchwright {
 struct Payload {
   std::shared_ptr<const void> keeper;
   std::span<const std::byte> bytes;
+  bool shared = false;  ///< The keeper is a Mapping, and others read the same bytes.
 
   explicit operator bool() const { return keeper != nullptr; }
 };

@@ -8,6 +8,8 @@
 #include <random>
 #include <utility>
 
+#include "client/private_memory.h"
+
 namespace batchwright {
 
 /// The right to subscribe and to take batches, and with it the socket.
@@ -37,9 +39,20 @@ namespace {
 
 /// From here on a wait is worth a question: what for?
 constexpr std::chrono::milliseconds kPatience{50};
+/// How long a wait is one that nobody need know of.
+constexpr std::chrono::milliseconds kGlance{1};
 
 Error busy() {
   return {ErrorCode::busy, "another thread is in bw_next or bw_subscribe on this connection"};
+}
+
+/// Where the batch is read: in the arena, or in memory that is the lane's alone.
+Result<Payload> bytes_of(const std::shared_ptr<const Mapping>& arena, const Ticket& ticket,
+                         bool writable) {
+  const auto bytes = arena->part(ticket.offset, ticket.size);
+  if (!bytes) return bytes.error();
+  if (writable) return private_memory(*arena, ticket.offset, ticket.size);
+  return Payload{arena, *bytes, true};
 }
 
 std::uint64_t random_token() {
@@ -58,14 +71,14 @@ Session::Session(std::string endpoint, ConnectSettings settings)
 
 bool Session::forked() const { return getpid() != pid_; }
 
-Result<std::shared_ptr<Lane>> Session::subscribe(wire::SubscribeT request) {
+Result<std::shared_ptr<Lane>> Session::subscribe(wire::SubscribeT request, bool writable) {
   const Turn turn(*this);
   if (!turn) return busy();
   std::erase_if(lanes_, [this](const auto& entry) { return book_.closed(entry.first); });
   pump(Deadline(settings_.limit));
   if (failure_) return *failure_;
   request.subscription = ++last_number_;
-  const auto lane = std::make_shared<Lane>(std::move(request));
+  const auto lane = std::make_shared<Lane>(std::move(request), writable);
   lanes_.emplace(lane->number(), lane);
   book_.open(lane->number(), lane->is_queue());
   if (link_ && link_->up) ask_for(*lane);  // else it is asked for with all others
@@ -133,6 +146,7 @@ Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
   lane.set_reason({});
   while (true) {
     if (!await_news(lane, deadline, asked)) return nothing_came(lane, deadline, asked);
+    if (failure_) lane.fail(*failure_);
     auto next = lane.look();
     if (!next) return lane.failure() ? *lane.failure() : end(lane, next.error());
     const Lane::Next& coming = *next;
@@ -144,9 +158,14 @@ Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
   }
 }
 
-/// Halfway through a wait that is getting long, the daemon is asked for the reason.
+/// Who waits with batches in hand says so: others may wait for them. Halfway through a wait that is
+/// getting long, the daemon is asked for the reason.
 bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   const auto news = [&lane] { return lane.has_news(); };
+  if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
+  const bool glanced = lane.waited_in_vain(Clock::now());
+  if (!glanced && pump_until(news, Deadline(std::min(kGlance, deadline.remaining())))) return true;
+  if (glanced || lane.waited_in_vain(Clock::now())) say_waiting(lane);
   const auto patience = std::max(kPatience, deadline.limit() / 2);
   if (!asked && deadline.limit() > patience) {
     const auto behind_it = deadline.limit() - patience;
@@ -155,52 +174,70 @@ bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
     if (asked) {
       wire::AskT question;
       question.subscription = lane.number();
+      question.holds = static_cast<std::uint32_t>(book_.held(lane.number()));
       send(encode(std::move(question)));
     }
   }
   return pump_until(news, deadline);
 }
 
+/// Who holds nothing is served in any case.
+void Session::say_waiting(const Lane& lane) {
+  wire::AskT question;
+  question.subscription = lane.number();
+  question.quiet = true;
+  question.holds = static_cast<std::uint32_t>(book_.held(lane.number()));
+  if (question.holds != 0 && link_ && link_->up) send(encode(std::move(question)));
+}
+
 /// Empty when the daemon was lost over it, and the ticket is void.
 Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket& ticket) {
+  if (!link_ || !link_->up || !lane.is_served()) {  // who gave it is gone, and the lease with it
+    lane.lost();
+    return std::optional<Event>();
+  }
   Payload payload = ticket.payload;
+  std::shared_ptr<const ArenaLink> link;
   if (!payload) {
     const auto mapping = arena(ticket.arena);
     if (!mapping) {
       arena_trouble(mapping.error());
       return std::optional<Event>();
     }
-    const auto bytes = (*mapping)->part(ticket.offset, ticket.size);
-    if (!bytes) return end(lane, bytes.error());
-    payload = {*mapping, *bytes};
+    auto found = bytes_of(*mapping, ticket, lane.is_writable());
+    if (!found) return end(lane, found.error());
+    payload = std::move(*found);
+    link = link_->arenas->link();
   }
   const auto bytes = checked_batch(payload, ticket);
   if (!bytes) return end(lane, bytes.error());
+  if (auto ours = lane.course().check(ticket, **bytes); !ours) return end(lane, ours.error());
   const auto lease = book_.take(lane.number(), ticket.lease);
   if (!lease) {
     return end(lane, {ErrorCode::malformed_message,
-                      "lease " + std::to_string(ticket.lease) + " was handed out before"});
+                      "lease " + std::to_string(ticket.lease) +
+                          " was handed out before, or its subscription is over"});
   }
   lane.take(ticket);
   auto batch = std::make_unique<bw_batch>(shared_from_this(), std::move(payload), ticket, **bytes);
   batch->lease = *lease;
+  batch->set_writable(lane.is_writable());
+  batch->link = std::move(link);
   batch->position = ticket.rehearsal ? lane.course().first() : lane.course().position();
   return std::optional(Event{std::move(batch), std::nullopt});
 }
 
-/// An arena is asked for once. The connection cannot be trusted after a failure: a late answer
-/// would be taken for that to the next request.
 Result<std::shared_ptr<const Mapping>> Session::arena(std::uint32_t number) {
-  auto& mapped = link_->mapped[number];
-  if (mapped) return mapped;
-  auto fetched = link_->arenas->fetch(number, Deadline(settings_.limit));
-  if (!fetched) return fetched;
-  mapped = *fetched;
-  // An arena that grew takes the place of the smaller one, which held batches keep.
-  std::erase_if(link_->mapped, [number](const auto& entry) {
-    return entry.first < number && (entry.first & kFeedOfArena) == (number & kFeedOfArena);
-  });
-  return fetched;
+  if (!link_ || !link_->arenas) {
+    return Error{ErrorCode::disconnected, "the arena's connection is gone"};
+  }
+  return link_->arenas->at(number, Deadline(settings_.limit));
+}
+
+void Session::done(const Lease& lease) {
+  book_.done(lease);
+  tell_news_if_free();
+  if (book_.has_news()) wake_holder();
 }
 
 void Session::give_back(const Lease& lease) {
@@ -235,13 +272,18 @@ bool Session::tell_news() {
   const bool up = link_ && link_->up;
   if (!up && !book_.all_closed()) return false;
   LeaseBook::News news = book_.take_news();
-  for (auto& [subscription, leases] : news.releases) {
-    if (!up) break;
-    wire::ReleaseT release;
-    release.subscription = subscription;
-    release.leases = std::move(leases);
-    send(encode(std::move(release)));
-  }
+  const auto tell = [&](LeaseBook::Leases& told, bool keeps) {
+    for (auto& [subscription, leases] : told) {
+      if (!up) return;
+      wire::ReleaseT release;
+      release.subscription = subscription;
+      release.leases = std::move(leases);
+      release.keeps = keeps;
+      send(encode(std::move(release)));
+    }
+  };
+  tell(news.done, true);
+  tell(news.releases, false);
   for (const std::uint32_t subscription : news.ended) {
     wire::UnsubscribeT unsubscribe;
     unsubscribe.subscription = subscription;

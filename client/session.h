@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "client/arena_link.h"
+#include "client/arenas.h"
 #include "client/batch.h"
 #include "client/deadline.h"
 #include "client/dealer.h"
@@ -28,9 +28,8 @@ struct Link {
   SessionId session;
   bool welcomed = false;
   bool shares_memory = false;
-  bool up = false;                    ///< Greeted, and asked for each subscription.
-  std::unique_ptr<ArenaLink> arenas;  ///< Null until it is up, and without an arena.
-  std::map<std::uint32_t, std::shared_ptr<const Mapping>> mapped;
+  bool up = false;                 ///< Greeted, and asked for each subscription.
+  std::unique_ptr<Arenas> arenas;  ///< Null until it is up, and without an arena.
   std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
   Clock::time_point heard{};       ///< When the last message came.
   std::optional<Clock::time_point> suspected;  ///< Since when it is looked at closely.
@@ -76,7 +75,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint64_t reconnects() const { return reconnects_.load(std::memory_order_relaxed); }
 
   /// Chooses the subscription's number. Errors: as bw_subscribe() says. Threads: the turn.
-  Result<std::shared_ptr<Lane>> subscribe(wire::SubscribeT request);
+  Result<std::shared_ptr<Lane>> subscribe(wire::SubscribeT request, bool writable = false);
 
   /// Errors: as bw_next() says. Threads: the turn.
   Result<Event> next(const std::shared_ptr<Lane>& lane, const Deadline& deadline);
@@ -85,6 +84,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Threads: any, at any time. They do not wait for what another thread waits for.
   void give_back(const Lease& lease);
+  /// In queue mode: the batch is done with, and held nevertheless.
+  void done(const Lease& lease);
   void unsubscribe(std::uint32_t subscription);
   void close();
 
@@ -102,6 +103,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::shared_ptr<Lane>> await_grant(const std::shared_ptr<Lane>& lane);
   Result<Lane::Next> look(Lane& lane, const Deadline& deadline);
   bool await_news(Lane& lane, const Deadline& deadline, bool& asked);
+  void say_waiting(const Lane& lane);
   Result<std::optional<Event>> hand_out(Lane& lane, const Ticket& ticket);
   Result<std::shared_ptr<const Mapping>> arena(std::uint32_t number);
   bool tell_news();

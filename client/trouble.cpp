@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "client/reach.h"
 #include "client/session.h"
 
 namespace batchwright {
@@ -16,6 +17,7 @@ std::string in_ms(std::chrono::milliseconds limit) {
 }  // namespace
 
 Error Session::no_welcome() const {
+  if (const auto error = barred(endpoint_)) return *error;
   std::string why = "nobody is there, or nobody answers";
   if (endpoint_.starts_with(kIpc)) {
     const std::string path = endpoint_.substr(kIpc.size());
@@ -38,9 +40,11 @@ std::string Session::about_keys() const {
 Error Session::no_grant(const Lane& lane) const {
   const std::string what =
       "no answer to Subscribe for feed \"" + lane.feed() + "\" " + in_ms(settings_.limit) + ": ";
-  return {ErrorCode::timed_out,
-          what + (away_ ? away_text() + ", trying again"
-                        : "the daemon at " + endpoint_ + " is alive and silent")};
+  return {
+      ErrorCode::timed_out,
+      what + (away_                   ? away_text() + ", trying again"
+              : lane.reason().empty() ? "the daemon at " + endpoint_ + " is alive and silent"
+                                      : "the daemon at " + endpoint_ + " says: " + lane.reason())};
 }
 
 Error Session::nothing_came(const Lane& lane, const Deadline& deadline, bool asked) const {
@@ -65,8 +69,9 @@ Error Session::nothing_came(const Lane& lane, const Deadline& deadline, bool ask
 
 std::string Session::away_text() const {
   const auto gone = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - away_->since);
+  const auto error = barred(endpoint_);
   return "the daemon at " + endpoint_ + " is gone since " + std::to_string(gone.count()) + " s (" +
-         away_->why + ")";
+         away_->why + ")" + (error ? "; " + error->message : "");
 }
 
 Error Session::daemon_gone(const std::string& how) const {

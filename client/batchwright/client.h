@@ -21,7 +21,8 @@
  *   keeps a slot for every batch that is held, so release early; a subscription gets at most
  *   `window` batches that it has not released.
  * Threads: a connection is used by one thread at a time (bw_subscribe, bw_next); a second one gets
- *   BW_BUSY. bw_release, bw_unsubscribe and bw_close are called from any thread at any time. All
+ *   BW_BUSY. bw_release, bw_unsubscribe and bw_close are called from any thread at any time,
+ *   bw_close also while another call is in the same handle. All
  *   other functions read. Different connections have nothing in common.
  * Fork: a forked child gets BW_FORKED from every call on what it inherited, and must connect anew.
  *   Batches that the parent holds can be read in the child for as long as the parent holds them.
@@ -63,8 +64,8 @@ typedef struct bw_subscription bw_subscription;
 typedef struct bw_batch bw_batch;
 typedef struct bw_memory bw_memory;
 
-/* What a plan depends on. Equal parts: equal data, equal settings and version of the planner, equal
- * seed. */
+/* What batches depend on. Equal parts: equal data; equal settings, which are the plan's but for its
+ * seed, the planner's version, layout, padding, and the fields with their dtypes; equal seed. */
 typedef struct bw_fingerprint {
   uint64_t data;
   uint64_t settings;
@@ -121,8 +122,8 @@ typedef struct bw_connect_options {
   { sizeof(bw_connect_options), NULL, 10000, 60000, NULL, NULL, NULL, 0, 0 }
 
 /* Connects to the daemon at `endpoint`: "ipc://" and the path of its socket, or "tcp://HOST:PORT";
- * NULL means BW_DEFAULT_ENDPOINT. A daemon that is still starting is waited for. `options` may be
- * NULL.
+ * NULL means the environment's BATCHWRIGHT_ENDPOINT, else BW_DEFAULT_ENDPOINT. A daemon that is
+ * still starting is waited for. `options` may be NULL.
  *
  * Memory is shared with an ipc:// daemon where its arena can be mapped. Where it cannot, as from
  * another host or another mount namespace, batches come as messages and are held in this process's
@@ -136,7 +137,9 @@ typedef struct bw_connect_options {
  * order of the list that still has steps in this epoch.
  *
  * Errors: BW_TIMED_OUT, BW_UNSUPPORTED_VERSION, BW_INVALID_ARGUMENT, BW_UNSUPPORTED (an endpoint
- * of another kind; no CURVE), BW_MALFORMED_MESSAGE, BW_IO_ERROR. */
+ * of another kind; no CURVE), BW_MALFORMED_MESSAGE, BW_IO_ERROR (at once, where this user may not
+ * write to the socket or search its folder, or no descriptors are left; the text says what to do).
+ */
 BW_API bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
                             bw_connection** connection);
 
@@ -153,11 +156,12 @@ typedef struct bw_connection_info {
  * a daemon is met again, and with the first bw_subscribe, which maps the arena. Threads: any. */
 BW_API bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_info* info);
 
-/* Ends the connection and frees its handle; NULL is fine. A bw_next that waits in another thread
- * returns BW_DISCONNECTED. While batches are held, the daemon is told only once the last one is
- * released: until then they stay valid. Subscriptions keep their handles, which must still be
- * freed by bw_unsubscribe.
- * Errors: BW_FORKED; then nothing was done, and the handle is lost. */
+/* Ends the connection and its handle; NULL is fine. A bw_next or bw_subscribe that waits in another
+ * thread returns BW_DISCONNECTED. Any later call with the handle gets BW_INVALID_ARGUMENT, or
+ * nothing where it returns no status. While batches are held, the daemon is told only once the last
+ * one is released: until then they stay valid. Subscriptions keep their handles, which must still
+ * be freed by bw_unsubscribe. Errors: BW_INVALID_ARGUMENT (it was closed before); BW_FORKED: then
+ * nothing was done, and the handle is lost. */
 BW_API bw_status bw_close(bw_connection* connection);
 
 /* ---- feeds ------------------------------------------------------------------------------- */
@@ -202,17 +206,32 @@ typedef struct bw_subscribe_options {
    * again at their place. 0 to BW_MAX_WORST_FIRST; of each server. */
   uint32_t worst_first;
   uint32_t reserved; /* 0 */
+  /* 1: its batches may be written to. Each is then mapped for this subscription alone; what is
+   * written is seen by nobody else, and goes with bw_release. 0: a write is a fault. */
+  uint32_t writable;
+  /* For BW_SHARDED: how many of the ranks are on this host, whose daemon keeps a slot for each. 0:
+   * LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or
+   * OMPI_COMM_WORLD_LOCAL_SIZE of the environment, and without these unknown: then ranks that have
+   * not come within some seconds are taken to be elsewhere. */
+  uint32_t ranks_here;
+  /* What bw_subscription_terms() said where `fingerprint` is from: BW_FINGERPRINT_MISMATCH then
+   * names each setting that is another, with both values. NULL: it names parts of the
+   * fingerprint. */
+  const char* terms;
 } bw_subscribe_options;
-#define BW_SUBSCRIBE_OPTIONS_INIT \
-  { sizeof(bw_subscribe_options), NULL, BW_REPLICA, BW_AUTO, BW_AUTO, 4, 0, 0, 0, NULL, 0, 0 }
+#define BW_SUBSCRIBE_OPTIONS_INIT                                                                \
+  {                                                                                              \
+    sizeof(bw_subscribe_options), NULL, BW_REPLICA, BW_AUTO, BW_AUTO, 4, 0, 0, 0, NULL, 0, 0, 0, \
+        0, NULL                                                                                  \
+  }
 
 /* Subscribes to a feed. The daemon starts to prepare batches at once.
  *
  * With BW_QUEUE each batch goes to one of the feed's queue subscriptions, to whichever has room.
- * bw_release says that its batch is done with: what is not released when a client is gone goes to
- * another, and what is released comes never again. Order and position are the queue's: `epoch` and
- * `step` are ignored, and positions say where it was, for information. An epoch ends when all of
- * it is released, or held by this subscription itself. A queue has one endpoint.
+ * bw_release or bw_batch_done says that its batch is done with: what is not when a client is gone
+ * goes to another, and what is done comes never again. Order and position are the queue's: `epoch`
+ * and `step` are ignored, and positions say where it was, for information. An epoch ends when all
+ * of it is released, or held by this subscription itself. A queue has one endpoint.
  *
  * With several endpoints `window` is for each server; its feeds must have one world and the same
  * fields. A position names merged steps, and a fingerprint that is a hash over the servers' in
@@ -220,7 +239,8 @@ typedef struct bw_subscribe_options {
  *
  * Errors: BW_NOT_FOUND (the text lists the feeds), BW_INVALID_ARGUMENT (ranks, position),
  * BW_FINGERPRINT_MISMATCH (the text names what differs), BW_SCHEMA_MISMATCH (feeds that cannot be
- * merged), BW_DOES_NOT_FIT (more ranks on this host than slots, more epochs at once than are kept),
+ * merged), BW_DOES_NOT_FIT (not a slot more than ranks on this host, and the text says how many it
+ * takes; more epochs at once than are kept),
  * BW_TIMED_OUT, BW_DISCONNECTED, BW_BUSY, BW_FORKED, BW_IO_ERROR, BW_MALFORMED_MESSAGE, and what
  * the feed itself failed with. */
 BW_API bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
@@ -246,6 +266,12 @@ typedef struct bw_grant {
 
 /* Valid until bw_unsubscribe. */
 BW_API const bw_grant* bw_subscription_grant(const bw_subscription* subscription);
+
+/* What the granted fingerprint's settings and seed are, as text: one `key = value` a line, spelled
+ * as in the daemon's configuration. With several endpoints each line begins with its server's
+ * number. Belongs into a checkpoint, beside the position. Empty when the daemon does not say; NULL
+ * without a subscription. Valid until bw_unsubscribe. */
+BW_API const char* bw_subscription_terms(const bw_subscription* subscription);
 
 /* Waits up to `timeout_ms` (0: looks once) for what comes next, in the order of epoch and index.
  *   BW_OK: `*batch` is a batch, to be given to bw_release. `*epoch` is its epoch.
@@ -281,6 +307,11 @@ BW_API bw_status bw_subscription_steps(const bw_subscription* subscription, uint
  * Errors: BW_FORKED; then nothing was done, and the parent still holds the batch. */
 BW_API bw_status bw_release(bw_batch* batch);
 
+/* With BW_QUEUE: says that the batch is done with, as bw_release does, while it is held
+ * nevertheless and its bytes stay as they are. Else, and for NULL, nothing. bw_release is still
+ * due. Threads: any, at any time before that. Errors: BW_FORKED; then nothing was done. */
+BW_API bw_status bw_batch_done(bw_batch* batch);
+
 /* What a batch says of itself. Arrays have one entry a row. */
 typedef struct bw_batch_header {
   const char* feed;
@@ -305,16 +336,23 @@ typedef struct bw_batch_header {
   uint64_t bytes;           /* of the batch, headers and payload */
   size_t tensor_count;
   uint32_t rehearsal; /* 1: of `worst_first`; it comes again at its place */
-  uint32_t shared; /* 1: it lies in an arena; 0: it came as a message, and lies in its own bytes */
+  uint32_t shared; /* 1: it lies in an arena; 0: in bytes of its own, as it does when it came as a
+                      message, and when it may be written to */
   /* The memory it lies in, with all that this header and its tensors point to: the mapping of the
    * arena, which is the same for many batches, or its own bytes. */
   const void* memory;
   uint64_t memory_bytes;
+  uint32_t
+      writable; /* 1: the tensors' bytes may be written to, by a cast; see bw_subscribe_options */
+  /* Planned rows whose record is corrupt, of a feed with on_corrupt = "skip": left out, or, where
+   * rows may be parts of sequences, all padding. There is always a row with frames. */
+  uint32_t rows_lost;
 } bw_batch_header;
 
-/* One tensor of a batch: row-major, little-endian, without gaps, never to be written to. It begins
- * at a multiple of 64 bytes; of 8 in a batch that came as a message. Shape [B, L, ...] or,
- * time-major, [L, B, ...]; [B] for a scalar. What lies behind a row's length is padding. */
+/* One tensor of a batch: row-major, little-endian, without gaps, and only to be read unless the
+ * header says that it is `writable`. It begins at a multiple of 64 bytes; of 8 in a batch that came
+ * as a message. Shape [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar. What lies behind a
+ * row's length is padding. */
 typedef struct bw_tensor {
   const char* name;
   const void* data;
@@ -351,6 +389,21 @@ BW_API bw_memory* bw_batch_memory(const bw_batch* batch);
 
 /* Lets go of it; NULL is fine. Threads: any, at any time; in a forked child too. */
 BW_API void bw_memory_release(bw_memory* memory);
+
+/* ---- faults ------------------------------------------------------------------------------ */
+
+/* Has a write to a batch that may only be read explained: one line on standard error names the
+ * feed, the batch and the remedy, and then the signal takes its course. Installs a handler of
+ * SIGSEGV, which passes on whatever concerns other memory, to the handler that was there before.
+ * Called again, it makes sure that none which was installed later stands before it. Without this
+ * call the library handles no signal. Errors: BW_IO_ERROR. Threads: any. */
+BW_API bw_status bw_explain_faults(void);
+
+/* ---- for the Python package -------------------------------------------------------------- */
+
+/* The destructor of a PyCapsule named "dltensor": when nobody took it, its tensor's deleter is
+ * called, with the exception that is set kept. Does nothing where Python is not there. */
+BW_API void bw_dlpack_capsule_end(void* capsule);
 
 #ifdef __cplusplus
 }

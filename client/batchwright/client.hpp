@@ -75,7 +75,7 @@ constexpr bool is_element<std::uint8_t>(bw_dtype dtype) {
 /// A tensor of a batch. Lifetime: the batch's.
 class Tensor {
  public:
-  explicit Tensor(const bw_tensor& raw) : raw_(&raw) {}
+  explicit Tensor(const bw_tensor& raw, bool writable = false) : raw_(&raw), writable_(writable) {}
 
   std::string_view name() const { return raw_->name; }
   bw_dtype dtype() const { return raw_->dtype; }
@@ -93,10 +93,22 @@ class Tensor {
     }
     return {static_cast<const T*>(raw_->data), raw_->bytes / sizeof(T)};
   }
+  /// The same to be written to. Errors: as as(); BW_UNSUPPORTED when the subscription is not
+  /// `writable`.
+  template <class T>
+  std::span<T> as_writable() const {
+    const auto values = as<T>();
+    if (!writable_) {
+      throw Error(BW_UNSUPPORTED, "tensor \"" + std::string(raw_->name) +
+                                      "\" can only be read: subscribe with writable = true");
+    }
+    return {const_cast<T*>(values.data()), values.size()};
+  }
   const bw_tensor& raw() const { return *raw_; }
 
  private:
   const bw_tensor* raw_;
+  bool writable_;
 };
 
 /// The memory that a batch lies in, kept where it is for as long as this object.
@@ -136,14 +148,16 @@ class Batch {
 
   std::size_t tensors() const { return header().tensor_count; }
   /// `i` is below tensors().
-  Tensor operator[](std::size_t i) const { return Tensor(*bw_batch_tensor(raw_.get(), i)); }
+  Tensor operator[](std::size_t i) const {
+    return Tensor(*bw_batch_tensor(raw_.get(), i), header().writable != 0);
+  }
   /// Errors: BW_NOT_FOUND.
   Tensor operator[](const char* name) const {
     const bw_tensor* found = bw_batch_tensor_named(raw_.get(), name);
     if (found == nullptr) {
       throw Error(BW_NOT_FOUND, "the batch has no tensor \"" + std::string(name) + "\"");
     }
-    return Tensor(*found);
+    return Tensor(*found, header().writable != 0);
   }
   /// The tensor whose frames the lengths count.
   Tensor primary() const {
@@ -197,6 +211,9 @@ struct SubscribeOptions {
   std::uint64_t epochs = 0;
   std::optional<bw_fingerprint> fingerprint = std::nullopt;
   std::uint32_t worst_first = 0;
+  bool writable = false;
+  std::string terms{};           ///< Where the fingerprint is from; empty: not known.
+  std::uint32_t ranks_here = 0;  ///< 0: the environment's, else unknown.
 };
 
 /// As bw_connect_options, whose defaults it has.
@@ -217,6 +234,8 @@ class Subscription {
   explicit Subscription(bw_subscription* raw) : raw_(raw) {}
 
   const bw_grant& grant() const { return *bw_subscription_grant(raw_.get()); }
+  /// What the granted fingerprint's settings and seed are, a `key = value` a line.
+  std::string terms() const { return bw_subscription_terms(raw_.get()); }
   /// Errors: as bw_next(); BW_TIMED_OUT after `limit`.
   Event next(std::chrono::milliseconds limit) {
     Event event;
@@ -246,6 +265,10 @@ class Subscription {
 
 /// Threads: as bw_connection.
 class Connection {
+  static const char* text(const std::string& words) {
+    return words.empty() ? nullptr : words.c_str();
+  }
+
  public:
   /// Errors: as bw_connect().
   explicit Connection(const std::string& endpoint = BW_DEFAULT_ENDPOINT,
@@ -254,9 +277,6 @@ class Connection {
       : Connection(endpoint,
                    ConnectOptions{.program = program != nullptr ? program : "", .limit = limit}) {}
   Connection(const std::string& endpoint, const ConnectOptions& wanted) {
-    const auto text = [](const std::string& words) {
-      return words.empty() ? nullptr : words.c_str();
-    };
     const bw_connect_options options{
         sizeof options,           text(wanted.program),          wanted.limit.count(),
         wanted.reconnect.count(), text(wanted.server_key),       text(wanted.public_key),
@@ -289,7 +309,9 @@ class Connection {
         wanted.ranks,       wanted.window,
         wanted.epoch,       wanted.step,
         wanted.epochs,      wanted.fingerprint ? &*wanted.fingerprint : nullptr,
-        wanted.worst_first, 0};
+        wanted.worst_first, 0,
+        wanted.writable,    wanted.ranks_here,
+        text(wanted.terms)};
     bw_subscription* raw = nullptr;
     check(bw_subscribe(raw_.get(), &options, &raw));
     return Subscription(raw);

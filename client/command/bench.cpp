@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 
 #include "client/batchwright/client.hpp"
 #include "client/command/bench_clients.h"
@@ -11,6 +10,8 @@
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/http_get.h"
+#include "client/command/keys.h"
+#include "client/command/output.h"
 
 // Measures in this order: rows of epoch 0, which also warms everything up; memcpy of these rows;
 // the clients, from epoch 1 on; memcpy again. The better memcpy counts.
@@ -72,9 +73,11 @@ struct BenchFigures {
 };
 
 Result<BenchFigures> measure(const BenchOptions& options) {
+  const auto connect = connect_options(options.keys);
+  if (!connect) return connect.error();
   const auto known = read_stats(options);
   if (!known) return known.error();
-  const auto rows = record_rows(options, kMostBaselineBytes, kWarmUp);
+  const auto rows = record_rows(options, *connect, kMostBaselineBytes, kWarmUp);
   auto baseline = MemcpyBaseline::prepare(
       options.dataset.empty() ? known->dataset : options.dataset, rows, known->arena_bytes);
   if (!baseline) return baseline.error();
@@ -82,7 +85,7 @@ Result<BenchFigures> measure(const BenchOptions& options) {
   figures.memcpy_rate = baseline->measure();
   const auto before = read_stats(options);
   if (!before) return before.error();
-  figures.taken = run_clients(options, 1);
+  figures.taken = run_clients(options, *connect, 1);
   const auto after = read_stats(options);
   if (!after) return after.error();
   figures.memcpy_rate = std::max(figures.memcpy_rate, baseline->measure());
@@ -107,7 +110,7 @@ void print_json(const BenchOptions& options, const BenchFigures& figures) {
   line["daemon_cpu_seconds"] = figures.cpu_seconds;
   line["assembled"] = figures.assembled;
   line["delivered"] = figures.delivered;
-  fmt::print("{}\n", json::serialize(line));
+  print_json_line(line);
 }
 
 void print_table(const BenchOptions& options, const BenchFigures& figures) {

@@ -83,9 +83,10 @@ Taken sum_up(const std::vector<Client>& clients) {
 
 }  // namespace
 
-std::vector<std::uint64_t> record_rows(const BenchOptions& options, std::uint64_t most_bytes,
-                                       std::chrono::seconds limit) {
-  client::Connection connection(options.endpoint);
+std::vector<std::uint64_t> record_rows(const BenchOptions& options,
+                                       const client::ConnectOptions& connect,
+                                       std::uint64_t most_bytes, std::chrono::seconds limit) {
+  client::Connection connection(options.endpoint, connect);
   client::Subscription subscription = connection.subscribe(replica(options, 0));
   std::vector<std::uint64_t> ordinals;
   std::uint64_t bytes = 0;
@@ -100,12 +101,13 @@ std::vector<std::uint64_t> record_rows(const BenchOptions& options, std::uint64_
   return ordinals;
 }
 
-Taken run_clients(const BenchOptions& options, std::uint64_t epoch) {
+Taken run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
+                  std::uint64_t epoch) {
   std::vector<Client> clients(options.clients);
   std::barrier together(static_cast<std::ptrdiff_t>(options.clients));
   const auto run = [&](Client& mine) {
     try {
-      client::Connection connection(options.endpoint);
+      client::Connection connection(options.endpoint, connect);
       client::Subscription subscription = connection.subscribe(replica(options, epoch));
       together.arrive_and_wait();
       take_batches(subscription, options, mine);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "client/batchwright/client.hpp"
 #include "client/command/commands.h"
 
 namespace batchwright {
@@ -21,11 +22,13 @@ struct Taken {
 
 /// Takes batches of epoch 0 until it is over, `most_bytes` are taken or `limit` has passed, and
 /// returns the ordinals of their rows in order. Throws client::Error.
-std::vector<std::uint64_t> record_rows(const BenchOptions& options, std::uint64_t most_bytes,
-                                       std::chrono::seconds limit);
+std::vector<std::uint64_t> record_rows(const BenchOptions& options,
+                                       const client::ConnectOptions& connect,
+                                       std::uint64_t most_bytes, std::chrono::seconds limit);
 
 /// Lets `options.clients` replicas, each a thread with its own connection, take batches from the
 /// begin of `epoch` on for `options.seconds`. Throws client::Error.
-Taken run_clients(const BenchOptions& options, std::uint64_t epoch);
+Taken run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
+                  std::uint64_t epoch);
 
 }  // namespace batchwright

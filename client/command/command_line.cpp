@@ -1,140 +1,26 @@
 #include "client/command/command_line.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "client/command/command_options.h"
 #include "client/command/commands.h"
+#include "client/command/completion.h"
 #include "client/command/exit_code.h"
 #include "daemon/planning/planning.h"
 
-// Every option of every command is here, and nothing else is. A command is one add_ function:
-// it makes the subcommand, ties options to a struct of commands.h, and sets the action.
+// Every option of every command is here, those of ingest apart, and nothing else is. A command is
+// one add_ function: it makes the subcommand, ties options to a struct of commands.h, and sets the
+// action.
 
 namespace batchwright {
 namespace {
-
-using Action = std::function<int()>;
-
-/// Has `action` run `run` with the options as they stand after parsing.
-template <class Options>
-void on_chosen(CLI::App& command, Action& action, std::shared_ptr<Options> options,
-               int (*run)(const Options&)) {
-  command.callback([&action, options, run] { action = [options, run] { return run(*options); }; });
-}
-
-/// An option whose values are words.
-template <class Value>
-CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
-                        const std::map<std::string, Value>& choices) {
-  std::string chosen;
-  for (const auto& [word, meaning] : choices) {
-    if (meaning == value) chosen = word;
-  }
-  return command
-      .add_option_function<std::string>(
-          name, [&value, choices](const std::string& word) { value = choices.at(word); })
-      ->check(CLI::IsMember(choices))
-      ->type_name("")
-      ->default_str(chosen);
-}
-
-/// For unsigned options, into which CLI11 would read -1 as the largest number there is.
-CLI::Validator from_zero() {
-  return {[](std::string& text) {
-            return text.starts_with('-') ? "found " + text + ", allowed: 0 and up" : std::string();
-          },
-          ""};
-}
-
-/// What both kinds of ingest take.
-void add_ingest_options(CLI::App& command, IngestOptions& options) {
-  command.add_option("DIR", options.folder, "Folder of files, however deep")->required();
-  command.add_option("--into", options.dataset, "Dataset; made when it is not there")
-      ->type_name("DATASET")
-      ->required();
-  add_choice<OnError>(command, "--on-error", options.on_error,
-                      {{"stop", OnError::stop}, {"skip", OnError::skip}})
-      ->description("A file that cannot be taken stops the work, or is listed at the end");
-  command.add_flag("--resume", options.resume, "Pass over files whose key is in the dataset");
-  command.add_flag("--label-from-folder", options.annotations.label_from_folder,
-                   "Store the first folder below DIR as scalar field `label`");
-  command
-      .add_option("--transcripts", options.annotations.transcripts,
-                  "Lines of key TAB text, stored as field `text` (UTF-8 bytes)")
-      ->type_name("FILE");
-  command.add_option("--exclude", options.excluded, "Leave out files and folders of this name")
-      ->type_name("NAME")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--threads", options.threads, "Threads that read files; 0: one a core")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
-  command.add_flag("--json", options.json, "Print one JSON object");
-}
-
-void add_front_end(CLI::App& command, FrontEndOptions& options) {
-  const auto number = [&command](const char* name, auto& value, const char* unit,
-                                 const char* what) {
-    command.add_option(name, value, what)
-        ->type_name(unit)
-        ->capture_default_str()
-        ->group("Front end");
-  };
-  add_choice<FeatureKind>(command, "--features", options.features,
-                          {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
-      ->description("Log-mel energies, or cepstra of them")
-      ->group("Front end");
-  number("--window-ms", options.window_ms, "MS", "Length of a frame's window");
-  number("--hop-ms", options.hop_ms, "MS", "From frame to frame");
-  add_choice<WindowShape>(command, "--window", options.window,
-                          {{"hamming", WindowShape::hamming}, {"hann", WindowShape::hann}})
-      ->description("Shape of the window")
-      ->group("Front end");
-  number("--fft-size", options.fft_size, "POINTS", "0: the next power of two above the window");
-  number("--mel-bands", options.mel_bands, "N", "Mel bands");
-  number("--fmin", options.fmin_hz, "HZ", "Lower end of the lowest band");
-  number("--fmax", options.fmax_hz, "HZ", "Upper end of the highest band; 0: half the rate");
-  number("--pre-emphasis", options.pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
-  number("--log-floor", options.log_floor, "ENERGY", "Energies below it are raised to it");
-  number("--cepstra", options.cepstra, "N", "Coefficients of a frame, for mfcc");
-}
-
-void add_ingest_audio(CLI::App& ingest, Action& action) {
-  const auto options = std::make_shared<IngestOptions>();
-  CLI::App* command = ingest.add_subcommand("audio", "wav, flac and ogg files to features");
-  add_ingest_options(*command, *options);
-  add_choice<ChannelChoice>(
-      *command, "--channel", options->audio.channels,
-      {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
-      ->description("Of several channels: refuse the file, take the first, or the mean");
-  add_front_end(*command, options->audio.front_end);
-  command->footer(
-      "A key is the path below DIR without extension. All files have one sample rate.\n"
-      "Example: batchwright ingest audio /data/wav --into /data/train --label-from-folder");
-  on_chosen(*command, action, options, run_ingest_audio);
-}
-
-void add_ingest_npy(CLI::App& ingest, Action& action) {
-  const auto options = std::make_shared<IngestOptions>();
-  CLI::App* command = ingest.add_subcommand("npy", ".npy files of [T] or [T, D...], as they are");
-  add_ingest_options(*command, *options);
-  command->footer(
-      "A key is the path below DIR without extension. All files have one dtype and D...\n"
-      "Example: batchwright ingest npy /data/features --into /data/train --on-error skip");
-  on_chosen(*command, action, options, run_ingest_npy);
-}
-
-void add_ingest(CLI::App& app, Action& action) {
-  CLI::App* ingest = app.add_subcommand("ingest", "Append files to a dataset");
-  ingest->require_subcommand(1);
-  add_ingest_audio(*ingest, action);
-  add_ingest_npy(*ingest, action);
-}
 
 void add_inspect(CLI::App& app, Action& action) {
   const auto options = std::make_shared<InspectOptions>();
@@ -195,11 +81,21 @@ void add_plan(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_plan);
 }
 
+/// Of a daemon that is reached over tcp:// with keys.
+void add_keys(CLI::App& command, KeyOptions& keys) {
+  auto* server_key = command.add_option("--server-key", keys.server_key,
+                                        "The daemon's public key, 40 characters, for tcp://");
+  command.add_option("--key-file", keys.key_file, "Own secret key, as keygen wrote it")
+      ->type_name("FILE")
+      ->needs(server_key);
+}
+
 void add_tail(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TailOptions>();
   CLI::App* command = app.add_subcommand("tail", "Show the batches of a feed as they are served");
   command->add_option("--feed", options->feed, "Name of the feed")->required();
   command->add_option("--endpoint", options->endpoint, "Of the daemon")->capture_default_str();
+  add_keys(*command, options->keys);
   auto* rank = command->add_option("--rank", options->rank, "Take one rank's share of every step");
   auto* ranks = command->add_option("--ranks", options->ranks, "Number of ranks");
   rank->check(CLI::NonNegativeNumber)->needs(ranks);
@@ -231,16 +127,17 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench", "Measure how fast a daemon serves a feed");
   command->add_option("--feed", options->feed, "Name of the feed")->required();
   command->add_option("--endpoint", options->endpoint, "Of the daemon")->capture_default_str();
+  add_keys(*command, options->keys);
   command->add_option("--clients", options->clients, "Replicas that take batches at once")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--seconds", options->seconds, "How long they take batches")
       ->check(CLI::Range(0.01, 86'400.0))
       ->capture_default_str();
-  const std::map<std::string, BenchTouch> touches = {
-      {"header", BenchTouch::header}, {"page", BenchTouch::page}, {"all", BenchTouch::all}};
-  command->add_option("--touch", options->touch, "What clients read: header, page or all")
-      ->transform(CLI::CheckedTransformer(touches));
+  add_choice<BenchTouch>(
+      *command, "--touch", options->touch,
+      {{"header", BenchTouch::header}, {"page", BenchTouch::page}, {"all", BenchTouch::all}})
+      ->description("What clients read: headers, a byte of each page too, or every byte");
   command->add_option("--window", options->window, "Batches in flight, of each client")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -276,11 +173,7 @@ void add_events(CLI::App& app, Action& action) {
       ->type_name("ENDPOINT")
       ->excludes(endpoint);
   command->add_option("--feed", options->feed, "Of one feed only, without clients");
-  auto* server_key = command->add_option("--server-key", options->server_key,
-                                         "The daemon's public key, 40 characters, for tcp://");
-  command->add_option("--key-file", options->key_file, "Own secret key, as keygen wrote it")
-      ->type_name("FILE")
-      ->needs(server_key);
+  add_keys(*command, options->keys);
   command->add_option("--count", options->count, "End after so many events, 0 for no end");
   command->add_flag("--json", options->json, "Print one JSON object an event");
   command->footer("Example: batchwright events --feed train --json");
@@ -309,6 +202,99 @@ void add_top(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_top);
 }
 
+/// The words of a choice: CLI11 keeps them as "{a,b}", the planning room as "a b".
+std::vector<std::string> words_of(const CLI::Option& option) {
+  std::string type = option.get_type_name();
+  std::string name = option.get_name().substr(2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (const SettingRow& row : setting_rows()) {
+    if (row.name == name && setting_type(row.name) == SettingType::word) {
+      return CLI::detail::split(std::string(row.allowed), ' ');
+    }
+  }
+  const std::size_t open = type.find('{'), close = type.find('}');
+  if (open == type.npos || close == type.npos) return {};
+  return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
+}
+
+CompletedCommand completed(const CLI::App& app, const std::string& path) {
+  CompletedCommand command{path, app.get_description(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() || option->get_lnames().empty()) continue;
+    const std::string help = option->get_description();
+    command.options.push_back({"--" + option->get_lnames()[0], help.substr(0, help.find(". ")),
+                               option->get_items_expected_min() > 0, words_of(*option)});
+  }
+  for (const CLI::App* below : app.get_subcommands({})) {
+    const std::string name = below->get_name();
+    command.commands.push_back(completed(*below, path.empty() ? name : path + " " + name));
+  }
+  return command;
+}
+
+void add_completion(CLI::App& app, Action& action) {
+  const auto shell = std::make_shared<std::string>();
+  CLI::App* command =
+      app.add_subcommand("completion", "Print a script that completes commands in a shell");
+  command->add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->footer("Example: source <(batchwright completion bash)");
+  command->callback([&app, &action, shell] {
+    action = [&app, shell] {
+      const auto script = completion_script(*shell, completed(app, ""));
+      if (!script) return fail(script.error());
+      fmt::print("{}", *script);
+      return kDone;
+    };
+  });
+}
+
+/// The words of the call, the last one first, as CLI11 takes them. `help COMMAND` is
+/// `COMMAND --help`: CLI11 would take the command's name for a second command.
+std::vector<std::string> words_to_parse(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+/// The command whose name is nearest to what stands where one should, for a hint.
+std::string nearest_command(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.starts_with('-')) return {};
+    std::vector<std::string_view> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* below : at->get_subcommands({})) {
+      names.emplace_back(below->get_name());
+      if (below->get_name() == word) next = below;
+    }
+    if (names.empty()) return {};
+    if (next == nullptr) {
+      const std::string_view near = nearest(word, names);
+      return near.empty()
+                 ? fmt::format("no command \"{}\"; allowed: {}", word, fmt::join(names, " "))
+                 : fmt::format("no command \"{}\"; did you mean {}?", word, near);
+    }
+    at = next;
+  }
+  return {};
+}
+
+/// What is wrong with the call, in one line and a hint.
+int refuse_call(const CLI::App& app, const CLI::ParseError& error, int argc,
+                const char* const* argv) {
+  const std::string hint = nearest_command(app, argc, argv);
+  fmt::print(stderr, "batchwright: {}\nRun with --help for more information.\n",
+             hint.empty() ? error.what() : hint);
+  return kWrongInput;
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
@@ -325,9 +311,15 @@ int run_command_line(int argc, const char* const* argv) {
   add_keygen(app, action);
   add_events(app, action);
   add_top(app, action);
+  add_completion(app, action);
+  app.add_subcommand("help", "Show what a command does: help COMMAND");
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(words_to_parse(argc, argv));
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return refuse_call(app, error, argc, argv);
     return app.exit(error) == 0 ? kDone : kWrongInput;  // help and version come as "errors" of 0
   }
   return action();

@@ -17,10 +17,17 @@
 namespace batchwright {
 
 struct IngestOptions {
-  std::filesystem::path folder;
+  std::filesystem::path folder;              ///< Of audio and npy.
+  std::vector<std::filesystem::path> files;  ///< Of npz: files, and folders of them.
+  std::string table;                         ///< Of kaldi: a data folder, scp file or archive.
   std::filesystem::path dataset;
   AnnotationOptions annotations;
-  AudioSourceOptions audio;  ///< For audio only.
+  AudioSourceOptions audio;         ///< For audio only.
+  ArrayOptions arrays;              ///< For all others.
+  std::vector<std::string> fields;  ///< NAME=TABLE for kaldi, NAME for npz.
+  std::string primary;              ///< For npz; empty: as npz_source() says.
+  std::vector<std::string> labels;  ///< Files of label sets, or NAME=FILE.
+  std::filesystem::path labels_like;
   std::vector<std::string> excluded;
   OnError on_error = OnError::stop;
   bool resume = false;
@@ -29,6 +36,8 @@ struct IngestOptions {
 };
 int run_ingest_audio(const IngestOptions& options);
 int run_ingest_npy(const IngestOptions& options);
+int run_ingest_npz(const IngestOptions& options);
+int run_ingest_kaldi(const IngestOptions& options);
 
 struct InspectOptions {
   std::filesystem::path dataset;
@@ -56,9 +65,16 @@ struct PlanOptions {
 };
 int run_plan(const PlanOptions& options);
 
+/// Of a daemon that is reached over tcp:// with keys.
+struct KeyOptions {
+  std::string server_key;          ///< In Z85; empty: no encryption.
+  std::filesystem::path key_file;  ///< This client's secret key; empty: a fresh pair.
+};
+
 struct TailOptions {
   std::string feed;
   std::string endpoint = BW_DEFAULT_ENDPOINT;
+  KeyOptions keys;
   std::optional<std::int32_t> rank;  ///< With `ranks`: a share of every step.
   std::optional<std::int32_t> ranks;
   std::uint64_t epochs = 0;  ///< 0: no end.
@@ -79,6 +95,7 @@ enum class BenchTouch : std::uint8_t {
 struct BenchOptions {
   std::string feed;
   std::string endpoint = BW_DEFAULT_ENDPOINT;
+  KeyOptions keys;
   std::string stats = "http://127.0.0.1:9477";
   std::vector<std::string> dataset;  ///< Empty: as the daemon's stats say.
   std::uint32_t clients = 1;
@@ -99,9 +116,8 @@ struct EventsOptions {
   std::string endpoint = BW_DEFAULT_ENDPOINT;  ///< Of the daemon, which tells where its events are.
   std::string events;                          ///< Where they are; empty: the daemon is asked.
   std::string feed;                            ///< Empty: of all feeds, and of clients.
-  std::string server_key;                      ///< In Z85; empty: no encryption.
-  std::filesystem::path key_file;              ///< This client's secret key.
-  std::uint64_t count = 0;                     ///< So many, then it ends; 0: no end.
+  KeyOptions keys;
+  std::uint64_t count = 0;  ///< So many, then it ends; 0: no end.
   bool json = false;
 };
 int run_events(const EventsOptions& options);

@@ -6,10 +6,13 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "client/batchwright/client.h"
+
 namespace batchwright {
 namespace {
 
 constexpr int kAnswerMilliseconds = 10'000;
+constexpr int kSoonMilliseconds = 300;
 constexpr int kEventMilliseconds = 100;
 constexpr std::size_t kKeyText = 40;
 
@@ -18,6 +21,12 @@ void set_keys(zmq::socket_t& socket, const EventSource& source) {
   socket.set(zmq::sockopt::curve_serverkey, source.server_key);
   socket.set(zmq::sockopt::curve_publickey, source.own.public_key);
   socket.set(zmq::sockopt::curve_secretkey, source.own.secret_key);
+}
+
+/// A numeric address of IPv6 stands in brackets.
+void connect(zmq::socket_t& socket, const std::string& endpoint) {
+  socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
+  socket.connect(endpoint);
 }
 
 Error io_error(const EventSource& source, const zmq::error_t& error) {
@@ -55,6 +64,24 @@ Result<std::string> events_in(const ControlMessage& answer, const EventSource& d
   return reachable(welcome->events()->str(), daemon.endpoint);
 }
 
+/// Waits for a daemon from which nothing came, and says why nothing does: the library knows how to
+/// find out.
+Result<void> await(const EventSource& daemon) {
+  bw_connect_options options = BW_CONNECT_OPTIONS_INIT;
+  options.timeout_ms = kAnswerMilliseconds;
+  options.inline_batches = 1;
+  if (!daemon.server_key.empty()) {
+    options.server_key = daemon.server_key.c_str();
+    options.public_key = daemon.own.public_key.c_str();
+    options.secret_key = daemon.own.secret_key.c_str();
+  }
+  bw_connection* connection = nullptr;
+  const bw_status status = bw_connect(daemon.endpoint.c_str(), &options, &connection);
+  if (status != BW_OK) return Error{static_cast<ErrorCode>(status), bw_error_message()};
+  bw_close(connection);
+  return {};
+}
+
 }  // namespace
 
 Result<KeyPair> make_key_pair() {
@@ -83,9 +110,9 @@ Result<std::string> find_events(const EventSource& daemon) {
     zmq::context_t context;
     zmq::socket_t socket(context, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, kEventMilliseconds);
-    socket.set(zmq::sockopt::rcvtimeo, kAnswerMilliseconds);
+    socket.set(zmq::sockopt::rcvtimeo, kSoonMilliseconds);
     set_keys(socket, daemon);
-    socket.connect(daemon.endpoint);
+    connect(socket, daemon.endpoint);
     wire::HelloT hello;
     hello.protocol = kProtocolVersion;
     hello.client = "batchwright events";
@@ -93,7 +120,11 @@ Result<std::string> find_events(const EventSource& daemon) {
     send(socket, encode(std::move(hello)));
     zmq::message_t frame;
     if (!socket.recv(frame)) {
-      return Error{ErrorCode::timed_out, daemon.endpoint + ": no answer within 10 s"};
+      if (auto there = await(daemon); !there) return there.error();
+      socket.set(zmq::sockopt::rcvtimeo, kAnswerMilliseconds);
+      if (!socket.recv(frame)) {
+        return Error{ErrorCode::timed_out, daemon.endpoint + ": no answer within 10 s"};
+      }
     }
     send(socket, encode(wire::ByeT{}));
     const auto answer = decoded(frame);
@@ -119,7 +150,7 @@ Result<std::unique_ptr<EventStream>> EventStream::open(const EventSource& source
     state->socket.set(zmq::sockopt::rcvtimeo, kEventMilliseconds);
     state->socket.set(zmq::sockopt::subscribe, source.feed);
     set_keys(state->socket, source);
-    state->socket.connect(source.endpoint);
+    connect(state->socket, source.endpoint);
     return std::unique_ptr<EventStream>(new EventStream(std::move(state)));
   } catch (const zmq::error_t& error) {
     return io_error(source, error);

@@ -1,14 +1,13 @@
 #include <fmt/core.h>
 
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
-#include <cstdio>
-#include <fstream>
 
 #include "client/command/commands.h"
 #include "client/command/event_stream.h"
 #include "client/command/exit_code.h"
 #include "client/command/interrupt.h"
+#include "client/command/keys.h"
+#include "client/command/output.h"
 
 namespace batchwright {
 namespace {
@@ -28,7 +27,7 @@ void print_json(const wire::EventT& event) {
   }
   if (!event.feed.empty()) line["feed"] = event.feed;
   if (!event.text.empty()) line["text"] = event.text;
-  fmt::print("{}\n", json::serialize(line));
+  print_json_line(line);
 }
 
 void print_line(const wire::EventT& event) {
@@ -49,22 +48,10 @@ void print_line(const wire::EventT& event) {
   fmt::print("{}{}\n", event.text.empty() ? "" : ": ", event.text);
 }
 
-/// The keys that the options name; fresh ones where only the daemon's is given.
-Result<KeyPair> own_keys(const EventsOptions& options) {
-  if (options.server_key.empty()) return KeyPair{};
-  if (options.key_file.empty()) return make_key_pair();
-  std::ifstream file(options.key_file);
-  std::string key;
-  if (!std::getline(file, key)) {
-    return Error{ErrorCode::invalid_argument, options.key_file.string() + ": cannot be read"};
-  }
-  return pair_of(key);
-}
-
 Result<EventSource> find_source(const EventsOptions& options) {
-  auto own = own_keys(options);
+  auto own = own_keys(options.keys);
   if (!own) return own.error();
-  EventSource source{options.endpoint, options.feed, options.server_key, std::move(*own)};
+  EventSource source{options.endpoint, options.feed, options.keys.server_key, std::move(*own)};
   if (!options.events.empty()) {
     source.endpoint = options.events;
     return source;
@@ -92,7 +79,7 @@ int run_events(const EventsOptions& options) {
     // A topic matches by its beginning, so that of another feed may come along.
     if (!*event || (!options.feed.empty() && (*event)->feed != options.feed)) continue;
     options.json ? print_json(**event) : print_line(**event);
-    std::fflush(stdout);  // whoever reads along waits for this line
+    flush_output();  // a program that reads along waits for this line
     ++shown;
   }
   return kDone;

@@ -19,6 +19,10 @@ int exit_code(ErrorCode code) {
   }
 }
 
+void warn(const std::string& text) {
+  if (!text.empty()) fmt::print(stderr, "batchwright: {}\n", text);
+}
+
 int fail(const Error& error) {
   fmt::print(stderr, "batchwright: {}\n", error.message);
   return exit_code(error.code);

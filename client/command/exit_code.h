@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -10,6 +12,9 @@ inline constexpr int kWrongInput = 2;  ///< The call or its input is wrong.
 
 /// Which of the three an error amounts to, when nothing was done before it.
 int exit_code(ErrorCode code);
+
+/// Prints "batchwright: text" to stderr; nothing where there is no text.
+void warn(const std::string& text);
 
 /// Prints "batchwright: message" to stderr and returns the exit code.
 int fail(const Error& error);

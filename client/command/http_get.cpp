@@ -97,6 +97,12 @@ Result<std::string> ask(const Question& question, const Target& target) {
     return Error{ErrorCode::timed_out, "no answer from " + page + " within " +
                                            std::to_string(question.limit.count()) + " ms"};
   }
+  if (exchange.error.category() == make_error_code(http::error::bad_version).category()) {
+    return Error{ErrorCode::malformed_message,
+                 question.address + " answers, but not in HTTP (" + exchange.error.message() +
+                     "); is it the socket for clients? The pages have one of their own, which "
+                     "`stats` in the daemon's configuration names"};
+  }
   if (exchange.error) {
     return Error{ErrorCode::disconnected, page + ": " + exchange.error.message()};
   }

@@ -2,17 +2,18 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/ingest_report.h"
 #include "client/command/interrupt.h"
 #include "client/command/progress.h"
 #include "storage/storage.h"
@@ -20,9 +21,19 @@
 namespace batchwright {
 namespace {
 
-namespace json = boost::json;
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using Origin = std::vector<std::pair<std::string, std::string>>;
+
+/// What one kind of ingest is made of.
+struct Input {
+  std::string kind;    ///< The command's word.
+  fs::path named_for;  ///< Whose name the dataset keeps as `source_folder`.
+  std::unique_ptr<IngestSource> source;
+  std::vector<SourceFile> files;
+  AnnotationOptions annotations;
+  std::string passed_over;
+  std::vector<std::string> unmatched;
+};
 
 /// Time that all threads of this process have computed, in seconds.
 double cpu_seconds() {
@@ -34,138 +45,260 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double ratio(double a, double b) { return b > 0 ? a / b : 0; }
-
 /// The folder's own name, also when it is given as "." or with a slash behind it.
-std::string folder_name(const std::filesystem::path& folder) {
-  const auto path = std::filesystem::absolute(folder).lexically_normal();
+std::string folder_name(const fs::path& folder) {
+  const auto path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-Origin origin_of(const IngestOptions& options, const char* kind) {
-  return {{"source", kind},
-          {"source_folder", folder_name(options.folder)},
-          {"made_by", "batchwright " BATCHWRIGHT_VERSION}};
+/// "NAME=VALUE" in two; the name is empty where there is none.
+std::pair<std::string, std::string> split_name(const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == text.npos) return {"", text};
+  return {text.substr(0, at), text.substr(at + 1)};
 }
 
-std::string rate_text(const IngestFigures& figures, double seconds) {
-  const auto done = figures.added + figures.skipped;
-  std::string text = fmt::format("{} of {} files  {:.0f} files/s", done, figures.files,
-                                 ratio(static_cast<double>(done), seconds));
-  if (figures.seconds > 0) {
-    text += fmt::format("  {:.0f} x real time", ratio(figures.seconds, seconds));
+/// --labels and --labels-like, as sets.
+Result<std::vector<LabelSet>> label_sets(const IngestOptions& options) {
+  std::vector<LabelSet> sets;
+  for (const std::string& text : options.labels) {
+    std::error_code ignored;  // a file whose name has a = in it is taken as it stands
+    auto [field, path] = split_name(text);
+    if (fs::exists(text, ignored)) {
+      field.clear();
+      path = text;
+    }
+    auto set = read_label_set(path);
+    if (!set) return set.error();
+    set->field = field;
+    sets.push_back(std::move(*set));
   }
-  return text;
+  return sets;
 }
 
-struct Outcome {
-  const IngestOptions& options;
-  const IngestReport& report;
-  double seconds = 0;
-  double cpu_seconds = 0;
-};
-
-void print_json(const Outcome& outcome) {
-  const IngestFigures& figures = outcome.report.figures;
-  json::object all{
-      {"dataset", outcome.options.dataset.string()},
-      {"files", figures.files},
-      {"present", figures.present},
-      {"added", figures.added},
-      {"skipped", figures.skipped},
-      {"frames", figures.frames},
-      {"audio_seconds", figures.seconds},
-      {"seconds", outcome.seconds},
-      {"cpu_seconds", outcome.cpu_seconds},
-      {"realtime_factor", ratio(figures.seconds, outcome.seconds)},
-      {"realtime_factor_per_core", ratio(figures.seconds, outcome.cpu_seconds)},
-      {"interrupted", outcome.report.interrupted},
-      {"skipped_files", json::array(outcome.report.skipped.begin(), outcome.report.skipped.end())},
-      {"error", outcome.report.failure ? json::value(outcome.report.failure->message) : nullptr}};
-  fmt::print("{}\n", json::serialize(all));
-}
-
-void print_text(const Outcome& outcome) {
-  const IngestFigures& figures = outcome.report.figures;
-  fmt::print("added {} sequences of {} frames in {:.2f} s", figures.added, figures.frames,
-             outcome.seconds);
-  if (figures.seconds > 0) {
-    fmt::print(": {:.3f} h of sound, {:.0f} x real time, {:.0f} x for each core used",
-               figures.seconds / 3600, ratio(figures.seconds, outcome.seconds),
-               ratio(figures.seconds, outcome.cpu_seconds));
+/// Those sets of another dataset that go with a field of this ingest.
+Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& annotations) {
+  if (options.labels_like.empty()) return {};
+  auto others = label_sets_of(options.labels_like);
+  if (!others) return others.error();
+  std::size_t used = 0;
+  for (LabelSet& set : *others) {
+    const auto& tables = annotations.label_tables;
+    const bool wanted = (annotations.label_from_folder && set.field == "label") ||
+                        std::any_of(tables.begin(), tables.end(), [&set](const LabelTable& table) {
+                          return table.field == set.field;
+                        });
+    if (!wanted) continue;
+    annotations.label_sets.push_back(std::move(set));
+    ++used;
   }
-  fmt::print("\n");
-  if (figures.present > 0) fmt::print("passed over {} that were there\n", figures.present);
-  if (figures.skipped > 0) fmt::print("skipped {} files:\n", figures.skipped);
-  for (const std::string& reason : outcome.report.skipped) fmt::print("  {}\n", reason);
+  if (used > 0) return {};
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("--labels-like {}: no field of labels there has the name of one here",
+                           options.labels_like.string())};
 }
 
-int finish(const Outcome& outcome) {
-  outcome.options.json ? print_json(outcome) : print_text(outcome);
-  const IngestReport& report = outcome.report;
-  std::fflush(stdout);
-  if (report.failure) {
-    fmt::print(stderr, "batchwright: stopped: {}\n", report.failure->message);
-  } else if (report.interrupted) {
-    fmt::print(stderr,
-               "batchwright: interrupted: the {} sequences added are committed; --resume "
-               "goes on behind them\n",
-               report.figures.added);
-  }
-  return report.failure || report.interrupted ? kFailed : kDone;
+/// Annotations for the files. Errors: those of Annotations::create(), and of files of labels.
+Result<Annotations> annotate(const IngestOptions& options, Input& input) {
+  AnnotationOptions& wanted = input.annotations;
+  if (const auto schema = present_schema(options.dataset)) wanted.present = schema->fields;
+  auto sets = label_sets(options);
+  if (!sets) return sets.error();
+  wanted.label_sets = std::move(*sets);
+  if (auto added = add_sets_like(options, wanted); !added) return added.error();
+  return Annotations::create(wanted, input.files);
 }
 
-int run(const IngestOptions& options, IngestJob job) {
-  const auto annotations = Annotations::create(options.annotations, job.files);
+void tell_who_writes(const IngestJob& job, const WriterWait& wait) {
+  warn(fmt::format("waiting for another writer of {}{}", job.dataset.string(),
+                   wait.process ? fmt::format(" (pid {})", *wait.process) : ""));
+}
+
+Result<IngestReport> take_all(IngestJob& job, Clock::time_point start) {
+  const Interrupt interrupt;
+  job.limits.waiting = [&job, &interrupt](const WriterWait& wait) {
+    if (wait.waited == std::chrono::milliseconds(0)) tell_who_writes(job, wait);
+    return !interrupt.came();
+  };
+  Progress progress(stderr, start);
+  return ingest(job, [&progress, &interrupt](const IngestFigures& figures) {
+    const auto now = Clock::now();
+    const auto done = figures.taken + figures.skipped;
+    if (progress.due(now, done, figures.files)) {
+      progress.print(now, done, figures.files, ingest_rate(figures, progress.seconds(now)));
+    }
+    return !interrupt.came();
+  });
+}
+
+int run(const IngestOptions& options, Input input) {
+  const auto annotations = annotate(options, input);
   if (!annotations) return fail(annotations.error());
+  IngestJob job;
+  job.source = input.source.get();
   job.annotations = &*annotations;
+  job.files = input.files;
   job.dataset = options.dataset;
+  job.origin = {{"source", input.kind},
+                {"source_folder", folder_name(input.named_for)},
+                {"made_by", "batchwright " BATCHWRIGHT_VERSION}};
   job.on_error = options.on_error;
   job.resume = options.resume;
   job.threads = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
 
-  const Interrupt interrupt;
   const auto start = Clock::now();
-  const auto report = [&job, &interrupt, start] {
-    Progress progress(stderr, start);
-    return ingest(job, [&progress, &interrupt](const IngestFigures& figures) {
-      const auto now = Clock::now();
-      const auto done = figures.added + figures.skipped;
-      if (progress.due(now, done, figures.files)) {
-        progress.print(now, done, figures.files, rate_text(figures, progress.seconds(now)));
-      }
-      return !interrupt.came();
-    });
-  }();
+  auto report = take_all(job, start);
   if (!report) return fail(report.error());
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return finish({options, *report, seconds, cpu_seconds()});
+  IngestOutcome outcome{std::move(*report),
+                        std::chrono::duration<double>(Clock::now() - start).count(), cpu_seconds(),
+                        std::move(input.passed_over), std::move(input.unmatched)};
+  for (const std::string& text : annotations->unmatched()) outcome.unmatched.push_back(text);
+  return report_ingest(options, outcome);
+}
+
+/// What all kinds that read a folder begin with.
+Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
+                              std::span<const std::string_view> extensions) {
+  auto list = find_files(options.folder, extensions, options.excluded);
+  if (!list) return list.error();
+  Input input;
+  input.kind = kind;
+  input.named_for = options.folder;
+  input.passed_over = passed_over(*list);
+  input.files = std::move(list->files);
+  input.annotations = options.annotations;
+  return input;
+}
+
+/// The rate that a dataset was made with goes before that of most files.
+AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions options) {
+  const auto schema = present_schema(dataset);
+  if (!schema || options.sample_rate != 0) return options;
+  for (const auto& [name, value] : schema->settings) {
+    if (name != "sample_rate_hz") continue;
+    std::from_chars(value.data(), value.data() + value.size(), options.sample_rate);
+    options.rate_origin = "dataset " + dataset.string();
+  }
+  return options;
+}
+
+int finish(const IngestOptions& options, Result<Input> input,
+           Result<std::unique_ptr<IngestSource>> source) {
+  if (!source) return fail(source.error());
+  input->source = std::move(*source);
+  return run(options, std::move(*input));
+}
+
+/// Files as they are, and those below folders. A file's key is its name without extension.
+Result<Input> input_of_npz(const IngestOptions& options) {
+  Input input;
+  input.kind = "npz";
+  input.named_for = options.files.front();
+  input.annotations = options.annotations;
+  for (const fs::path& path : options.files) {
+    std::error_code ignored;  // a file that is not there is named when it is read
+    if (!fs::is_directory(path, ignored)) {
+      input.files.push_back({path.stem().string(), path});
+      continue;
+    }
+    auto list = find_files(path, npz_extensions(), options.excluded);
+    if (!list) return list.error();
+    input.passed_over += (input.passed_over.empty() ? "" : ", ") + passed_over(*list);
+    for (SourceFile& file : list->files) input.files.push_back(std::move(file));
+  }
+  return input;
+}
+
+/// What a Kaldi data folder has beside its features.
+void add_data_folder(const fs::path& folder, std::span<const std::string> excluded,
+                     AnnotationOptions& annotations) {
+  constexpr std::array<std::pair<const char*, const char*>, 3> kLabels = {
+      {{"utt2spk", "speaker"}, {"utt2lang", "language"}, {"utt2gender", "gender"}}};
+  const auto has = [&folder, excluded](const char* name) {
+    std::error_code ignored;  // what is not there is not used
+    return std::find(excluded.begin(), excluded.end(), name) == excluded.end() &&
+           fs::is_regular_file(folder / name, ignored);
+  };
+  for (const auto& [file, field] : kLabels) {
+    if (has(file)) annotations.label_tables.push_back({field, folder / file});
+  }
+  if (annotations.transcripts.empty() && has("text")) {
+    annotations.transcripts = folder / "text";
+    annotations.transcript_format = TranscriptFormat::kaldi;
+  }
+}
+
+/// The tables of all fields. Errors: invalid_argument: a folder without features.
+Result<KaldiSourceOptions> kaldi_tables(const IngestOptions& options) {
+  KaldiSourceOptions kaldi;
+  kaldi.arrays = options.arrays;
+  std::error_code ignored;  // a table that is not there is named when it is read
+  const fs::path folder(options.table);
+  const bool is_folder = fs::is_directory(folder, ignored);
+  if (is_folder && !fs::exists(folder / "feats.scp", ignored)) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{}: no feats.scp in it{}", options.table,
+                             fs::exists(folder / "wav.scp", ignored)
+                                 ? "; it lists sound (wav.scp): compute features first, or give "
+                                   "the folder of its files to ingest audio"
+                                 : "")};
+  }
+  kaldi.tables.emplace_back("features",
+                            is_folder ? (folder / "feats.scp").string() : options.table);
+  for (const std::string& text : options.fields) {
+    auto [name, table] = split_name(text);
+    if (name.empty()) {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("--field {}; allowed: NAME=TABLE, such as ali=ali.scp", text)};
+    }
+    kaldi.tables.emplace_back(std::move(name), std::move(table));
+  }
+  return kaldi;
 }
 
 }  // namespace
 
 int run_ingest_audio(const IngestOptions& options) {
-  const auto files = find_files(options.folder, audio_extensions(), options.excluded);
-  if (!files) return fail(files.error());
-  const auto source = audio_source(options.audio, *files);
-  if (!source) return fail(source.error());
-  IngestJob job;
-  job.files = *files;
-  job.source = source->get();
-  job.origin = origin_of(options, "audio");
-  return run(options, std::move(job));
+  auto input = input_of_folder(options, "audio", audio_extensions());
+  if (!input) return fail(input.error());
+  auto source = audio_source(with_rate_of(options.dataset, options.audio), input->files);
+  return finish(options, std::move(input), std::move(source));
 }
 
 int run_ingest_npy(const IngestOptions& options) {
-  const auto files = find_files(options.folder, npy_extensions(), options.excluded);
-  if (!files) return fail(files.error());
-  const auto source = npy_source(*files);
-  if (!source) return fail(source.error());
-  IngestJob job;
-  job.files = *files;
-  job.source = source->get();
-  job.origin = origin_of(options, "npy");
-  return run(options, std::move(job));
+  auto input = input_of_folder(options, "npy", npy_extensions());
+  if (!input) return fail(input.error());
+  auto source = npy_source(options.arrays, input->files);
+  return finish(options, std::move(input), std::move(source));
+}
+
+int run_ingest_npz(const IngestOptions& options) {
+  auto input = input_of_npz(options);
+  if (!input) return fail(input.error());
+  auto source = npz_source({options.arrays, options.fields, options.primary}, input->files);
+  return finish(options, std::move(input), std::move(source));
+}
+
+int run_ingest_kaldi(const IngestOptions& options) {
+  const auto tables = kaldi_tables(options);
+  if (!tables) return fail(tables.error());
+  auto kaldi = kaldi_source(*tables);
+  if (!kaldi) return fail(kaldi.error());
+  Input input;
+  input.kind = "kaldi";
+  input.named_for = options.table;
+  input.source = std::move(kaldi->source);
+  input.files = std::move(kaldi->files);
+  for (const auto& [field, count] : kaldi->unmatched) {
+    input.unmatched.push_back(
+        fmt::format("{} keys of field \"{}\" have no features", count, field));
+  }
+  input.annotations = options.annotations;
+  std::error_code ignored;  // seen above
+  if (fs::is_directory(options.table, ignored)) {
+    add_data_folder(options.table, options.excluded, input.annotations);
+  }
+  return run(options, std::move(input));
 }
 
 }  // namespace batchwright

@@ -5,7 +5,6 @@
 #include <bit>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -16,6 +15,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/output.h"
 #include "storage/storage.h"
 
 namespace batchwright {
@@ -86,6 +86,7 @@ struct Findings {
   std::uint64_t bytes = 0;
   std::optional<double> hours;
   std::string content;
+  std::string_view lock;
 };
 
 std::string shape_text(const FieldSpec& field) {
@@ -126,11 +127,12 @@ void print_json(const Findings& found) {
                    {"bytes", found.bytes},
                    {"generation", found.snapshot.generation()},
                    {"content", found.content},
+                   {"lock", found.lock},
                    {"fields", std::move(fields)},
                    {"settings", std::move(settings)},
                    {"lengths", lengths_json(found.lengths)}};
   if (found.hours) all["hours"] = *found.hours;
-  fmt::print("{}\n", json::serialize(all));
+  print_json_line(all);
 }
 
 /// One line a field, its category names cut after a few.
@@ -164,6 +166,7 @@ void print_text(const Findings& found) {
   fmt::print("bytes       {}\n", found.bytes);
   fmt::print("generation  {}\n", found.snapshot.generation());
   fmt::print("content     {}\n", found.content);
+  fmt::print("lock        {}\n", found.lock);
   fmt::print("fields\n");
   for (const FieldSpec& field : schema.fields) print_field(field);
   if (!schema.settings.empty()) fmt::print("settings\n");
@@ -179,8 +182,9 @@ void print_text(const Findings& found) {
 
 int run_inspect(const InspectOptions& options) {
   Catalog catalog;
-  const auto dataset = catalog.open({options.dataset});
+  const auto dataset = catalog.open({options.dataset}, VerifyRecords::once, Locking::permitted);
   if (!dataset) return fail(dataset.error());
+  warn(lock_warning(**dataset));
   const auto snapshot = (*dataset)->snapshot();
   if (!snapshot) return fail(snapshot.error());
   const LengthFigures lengths = length_figures((*snapshot)->lengths());
@@ -189,7 +193,8 @@ int run_inspect(const InspectOptions& options) {
                        lengths,
                        bytes_on_disk(options.dataset),
                        hours((*snapshot)->schema(), lengths.frames),
-                       fmt::format("{:016x}", (*snapshot)->content())};
+                       fmt::format("{:016x}", (*snapshot)->content()),
+                       name_of((*dataset)->lock())};
   options.json ? print_json(found) : print_text(found);
   return kDone;
 }

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 
 #include "client/command/commands.h"
 #include "client/command/event_stream.h"
 #include "client/command/exit_code.h"
+#include "client/command/output.h"
 
 namespace batchwright {
 namespace {
@@ -49,7 +49,7 @@ int run_keygen(const KeygenOptions& options) {
     line["public_key"] = keys->public_key;
     line["public_key_file"] = open;
     line["secret_key_file"] = secret;
-    fmt::print("{}\n", boost::json::serialize(line));
+    print_json_line(line);
   } else {
     fmt::print("public key {}\nwritten to {}; its secret to {}, for its owner alone\n",
                keys->public_key, open, secret);

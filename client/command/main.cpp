@@ -3,11 +3,12 @@
 
 #include "client/command/command_line.h"
 #include "client/command/exit_code.h"
+#include "client/command/output.h"
 
 int main(int argc, char** argv) {
   try {
-    return batchwright::run_command_line(argc, argv);
-  } catch (const std::exception& error) {  // out of memory; everything else is a Result
+    return batchwright::finish_output(batchwright::run_command_line(argc, argv));
+  } catch (const std::exception& error) {  // out of memory, or standard output takes no more
     std::fprintf(stderr, "batchwright: %s\n", error.what());
     return batchwright::kFailed;
   }

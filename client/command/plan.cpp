@@ -2,7 +2,6 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/output.h"
 #include "client/command/plan_compare.h"
 #include "client/command/plan_html.h"
 #include "client/command/plan_lengths.h"
@@ -153,7 +153,7 @@ void print_batches(const EpochPlan& plan, const PrintRow& print_row) {
 }
 
 void print_json(const Planned& planned, const PlanOptions& options, bool parts) {
-  std::string text = json::serialize(report_json(planned, Epoch{options.epoch}));
+  std::string text = json_text(report_json(planned, Epoch{options.epoch}));
   if (!options.batches) return fmt::print("{}\n", text);
   text.pop_back();  // the closing brace
   fmt::print("{},\"batch_list\":[", text);
@@ -242,7 +242,7 @@ Result<void> compare(const PlanLengths& lengths, const PlanSettings& settings,
   }
   if (options.compare && options.json) {
     const json::object all{{"strategies", strategies_json(*strategies)}};
-    fmt::print("{}\n", json::serialize(all));
+    print_json_line(all);
   } else if (options.compare) {
     print_strategies(*strategies);
   }
@@ -262,6 +262,9 @@ int run_plan(const PlanOptions& options) {
   if (options.compare || !options.html.empty()) {
     if (const auto done = compare(*lengths, settings, options); !done) return fail(done.error());
     if (options.compare) return kDone;
+  }
+  if (const std::string note = plan_note(settings); !note.empty()) {
+    fmt::print(stderr, "batchwright: note: {}\n", note);
   }
   const auto planned = plan_all(*lengths, settings, Epoch{options.epoch});
   if (!planned) return fail(planned.error());

@@ -69,7 +69,7 @@ Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
 
 Result<void> append_dataset(const std::filesystem::path& dataset, PlanLengths& lengths) {
   Catalog catalog;
-  const auto opened = catalog.open({dataset});
+  const auto opened = catalog.open({dataset}, VerifyRecords::once, Locking::permitted);
   if (!opened) return opened.error();
   const auto snapshot = (*opened)->snapshot();
   if (!snapshot) return snapshot.error();

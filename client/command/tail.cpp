@@ -2,13 +2,13 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
-#include <cstdio>
 #include <numeric>
 
 #include "client/batchwright/client.hpp"
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/keys.h"
+#include "client/command/output.h"
 #include "client/command/real_bytes.h"
 
 namespace batchwright {
@@ -40,7 +40,7 @@ void print_json(const client::Batch& batch) {
     line["flags"] = json::array(batch.flags().begin(), batch.flags().end());
   }
   line["checksum"] = checksum(batch, batch.primary());
-  fmt::print("{}\n", json::serialize(line));
+  print_json_line(line);
 }
 
 void print_line(const client::Batch& batch) {
@@ -69,13 +69,15 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
 }  // namespace
 
 int run_tail(const TailOptions& options) {
+  const auto wanted = connect_options(options.keys);
+  if (!wanted) return fail(wanted.error());
   try {
-    client::Connection connection(options.endpoint);
+    client::Connection connection(options.endpoint, *wanted);
     client::Subscription subscription = connection.subscribe(to_subscribe(options));
     while (const client::Event event = subscription.next(kPatience)) {
       if (!event.is_batch()) continue;
       options.json ? print_json(event.batch) : print_line(event.batch);
-      std::fflush(stdout);  // whoever reads along waits for this line
+      flush_output();  // a program that reads along waits for this line
     }
     return kDone;
   } catch (const client::Error& error) {

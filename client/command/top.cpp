@@ -11,6 +11,7 @@
 #include "client/command/exit_code.h"
 #include "client/command/http_get.h"
 #include "client/command/interrupt.h"
+#include "client/command/output.h"
 #include "client/command/top_screen.h"
 #include "client/command/top_terminal.h"
 
@@ -50,7 +51,7 @@ void print(const Page& page, const TopOptions& options) {
     }
     if (!options.once) fmt::print("\n");
   }
-  std::fflush(stdout);  // whoever reads along waits for this
+  flush_output();  // a program that reads along waits for this
 }
 
 void sleep_until(Clock::time_point until, const Interrupt& interrupt) {

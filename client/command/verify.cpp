@@ -2,11 +2,11 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <chrono>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/output.h"
 #include "client/command/progress.h"
 #include "storage/storage.h"
 
@@ -22,15 +22,15 @@ void print_json(const VerifyOptions& options, const VerifyReport& report, double
     broken.push_back(json::object{
         {"ordinal", record.ordinal.value}, {"key", record.key}, {"reason", record.reason}});
   }
-  fmt::print("{}\n",
-             json::serialize(json::object{
-                 {"dataset", options.dataset.string()},
-                 {"sequences", report.sequences},
-                 {"bytes", report.bytes},
-                 {"seconds", seconds},
-                 {"sound", report.sound()},
-                 {"broken", std::move(broken)},
-                 {"problems", json::array(report.problems.begin(), report.problems.end())}}));
+  print_json_line(
+      json::object{{"dataset", options.dataset.string()},
+                   {"sequences", report.sequences},
+                   {"bytes", report.bytes},
+                   {"seconds", seconds},
+                   {"lock", name_of(report.lock)},
+                   {"sound", report.sound()},
+                   {"broken", std::move(broken)},
+                   {"problems", json::array(report.problems.begin(), report.problems.end())}});
 }
 
 void print_text(const VerifyReport& report, double seconds) {
@@ -52,15 +52,19 @@ int run_verify(const VerifyOptions& options) {
   const auto start = Clock::now();
   const auto report = [&options, start] {
     Progress progress(stderr, start);
-    return verify_dataset({options.dataset}, [&progress](std::uint64_t done, std::uint64_t total) {
+    const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
       const auto now = Clock::now();
       if (!progress.due(now, done, total)) return;
       const double rate = static_cast<double>(done) / progress.seconds(now);
       progress.print(now, done, total,
                      fmt::format("{} of {} sequences  {:.0f}/s", done, total, rate));
-    });
+    };
+    return verify_dataset({options.dataset}, show, Locking::permitted);
   }();
   if (!report) return fail(report.error());
+  if (report->lock == MapLock::none) {
+    warn(options.dataset.string() + " was read without a lock, since lock.mdb may not be written");
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   options.json ? print_json(options, *report, seconds) : print_text(*report, seconds);
   return report->sound() ? kDone : kFailed;

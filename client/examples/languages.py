@@ -118,7 +118,7 @@ class Job:
         for batch in self.data:
             waited += time.perf_counter() - asked
             self.learn(batch)
-            batch.release()  # finished: state_dict() counts it from here
+            batch.release()  # what comes next finds the slot free
             if self.steps % self.options.every == 0:
                 self.save()
             asked = time.perf_counter()

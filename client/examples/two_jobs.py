@@ -120,7 +120,7 @@ class Daemon:
 
     def counters(self) -> Dict[str, int]:
         """What was counted for the feed `train`, from the page /stats."""
-        port = re.search(r"stats at http://.*, port (\d+)$", self.log.read_text(), re.MULTILINE)
+        port = re.search(r"dashboard at http://[^ ]*:(\d+)/", self.log.read_text(), re.MULTILINE)
         assert port is not None
         with urllib.request.urlopen(f"http://127.0.0.1:{port[1]}/stats", timeout=10) as page:
             feeds = json.load(page)["feeds"]

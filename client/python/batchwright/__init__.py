@@ -5,17 +5,17 @@
     connection = batchwright.connect("ipc:///run/batchwright/batchwright.sock")
     for batch in connection.feed("train").epoch(0):
         train(batch["features"], batch.lengths)        # NumPy, read-only
-        train(batch.torch("features"), batch.lengths)  # torch, when it is installed
+        train(batch.torch("features"), torch.from_numpy(batch.lengths))
 
 `batchwright.torch` has a dataset for torch's DataLoader, `batchwright.gpu` the way to a GPU, and
-`batchwright.DatasetWriter` writes datasets. README.md beside the package is the guide.
+`batchwright.DatasetWriter` writes datasets. `python3 -m batchwright` prints the guide.
 
 Needs Python 3.9, NumPy and libbatchwright.so.1; torch is imported only by what needs it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 try:
     import numpy as _  # noqa: F401
@@ -46,7 +46,7 @@ __all__ = [
     "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "ClosedError",
     "Connection", "ConnectionInfo", "CorruptRecordError", "DatasetWriter", "DisconnectedError",
     "DoesNotFitError", "EpochEnd", "Error", "Feed", "Field", "FingerprintMismatchError",
-    "ForkedError", "Grant", "InfeasibleError", "InternalError", "InvalidArgumentError",
+    "FieldSpec", "ForkedError", "Grant", "InfeasibleError", "InternalError", "InvalidArgumentError",
     "LibraryError", "MalformedMessageError", "NotFoundError", "Position", "ReleasedError",
     "SchemaMismatchError", "StoreUnavailableError", "Subscription", "SystemRefusedError", "Tensor",
     "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "library_version",
@@ -58,9 +58,12 @@ def library_version() -> str:
     return _abi.library_version().decode()
 
 
-def __getattr__(name: str) -> Any:
-    # The writer has a library of its own, which readers need not have.
-    if name == "DatasetWriter":
-        from .writer import DatasetWriter
-        return DatasetWriter
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:  # a module's __getattr__ would have every misspelt name pass
+    from .writer import DatasetWriter, FieldSpec
+else:
+    def __getattr__(name):
+        # The writer has a library of its own, which readers need not have.
+        if name in ("DatasetWriter", "FieldSpec"):
+            from . import writer
+            return getattr(writer, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

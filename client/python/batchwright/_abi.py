@@ -20,7 +20,7 @@ SONAME = "libbatchwright.so.1"
 VARIABLE = "BATCHWRIGHT_LIBRARY"
 
 END, EPOCH_END, OK = -2, -1, 0
-TIMED_OUT = 12
+TIMED_OUT, BUSY = 12, 18
 FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, UINT8 = range(1, 8)
 PRIMARY, ALIGNED, INDEPENDENT, SCALAR = range(4)
 BATCH_MAJOR, TIME_MAJOR = range(2)
@@ -73,7 +73,8 @@ class SubscribeOptions(Structure):
         ("struct_size", c_size_t), ("feed", c_char_p), ("mode", c_int32), ("rank", c_int32),
         ("ranks", c_int32), ("window", c_uint32), ("epoch", c_uint64), ("step", c_uint64),
         ("epochs", c_uint64), ("fingerprint", POINTER(Fingerprint)), ("worst_first", c_uint32),
-        ("reserved", c_uint32),
+        ("reserved", c_uint32), ("writable", c_uint32), ("ranks_here", c_uint32),
+        ("terms", c_char_p),
     ]
 
 
@@ -94,6 +95,7 @@ class BatchHeader(Structure):
         ("lengths", c_void_p), ("ordinals", c_void_p), ("starts", c_void_p), ("flags", c_void_p),
         ("bytes", c_uint64), ("tensor_count", c_size_t), ("rehearsal", c_uint32),
         ("shared", c_uint32), ("memory", c_void_p), ("memory_bytes", c_uint64),
+        ("writable", c_uint32), ("rows_lost", c_uint32),
     ]
 
 
@@ -129,10 +131,12 @@ _FUNCTIONS = {
     "bw_subscribe": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "bw_unsubscribe": (c_int32, [c_void_p]),
     "bw_subscription_grant": (POINTER(Grant), [c_void_p]),
+    "bw_subscription_terms": (c_char_p, [c_void_p]),
     "bw_next": (c_int32, [c_void_p, c_int64, c_void_p, c_void_p]),
     "bw_subscription_position": (c_int32, [c_void_p, c_void_p]),
     "bw_subscription_steps": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "bw_release": (c_int32, [c_void_p]),
+    "bw_batch_done": (c_int32, [c_void_p]),
     "bw_batch_get_header": (c_void_p, [c_void_p]),
     "bw_batch_key": (c_void_p, [c_void_p, c_size_t, c_void_p]),
     "bw_batch_tensor": (c_void_p, [c_void_p, c_size_t]),
@@ -140,6 +144,8 @@ _FUNCTIONS = {
     "bw_batch_position": (c_int32, [c_void_p, c_void_p]),
     "bw_batch_memory": (c_void_p, [c_void_p]),
     "bw_memory_release": (None, [c_void_p]),
+    "bw_explain_faults": (c_int32, []),
+    "bw_dlpack_capsule_end": (None, [c_void_p]),
 }
 
 library = load(SONAME, VARIABLE)
@@ -173,10 +179,12 @@ feed_at = _function("bw_feed_at")
 subscribe = _function("bw_subscribe")
 unsubscribe = _function("bw_unsubscribe")
 subscription_grant = _function("bw_subscription_grant")
+subscription_terms = _function("bw_subscription_terms")
 next_event = _function("bw_next")
 subscription_position = _function("bw_subscription_position")
 subscription_steps = _function("bw_subscription_steps")
 release = _function("bw_release")
+batch_done = _function("bw_batch_done")
 batch_get_header = _function("bw_batch_get_header")
 batch_key = _function("bw_batch_key")
 batch_tensor = _function("bw_batch_tensor")
@@ -184,6 +192,12 @@ batch_tensor_named = _function("bw_batch_tensor_named")
 batch_position = _function("bw_batch_position")
 batch_memory = _function("bw_batch_memory")
 memory_release = _function("bw_memory_release")
+explain_faults = _function("bw_explain_faults")
+dlpack_capsule_end = _function("bw_dlpack_capsule_end")
+
+# What the library says in words of C's.
+_OWN_WORDS = {BUSY: "another thread is in next() or subscribe() on this connection. One thread at a "
+                    "time uses a connection: let each thread that waits for batches connect() once"}
 
 
 def message() -> str:
@@ -194,7 +208,7 @@ def message() -> str:
 def check(status: int) -> int:
     """Passes news on and raises errors."""
     if status > OK:
-        raise error_of(status, message())
+        raise error_of(status, _OWN_WORDS.get(status) or message())
     return status
 
 

@@ -1,7 +1,9 @@
 """DLPack capsules over a slot. NumPy has none for read-only arrays, so these are our own.
 
 A DLManagedTensor is made with ctypes and kept in a table, together with its shape and the slot,
-until its consumer calls the deleter. A capsule that nobody consumed calls it itself.
+until its consumer calls the deleter. A capsule that nobody consumed calls it itself, by a destructor
+of the C library's: such a capsule is dropped while its consumer's exception is on its way, which no
+callback in Python would leave alone.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_int32, c_int64, c_uint8, c_u
 from typing import Any, Dict, Tuple
 
 from . import _abi
+from ._slot import note
 
 CPU = (1, 0)  # kDLCPU, and the device's number
 _INT, _UINT, _FLOAT, _BFLOAT = 0, 1, 2, 4
@@ -37,10 +40,6 @@ _lent: Dict[int, Tuple[Any, ...]] = {}
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = py_object, [c_void_p, ctypes.c_char_p, c_void_p]
-_is_unused = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi))
-_pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 @CFUNCTYPE(None, c_void_p)
@@ -48,20 +47,13 @@ def _delete(managed: int) -> None:
     _lent.pop(managed, None)
 
 
-@CFUNCTYPE(None, c_void_p)
-def _end_capsule(capsule: int) -> None:
-    if _is_unused(capsule, _UNUSED):
-        _lent.pop(_pointer_of(capsule, _UNUSED), None)
-
-
-# A consumer may call them after this module is gone, when the interpreter ends: they stay.
-for _callback in (_delete, _end_capsule):
-    ctypes.pythonapi.Py_IncRef(py_object(_callback))
+# A consumer may call it after this module is gone, when the interpreter ends: it stays.
+ctypes.pythonapi.Py_IncRef(py_object(_delete))
 _DELETER = ctypes.cast(_delete, c_void_p).value
-_DESTRUCTOR = ctypes.cast(_end_capsule, c_void_p).value
+_DESTRUCTOR = ctypes.cast(_abi.dlpack_capsule_end, c_void_p).value
 
 
-def capsule(slot: Any, address: int, code: int, shape: Tuple[int, ...]) -> Any:
+def capsule(slot: Any, address: int, code: int, shape: Tuple[int, ...], name: str) -> Any:
     """What `from_dlpack` takes. Its consumer keeps the slot."""
     sizes = (c_int64 * max(1, len(shape)))(*shape)
     managed = _Managed()
@@ -73,5 +65,7 @@ def capsule(slot: Any, address: int, code: int, shape: Tuple[int, ...]) -> Any:
     tensor.shape = ctypes.cast(sizes, POINTER(c_int64))
     managed.deleter = _DELETER
     place = ctypes.addressof(managed)
-    _lent[place] = (managed, sizes, slot)
+    memory = memoryview(slot)
+    note(slot, memory, f'a DLPack capsule of "{name}"')
+    _lent[place] = (managed, sizes, memory)
     return _new_capsule(place, _UNUSED, _DESTRUCTOR)

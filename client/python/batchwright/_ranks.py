@@ -4,12 +4,38 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
+from ._waits import warn
 from .errors import InvalidArgumentError
 
+Share = Tuple[int, int]  # rank, ranks
 
-def _from_environment() -> Optional[Tuple[int, int]]:
+
+class _Launcher(NamedTuple):
+    """What starts the processes of a job, and tells each which it is."""
+
+    name: str
+    rank: str
+    ranks: str
+
+
+# mpirun may run within a job of Slurm's, whose variables are then those of the job.
+_LAUNCHERS = (_Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+              _Launcher("PMI", "PMI_RANK", "PMI_SIZE"),
+              _Launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS"))
+
+
+def _numbers(rank: Tuple[str, str], ranks: Tuple[str, str]) -> Share:
+    """Of two variables, each with its name. Errors: InvalidArgumentError."""
+    try:
+        return int(rank[1]), int(ranks[1])
+    except ValueError:
+        raise InvalidArgumentError(f"{rank[0]} is {rank[1]!r} and {ranks[0]} {ranks[1]!r}; they are "
+                                   "whole numbers") from None
+
+
+def _from_environment() -> Optional[Share]:
     """RANK and WORLD_SIZE, as torchrun and others set them."""
     rank, ranks = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if rank is None and ranks is None:
@@ -17,14 +43,10 @@ def _from_environment() -> Optional[Tuple[int, int]]:
     if rank is None or ranks is None:
         raise InvalidArgumentError(
             "of RANK and WORLD_SIZE only one is set: every process would take the same share")
-    try:
-        return int(rank), int(ranks)
-    except ValueError:
-        raise InvalidArgumentError(
-            f"RANK is {rank!r} and WORLD_SIZE {ranks!r}; they are whole numbers") from None
+    return _numbers(("RANK", rank), ("WORLD_SIZE", ranks))
 
 
-def _from_torch() -> Optional[Tuple[int, int]]:
+def _from_torch() -> Optional[Share]:
     """The default process group's. It is not initialised by who has not imported it."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -32,17 +54,84 @@ def _from_torch() -> Optional[Tuple[int, int]]:
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def resolve(rank: Optional[int], ranks: Optional[int]) -> Tuple[int, int]:
-    """Rank and ranks: as given, else RANK and WORLD_SIZE, else torch.distributed's, else 0 of 1.
+def _from_launcher() -> Optional[Share]:
+    """Variables of the first launcher that set both."""
+    for launcher in _LAUNCHERS:
+        rank, ranks = os.environ.get(launcher.rank), os.environ.get(launcher.ranks)
+        if rank is None or ranks is None:
+            continue
+        found = _numbers((launcher.rank, rank), (launcher.ranks, ranks))
+        if launcher.name == "Slurm" and "SLURM_JOB_ID" in os.environ and (
+                "SLURM_STEP_ID" not in os.environ):
+            # The batch script has these variables, too, and runs once.
+            if found[1] > 1:
+                warn(f"SLURM_NTASKS is {found[1]}, but this process was not started by srun: it "
+                     "takes every batch")
+            return 0, 1
+        return found
+    return None
 
-    Errors: InvalidArgumentError for half of a pair, and for a rank that is not below ranks.
+
+def _found() -> Share:
+    environment, group = _from_environment(), _from_torch()
+    if environment is not None and group is not None and environment != group:
+        raise InvalidArgumentError(
+            "RANK and WORLD_SIZE say rank {} of {}, and torch.distributed says {} of {}: give "
+            "rank and ranks".format(*environment, *group))
+    return group or environment or _from_launcher() or (0, 1)
+
+
+def resolve(rank: Optional[int], ranks: Optional[int]) -> Share:
+    """Rank and ranks: as given, else torch.distributed's when it is initialised, else RANK and
+    WORLD_SIZE, else those of Open MPI, PMI or Slurm, else 0 of 1.
+
+    Errors: InvalidArgumentError for half of a pair, for a rank that is not below ranks, and where
+    torch.distributed contradicts RANK and WORLD_SIZE.
     """
+    check_pair(rank, ranks)
+    if rank is not None and ranks is not None:
+        return rank, ranks
+    found = _found()
+    check_pair(*found)
+    return found
+
+
+def check_pair(rank: Optional[int], ranks: Optional[int]) -> None:
+    """Errors: InvalidArgumentError."""
     if (rank is None) != (ranks is None):
         raise InvalidArgumentError("rank and ranks are given together, or neither")
-    if rank is not None and ranks is not None:
-        found: Tuple[int, int] = (rank, ranks)
-    else:
-        found = _from_environment() or _from_torch() or (0, 1)
-    if not 0 <= found[0] < found[1]:
-        raise InvalidArgumentError(f"rank is {found[0]} of {found[1]}; it is 0 to {found[1] - 1}")
-    return found
+    if rank is not None and ranks is not None and not 0 <= rank < ranks:
+        raise InvalidArgumentError(f"rank is {rank} of {ranks}; it is 0 to {ranks - 1}")
+
+
+class Choice(NamedTuple):
+    """What a program asked for."""
+
+    rank: Optional[int]
+    ranks: Optional[int]
+    whole: bool  # all of it, whatever the group
+
+    @classmethod
+    def of(cls, rank: Optional[int], ranks: Optional[int], whole: bool) -> Choice:
+        """Errors: InvalidArgumentError."""
+        check_pair(rank, ranks)
+        if whole and rank is not None:
+            raise InvalidArgumentError("whole=True is all of it; rank and ranks are a share")
+        return cls(rank, ranks, whole)
+
+    def resolve(self) -> Share:
+        """As resolve(), of this moment."""
+        return (0, 1) if self.whole else resolve(self.rank, self.ranks)
+
+    def look_at_group(self, share: Share, what: str) -> None:
+        """A RuntimeWarning when more processes train together than share the batches."""
+        if not self.whole:
+            _warn_of_group(share, what)
+
+
+def _warn_of_group(share: Share, what: str) -> None:
+    group = _from_torch()
+    if group is not None and group[1] > share[1]:
+        warn(f"{what} is rank {share[0]} of {share[1]}, and the process group has {group[1]}: "
+             "processes of it get the same batches. Give rank and ranks, or whole=True where each "
+             "process is to have all")

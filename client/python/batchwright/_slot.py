@@ -3,7 +3,9 @@
 A slot is a ctypes array laid over the memory that the batch lies in, which for an arena is the
 whole mapping. Making one copies nothing and looks at nothing. NumPy arrays and tensors are made
 from it with an offset and keep it alive; when the last of them is gone, so is the slot, and the
-batch goes back. That is all the bookkeeping there is: no registry, no lock, no weak reference.
+batch goes back. That is all the bookkeeping there is: no registry and no lock. A slot also notes
+what views were made of it, by weak references, so that who waits for a credit can be told what holds
+them; nothing else looks there.
 
 The batch goes back from whichever thread drops the last view, or from the garbage collector; the
 library allows both. In a forked child it does nothing, for the parent still holds the batch.
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 import ctypes
 import operator
-from typing import Any, Dict
+import weakref
+from typing import Any, Dict, List, Tuple
 
 _MESSAGE_TYPES = 64  # sizes of messages whose types are kept; they differ from batch to batch
 
@@ -25,10 +28,11 @@ _message_types: Dict[int, Any] = {}
 
 
 def _slot_type(size: int) -> Any:
-    """Arrays of `size` bytes that have a `handle`, its `header`, and what keeps them page-locked.
-    At the end `give_back` is called: the class's own does nothing, for a slot in the making."""
+    """Arrays of `size` bytes that have a `handle`, its `header`, what keeps them page-locked, and the
+    `views` that were made of them. At the end `give_back` is called: the class's own does nothing,
+    for a slot in the making."""
     return type("Slot", (ctypes.Array,), {
-        "_type_": ctypes.c_uint8, "_length_": size, "give_back": int,
+        "_type_": ctypes.c_uint8, "_length_": size, "give_back": int, "writable": False,
         "__del__": property(operator.attrgetter("give_back"))})
 
 
@@ -42,3 +46,29 @@ def slot_type(size: int, shared: bool) -> Any:
             types.clear()
         found = types[size] = _slot_type(size)
     return found
+
+
+_Noted = Tuple[Any, str]  # a weak reference to what holds the slot, and what it is called
+_MANY = 16  # views of one batch; who makes more of them drops some
+
+
+def note(slot: Any, holder: Any, what: str) -> None:
+    """`holder` keeps the slot, and is called so. Copies have no notes."""
+    views: List[_Noted] = getattr(slot, "views", None)  # type: ignore[assignment]
+    if views is None:
+        return
+    if len(views) >= _MANY:
+        views[:] = [each for each in views if each[0]() is not None]
+    views.append((weakref.ref(holder), what))
+
+
+def holders(slot: Any) -> List[str]:
+    """What keeps the slot, by name, each once."""
+    return list(dict.fromkeys(what for holder, what in slot.views if holder() is not None))
+
+
+def copied(address: int, size: int) -> Any:
+    """The bytes there as an array of their own, over which views are made as over a slot."""
+    own = (ctypes.c_uint8 * size)()
+    ctypes.memmove(own, address, size)
+    return own

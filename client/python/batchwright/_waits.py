@@ -8,7 +8,9 @@ for in slices.
 from __future__ import annotations
 
 import math
+import sys
 import threading
+import warnings
 from typing import Any, Callable, List, TypeVar
 
 from .errors import InvalidArgumentError
@@ -25,6 +27,15 @@ def milliseconds(seconds: float, what: str, least: int = 0) -> int:
     if not isinstance(seconds, (int, float)) or not seconds >= 0 or math.isinf(seconds):
         raise InvalidArgumentError(f"{what} is {seconds!r}; it is a number of seconds, 0 and up")
     return min(max(math.ceil(seconds * 1000), least), _LONGEST_MS)
+
+
+def warn(what: str) -> None:
+    """A RuntimeWarning at the line that called into this package, through torch's loader or not."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in (
+            "batchwright", "torch"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"batchwright: {what}", RuntimeWarning, stacklevel=level)
 
 
 def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any]) -> Made:

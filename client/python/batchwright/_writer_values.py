@@ -2,14 +2,16 @@
 
 An array that is C-contiguous and of the field's dtype is taken as it lies; any other layout is
 copied once. A dtype is never changed in silence: only Python's own numbers, which have none, are
-converted, and those that an integer field cannot hold are refused.
+converted, and those that an integer field cannot hold are refused. Names of categories become their
+numbers. A number that is no category, and what is not finite, is refused here, for nothing that
+reads the dataset would notice.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Any, Mapping, Sequence, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -29,7 +31,8 @@ class FieldSpec:
         "primary": [T, *shape], which sets T; every dataset has exactly one such field.
         "aligned": [T, *shape], one entry a frame of the primary: frame targets.
         "independent": [U, *shape], with a length of its own, which may be 0: token ids.
-        "scalar": one value a sequence: a speaker's number. Its shape is ().
+        "scalar": one value a sequence: a speaker's number. Its shape is (). One vector a sequence, such
+        as an embedding, is independent, and given as [1, *shape].
     categories: names of the values 0, 1, ... of an integer field.
     """
 
@@ -60,6 +63,9 @@ def dtype_name(dtype: Any) -> str:
 
 def normalized(name: str, given: Any, first: bool) -> FieldSpec:
     """A field as declared by the caller, checked. Errors: TypeError, ValueError."""
+    if isinstance(given, tuple) and not hasattr(given, "categories"):
+        raise ValueError(f'field "{name}" is a tuple, {given!r}; write '
+                         'FieldSpec("float32", shape=(80,), kind="primary") with what it has')
     if isinstance(given, Mapping):
         unknown = sorted(set(given) - {"dtype", "shape", "kind", "categories"})
         if unknown or "dtype" not in given:
@@ -85,17 +91,49 @@ def normalized(name: str, given: Any, first: bool) -> FieldSpec:
         shape = tuple(int(extent) for extent in shape)
     except (TypeError, ValueError) as error:
         raise ValueError(f'field "{name}": {error}') from None
+    if given.kind == "scalar" and shape:
+        raise ValueError(f'field "{name}": a scalar has no shape. One vector a sequence, such as an '
+                         f'embedding, is FieldSpec("{dtype}", shape={shape}, kind="independent"), and '
+                         f"is given as [1, {', '.join(map(str, shape))}]")
     if len(shape) > abi.MAX_DIMENSIONS or any(extent < 1 for extent in shape):
         raise ValueError(f'field "{name}": shape {shape}; at most 6 dimensions, each from 1, are '
                          "allowed")
     return FieldSpec(dtype, shape, given.kind, tuple(str(each) for each in given.categories))
 
 
+class Finite:
+    """What becomes of values that are NaN or infinite: refused, or taken and counted."""
+
+    CHOICES = ("refuse", "accept")
+
+    def __init__(self, choice: str) -> None:
+        """Errors: ValueError."""
+        if choice not in self.CHOICES:
+            raise ValueError(f"non_finite is {choice!r}; allowed: {', '.join(self.CHOICES)}")
+        self.refused = choice == "refuse"
+        self.taken = 0
+
+    def look_at(self, array: np.ndarray, bfloat16: bool) -> Optional[str]:
+        """What is wrong with it, or None."""
+        good = (array & 0x7F80) != 0x7F80 if bfloat16 else np.isfinite(array)
+        if good.all():
+            return None
+        bad = int(good.size - np.count_nonzero(good))
+        if not self.refused:
+            self.taken += bad
+            return None
+        first = [int(each) for each in np.argwhere(~good)[0]]
+        return (f"has {bad} values that are NaN or infinite, the first at {first}; allowed: finite "
+                'ones, or all with DatasetWriter(..., non_finite="accept")')
+
+
 class Slot:
     """A field's place in the table of values that is given to the library."""
 
-    def __init__(self, name: str, field: FieldSpec, value: abi.Value) -> None:
+    def __init__(self, name: str, field: FieldSpec, value: abi.Value, finite: Finite) -> None:
         self.name = name
+        self._finite = finite
+        self._numbers = {each: number for number, each in enumerate(field.categories)}
         self.field = field
         self._value = value
         self._dtype = _NUMPY[field.dtype]
@@ -107,11 +145,12 @@ class Slot:
         """
         array = given if type(given) is np.ndarray else self._as_array(given)
         if array.dtype is not self._dtype and array.dtype != self._dtype:
-            array = self._of_dtype(array)
+            array = self._of_dtype(array, given)
         shape = array.shape
         if shape[1:] != self.field.shape or array.ndim != self._ndim:
             array = self._of_shape(array)
             shape = array.shape
+        self._check_numbers(array)
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)
         value = self._value
@@ -119,6 +158,24 @@ class Slot:
         value.bytes = array.nbytes
         value.length = shape[0] if self._ndim > len(self.field.shape) else 1
         return array
+
+    def _check_numbers(self, array: np.ndarray) -> None:
+        if self._numbers and array.size:
+            least, most = int(array.min()), int(array.max())
+            if least < 0 or most >= len(self._numbers):
+                found = least if least < 0 else most
+                raise ValueProblem(f'field "{self.name}" has the value {found}; allowed: 0 to '
+                                   f"{len(self._numbers) - 1}, for its categories are "
+                                   f"{self._categories()}")
+        bfloat16 = self.field.dtype == "bfloat16"
+        if bfloat16 or self._dtype.kind == "f":
+            wrong = self._finite.look_at(array, bfloat16)
+            if wrong is not None:
+                raise ValueProblem(f'field "{self.name}" {wrong}')
+
+    def _categories(self) -> str:
+        shown = list(self._numbers)[:10]
+        return ", ".join(shown) + ", ..." * (len(self._numbers) > len(shown))
 
     def _allowed(self) -> str:
         """The shape and the dtype of a value, for people."""
@@ -132,6 +189,9 @@ class Slot:
         return ValueProblem(f'field "{self.name}" is {found}; allowed: {self._allowed()}')
 
     def _as_array(self, given: Any) -> np.ndarray:
+        if isinstance(given, str) or (isinstance(given, (list, tuple)) and given and
+                                      all(isinstance(each, str) for each in given)):
+            return self._of_names(given)
         torch = sys.modules.get("torch")  # whoever has a tensor has imported it
         if torch is not None and isinstance(given, torch.Tensor):
             return self._of_tensor(given, torch)
@@ -169,6 +229,20 @@ class Slot:
             raise self._problem(f"bfloat16 of shape {list(tensor.shape)}")
         return tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
 
+    def _of_names(self, given: Any) -> np.ndarray:
+        """A category's name, or several."""
+        found = "a str" if isinstance(given, str) else "a list of str"
+        if not self._numbers:
+            hint = ("; text is given as bytes: .encode()" if self.field.dtype == "uint8" else
+                    "; text has a field of uint8, and is given as bytes")
+            raise ValueProblem(f'field "{self.name}" is {found}; allowed: {self._allowed()}{hint}')
+        try:
+            return np.asarray([self._numbers[each] for each in given] if not isinstance(given, str)
+                              else self._numbers[given], self._dtype)
+        except KeyError as error:
+            raise ValueProblem(f'field "{self.name}" has no category {error.args[0]!r}; it has '
+                               f"{self._categories()}") from None
+
     def _of_numbers(self, given: Any) -> np.ndarray:
         """Python's own numbers, which have no dtype."""
         try:
@@ -190,12 +264,18 @@ class Slot:
             raise self._problem(f"numbers from {found.min()} to {found.max()}")
         return array
 
-    def _of_dtype(self, array: np.ndarray) -> np.ndarray:
+    def _of_dtype(self, array: np.ndarray, given: Any) -> np.ndarray:
         # As ml_dtypes makes them for NumPy.
         if self.field.dtype == "bfloat16" and array.dtype.name == "bfloat16":
             return np.ascontiguousarray(array).view(np.uint16)
         name = array.dtype.name if array.dtype.isnative else f"{array.dtype.name}, big-endian,"
-        raise self._problem(f"{name} of shape {list(array.shape)}")
+        problem = self._problem(f"{name} of shape {list(array.shape)}")
+        whole = self._dtype.kind in "iu"
+        if self.field.dtype == "bfloat16" or array.dtype.kind not in ("iub" if whole else "f"):
+            raise problem
+        by = (f".to(torch.{self.field.dtype})" if type(given).__module__.startswith("torch") else
+              f'.astype("{self.field.dtype}")')
+        raise ValueProblem(f"{problem}; {by} converts it")
 
     def _of_shape(self, array: np.ndarray) -> np.ndarray:
         if self.field.kind == "scalar" and array.shape in ((), (1,)):
@@ -203,7 +283,8 @@ class Slot:
         raise self._problem(f"{self.field.dtype} of shape {list(array.shape)}")
 
 
-def slots_of(fields: Mapping[str, FieldSpec], values: Sequence[abi.Value]) -> Tuple[Slot, ...]:
+def slots_of(fields: Mapping[str, FieldSpec], values: Sequence[abi.Value],
+             finite: Finite) -> Tuple[Slot, ...]:
     """A slot for each field, in their order."""
-    return tuple(Slot(name, field, value)
+    return tuple(Slot(name, field, value, finite)
                  for (name, field), value in zip(fields.items(), values))

@@ -2,15 +2,17 @@
 
 Nothing is copied: `batch["features"]` is a NumPy array over the daemon's own memory, which this
 process has mapped read-only. NumPy refuses to write to it. torch has no read-only tensors, so
-writing in place to `batch.torch("features")` is a fault that ends the process: use `x = x * 2`, not
-`x *= 2`.
+writing in place to `batch.torch("features")` is a fault, which names the batch on standard error and
+ends the process: use `x = x * 2`, not `x *= 2`, or subscribe with `writable=True`. What has one value
+a row (scalar fields, lengths, ordinals, flags) is copied, for it is smaller than what it would hold.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+import weakref
+from typing import TYPE_CHECKING, Any, List, NoReturn, Optional, Tuple
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from ._homes import Homes
 from ._own import Own
 from ._slot import slot_type
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
-from .tensor import NUMPY, Tensor, array_over, torch_over
+from .tensor import NUMPY, Tensor, array_over, lengths_at, place_of, torch_over
 from .values import LAYOUTS, Position, fingerprint_text
 
 if TYPE_CHECKING:
@@ -27,11 +29,19 @@ if TYPE_CHECKING:
 
     from .gpu import DeviceBatch
 
-_U1, _U4, _U8 = np.dtype("u1"), np.dtype("<u4"), np.dtype("<u8")
+_U1, _U8, _I8 = np.dtype("u1"), np.dtype("<u8"), np.dtype("i8")
 _WHOLE = 3  # a row's flags: starts its sequence, and ends it
 _header_at = _abi.BatchHeader.from_address
 _tensor_at = _abi.Tensor.from_address
 _named = _abi.batch_tensor_named
+
+
+class Keys(List[str]):
+    """The rows' keys. `dict(batch)` would call them."""
+
+    def __call__(self) -> NoReturn:
+        raise TypeError("batch.keys is the list of the rows' keys, and no method; the fields are "
+                        "batch.names: {name: batch[name] for name in batch.names}")
 
 
 class Batch(Own):
@@ -55,6 +65,8 @@ class Batch(Own):
         slot.handle = raw
         slot.header = header
         slot.homes = homes
+        slot.writable = bool(header.writable)
+        slot.views = [(weakref.ref(self), "the batch itself")]
         self._slot = slot
         self._generation = _fork.generation
         give_back = functools.partial(_abi.release, raw)
@@ -83,6 +95,10 @@ class Batch(Own):
         if _in_flight.pending:
             _in_flight.reap()
 
+    def done(self) -> None:
+        """Says that a queue's batch is done with, before it is released. Of other batches nothing."""
+        _abi.check(_abi.batch_done(self._held().handle))
+
     def __enter__(self) -> Batch:
         return self
 
@@ -100,18 +116,27 @@ class Batch(Own):
         return slot, _tensor_at(address)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The field as a read-only NumPy array, [B, L, ...] or, time-major, [L, B, ...]; [B] for a
-        scalar. Behind a row's length is padding. bfloat16 is seen as uint16.
+        """The field as a NumPy array, [B, L, ...] or, time-major, [L, B, ...], read-only unless the
+        batch is `writable`; a scalar's is [B], and a copy. Behind a row's length is padding.
+        bfloat16 is seen as uint16.
 
         Errors: NotFoundError, which is a KeyError and lists the fields.
         """
         slot, raw = self._find(name)
-        return array_over(slot, raw.data, NUMPY[raw.dtype], tuple(raw.shape[:raw.ndim]))
+        memory, address = place_of(slot, raw)
+        return array_over(memory, address, NUMPY[raw.dtype], tuple(raw.shape[:raw.ndim]), name)
 
     def torch(self, name: str) -> torch.Tensor:
-        """The same as a tensor of torch on the CPU, without a copy, never to be written to."""
+        """The same as a tensor of torch on the CPU, without a copy but of a scalar field, and never
+        to be written to unless the batch is `writable`."""
         slot, raw = self._find(name)
-        return torch_over(slot, raw.data, raw.dtype, tuple(raw.shape[:raw.ndim]))
+        memory, address = place_of(slot, raw)
+        return torch_over(memory, address, raw.dtype, tuple(raw.shape[:raw.ndim]), name)
+
+    def _in_place(self, name: str) -> torch.Tensor:
+        """Scalars too: what is copied to a GPU is read where the arena is page-locked."""
+        slot, raw = self._find(name)
+        return torch_over(slot, raw.data, raw.dtype, tuple(raw.shape[:raw.ndim]), name)
 
     def tensor(self, name: str) -> Tensor:
         """The same for who knows DLPack, as in `from_dlpack(batch.tensor("features"))`."""
@@ -122,7 +147,18 @@ class Batch(Own):
         slot = self._held()
         return isinstance(name, str) and bool(_named(slot.handle, name.encode()))
 
-    __iter__ = None  # a batch is neither its rows nor its names
+    # A batch is neither its rows nor its fields, and says so.
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("a batch is not iterated over: its fields are batch[name] for each name of "
+                        "batch.names, its rows the first axis of these, and batch.sequences of them")
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a batch has no len(): it has batch.sequences rows and len(batch.names) "
+                        "fields")
+
+    def __bool__(self) -> bool:
+        return True
 
     @property
     def names(self) -> List[str]:
@@ -140,44 +176,44 @@ class Batch(Own):
 
     # ---- rows -------------------------------------------------------------------------------
 
-    def _rows(self, which: str, dtype: np.dtype) -> Optional[np.ndarray]:
-        slot = self._held()
-        address = getattr(slot.header, which)
-        return array_over(slot, address, dtype, (slot.header.sequences,)) if address else None
+    # All of them are copies, a number or a text a row: keeping them holds nothing.
 
     @property
     def lengths(self) -> np.ndarray:
-        """Real frames of each row, uint32 [B]."""
-        found = self._rows("lengths", _U4)
-        assert found is not None
-        return found
+        """Real frames of each row, int64 [B]; `torch.from_numpy` has them as torch wants them."""
+        header = self._held().header
+        return lengths_at(header.lengths, header.sequences)
 
     @property
     def ordinals(self) -> np.ndarray:
-        """Each row's sequence: its place in the dataset, uint64 [B]."""
-        found = self._rows("ordinals", _U8)
-        assert found is not None
-        return found
+        """Each row's sequence: its place in the dataset, int64 [B]."""
+        header = self._held().header
+        return np.frombuffer(ctypes.string_at(header.ordinals, 8 * header.sequences),
+                             _U8).astype(_I8)
 
     @property
     def starts(self) -> np.ndarray:
-        """Each row's first frame within its sequence, uint32 [B]. Zeros when rows are whole."""
-        found = self._rows("starts", _U4)
-        return found if found is not None else np.zeros(self.sequences, _U4)
+        """Each row's first frame within its sequence, int64 [B]. Zeros when rows are whole."""
+        header = self._held().header
+        if not header.starts:
+            return np.zeros(header.sequences, _I8)
+        return lengths_at(header.starts, header.sequences)
 
     @property
     def flags(self) -> np.ndarray:
         """uint8 [B]. Bit 0: the row starts its sequence; bit 1: it ends it."""
-        found = self._rows("flags", _U1)
-        return found if found is not None else np.full(self.sequences, _WHOLE, _U1)
+        header = self._held().header
+        if not header.flags:
+            return np.full(header.sequences, _WHOLE, _U1)
+        return np.frombuffer(bytearray(ctypes.string_at(header.flags, header.sequences)), _U1)
 
     @property
     def keys(self) -> List[str]:
         """Each row's key in the dataset. Made anew by each call, at 1 us a row."""
         slot, size = self._held(), ctypes.c_size_t()
         place = ctypes.byref(size)
-        return [_abi.text(ctypes.string_at(_abi.batch_key(slot.handle, row, place), size.value))
-                for row in range(slot.header.sequences)]
+        return Keys(_abi.text(ctypes.string_at(_abi.batch_key(slot.handle, row, place), size.value))
+                    for row in range(slot.header.sequences))
 
     @property
     def mask(self) -> np.ndarray:
@@ -185,14 +221,14 @@ class Batch(Own):
         return _mask(self.lengths, self.batch_length, self.layout)
 
     def lengths_of(self, name: str) -> np.ndarray:
-        """The rows' lengths of one field, uint32 [B]: an independent field has its own.
+        """The rows' lengths of one field, int64 [B]: an independent field has its own.
 
         Errors: NotFoundError; SchemaMismatchError for a scalar field.
         """
         slot, raw = self._find(name)
         if not raw.row_lengths:
             raise SchemaMismatchError(f'field "{name}" is a scalar: its rows have no lengths')
-        return array_over(slot, raw.row_lengths, _U4, (slot.header.sequences,))
+        return lengths_at(raw.row_lengths, slot.header.sequences)
 
     def mask_of(self, name: str) -> np.ndarray:
         """As `mask`, of one field. Errors: as lengths_of()."""
@@ -266,9 +302,20 @@ class Batch(Own):
         return self._figure("loss_weight")
 
     @property
+    def rows_lost(self) -> int:
+        """Planned rows whose record is corrupt, of a feed with on_corrupt = "skip": left out, or,
+        where rows may be parts of sequences, all padding. There is always a row with frames."""
+        return self._figure("rows_lost")
+
+    @property
     def nbytes(self) -> int:
         """Of the whole batch, headers and payload."""
         return self._figure("bytes")
+
+    @property
+    def writable(self) -> bool:
+        """Whether its arrays and tensors may be written to; see `Feed.subscribe()`."""
+        return bool(self._figure("writable"))
 
     @property
     def rehearsal(self) -> bool:
@@ -304,7 +351,7 @@ class Batch(Own):
 
 
 def _mask(lengths: np.ndarray, longest: int, layout: str) -> np.ndarray:
-    frames = np.arange(longest, dtype=np.uint32)
+    frames = np.arange(longest)
     if layout == "time-major":
         return frames[:, None] < lengths[None, :]
     return frames[None, :] < lengths[:, None]

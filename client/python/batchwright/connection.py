@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
+import threading
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
 
-from . import _abi, _fork, _in_flight
+from . import _abi, _fork, _in_flight, _ranks
 from ._homes import Homes
 from ._own import Own
-from ._waits import interruptible, milliseconds
+from ._waits import interruptible, milliseconds, warn
 from .batch import Batch
 from .errors import ClosedError, InvalidArgumentError, NotFoundError
 from .subscription import Subscription
@@ -65,22 +67,33 @@ class Feed(Own):
     def subscribe(self, *, mode: Optional[str] = None, rank: Optional[int] = None,
                   ranks: Optional[int] = None, window: int = 4, epoch: int = 0, step: int = 0,
                   epochs: int = 0, position: Optional[Position] = None,
-                  fingerprint: Optional[str] = None, worst_first: int = 0,
-                  timeout: float = 60.0) -> Subscription:
+                  fingerprint: Optional[str] = None, terms: str = "", worst_first: int = 0,
+                  writable: bool = False, timeout: float = 60.0,
+                  ranks_here: Optional[int] = None) -> Subscription:
         """Subscribes; the daemon starts to prepare batches at once.
 
         mode: "replica", every batch; "sharded", of each global step the share of `rank` of `ranks`,
           which must divide `world`; "queue", whatever batch is next. None: sharded when `rank` and
-          `ranks` are given, else replica. Sharded without them takes RANK and WORLD_SIZE from the
-          environment, and 0 of 1 when both are absent.
+          `ranks` are given, else replica. Sharded without them takes them from where
+          `batchwright.torch.BatchDataset` does.
         window: batches that are held at most. A `for` loop holds one while it waits for the next.
+          A RuntimeWarning says so when the feed grants fewer.
         epoch, step: where to start. position: the same, and its plan must be the daemon's, else
           FingerprintMismatchError says what differs; `fingerprint` alone asks for that, too.
+        terms: `Subscription.terms` of where the fingerprint is from; the error then names each
+          setting that is another, with both values.
         epochs: how many, the first one counts however late it is begun; 0: no end.
         worst_first: so many batches of the first epoch, the largest, come before all others.
+        writable: True maps each batch privately, so that arrays and tensors may be written to in
+          place. What is written is seen by no other subscription or process, and goes with the
+          batch. It costs a mapping a batch, and a copy of each page that is written to.
         timeout: seconds that `next()` and iterating wait for a batch.
+        ranks_here: how many of the ranks are on this host, whose daemon keeps a slot for each. None:
+          LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or
+          OMPI_COMM_WORLD_LOCAL_SIZE, and without these it is unknown.
 
-        Errors: InvalidArgumentError, NotFoundError, FingerprintMismatchError, TimedOutError, and
+        Errors: InvalidArgumentError, NotFoundError, DoesNotFitError (fewer slots than ranks here and
+        one more; it says how many are needed), FingerprintMismatchError, TimedOutError, and
         what the feed itself failed with.
         """
         if mode is None:
@@ -90,6 +103,8 @@ class Feed(Own):
         milliseconds(timeout, "timeout")
         if position is not None:
             epoch, step, fingerprint = position.epoch, position.step, position.fingerprint
+        if mode == "sharded" and rank is None and ranks is None:
+            rank, ranks = _ranks.resolve(None, None)
         expected = fingerprint_of(fingerprint) if fingerprint is not None else None
         options = _abi.SubscribeOptions(
             ctypes.sizeof(_abi.SubscribeOptions), self.name.encode("utf-8", "surrogateescape"),
@@ -97,8 +112,17 @@ class Feed(Own):
             _unsigned("window", window, 32), _unsigned("epoch", epoch), _unsigned("step", step),
             _unsigned("epochs", epochs),
             ctypes.pointer(expected) if expected is not None else None,
-            _unsigned("worst_first", worst_first, 32), 0)
-        return Subscription(self._connection._subscribe(options), self._connection, timeout)
+            _unsigned("worst_first", worst_first, 32), 0, 1 if writable else 0,
+            _unsigned("ranks_here", ranks_here or 0, 32),
+            terms.encode("utf-8", "surrogateescape") or None)
+        made = Subscription(self._connection._subscribe(options), self._connection, timeout,
+                            in_queue=mode == "queue")
+        _explain_faults()
+        asked = window * self._connection._servers
+        if made.grant.window < asked:
+            warn(f'feed "{self.name}" grants a window of {made.grant.window}, and {asked} were asked '
+                 "for: its max_window, or its slots, allow no more")
+        return made
 
     def epoch(self, number: int, **options: Any) -> Iterator[Batch]:
         """The batches of one epoch. `options` are those of `subscribe()`.
@@ -124,6 +148,12 @@ def _one_epoch(subscription: Subscription) -> Iterator[Batch]:
         yield from subscription.epoch()
 
 
+def _explain_faults() -> None:
+    """A write to what may only be read ends the process; at least it says why."""
+    if os.environ.get("BATCHWRIGHT_FAULT_HANDLER") != "0":
+        _abi.explain_faults()  # without it all else works
+
+
 def _unsigned(what: str, value: int, bits: int = 64) -> int:
     """ctypes cuts numbers off in silence. Errors: InvalidArgumentError."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or not (
@@ -136,14 +166,19 @@ class Connection(Own):
     """A connection to a daemon, or to several that serve shards of a dataset. Made by `connect()`.
 
     Lifetime: closing it ends its subscriptions; batches that are held stay good.
-    Threads: one at a time subscribes or waits for a batch. `close()` from any.
+    Threads: one at a time subscribes or waits for a batch. `close()` from any, at any time: a call
+    of another thread that is under way ends first, or with ClosedError or DisconnectedError.
     """
 
     def __init__(self, raw: int) -> None:
         """Takes over a bw_connection."""
         self._raw: Optional[int] = raw
         self._generation = _fork.generation
-        self._homes = Homes(self.info.servers)
+        self._lock = threading.Lock()  # guards the three around it, for moments
+        self._closed = False
+        self._users = 0  # calls with the handle; the last one out frees it when it is closed
+        self._servers = self.info.servers
+        self._homes = Homes(self._servers)
         feeds = (Feed(self, _abi.feed_at(raw, i).contents) for i in range(_abi.feed_count(raw)))
         self.feeds: Dict[str, Feed] = {feed.name: feed for feed in feeds}  #: by name
 
@@ -159,43 +194,61 @@ class Connection(Own):
     def info(self) -> ConnectionInfo:
         """Whether batches lie in shared memory, and how often a daemon was found again."""
         raw = _abi.ConnectionInfo(ctypes.sizeof(_abi.ConnectionInfo))
-        _abi.check(_abi.connection_get_info(self._open(), ctypes.byref(raw)))
-        return ConnectionInfo(raw)
+        with self._handle() as handle:
+            _abi.check(_abi.connection_get_info(handle, ctypes.byref(raw)))
+            return ConnectionInfo(raw)  # it copies a text that is the connection's
 
-    def _open(self) -> int:
+    @contextlib.contextmanager
+    def _handle(self) -> Iterator[int]:
+        """The handle, which close() leaves alone until the block ends."""
         if self._generation != _fork.generation:
             raise _fork.refuse("this connection")
-        raw = self._raw
-        if raw is None:
-            raise ClosedError("this connection was closed")
-        return raw
+        with self._lock:
+            raw = self._raw
+            if raw is None or self._closed:
+                raise ClosedError("this connection was closed")
+            self._users += 1
+        try:
+            yield raw
+        finally:
+            with self._lock:
+                self._users -= 1
+            self._free()
+
+    def _free(self) -> None:
+        with self._lock:
+            if not self._closed or self._users > 0:
+                return
+            raw, self._raw = self._raw, None
+        if raw is not None:
+            _abi.check(_abi.close(raw))
 
     def _subscribe(self, options: _abi.SubscribeOptions) -> int:
-        raw = self._open()
-
         def ask() -> int:
             made = ctypes.c_void_p()
-            _abi.check(_abi.subscribe(raw, ctypes.byref(options), ctypes.byref(made)))
+            with self._handle() as raw:
+                _abi.check(_abi.subscribe(raw, ctypes.byref(options), ctypes.byref(made)))
             return made.value or 0
 
         return interruptible(ask, _abi.unsubscribe)
 
     def close(self) -> None:
         """Ends the connection. Waits for copies to a GPU that are under way. Twice is fine."""
-        raw, self._raw = self._raw, None
-        if raw is None:
+        if self._closed:
             return
         if self._generation != _fork.generation:
             raise _fork.refuse("this connection")
+        self._closed = True
         _in_flight.drain()
         self._homes.clear()
-        _abi.check(_abi.close(raw))
+        self._free()
 
     def __enter__(self) -> Connection:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.close()
+        if self._generation == _fork.generation:  # a child that leaves the block has nothing to end
+            self.close()
 
     def __del__(self, close: Any = _abi.close) -> None:
         raw, self._raw = getattr(self, "_raw", None), None
@@ -210,7 +263,8 @@ def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float 
     """Connects to the daemon at `endpoint`, and waits for one that is still starting.
 
     endpoint: "ipc://" and the path of its socket, or "tcp://HOST:PORT"; several, as a list or with
-      commas between, are daemons that serve shards of one dataset. None: the default one.
+      commas between, are daemons that serve shards of one dataset. None: what the environment's
+      BATCHWRIGHT_ENDPOINT says, else the default one.
     timeout: seconds to wait for it, and for each answer to a subscription.
     reconnect: seconds for which a daemon that goes away is looked for; 0: not at all.
     program: how the daemon's logs call this client; None: the script's name.

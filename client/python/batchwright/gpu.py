@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from . import _abi, _fork, _in_flight
-from .errors import NotFoundError, SchemaMismatchError
+from ._slot import note
+from .errors import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from .values import Position
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Cuda:
         import torch
         return device.index if device.index is not None else torch.cuda.current_device()
 
+    def available(self) -> bool:
+        import torch
+        return torch.cuda.is_available()
+
     def register(self, address: int, size: int) -> int:
         """Returns an error's number, 0 for none."""
         import torch
@@ -79,6 +84,14 @@ class Cuda:
 
     def copy(self, tensor: torch.Tensor, device: Any, non_blocking: bool) -> torch.Tensor:
         return tensor.to(device, non_blocking=non_blocking)
+
+    def synchronize(self, device: Any) -> None:
+        """Waits for all that a device of another kind has been given, where its kind has a word for
+        that."""
+        import torch
+        wait = getattr(getattr(torch, device.type, None), "synchronize", None)
+        if wait is not None:
+            wait()
 
     def event(self, device: Any) -> Any:
         """Behind all that the device's current stream has been given."""
@@ -137,7 +150,8 @@ def _page_lock(slot: Any, device: Any) -> Optional[PageLock]:
     """That of the memory the slot lies in; None when there is none to be had."""
     header = slot.header
     if not header.shared:
-        _say_once("batches come as messages")
+        _say_once("writable batches lie in memory of their own" if header.writable else
+                  "batches come as messages")
         return None
     with _guard:
         lock = _locks.get(header.memory)
@@ -160,10 +174,10 @@ class DeviceBatch:
     def __init__(self, batch: Batch, tensors: Dict[str, torch.Tensor]) -> None:
         self._tensors = tensors
         self._own_lengths = {each: _own(batch, each) for each in tensors}
-        self.lengths: np.ndarray = batch.lengths.copy()
-        self.ordinals: np.ndarray = batch.ordinals.copy()
-        self.starts: np.ndarray = batch.starts.copy()
-        self.flags: np.ndarray = batch.flags.copy()
+        self.lengths: np.ndarray = batch.lengths
+        self.ordinals: np.ndarray = batch.ordinals
+        self.starts: np.ndarray = batch.starts
+        self.flags: np.ndarray = batch.flags
         self.feed: str = batch.feed
         self.epoch: int = batch.epoch
         self.step: int = batch.step
@@ -176,6 +190,7 @@ class DeviceBatch:
         self.step_sequences: int = batch.step_sequences
         self.step_frames: int = batch.step_frames
         self.loss_weight: float = batch.loss_weight
+        self.rows_lost: int = batch.rows_lost
         self.rehearsal: bool = batch.rehearsal
         self.position: Position = batch.position
 
@@ -209,33 +224,57 @@ class DeviceBatch:
 
 
 def _own(batch: Batch, name: str) -> Optional[np.ndarray]:
-    lengths = batch.tensor(name).lengths
-    return lengths.copy() if lengths is not None else None
+    return batch.tensor(name).lengths
 
 
 def _copy_out(batch: Batch, slot: Any, device: Any, how: Tuple[bool, List[str]]) -> DeviceBatch:
     """Copies, and says when the slot may go back."""
     non_blocking, names = how
-    views = {name: batch.torch(name) for name in names}
+    views = {name: batch._in_place(name) for name in names}
     if device.type == "cpu":
         return DeviceBatch(batch, {name: view.clone() for name, view in views.items()})
-    lock = _page_lock(slot, device) if device.type == "cuda" else None
-    if device.type == "cuda" and lock is None:
+    if device.type != "cuda":  # there are no events of it to wait for: the copies end here
+        made = DeviceBatch(batch, {name: cuda.copy(view, device, False)
+                                   for name, view in views.items()})
+        cuda.synchronize(device)
+        return made
+    lock = _page_lock(slot, device)
+    if lock is None:
         views = {name: cuda.stage(view) for name, view in views.items()}
     made = DeviceBatch(batch, {name: cuda.copy(view, device, non_blocking)
                                for name, view in views.items()})
     if lock is not None and non_blocking:
-        _in_flight.add(cuda.event(device), slot)
+        event = cuda.event(device)
+        note(slot, event, "its copy to a GPU")
+        _in_flight.add(event, slot)
     return made
+
+
+def _device(wanted: Any) -> torch.device:
+    """Errors: InvalidArgumentError, UnsupportedError."""
+    from ._torch_views import torch
+    if isinstance(wanted, torch.dtype):
+        raise InvalidArgumentError(f"to({wanted}): a batch moves to a device; of another dtype is "
+                                   f'batch.torch(name).to({wanted}), which copies')
+    try:
+        device = torch.device(wanted)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{wanted!r} is no device of torch's: "
+                                   f"{str(error).splitlines()[0]}") from None
+    if device.type == "cuda" and not cuda.available():
+        raise UnsupportedError(f'to("{device}"): torch finds no CUDA here (torch.cuda.is_available() '
+                               'is False); to("cpu") is a copy in memory')
+    return device
 
 
 def to_device(batch: Batch, device: Any, non_blocking: bool,
               fields: Optional[List[str]]) -> DeviceBatch:
     """Copies the fields, all or those named, and releases the batch: at once where the copy is done
-    when this returns, else with the copy's event."""
-    from ._torch_views import torch
+    when this returns, else with the copy's event. Errors: InvalidArgumentError for what is no
+    device, UnsupportedError without CUDA, NotFoundError for a field."""
+    place = _device(device)
     _in_flight.reap()
     names = batch.names if fields is None else list(fields)
-    made = _copy_out(batch, batch._held(), torch.device(device), (non_blocking, names))
+    made = _copy_out(batch, batch._held(), place, (non_blocking, names))
     batch.release()
     return made

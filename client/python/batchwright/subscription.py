@@ -6,11 +6,13 @@ import ctypes
 import re
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
 
 from . import _abi, _fork, _in_flight
+from ._credits import Credits
 from ._own import Own
-from ._waits import SLICE_MS, milliseconds
+from ._waits import SLICE_MS, milliseconds, warn
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
 from .values import EpochEnd, Grant, Position
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _next = _abi.next_event
 _LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked what it waits for
+_PATIENCE_SECONDS = 1.0  # without a credit, before a warning says what is alive
 _SHORT_MS = 1  # while copies to a GPU are under way: slots go back when they are done
 
 
@@ -28,14 +31,20 @@ class Subscription(Own):
     epochs are over.
 
     Batches are not released by asking for the next one: a batch is held until it was released, or
-    nobody refers to it. In a `for` loop that is the loop's variable, and what the body keeps.
+    nobody refers to it. In a `for` loop that is the loop's variable, and what the body keeps. Who
+    waits for longer than a second with all credits out gets a RuntimeWarning that names, once, what
+    of each batch is alive. A queue's batch counts as done with once the loop asks for
+    the next one, whatever views of it are alive; with `next()` alone, once it was released, or by
+    `batch.done()`.
 
     Lifetime: its batches outlive it. Threads: one at a time is in `next()`, of all subscriptions of
     a connection; `close()` from any.
     """
 
-    def __init__(self, raw: int, connection: Connection, timeout: float) -> None:
+    def __init__(self, raw: int, connection: Connection, timeout: float,
+                 in_queue: bool = False) -> None:
         """Takes over a bw_subscription."""
+        self._in_queue = in_queue
         self._raw: Optional[int] = raw
         self._connection = connection
         self._homes = connection._homes
@@ -48,6 +57,11 @@ class Subscription(Own):
         self._epoch_place = ctypes.byref(self._epoch)
         self.timeout = timeout
         self.grant = Grant.of(_abi.subscription_grant(raw).contents)
+        #: What the granted fingerprint's settings and seed are, a `key = value` a line. It belongs
+        #: into a checkpoint, beside the position.
+        self.terms = _abi.text(_abi.subscription_terms(raw))
+        self._credits = Credits(self.grant.window)
+        self._warned = False
 
     # ---- batches ----------------------------------------------------------------------------
 
@@ -77,7 +91,8 @@ class Subscription(Own):
         """Looks whether the lock is taken. Who then takes it does so by `with`, which Ctrl-C cannot
         leave with the lock taken for ever, as it can a call of acquire()."""
         if self._lock.locked():
-            raise BusyError("another thread waits for this subscription's next batch")
+            raise BusyError("another thread waits for this subscription's next batch. One thread at a "
+                            "time uses a connection: let each thread that waits connect() once")
 
     def _take(self, timeout: float) -> Union[Batch, EpochEnd, None]:
         if self._closed:
@@ -90,7 +105,9 @@ class Subscription(Own):
             if status == _abi.TIMED_OUT:
                 status = self._wait(timeout)
             if status == _abi.OK:
-                return Batch(self._out, self._homes)
+                batch = Batch(self._out, self._homes)
+                self._credits.note(batch._slot)
+                return batch
             if status == _abi.EPOCH_END:
                 return EpochEnd(self._epoch.value)
             _abi.check(status)
@@ -102,7 +119,8 @@ class Subscription(Own):
     def _wait(self, timeout: float) -> int:
         """Waits in slices, between which Python's signal handlers run."""
         left = milliseconds(timeout, "timeout")
-        end = time.monotonic() + left / 1000
+        started = time.monotonic()
+        end = started + left / 1000
         status = _abi.TIMED_OUT
         while status == _abi.TIMED_OUT:
             if self._closed:
@@ -115,9 +133,19 @@ class Subscription(Own):
             status = _next(self._raw, part, self._out_place, self._epoch_place)
             left = max(0, int((end - time.monotonic()) * 1000))
             if status == _abi.TIMED_OUT and left == 0:
-                words = re.sub(r"within \d+ ms", f"within {timeout:g} s", _abi.message(), count=1)
-                raise TimedOutError(words)
+                raise TimedOutError(self._why_nothing_came(timeout))
+            if not self._warned and time.monotonic() - started > _PATIENCE_SECONDS:
+                self._warn_of_credits()
         return status
+
+    def _why_nothing_came(self, timeout: float) -> str:
+        words = re.sub(r"within \d+ ms", f"within {timeout:g} s", _abi.message(), count=1)
+        return f"{words}; {self._credits.advice()}" if self._credits.all_out() else words
+
+    def _warn_of_credits(self) -> None:
+        if self._credits.all_out():
+            self._warned = True
+            warn(f"a batch is waited for since {_PATIENCE_SECONDS:g} s: {self._credits.advice()}")
 
     def _drop_arrived(self) -> None:
         raw, self._out.value = self._out.value, None
@@ -130,7 +158,9 @@ class Subscription(Own):
             if event is None:
                 return
             if isinstance(event, Batch):
+                slot = self._slot_to_finish(event)
                 yield event
+                self._finish(slot)
             del event  # the generator holds no batch while it waits
 
     def epoch(self) -> Iterator[Batch]:
@@ -139,8 +169,21 @@ class Subscription(Own):
             event = self.next()
             if not isinstance(event, Batch):
                 return
+            slot = self._slot_to_finish(event)
             yield event
+            self._finish(slot)
             del event
+
+    def _slot_to_finish(self, batch: Batch) -> Any:
+        """Of a queue's batch; held by nobody for that."""
+        return weakref.ref(batch._slot) if self._in_queue else None
+
+    @staticmethod
+    def _finish(slot: Any) -> None:
+        """Another worker may wait for the end of a queue's epoch, and so for this batch."""
+        held = slot() if slot is not None else None
+        if held is not None:
+            _abi.check(_abi.batch_done(held.handle))
 
     # ---- place ------------------------------------------------------------------------------
 
@@ -197,7 +240,8 @@ class Subscription(Own):
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.close()
+        if self._generation == _fork.generation:  # a child that leaves the block has nothing to end
+            self.close()
 
     def __del__(self, unsubscribe: Any = _abi.unsubscribe) -> None:
         raw, self._raw = getattr(self, "_raw", None), None

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _abi, _dlpack
 from ._own import Own
+from ._slot import copied, note
 from .values import DTYPES, KINDS
 
 if TYPE_CHECKING:
@@ -19,41 +20,63 @@ NUMPY = {_abi.FLOAT32: np.dtype("<f4"), _abi.FLOAT16: np.dtype("<f2"),
           _abi.BFLOAT16: np.dtype("<u2"), _abi.INT64: np.dtype("<i8"), _abi.INT32: np.dtype("<i4"),
           _abi.INT16: np.dtype("<i2"), _abi.UINT8: np.dtype("u1")}
 _LENGTH = np.dtype("<u4")
+_LENGTHS = np.dtype("i8")  # as they are shown: torch has no unsigned ones, and differences are below 0
 _torch_view: Any = None  # filled in by the first call that needs torch
 
 
-def torch_over(slot: Any, address: int, code: int, shape: Tuple[int, ...]) -> torch.Tensor:
+def torch_over(slot: Any, address: int, code: int, shape: Tuple[int, ...],
+               name: str) -> torch.Tensor:
     """A tensor over a part of the slot, which it keeps. Errors: ModuleNotFoundError without torch,
     which says what to install."""
     global _torch_view
     if _torch_view is None:
         from ._torch_views import view
         _torch_view = view
-    return _torch_view(slot, address, code, shape)
+    return _torch_view(slot, address, code, shape, name)
 
 
-def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...]) -> np.ndarray:
-    """A read-only array over a part of the slot, which it keeps."""
+def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...],
+               name: str) -> np.ndarray:
+    """An array over a part of the slot, which it keeps; read-only unless the slot is writable."""
     count = 1
     for size in shape:
         count *= size
+    writable = getattr(slot, "writable", True)
     if count == 0:
         empty = np.empty(shape, dtype)
-        empty.flags.writeable = False
+        empty.flags.writeable = writable
         return empty
-    offset = address - ctypes.addressof(slot)
-    return np.frombuffer(memoryview(slot).toreadonly(), dtype, count, offset).reshape(shape)
+    memory = memoryview(slot) if writable else memoryview(slot).toreadonly()
+    # The base of each array that is made of it, and of theirs.
+    flat = np.frombuffer(memory, dtype, count, address - ctypes.addressof(slot))
+    note(slot, flat, f'["{name}"]')
+    return flat.reshape(shape)
+
+
+def lengths_at(address: int, rows: int) -> np.ndarray:
+    """A copy, int64 [rows]: so small that what it would hold is dearer."""
+    return np.frombuffer(ctypes.string_at(address, 4 * rows), _LENGTH).astype(_LENGTHS)
+
+
+def place_of(slot: Any, raw: _abi.Tensor) -> Tuple[Any, int]:
+    """Over which memory a tensor is shown, and its address there: a scalar field has a value a row,
+    and is copied."""
+    if raw.kind != _abi.SCALAR:
+        return slot, raw.data
+    own = copied(raw.data, raw.bytes)
+    return own, ctypes.addressof(own)
 
 
 class Tensor(Own):
     """One tensor of a batch, without a copy, for whoever takes it: NumPy, torch, or any library
     that knows DLPack. Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
 
-    Lifetime: it keeps the batch's memory, also behind the batch's release().
+    Lifetime: it keeps the batch's memory, also behind the batch's release(); a scalar field's is a
+    copy.
     """
 
     __slots__ = ("name", "dtype", "kind", "shape", "nbytes", "_slot", "_address", "_code",
-                 "_lengths")
+                 "_lengths", "__weakref__")
 
     def __init__(self, slot: Any, raw: _abi.Tensor, rows: int) -> None:
         self.name = _abi.text(raw.name)
@@ -61,24 +84,23 @@ class Tensor(Own):
         self.kind = KINDS[raw.kind]
         self.shape: Tuple[int, ...] = tuple(raw.shape[:raw.ndim])
         self.nbytes: int = raw.bytes
-        self._slot = slot
-        self._address = raw.data
+        self._slot, self._address = place_of(slot, raw)
         self._code = raw.dtype
-        self._lengths = (array_over(slot, raw.row_lengths, _LENGTH, (rows,))
-                         if raw.row_lengths else None)
+        self._lengths = lengths_at(raw.row_lengths, rows) if raw.row_lengths else None
+        note(self._slot, self, f'tensor("{self.name}")')
 
     @property
     def lengths(self) -> Optional[np.ndarray]:
-        """Real frames of each row, uint32 [B]; None for a scalar field."""
+        """Real frames of each row, int64 [B]; None for a scalar field."""
         return self._lengths
 
     def numpy(self) -> np.ndarray:
-        """Read-only. bfloat16 is seen as uint16."""
-        return array_over(self._slot, self._address, NUMPY[self._code], self.shape)
+        """Read-only, unless the batch is writable. bfloat16 is seen as uint16."""
+        return array_over(self._slot, self._address, NUMPY[self._code], self.shape, self.name)
 
     def torch(self) -> torch.Tensor:
-        """Never to be written to."""
-        return torch_over(self._slot, self._address, self._code, self.shape)
+        """Never to be written to, unless the batch is writable."""
+        return torch_over(self._slot, self._address, self._code, self.shape, self.name)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
         found = self.numpy()
@@ -89,7 +111,7 @@ class Tensor(Own):
         """Errors: BufferError for a wish that takes a copy."""
         if copy or dl_device not in (None, _dlpack.CPU):
             raise BufferError("a batch is shown where it lies, without a copy")
-        return _dlpack.capsule(self._slot, self._address, self._code, self.shape)
+        return _dlpack.capsule(self._slot, self._address, self._code, self.shape, self.name)
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         return _dlpack.CPU

@@ -21,7 +21,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from . import _storage_abi as abi
 from ._own import Own
-from ._writer_values import FieldSpec, ValueProblem, normalized, slots_of
+from ._writer_values import FieldSpec, Finite, ValueProblem, normalized, slots_of
 from .errors import (
     ClosedError, Error, ForkedError, InvalidArgumentError, SchemaMismatchError, TimedOutError,
     error_of,
@@ -54,7 +54,7 @@ class DatasetWriter(Own):
     def __init__(self, path: Union[str, os.PathLike], fields: Optional[Mapping[str, Any]] = None, *,
                  settings: Optional[Mapping[str, Any]] = None, mode: str = "create_or_append",
                  commit_bytes: int = 64 << 20, commit_sequences: int = 10_000,
-                 timeout: float = 60.0, map_bytes: int = 0) -> None:
+                 timeout: float = 60.0, map_bytes: int = 0, non_finite: str = "refuse") -> None:
         """Opens the dataset at `path`, a directory; its parent must be there.
 
         fields: by name, in the order that they shall have, a FieldSpec, a mapping of its members,
@@ -67,6 +67,8 @@ class DatasetWriter(Own):
         commit_bytes, commit_sequences: what waits for a commit at most; it is held in memory.
         timeout: seconds to wait for a writer of another process; then TimedOutError.
         map_bytes: address space to begin with, which grows by itself; 0: as much as is sensible.
+        non_finite: what becomes of a value that is NaN or infinite: "refuse", as ingest does; or
+            "accept", and `non_finite` counts them.
         Errors: InvalidArgumentError (names the field), SchemaMismatchError (the dataset has other
         fields), BusyError (this process has a writer of it), and those named above.
         """
@@ -75,6 +77,10 @@ class DatasetWriter(Own):
         self._lock = threading.Lock()
         self.path = os.fspath(path)
         self._library = abi.library()
+        try:
+            self._finite = Finite(non_finite)
+        except ValueError as error:
+            raise InvalidArgumentError(str(error)) from None
         options, kept = self._options(fields, settings, mode)
         options.commit_bytes, options.commit_sequences = int(commit_bytes), int(commit_sequences)
         options.map_bytes = int(map_bytes)
@@ -82,7 +88,7 @@ class DatasetWriter(Own):
         del kept
         self._fields = self._read_fields()
         values = (abi.Value * len(self._fields))()
-        self._slots = slots_of(self._fields, values)
+        self._slots = slots_of(self._fields, values, self._finite)
         self._sequence = abi.Sequence(values=values, value_count=len(values))
         self._ordinal = ctypes.c_uint64()
 
@@ -151,6 +157,11 @@ class DatasetWriter(Own):
         return dict(self._fields)
 
     @property
+    def non_finite(self) -> int:
+        """Values given to this writer that are NaN or infinite, where they are accepted."""
+        return self._finite.taken
+
+    @property
     def closed(self) -> bool:
         """Whether close() or abort() has ended it."""
         return not self._handle
@@ -162,7 +173,8 @@ class DatasetWriter(Own):
         [U, *shape] (independent) or [] (scalar): of NumPy, a tensor of torch on the CPU, or what
         exports DLPack or NumPy's array interface. bfloat16 comes as tensor or as uint16 patterns.
         C-contiguous memory is taken as it lies, any other is copied once. Numbers of Python have
-        no dtype and are converted, if the field can hold them; bytes will do for uint8.
+        no dtype and are converted, if the field can hold them; bytes will do for uint8, and the
+        names of its categories for a field that has some. A key that os.listdir() gave is its bytes.
 
         Returns the place of the sequence in the dataset.
         Errors: AlreadyExistsError (the key), SchemaMismatchError (names key and field, what was
@@ -261,6 +273,8 @@ class DatasetWriter(Own):
         return self
 
     def __exit__(self, kind: Optional[type], *_: Any) -> None:
+        if os.getpid() != self._process:
+            return  # a child that leaves the block: what was added is its parent's to commit
         if kind is not None:
             self.abort()
             return
@@ -283,7 +297,10 @@ class DatasetWriter(Own):
 
 def _key_bytes(key: Union[str, bytes]) -> bytes:
     if isinstance(key, str):
-        return key.encode()
+        try:
+            return key.encode("utf-8", "surrogateescape")  # as readers decode it
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"key {ascii(key)} is no text: {error.reason}") from None
     if isinstance(key, bytes):
         return key
     raise InvalidArgumentError(f"key {key!r} is of type {type(key).__name__}; str, and bytes, are "
@@ -291,4 +308,4 @@ def _key_bytes(key: Union[str, bytes]) -> bytes:
 
 
 def _quoted(key: Union[str, bytes]) -> str:
-    return f'"{key}"' if isinstance(key, str) else repr(key)
+    return f'"{key}"' if isinstance(key, str) and key.isprintable() else ascii(key)

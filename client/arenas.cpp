@@ -1,0 +1,94 @@
+#include "client/arenas.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+/// Holds back all signals of this thread: one that it starts meanwhile gets none, for they are the
+/// program's.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t all{};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+Arenas::Arenas(std::shared_ptr<ArenaLink> link)
+    : link_(std::move(link)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Arenas::~Arenas() {
+  if (!watcher_.joinable()) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(stop_.get(), &one, sizeof one));  // an eventfd of 0 takes it
+  watcher_.join();
+}
+
+Result<std::shared_ptr<const Mapping>> Arenas::at(std::uint32_t number, const Deadline& deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = mapped_.find(number);
+    if (found != mapped_.end()) return found->second;
+  }
+  start_watching();
+  auto fetched = link_->fetch(number, deadline);
+  if (!fetched) return fetched;
+  Mapped outgrown;  // unmapped behind the lock
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto entry = mapped_.begin(); entry != mapped_.end();) {
+      const bool smaller =
+          entry->first < number && (entry->first & kFeedOfArena) == (number & kFeedOfArena);
+      const auto next = std::next(entry);
+      if (smaller) outgrown.insert(mapped_.extract(entry));
+      entry = next;
+    }
+    if (!ended_) mapped_[number] = *fetched;
+  }
+  return fetched;
+}
+
+/// Where no thread can be had the memory stays until the next call: nothing worse.
+void Arenas::start_watching() {
+  if (watcher_.joinable() || !stop_) return;
+  const SignalsHeldBack signals;
+  try {
+    watcher_ = std::thread([this] { watch(); });
+  } catch (const std::system_error&) {
+    return;
+  }
+}
+
+/// Bytes on the connection are answers, for whoever asked: only its end counts here.
+void Arenas::watch() {
+  std::array<pollfd, 2> items{{{link_->descriptor(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}}};
+  while (poll(items.data(), items.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (items[1].revents != 0) return;
+  Mapped let_go;
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  let_go.swap(mapped_);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "client/arena_link.h"
+#include "client/deadline.h"
+#include "client/descriptor.h"
+#include "client/mapping.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The arenas of one daemon as this process maps them, and the connection over which they came.
+///
+/// A daemon that dies leaves its memory to those who map it, and the next daemon needs as much
+/// again. So a thread does nothing but wait for the connection's end, and unmaps then, also where
+/// the program is in no call of ours for hours. What a batch lies in stays until it is released.
+///
+/// Lifetime: batches share the connection, which so ends with the last of them.
+/// Threads: one at a time, with the watching thread beside it.
+class Arenas {
+ public:
+  explicit Arenas(std::shared_ptr<ArenaLink> link);
+  ~Arenas();
+  Arenas(const Arenas&) = delete;
+  Arenas& operator=(const Arenas&) = delete;
+
+  /// The arena of this number, which is asked for once. An arena that grew takes the place of the
+  /// smaller one, which held batches keep. The connection cannot be trusted after a failure: a late
+  /// answer would be taken for that to the next request.
+  /// Errors: as ArenaLink::fetch().
+  Result<std::shared_ptr<const Mapping>> at(std::uint32_t number, const Deadline& deadline);
+
+  /// For a batch to keep.
+  std::shared_ptr<const ArenaLink> link() const { return link_; }
+  /// Whether the daemon still has its end open.
+  bool alive() const { return link_->alive(); }
+  /// Readable when the daemon has closed its end.
+  int descriptor() const { return link_->descriptor(); }
+
+ private:
+  using Mapped = std::map<std::uint32_t, std::shared_ptr<const Mapping>>;
+
+  void start_watching();
+  void watch();
+
+  const std::shared_ptr<ArenaLink> link_;
+  const Descriptor stop_;  ///< An eventfd that ends the watch.
+  std::mutex mutex_;
+  Mapped mapped_;       // both locked by mutex_
+  bool ended_ = false;  ///< The connection has ended.
+  std::thread watcher_;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+// What the files that tie options to commands have in common. This file alone includes CLI11.
+
+namespace batchwright {
+
+using Action = std::function<int()>;
+
+/// Has `action` run `run` with the options as they stand after parsing.
+template <class Options>
+void on_chosen(CLI::App& command, Action& action, std::shared_ptr<Options> options,
+               int (*run)(const Options&)) {
+  command.callback([&action, options, run] { action = [options, run] { return run(*options); }; });
+}
+
+/// An option whose values are words.
+template <class Value>
+CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
+                        const std::map<std::string, Value>& choices) {
+  std::string chosen;
+  for (const auto& [word, meaning] : choices) {
+    if (meaning == value) chosen = word;
+  }
+  return command
+      .add_option_function<std::string>(
+          name, [&value, choices](const std::string& word) { value = choices.at(word); })
+      ->check(CLI::IsMember(choices))
+      ->type_name("")
+      ->default_str(chosen);
+}
+
+/// For unsigned options, into which CLI11 would read -1 as the largest number there is.
+inline CLI::Validator from_zero() {
+  return {[](std::string& text) {
+            return text.starts_with('-') ? "found " + text + ", allowed: 0 and up" : std::string();
+          },
+          ""};
+}
+
+/// An option that may be given several times, with one value each.
+template <class Value>
+CLI::Option* add_several(CLI::App& command, const char* name, std::vector<Value>& values,
+                         const char* type, const char* what) {
+  return command.add_option(name, values, what)
+      ->type_name(type)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+/// The command `ingest` and its sources.
+void add_ingest(CLI::App& app, Action& action);
+
+}  // namespace batchwright

@@ -1,0 +1,238 @@
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/command/command_options.h"
+#include "client/command/commands.h"
+
+// Every option of `ingest`, as command_line.cpp has those of the other commands.
+
+namespace batchwright {
+namespace {
+
+/// NAME=VALUE; the name may be missing where `optional`. Throws what CLI11 reports.
+std::pair<std::string, std::string> named_value(const std::string& option, const std::string& text,
+                                                bool optional) {
+  const std::size_t at = text.find('=');
+  if (at == text.npos && optional) return {"", text};
+  if (at == text.npos || at == 0) {
+    throw CLI::ValidationError(option, "found " + text + ", allowed: NAME=VALUE");
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+/// Texts and labels by key.
+void add_annotations(CLI::App& command, IngestOptions& options) {
+  command
+      .add_option("--transcripts", options.annotations.transcripts,
+                  "Texts by key, stored as field `text` (UTF-8 bytes)")
+      ->type_name("FILE")
+      ->group("Texts and labels");
+  add_choice<TranscriptFormat>(command, "--transcript-format",
+                               options.annotations.transcript_format,
+                               {{"detect", TranscriptFormat::detect},
+                                {"tab", TranscriptFormat::tab},
+                                {"kaldi", TranscriptFormat::kaldi},
+                                {"ljspeech", TranscriptFormat::ljspeech},
+                                {"librispeech", TranscriptFormat::librispeech}})
+      ->description("What divides key and text; librispeech: FILE may be a folder")
+      ->group("Texts and labels");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--label-table",
+          [&options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              auto [field, table] = named_value("--label-table", text, false);
+              options.annotations.label_tables.push_back({std::move(field), std::move(table)});
+            }
+          },
+          "Store the labels of a table, lines key blank label, as scalar field NAME")
+      ->type_name("NAME=FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Texts and labels");
+  add_several(command, "--labels", options.labels, "[NAME=]FILE",
+              "Names of the labels 0, 1, ..., one a line; others are refused")
+      ->group("Texts and labels");
+  command
+      .add_option("--labels-like", options.labels_like,
+                  "Number the labels as this dataset does; others are refused")
+      ->type_name("DATASET")
+      ->group("Texts and labels");
+}
+
+/// What all kinds of ingest take.
+void add_ingest_options(CLI::App& command, IngestOptions& options) {
+  command.add_option("--into", options.dataset, "Dataset; made when it is not there")
+      ->type_name("DATASET")
+      ->required();
+  add_choice<OnError>(command, "--on-error", options.on_error,
+                      {{"stop", OnError::stop}, {"skip", OnError::skip}})
+      ->description("A file that cannot be taken stops the work, or is listed at the end");
+  command.add_flag("--resume", options.resume, "Pass over files whose key is in the dataset");
+  add_several(command, "--exclude", options.excluded, "NAME",
+              "Leave out files and folders of this name");
+  command.add_option("--threads", options.threads, "Threads that read files; 0: one a core")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  command.add_flag("--json", options.json, "Print one JSON object");
+  add_annotations(command, options);
+}
+
+/// What the kinds that read a folder take.
+void add_folder(CLI::App& command, IngestOptions& options) {
+  command.add_option("DIR", options.folder, "Folder of files, however deep")->required();
+  command.add_flag("--label-from-folder", options.annotations.label_from_folder,
+                   "Store the first folder below DIR as scalar field `label`");
+}
+
+/// What the kinds that read arrays take.
+void add_array_options(CLI::App& command, ArrayOptions& options) {
+  const auto each = [&command](const char* name, const char* type, const char* what,
+                               std::function<void(const std::string&)> take) {
+    command
+        .add_option_function<std::vector<std::string>>(
+            name,
+            [take = std::move(take)](const std::vector<std::string>& texts) {
+              for (const std::string& text : texts) take(text);
+            },
+            what)
+        ->type_name(type)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  each("--cast", "[NAME=]DTYPE",
+       "Convert elements, each of which must fit; without NAME: floats to a float type, integers "
+       "to an integer type",
+       [&options](const std::string& text) {
+         auto [field, word] = named_value("--cast", text, true);
+         const auto dtype = parse_dtype(word);
+         if (!dtype) throw CLI::ValidationError("--cast", dtype.error().message);
+         options.casts.push_back({std::move(field), *dtype});
+       });
+  each("--kind", "NAME=KIND",
+       "Kind of a field: aligned, independent or scalar; else it follows from the shapes",
+       [&options](const std::string& text) {
+         auto [field, word] = named_value("--kind", text, false);
+         for (const auto kind : {FieldKind::aligned, FieldKind::independent, FieldKind::scalar}) {
+           if (kind_name(kind) != word) continue;
+           options.kinds.emplace_back(field, kind);
+           return;
+         }
+         throw CLI::ValidationError("--kind",
+                                    "found " + word + ", allowed: aligned, independent, scalar");
+       });
+  command.add_flag("--allow-nonfinite", options.allow_nonfinite,
+                   "Take NaN and infinity, which are refused otherwise");
+}
+
+void add_front_end(CLI::App& command, FrontEndOptions& options) {
+  const auto number = [&command](const char* name, auto& value, const char* unit,
+                                 const char* what) {
+    command.add_option(name, value, what)
+        ->type_name(unit)
+        ->capture_default_str()
+        ->group("Front end");
+  };
+  add_choice<FeatureKind>(command, "--features", options.features,
+                          {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
+      ->description("Log-mel energies, or cepstra of them")
+      ->group("Front end");
+  number("--window-ms", options.window_ms, "MS", "Length of a frame's window");
+  number("--hop-ms", options.hop_ms, "MS", "From frame to frame");
+  add_choice<WindowShape>(command, "--window", options.window,
+                          {{"hamming", WindowShape::hamming}, {"hann", WindowShape::hann}})
+      ->description("Shape of the window")
+      ->group("Front end");
+  number("--fft-size", options.fft_size, "POINTS", "0: the next power of two above the window");
+  number("--mel-bands", options.mel_bands, "N", "Mel bands");
+  number("--fmin", options.fmin_hz, "HZ", "Lower end of the lowest band");
+  number("--fmax", options.fmax_hz, "HZ", "Upper end of the highest band; 0: half the rate");
+  number("--pre-emphasis", options.pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
+  number("--log-floor", options.log_floor, "ENERGY", "Energies below it are raised to it");
+  number("--cepstra", options.cepstra, "N", "Coefficients of a frame, for mfcc");
+}
+
+void add_ingest_audio(CLI::App& ingest, Action& action) {
+  const auto options = std::make_shared<IngestOptions>();
+  CLI::App* command = ingest.add_subcommand("audio", "wav, flac and ogg files to features");
+  add_folder(*command, *options);
+  add_ingest_options(*command, *options);
+  command
+      ->add_option("--sample-rate", options->audio.sample_rate,
+                   "Rate that all files have; 0: that of the dataset, or of most files")
+      ->type_name("HZ")
+      ->check(CLI::Range(0, 10'000'000))
+      ->capture_default_str();
+  add_choice<ChannelChoice>(
+      *command, "--channel", options->audio.channels,
+      {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
+      ->description("Of several channels: refuse the file, take the first, or the mean");
+  add_front_end(*command, options->audio.front_end);
+  command->footer(
+      "A key is the path below DIR without extension. Files of another sample rate are refused.\n"
+      "Example: batchwright ingest audio /data/wav --into /data/train --label-from-folder");
+  on_chosen(*command, action, options, run_ingest_audio);
+}
+
+void add_ingest_npy(CLI::App& ingest, Action& action) {
+  const auto options = std::make_shared<IngestOptions>();
+  CLI::App* command = ingest.add_subcommand("npy", ".npy files of [T] or [T, D...]");
+  add_folder(*command, *options);
+  add_ingest_options(*command, *options);
+  add_array_options(*command, options->arrays);
+  command->footer(
+      "A key is the path below DIR without extension. All files have one dtype and D...; arrays\n"
+      "in Fortran order are put into C order.\n"
+      "Example: batchwright ingest npy /data/features --into /data/train --on-error skip");
+  on_chosen(*command, action, options, run_ingest_npy);
+}
+
+void add_ingest_npz(CLI::App& ingest, Action& action) {
+  const auto options = std::make_shared<IngestOptions>();
+  CLI::App* command = ingest.add_subcommand("npz", ".npz files, whose arrays are the fields");
+  command->add_option("FILE", options->files, "Files, or folders of them, however deep")
+      ->required();
+  add_ingest_options(*command, *options);
+  add_array_options(*command, options->arrays);
+  add_several(*command, "--field", options->fields, "NAME", "Take this array; else all are taken");
+  command->add_option("--primary", options->primary, "Array [T, D...] that sets the length T")
+      ->type_name("NAME")
+      ->default_str("the only array, or features");
+  command->footer(
+      "A file is a sequence. Its key is the name without extension, or the path below a folder.\n"
+      "Example: batchwright ingest npz a.npz b.npz --into /data/train --cast float32");
+  on_chosen(*command, action, options, run_ingest_npz);
+}
+
+void add_ingest_kaldi(CLI::App& ingest, Action& action) {
+  const auto options = std::make_shared<IngestOptions>();
+  CLI::App* command = ingest.add_subcommand("kaldi", "Kaldi's matrices and vectors, by scp or ark");
+  command->add_option("DIR|SCP|ARK", options->table, "Data folder, scp file or archive")
+      ->required();
+  add_ingest_options(*command, *options);
+  add_array_options(*command, options->arrays);
+  add_several(*command, "--field", options->fields, "NAME=TABLE",
+              "Another field, out of an scp file or an archive");
+  command->footer(
+      "A folder has feats.scp; its text, utt2spk, utt2lang and utt2gender become the fields text,\n"
+      "speaker, language and gender, or are left out by --exclude. ark:FILE and scp:FILE say what\n"
+      "a file is whose name does not end in .ark or .scp. Commands (...|) are never run.\n"
+      "Example: batchwright ingest kaldi data/train --into /data/train --field ali=ali.scp");
+  on_chosen(*command, action, options, run_ingest_kaldi);
+}
+
+}  // namespace
+
+void add_ingest(CLI::App& app, Action& action) {
+  CLI::App* ingest = app.add_subcommand("ingest", "Append files to a dataset");
+  ingest->require_subcommand(1);
+  add_ingest_audio(*ingest, action);
+  add_ingest_npy(*ingest, action);
+  add_ingest_npz(*ingest, action);
+  add_ingest_kaldi(*ingest, action);
+}
+
+}  // namespace batchwright

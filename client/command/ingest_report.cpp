@@ -1,0 +1,99 @@
+#include "client/command/ingest_report.h"
+
+#include <fmt/core.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cstdio>
+
+#include "client/command/exit_code.h"
+#include "client/command/output.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+double ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+json::array texts(const std::vector<std::string>& all) {
+  return json::array(all.begin(), all.end());
+}
+
+void print_json(const IngestOptions& options, const IngestOutcome& outcome) {
+  const IngestReport& report = outcome.report;
+  const IngestFigures& figures = report.figures;
+  print_json_line(
+      json::object{{"dataset", options.dataset.string()},
+                   {"files", figures.files},
+                   {"present", figures.present},
+                   {"added", figures.added},
+                   {"skipped", figures.skipped},
+                   {"frames", figures.frames},
+                   {"audio_seconds", figures.seconds},
+                   {"seconds", outcome.seconds},
+                   {"cpu_seconds", outcome.cpu_seconds},
+                   {"realtime_factor", ratio(figures.seconds, outcome.seconds)},
+                   {"realtime_factor_per_core", ratio(figures.seconds, outcome.cpu_seconds)},
+                   {"interrupted", report.interrupted},
+                   {"skipped_files", texts(report.skipped)},
+                   {"passed_over", outcome.passed_over},
+                   {"unmatched", texts(outcome.unmatched)},
+                   {"error", report.failure ? json::value(report.failure->message) : nullptr}});
+}
+
+void print_text(const IngestOutcome& outcome) {
+  const IngestFigures& figures = outcome.report.figures;
+  fmt::print("added {} sequences of {} frames in {:.2f} s", figures.added, figures.frames,
+             outcome.seconds);
+  if (figures.seconds > 0) {
+    fmt::print(": {:.3f} h of sound, {:.0f} x real time, {:.0f} x for each core used",
+               figures.seconds / 3600, ratio(figures.seconds, outcome.seconds),
+               ratio(figures.seconds, outcome.cpu_seconds));
+  }
+  fmt::print("\n");
+  if (figures.present > 0) fmt::print("passed over {} that were there\n", figures.present);
+  if (!outcome.passed_over.empty()) {
+    fmt::print("passed over files of other kinds: {}\n", outcome.passed_over);
+  }
+  for (const std::string& text : outcome.unmatched) fmt::print("{}\n", text);
+  if (figures.skipped > 0) fmt::print("skipped {} files:\n", figures.skipped);
+  for (const std::string& reason : outcome.report.skipped) fmt::print("  {}\n", reason);
+}
+
+/// What was given to the writer and is not in the dataset, which --resume adds.
+std::string lost_text(const IngestFigures& figures) {
+  if (figures.taken == figures.added) return {};
+  return fmt::format(" ({} sequences more were read and could not be committed)",
+                     figures.taken - figures.added);
+}
+
+}  // namespace
+
+int report_ingest(const IngestOptions& options, const IngestOutcome& outcome) {
+  options.json ? print_json(options, outcome) : print_text(outcome);
+  const IngestReport& report = outcome.report;
+  std::fflush(stdout);  // so that it stands before what follows; main() sees whether it failed
+  if (report.failure) {
+    fmt::print(stderr, "batchwright: stopped: {}{}\n", report.failure->message,
+               lost_text(report.figures));
+  } else if (report.interrupted) {
+    fmt::print(stderr,
+               "batchwright: interrupted: the {} sequences added are committed; --resume "
+               "goes on behind them\n",
+               report.figures.added);
+  }
+  return report.failure || report.interrupted ? kFailed : kDone;
+}
+
+std::string ingest_rate(const IngestFigures& figures, double seconds) {
+  const auto done = figures.taken + figures.skipped;
+  std::string text = fmt::format("{} of {} files  {:.0f} files/s", done, figures.files,
+                                 ratio(static_cast<double>(done), seconds));
+  if (figures.seconds > 0) {
+    text += fmt::format("  {:.0f} x real time", ratio(figures.seconds, seconds));
+  }
+  return text;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/command/commands.h"
+
+namespace batchwright {
+
+/// What one `batchwright ingest` came to.
+struct IngestOutcome {
+  IngestReport report;
+  double seconds = 0;
+  double cpu_seconds = 0;              ///< Of all threads.
+  std::string passed_over;             ///< Files of other kinds; empty: none.
+  std::vector<std::string> unmatched;  ///< Of each table: what is of no file.
+};
+
+/// Prints it on standard output, and what stopped the ingest on stderr; returns the exit code.
+int report_ingest(const IngestOptions& options, const IngestOutcome& outcome);
+
+/// "12 of 100 files  30 files/s  500 x real time", for the line of progress.
+std::string ingest_rate(const IngestFigures& figures, double seconds);
+
+}  // namespace batchwright

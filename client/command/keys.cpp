@@ -1,0 +1,30 @@
+#include "client/command/keys.h"
+
+#include <fstream>
+#include <string>
+#include <utility>
+
+namespace batchwright {
+
+Result<KeyPair> own_keys(const KeyOptions& keys) {
+  if (keys.server_key.empty()) return KeyPair{};
+  if (keys.key_file.empty()) return make_key_pair();
+  std::ifstream file(keys.key_file);
+  std::string key;
+  if (!std::getline(file, key)) {
+    return Error{ErrorCode::invalid_argument, keys.key_file.string() + ": cannot be read"};
+  }
+  return pair_of(key);
+}
+
+Result<client::ConnectOptions> connect_options(const KeyOptions& keys) {
+  auto own = own_keys(keys);
+  if (!own) return own.error();
+  client::ConnectOptions options;
+  options.server_key = keys.server_key;
+  options.public_key = std::move(own->public_key);
+  options.secret_key = std::move(own->secret_key);
+  return options;
+}
+
+}  // namespace batchwright

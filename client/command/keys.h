@@ -1,0 +1,16 @@
+#pragma once
+
+#include "client/batchwright/client.hpp"
+#include "client/command/commands.h"
+#include "client/command/event_stream.h"
+
+namespace batchwright {
+
+/// The pair that the options name; a fresh one where only the daemon's key is given, and an empty
+/// one without that. Errors: invalid_argument (the file cannot be read, or holds no key).
+Result<KeyPair> own_keys(const KeyOptions& keys);
+
+/// The same for a connection of the library.
+Result<client::ConnectOptions> connect_options(const KeyOptions& keys);
+
+}  // namespace batchwright

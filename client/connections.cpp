@@ -1,0 +1,50 @@
+#include "client/connections.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+/// From one handle to the next: what an address would be a multiple of.
+constexpr std::uintptr_t kApart = 16;
+
+std::uintptr_t number_of(const bw_connection* handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+}  // namespace
+
+Connections& Connections::of_process() {
+  static Connections* const kept = new Connections;
+  return *kept;
+}
+
+Connections::Connections() {
+  // Out of memory: a child of a fork at a bad moment waits for ever; there is no better way.
+  static_cast<void>(pthread_atfork([] { of_process().mutex_.lock(); },
+                                   [] { of_process().mutex_.unlock(); },
+                                   [] { of_process().mutex_.unlock(); }));
+}
+
+bw_connection* Connections::add(std::shared_ptr<const Connected> connection) {
+  const std::lock_guard lock(mutex_);
+  last_ += kApart;
+  open_.emplace(last_, std::move(connection));
+  return reinterpret_cast<bw_connection*>(last_);
+}
+
+std::shared_ptr<const Connected> Connections::find(const bw_connection* handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = open_.find(number_of(handle));
+  return found == open_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Connected> Connections::remove(const bw_connection* handle) {
+  const std::lock_guard lock(mutex_);
+  auto taken = open_.extract(number_of(handle));
+  return taken.empty() ? nullptr : std::move(taken.mapped());
+}
+
+}  // namespace batchwright

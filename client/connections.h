@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client/merged.h"
+
+namespace batchwright {
+
+/// What a program's handle of a connection stands for. Threads: immutable.
+struct Connected {
+  Merged::Sessions sessions;   ///< One for each endpoint.
+  std::vector<bw_feed> feeds;  ///< That all have; what they point to is the first session's.
+};
+
+/// The connections that a program has handles of.
+///
+/// A handle is a number and points nowhere. So a handle that was closed is known to be one, and is
+/// never another connection's; and a call keeps what it has found while another thread closes it.
+/// Threads: any. The lock is held across a fork, so that a child finds the list in order.
+class Connections {
+ public:
+  /// Made when it is first needed, and never destroyed: a call may come during exit.
+  static Connections& of_process();
+
+  bw_connection* add(std::shared_ptr<const Connected> connection);
+  /// Null when there is none, or not any more.
+  std::shared_ptr<const Connected> find(const bw_connection* handle);
+  /// The same, and from now on there is none.
+  std::shared_ptr<const Connected> remove(const bw_connection* handle);
+
+ private:
+  Connections();
+
+  std::mutex mutex_;  // guards all that follows
+  std::uintptr_t last_ = 0;
+  std::map<std::uintptr_t, std::shared_ptr<const Connected>> open_;
+};
+
+}  // namespace batchwright
