@@ -18,11 +18,13 @@ install(FILES ${monitoring} DESTINATION share/doc/batchwright/examples COMPONENT
   EXCLUDE_FROM_ALL)
 
 # What Debian wants of every package: whose work it is, and what changed.
-set(changelog ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz)
+set(changelog ${CMAKE_CURRENT_BINARY_DIR}/changelog.Debian.gz)
 add_custom_command(OUTPUT ${changelog} COMMAND ${GZIP} -9nc ${debian}/changelog > ${changelog}
   DEPENDS ${debian}/changelog VERBATIM)
 add_custom_target(changelog ALL DEPENDS ${changelog})
 function(debian_package component name)
+  install(FILES ${debian}/overrides DESTINATION share/lintian/overrides RENAME ${name}
+    COMPONENT ${component} EXCLUDE_FROM_ALL)
   install(FILES ${debian}/copyright ${changelog} DESTINATION share/doc/${name}
     COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
@@ -67,9 +69,9 @@ set(CPACK_COMPONENT_DAEMON_DESCRIPTION "batches of variable-length data for trai
 
 set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME libbatchwright1)
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_CLIENT_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_CLIENT_PACKAGE_GENERATE_SHLIBS_POLICY "=")
-set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA ${debian}/triggers)
+# make-packages writes symbols from the libraries that were built.
+set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA
+  "${debian}/triggers;${debian}/shlibs;${CMAKE_CURRENT_BINARY_DIR}/symbols")
 set(CPACK_COMPONENT_CLIENT_DESCRIPTION "batches of a batchwrightd in a trainer's own memory
  The library a trainer links to read a daemon's batches in place, and the one
  that writes datasets.")
