@@ -26,7 +26,7 @@ set(door_daemon daemon/daemon.h)
 set(door_client client/batchwright/client.h client/batchwright/client.hpp)
 
 # Awkward libraries: the header, and the rooms that may have one file that includes it.
-set(awkward lmdb cuda zmq toml cli sd_daemon beast json_body sndfile fftw isal)
+set(awkward lmdb cuda zmq toml cli sd_daemon beast json_body sndfile fftw isal archive)
 set(header_lmdb "^lmdb\\.h$")
 set(home_lmdb storage)
 set(header_cuda "^cuda")
@@ -49,6 +49,8 @@ set(header_fftw "^fftw3")
 set(home_fftw storage)
 set(header_isal "^isa-l")
 set(home_isal storage)
+set(header_archive "^archive(_entry)?\\.h$")
+set(home_archive storage)
 
 function(room_of path result)
   if(path MATCHES "^daemon/(planning|assembly|delivery|stats)/")

@@ -137,7 +137,7 @@ TEST_CASE("assembly: an arena that memory cannot hold is refused with the figure
   const auto arena = Arena::create(1024, std::size_t{1} << 40);
   REQUIRE_FALSE(arena);
   CHECK(arena.error().code == ErrorCode::does_not_fit);
-  CHECK(arena.error().message.find("need 1125899906842624 bytes") != std::string::npos);
+  CHECK(arena.error().message.find("need 1073741824.0 MiB") != std::string::npos);
   const auto endless = Arena::create(0xFFFFFFFF, ~std::size_t{0} - (std::size_t{1} << 20));
   REQUIRE_FALSE(endless);
   CHECK(endless.error().message.find("over 2^64") != std::string::npos);

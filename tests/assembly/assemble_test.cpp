@@ -8,8 +8,8 @@ using namespace batchwright;
 
 namespace {
 
-const BatchStyle kStop{"train", Layout::batch_major, 0.0, OnCorrupt::stop};
-const BatchStyle kSkip{"train", Layout::batch_major, 0.0, OnCorrupt::skip};
+const BatchStyle kStop{"train", Layout::batch_major, {}, OnCorrupt::stop};
+const BatchStyle kSkip{"train", Layout::batch_major, {}, OnCorrupt::skip};
 
 std::shared_ptr<MadeUpSnapshot> dataset(std::vector<std::uint32_t> lengths) {
   return std::make_shared<MadeUpSnapshot>(all_kinds(), std::move(lengths));
@@ -163,6 +163,7 @@ TEST_CASE("assembly: a skipped record leaves the batch without its row, and is l
   CHECK(assembled->skipped[0].ordinal == Ordinal{2});
   CHECK(assembled->skipped[0].reason == "key \"key-xx2\": wrong CRC");
   const wire::Batch& batch = batch_in(slot, *assembled);
+  CHECK(batch.rows_lost() == 1);
   CHECK(shape(batch, 0) == std::vector<std::uint64_t>{2, 3, 3});
   for (unsigned r = 0; r < 2; ++r) {
     const std::uint64_t ordinal = batch.ordinals()->Get(r);
@@ -173,27 +174,20 @@ TEST_CASE("assembly: a skipped record leaves the batch without its row, and is l
   }
 }
 
-TEST_CASE("assembly: a batch of which nothing is left is a batch of no rows") {
+TEST_CASE(
+    "assembly: a batch of which nothing is left is an error, also where records are skipped") {
   const auto snapshot = dataset({3, 1, 2});
   snapshot->corrupt = {0, 1, 2};
-  for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
-    BatchStyle style = kSkip;
-    style.layout = layout;
-    const TestSlot slot(1 << 16);
-    const auto assembled =
-        assemble_batch(*plan_of(snapshot, in_order(3)), style, BatchIndex{0}, slot.bytes());
-    REQUIRE(assembled);
-    CHECK(assembled->rows == 0);
-    CHECK(assembled->padded_frames == 0);
-    CHECK(assembled->skipped.size() == 3);
-    const wire::Batch& batch = batch_in(slot, *assembled);
-    CHECK(batch.lengths()->size() == 0);
-    CHECK(payload(batch, 0).empty());
-    CHECK(batch.loss_weight() == 0.0);
-    const auto extents = shape(batch, 0);
-    CHECK(extents[layout == Layout::time_major ? 1 : 0] == 0);
-    CHECK(extents[layout == Layout::time_major ? 0 : 1] == 3);
-  }
+  PlanSettings settings = in_order(3);
+  SUBCASE("of whole sequences") {}
+  SUBCASE("of chunks, which keep their rows") { settings.chunk = 3; }
+  const TestSlot slot(1 << 16);
+  const auto assembled =
+      assemble_batch(*plan_of(snapshot, settings), kSkip, BatchIndex{0}, slot.bytes());
+  REQUIRE_FALSE(assembled);
+  CHECK(assembled.error().code == ErrorCode::corrupt_record);
+  CHECK(assembled.error().message.find("batch 0 of epoch 3: all 3 rows are corrupt") == 0);
+  CHECK(assembled.error().message.find("wrong CRC") != std::string::npos);
 }
 
 TEST_CASE("assembly: a chunk that is skipped keeps its row, all padding") {
@@ -209,6 +203,7 @@ TEST_CASE("assembly: a chunk that is skipped keeps its row, all padding") {
   CHECK(assembled->frames == 10);
   CHECK(assembled->skipped.size() == 2);
   const wire::Batch& batch = batch_in(slot, *assembled);
+  CHECK(batch.rows_lost() == 2);
   for (unsigned r = 0; r < assembled->rows; ++r) {
     if (batch.ordinals()->Get(r) != 0) continue;
     CHECK(batch.lengths()->Get(r) == 0);

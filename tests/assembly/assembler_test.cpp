@@ -46,7 +46,7 @@ std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences) {
 }
 
 const auto kStyle = std::make_shared<const BatchStyle>(
-    BatchStyle{"train", Layout::batch_major, 0.0, OnCorrupt::stop});
+    BatchStyle{"train", Layout::batch_major, {}, OnCorrupt::stop});
 
 }  // namespace
 

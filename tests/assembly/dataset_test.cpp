@@ -37,7 +37,7 @@ TEST_CASE("assembly: batches of a dataset in LMDB hold what was written to it") 
   const test::TemporaryFolder folder;
   const auto source = plan_of(stored(made_up, folder / "dataset"), in_order(3));
   const TestSlot slot(std::size_t{1} << 18);
-  const BatchStyle style{"train", Layout::batch_major, 0.0, OnCorrupt::stop};
+  const BatchStyle style{"train", Layout::batch_major, {}, OnCorrupt::stop};
   std::uint64_t rows = 0;
   for (std::uint64_t i = 0; i < source->plan.batches(); ++i) {
     const auto assembled = assemble_batch(*source, style, BatchIndex{i}, slot.bytes());

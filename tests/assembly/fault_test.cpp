@@ -83,7 +83,7 @@ TEST_CASE("assembly: a map that faults while it is read fails the batch and no m
   const auto snapshot = std::make_shared<FileSnapshot>();
   const auto source = plan_of(snapshot, in_order(2));
   const TestSlot slot(std::size_t{1} << 17);
-  BatchStyle style{"train", Layout::batch_major, 0.0, OnCorrupt::skip};
+  BatchStyle style{"train", Layout::batch_major, {}, OnCorrupt::skip};
   REQUIRE(assemble_batch(*source, style, BatchIndex{0}, slot.bytes()));
   std::vector<Row> rows;
   source->plan.rows(BatchIndex{0}, rows);

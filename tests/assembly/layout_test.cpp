@@ -3,6 +3,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "tests/assembly/snapshot.h"
 
@@ -26,8 +29,8 @@ Assembled assemble(const EpochSource& source, const BatchStyle& style, std::uint
   return assembled;
 }
 
-BatchStyle style(Layout layout, double padding = 0.0) {
-  return {"train", layout, padding, OnCorrupt::stop};
+BatchStyle style(Layout layout, PaddingValues padding = {}) {
+  return {"train", layout, std::move(padding), OnCorrupt::stop};
 }
 
 /// Frame `t` of row `r` of a tensor with `frames` frames a row.
@@ -44,6 +47,11 @@ bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
+template <class T>
+bool holds(std::span<const std::byte> bytes, const std::vector<T>& values) {
+  return same(bytes, std::as_bytes(std::span(values)));
+}
+
 bool all_are(std::span<const std::byte> bytes, std::byte value) {
   for (const std::byte byte : bytes) {
     if (byte != value) return false;
@@ -56,7 +64,9 @@ template <class T>
 T padding_element(DType dtype, double value, Layout layout = Layout::batch_major) {
   const auto snapshot =
       std::make_shared<MadeUpSnapshot>(frames_only(dtype, {}), std::vector<std::uint32_t>{1, 2});
-  const Assembled assembled = assemble(*plan_of(snapshot, in_order(2)), style(layout, value));
+  const std::string field = snapshot->schema().fields.at(0).name;
+  const Assembled assembled =
+      assemble(*plan_of(snapshot, in_order(2)), style(layout, {{field, value}}));
   const wire::Batch& batch = assembled.batch();
   const std::size_t shorter = batch.lengths()->Get(0) == 1 ? 0 : 1;
   const auto bytes = frame(batch, 0, shorter, 1);
@@ -92,8 +102,9 @@ TEST_CASE("assembly: time-major is batch-major with its first two axes exchanged
     const auto snapshot = std::make_shared<MadeUpSnapshot>(frames_only(DType::uint8, {width}),
                                                            std::vector<std::uint32_t>{3, 1, 2, 3});
     const auto source = plan_of(snapshot, in_order(4));
-    const Assembled by_row = assemble(*source, style(Layout::batch_major, 9));
-    const Assembled by_time = assemble(*source, style(Layout::time_major, 9));
+    const PaddingValues padding{{snapshot->schema().fields.at(0).name, 9.0}};
+    const Assembled by_row = assemble(*source, style(Layout::batch_major, padding));
+    const Assembled by_time = assemble(*source, style(Layout::time_major, padding));
     const wire::Batch& a = by_row.batch();
     const wire::Batch& b = by_time.batch();
     CHECK(shape(b, 0) == Shape{3, 4, width});
@@ -128,7 +139,9 @@ TEST_CASE("assembly: each kind of field has its own shape, lengths and padding")
       all_kinds(), std::vector<std::uint32_t>{2, 3}, std::vector<std::uint32_t>{4, 0});
   for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
     const bool time_major = layout == Layout::time_major;
-    const Assembled assembled = assemble(*plan_of(snapshot, in_order(2)), style(layout, -1.0));
+    const Assembled assembled =
+        assemble(*plan_of(snapshot, in_order(2)),
+                 style(layout, {{"features", -1.0}, {"targets", -100.0}, {"tokens", 1.0}}));
     const wire::Batch& batch = assembled.batch();
     CHECK(shape(batch, 0) == (time_major ? Shape{3, 2, 3} : Shape{2, 3, 3}));
     CHECK(shape(batch, 1) == (time_major ? Shape{3, 2} : Shape{2, 3}));
@@ -138,16 +151,65 @@ TEST_CASE("assembly: each kind of field has its own shape, lengths and padding")
     const unsigned longer = 1 - shorter;
     CHECK(batch.tensors()->Get(2)->lengths()->Get(shorter) == 4);
     CHECK(batch.tensors()->Get(2)->lengths()->Get(longer) == 0);
-    // Only the primary field gets the padding value.
-    CHECK_FALSE(all_are(frame(batch, 0, shorter, 2), std::byte{0}));
-    CHECK(all_are(frame(batch, 1, shorter, 2), std::byte{0}));
+    CHECK(holds<float>(frame(batch, 0, shorter, 2), {-1, -1, -1}));
+    CHECK(holds<std::int16_t>(frame(batch, 1, shorter, 2), {-100}));
     for (std::size_t u = 0; u < 4; ++u) {
       CHECK(same(frame(batch, 2, shorter, u), snapshot->content(0, 2).subspan(u * 4, 4)));
-      CHECK(all_are(frame(batch, 2, longer, u), std::byte{0}));
+      CHECK(holds<std::int32_t>(frame(batch, 2, longer, u), {1}));
     }
     CHECK(same(payload(batch, 3).subspan(shorter * 8, 8), snapshot->content(0, 3)));
     CHECK(same(payload(batch, 3).subspan(longer * 8, 8), snapshot->content(1, 3)));
   }
+}
+
+TEST_CASE("assembly: a field that the padding does not name gets 0") {
+  const auto snapshot = std::make_shared<MadeUpSnapshot>(
+      all_kinds(), std::vector<std::uint32_t>{2, 3}, std::vector<std::uint32_t>{1, 0});
+  const Assembled assembled =
+      assemble(*plan_of(snapshot, in_order(2)), style(Layout::batch_major, {{"targets", 7.0}}));
+  const wire::Batch& batch = assembled.batch();
+  const unsigned shorter = batch.ordinals()->Get(0) == 0 ? 0 : 1;
+  CHECK(all_are(frame(batch, 0, shorter, 2), std::byte{0}));
+  CHECK_FALSE(all_are(frame(batch, 1, shorter, 2), std::byte{0}));
+  CHECK(all_are(frame(batch, 2, 1 - shorter, 0), std::byte{0}));
+}
+
+TEST_CASE("assembly: padding that a field cannot have is refused with what it can") {
+  const auto refusal = [](const std::string& field, double value) {
+    const auto checked = check_padding({{field, value}}, all_kinds());
+    if (!checked) CHECK(checked.error().code == ErrorCode::bad_configuration);
+    return checked ? std::string() : checked.error().message;
+  };
+  CHECK(refusal("features", -15.9).empty());
+  CHECK(refusal("targets", -100).empty());
+  CHECK(refusal("targets", 32767).empty());
+  CHECK(refusal("tokens", -2147483648.0).empty());
+  CHECK(refusal("targets", 32768) ==
+        "padding.targets: found 32768; allowed: a whole number from -32768 to 32767, which int16 "
+        "can hold");
+  CHECK(refusal("targets", -0.5).find("found -0.5; allowed: a whole number") != std::string::npos);
+  CHECK(refusal("features", 1e39).find("allowed: a number from -3.4") != std::string::npos);
+  CHECK(refusal("features", std::nan("")).find("found nan") != std::string::npos);
+  CHECK(refusal("speaker", 1) ==
+        "padding.speaker: the field is a scalar, which has no padding; allowed: features targets "
+        "tokens");
+  CHECK(refusal("labels", 1) ==
+        "padding.labels: the dataset has no such field; allowed: features targets tokens");
+}
+
+TEST_CASE("assembly: what check_padding() lets through is stored as it was written") {
+  const auto passes = [](DType dtype, double value) {
+    const Schema schema = frames_only(dtype, {});
+    return check_padding({{schema.fields.at(0).name, value}}, schema).has_value();
+  };
+  CHECK(passes(DType::float16, 65504));
+  CHECK_FALSE(passes(DType::float16, 65505));
+  CHECK(passes(DType::bfloat16, 3.3e38));
+  CHECK_FALSE(passes(DType::bfloat16, 3.4e38));
+  CHECK(passes(DType::int64, -0x1p63));
+  CHECK_FALSE(passes(DType::int64, 0x1p63));
+  CHECK(passes(DType::uint8, 255));
+  CHECK_FALSE(passes(DType::uint8, -1));
 }
 
 TEST_CASE("assembly: every tensor starts at a multiple of 64 bytes in the arena") {

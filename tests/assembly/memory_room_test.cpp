@@ -25,7 +25,8 @@ class FakeRoot {
     std::filesystem::create_directories((path_ / file).parent_path());
     std::ofstream(path_ / file) << text;
   }
-  std::size_t room() const { return available_memory(path_); }
+  std::size_t room() const { return memory_room(path_).available; }
+  std::size_t most() const { return memory_room(path_).most; }
 
  private:
   std::filesystem::path path_;
@@ -65,4 +66,56 @@ TEST_CASE("assembly: a control group's limit counts, less what its page cache gi
 TEST_CASE("assembly: where nothing can be read, nothing limits") {
   const FakeRoot root;
   CHECK(root.room() == std::numeric_limits<std::size_t>::max());
+}
+
+TEST_CASE("assembly: a control group of version 1 limits as one of version 2 does") {
+  const FakeRoot root;
+  root.put("proc/meminfo", "MemTotal: 2000 kB\nMemAvailable:  1000 kB\n");
+  root.put("proc/self/cgroup", "12:cpuset,cpu:/x\n5:memory:/jobs/job_7\n0::/jobs\n");
+  root.put("sys/fs/cgroup/memory/jobs/memory.limit_in_bytes", "9000\n");
+  root.put("sys/fs/cgroup/memory/jobs/memory.usage_in_bytes", "5000\n");
+  root.put("sys/fs/cgroup/memory/jobs/memory.stat",
+           "inactive_file 4\ntotal_inactive_file 1500\ntotal_active_file 500\n");
+  SUBCASE("of a parent") {
+    CHECK(root.room() == 9000 - 3000);
+    CHECK(root.most() == 9000);
+  }
+  SUBCASE("of its own, when that is tighter") {
+    root.put("sys/fs/cgroup/memory/jobs/job_7/memory.limit_in_bytes", "4000\n");
+    root.put("sys/fs/cgroup/memory/jobs/job_7/memory.usage_in_bytes", "3900\n");
+    CHECK(root.room() == 100);
+    CHECK(root.most() == 4000);
+  }
+  SUBCASE("where a container sees its own group as the mount") {
+    root.put("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000\n");
+    root.put("sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
+    CHECK(root.room() == 2000);
+  }
+  SUBCASE("listed with another controller, and without a limit") {
+    root.put("proc/self/cgroup", "3:cpu,memory:/free\n");
+    root.put("sys/fs/cgroup/memory/free/memory.limit_in_bytes", "9223372036854771712\n");
+    root.put("sys/fs/cgroup/memory/free/memory.usage_in_bytes", "5000\n");
+    CHECK(root.room() == 1000 * 1024);
+    CHECK(root.most() == 2000 * 1024);
+  }
+}
+
+TEST_CASE("assembly: what a process can have at most is not what it can have now") {
+  const FakeRoot root;
+  root.put("proc/meminfo", "MemTotal: 2000 kB\nMemAvailable:  1000 kB\n");
+  CHECK(root.room() == 1000 * 1024);
+  CHECK(root.most() == 2000 * 1024);
+}
+
+TEST_CASE("assembly: memory that others have just now is told from memory that is not there") {
+  const MemoryRoom room{1000, 5000};
+  CHECK(check_room(1, 1000, room));
+  const auto later = check_room(2, 2000, room);
+  REQUIRE_FALSE(later);
+  CHECK(later.error().code == ErrorCode::busy);
+  CHECK(later.error().message.find("0.001 MiB of 0.005 MiB are available") != std::string::npos);
+  const auto never = check_room(2, 2501, room);
+  REQUIRE_FALSE(never);
+  CHECK(never.error().code == ErrorCode::does_not_fit);
+  CHECK(never.error().message.find("at most 0.005 MiB") != std::string::npos);
 }

@@ -6,7 +6,7 @@ using namespace batchwright;
 
 namespace {
 
-const BatchStyle kStyle{"train", Layout::batch_major, 0.0, OnCorrupt::stop};
+const BatchStyle kStyle{"train", Layout::batch_major, {}, OnCorrupt::stop};
 
 std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences, std::uint32_t longest) {
   std::vector<std::uint32_t> lengths(sequences);

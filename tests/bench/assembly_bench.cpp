@@ -45,7 +45,7 @@ Result<std::unique_ptr<Scene>> set_the_scene(const char* path) {
   if (!plan) return plan.error();
   const auto bound = plan_bound(lengths, plan_settings());
   if (!bound) return bound.error();
-  const auto slot_bytes = slot_bytes_for(**snapshot, {"bench"}, *bound);
+  const auto slot_bytes = slot_bytes_for(**snapshot, {"bench", Layout::batch_major, {}}, *bound);
   if (!slot_bytes) return slot_bytes.error();
   auto arena = Arena::create(kSlots, *slot_bytes);
   if (!arena) return arena.error();
@@ -87,7 +87,7 @@ void copy_rows(benchmark::State& state) {
 }
 
 void assemble(benchmark::State& state, Layout layout) {
-  const BatchStyle style{"bench", layout, 0.0, OnCorrupt::stop};
+  const BatchStyle style{"bench", layout, {}, OnCorrupt::stop};
   const auto& snapshot = *scene->source.snapshot;
   const auto frame = frame_bytes(snapshot.schema().fields[snapshot.schema().primary()]);
   std::uint64_t next = 0;

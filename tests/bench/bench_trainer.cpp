@@ -1,5 +1,6 @@
 // A trainer that only takes batches, for tests/bench/delivery:
 //   bench_trainer endpoint=E feed=F [epochs=N] [seconds=S] [step_us=U] [inline=1]
+//                 [server_key=K public_key=K secret_key=K]
 // It says "ready" once it is subscribed, begins at a line on standard input, and takes batches for
 // so many epochs or seconds, with a pause of U microseconds after each, as if it trained. Then it
 // prints an object: `wrong` counts batches and ends of epochs that are not at their place, `ticks`
@@ -80,8 +81,15 @@ void take(client::Subscription& subscription, const bench::Words& words, Account
 }
 
 void run(const bench::Words& words) {
-  client::Connection connection(words.text("endpoint"),
-                                {.limit = kPatience, .inline_batches = words.has("inline")});
+  client::ConnectOptions options;
+  options.limit = kPatience;
+  options.inline_batches = words.has("inline");
+  if (words.has("server_key")) {
+    options.server_key = words.text("server_key");
+    options.public_key = words.text("public_key");
+    options.secret_key = words.text("secret_key");
+  }
+  client::Connection connection(words.text("endpoint"), options);
   client::Subscription subscription =
       connection.subscribe({.feed = words.text("feed"), .epochs = words.number("epochs", 0)});
   std::cout << "ready" << std::endl;

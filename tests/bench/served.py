@@ -53,7 +53,7 @@ class Daemon:
         if self.process.poll() is not None:
             sys.exit(f"bench: batchwrightd ended:\n{self.log.read_text()}")
         log = self.log.read_text()
-        port = re.search(r"stats at http://.*, port (\d+)$", log, re.MULTILINE)
+        port = re.search(r"dashboard at http://[^ ]*:(\d+)/", log, re.MULTILINE)
         self.stats = f"http://127.0.0.1:{port[1]}" if port else None
         return port is not None and "ready: " in log
 

@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import queue
+import re
 import select
 import subprocess
 import threading
@@ -32,8 +33,8 @@ class Watch:
         self._connection = http.client.HTTPConnection("127.0.0.1", self._port())
 
     def _port(self):
-        found = self._daemon.log.read_text().partition("/stats, port ")[2].split()
-        return int(found[0]) if found else None
+        found = re.search(r"dashboard at http://[^ ]*:(\d+)/", self._daemon.log.read_text())
+        return int(found[1]) if found else None
 
     def held(self):
         self._connection.request("GET", "/stats")

@@ -1,4 +1,5 @@
 """What a trial serves and asks for: a small dataset, made once, and settings drawn at random."""
+import contextlib
 import json
 import random
 import socket
@@ -52,9 +53,16 @@ class Setting:
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no outgoing connection is given, so that a daemon can have it again after each of
+    its deaths, whatever else the machine does meanwhile."""
+    kept = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    first, last = int(kept[0]), int(kept[1])
+    ports = [port for port in range(10_000, 65_000) if not first <= port <= last]
+    for port in random.SystemRandom().sample(ports, len(ports)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free outside the range of outgoing connections")
 
 
 def draw_plan(draw, mode):
@@ -79,7 +87,7 @@ def draw_setting(draw, mode):
     plan = draw_plan(draw, mode)
     ranks = draw.choice([n for n in (1, 2, 3, 4) if plan["world"] % n == 0])
     workers = {"replica": draw.randint(1, 3), "sharded": ranks, "queue": draw.randint(1, 4)}[mode]
-    least = max(3, ranks) if mode == "sharded" else 3  # the daemon refuses ranks without a slot
+    least = max(3, ranks + 1) if mode == "sharded" else 3  # fewer are refused
     feed = {"slots": draw.randint(least, 12), "max_window": 8, "poison": draw.random() < 0.3,
             "max_lead": draw.choice((0, 0, 0, 4)) if mode != "queue" else 0}
     setting = Setting(mode, workers, draw.choice((100, 300)), plan, feed, free_port())

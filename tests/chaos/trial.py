@@ -1,6 +1,7 @@
 """One trial: a daemon and its workers, and what befalls them."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -189,8 +190,8 @@ class Trial:
 
     def _stats(self):
         self.daemon.send(signal.SIGCONT)
-        found = self.daemon.log.read_text().rpartition("/stats, port ")[2].split()
-        port = found[0] if found else "0"
+        found = re.findall(r"dashboard at http://[^ ]*:(\d+)/", self.daemon.log.read_text())
+        port = found[-1] if found else "0"
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=2) as page:
                 return page.read().decode()

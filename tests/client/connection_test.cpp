@@ -192,6 +192,26 @@ TEST_CASE("client: an arena that could shrink under its readers is not taken") {
   CHECK(error_says("not sealed"));
 }
 
+TEST_CASE("client: a plan that was not asked for is refused, also where the daemon grants it") {
+  Manners manners;
+  manners.compares = false;
+  FakeDaemon daemon(manners);
+  const ConnectionHandle connection = connect(daemon.endpoint());
+  const bw_fingerprint other_data{9, 2, 3};
+  bw_subscribe_options options = train();
+  options.fingerprint = &other_data;
+  bw_subscription* raw = nullptr;
+  SUBCASE("within an epoch") {
+    options.step = 1;
+    CHECK(bw_subscribe(connection.get(), &options, &raw) == BW_FINGERPRINT_MISMATCH);
+    CHECK(std::string(bw_error_message()).find("data") != std::string::npos);
+  }
+  SUBCASE("but at its start, where newer data are as good") {
+    CHECK(bw_subscribe(connection.get(), &options, &raw) == BW_OK);
+    bw_unsubscribe(raw);
+  }
+}
+
 TEST_CASE("client: names and fingerprints as text, and back") {
   CHECK(bw_abi_version() == BW_ABI_VERSION);
   CHECK(std::strlen(bw_library_version()) > 0);
@@ -211,4 +231,12 @@ TEST_CASE("client: names and fingerprints as text, and back") {
   text[3] = '+';
   CHECK(bw_fingerprint_parse(text, &back) == BW_INVALID_ARGUMENT);
   CHECK(bw_fingerprint_parse("1-2-3", &back) == BW_INVALID_ARGUMENT);
+}
+
+TEST_CASE("client: where no endpoint is given, the environment's is taken") {
+  const FakeDaemon daemon;
+  const Variable endpoint("BATCHWRIGHT_ENDPOINT", daemon.endpoint().c_str());
+  bw_connection* raw = nullptr;
+  REQUIRE_MESSAGE(bw_connect(nullptr, nullptr, &raw) == BW_OK, bw_error_message());
+  bw_close(raw);
 }

@@ -80,6 +80,7 @@ void FakeDaemon::rise(Manners manners) {
   releases_ = 0;
   ++session_;
   stop_ = listening_ = dead_ = false;
+  flushed_ = true;
   start();
 }
 
@@ -97,11 +98,15 @@ void FakeDaemon::make_arena() {
   require(memory_ != MAP_FAILED);
   const int all = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (manners_.seals) require(fcntl(arena_, F_ADD_SEALS, all) == 0);
+  large_arena_ = memfd_create("too-large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  require(large_arena_ >= 0 && ftruncate(large_arena_, off_t{1} << 47) == 0);
+  require(fcntl(large_arena_, F_ADD_SEALS, all) == 0);
 }
 
 void FakeDaemon::drop_arena() {
   munmap(memory_, kArenaBytes);
   ::close(arena_);
+  ::close(large_arena_);
 }
 
 void FakeDaemon::wake() const {
@@ -115,8 +120,14 @@ void FakeDaemon::send_bytes(const flatbuffers::DetachedBuffer& bytes,
     const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
     const std::lock_guard lock(mutex_);
     outbox_.push_back({{data, data + bytes.size()}, std::move(batch)});
+    flushed_ = false;
   }
   wake();
+}
+
+void FakeDaemon::flush() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return flushed_ || dead_; });
 }
 
 void FakeDaemon::spoil(std::uint64_t offset, std::uint64_t size) {
@@ -149,6 +160,7 @@ void FakeDaemon::run() {
   }
   const std::lock_guard lock(mutex_);
   dead_ = true;
+  changed_.notify_all();
 }
 
 void FakeDaemon::serve_sockets(Sockets& sockets) {
@@ -187,6 +199,8 @@ void FakeDaemon::serve_sockets(Sockets& sockets) {
     }
     for (const auto& out : outbox) sockets.say(std::span(out.bytes), std::span(out.batch));
     const std::lock_guard lock(mutex_);
+    flushed_ = outbox_.empty();
+    if (flushed_) changed_.notify_all();
     if (stop_) return;
   }
 }

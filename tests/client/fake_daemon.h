@@ -25,12 +25,18 @@ struct Manners {
   std::uint32_t world = 1;
   std::uint64_t steps = 2;  ///< Of each epoch.
 
-  std::uint64_t data = 1;            ///< Of the fingerprint {data, 2, 3}.
-  bool dies_at_hello = false;        ///< As if killed while it reads it.
-  bool shares_arena = true;          ///< Listens on the arena socket.
-  std::uint64_t arena_bytes = 0;     ///< As announced; 0: as it is.
+  std::uint64_t data = 1;         ///< Of the fingerprint {data, settings, 3}.
+  std::uint64_t settings = 2;     ///< Compared by the client alone.
+  std::string terms{};            ///< In words; empty: not told.
+  std::string feed = "train";     ///< That its batches say they are of.
+  bool dies_at_hello = false;     ///< As if killed while it reads it.
+  bool shares_arena = true;       ///< Listens on the arena socket.
+  std::uint64_t arena_bytes = 0;  ///< As announced; 0: as it is.
+  /// How the second subscription's arena is handed over.
+  enum class Second : std::uint8_t { same, too_large, late } second = Second::same;
   bool alive = true;                 ///< Says so to clients without an arena.
   bool explains = false;             ///< Answers Ask.
+  bool compares = true;              ///< Refuses who expects other data.
   std::string field = "features";    ///< The primary field's name.
   std::string endpoint{};            ///< Empty: an ipc:// socket in a folder of its own.
   std::string curve_secret{};        ///< Z85; empty: no CURVE.
@@ -68,6 +74,8 @@ class FakeDaemon {
   void send(Body body) {
     send_bytes(encode(std::move(body)));
   }
+  /// Waits until all that was sent is on its way.
+  void flush();
   /// Sends to the client that spoke last; with a second frame when `batch` is not empty.
   void send_bytes(const flatbuffers::DetachedBuffer& bytes, std::vector<std::byte> batch = {});
   /// Overwrites bytes of the arena.
@@ -132,6 +140,8 @@ class FakeDaemon {
   std::uint64_t session_ = 0xFEED;
   std::byte* memory_ = nullptr;
   int arena_ = -1;
+  int large_arena_ = -1;
+  bool was_late_ = false;
   int alarm_ = -1;
   std::uint64_t slots_used_ = 0;
   std::uint64_t releases_ = 0;
@@ -140,6 +150,7 @@ class FakeDaemon {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Outgoing> outbox_;
+  bool flushed_ = true;  ///< Nothing is in the outbox, or on its way out of it.
   Heard heard_;
   bool stop_ = false;
   bool listening_ = false;

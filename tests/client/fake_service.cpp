@@ -61,7 +61,7 @@ wire::DeliveryT FakeDaemon::lay_out(std::uint64_t epoch, std::uint64_t step, std
   const std::vector<std::string_view> keys = {"one", "another"};
   const std::vector<std::uint32_t> lengths = {3, 2};
   BatchSpec spec;
-  spec.feed = "train";
+  spec.feed = manners_.feed;
   spec.epoch = Epoch{epoch};
   spec.step = Step{step};
   spec.index = BatchIndex{index};
@@ -128,7 +128,7 @@ std::uint64_t FakeDaemon::steps_of(std::uint64_t epoch) const {
 }
 
 wire::Fingerprint FakeDaemon::plan_of(std::uint64_t epoch) const {
-  return {manners_.data + (steps_of(epoch) != manners_.steps ? 100 : 0), 2, 3};
+  return {manners_.data + (steps_of(epoch) != manners_.steps ? 100 : 0), manners_.settings, 3};
 }
 
 void FakeDaemon::on_frame(Sockets& sockets, std::span<const std::byte> frame) {
@@ -141,7 +141,8 @@ void FakeDaemon::on_frame(Sockets& sockets, std::span<const std::byte> frame) {
     on_subscribe(sockets, *request);
   } else if (const auto* release = message->as<wire::Release>()) {
     on_release(*release);
-  } else if (const auto* ask = message->as<wire::Ask>(); ask != nullptr && manners_.explains) {
+  } else if (const auto* ask = message->as<wire::Ask>();
+             ask != nullptr && manners_.explains && !ask->quiet()) {
     wire::WaitingT waiting;
     waiting.subscription = ask->subscription();
     waiting.reason = "all slots are held by trainer 7";
@@ -161,8 +162,8 @@ void FakeDaemon::note(const ControlMessage& message) {
                            release->leases()->end());
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
     heard_.unsubscribed.push_back(unsubscribe->subscription());
-  } else if (message.as<wire::Ask>() != nullptr) {
-    ++heard_.asked;
+  } else if (const auto* ask = message.as<wire::Ask>()) {
+    if (!ask->quiet()) ++heard_.asked;
   } else if (message.as<wire::Bye>() != nullptr) {
     ++heard_.byes;
   }
@@ -192,7 +193,8 @@ void FakeDaemon::on_subscribe(Sockets& sockets, const wire::Subscribe& request) 
                           request.subscription());
   }
   const wire::Fingerprint plan = plan_of(request.epoch());
-  if (request.expects_fingerprint() && request.fingerprint()->data() != plan.data()) {
+  if (manners_.compares && request.expects_fingerprint() &&
+      request.fingerprint()->data() != plan.data()) {
     return sockets.refuse(ErrorCode::fingerprint_mismatch, "data differs", request.subscription());
   }
   wire::SubscribedT answer;
@@ -204,8 +206,10 @@ void FakeDaemon::on_subscribe(Sockets& sockets, const wire::Subscribe& request) 
   answer.world = manners_.world;
   answer.batches_per_step = manners_.world / request.ranks();
   answer.window = request.window();
-  answer.arena = 1;
+  const bool is_second = request.subscription() == 2 && manners_.second != Manners::Second::same;
+  answer.arena = is_second ? 2 : 1;
   answer.arena_bytes = kArenaBytes;
+  answer.terms = manners_.terms;
   sockets.say(std::move(answer));
   if (!manners_.serves) return;
   Served& served = served_[request.subscription()];
@@ -274,10 +278,16 @@ void FakeDaemon::answer_arena(Sockets& sockets, std::size_t connection) {
   ArenaReply reply;
   reply.arena = request.arena;
   if (request.session != session_) reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
+  if (request.arena == 2 && manners_.second == Manners::Second::late && !was_late_) {
+    was_late_ = true;
+    return;
+  }
+  const bool too_large = request.arena == 2 && manners_.second == Manners::Second::too_large;
   if (request.arena != 0) {
     reply.bytes = std::max<std::uint64_t>(manners_.arena_bytes, kArenaBytes);
+    if (too_large) reply.bytes = std::uint64_t{1} << 47;
   }
-  send_reply(fd, reply, request.arena != 0 ? arena_ : -1);
+  send_reply(fd, reply, request.arena == 0 ? -1 : too_large ? large_arena_ : arena_);
 }
 
 }  // namespace batchwright::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <boost/json/value_to.hpp>
 #include <csignal>
 #include <fstream>
 #include <sstream>
@@ -172,8 +173,165 @@ TEST_CASE("command: .npy folders are ingested") {
   CHECK(object_in(finished).at("frames").as_int64() == 2);
 }
 
+TEST_CASE("command: .npz files are ingested, their arrays as fields") {
+  const TemporaryFolder folder;
+  const auto finished =
+      run({program("batchwright"), "ingest", "npz", BATCHWRIGHT_TEST_DATA "/npz/stored.npz",
+           BATCHWRIGHT_TEST_DATA "/npz/deflated.npz", "--into", folder / "out", "--json", "--cast",
+           "float16", "--cast", "labels=uint8", "--cast", "speaker=int32", "--kind",
+           "labels=independent"});
+  CAPTURE(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(object_in(finished).at("added").as_int64() == 2);
+  const json::value shown =
+      object_in(run({program("batchwright"), "inspect", folder / "out", "--json"}));
+  const json::array& fields = shown.at("fields").as_array();
+  CHECK(fields.at(0).at("dtype").as_string() == "float16");
+  CHECK(fields.at(1).at("kind").as_string() == "independent");
+  CHECK(fields.at(1).at("dtype").as_string() == "uint8");
+  CHECK(fields.at(2).at("kind").as_string() == "scalar");
+}
+
+TEST_CASE("command: a Kaldi data folder is ingested with its texts and speakers") {
+  const TemporaryFolder folder;
+  const std::string data = BATCHWRIGHT_TEST_DATA "/kaldi/";
+  write_file(folder / "data" / "text", read_file(data + "text"));
+  write_file(folder / "data" / "utt2spk", read_file(data + "utt2spk"));
+  std::string scp = read_file(data + "fm.scp");
+  for (std::size_t at = 0; (at = scp.find(" fm.ark", at)) != std::string::npos; at += 7) {
+    scp.insert(at + 1, data);
+  }
+  write_file(folder / "data" / "feats.scp", scp);
+  const auto finished = run({program("batchwright"), "ingest", "kaldi", folder / "data", "--into",
+                             folder / "out", "--field", "ali=" + data + "int_vector.scp"});
+  CAPTURE(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(has(finished.out, "added 6 sequences of 216 frames"));
+  CHECK(has(finished.out, "1 keys of field \"ali\" have no features"));
+  const json::value shown =
+      object_in(run({program("batchwright"), "inspect", folder / "out", "--json"}));
+  const json::array& fields = shown.at("fields").as_array();
+  REQUIRE(fields.size() == 4);
+  CHECK(fields.at(1).at("kind").as_string() == "aligned");
+  CHECK(fields.at(2).at("name").as_string() == "speaker");
+  CHECK(fields.at(2).at("categories").as_array().size() == 3);
+  CHECK(fields.at(3).at("name").as_string() == "text");
+  CHECK(run({program("batchwright"), "verify", folder / "out"}).code == 0);
+}
+
+TEST_CASE("command: what Kaldi tables are not read is said with exit code 2") {
+  const TemporaryFolder folder;
+  const auto refusal = [&folder](const std::string& table) {
+    const auto finished =
+        run({program("batchwright"), "ingest", "kaldi", table, "--into", folder / "out"});
+    CHECK(finished.code == 2);
+    return finished.err;
+  };
+  CHECK(has(refusal(BATCHWRIGHT_TEST_DATA "/kaldi/feats_command.scp"),
+            "feats_command.scp: line 2 is a command"));
+  write_file(folder / "sound" / "wav.scp", "a sox x.wav -t wav - |\n");
+  CHECK(has(refusal(folder / "sound"), "no feats.scp in it; it lists sound (wav.scp)"));
+  CHECK_FALSE(std::filesystem::exists(folder / "out"));
+}
+
+TEST_CASE("command: labels are numbered as another dataset's, or by a list") {
+  const Place train;
+  train.write_tones(4);
+  REQUIRE(train.ingest({"--label-from-folder"}).code == 0);
+  const Place valid;
+  write_file(valid.folder / "in" / "it" / "1.wav", wav(tone(8000)));
+  REQUIRE(valid.ingest({"--label-from-folder", "--labels-like", train.out()}).code == 0);
+  const auto categories = [](const Place& place) {
+    const json::value shown =
+        object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
+    return json::value_to<std::vector<std::string>>(shown.at("fields").at(1).at("categories"));
+  };
+  CHECK(categories(valid) == std::vector<std::string>{"en", "it"});
+  write_file(valid.folder / "in" / "ru" / "1.wav", wav(tone(8000)));
+  write_file(valid.folder / "labels", "en\nit\nru\n");
+  REQUIRE(
+      valid.ingest({"--label-from-folder", "--resume", "--labels", valid.folder / "labels"}).code ==
+      0);
+  CHECK(categories(valid) == std::vector<std::string>{"en", "it", "ru"});
+  CHECK(has(valid.ingest({"--labels", valid.folder / "labels"}).err, "fields of labels: none"));
+}
+
+TEST_CASE("command: files of other kinds and texts of no file are told") {
+  const Place place;
+  place.write_tones(2);
+  write_file(place.folder / "in" / "en" / "1.mp3", "x");
+  write_file(place.folder / "texts", "000|one\n001|two\n002|of no file\n");
+  const auto finished = place.ingest({"--transcripts", place.folder / "texts"});
+  CHECK(finished.code == 0);
+  CHECK(has(finished.out, "passed over files of other kinds: 1 .mp3\n"));
+  CHECK(has(finished.out, "1 of 3 keys of " + (place.folder / "texts").string() +
+                              " are of no file, such as \"002\"\n"));
+}
+
+TEST_CASE("command: an ingest that could take no file has exit code 1") {
+  const Place place;
+  place.write_tones(2);
+  write_file(place.folder / "texts", "x\tno such file\n");
+  const auto finished =
+      place.ingest({"--transcripts", place.folder / "texts", "--on-error", "skip", "--json"});
+  CHECK(finished.code == 1);
+  CHECK(has(finished.err, "none of the 2 files could be taken"));
+  CHECK(object_in(finished).at("skipped").as_int64() == 2);
+}
+
+TEST_CASE("command: names that are no UTF-8 are JSON all the same") {
+  const Place place;
+  write_file(place.folder / "in" / "\xE9t\xE9" / "1.wav", wav(tone(8000)));
+  const auto ingested = place.ingest({"--json", "--label-from-folder"});
+  REQUIRE(ingested.code == 0);
+  const json::value shown =
+      object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
+  CHECK(shown.at("fields").at(1).at("categories").at(0).as_string() == "\xEF\xBF\xBDt\xEF\xBF\xBD");
+  const auto again = place.ingest({"--json", "--label-from-folder", "--on-error", "skip"});
+  CHECK(object_in(again).at("skipped").as_int64() == 1);
+}
+
+TEST_CASE("command: figures count what was committed when the disk is full") {
+  const Place place;
+  place.write_tones(60);
+  // No file may grow beyond 100 blocks of 512 bytes: the dataset's first page fit, no commit does.
+  const auto finished =
+      run({"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh",
+           program("batchwright"), "ingest", "audio", place.in(), "--into", place.out(), "--json"});
+  CHECK(finished.code == 1);
+  const json::value figures = object_in(finished);
+  CHECK(figures.at("added").as_int64() == 0);
+  CHECK(figures.at("frames").as_int64() == 0);
+  CHECK(has(finished.err, "(60 sequences more were read and could not be committed)"));
+  const json::value shown =
+      object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
+  CHECK(shown.at("sequences") == figures.at("added"));
+}
+
+TEST_CASE("command: output that cannot be written is an error of every command") {
+  const Place place;
+  place.write_tones(2);
+  REQUIRE(place.ingest().code == 0);
+  const std::string batchwright = program("batchwright");
+  const auto full = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh"});
+    const auto finished = run(words);
+    CAPTURE(finished.err);
+    CHECK(has(finished.err, "No space left on device"));
+    return finished.code;
+  };
+  CHECK(full({batchwright, "inspect", place.out()}) == 1);
+  CHECK(full({batchwright, "inspect", place.out(), "--json"}) == 1);
+  CHECK(full({batchwright, "verify", place.out()}) == 1);
+  CHECK(full({batchwright, "plan", "--dataset", place.out(), "--size", "2"}) == 1);
+  CHECK(full({batchwright, "ingest", "audio", place.in(), "--into", place.out(), "--resume"}) == 1);
+  CHECK(full({batchwright, "keygen", "--into", place.folder / "key"}) == 1);
+  CHECK(full({batchwright, "--help"}) == 1);
+}
+
 TEST_CASE("command: every command has help with an example") {
-  for (const char* command : {"ingest audio", "ingest npy", "inspect", "verify"}) {
+  for (const char* command :
+       {"ingest audio", "ingest npy", "ingest npz", "ingest kaldi", "inspect", "verify"}) {
     std::vector<std::string> words = {program("batchwright")};
     std::istringstream parts(command);
     for (std::string word; parts >> word;) words.push_back(word);

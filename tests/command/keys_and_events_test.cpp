@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <fstream>
@@ -95,7 +96,17 @@ TEST_CASE("command: events are found by the endpoint, and shown as they come") {
   CHECK(shown == 2);
 }
 
+TEST_CASE("command: events say at once why a daemon cannot be reached") {
+  const Finished wrong = run({program("batchwright"), "events", "--count", "1", "--endpoint",
+                              "ipc://no-such-folder/a.sock"});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("is a relative path, and there is no folder") != std::string::npos);
+}
+
 TEST_CASE("command: with keys, events and batches go over tcp, and nobody else gets any") {
+  std::string host;
+  SUBCASE("of IPv4") { host = "127.0.0.1"; }
+  SUBCASE("of IPv6") { host = "[::1]"; }
   DaemonProcess daemon("[feed.plan]\nsize = 4\n");
   const std::string server = (daemon.folder() / "server").string();
   const std::string trainer = (daemon.folder() / "trainer").string();
@@ -103,13 +114,15 @@ TEST_CASE("command: with keys, events and batches go over tcp, and nobody else g
   REQUIRE(keygen(trainer).code == 0);
   std::string& config = daemon.config();
   const std::string local = "\"" + daemon.endpoint() + "\"";
-  config.replace(config.find(local), local.size(), "\"tcp://127.0.0.1:0\"");
+  config.replace(config.find(local), local.size(), "\"tcp://" + host + ":0\"");
   config.replace(config.find("[daemon]\n"), 9,
-                 "[daemon]\nevents = \"tcp://*:0\"\ncurve_secret_key_file = \"" + server +
+                 "[daemon]\nevents = \"tcp://" +
+                     std::string(host[0] == '[' ? "[0:0:0:0:0:0:0:1]" : "*") +
+                     ":0\"\ncurve_secret_key_file = \"" + server +
                      ".secret\"\nauthorized_keys_file = \"" + trainer + ".public\"\n");
   REQUIRE(daemon.start());
   const std::string endpoint = logged(daemon, "listening at");
-  REQUIRE(endpoint.starts_with("tcp://127.0.0.1:"));
+  REQUIRE(endpoint.starts_with("tcp://" + host + ":"));
   CHECK(logged(daemon, "public key") == line_of(server + ".public"));
   const std::vector<std::string> words = {
       program("batchwright"),      "events",     "--endpoint",        endpoint,  "--server-key",
@@ -118,6 +131,11 @@ TEST_CASE("command: with keys, events and batches go over tcp, and nobody else g
   CHECK(stir_until_ended(listener, words));
   CHECK(std::regex_match(listener.out(),
                          std::regex("session [0-9a-f]+ (joins|leaves): batchwright events\n")));
+  const Finished tail = run({program("batchwright"), "tail", "--feed", "train", "--endpoint",
+                             endpoint, "--server-key", line_of(server + ".public"), "--key-file",
+                             trainer + ".secret", "--epochs", "1", "--json"});
+  CHECK_MESSAGE(tail.code == 0, tail.err);
+  CHECK(std::count(tail.out.begin(), tail.out.end(), '\n') > 1);
   const std::vector<std::string> stranger(words.begin(), words.begin() + 6);
   Process refused(stranger);
   CHECK(eventually([&] {

@@ -46,6 +46,16 @@ TEST_CASE("command: top takes a Unix socket for an address") {
   CHECK(plain.out.find("\ntrain  ") != std::string::npos);
 }
 
+TEST_CASE("command: top says that the clients' socket is not the pages'") {
+  DaemonProcess daemon("slots = 4");
+  REQUIRE(daemon.start());
+  const std::string address = "unix://" + daemon.endpoint().substr(std::string("ipc://").size());
+  const Finished wrong = run({program("batchwright"), "top", "--once", "--stats", address});
+  CHECK(wrong.code == 1);
+  CHECK(wrong.err.find("answers, but not in HTTP") != std::string::npos);
+  CHECK(wrong.err.find("is it the socket for clients?") != std::string::npos);
+}
+
 TEST_CASE("command: top tells a daemon that is gone, and goes on when it is told to end") {
   DaemonProcess daemon("slots = 4");
   REQUIRE(daemon.start());

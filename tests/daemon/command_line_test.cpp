@@ -35,9 +35,22 @@ TEST_CASE("daemon: a wrong call is 2") {
   CHECK(std::get<int>(parse({"--config", "a", "b"})) == 2);
 }
 
-TEST_CASE("daemon: input that must be mended is 2, the rest is 1") {
+TEST_CASE("daemon: a reload names a process, and no configuration") {
+  const auto call = parse({"--reload", "4711"});
+  REQUIRE(std::holds_alternative<CommandLine>(call));
+  CHECK(std::get<CommandLine>(call).reload == 4711);
+  CHECK(std::get<int>(parse({"--reload", "0"})) == 2);
+  CHECK(std::get<int>(parse({"--reload", "batchwrightd"})) == 2);
+  CHECK(std::get<int>(parse({"--reload", "1", "--config", "a"})) == 2);
+  CHECK(std::get<int>(parse({"--check-config"})) == 2);
+}
+
+TEST_CASE("daemon: what no retry can mend is 2, the rest is 1") {
   CHECK(exit_code(ErrorCode::bad_configuration) == 2);
   CHECK(exit_code(ErrorCode::does_not_fit) == 2);
+  CHECK(exit_code(ErrorCode::store_unavailable) == 1);
+  CHECK(exit_code(ErrorCode::busy) == 1);
+  CHECK(exit_code(ErrorCode::infeasible) == 1);
   CHECK(exit_code(ErrorCode::io_error) == 1);
   CHECK(exit_code(ErrorCode::internal) == 1);
 }

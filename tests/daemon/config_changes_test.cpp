@@ -76,16 +76,18 @@ TEST_CASE("daemon: no key of the configuration is left out of the comparison") {
     return changes.need_restart.size() + changes.changed.size();
   };
   for (const char* line :
-       {"endpoints = [\"ipc:///x\"]\n", "events = \"\"\n", "stats = \"\"\n", "memory = \"1GiB\"\n",
-        "assembly_threads = 3\n", "socket_mode = \"0600\"\n", "socket_group = \"root\"\n",
-        "curve_secret_key_file = \"/k\"\n", "insecure = true\n", "max_clients = 3\n"}) {
+       {"endpoints = [\"ipc:///x\"]\n", "events = \"\"\n", "stats = \"\"\n",
+        "stats_hosts = [\"a.b\"]\n", "memory = \"1GiB\"\n", "assembly_threads = 3\n",
+        "socket_mode = \"0600\"\n", "socket_group = \"root\"\n", "curve_secret_key_file = \"/k\"\n",
+        "insecure = true\n", "max_clients = 3\n"}) {
     CHECK_MESSAGE(changed_by(std::string("[daemon]\n") + line) == 1, line);
   }
   for (const char* line :
-       {"slots = 3\n", "on_corrupt = \"skip\"\n", "verify = \"always\"\n",
-        "layout = \"time-major\"\n", "padding_value = 1.0\n", "max_window = 3\n", "poison = true\n",
-        "max_lead = 3\n", "journal = \"/j\"\n", "ledger = \"/l\"\n", "follow = true\n",
-        "[feed.plan]\norder = \"sorted\"\n", "[feed.plan]\nworld = 2\n"}) {
+       {"lock = false\n", "slots = 3\n", "on_corrupt = \"skip\"\n", "max_corrupt_share = 0.5\n",
+        "verify = \"always\"\n", "layout = \"time-major\"\n", "padding = { a = 1.0 }\n",
+        "max_window = 3\n", "poison = true\n", "max_lead = 3\n", "journal = \"/j\"\n",
+        "ledger = \"/l\"\n", "follow = true\n", "[feed.plan]\norder = \"sorted\"\n",
+        "[feed.plan]\nworld = 2\n"}) {
     CHECK_MESSAGE(changed_by(line) == 1, line);
   }
 }

@@ -40,6 +40,22 @@ TEST_CASE("daemon: a wrong type is told as what it is") {
         head + "\"" + std::string(80, 'x') + "\"..." + tail);
 }
 
+TEST_CASE("daemon: a setting of the plan in another type is refused, whatever its text") {
+  CHECK(plan_fault("size = \"16\"") ==
+        "x.toml:5:1: feed.plan.size: found \"16\"; allowed: 1 to 2147483647");
+  CHECK(plan_fault("size = 16.0") ==
+        "x.toml:5:1: feed.plan.size: found 16.0; allowed: 1 to 2147483647");
+  CHECK(plan_fault("size = [16]") != "");
+  CHECK(plan_fault("size = true") != "");
+  CHECK(plan_fault("order = [\"sorted\"]") != "");
+  CHECK(plan_fault("randomization = \"0.1\"") != "");
+  CHECK(plan_fault("bucket_boundaries = 100") != "");
+  CHECK(plan_fault("bucket_boundaries = \"100,200\"") != "");
+  CHECK(plan_fault("seed = \"1\"") != "");
+  CHECK(plan_fault("seed = \"9223372036854775808\"") == "");
+  CHECK(plan_fault("seed = 1") == "");
+}
+
 TEST_CASE("daemon: values at the edge are taken, those behind it refused") {
   CHECK(daemon_with("assembly_threads = 1").assembly_threads == 1);
   CHECK(daemon_with("assembly_threads = 256").assembly_threads == 256);
@@ -51,9 +67,16 @@ TEST_CASE("daemon: values at the edge are taken, those behind it refused") {
   CHECK(feed_fault("slots = 65536") == "");
   CHECK(feed_fault("slots = 65537") != "");
   CHECK(feed_fault("max_window = 0") != "");
-  CHECK(feed_fault("padding_value = 3") == "");
-  CHECK(feed_fault("padding_value = inf") != "");
-  CHECK(feed_fault("padding_value = nan") != "");
+  CHECK(feed_fault("max_corrupt_share = 1") == "");
+  CHECK(feed_fault("max_corrupt_share = -0.01") != "");
+  CHECK(feed_fault("max_corrupt_share = 1.01") != "");
+  CHECK(feed_fault("padding = { features = 3, labels = -100 }") == "");
+  CHECK(feed_fault("padding = { features = inf }") != "");
+  CHECK(feed_fault("padding = { features = nan }") != "");
+  CHECK(feed_fault("padding = -100") != "");
+  CHECK(feed_fault("padding = { labels = \"none\" }") ==
+        "x.toml:4:13: feed.padding: found \"none\"; allowed: a table with a finite number for "
+        "each field that it names, such as { labels = -100 }");
   CHECK(feed_fault("poison = 1") != "");
   CHECK(feed_fault("max_lead = 1000000") == "");
   CHECK(feed_fault("max_lead = 1000001") != "");
@@ -118,8 +141,9 @@ TEST_CASE("daemon: the other settings of [daemon] know what they allow") {
 TEST_CASE("daemon: an unknown key is refused with the nearest one") {
   CHECK(daemon_fault("memroy = 1") ==
         "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
-        "stats memory assembly_threads socket_mode socket_group allow_uids allow_gids "
-        "curve_secret_key_file authorized_keys_file insecure max_clients queue_grace log_level");
+        "stats stats_hosts memory assembly_threads socket_mode socket_group allow_uids allow_gids "
+        "curve_secret_key_file authorized_keys_file insecure max_clients queue_grace feed_grace "
+        "log_level log_format");
   CHECK(feed_fault("slot = 4").find("feed.slot: unknown key, did you mean slots?") !=
         std::string::npos);
   CHECK(plan_fault("oder = \"random\"").find("feed.plan.oder: unknown key, did you mean order?") !=

@@ -23,6 +23,7 @@ TEST_CASE("daemon: every key is read") {
 endpoints = ["ipc:///tmp/a", "tcp://*:9476"]
 events = "ipc:///tmp/e"
 stats = ""
+stats_hosts = ["gpu01.cluster.example"]
 memory = "3 MiB"
 assembly_threads = 7
 socket_mode = "600"
@@ -35,14 +36,18 @@ insecure = true
 max_clients = 9
 queue_grace = "90s"
 log_level = "warn"
+log_format = "json"
+feed_grace = "5min"
 [[feed]]
 name = "a.b-C_1"
 dataset = ["/data/1", "/data/2"]
+lock = false
 slots = 3
 on_corrupt = "skip"
+max_corrupt_share = 0.25
 verify = "never"
 layout = "time-major"
-padding_value = -15.5
+padding = { features = -15.5, labels = -100 }
 max_window = 2
 poison = true
 max_lead = 4
@@ -59,6 +64,7 @@ seed = "18446744073709551615"
   CHECK(daemon.endpoints == std::vector<std::string>{"ipc:///tmp/a", "tcp://*:9476"});
   CHECK(daemon.events == "ipc:///tmp/e");
   CHECK(daemon.stats.empty());
+  CHECK(daemon.stats_hosts == std::vector<std::string>{"gpu01.cluster.example"});
   CHECK(daemon.memory_bytes == 3 << 20);
   CHECK(daemon.assembly_threads == 7);
   CHECK(daemon.socket_mode == 0600);
@@ -71,14 +77,18 @@ seed = "18446744073709551615"
   CHECK(daemon.max_clients == 9);
   CHECK(daemon.queue_grace == std::chrono::seconds(90));
   CHECK(daemon.log_level == LogLevel::warn);
+  CHECK(daemon.log_format == LogFormat::json);
+  CHECK(daemon.feed_grace == std::chrono::minutes(5));
   const FeedConfig& feed = config.feeds.at(0);
   CHECK(feed.name == "a.b-C_1");
   CHECK(feed.dataset == std::vector<std::filesystem::path>{"/data/1", "/data/2"});
   CHECK(feed.slots == 3);
   CHECK(feed.on_corrupt == OnCorrupt::skip);
+  CHECK(feed.max_corrupt_share == 0.25);
+  CHECK_FALSE(feed.lock);
   CHECK(feed.verify == VerifyRecords::never);
   CHECK(feed.layout == Layout::time_major);
-  CHECK(feed.padding_value == -15.5);
+  CHECK(feed.padding == PaddingValues{{"features", -15.5}, {"labels", -100.0}});
   CHECK(feed.max_window == 2);
   CHECK(feed.poison);
   CHECK(feed.max_lead == 4);

@@ -49,11 +49,13 @@ TEST_CASE("daemon: the sample configuration holds exactly the defaults") {
   const FeedConfig defaults;
   CHECK(feed.name == "train");
   CHECK(feed.dataset == std::vector<std::filesystem::path>{"/var/lib/batchwright/train"});
+  CHECK(feed.lock == defaults.lock);
   CHECK(feed.slots == defaults.slots);
   CHECK(feed.on_corrupt == defaults.on_corrupt);
+  CHECK(feed.max_corrupt_share == defaults.max_corrupt_share);
   CHECK(feed.verify == defaults.verify);
   CHECK(feed.layout == defaults.layout);
-  CHECK(feed.padding_value == defaults.padding_value);
+  CHECK(feed.padding == defaults.padding);
   CHECK(feed.max_window == defaults.max_window);
   CHECK(feed.poison == defaults.poison);
   CHECK(feed.max_lead == defaults.max_lead);

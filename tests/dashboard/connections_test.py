@@ -29,7 +29,7 @@ import watched
 
 SENDS = [b"", b"GET /stats HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n" + 1000 * b"Y: yyyyyyyyyyyyy\r\n",
          b"\x16\x03\x01\x02\r\n\r\n"]
-REQUEST = b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 MOST_OPEN = 64 + 16  # EndpointLimits: connections, and readers of /live beside them
 LEAST = {"tcp": 3, "unix": 200, "batches": 500}  # that must come while the crowd is there
 

@@ -22,6 +22,7 @@ import watched
 HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
 FIGURES = 6 + 2 * 26  # of the daemon, and of two feeds without clients
 CLIENT_FIGURES = 6
+OPEN_ALL = "document.querySelectorAll('details').forEach(fold => { fold.open = true; })"
 SHOWN_UPTIME = "JSON.parse(document.querySelector('[data-key=uptime_seconds]').dataset.value)"
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
          "Ki": 2.0 ** 10, "Mi": 2.0 ** 20, "Gi": 2.0 ** 30, "Ti": 2.0 ** 40}
@@ -195,7 +196,10 @@ def check_live(daemon: watched.Watched, page: browser.Browser) -> None:
     """Time passes on the page, on a phone as on a wall, and what is lost is said to be."""
     page.open(daemon.address + "/")
     page.wait_for("location.search === ''")
+    page.wait_for("document.querySelectorAll('.fold').length === 2")
+    page.run(OPEN_ALL)  # what is idle, and plans, lie folded
     shown_figures(page, FIGURES)  # waits until all are there
+    page.run(OPEN_ALL)
     for width in (360, 2560):
         page.look(width, 900)
         begin = page.run(SHOWN_UPTIME)

@@ -69,7 +69,7 @@ def check_refusals(daemon: watched.Watched) -> None:
 def check_unix_socket(daemon: watched.Watched) -> None:
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(str(daemon.folder / "stats.sock"))
-        peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert peer.makefile("rb").read().endswith(b"\r\n\r\nok\n")
 
 

@@ -101,7 +101,7 @@ class Watched:
             [self.programs / "batchwrightd", "--config", self.folder / "config.toml"],
             stderr=self.log.open("w"))
         eventually(self.is_ready, "batchwrightd")
-        port = re.search(r"stats at http://.*, port (\d+)$", self.log.read_text(), re.MULTILINE)
+        port = re.search(r"dashboard at http://[^ ]*:(\d+)/", self.log.read_text(), re.MULTILINE)
         assert port is not None
         self.address = f"http://127.0.0.1:{port[1]}"
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "daemon/delivery/client_info.h"
 #include "daemon/delivery/conduct.h"
 #include "daemon/stats/stats.h"
 #include "tests/delivery/talk.h"
@@ -83,22 +84,23 @@ TEST_CASE("delivery: a thousand subscriptions end the session of who asks for th
   client.join(server.arena_socket());
   for (std::uint32_t i = 1; i <= 1000; ++i) client.send(subscribe_to_train(i));
   const auto texts = refusals_until_bye(client);
-  CHECK(texts.size() == Conduct::kRefused + 2);
+  CHECK(texts.size() == Conduct::kRefused + 1);  // as many again were waiting for their time
   CHECK(texts.back() == kTooMany);
   CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
-  CHECK(server.held_slots() == 0);
+  client.die();
+  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
   CHECK(serves(server));
 }
 
-TEST_CASE("delivery: who subscribes to nothing that is there is heard 64 times") {
+TEST_CASE("delivery: who subscribes to nothing that is there, and hears no answer, is dropped") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());
   client.join(server.arena_socket());
   auto subscribe = subscribe_to_train();
   subscribe.feed = "trian";
-  for (int i = 0; i < 100; ++i) client.send(subscribe);
+  for (int i = 0; i < 200; ++i) client.send(subscribe);
   const auto texts = refusals_until_bye(client);
-  CHECK(texts.size() == Conduct::kRefused + 2);
+  CHECK(texts.size() == Conduct::kRefused + 1);
   CHECK(texts.front() == "no feed \"trian\"; this daemon serves: train");
   CHECK(texts.back() == kTooMany);
   CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
@@ -219,4 +221,37 @@ TEST_CASE("delivery: the log gets one line an interval, which counts the others"
   CHECK_FALSE(limit.ask(start));
   CHECK_FALSE(limit.ask(start + std::chrono::milliseconds(999)));
   CHECK(limit.ask(start + std::chrono::milliseconds(1000)) == 2);
+  CHECK(limit.ask(start + std::chrono::milliseconds(2999)) == 0);
+  CHECK_FALSE(limit.ask(start + std::chrono::milliseconds(3000)));
+}
+
+TEST_CASE("delivery: what is worth a line each may come in bursts, and is paced after that") {
+  const LogLimit::Clock::time_point start{};
+  LogLimit limit(std::chrono::seconds(1), 3);
+  for (int i = 0; i < 3; ++i) CHECK(limit.ask(start) == 0);
+  CHECK_FALSE(limit.ask(start));
+  CHECK(limit.ask(start + std::chrono::milliseconds(1500)) == 1);
+  CHECK_FALSE(limit.ask(start + std::chrono::milliseconds(1999)));
+  CHECK(limit.ask(start + std::chrono::milliseconds(2000)) == 1);
+  for (int i = 0; i < 3; ++i) CHECK(limit.ask(start + std::chrono::seconds(60)) == 0);
+  CHECK_FALSE(limit.ask(start + std::chrono::seconds(60)));
+}
+
+TEST_CASE("delivery: clients that come and go without end leave a line a second in the log") {
+  for (const Event event : {Event::client_connected, Event::client_gone, Event::subscribed}) {
+    EventLog log([] { return EventLog::Clock::time_point{}; });
+    int lines = 0;
+    for (int i = 0; i < 1000; ++i) lines += log.count(event) ? 1 : 0;
+    CHECK(lines == 100);
+    CHECK(log.get(event) == 1000);
+  }
+}
+
+TEST_CASE("delivery: a program's name speaks to nobody's terminal") {
+  CHECK(program_name("train.py") == "train.py");
+  CHECK(program_name("a\x1b]0;b\x07\x7f\n") == "a\\x1B]0;b\\x07\\x7F\\x0A");
+  CHECK(program_name("caf\xC3\xA9 \xC2\x9b"
+                     "1m") == "caf\xC3\xA9 \\x9B1m");
+  CHECK(program_name(std::string(63, 'x') + "\xC3\xA9") == std::string(63, 'x') + "\xEF\xBF\xBD");
+  CHECK(program_name(std::string(100, 'x')).size() == 64);
 }

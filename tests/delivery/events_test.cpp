@@ -117,7 +117,7 @@ TEST_CASE("delivery: a listener that reads nothing holds nobody up") {
   TemporaryFolder folder;
   boost::asio::io_context loop;
   SocketThreads threads;
-  EventPublisher events(loop, threads, "", false);
+  EventPublisher events(loop, threads, Router::Settings{});
   auto bound = events.bind("ipc://" + (folder / "e").string());
   REQUIRE(bound);
   Listener listener(*bound);

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <set>
 
@@ -117,6 +119,24 @@ TEST_CASE("delivery: what a dead worker had goes to another, before all else") {
   CHECK(also_lost.index == 2);
 }
 
+TEST_CASE("delivery: a dead worker's slots are back at once, and its last release still counts") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server, in_queue(2));
+  const auto done = anna.take();
+  const auto lost = anna.take();
+  anna.client.die();
+  REQUIRE(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
+  anna.release(done);  // overtaken by the end of its connection
+  CHECK(server.eventually([](TestServer& s) {
+    return s.ask([](const Server& at) { return at.feeds()[0]->queue().done_count() == 1; });
+  }));
+  Worker bert(server);
+  const auto next = bert.take();
+  CHECK((next.index == lost.index || next.index == 2));
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 1; }));
+}
+
 TEST_CASE("delivery: a queue's epoch ends once others have released all they hold") {
   const TemporaryFolder folder;
   TestServer server(queue_feed(folder));
@@ -143,6 +163,24 @@ TEST_CASE("delivery: a queue's epoch ends once others have released all they hol
     bert.release(again);
     CHECK(bert.ended());
   }
+}
+
+TEST_CASE("delivery: a batch that is done and held keeps its slot, and not a queue's epoch") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server);
+  const auto held = anna.take();
+  Worker bert(server);
+  for (int i = 0; i < 9; ++i) bert.release(bert.take());
+  auto done = release_of(held);
+  done.keeps = true;
+  anna.client.send(std::move(done));
+  CHECK(bert.ended());
+  CHECK(server.held_slots() == 1);
+  CHECK(server.count(FeedCounter::releases) == 9);
+  anna.release(held);
+  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
+  CHECK(server.count(FeedCounter::releases_unknown) == 0);
 }
 
 TEST_CASE("delivery: a queue goes on after a restart, and no batch that is done comes again") {
@@ -240,6 +278,51 @@ TEST_CASE("delivery: a feed that has failed lets go of its journal, and its heir
   });
   Worker bert(server);
   CHECK(all_of_epoch(bert).size() == 10);
+}
+
+TEST_CASE("delivery: while a queue's journal waits for its disk all others go on") {
+  const TemporaryFolder folder;
+  const FeedSettings settings = queue_feed(folder);
+  std::promise<void> disk;
+  const std::shared_future<void> written = disk.get_future().share();
+  std::atomic<int> syncs{0};
+  TestServer server(settings, [&](const auto&, FeedResources& resources) {
+    resources.journal.reset();
+    auto journal =
+        QueueJournal::open(settings.journal.string(), resources.first_epoch.source->fingerprint,
+                           false, resources.queue, [&syncs, written](int) {
+                             ++syncs;
+                             written.wait();
+                             return 0;
+                           });
+    REQUIRE(journal);
+    resources.journal = std::move(*journal);
+  });
+  Worker anna(server, in_queue(1, 2));
+  CHECK(all_of_epoch(anna).size() == 10);
+  CHECK(server.eventually([&syncs](TestServer&) { return syncs == 1; }));
+  CHECK(anna.ended());
+  RawClient other(server.endpoint());
+  auto replica = subscribe_to_train();
+  replica.epochs = 1;
+  REQUIRE(join(other, server.arena_socket(), std::move(replica)));
+  CHECK(indices_to_the_end(other).size() == 10);
+  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().epoch().value; }) == 0);
+  disk.set_value();
+  REQUIRE(read_until<wire::EpochBegin>(anna.client));
+  CHECK(all_of_epoch(anna).size() == 10);
+}
+
+TEST_CASE("delivery: a journal that cannot begin an epoch ends the feed, and says why") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  std::filesystem::create_directory(folder / "journal.new");
+  Worker anna(server, in_queue(1, 2));
+  CHECK(all_of_epoch(anna).size() == 10);
+  const auto refused = read_until<wire::Refused>(anna.client);
+  REQUIRE(refused);
+  CHECK(refused->as<wire::Refused>()->message()->str().find("journal.new: open: Is a directory") !=
+        std::string::npos);
 }
 
 TEST_CASE("delivery: a feed without a journal has no queue, and says so") {

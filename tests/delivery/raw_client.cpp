@@ -29,6 +29,14 @@ RawClient::RawClient(const std::string& endpoint, const Keys& keys)
 
 RawClient::~RawClient() { die(); }
 
+void RawClient::say_waiting(std::uint32_t subscription, std::uint32_t holds) {
+  wire::AskT question;
+  question.subscription = subscription;
+  question.quiet = true;
+  question.holds = holds;
+  send(std::move(question));
+}
+
 void RawClient::send_bytes(std::span<const std::byte> frame) {
   state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::none);
 }
@@ -120,6 +128,18 @@ int RawClient::arena(std::uint32_t number, std::uint64_t session, std::uint64_t&
 void RawClient::die() {
   if (arena_connection_ >= 0) ::close(arena_connection_);
   arena_connection_ = -1;
+}
+
+bool RawClient::spoil_arena_link() {
+  const std::array<char, sizeof(ArenaRequest)> noise{};
+  return ::send(arena_connection_, noise.data(), noise.size(), MSG_NOSIGNAL) == sizeof noise;
+}
+
+bool RawClient::arena_link_is_ended() {
+  const timeval limit{10, 0};
+  ::setsockopt(arena_connection_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  char byte = 0;
+  return ::recv(arena_connection_, &byte, 1, 0) == 0;
 }
 
 void RawClient::hang_up() { state_->socket.close(); }

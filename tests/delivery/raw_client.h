@@ -32,6 +32,15 @@ class RawClient {
     const auto message = encode(std::move(body));
     send_bytes({reinterpret_cast<const std::byte*>(message.data()), message.size()});
   }
+  /// As above; and says that it waits, so that it is given more than a first batch without having
+  /// released that.
+  void send(wire::SubscribeT subscribe) {
+    const std::uint32_t subscription = subscribe.subscription;
+    send<wire::SubscribeT>(std::move(subscribe));
+    say_waiting(subscription);
+  }
+  /// Says that the program waits and holds so many batches.
+  void say_waiting(std::uint32_t subscription = 1, std::uint32_t holds = 0);
   void send_bytes(std::span<const std::byte> frame);
   /// A message of so many frames.
   void send_frames(std::size_t frames, std::span<const std::byte> frame);
@@ -53,6 +62,10 @@ class RawClient {
   int arena(std::uint32_t number, std::uint64_t session, std::uint64_t& bytes);
   /// Ends the arena connection, as the kernel does when a client dies.
   void die();
+  /// Sends what is no request to the arena socket. False when it does not leave.
+  bool spoil_arena_link();
+  /// Whether the daemon ends its side of the arena connection within 10 s.
+  bool arena_link_is_ended();
   /// Ends the connection to the endpoint, without a word.
   void hang_up();
 

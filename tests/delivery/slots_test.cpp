@@ -24,12 +24,13 @@ TEST_CASE("delivery: a window is granted up to half of the slots") {
   CHECK(answer->as<wire::Subscribed>()->window() == 3);
 }
 
-TEST_CASE("delivery: a job with more ranks here than slots is refused, and not left waiting") {
+TEST_CASE("delivery: a job without a slot more than ranks here is refused, and not left waiting") {
   FeedSettings settings = sorted_feed(4, 4);
-  settings.slots = 2;
+  settings.slots = 3;
   TestServer server(settings);
-  const auto rank = [](std::uint32_t number, std::uint32_t of) {
+  const auto rank = [](std::uint32_t number, std::uint32_t of, std::uint32_t here = 0) {
     auto subscribe = subscribe_to_train();
+    subscribe.ranks_here = here;
     subscribe.mode = wire::Mode::sharded;
     subscribe.rank = number;
     subscribe.ranks = of;
@@ -44,13 +45,17 @@ TEST_CASE("delivery: a job with more ranks here than slots is refused, and not l
   third.send(rank(2, 4));
   CHECK(refusal(third, ErrorCode::does_not_fit) ==
         "rank 2 would be one of 3 ranks here, each of which holds a batch while it waits for the "
-        "others, and feed train has 2 slots; set slots to 4 or more");
+        "others, and feed train has 3 slots; set slots to 4 or more");
   // A rank that is here already, say of a job that is killed and started again, takes no slot more.
   third.send(rank(1, 4));
   CHECK(read_until<wire::Subscribed>(third));
-  // Ranks of another number are another job.
+  // A job that says how many there will be is refused at once; and so is another beside it.
   RawClient other(server.endpoint());
-  CHECK(join(other, server.arena_socket(), rank(0, 2)));
+  other.join(server.arena_socket());
+  other.send(rank(0, 4, 4));
+  CHECK(refusal(other, ErrorCode::does_not_fit).ends_with("set slots to 8 or more"));
+  other.send(rank(0, 4, 5));
+  CHECK(refusal(other, ErrorCode::invalid_argument) == "5 ranks on this host of 4 in all");
 }
 
 TEST_CASE("delivery: poisoned slots do not disturb who still reads") {
@@ -76,8 +81,8 @@ TEST_CASE("delivery: clients that stopped reading leave slots for the others") {
     subscribe.step = step;
     stalled.back()->send(std::move(subscribe));
   }
-  // All that the two may hold: a slot stays free for a newcomer.
-  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 5; }));
+  // All that the two may hold: a slot stays free for a newcomer, and one that goes round.
+  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 4; }));
   RawClient reader(server.endpoint());
   reader.join(server.arena_socket());
   reader.send(subscribe_to_train());
@@ -93,11 +98,11 @@ TEST_CASE("delivery: what is due to two who hold all they may is not assembled i
   subscribe.window = 4;
   REQUIRE(join(full, server.arena_socket(), subscribe));
   for (int i = 0; i < 4; ++i) REQUIRE(read_until<wire::Delivery>(full));
-  // The other is given three: the eighth slot is kept for whoever comes, and holds what is due.
+  // The other is given two: one slot is kept for a newcomer, one goes round; they hold what is due.
   RawClient other(server.endpoint());
   subscribe.epoch = 1;
   REQUIRE(join(other, server.arena_socket(), subscribe));
-  for (int i = 0; i < 3; ++i) REQUIRE(read_until<wire::Delivery>(other));
+  for (int i = 0; i < 2; ++i) REQUIRE(read_until<wire::Delivery>(other));
   const auto ask = [&other] {
     wire::AskT question;
     question.subscription = 1;
@@ -126,4 +131,77 @@ TEST_CASE("delivery: as many laggards as slots all get on") {
   }
   for (std::thread& client : clients) client.join();
   for (const auto& indices : taken) CHECK(indices == numbers(0, 10));
+}
+
+TEST_CASE("delivery: who looks on holds one batch, and more once it says that it waits") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  client.send<wire::SubscribeT>(subscribe_to_train());
+  REQUIRE(read_until<wire::Delivery>(client));
+  RawClient other(server.endpoint());
+  REQUIRE(join(other, server.arena_socket(), subscribe_to_train()));
+  CHECK(indices_to_the_end(other) == numbers(0, 10));
+  CHECK(client.silent());
+  client.say_waiting(1, 1);
+  CHECK(next_ticket(client)->index == 1);
+}
+
+TEST_CASE("delivery: the last slot is for a loop that waits with a batch in hand") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 2;
+  TestServer server(settings);
+  RawClient loop(server.endpoint());
+  REQUIRE(join(loop, server.arena_socket(), subscribe_to_train()));
+  auto held = next_ticket(loop);
+  for (std::uint64_t i = 1; i < 10; ++i) {
+    REQUIRE(held);
+    loop.say_waiting(1, 1);
+    const auto next = next_ticket(loop);
+    REQUIRE(next);
+    CHECK(next->index == i);
+    loop.send(release_of(*held));
+    held = next;
+  }
+}
+
+TEST_CASE("delivery: who waits for other clients is told for whom, and so is the log") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 2;
+  TestServer server(settings);
+  RawClient first(server.endpoint());
+  REQUIRE(join(first, server.arena_socket(), subscribe_to_train()));
+  REQUIRE(next_ticket(first));
+  RawClient second(server.endpoint());
+  auto subscribe = subscribe_to_train();
+  subscribe.epoch = 1;
+  REQUIRE(join(second, server.arena_socket(), std::move(subscribe)));
+  CHECK(server.eventually([](TestServer& s) {
+    return s.ask([](const Server& at) { return at.log().get(Event::long_wait); }) != 0;
+  }));
+  wire::AskT question;
+  question.subscription = 1;
+  second.send(std::move(question));
+  const auto answer = read_until<wire::Waiting>(second);
+  REQUIRE(answer);
+  const std::string reason = answer->as<wire::Waiting>()->reason()->str();
+  CAPTURE(reason);
+  CHECK(reason.find("raw (pid 0) holds 1 and has released none for ") != std::string::npos);
+  CHECK(reason.ends_with("; with 3 slots all that are here could go on at once"));
+}
+
+TEST_CASE("delivery: slots ahead are those with batches that somebody will get") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 12;
+  TestServer server(settings);
+  const auto ahead = [](TestServer& s) {
+    return s.ask([](const Server& at) { return at.feeds()[0]->slots_ahead(); });
+  };
+  CHECK(server.eventually([&](TestServer& s) { return ahead(s) == 10; }));
+  RawClient client(server.endpoint());
+  auto subscribe = subscribe_to_train();
+  subscribe.step = 7;
+  REQUIRE(join(client, server.arena_socket(), std::move(subscribe)));
+  CHECK(indices_to_the_end(client) == numbers(7, 10));
+  CHECK(ahead(server) == 0);  // all ten are there, and nobody will get any
 }

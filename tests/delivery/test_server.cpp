@@ -11,6 +11,14 @@ namespace batchwright::test {
 
 TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
                        const std::vector<std::uint32_t>& to_append)
+    : TestServer(std::move(settings), std::move(server), sequences, to_append, {}) {}
+
+TestServer::TestServer(FeedSettings settings, const Amend& amend,
+                       const std::vector<std::uint32_t>& to_append)
+    : TestServer(std::move(settings), ServerSettings{}, 40, to_append, amend) {}
+
+TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
+                       const std::vector<std::uint32_t>& to_append, const Amend& amend)
     : lengths_(mixed_lengths(sequences, 50)) {
   make_small_dataset(folder_ / "data", lengths_);
   if (!to_append.empty()) fork_writer(to_append);
@@ -18,6 +26,7 @@ TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t
   if (!dataset) throw std::runtime_error(dataset.error().message);
   auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
   if (!resources) throw std::runtime_error(resources.error().message);
+  if (amend) amend(folder_ / "data", *resources);
   if (server.endpoints.empty()) server.endpoints = {endpoint()};
   server.version = "test";
   server_ = std::make_unique<Server>(loop_, std::move(server));

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -26,6 +27,10 @@ class TestServer {
   /// `to_append`: lengths of the sequences that another process is to append later.
   TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences = 40,
              const std::vector<std::uint32_t>& to_append = {});
+  /// What is done to the dataset's folder and the feed's resources before they are served.
+  using Amend = std::function<void(const std::filesystem::path& dataset, FeedResources& resources)>;
+  TestServer(FeedSettings settings, const Amend& amend,
+             const std::vector<std::uint32_t>& to_append = {});
   ~TestServer();
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
@@ -38,6 +43,7 @@ class TestServer {
   /// The other writer appends its sequences, and commits.
   void append();
 
+  boost::asio::io_context& loop() { return loop_; }
   /// What `look(server)` returns, computed on the event loop.
   template <class Look>
   auto ask(Look look) {
@@ -70,6 +76,8 @@ class TestServer {
   }
 
  private:
+  TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
+             const std::vector<std::uint32_t>& to_append, const Amend& amend);
   void fork_writer(const std::vector<std::uint32_t>& lengths);
 
   TemporaryFolder folder_;

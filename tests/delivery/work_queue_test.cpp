@@ -138,7 +138,9 @@ TEST_CASE("delivery: a journal goes on from epoch to epoch, and lease numbers wi
     WorkQueue queue;
     const auto journal = open(folder / "j", queue);
     REQUIRE(journal->given(1, BatchIndex{0}, kAnna));
-    REQUIRE(journal->begin(Epoch{1}, kPlan));
+    auto begun = journal->beginning(Epoch{1}, kPlan)();
+    REQUIRE(begun);
+    journal->take_up(std::move(*begun));
     REQUIRE(journal->given(2, BatchIndex{0}, kAnna));
   }
   WorkQueue queue;

@@ -1,6 +1,6 @@
-// The header of a .npy file.
+// A .npy file: its header, and the array that it holds.
 
-#include "storage/npy.h"
+#include "storage/ingest/npy.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -15,6 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   require(header->header_bytes <= size, "a header lies within the file");
-  require(dtype_bytes(header->dtype) != 0, "its dtype is known");
+  require(element_bytes(header->element) != 0, "its elements are known");
+  const auto array = parse_npy(input.bytes());
+  if (!array) return 0;
+  require(array->bytes.size() == size - header->header_bytes, "all elements are taken");
+  static_cast<void>(not_finite(*array));
+  static_cast<void>(cast(*array, DType::float16));
+  static_cast<void>(cast(*array, DType::int32));
   return 0;
 }

@@ -52,7 +52,7 @@ Finished DaemonProcess::start_and_fail() { return run(words()); }
 unsigned short DaemonProcess::stats_port() {
   std::smatch found;
   const std::string log = process_->err();
-  if (!std::regex_search(log, found, std::regex("/stats, port ([0-9]+)"))) return 0;
+  if (!std::regex_search(log, found, std::regex("dashboard at http://[^ ]*:([0-9]+)/"))) return 0;
   return static_cast<unsigned short>(std::stoi(found[1]));
 }
 

@@ -82,8 +82,8 @@ TEST_CASE("integration: jobs of 8, 4, 2 and 1 ranks see the same global steps") 
   }
 }
 
-TEST_CASE("integration: ranks that hold a batch until all have one need no more than a slot each") {
-  for (const std::string slots : {"8", "9", "13"}) {
+TEST_CASE("integration: ranks that hold a batch until all have one need one slot more than ranks") {
+  for (const std::string slots : {"9", "10", "13"}) {
     CAPTURE(slots);
     DaemonProcess daemon("slots = " + slots + "\n" + plan_with("spread"), kSequences);
     REQUIRE(daemon.start());

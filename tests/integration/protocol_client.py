@@ -2,9 +2,9 @@
 it receives whole epochs as messages, and knows every value that must be in them.
 Call: protocol_client.py BIN FLATC SCHEMAS, the folder of programs, flatc, and the folder of .fbs files"""
 import pathlib
+import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -30,7 +30,7 @@ name = "train"
 dataset = "{dataset}"
 slots = 4
 layout = "{layout}"
-padding_value = -1.0
+padding = {{ features = -1.0 }}
 
 [feed.plan]
 order = "semi-sorted"
@@ -138,12 +138,9 @@ def make_dataset(programs, folder):
 
 class Daemon:
     def __init__(self, programs, folder, layout):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.tcp = f"tcp://127.0.0.1:{free.getsockname()[1]}"
         self.ipc = f"ipc://{folder}/{layout}"
         config, self.log = folder / "config.toml", folder / "log"
-        config.write_text(CONFIG.format(ipc=self.ipc, tcp=self.tcp, dataset=folder / "data",
+        config.write_text(CONFIG.format(ipc=self.ipc, tcp="tcp://127.0.0.1:0", dataset=folder / "data",
                                         layout=layout))
         self.process = subprocess.Popen([programs / "batchwrightd", "--config", config],
                                         stderr=self.log.open("w"))
@@ -154,6 +151,7 @@ class Daemon:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise SystemExit(f"batchwrightd does not start:\n{self.log.read_text()}")
             time.sleep(0.01)
+        self.tcp = re.search(r"listening at (tcp://[^ ,]+)", self.log.read_text())[1]
         return self
 
     def __exit__(self, *_):

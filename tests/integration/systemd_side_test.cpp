@@ -85,9 +85,17 @@ TEST_CASE("systemd: a feed that fails later changes the status and no more") {
 
 TEST_CASE("systemd: a daemon that cannot start never says that it is ready") {
   const NotifyListener systemd;
-  DaemonProcess daemon("", 0);
+  DaemonProcess daemon("slots = 40000");
   CHECK(daemon.start_and_fail().code == 2);
   CHECK(systemd.heard() == "nothing");
+}
+
+TEST_CASE("systemd: a feed without its dataset keeps no other from being ready") {
+  const NotifyListener systemd;
+  DaemonProcess daemon("");
+  daemon.config() += "[[feed]]\nname = \"late\"\ndataset = \"/nowhere/at/all\"\n";
+  REQUIRE(daemon.start());
+  CHECK(news(systemd) == "READY=1\nSTATUS=serving 1 of 2 feeds, failed: late");
 }
 
 TEST_CASE("systemd: the event loop feeds the watchdog, and a stopped one does not") {

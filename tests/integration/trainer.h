@@ -1,13 +1,13 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "client/batchwright/client.h"
+#include "tests/support/flip_byte.h"
 
 namespace batchwright::test {
 
@@ -87,18 +87,5 @@ class Trainer {
   bw_subscription* subscription_ = nullptr;
   bw_batch* batch_ = nullptr;
 };
-
-/// Flips the lowest bit of the first place in a file where these bytes stand. False when they
-/// stand nowhere.
-inline bool flip_byte(const std::filesystem::path& path, const void* bytes, std::size_t size) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const auto at = content.find(std::string(static_cast<const char*>(bytes), size));
-  if (at == std::string::npos) return false;
-  file.clear();
-  file.seekp(static_cast<std::streamoff>(at));
-  file.put(static_cast<char>(content[at] ^ 1));
-  return file.good();
-}
 
 }  // namespace batchwright::test

@@ -39,6 +39,8 @@ ENDS = [
 ]
 OTHERS = [
     {"chunk": 40, "hop": 25, "order": "random"},
+    {"chunk": 40, "hop": 25, "min_chunk": 30, "min_length": 30, "order": "random"},
+    {"chunk": 64, "min_chunk": 20, "min_length": 20, "order": "semi-sorted", "cut": "dynamic"},
     {"chunk": 100, "order": "semi-sorted", "randomization": 0.3, "cut": "dynamic"},
     {"lanes": 6, "unroll": 20, "world": 2, "order": "random"},
     {"lanes": 5, "unroll": 33, "order": "sorted", "last": "drop"},

@@ -147,9 +147,11 @@ def chunks(ordinals, lengths, s):
             rows.append((ordinal, 0, total, RESET | LAST))
             continue
         count = 1 if total <= n else -(-(total - n) // h) + 1
+        if count > 1 and total - (count - 1) * h < s.get("min_chunk", 0):
+            count -= 1
         for j in range(count):
             size = min(n, total - j * h)
-            flags = (RESET if j == 0 else 0) | (LAST if j * h + size == total else 0)
+            flags = (RESET if j == 0 else 0) | (LAST if j == count - 1 else 0)
             rows.append((ordinal, j * h, size, flags))
     # The i-th row by ordinal, start, repetition.
     return sorted(rows)

@@ -133,3 +133,16 @@ TEST_CASE("planning: what starts can plan its epochs, and what does not start ca
   CHECK(starts > 50);
   CHECK(refusals > 50);
 }
+
+TEST_CASE("planning: a share that rises behind flat_after is noted, and one that falls is not") {
+  // 0.143 in epoch 9, 0.2 from epoch 10 on.
+  const auto note = [](std::initializer_list<std::string_view> texts) {
+    return plan_note(testing::settings(texts));
+  };
+  CHECK(note({"select=cosine", "usage=0.5", "flat_after=9", "floor=0.2", "epochs=16"}) ==
+        "the share of the sequences falls to 0.143 in epoch 9 and rises to floor = 0.2 behind it; "
+        "a smaller floor or flat_after avoids that");
+  CHECK(note({"select=cosine", "usage=0.55", "flat_after=7", "floor=0.2", "epochs=16"}).empty());
+  CHECK(note({"select=fixed", "alpha=0.5"}).empty());
+  CHECK(note({}).empty());
+}

@@ -40,6 +40,16 @@ TEST_CASE("planning: contradictory settings are refused with what they need") {
         "size = 10 must be a multiple of size_multiple = 8");
   CHECK(contradiction({"min_length=9", "max_length=8"}) ==
         "min_length = 9 must not pass max_length = 8");
+  CHECK(contradiction({"min_chunk=5", "min_length=5"}) ==
+        "min_chunk = 5 has a meaning only with chunk");
+  CHECK(contradiction({"chunk=10", "min_chunk=11", "min_length=20"}) ==
+        "min_chunk = 11 must not pass chunk = 10");
+  CHECK(contradiction({"chunk=10", "min_chunk=5"}) ==
+        "min_chunk = 5 needs min_length = 5 or more: shorter sequences would have no chunk");
+  CHECK(contradiction({"select=linear", "beta=0.1", "flat_after=9"}) ==
+        "floor = 0 leaves one sequence to each epoch after flat_after = 9; set floor above 0, or "
+        "epochs = 10 where training ends there");
+  CHECK(contradiction({"select=cosine", "lambda=0.1", "flat_after=9", "epochs=10"}) == "");
   CHECK(contradiction({"chunk=10", "hop=11"}) ==
         "hop = 11 must not pass chunk = 10: frames would be skipped");
   CHECK(contradiction({"lanes=4", "unroll=20", "shuffle=batches"}) ==
@@ -127,8 +137,9 @@ TEST_CASE("planning: infeasible sweeping is refused with the feasible range") {
                                         "epochs=16"})) ==
         "usage = 0.65 with flat_after = 7, floor = 0.2 and epochs = 16; feasible: from 0.35 to "
         "below 0.6");
-  CHECK(refusal({5}, testing::settings({"select=linear", "beta=0.5", "flat_after=7"})) ==
-        "beta = 0.5 with flat_after = 7 would pass below 0; feasible: above 0, up to 0.14285714");
+  CHECK(
+      refusal({5}, testing::settings({"select=linear", "beta=0.5", "flat_after=7", "floor=0.1"})) ==
+      "beta = 0.5 with flat_after = 7 would pass below 0; feasible: above 0, up to 0.14285714");
 }
 
 TEST_CASE("planning: fewer batches than world are refused when they would be dropped") {

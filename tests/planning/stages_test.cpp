@@ -192,6 +192,31 @@ TEST_CASE("planning: mixed datasets come in the proportion of their weights") {
   CHECK(count_of_second(end) == 100);
 }
 
+TEST_CASE("planning: a last chunk shorter than min_chunk is left out, and the one before is last") {
+  const std::vector<std::uint32_t> lengths{51, 10, 57, 9, 60};
+  const auto chosen =
+      settings({"chunk=10", "min_chunk=5", "min_length=5", "size=4", "order=sorted"});
+  const EpochPlan plan = planned(lengths, chosen);
+  std::map<std::uint64_t, std::vector<Row>> rows;
+  std::vector<Row> of_batch;
+  for (std::uint64_t batch = 0; batch < plan.batches(); ++batch) {
+    plan.rows(BatchIndex{batch}, of_batch);
+    for (const Row& row : of_batch) rows[row.ordinal].push_back(row);
+  }
+  const std::vector<std::size_t> counts{5, 1, 6, 1, 6};
+  for (std::uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
+    CAPTURE(ordinal);
+    auto& of = rows[ordinal];
+    std::sort(of.begin(), of.end(), [](const Row& a, const Row& b) { return a.start < b.start; });
+    REQUIRE(of.size() == counts[ordinal]);
+    for (const Row& row : of) {
+      CHECK(row.length >= 5);
+      CHECK(((row.flags & kRowLast) != 0) == (&row == &of.back()));
+    }
+  }
+  CHECK(rows[2].back().length == 7);
+}
+
 TEST_CASE("planning: chunks of a dataset that starts again go by start, then repetition") {
   // As the second planner of tests/papers has it: sequence 0 comes six times.
   const std::vector<std::uint32_t> lengths = {25, 12, 3};

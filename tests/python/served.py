@@ -32,8 +32,9 @@ name = "train"
 dataset = "{dataset}"
 slots = {slots}
 layout = "{layout}"
-padding_value = -1.0
+padding = {{ features = -1.0 }}
 poison = {poison}
+{feed}
 
 [feed.plan]
 order = "random"
@@ -44,7 +45,7 @@ seed = {seed}
 {plan}
 """
 DEFAULTS = dict(slots=8, layout="batch-major", cut="fixed", size=4, world=1, seed=1,
-                poison="true", plan="")
+                poison="true", feed="", plan="")
 
 
 def eventually(condition, what):
@@ -126,7 +127,7 @@ class Daemon:
 
     def counter(self, name):
         """Of the feed, as the daemon counts it."""
-        port = re.search(r"stats at http://.*, port (\d+)$", self.log.read_text(), re.MULTILINE)[1]
+        port = re.search(r"dashboard at http://[^ ]*:(\d+)/", self.log.read_text(), re.MULTILINE)[1]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=SECONDS) as page:
             return json.load(page)["feeds"][0]["counters"][name]
 

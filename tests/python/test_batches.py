@@ -99,7 +99,7 @@ def test_figures_agree_with_the_rows(serve):
 
 def test_whole_rows_start_at_0_and_are_whole(feed):
     batch = next(feed.epoch(0))
-    assert batch.starts.tolist() == [0] * 4 and batch.starts.dtype == np.uint32
+    assert batch.starts.tolist() == [0] * 4 and batch.starts.dtype == np.int64
     assert batch.flags.tolist() == [3] * 4 and batch.flags.dtype == np.uint8
 
 
@@ -117,11 +117,47 @@ def test_chunks_say_where_they_start_and_whether_they_end(serve):
 
 def test_arrays_cannot_be_written_to_nor_made_writable(feed):
     batch = next(feed.epoch(0))
-    for view in (batch["features"], batch.lengths, batch.ordinals):
+    assert not batch.writable
+    for view in (batch["features"], batch["text"], batch.tensor("features").numpy()):
         with pytest.raises(ValueError, match="read-only"):
             view[0] = 0
         with pytest.raises(ValueError):
             view.flags.writeable = True
+
+
+def test_lengths_are_what_torch_takes_and_do_not_wrap(feed):
+    batch = next(feed.epoch(0))
+    frames = [len(served.features_of(served.number_of(key))) for key in batch.keys]
+    for found in (batch.lengths, batch.lengths_of("features"), batch.tensor("features").lengths):
+        assert found.dtype == np.int64 and found.tolist() == frames
+        assert (found - 1000 < 0).all()
+        assert torch.from_numpy(found).dtype == torch.int64
+        torch.nn.utils.rnn.pack_padded_sequence(batch.torch("features"), torch.tensor(found),
+                                                batch_first=True, enforce_sorted=False)
+    for numbers in (batch.ordinals, batch.starts, batch.lengths_of("text")):
+        assert numbers.dtype == np.int64
+
+
+def test_what_has_a_value_a_row_is_a_copy(feed):
+    """And so may be written to, and is the same at the next asking."""
+    batch = next(feed.epoch(0))
+    for ask in (lambda: batch["label"], lambda: batch.torch("label"), lambda: batch.lengths,
+                lambda: batch.tensor("label").numpy(), lambda: batch.ordinals,
+                lambda: batch.flags, lambda: torch.from_dlpack(batch.tensor("label"))):
+        before = ask().tolist()
+        found = ask()
+        found[:] = 77
+        assert ask().tolist() == before
+
+
+def test_what_a_batch_is_not_is_said_with_what_it_is(feed):
+    batch = next(feed.epoch(0))
+    for use, words in ((lambda: dict(batch), "batch.names"), (lambda: batch.keys(), "batch.names"),
+                       (lambda: list(batch), "batch.sequences"), (lambda: len(batch), "rows"),
+                       (lambda: [x for x in batch], "batch.names")):
+        with pytest.raises(TypeError, match=words):
+            use()
+    assert batch and isinstance(batch.keys, list)
 
 
 def test_nothing_is_copied(feed):

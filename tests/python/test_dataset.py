@@ -2,8 +2,8 @@
 
 import copy
 import pickle
-import subprocess
-import sys
+import time
+import warnings
 import weakref
 
 import pytest
@@ -96,25 +96,41 @@ def test_a_resumed_run_sees_exactly_what_an_uninterrupted_one_sees(serve, world,
         for epoch in range(2):
             dataset.set_epoch(epoch)
             for _ in dataset:
-                states.append(copy.deepcopy(dataset.state_dict()))
-        states.append(dataset.state_dict())
-    assert len(states) > 10
+                states.append((copy.deepcopy(dataset.state_dict()),
+                               copy.deepcopy(dataset.state_dict(finished=True))))
+    assert len(states) >= 10
     with BatchDataset(daemon.endpoint, **share) as dataset:
-        for done, state in enumerate(states):
-            dataset.load_state_dict(state)
-            assert run(dataset, dataset.epoch, 2) == whole[done:]
+        for number, (yielded, finished) in enumerate(states):
+            dataset.load_state_dict(yielded)
+            assert run(dataset, dataset.epoch, 2) == whole[number + 1:]
+            dataset.load_state_dict(finished)
+            assert run(dataset, dataset.epoch, 2) == whole[number:]
 
 
-def test_a_released_batch_is_finished_and_one_in_use_is_not(dataset):
+def test_a_batch_that_was_yielded_is_done(dataset):
     batches = iter(dataset)
+    assert dataset.state_dict()["step"] == 0
     first = next(batches)
-    assert (dataset.state_dict()["step"], dataset.state_dict()["ended"]) == (0, False)
+    assert (dataset.state_dict()["step"], dataset.state_dict()["ended"]) == (1, False)
     first.release()
     assert dataset.state_dict()["step"] == 1
-    second = next(batches)
-    assert dataset.state_dict()["step"] == 1
     next(batches)
-    assert (dataset.state_dict()["step"], second.released) == (2, False)
+    assert dataset.state_dict()["step"] == 2
+
+
+def test_finished_is_what_was_released_or_followed_by_the_next(dataset):
+    def step():
+        return dataset.state_dict(finished=True)["step"]
+
+    batches = iter(dataset)
+    first = next(batches)
+    assert step() == 0
+    first.release()
+    assert step() == 1
+    second = next(batches)
+    assert step() == 1
+    next(batches)
+    assert (step(), second.released) == (2, False)
 
 
 def test_a_checkpoint_behind_an_epochs_end_goes_on_with_the_next(dataset, daemon):
@@ -162,12 +178,12 @@ def test_set_epoch_behind_load_state_dict_keeps_the_place(dataset):
     next(batches), next(batches)
     dataset.load_state_dict(dataset.state_dict())
     dataset.set_epoch(0)
-    assert next(iter(dataset)).index == 1
+    assert next(iter(dataset)).index == 2
     dataset.set_epoch(1)
     assert next(iter(dataset)).epoch == 1
 
 
-@pytest.mark.parametrize("what,settings", [("settings", dict(size=5)), ("seed", dict(seed=2)),
+@pytest.mark.parametrize("what,settings", [("size", dict(size=5)), ("seed", dict(seed=2)),
                                            ("data", dict())])
 def test_a_checkpoint_of_another_plan_is_refused(dataset, serve, what, settings, tmp_path):
     next(iter(dataset)).release()
@@ -195,7 +211,6 @@ def test_fewer_ranks_may_go_on_at_a_steps_end_and_not_within(serve):
         whole = run(one, 0, 0)
         batches = iter(two)
         next(batches)
-        next(batches)
         with pytest.raises(batchwright.InvalidArgumentError, match="middle of a step"):
             one.load_state_dict(two.state_dict())
         next(batches)
@@ -222,42 +237,30 @@ def test_rank_and_ranks_come_from_the_environment(serve, monkeypatch):
     with BatchDataset(daemon.endpoint) as dataset:
         assert (dataset.rank, dataset.ranks) == (1, 2)
         assert next(iter(dataset)).index == 1
-    with BatchDataset(daemon.endpoint, rank=0, ranks=1) as dataset:
-        assert (dataset.rank, dataset.ranks) == (0, 1)
+    for share in (dict(rank=0, ranks=1), dict(whole=True)):
+        with BatchDataset(daemon.endpoint, **share) as dataset:
+            assert (dataset.rank, dataset.ranks) == (0, 1)
     monkeypatch.delenv("RANK")
-    with pytest.raises(batchwright.InvalidArgumentError, match="only one is set"):
-        BatchDataset(daemon.endpoint)
-
-
-def test_rank_and_ranks_come_from_torch_distributed(serve):
-    daemon = serve(world=2)
-    program = f"""
-import os, sys, torch.distributed as distributed
-from batchwright.torch import BatchDataset
-os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
-store = distributed.HashStore()
-distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-dataset = BatchDataset({daemon.endpoint!r})
-assert (dataset.rank, dataset.ranks) == (0, 1)
-distributed.get_rank, distributed.get_world_size = lambda: 1, lambda: 2
-dataset = BatchDataset({daemon.endpoint!r})
-assert (dataset.rank, dataset.ranks) == (1, 2)
-assert next(iter(dataset)).index == 1
-"""
-    environment = {key: value for key, value in served.environment().items()
-                   if key not in ("RANK", "WORLD_SIZE")}
-    ended = subprocess.run([sys.executable, "-c", program], check=False, text=True,
-                           env=environment, stderr=subprocess.PIPE)
-    assert ended.returncode == 0, ended.stderr
+    with BatchDataset(daemon.endpoint) as dataset:
+        with pytest.raises(batchwright.InvalidArgumentError, match="only one is set"):
+            next(iter(dataset))
 
 
 def test_ranks_that_do_not_fit_are_refused(daemon):
     for rank, ranks in ((1, None), (None, 2), (2, 2), (-1, 2), (0, 0)):
         with pytest.raises(batchwright.InvalidArgumentError, match="rank"):
             BatchDataset(daemon.endpoint, rank=rank, ranks=ranks)
-    with BatchDataset(daemon.endpoint, rank=0, ranks=2) as dataset:  # the feed's world is 1
-        with pytest.raises(batchwright.InvalidArgumentError, match="ranks"):
+    with pytest.raises(batchwright.InvalidArgumentError, match="whole"):
+        BatchDataset(daemon.endpoint, rank=0, ranks=1, whole=True)
+
+
+def test_ranks_that_do_not_divide_the_world_are_told_what_to_set(serve):
+    with BatchDataset(serve(world=4).endpoint, rank=0, ranks=6) as dataset:
+        with pytest.raises(batchwright.InvalidArgumentError) as caught:
             next(iter(dataset))
+    for words in ('6 ranks do not divide the world of 4 of feed "train"', "set world = 12",
+                  "[feed.plan]", "whole=True"):
+        assert words in str(caught.value)
 
 
 def test_a_window_that_a_loop_would_hang_in_is_refused(daemon):
@@ -274,7 +277,8 @@ def test_a_closed_dataset_holds_no_batch_and_knows_its_place(daemon):
     assert latest() is not None
     dataset.close()
     assert latest() is None
-    assert dataset.state_dict()["step"] == 1
+    assert dataset.state_dict()["step"] == 2
+    assert dataset.state_dict(finished=True)["step"] == 1
 
 
 def test_rehearsals_come_first_and_leave_the_place_alone(daemon):
@@ -298,3 +302,115 @@ def test_a_connection_can_be_shared_and_is_left_open(connection, daemon):
     with pytest.raises(batchwright.ClosedError):
         next(iter(one))
     assert connection.info.servers == 1
+
+
+def checkpoint_at(daemon, batches):
+    with BatchDataset(daemon.endpoint, timeout=served.SECONDS) as dataset:
+        for batch in dataset:
+            done = batch.index + 1
+            batch.release()
+            if done == batches:
+                return dataset.state_dict()
+
+
+@pytest.mark.parametrize("setting, words", [
+    (dict(size=6), "size: 4 before, 6 now"),
+    (dict(layout="time-major"), "layout: batch-major before, time-major now"),
+    (dict(seed=2, plan="last = \"drop\""), "last: keep before, drop now; seed: 1 before, 2 now"),
+])
+def test_a_checkpoint_of_other_settings_is_refused_and_names_them(serve, setting, words):
+    daemon = serve()
+    state = checkpoint_at(daemon, 3)
+    assert "layout = batch-major\n" in state["terms"]
+    daemon.stop()
+    daemon.settings.update(setting)
+    daemon.start()
+    with BatchDataset(daemon.endpoint, timeout=served.SECONDS) as dataset:
+        with pytest.raises(batchwright.FingerprintMismatchError, match=words):
+            dataset.load_state_dict(state)
+        del state["terms"]
+        with pytest.raises(batchwright.FingerprintMismatchError, match="settings .or planner"):
+            dataset.load_state_dict(state)
+
+
+def test_a_layout_that_changes_under_a_running_dataset_ends_it(serve):
+    daemon = serve()
+    with BatchDataset(daemon.endpoint, timeout=served.SECONDS) as dataset:
+        words = "layout: batch-major before, time-major now"
+        with pytest.raises(batchwright.FingerprintMismatchError, match=words):
+            for batch in dataset:
+                assert batch.layout == "batch-major"
+                if batch.index == 2:
+                    daemon.stop()
+                    daemon.settings.update(layout="time-major")
+                    daemon.start()
+
+
+def test_an_iteration_behind_the_last_epoch_says_that_it_is_empty(daemon):
+    with BatchDataset(daemon.endpoint, epochs=2) as dataset:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert [sum(1 for _ in dataset) for _ in range(2)] == [15, 15]
+        assert len(dataset) == 0
+        with pytest.warns(RuntimeWarning, match="this iteration is empty: epochs is 2") as told:
+            assert list(dataset) == []
+        assert told[0].filename == __file__
+        with pytest.warns(RuntimeWarning, match="this iteration is empty"):
+            assert list(DataLoader(dataset, batch_size=None)) == []
+        for epoch in (2, 3):
+            with pytest.raises(batchwright.InvalidArgumentError, match="below epochs, which is 2"):
+                dataset.set_epoch(epoch)
+        dataset.set_epoch(1)
+        assert len(dataset) == sum(1 for _ in dataset) == 15
+    with pytest.raises(batchwright.InvalidArgumentError, match="below epochs"):
+        BatchDataset(daemon.endpoint, epoch=2, epochs=2)
+
+
+def test_a_checkpoint_of_the_end_of_all_epochs_is_taken(daemon):
+    with BatchDataset(daemon.endpoint, epochs=2) as dataset:
+        run(dataset, 0, 1)
+        state = dataset.state_dict()
+    with BatchDataset(daemon.endpoint, epochs=2) as dataset:
+        dataset.load_state_dict(state)
+        assert (dataset.epoch, len(dataset)) == (2, 0)
+    with BatchDataset(daemon.endpoint, epochs=1) as dataset:
+        with pytest.raises(batchwright.InvalidArgumentError, match="below epochs"):
+            dataset.load_state_dict(state)
+
+
+def test_the_steps_of_a_whole_run_are_known_ahead(serve):
+    daemon = serve(cut="dynamic", world=2, size=2)
+    for share in (dict(), dict(rank=1, ranks=2)):
+        with BatchDataset(daemon.endpoint, **share) as dataset:
+            wanted = len(run(dataset, 0, 3))
+            assert dataset.steps(4) == wanted
+            assert dataset.steps(0) == 0
+            assert dataset.state_dict()["epoch"] == 3  # it stays where it is
+
+
+def test_a_data_loader_that_collates_is_told_what_to_write(dataset):
+    with pytest.raises(batchwright.UnsupportedError, match="batch_size=None, num_workers=0"):
+        next(iter(DataLoader(dataset)))
+
+
+def test_the_wait_for_a_daemon_has_a_limit_of_its_own(tmp_path):
+    started = time.monotonic()
+    with pytest.raises(batchwright.TimedOutError, match="within 100 ms"):
+        BatchDataset(f"ipc://{tmp_path}/nobody", connect_timeout=0.1)
+    assert time.monotonic() - started < 5
+
+
+def test_a_window_that_was_cut_down_is_told_with_both_figures(serve):
+    daemon = serve(slots=6)
+    with BatchDataset(daemon.endpoint, window=32) as dataset:
+        with pytest.warns(RuntimeWarning, match=r"a window of \d+, and 32 were asked") as told:
+            batch = next(iter(dataset))
+        assert told[0].filename == __file__
+        assert f"window of {dataset._subscription.grant.window}," in str(told[0].message)
+        del batch
+
+
+def test_the_environment_names_the_daemon(daemon, monkeypatch):
+    monkeypatch.setenv("BATCHWRIGHT_ENDPOINT", daemon.endpoint)
+    with BatchDataset() as dataset:
+        assert next(iter(dataset)).index == 0

@@ -33,6 +33,12 @@ class PaperCuda:
         self.read_only, self.error = read_only, error
         self.registered, self.calls, self.events, self.staged = {}, [], [], 0
 
+    def available(self):
+        return True
+
+    def synchronize(self, device):
+        self.calls.append(f"synchronize {device}")
+
     def read_only_supported(self, device):
         return self.read_only
 
@@ -54,7 +60,8 @@ class PaperCuda:
         return tensor.clone()
 
     def copy(self, tensor, device, non_blocking):
-        assert str(device) == GPU
+        if str(device) != GPU:
+            self.calls.append(f"copy to {device}, " + ("later" if non_blocking else "now"))
         return tensor.clone()
 
     def event(self, device):
@@ -188,8 +195,8 @@ def test_batches_that_came_as_messages_are_staged(daemon, cuda):
 def test_a_moved_batch_knows_all_the_figures(subscription, cuda, device):
     batch = subscription.next()
     names = ("feed", "epoch", "step", "index", "world", "layout", "sequences", "batch_length",
-             "frames", "step_sequences", "step_frames", "loss_weight", "rehearsal", "position",
-             "names")
+             "frames", "step_sequences", "step_frames", "loss_weight", "rows_lost", "rehearsal",
+             "position", "names")
     figures = {name: getattr(batch, name) for name in names}
     arrays = {name: getattr(batch, name).copy() for name in
               ("lengths", "ordinals", "starts", "flags")}
@@ -233,3 +240,37 @@ def test_a_forked_child_calls_no_driver(subscription, cuda):
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert cuda.registered
+
+
+def test_a_device_that_is_no_gpu_of_cudas_is_waited_for(connection, cuda):
+    """There is no event to look at, so the copies end before the slot goes back."""
+    batch = connection.feed("train").subscribe().next()
+    batch.to("xpu", non_blocking=True)
+    assert cuda.calls == ["copy to xpu, now"] * 3 + ["synchronize xpu"]
+    assert batch.released and not cuda.events
+
+
+def test_what_is_no_device_is_said_so(connection, cuda):
+    batch = next(connection.feed("train").epoch(0))
+    with pytest.raises(batchwright.InvalidArgumentError, match=r"batch.torch\(name\).to"):
+        batch.to(torch.float16)
+    with pytest.raises(batchwright.InvalidArgumentError, match="'gpu' is no device"):
+        batch.to("gpu")
+    cuda.available = lambda: False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(batchwright.UnsupportedError, match="torch finds no CUDA here"):
+            batch.to("cuda")
+    assert not batch.released
+
+
+def test_writable_batches_are_staged(connection, cuda):
+    """What was written must be what is copied; and a private mapping is never registered, for that
+    would copy all of it."""
+    with connection.feed("train").subscribe(writable=True) as subscription:
+        batch = subscription.next()
+        batch.torch("features").fill_(7)
+        with pytest.warns(RuntimeWarning, match="writable batches lie in memory of their own"):
+            moved = batch.to(GPU)
+    assert bool((moved["features"] == 7).all())
+    assert cuda.staged == 3 and not cuda.registered

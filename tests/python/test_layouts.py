@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import pack_sequence
 
 import batchwright
 import served
-from batchwright.torch import batch_major, lengths, packed, ragged, time_major
+from batchwright.torch import batch_major, lengths, packed, ragged, targets, time_major
 
 
 @pytest.fixture(params=["batch-major", "time-major"])
@@ -77,6 +77,43 @@ def test_an_independent_field_has_its_own_lengths(batch):
     found = ragged(batch, "text").compact()
     for b, key in enumerate(batch.keys):
         assert bytes(found.row(b).tolist()) == served.text_of(served.number_of(key))
+
+
+def test_targets_are_ignored_where_a_row_is_padded(batch):
+    found = targets(batch, "text")
+    assert found.dtype == torch.int64 and found.shape == batch.torch("text").shape
+    real = torch.from_numpy(batch.mask_of("text"))
+    assert torch.equal(found[real], batch.torch("text").long()[real])
+    assert (found[~real] == -100).all() and not real.all()
+    assert (targets(batch, "text", ignore=-1)[~real] == -1).all()
+    assert torch.equal(targets(batch, "label"), batch.torch("label").long())
+
+
+class Empty:
+    """A batch all of whose rows were skipped."""
+
+    epoch, index, sequences = 0, 3, 0
+
+    def __init__(self, layout):
+        self.layout = layout
+
+    def torch(self, name):
+        return torch.empty((0, 5, 4) if self.layout == "batch-major" else (5, 0, 4))
+
+    def lengths_of(self, name):
+        return np.empty(0, np.int64)
+
+
+@pytest.mark.parametrize("layout", ["batch-major", "time-major"])
+def test_a_batch_without_rows_has_every_form_but_the_packed_one(layout):
+    empty = Empty(layout)
+    found = ragged(empty, "features")
+    for form in (found, found.compact()):
+        assert form.values.shape == (0, 4)
+        assert (form.offsets.tolist(), form.lengths.tolist()) == ([0], [])
+    assert targets(empty, "features").shape == empty.torch("features").shape
+    with pytest.raises(batchwright.UnsupportedError, match="batch 3 of epoch 0 has no rows"):
+        packed(empty, "features")
 
 
 def test_a_scalar_field_has_no_frames(batch):

@@ -24,10 +24,33 @@ VIEWS = {
     "dlpack in numpy": lambda batch: np.from_dlpack(batch.tensor("features")),
     "capsule": lambda batch: batch.tensor("features").__dlpack__(),
     "tensor": lambda batch: batch.tensor("features"),
-    "lengths": lambda batch: batch.lengths,
-    "own lengths": lambda batch: batch.tensor("text").lengths,
     "memoryview": lambda batch: memoryview(batch["features"]),
 }
+
+
+COPIES = {
+    "lengths": lambda batch: batch.lengths,
+    "own lengths": lambda batch: batch.lengths_of("text"),
+    "ordinals": lambda batch: batch.ordinals,
+    "starts": lambda batch: batch.starts,
+    "flags": lambda batch: batch.flags,
+    "keys": lambda batch: batch.keys,
+    "scalar": lambda batch: batch["label"],
+    "scalar in torch": lambda batch: batch.torch("label"),
+    "scalar's tensor": lambda batch: batch.tensor("label"),
+    "scalar by dlpack": lambda batch: torch.from_dlpack(batch.tensor("label")),
+    "figures": lambda batch: (batch.loss_weight, batch.position, batch.fingerprint),
+}
+
+
+@pytest.mark.parametrize("copy_of", COPIES.values(), ids=COPIES)
+def test_what_has_a_value_a_row_holds_no_slot(subscription, copy_of):
+    kept = []
+    for _ in range(3 * served.WINDOW):
+        batch = subscription.next()
+        kept.append(copy_of(batch))
+        batch.release()
+    assert len(kept) == 3 * served.WINDOW
 
 
 @pytest.mark.parametrize("view_of", VIEWS.values(), ids=VIEWS)
@@ -97,7 +120,8 @@ def test_use_after_release_is_an_error(subscription):
     uses += [lambda name=name: getattr(batch, name) for name in (
         "names", "lengths", "ordinals", "starts", "flags", "keys", "mask", "feed", "epoch", "step",
         "index", "world", "layout", "sequences", "batch_length", "frames", "step_sequences",
-        "step_frames", "loss_weight", "nbytes", "rehearsal", "fingerprint", "position")]
+        "step_frames", "loss_weight", "rows_lost", "nbytes", "rehearsal", "fingerprint",
+        "position")]
     for use in uses:
         with pytest.raises(batchwright.ReleasedError, match="was released"):
             use()

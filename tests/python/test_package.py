@@ -1,5 +1,6 @@
 """Installing: the wheel with Debian's tools and no network, and the C library with CMake."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -50,6 +51,30 @@ def test_a_wheel_is_built_without_a_network_and_works(copy, tmp_path):
     place, version = imported_from(tmp_path / "target")
     assert place.startswith(str(tmp_path / "target"))
     assert version == batchwright.__version__
+    assert "## Several hosts" in guide_from(tmp_path / "target")  # which lies beside it no more
+
+
+def guide_from(folder):
+    """What `python3 -m batchwright` prints, as `help(batchwright)` says."""
+    assert "python3 -m batchwright" in batchwright.__doc__
+    return subprocess.run([sys.executable, "-m", "batchwright"], check=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(folder)}, stdout=subprocess.PIPE,
+                          cwd=folder).stdout
+
+
+def test_the_guide_is_printed_in_the_source_tree():
+    printed = guide_from(SOURCE)
+    assert (SOURCE / "README.md").read_text() in printed
+    assert os.environ["BATCHWRIGHT_LIBRARY"] in printed
+
+
+def test_a_misspelt_name_is_seen_by_type_checkers():
+    """A module's __getattr__ would be an answer to any name; only the running program has it."""
+    tree = ast.parse((SOURCE / "batchwright" / "__init__.py").read_text())
+    assert not [each for each in tree.body if getattr(each, "name", "") == "__getattr__"]
+    assert batchwright.FieldSpec("float32").shape == ()
+    with pytest.raises(AttributeError, match="conect"):
+        batchwright.conect
 
 
 def test_the_source_tree_is_installed_without_a_network(copy, tmp_path):

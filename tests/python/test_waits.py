@@ -169,8 +169,10 @@ def test_a_second_thread_is_told_that_the_first_one_waits(full):
     thread, raised = in_a_thread(lambda: full.next(timeout=300))
     waits(full)
     for ask in (full.next, lambda: full.position):
-        with pytest.raises(batchwright.BusyError, match="another thread"):
+        with pytest.raises(batchwright.BusyError, match="another thread.*connect"):
             ask()
+    with pytest.raises(batchwright.BusyError, match=r"next\(\) or subscribe\(\).*connect\(\) once"):
+        full._connection.feed("train").subscribe()
     full.close()
     thread.join(served.SECONDS)
     assert len(raised) == 1

@@ -1,5 +1,6 @@
 """What Python writes is what LMDB holds, and what does not fit is refused by name."""
 
+import os
 import struct
 
 import numpy as np
@@ -62,6 +63,9 @@ def test_a_path_that_does_not_exist_is_refused_when_it_shall_be_appended_to(tmp_
     ({"a": FieldSpec("float32", shape=(0,))}, "each from 1"),
     ({"a": FieldSpec("float32", shape=(1 << 30,))}, "16 MiB"),
     ({"a": FieldSpec("float32"), "b": FieldSpec("float32")}, "exactly one primary field, found 2"),
+    ({"a": ("float32", (80,))}, 'is a tuple, (\'float32\', (80,)); write FieldSpec("float32"'),
+    ({"a": "float32", "b": FieldSpec("float32", (192,), "scalar")},
+     'shape=(192,), kind="independent"), and is given as [1, 192]'),
     ({"a": FieldSpec("float32", categories=("x",))}, "integer dtype"),
 ])
 def test_fields_that_are_none_are_refused_and_named(tmp_path, fields, words):
@@ -95,7 +99,14 @@ FRAMES = np.zeros((2, 3), np.float32)
     ({"features": FRAMES[:, :2]}, "float32 of shape [2, 2]; allowed: float32 of shape [T, 3]"),
     ({"features": FRAMES[0]}, "float32 of shape [3]; allowed"),
     ({"features": [[1, 2, 3], [4]]}, 'field "features" is ragged'),
-    ({"features": "two frames"}, 'field "features" is str'),
+    ({"features": "two frames"}, 'field "features" is a str; allowed: float32 of shape [T, 3]'),
+    ({"features": FRAMES.astype(np.float64)}, '.astype("float32") converts it'),
+    ({"tokens": np.zeros(3, np.int64)}, '.astype("int32") converts it'),
+    ({"speaker": 2}, 'field "speaker" has the value 2; allowed: 0 to 1, for its categories are ann,'),
+    ({"speaker": "eve"}, "no category 'eve'; it has ann, bob"),
+    ({"speaker": np.uint8(255)}, "has the value 255"),
+    ({"features": [[1, 2, np.nan], [np.inf, 0, 0]]},
+     "has 2 values that are NaN or infinite, the first at [0, 2]"),
     ({"features": object()}, "a object, which is no array"),
     ({"features": np.ma.masked_array(FRAMES)}, "a masked array"),
     ({"features": FRAMES[:0]}, "no frames; a sequence has at least one"),
@@ -171,6 +182,54 @@ def test_bytes_are_values_of_uint8(tmp_path):
         with pytest.raises(errors.SchemaMismatchError, match="allowed: int16 of shape"):
             writer.add("one", a=b"one!")
     assert read(tmp_path / "d") == [("one", [(b"one", 3)]), ("two", [(b"two!", 4)])]
+
+
+def test_text_is_given_as_bytes_and_says_so(tmp_path):
+    with DatasetWriter(tmp_path / "d", {"a": "uint8"}) as writer:
+        with pytest.raises(errors.SchemaMismatchError, match=r"text is given as bytes: \.encode\(\)"):
+            writer.add("k", a="hello")
+
+
+def test_names_of_categories_are_their_numbers(tmp_path):
+    fields = {"a": FieldSpec("int16", categories=("x", "y", "z")),
+              "who": FieldSpec("uint8", kind="scalar", categories=("ann", "bob"))}
+    with DatasetWriter(tmp_path / "d", fields) as writer:
+        writer.add("k", a=["z", "x"], who="bob")
+    assert read(tmp_path / "d") == [("k", [(struct.pack("<2h", 2, 0), 2), (b"\1", 1)])]
+
+
+def test_what_is_not_finite_is_taken_where_that_was_asked_for_and_counted(tmp_path):
+    fields = {"a": "float32", "b": FieldSpec("bfloat16", (), "aligned"),
+              "c": FieldSpec("float16", kind="independent")}
+    bad = {"a": [1, np.nan], "b": np.array([0x7F80, 0x3F80], np.uint16),
+           "c": np.array([np.inf, -np.inf, 65504], np.float16)}
+    good = {"a": [3e38, -3e38], "b": np.array([0x7F7F, 0xFF7F], np.uint16),
+            "c": np.array([65504, -65504], np.float16)}
+    with DatasetWriter(tmp_path / "d", fields, non_finite="accept") as writer:
+        writer.add("bad", **bad)
+        assert writer.non_finite == 4
+        writer.add("good", **good)
+        assert writer.non_finite == 4
+    with DatasetWriter(tmp_path / "e", fields) as writer:
+        for name in fields:
+            with pytest.raises(errors.SchemaMismatchError, match=f'field "{name}" has . values that'):
+                writer.add("k", **{**good, name: bad[name]})
+        writer.add("k", **good)
+    with pytest.raises(errors.InvalidArgumentError, match="refuse, accept"):
+        DatasetWriter(tmp_path / "f", fields, non_finite="skip")
+
+
+def test_keys_that_are_no_utf_8_are_their_bytes(tmp_path):
+    key = os.fsdecode(b"caf\xe9")
+    with DatasetWriter(tmp_path / "d", {"a": "int32"}) as writer:
+        writer.add(key, a=[1])
+        assert key in writer and b"caf\xe9" in writer
+        with pytest.raises(errors.AlreadyExistsError):
+            writer.add(b"caf\xe9", a=[1])
+        with pytest.raises(errors.InvalidArgumentError, match=r"key '\\ud800' is no text"):
+            writer.add("\ud800", a=[1])
+        with pytest.raises(errors.SchemaMismatchError, match=r"key 'caf\\udce9': "):
+            writer.add(key, a=[1.5])
 
 
 class Exporter:

@@ -146,7 +146,9 @@ TEST_CASE("stats: a port in use is told with its address") {
   REQUIRE_FALSE(second);
   CHECK(second.error().code == ErrorCode::io_error);
   CHECK(second.error().message ==
-        "cannot serve statistics on " + address + ": bind: Address already in use");
+        "cannot serve statistics on " + address +
+            ": the address is in use, perhaps by another daemon on this host; set daemon.stats to "
+            "another port, or to \"\" for none");
 }
 
 TEST_CASE("stats: an address of no known form is refused") {

@@ -63,7 +63,7 @@ TEST_CASE("stats: noting an event counts it and writes its line at its level") {
   const Logged logged;
   EventLog log;
   log.note<Event::client_gone>(0xabU, "trainer", 42, "it says Bye");
-  log.note<Event::feed_failed>("feed train failed: no data");
+  log.note<Event::feed_failed>("train", "no data");
   log.note<Event::epoch_began>("train", 3);
   CHECK(logged.text() ==
         "info session ab: trainer (pid 42) ends: it says Bye\n"
@@ -91,6 +91,13 @@ TEST_CASE("stats: what others can cause at will is counted each time and logged 
 TEST_CASE("stats: braces in what is told stay as they are") {
   const Logged logged;
   EventLog log;
-  log.note<Event::feed_failed>("{} {0} %v");
-  CHECK(logged.text() == "error {} {0} %v\n");
+  log.note<Event::feed_failed>("train", "{} {0} %v");
+  CHECK(logged.text() == "error feed train failed: {} {0} %v\n");
+}
+
+TEST_CASE("stats: a line knows its event, and the feed and session that it speaks of") {
+  static_assert(place_behind("feed {}: session {:x} waits", "feed ") == 0);
+  static_assert(place_behind("feed {}: session {:x} waits", "session ") == 1);
+  static_assert(place_behind("feed {}: session {:x} waits", "client ") == -1);
+  CHECK(fields_of_line() == nullptr);
 }

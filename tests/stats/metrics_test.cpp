@@ -21,7 +21,7 @@ FeedStats speech(const FeedCounters& counters, const StageTimes& stages, std::st
   feed.state = FeedState::serving;
   feed.counters = &counters;
   feed.stages = &stages;
-  feed.slots = {1, 2, 3, 4};
+  feed.slots = {1, 2, 3, 4, 2};
   feed.pinned = "locked";
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
   SubscriberStats one;
@@ -62,8 +62,7 @@ std::string remarks(const std::string& page) {
   return status == 0 ? text : "status " + std::to_string(status) + ": " + text;
 }
 
-const char* const kLabels =
-    R"({feed="train",client="trainer",rank="1",session="2a",subscription="7"})";
+const char* const kLabels = R"({feed="train",client="trainer",rank="1",pid="0"})";
 
 }  // namespace
 
@@ -105,19 +104,25 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "feed_state",
                            "plan_padded_share",
                            "plan_seconds",
+                           "dataset_locked",
                            "pinned",
                            "arena_bytes",
-                           "resident_bytes",
                            "page_faults_total",
                            "corrupt_records_total",
                            "sequences_skipped_total",
                            "events_total",
                            "reloads_total",
                            "sessions",
-                           "build_info",
-                           "start_time_seconds"}) {
+                           "config_last_reload_successful",
+                           "config_last_reload_success_timestamp_seconds",
+                           "build_info"}) {
     CAPTURE(name);
     CHECK(names.contains(std::string("batchwright_") + name));
+  }
+  for (const char* name : {"start_time_seconds", "cpu_seconds_total", "resident_memory_bytes",
+                           "virtual_memory_bytes", "open_fds", "max_fds"}) {
+    CAPTURE(name);
+    CHECK(names.contains(std::string("process_") + name));
   }
 }
 
@@ -142,6 +147,8 @@ TEST_CASE("stats: metrics say what was counted") {
   CHECK(at(R"(bytes_delivered_total{feed="train",mode="sharded"})") == 4096);
   CHECK(at(R"(batches_shared_total{feed="train"})") == 3);
   CHECK(at(R"(slots{feed="train",state="held"})") == 4);
+  CHECK(at(R"(slots{feed="train",state="ahead"})") == 2);
+  CHECK(at(R"(slots{feed="train",state="kept"})") == 1);
   CHECK(at(R"(pinned{feed="train",state="locked"})") == 1);
   CHECK(at(R"(pinned{feed="train",state="cuda"})") == 0);
   CHECK(at(R"(plan_padded_share{feed="train"})") == doctest::Approx(0.25));
@@ -154,6 +161,33 @@ TEST_CASE("stats: metrics say what was counted") {
   CHECK(at(std::string("client_waited_seconds_total") + kLabels) == 1.5);
   CHECK(at(std::string("daemon_waited_seconds_total") + kLabels) == 2.25);
   CHECK(at(std::string("client_credit_batches") + kLabels) == 3);
+}
+
+TEST_CASE("stats: subscriptions of one process and rank share their lines, and others do not") {
+  FeedCounters counters;
+  StageTimes stages;
+  StatsSource source;
+  source.feeds = {speech(counters, stages, "trainer")};
+  std::vector<SubscriberStats>& all = source.feeds[0].subscribers;
+  all[0].epoch = Epoch{2};
+  all[0].lag_batches = 3;
+  all.push_back(all[0]);  // the same loop's next epoch, in another session
+  all[1].session = SessionId{43};
+  all[1].subscription = 8;
+  all[1].epoch = Epoch{1};
+  all[1].lag_batches = 9;
+  all.push_back(all[0]);
+  all[2].pid = 77;
+  const auto page = samples_of(render_metrics(source));
+  const auto at = [&](const std::string& name, const std::string& pid) {
+    return page.at("batchwright_" + name + R"({feed="train",client="trainer",rank="1",pid=")" +
+                   pid + "\"}");
+  };
+  CHECK(at("client_waited_seconds_total", "0") == 3.0);
+  CHECK(at("client_held_batches", "0") == 2);
+  CHECK(at("client_lag_batches", "0") == 9);
+  CHECK(at("client_position_epoch", "0") == 1);
+  CHECK(at("client_waited_seconds_total", "77") == 1.5);
 }
 
 TEST_CASE("stats: a name cannot end its label or its line") {

@@ -16,10 +16,11 @@ FeedStats speech(const FeedCounters& counters) {
   FeedStats feed;
   feed.name = "train";
   feed.dataset = {"/data/a", "/data/b"};
+  feed.dataset_lock = "slot";
   feed.state = FeedState::serving;
   feed.counters = &counters;
   feed.sequences = 2780;
-  feed.slots = {1, 2, 3, 4};
+  feed.slots = {1, 2, 3, 4, 2};
   feed.slot_bytes = 4096;
   feed.arena_bytes = 40960;
   feed.pinned = "locked";
@@ -41,13 +42,13 @@ TEST_CASE("stats: the report of a daemon without feeds") {
   source.memory_ceiling_bytes = std::uint64_t{1} << 63;
   json::value page = render(source);
   CHECK(page.as_object().erase("events") == 1);
-  CHECK(page == json::parse(R"({"version":"0.1.0","uptime_seconds":1.5,"pid":7,
+  CHECK(page == json::parse(R"({"version":"0.1.0","host":"","uptime_seconds":1.5,"pid":7,
     "cpu_seconds":0.25,"resident_bytes":30,"anonymous_bytes":10,"mapped_file_bytes":12,
     "shared_memory_bytes":8,"memory_ceiling_bytes":9223372036854775808,"arena_bytes":0,
     "sessions":0,"ready":true,"build":{"version":"0.1.0","compiler":"","cuda":false},
     "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
-    "http":{"connections":0,"requests":0,"refused":0},"feeds":[]})"));
+    "http":{"connections":0,"requests":0,"refused":0},"feeds":[],"latest_events":[]})"));
 }
 
 TEST_CASE("stats: the report of a feed") {
@@ -59,8 +60,10 @@ TEST_CASE("stats: the report of a feed") {
   const json::value& feed = page.at_pointer("/feeds/0");
   CHECK(feed.at("dataset") == json::parse(R"(["/data/a","/data/b"])"));
   CHECK(feed.at("state") == "serving");
+  CHECK(feed.at("dataset_lock") == "slot");
   CHECK(feed.at("reason") == "");
-  CHECK(feed.at("slots") == json::parse(R"({"free":1,"filling":2,"ready":3,"held":4})"));
+  CHECK(feed.at("slots") ==
+        json::parse(R"({"free":1,"filling":2,"ready":3,"ahead":2,"kept":1,"held":4})"));
   CHECK(feed.at("plans") == json::parse(R"([{"epoch":3,"steps":10,"batches":20,"sequences":320,
     "frames":750,"padded_frames":1000,"padded_share":0.25,"zero_padding_rate":0.25}])"));
   CHECK(feed.at("subscribers") == json::parse(R"([{"session":"ffffffffffffffff",

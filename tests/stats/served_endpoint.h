@@ -126,7 +126,7 @@ struct Served {
 };
 
 inline std::string get(const std::string& path, const std::string& more = "") {
-  return "GET " + path + " HTTP/1.1\r\nHost: here\r\n" + more + "\r\n";
+  return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n";
 }
 
 inline std::string get_once(const std::string& path) { return get(path, "Connection: close\r\n"); }

@@ -49,7 +49,7 @@ std::string verdict(const Pace& pace, const FeedMoment& moment) {
   return name_of(window_of(pace).verdict(moment).bound);
 }
 
-constexpr FeedMoment kServing{false, false, 1, 3, 1, 2};
+const FeedMoment kServing{false, false, 1, 3, 1, 2};
 
 }  // namespace
 
@@ -107,6 +107,30 @@ TEST_CASE("stats: clients that wait are bound by assembly, or by what assembly w
   const Verdict planned = window_of({0, 0, 0.0, 0.0, 0.0, 1.0, 0.0}).verdict(planning);
   CHECK(planned.bound == Bound::assembly);
   CHECK(planned.why.ends_with("an epoch is being planned"));
+}
+
+TEST_CASE("stats: clients that wait a tenth of their time are no sign of health") {
+  const Verdict mixed = window_of({4, 4, 1.9, 0.0, 0.0, 0.39, 0.55}).verdict(kServing);
+  CHECK(mixed.bound == Bound::mixed);
+  CHECK(mixed.why ==
+        "in the last 10 s clients waited for batches 39 % of the time, and the daemon for clients "
+        "55 %; clients' waits are assembly-bound: assembly threads were busy 95 % of the time, 0 % "
+        "of that waiting for storage");
+  CHECK(verdict({4, 4, 1.9, 0.0, 0.0, 0.05, 0.9}, kServing) == "mixed");
+  CHECK(verdict({4, 4, 1.9, 0.0, 0.0, 0.55, 0.39}, kServing) == "assembly-bound");
+}
+
+TEST_CASE("stats: a feed that another one keeps from the threads is blocked by it, by name") {
+  FeedMoment moment = kServing;
+  moment.other = {"cold", {18.0, 17.1, 0.0}};  // of 10 s, two threads
+  const Verdict blocked = window_of({4, 4, 0.1, 0.0, 0.0, 0.6, 0.2, 1.8, 1.71}).verdict(moment);
+  CHECK(blocked.bound == Bound::blocked);
+  CHECK(
+      blocked.why.find("blocked by feed cold: assembly threads were busy 95 % of the time, 95 % of "
+                       "that for its batches (95 % of it waiting for storage) and 5 % for this "
+                       "feed's") != std::string::npos);
+  // Threads that had time left were not what this feed waited for.
+  CHECK(verdict({4, 4, 0.1, 0.0, 0.0, 0.6, 0.2, 0.4, 0.0}, moment) == "assembly-bound");
 }
 
 TEST_CASE("stats: a feed that nobody asks is idle, and one that failed has failed") {

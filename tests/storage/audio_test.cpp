@@ -1,4 +1,4 @@
-#include "storage/audio.h"
+#include "storage/ingest/audio.h"
 
 #include <doctest/doctest.h>
 #include <sndfile.h>
@@ -115,6 +115,40 @@ TEST_CASE("storage: a wav file whose writer could not know its length is taken")
   const auto audio = read_bytes(streamed, ChannelChoice::only);
   REQUIRE(audio);
   CHECK(audio->samples.size() == 1000);
+}
+
+TEST_CASE("storage: flac whose writer could not know its length is taken, and found out when cut") {
+  const TemporaryFolder folder;
+  const auto samples = floats(tone(20000));
+  encode(folder / "a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, samples);
+  std::string streamed = read_file(folder / "a.flac");
+  // The number of samples: the last four bits of byte 21 and the four bytes behind it.
+  streamed[21] = static_cast<char>(streamed[21] & 0xF0);
+  streamed.replace(22, 4, std::string(4, '\0'));
+  write_file(folder / "a.flac", streamed);
+  const auto header = read_audio_header(folder / "a.flac");
+  REQUIRE(header);
+  CHECK_FALSE(header->samples);
+  const auto audio = read_audio(folder / "a.flac", ChannelChoice::only);
+  REQUIRE_MESSAGE(audio, audio.error().message);
+  CHECK(audio->samples == samples);
+  for (std::size_t size = 100; size < streamed.size(); size += 97) {
+    CAPTURE(size);
+    write_file(folder / "cut.flac", streamed.substr(0, size));
+    CHECK_FALSE(read_audio(folder / "cut.flac", ChannelChoice::only));
+  }
+}
+
+TEST_CASE("storage: a cut wav file is refused however many chunks stand before its samples") {
+  const std::string whole = wav(tone(1000));
+  std::string chunks;
+  for (int i = 0; i < 300; ++i) chunks += std::string("note\x01\0\0\0x\0", 10);
+  const std::string many = whole.substr(0, 36) + chunks + whole.substr(36);
+  const auto audio = read_bytes(many, ChannelChoice::only);
+  REQUIRE_MESSAGE(audio, audio.error().message);
+  CHECK(audio->samples.size() == 1000);
+  CHECK(refusal(many.substr(0, many.size() - 1000)) ==
+        "truncated: its header promises 2000 bytes of samples, the file has 1000");
 }
 
 TEST_CASE("storage: what is no sound is refused with the reason") {

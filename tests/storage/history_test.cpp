@@ -186,7 +186,7 @@ TEST_CASE("storage: a history that says what the records do not is found by veri
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "d", 0, 10));
   {
-    const auto environment = Environment::open(folder / "d", Access::write);
+    const auto environment = Environment::open_to_write(folder / "d");
     REQUIRE(environment);
     auto transaction = Transaction::begin(*environment, Access::write);
     REQUIRE(transaction);
@@ -205,7 +205,7 @@ TEST_CASE("storage: a history keeps the newest commits, and grows no further") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "d", 0, 0));
   constexpr std::uint64_t kCommits = kMostCommits + 3 * kChunkCommits + 5;
-  const auto environment = Environment::open(folder / "d", Access::write);
+  const auto environment = Environment::open_to_write(folder / "d");
   REQUIRE(environment);
   auto transaction = Transaction::begin(*environment, Access::write);
   REQUIRE(transaction);

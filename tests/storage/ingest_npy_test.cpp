@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstring>
+#include <limits>
 
 #include "tests/storage/ingest_place.h"
 
@@ -60,7 +62,73 @@ TEST_CASE("storage: an array that does not fit is named with what it is and shou
   CHECK(has(refusal(npy("<f4", "()", 4)), "a single value"));
   CHECK(has(refusal(npy("<f4", "(0,)", 0)), "shape [0]"));
   CHECK(has(refusal(npy("<f4", "(4294967296, 4294967296)", 0)), "more than 2^64"));
-  CHECK(has(refusal(npy("<f8", "(5,)", 40)), "elements are \"<f8\""));
+  CHECK(has(refusal(npy("<f8", "(5,)", 40)), "elements are float64; allowed: float32, "));
+  CHECK(has(refusal(npy("<f8", "(5,)", 40)), "or --cast float32"));
   CHECK(has(refusal("x"), "malformed .npy header"));
   CHECK(has(refusal(""), "the file is empty"));
+}
+
+TEST_CASE("storage: arrays are cast when that is asked for, and only then") {
+  const Place place;
+  const std::vector<double> values = {1.5, -2.25, 1e-3, 65504};
+  std::string file = npy("<f8", "(4,)", 0);
+  file.append(reinterpret_cast<const char*>(values.data()), 32);
+  write_file(place.in("1.npy"), file);
+  How how;
+  CHECK(place.take(how, false).error().message.find("elements are float64") != std::string::npos);
+  SUBCASE("float32") {
+    how.arrays.casts = {{"", DType::float32}};
+    REQUIRE_FALSE(place.take(how, false)->failure);
+    const auto snapshot = place.snapshot();
+    CHECK(snapshot->schema().fields[0].dtype == DType::float32);
+    std::array<float, 4> got{};
+    std::memcpy(got.data(), snapshot->record(Ordinal{0})->field(0).bytes.data(), sizeof got);
+    CHECK(got == std::array<float, 4>{1.5F, -2.25F, 1e-3F, 65504.F});
+  }
+  SUBCASE("float16") {
+    how.arrays.casts = {{"features", DType::float16}};
+    REQUIRE_FALSE(place.take(how, false)->failure);
+    std::array<std::uint16_t, 4> got{};
+    std::memcpy(got.data(), place.snapshot()->record(Ordinal{0})->field(0).bytes.data(),
+                sizeof got);
+    // As numpy.float16 has them.
+    CHECK(got == std::array<std::uint16_t, 4>{0x3E00, 0xC080, 0x1419, 0x7BFF});
+  }
+  SUBCASE("another field") {
+    how.arrays.casts = {{"labels", DType::float32}};
+    CHECK(place.take(how, false).error().message ==
+          "--cast labels: there is no such field; found: features");
+  }
+}
+
+TEST_CASE("storage: a cast names the element that does not fit") {
+  const Place place;
+  const std::vector<std::int64_t> values = {1, 2, std::int64_t{1} << 31, 4};
+  std::string file = npy("<i8", "(2, 2)", 0);
+  file.append(reinterpret_cast<const char*>(values.data()), 32);
+  write_file(place.in("1.npy"), npy("<i8", "(1, 2)", 0) + std::string(16, '\0'));
+  write_file(place.in("2.npy"), file);
+  How how;
+  how.arrays.casts = {{"", DType::int32}};
+  const auto report = place.take(how, false);
+  REQUIRE(report->failure);
+  CHECK(report->failure->message ==
+        place.in("2.npy").string() + ": element [1, 0] is 2147483648, which int32 does not hold");
+}
+
+TEST_CASE("storage: numbers that are not finite are refused with their place") {
+  const Place place;
+  const std::vector<float> values = {1, 2, 3, std::numeric_limits<float>::infinity()};
+  std::string file = npy("<f4", "(2, 2)", 0);
+  file.append(reinterpret_cast<const char*>(values.data()), 16);
+  write_file(place.in("1.npy"), npy("<f4", "(2, 2)", 0) + std::string(16, '\0'));
+  write_file(place.in("2.npy"), file);
+  How how;
+  const auto report = place.take(how, false);
+  REQUIRE(report->failure);
+  CHECK(report->failure->message.find(place.in("2.npy").string() +
+                                      ": element [1, 1] is inf; allowed: finite numbers") == 0);
+  how.arrays.allow_nonfinite = true;
+  how.resume = true;
+  CHECK_FALSE(place.take(how, false)->failure);
 }

@@ -21,6 +21,7 @@ struct How {
   unsigned threads = 2;
   AnnotationOptions annotations = {};
   AudioSourceOptions audio = {};
+  ArrayOptions arrays = {};
   WriterLimits limits = {};
   IngestWatch watch = [](const IngestFigures&) { return true; };
 };
@@ -43,15 +44,23 @@ struct Place {
 
   Result<IngestReport> take(const How& how, bool audio) const {
     const auto extensions = audio ? audio_extensions() : npy_extensions();
-    const auto files = find_files(folder / "in", extensions);
-    if (!files) return files.error();
-    const auto source = audio ? audio_source(how.audio, *files) : npy_source(*files);
+    const auto list = find_files(folder / "in", extensions);
+    if (!list) return list.error();
+    const auto source =
+        audio ? audio_source(how.audio, list->files) : npy_source(how.arrays, list->files);
     if (!source) return source.error();
-    const auto annotations = Annotations::create(how.annotations, *files);
+    return take(how, **source, list->files);
+  }
+  /// The files of any source.
+  Result<IngestReport> take(const How& how, const IngestSource& source,
+                            std::span<const SourceFile> files) const {
+    AnnotationOptions wanted = how.annotations;
+    if (const auto schema = present_schema(out())) wanted.present = schema->fields;
+    const auto annotations = Annotations::create(wanted, files);
     if (!annotations) return annotations.error();
-    return ingest({source->get(),
+    return ingest({&source,
                    &*annotations,
-                   *files,
+                   files,
                    out(),
                    {{"source", "test"}},
                    how.on_error,

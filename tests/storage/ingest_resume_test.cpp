@@ -65,7 +65,7 @@ TEST_CASE("storage: an ingest ended from outside keeps what it has, and resumes 
   const Place place;
   place.write_tones(50);
   How how;
-  how.watch = [](const IngestFigures& figures) { return figures.added < 20; };
+  how.watch = [](const IngestFigures& figures) { return figures.taken < 20; };
   const auto report = place.audio(how);
   CHECK(report.interrupted);
   CHECK(place.snapshot()->sequences() == 20);
@@ -86,7 +86,7 @@ TEST_CASE("storage: a killed ingest leaves a sound dataset, and resume completes
   if (child == 0) {
     // Waits for its death in the middle, should the parent be slow.
     how.watch = [](const IngestFigures& figures) {
-      if (figures.added == 100) pause();
+      if (figures.taken == 100) pause();
       return true;
     };
     static_cast<void>(place.take(how, true));

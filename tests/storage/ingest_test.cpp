@@ -106,6 +106,6 @@ TEST_CASE("storage: files and folders of an excluded name are left out") {
   const std::vector<std::string> excluded = {"silence", "silence.wav"};
   const auto files = find_files(place.folder / "in", audio_extensions(), excluded);
   REQUIRE(files);
-  REQUIRE(files->size() == 1);
-  CHECK(files->front().key == "a/2");
+  REQUIRE(files->files.size() == 1);
+  CHECK(files->files.front().key == "a/2");
 }

@@ -1,7 +1,8 @@
-#include "storage/npy.h"
+#include "storage/ingest/npy.h"
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -36,7 +37,7 @@ std::string refusal(const std::string& dictionary) {
 TEST_CASE("storage: a .npy header gives dtype, shape and where the elements begin") {
   const auto parsed = parse(header(kGood));
   REQUIRE(parsed);
-  CHECK(parsed->dtype == DType::float32);
+  CHECK(parsed->element == Element::float32);
   CHECK(parsed->shape == std::vector<std::uint64_t>{3, 4});
   CHECK(parsed->header_bytes == 128);
 }
@@ -54,7 +55,7 @@ TEST_CASE("storage: a .npy header of version 2 has a length of four bytes") {
 TEST_CASE("storage: a .npy header may spell its dictionary in other ways") {
   const auto parsed = parse(header("{\"shape\":(7,),'fortran_order':True ,'descr':'<i2'}"));
   REQUIRE(parsed);  // with one dimension Fortran order is C order
-  CHECK(parsed->dtype == DType::int16);
+  CHECK(parsed->element == Element::int16);
   CHECK(parsed->shape == std::vector<std::uint64_t>{7});
   CHECK(parse(header("{'descr': '|u1', 'fortran_order': False, 'shape': ()}"))->shape.empty());
 }
@@ -86,11 +87,33 @@ TEST_CASE("storage: a .npy header that is not as NumPy writes it is refused") {
   }
 }
 
-TEST_CASE("storage: element types and orders that no dataset holds are named") {
-  CHECK(refusal("{'descr': '<f8', 'fortran_order': False, 'shape': (3,)}")
-            .find("elements are \"<f8\"; allowed: <f4 (float32), <f2 (float16)") == 0);
+TEST_CASE("storage: element types that are not read are named") {
+  CHECK(refusal("{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}")
+            .find("elements are \"<c8\"; allowed: <f8 (float64), <f4 (float32)") == 0);
   CHECK(refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (3,)}").find("\">f4\"") !=
         std::string::npos);
-  CHECK(refusal("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4)}").find("Fortran order") !=
-        std::string::npos);
+}
+
+TEST_CASE("storage: an array in Fortran order comes in C order") {
+  // [[0, 1, 2], [3, 4, 5]] as NumPy writes it column by column.
+  std::string file = header("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)}");
+  for (const int value : {0, 3, 1, 4, 2, 5}) file += {static_cast<char>(value), '\0'};
+  const auto array = parse_npy(std::as_bytes(std::span(file.data(), file.size())));
+  REQUIRE(array);
+  CHECK(array->shape == std::vector<std::uint64_t>{2, 3});
+  std::array<std::int16_t, 6> values{};
+  REQUIRE(array->bytes.size() == sizeof values);
+  std::memcpy(values.data(), array->bytes.data(), sizeof values);
+  CHECK(values == std::array<std::int16_t, 6>{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("storage: a .npy file that is cut anywhere, or has more behind it, is refused") {
+  std::string file = header(kGood) + std::string(48, 'x');
+  CHECK(parse_npy(std::as_bytes(std::span(file.data(), file.size()))));
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    const std::vector<char> cut(file.begin(), file.begin() + static_cast<long>(size));
+    CHECK_FALSE(parse_npy(std::as_bytes(std::span(cut))));
+  }
+  file += 'x';
+  CHECK_FALSE(parse_npy(std::as_bytes(std::span(file.data(), file.size()))));
 }

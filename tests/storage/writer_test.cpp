@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/storage/child.h"
 #include "tests/storage/samples.h"
 #include "tests/support/temporary_folder.h"
 
@@ -236,6 +238,54 @@ TEST_CASE("storage: a second writer of this process is refused, of another proce
   CHECK(wait_for(waiting) == 0);
   CHECK(sequences_of(folder / "d") == 3);
   for (const int end : {pipe_ends[0], pipe_ends[1], to_child[0], to_child[1]}) close(end);
+}
+
+TEST_CASE("storage: waiting for another writer says for which, and ends when it is told to") {
+  const TemporaryFolder folder;
+  Child other([&](const Child::Parent& parent) -> std::string {
+    const auto writer = DatasetWriter::open(folder / "d", mixed_schema());
+    if (!writer) return writer.error().message;
+    parent.ready();
+    return "done";
+  });
+  REQUIRE(other.is_ready());
+  std::vector<WriterWait> told;
+  WriterLimits limits;
+  limits.waiting = [&told](const WriterWait& wait) {
+    told.push_back(wait);
+    return told.size() < 3;
+  };
+  const auto writer = DatasetWriter::open(folder / "d", mixed_schema(), limits);
+  REQUIRE_FALSE(writer);
+  CHECK(writer.error().code == ErrorCode::timed_out);
+  CHECK(writer.error().message.find("(pid " + std::to_string(other.pid()) + ")") !=
+        std::string::npos);
+  REQUIRE(told.size() == 3);
+  CHECK(told[0].process == other.pid());
+  CHECK(told[2].waited >= std::chrono::milliseconds(200));
+  other.tell();
+  CHECK(other.answer() == "done");
+  CHECK(DatasetWriter::open(folder / "d", mixed_schema()));
+}
+
+TEST_CASE("storage: a record that one write cannot take is refused before it is copied") {
+  const TemporaryFolder folder;
+  const Schema bytes{{{"bytes", FieldKind::primary, DType::uint8, {}, {}}}, {}};
+  auto writer = DatasetWriter::open(folder / "d", bytes);
+  REQUIRE(writer);
+  // Never touched, and so it takes no memory.
+  constexpr std::size_t kSize = kMaxRecordBytes;
+  void* const memory =
+      mmap(nullptr, kSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  const std::vector<FieldValue> values = {
+      {{static_cast<const std::byte*>(memory), kSize}, static_cast<std::uint32_t>(kSize)}};
+  const auto added = writer->append({"large", values});
+  munmap(memory, kSize);
+  REQUIRE_FALSE(added);
+  CHECK(added.error().code == ErrorCode::does_not_fit);
+  CHECK(added.error().message.find("of at most 2147418112") != std::string::npos);
+  CHECK(writer->committed() == 0);
 }
 
 TEST_CASE("storage: a full disk is an error that keeps what pends, and the dataset readable") {

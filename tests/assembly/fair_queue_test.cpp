@@ -1,0 +1,144 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/assembly/assembly.h"
+
+using namespace batchwright;
+using std::chrono::milliseconds;
+
+namespace {
+
+/// A queue on a clock of its own, and one thread that takes jobs out of it.
+class OneThread {
+ public:
+  void put(const std::string& feed, Urgency urgency, int jobs = 1) {
+    for (int i = 0; i < jobs; ++i) {
+      queue_.put(
+          feed, urgency, [] { return true; }, now_);
+    }
+  }
+  /// Does the next job, which takes so long, and says whose it was; empty when there is none.
+  std::string work(milliseconds takes) {
+    const auto taken = queue_.take(now_);
+    if (!taken) return {};
+    pass(takes);
+    queue_.done(taken->feed, now_);
+    return taken->feed;
+  }
+  std::string order(int jobs, milliseconds takes) {
+    std::string all;
+    for (int i = 0; i < jobs; ++i) all += work(takes);
+    return all;
+  }
+  void pass(milliseconds time) { now_ += time; }
+  FeedShare share(const std::string& feed) { return queue_.shares(now_)[feed]; }
+  FairQueue& queue() { return queue_; }
+  FairQueue::Time now() const { return now_; }
+
+ private:
+  FairQueue queue_;
+  FairQueue::Time now_{std::chrono::hours(1)};
+};
+
+}  // namespace
+
+TEST_CASE("assembly: the jobs of one feed are taken in order, those waited for first") {
+  FairQueue queue;
+  std::vector<int> seen;
+  const auto job = [&seen](int number) {
+    return [&seen, number] {
+      seen.push_back(number);
+      return true;
+    };
+  };
+  const FairQueue::Time now{};
+  queue.put("a", Urgency::ahead, job(1), now);
+  queue.put("a", Urgency::ahead, job(2), now);
+  queue.put("a", Urgency::demanded, job(3), now);
+  while (auto taken = queue.take(now)) {
+    taken->work();
+    queue.done(taken->feed, now);
+  }
+  CHECK(seen == std::vector<int>{3, 1, 2});
+  CHECK(queue.empty());
+}
+
+TEST_CASE("assembly: two feeds get the same time of a thread, however long their jobs take") {
+  OneThread thread;
+  thread.put("a", Urgency::ahead, 100);
+  thread.put("b", Urgency::ahead, 100);
+  for (int i = 0; i < 60; ++i) {
+    const auto taken = thread.queue().take(thread.now());
+    thread.pass(milliseconds(taken->feed == "a" ? 30 : 10));
+    thread.queue().done(taken->feed, thread.now());
+  }
+  const double a = thread.share("a").busy_seconds;
+  const double b = thread.share("b").busy_seconds;
+  CHECK(a + b == doctest::Approx(0.03 * 15 + 0.01 * 45));
+  CHECK(std::abs(a - b) <= 0.03);
+}
+
+TEST_CASE("assembly: what is waited for goes before what another feed makes ahead") {
+  OneThread thread;
+  thread.put("a", Urgency::ahead, 5);
+  CHECK(thread.work(milliseconds(10)) == "a");
+  thread.put("b", Urgency::demanded, 2);
+  CHECK(thread.order(3, milliseconds(10)) == "bba");
+}
+
+TEST_CASE("assembly: a feed that is always waited for holds up another for a bounded time only") {
+  OneThread thread;
+  thread.put("greedy", Urgency::demanded, 1000);
+  thread.put("b", Urgency::ahead, 1000);
+  std::vector<std::string> order;
+  for (int i = 0; i < 100; ++i) order.push_back(thread.work(milliseconds(10)));
+  const auto first = std::find(order.begin(), order.end(), "b");
+  REQUIRE(first != order.end());
+  CHECK((first - order.begin()) * milliseconds(10) <= FairQueue::kHeadStart + milliseconds(10));
+  CHECK(thread.share("b").busy_seconds >= 0.5 * (1.0 - 0.12));
+}
+
+TEST_CASE("assembly: a job that is under way counts, so its feed does not take every thread") {
+  OneThread clock;
+  clock.put("slow", Urgency::ahead, 10);
+  clock.put("b", Urgency::ahead, 10);
+  CHECK(clock.queue().take(clock.now())->feed == "b");  // equal: by name
+  CHECK(clock.queue().take(clock.now())->feed == "b");  // nobody has had any time yet
+  clock.queue().done("b", clock.now());
+  clock.pass(milliseconds(5));
+  CHECK(clock.queue().take(clock.now())->feed == "slow");
+}
+
+TEST_CASE("assembly: a feed gets no credit for the time in which it wanted nothing") {
+  OneThread thread;
+  thread.put("a", Urgency::ahead, 100);
+  for (int i = 0; i < 50; ++i) REQUIRE(thread.work(milliseconds(10)) == "a");
+  thread.put("late", Urgency::ahead, 100);
+  int late = 0;
+  for (int i = 0; i < 20; ++i) late += thread.work(milliseconds(10)) == "late" ? 1 : 0;
+  CHECK(late >= 9);
+  CHECK(late <= 11);
+}
+
+TEST_CASE("assembly: who waits for a thread knows whom it waits for") {
+  OneThread thread;
+  thread.put("slow", Urgency::ahead);
+  const auto taken = thread.queue().take(thread.now());
+  REQUIRE(taken);
+  thread.pass(milliseconds(100));
+  thread.put("warm", Urgency::demanded);
+  thread.pass(milliseconds(400));
+  thread.queue().done("slow", thread.now());
+  CHECK(thread.work(milliseconds(10)) == "warm");
+  thread.pass(milliseconds(1000));
+  const FeedShare warm = thread.share("warm");
+  CHECK(warm.busy_seconds == doctest::Approx(0.01));
+  CHECK(warm.waiting_seconds == doctest::Approx(0.4));
+  REQUIRE(warm.waited_for.size() == 1);
+  CHECK(warm.waited_for.at("slow") == doctest::Approx(0.4));
+  const FeedShare slow = thread.share("slow");
+  CHECK(slow.busy_seconds == doctest::Approx(0.5));
+  CHECK(slow.waiting_seconds == doctest::Approx(0.0));
+}

@@ -1,0 +1,94 @@
+#include "client/arena_link.h"
+
+#include <doctest/doctest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  return address;
+}
+
+Descriptor unix_socket(int flags) {
+  return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+}
+
+/// Connections that wait to be accepted, as many as there is room for: one more would wait.
+std::vector<Descriptor> fill(const sockaddr_un& address) {
+  std::vector<Descriptor> waiting;
+  while (true) {
+    Descriptor one = unix_socket(SOCK_NONBLOCK);
+    if (::connect(one.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      return waiting;
+    }
+    waiting.push_back(std::move(one));
+  }
+}
+
+/// Accepts all that come, until one asks to be bound, and binds it.
+void bind_one(int listener) {
+  while (true) {
+    const Descriptor one(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (!one) return;  // none came in time
+    ArenaRequest request;
+    if (::recv(one.get(), &request, sizeof request, 0) != sizeof request) continue;
+    const ArenaReply reply;
+    static_cast<void>(!::send(one.get(), &reply, sizeof reply, MSG_NOSIGNAL));
+    return;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("client: signals while the arena's socket has no room end no connect") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "s.arena").string();
+  const sockaddr_un address = address_of(path);
+  const Descriptor listener = unix_socket(0);
+  REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::listen(listener.get(), 0) == 0);
+  const timeval limit{20, 0};
+  REQUIRE(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+  auto waiting = fill(address);
+  struct sigaction quiet {};
+  struct sigaction before {};
+  static std::atomic<int> signals = 0;
+  quiet.sa_handler = [](int) { ++signals; };  // without SA_RESTART: calls end with EINTR
+  REQUIRE(sigaction(SIGUSR2, &quiet, &before) == 0);
+  std::atomic<bool> over = false;
+  std::string error;
+  std::thread opening([&] {
+    const auto link = ArenaLink::open(path, SessionId{7}, Deadline(std::chrono::seconds(20)));
+    if (!link) error = link.error().message;
+    over = true;
+  });
+  signals = 0;
+  while (!over && signals < 50) {
+    pthread_kill(opening.native_handle(), SIGUSR2);
+    std::this_thread::yield();
+  }
+  CHECK_FALSE(over);
+  waiting.clear();  // they end without a word
+  bind_one(listener.get());
+  opening.join();
+  CHECK(error == "");
+  sigaction(SIGUSR2, &before, nullptr);
+}

@@ -1,0 +1,151 @@
+#include "daemon/delivery/plan_turns.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "daemon/delivery/epoch_contents.h"
+#include "daemon/delivery/plan_failures.h"
+
+using namespace batchwright;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Time = PlanTurns::Time;
+
+bool none(Epoch) { return false; }
+
+std::set<Epoch> epochs(std::initializer_list<std::uint64_t> numbers) {
+  std::set<Epoch> all;
+  for (const std::uint64_t number : numbers) all.insert(Epoch{number});
+  return all;
+}
+
+/// Somebody could take a batch of each.
+PlanNeeds standing(const std::set<Epoch>& where) { return {where, where, where}; }
+
+}  // namespace
+
+TEST_CASE("delivery: plans of epochs that somebody stands in come before those of the next ones") {
+  PlanTurns turns;
+  PlanNeeds needs = standing(epochs({3, 7}));
+  needs.next = epochs({3, 4, 7, 8});
+  const auto choose = [&](const std::set<Epoch>& there, std::size_t room) {
+    return turns.choose(needs, there, room, none, Time{});
+  };
+  CHECK(choose({}, 8).plan == Epoch{3});
+  CHECK(choose(epochs({3}), 8).plan == Epoch{7});
+  CHECK(choose(epochs({3, 7}), 8).plan == Epoch{4});
+  CHECK_FALSE(choose(epochs({3, 7}), 2).plan);
+  const auto instead = choose(epochs({3, 4}), 2);
+  CHECK(instead.drop == Epoch{4});
+  CHECK(instead.plan == Epoch{7});
+}
+
+TEST_CASE("delivery: where plans take turns each epoch has one, and the longest missing is next") {
+  PlanTurns turns;
+  const std::set<Epoch> all = epochs({1, 2, 3, 4, 5});
+  std::set<Epoch> there;
+  std::map<Epoch, int> made;
+  Time now{};
+  for (int i = 0; i < 100; ++i) {
+    const auto choice = turns.choose(standing(all), there, 2, none, now);
+    if (choice.drop) there.erase(*choice.drop);
+    if (choice.plan) {
+      there.insert(*choice.plan);
+      ++made[*choice.plan];
+      turns.made(*choice.plan, 100ms, now);
+    } else {
+      REQUIRE(choice.look_again);
+      CHECK(*choice.look_again > now);
+      now = *choice.look_again;
+    }
+    CHECK(there.size() <= 2);
+  }
+  REQUIRE(made.size() == all.size());
+  for (const auto& [epoch, times] : made) CHECK(times >= made.at(Epoch{1}) - 1);
+}
+
+TEST_CASE("delivery: a plan has its turn, and one that nobody can take a batch of goes first") {
+  PlanTurns turns;
+  const Time now{};
+  turns.made(Epoch{1}, 10s, now);
+  turns.made(Epoch{2}, 10s, now);
+  const auto waits = turns.choose(standing(epochs({1, 2, 3})), epochs({1, 2}), 2, none, now + 39s);
+  CHECK_FALSE(waits.plan);
+  CHECK(waits.look_again == now + 40s);
+  PlanNeeds needs = standing(epochs({1, 2, 3}));
+  needs.now = epochs({1, 3});
+  CHECK(turns.choose(needs, epochs({1, 2}), 2, none, now).drop == Epoch{2});
+  needs.now = epochs({1, 2});  // who waits for epoch 3 holds all it may
+  CHECK_FALSE(turns.choose(needs, epochs({1, 2}), 2, none, now + 1h).drop);
+}
+
+TEST_CASE("delivery: an epoch that is not to be planned now holds up no other") {
+  PlanTurns turns;
+  const auto not_three = [](Epoch epoch) { return epoch == Epoch{3}; };
+  CHECK(turns.choose(standing(epochs({3, 4})), {}, 8, not_three, Time{}).plan == Epoch{4});
+}
+
+TEST_CASE("delivery: what may pass is tried again, ever more rarely; what is infeasible is not") {
+  PlanFailures failures(false);
+  const Error passing{ErrorCode::store_unavailable, "away"};
+  Time now{};
+  failures.add(Epoch{5}, passing, now);
+  CHECK(failures.is_pausing(Epoch{5}, now));
+  CHECK_FALSE(failures.is_pausing(Epoch{5}, now + PlanFailures::kFirstPause));
+  CHECK(failures.refusal(Epoch{5}, now) == nullptr);
+  CHECK(failures.next_try(epochs({4, 5}), now) == now + PlanFailures::kFirstPause);
+  for (int i = 0; i < 20; ++i) failures.add(Epoch{5}, passing, now);
+  CHECK(failures.next_try(epochs({5}), now) == now + PlanFailures::kLongestPause);
+  CHECK(failures.clear(Epoch{5}));
+  CHECK_FALSE(failures.clear(Epoch{5}));
+
+  failures.add(Epoch{6}, {ErrorCode::infeasible, "no step"}, now);
+  CHECK(failures.refusal(Epoch{6}, now + 24h) != nullptr);
+  CHECK_FALSE(failures.next_try(epochs({6}), now));
+}
+
+TEST_CASE("delivery: what is infeasible is tried again where data may grow") {
+  PlanFailures failures(true);
+  const Time now{};
+  failures.add(Epoch{6}, {ErrorCode::infeasible, "no step"}, now);
+  CHECK(failures.refusal(Epoch{6}, now) != nullptr);
+  CHECK(failures.refusal(Epoch{6}, now + PlanFailures::kFirstPause) == nullptr);
+}
+
+TEST_CASE("delivery: failures that are remembered are bounded") {
+  PlanFailures failures(false);
+  for (std::uint64_t i = 0; i <= PlanFailures::kMost; ++i) {
+    failures.add(Epoch{i}, {ErrorCode::infeasible, "no step"}, Time{});
+  }
+  CHECK(failures.find(Epoch{0}) == nullptr);
+  CHECK(failures.find(Epoch{PlanFailures::kMost}) != nullptr);
+}
+
+TEST_CASE("delivery: the data of an epoch are those that were decided first") {
+  EpochContents contents;
+  CHECK(contents.decide(Epoch{3}, 11));
+  CHECK_FALSE(contents.decide(Epoch{3}, 12));
+  CHECK(contents.decide(Epoch{3}, 11));
+  CHECK(contents.find(Epoch{3}) == 11);
+  CHECK_FALSE(contents.find(Epoch{4}));
+}
+
+TEST_CASE("delivery: decided data are forgotten when nothing comes of them, or nobody needs them") {
+  EpochContents contents;
+  contents.decide(Epoch{1}, 11);
+  contents.decide(Epoch{2}, 11);
+  const auto in_use = [](Epoch epoch) { return epoch == Epoch{2} || epoch == Epoch{3}; };
+  CHECK(contents.tidy(in_use) == std::vector{Epoch{1}});
+  for (std::uint64_t i = 0; i < EpochContents::kMostIdle + 10; ++i) {
+    contents.decide(Epoch{i}, 11);
+    contents.planned(Epoch{i});
+  }
+  const auto forgotten = contents.tidy(in_use);
+  CHECK(forgotten.size() == 8);
+  CHECK(forgotten.front() == Epoch{0});
+  CHECK(contents.find(Epoch{2}) == 11);
+  CHECK(contents.find(Epoch{EpochContents::kMostIdle + 9}) == 11);
+}

@@ -1,0 +1,164 @@
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "tests/delivery/talk.h"
+#include "tests/delivery/test_server.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+/// Another value for each setting of the plan than the one that sorted_feed(4) has.
+const std::map<std::string, std::string, std::less<>> kOthers = {{"select", "linear"},
+                                                                 {"usage", "0.5"},
+                                                                 {"alpha", "0.25"},
+                                                                 {"beta", "0.125"},
+                                                                 {"lambda", "1.5"},
+                                                                 {"flat_after", "7"},
+                                                                 {"floor", "0.75"},
+                                                                 {"epochs", "9"},
+                                                                 {"chunk", "40"},
+                                                                 {"hop", "20"},
+                                                                 {"lanes", "8"},
+                                                                 {"unroll", "30"},
+                                                                 {"mix_weights", "1,2.5"},
+                                                                 {"mix_exhausted", "end"},
+                                                                 {"min_length", "2"},
+                                                                 {"max_length", "1000"},
+                                                                 {"order", "random"},
+                                                                 {"randomization", "0.3"},
+                                                                 {"bins", "5"},
+                                                                 {"bucket_size", "64"},
+                                                                 {"bucket_span", "10"},
+                                                                 {"bucket_count", "6"},
+                                                                 {"bucket_boundaries", "10,20"},
+                                                                 {"cut", "dynamic"},
+                                                                 {"size", "24"},
+                                                                 {"rule", "overrun"},
+                                                                 {"max_frames", "5000"},
+                                                                 {"quadratic_scale", "500"},
+                                                                 {"size_multiple", "8"},
+                                                                 {"max_size", "48"},
+                                                                 {"last", "drop"},
+                                                                 {"seed", "7"},
+                                                                 {"shuffle", "groups"},
+                                                                 {"world", "2"},
+                                                                 {"remainder", "wrap"},
+                                                                 {"min_chunk", "10"}};
+
+/// A server of sorted_feed(4), and a client that asks for what other settings gave.
+class Asking {
+ public:
+  Asking() : client_(server_.endpoint()) { client_.join(server_.arena_socket()); }
+
+  /// The refusal of who expects what `had` gives. `says`: whether it sends the terms of then.
+  std::string refused(const FeedSettings& had, bool says = true) {
+    wire::SubscribeT request = subscribe_to_train();
+    server_.ask([&](const Server& s) {
+      const Snapshot& data = s.feeds()[0]->snapshot();
+      request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(fingerprint_of(data, had)));
+      if (says) request.terms = terms_text(had, data.schema());
+      return 0;
+    });
+    return refused(std::move(request));
+  }
+  std::string refused(wire::SubscribeT request) {
+    request.expects_fingerprint = true;
+    client_.send(std::move(request));
+    return refusal(client_, ErrorCode::fingerprint_mismatch);
+  }
+  TestServer& server() { return server_; }
+
+ private:
+  TestServer server_{sorted_feed(4)};
+  RawClient client_;
+};
+
+bool contains(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "delivery: whichever setting of the plan is another, a refusal names it and both values") {
+  Asking asking;
+  const PlanSettings plain = sorted_feed(4).plan;
+  for (const SettingRow& row : setting_rows()) {
+    const auto other = kOthers.find(row.name);
+    REQUIRE_MESSAGE(other != kOthers.end(), row.name);
+    FeedSettings had = sorted_feed(4);
+    REQUIRE(set_setting(had.plan, row.name, other->second));
+    const std::string now = get_setting(plain, row.name);
+    const std::string wanted = ": " + other->first + ": " + other->second + " before, " +
+                               (now.empty() ? "not set" : now) + " now (expected ";
+    const std::string text = asking.refused(had);
+    CHECK_MESSAGE(contains(text, wanted), text);
+  }
+}
+
+TEST_CASE("delivery: another layout and padding are refused, with both values") {
+  Asking asking;
+  FeedSettings had = sorted_feed(4);
+  had.layout = Layout::time_major;
+  std::string text = asking.refused(had);
+  CHECK_MESSAGE(contains(text, "layout: time-major before, batch-major now"), text);
+  CHECK(contains(asking.refused(had, false), "another: settings (or planner) changed (expected "));
+  had = sorted_feed(4);
+  had.padding = {{"features", -100}};
+  text = asking.refused(had);
+  CHECK_MESSAGE(contains(text, "padding.features: -100 before, 0 now (expected"), text);
+}
+
+TEST_CASE("delivery: each property of a field belongs to the fingerprint's terms") {
+  const Schema now = small_schema();
+  const auto differs = [&now](const auto& change) {
+    Schema other = small_schema();
+    change(other.fields[0]);
+    const FeedSettings feed = sorted_feed(4);
+    return describe_change({{1, 1, 1}, terms_text(feed, other)},
+                           {{1, 2, 1}, terms_text(feed, now)});
+  };
+  CHECK(differs([](FieldSpec& field) { field.dtype = DType::float16; }) ==
+        "dtype.features: float16 before, float32 now");
+  CHECK(differs([](FieldSpec& field) {
+          field.shape = {4, 2};
+        }) == "shape.features: [4,2] before, [4] now");
+  CHECK(differs([](FieldSpec& field) { field.kind = FieldKind::aligned; }) ==
+        "kind.features: aligned before, primary now");
+  CHECK(contains(differs([](FieldSpec& field) { field.name = "sound"; }),
+                 "fields: sound,label before, features,label now"));
+}
+
+TEST_CASE("delivery: Subscribed tells the terms, and who sends them back is let in") {
+  Asking asking;
+  RawClient client(asking.server().endpoint());
+  client.join(asking.server().arena_socket());
+  client.send(subscribe_to_train());
+  const auto answer = read_until<wire::Subscribed>(client);
+  REQUIRE(answer);
+  const auto* granted = answer->as<wire::Subscribed>();
+  const std::string terms = granted->terms()->str();
+  CHECK(contains(terms, "order = sorted\n"));
+  CHECK(contains(terms, "layout = batch-major\nfields = features,label\n"));
+  auto again = subscribe_to_train();
+  again.subscription = 2;
+  again.expects_fingerprint = true;
+  again.fingerprint = std::make_unique<wire::Fingerprint>(*granted->fingerprint());
+  again.terms = terms;
+  client.send(std::move(again));
+  CHECK(read_until<wire::Subscribed>(client));
+}
+
+TEST_CASE(
+    "delivery: a fingerprint of the plan alone is refused, and the text says that it is one") {
+  Asking asking;
+  wire::SubscribeT request = subscribe_to_train();
+  auto had = asking.server().ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
+  had.settings = settings_hash(sorted_feed(4).plan);
+  request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(had));
+  const std::string text = asking.refused(std::move(request));
+  CHECK_MESSAGE(contains(text, "without layout, padding and fields"), text);
+}

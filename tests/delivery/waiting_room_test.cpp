@@ -1,0 +1,88 @@
+#include "daemon/delivery/waiting_room.h"
+
+#include <doctest/doctest.h>
+
+using namespace batchwright;
+using std::chrono::seconds;
+
+namespace {
+
+const WaitingRoom::Time kStart{std::chrono::hours(1)};
+
+/// A request of session `session`, as it comes over the wire.
+class Request {
+ public:
+  Request(std::uint32_t number, const std::string& feed, std::vector<std::uint64_t> held = {}) {
+    wire::SubscribeT request;
+    request.subscription = number;
+    request.feed = feed;
+    request.held = std::move(held);
+    bytes_ = encode(std::move(request));
+    auto message =
+        ControlMessage::decode({reinterpret_cast<const std::byte*>(bytes_.data()), bytes_.size()});
+    message_.emplace(std::move(*message));
+  }
+  const wire::Subscribe& table() const { return *message_->as<wire::Subscribe>(); }
+
+ private:
+  flatbuffers::DetachedBuffer bytes_;
+  std::optional<ControlMessage> message_;
+};
+
+ClientInfo client(std::uint64_t session) { return {SessionId{session}, 0, "job", 1, false}; }
+
+std::vector<std::uint64_t> sessions(const std::vector<WaitingRoom::Guest>& guests) {
+  std::vector<std::uint64_t> all;
+  for (const auto& guest : guests) all.push_back(guest.client.session.value);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("delivery: who waits for a feed leaves with it, in order, and others stay") {
+  WaitingRoom room;
+  REQUIRE(room.let_in(client(9), Request(1, "dev").table(), kStart));
+  REQUIRE(room.let_in(client(3), Request(1, "train").table(), kStart + seconds(1)));
+  REQUIRE(room.let_in(client(2), Request(1, "dev").table(), kStart + seconds(2)));
+  CHECK(sessions(room.all_for("dev")) == std::vector<std::uint64_t>{9, 2});
+  CHECK_FALSE(room.empty());
+  CHECK(room.find({SessionId{3}, 1})->request.feed == "train");
+  CHECK(room.find({SessionId{9}, 1}) == nullptr);
+}
+
+TEST_CASE("delivery: who has waited for too long leaves, and who has not stays") {
+  WaitingRoom room;
+  REQUIRE(room.let_in(client(1), Request(1, "dev").table(), kStart));
+  REQUIRE(room.let_in(client(2), Request(1, "dev").table(), kStart + seconds(1)));
+  CHECK(room.overdue(kStart + seconds(59), seconds(60)).empty());
+  CHECK(sessions(room.overdue(kStart + seconds(60), seconds(60))) == std::vector<std::uint64_t>{1});
+  CHECK(sessions(room.overdue(kStart + seconds(61), seconds(60))) == std::vector<std::uint64_t>{2});
+  CHECK(room.empty());
+}
+
+TEST_CASE("delivery: what is released while a queue is waited for counts as released") {
+  WaitingRoom room;
+  REQUIRE(room.let_in(client(1), Request(1, "dev", {5, 6, 7}).table(), kStart));
+  room.release({SessionId{1}, 1}, std::vector<std::uint64_t>{6, 99});
+  room.release({SessionId{1}, 2}, std::vector<std::uint64_t>{5});
+  const auto guests = room.all_for("dev");
+  REQUIRE(guests.size() == 1);
+  CHECK(guests[0].request.held == std::vector<std::uint64_t>{5, 7});
+  CHECK(guests[0].request.released == std::vector<std::uint64_t>{6});
+}
+
+TEST_CASE("delivery: a number is taken once, a session waits for so much, and leaves altogether") {
+  WaitingRoom room;
+  CHECK(room.let_in(client(1), Request(0, "dev").table(), kStart).error().code ==
+        ErrorCode::invalid_argument);
+  for (std::uint32_t i = 1; i <= WaitingRoom::kMost; ++i) {
+    REQUIRE(room.let_in(client(1), Request(i, "dev").table(), kStart));
+  }
+  CHECK(room.let_in(client(1), Request(1, "dev").table(), kStart).error().code ==
+        ErrorCode::invalid_argument);
+  CHECK(room.let_in(client(1), Request(1000, "dev").table(), kStart).error().code ==
+        ErrorCode::does_not_fit);
+  REQUIRE(room.let_in(client(2), Request(1, "dev").table(), kStart));
+  room.remove_session(SessionId{1});
+  CHECK(sessions(room.all_for("dev")) == std::vector<std::uint64_t>{2});
+}

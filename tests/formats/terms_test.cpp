@@ -1,0 +1,42 @@
+#include <doctest/doctest.h>
+
+#include "formats/formats.h"
+
+using namespace batchwright;
+
+namespace {
+
+const Fingerprint kBefore{1, 2, 3};
+
+std::string change(std::string_view before, std::string_view now, const Fingerprint& has) {
+  return describe_change({kBefore, before}, {has, now});
+}
+
+}  // namespace
+
+TEST_CASE("formats: a change of terms is told setting by setting, with both values") {
+  CHECK(change("size = 16\nseed = 3\n", "size = 24\nseed = 4\n", {1, 5, 4}) ==
+        "size: 16 before, 24 now; seed: 3 before, 4 now");
+  CHECK(change("size = 16\n", "size = 16\nchunk = 40\n", {1, 5, 3}) ==
+        "chunk: not set before, 40 now");
+  CHECK(change("size = 16\nchunk = 40", "size = 16", {1, 5, 3}) == "chunk: 40 before, not set now");
+  CHECK(change("size = 16\n", "size = 24\n", {7, 5, 3}) == "data changed; size: 16 before, 24 now");
+}
+
+TEST_CASE("formats: where the texts do not tell what changed, the parts are named") {
+  CHECK(change("", "size = 16\n", {1, 5, 3}) == "settings (or planner) changed");
+  CHECK(change("size = 16\n", "", {7, 2, 4}) == "data and seed changed");
+  CHECK(change("size = 16\n", "size = 16\n", {7, 2, 3}) == "data changed");
+  CHECK(change("size = 16\n", "size = 24\n", kBefore).empty());
+}
+
+TEST_CASE("formats: a change of terms that is no text of ours is told in bounds") {
+  std::string many;
+  for (int i = 0; i < 100; ++i)
+    many += "key" + std::to_string(i) + " = " + std::string(500, 'x') + "\n";
+  const std::string told = change(many, "\n\n = \nno value\n", {1, 5, 3});
+  CHECK(told.find("key15: ") != std::string::npos);
+  CHECK(told.find("key16: ") == std::string::npos);
+  CHECK(told.ends_with("; and 86 more"));
+  CHECK(told.size() < 16 * 140);
+}

@@ -1,0 +1,134 @@
+// What --check-config and --reload say of a configuration, by exit code and in words.
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "tests/integration/daemon_process.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+/// A configuration with a sound dataset, to be spoilt.
+class Checked {
+ public:
+  Checked() : daemon_("") {}
+  std::string& config() { return daemon_.config(); }
+  std::filesystem::path folder() const { return daemon_.folder(); }
+  void insert_daemon_key(const std::string& line) {
+    config().insert(std::string("[daemon]\n").size(), line + "\n");
+  }
+  Finished check() {
+    std::ofstream(folder() / "config.toml") << config();
+    return run({program("batchwrightd"), "--config", (folder() / "config.toml").string(),
+                "--check-config"});
+  }
+
+ private:
+  DaemonProcess daemon_;
+};
+
+void expect(const Finished& finished, int code, const std::string& text) {
+  CHECK(finished.code == code);
+  CHECK_MESSAGE(finished.err.find(text) != std::string::npos, finished.err);
+}
+
+}  // namespace
+
+TEST_CASE("daemon: a configuration with which everything is served is ok") {
+  Checked checked;
+  const Finished finished = checked.check();
+  CHECK_MESSAGE(finished.code == 0, finished.err);
+  CHECK(finished.out.ends_with("config.toml: ok: 1 feed: train\n"));
+}
+
+TEST_CASE("daemon: what the daemon would start with, and not serve, is a warning") {
+  Checked checked;
+  SUBCASE("a missing dataset") {
+    std::filesystem::remove_all(checked.folder() / "data");
+    expect(checked.check(), 1, "warning: feed train: dataset ");
+    expect(checked.check(), 1, "data does not exist");
+  }
+  SUBCASE("a plan that cannot be") {
+    checked.config() += "[feed.plan]\nsize = 16\nworld = 8\n";
+    expect(checked.check(), 1, "fewer than world = 8");
+  }
+  SUBCASE("a journal without its folder") {
+    checked.config() += "journal = \"/nowhere/j\"\n";
+    expect(checked.check(), 1, "warning: feed train: journal: the folder /nowhere does not exist");
+  }
+  SUBCASE("a ledger without its folder") {
+    checked.config() += "ledger = \"/nowhere/l\"\n";
+    expect(checked.check(), 1, "warning: feed train: ledger: the folder /nowhere does not exist");
+  }
+  SUBCASE("sockets without their folder") {
+    const std::string folder = checked.folder().string() + "/s\"";
+    checked.config().replace(checked.config().find(folder), folder.size(), "/run/nowhere/s\"");
+    expect(checked.check(), 1,
+           "warning: daemon.endpoints: /run/nowhere/s: the folder /run/nowhere "
+           "does not exist; the unit batchwrightd.service makes it");
+  }
+}
+
+TEST_CASE("daemon: what the daemon would refuse to start with is an error") {
+  Checked checked;
+  SUBCASE("a key of the file") {
+    checked.config() += "slotz = 4\n";
+    expect(checked.check(), 2, "slotz");
+  }
+  SUBCASE("an unknown group") {
+    checked.insert_daemon_key("socket_group = \"no-such-group\"");
+    expect(checked.check(), 2, "error: daemon.socket_group: there is no group \"no-such-group\"");
+  }
+  SUBCASE("an unknown user") {
+    checked.insert_daemon_key("allow_uids = [\"no-such-user\"]");
+    expect(checked.check(), 2, "error: daemon.allow_uids: there is no user \"no-such-user\"");
+  }
+  SUBCASE("a missing key file") {
+    checked.insert_daemon_key("curve_secret_key_file = \"/nowhere/k\"");
+    expect(checked.check(), 2, "error: /nowhere/k: cannot be read");
+  }
+  SUBCASE("a key that others can read") {
+    const auto key = checked.folder() / "key.secret";
+    std::ofstream(key) << std::string(40, 'k');
+    std::filesystem::permissions(key, std::filesystem::perms(0644));
+    checked.insert_daemon_key("curve_secret_key_file = \"" + key.string() + "\"");
+    expect(checked.check(), 2, "error: " + key.string());
+  }
+  SUBCASE("an arena above the ceiling") {
+    checked.config() += "slots = 60000\n";
+    expect(checked.check(), 2, "error: feed train: its arena needs ");
+  }
+}
+
+TEST_CASE("daemon: every feed is looked at, and the worst finding counts") {
+  Checked checked;
+  checked.config() +=
+      "[[feed]]\nname = \"a\"\ndataset = \"/nowhere/a\"\n"
+      "[[feed]]\nname = \"b\"\ndataset = \"/nowhere/b\"\n";
+  expect(checked.check(), 1, "feed a: dataset /nowhere/a does not exist");
+  expect(checked.check(), 1, "feed b: dataset /nowhere/b does not exist");
+}
+
+TEST_CASE("reload: who asks by --reload gets the daemon's verdict as exit code and text") {
+  DaemonProcess daemon("");
+  REQUIRE(daemon.start());
+  const auto reload = [&] {
+    std::ofstream(daemon.folder() / "config.toml") << daemon.config();
+    return run({program("batchwrightd"), "--reload", std::to_string(daemon.process().pid())});
+  };
+  const Finished applied = reload();
+  CHECK_MESSAGE(applied.code == 0, applied.err);
+  CHECK(applied.out == "reloaded: 1 unchanged\n");
+  daemon.config() += "slotz = 4\n";
+  const Finished refused = reload();
+  CHECK(refused.code == 1);
+  CHECK_MESSAGE(refused.err.starts_with("not reloaded, all goes on as it was: "), refused.err);
+  CHECK(refused.err.find("slotz") != std::string::npos);
+  CHECK(daemon.process().running());
+  const Finished nobody = run({program("batchwrightd"), "--reload", "1"});
+  CHECK(nobody.code == 1);
+  CHECK_MESSAGE(nobody.err.find("process 1 is no batchwrightd") != std::string::npos, nobody.err);
+}
