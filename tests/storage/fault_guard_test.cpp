@@ -19,10 +19,12 @@ void read_astray() {
   static_cast<void>(*nowhere);
 }
 
-/// The signal that ends a child process which does this; 0 when it ends by itself.
+/// The signal that ends a child process which does this; 0 when it ends by itself. A child that
+/// does not end within a minute gets SIGALRM.
 int signal_of(const std::function<void()>& act) {
   const pid_t child = fork();
   if (child == 0) {
+    alarm(60);
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
     act();
     _exit(0);
