@@ -78,6 +78,7 @@ SubscriberStats subscriber_stats(const SubscriptionKey& key, const Subscription&
   stats.step = subscription.cursor.step();
   stats.window = subscription.window;
   stats.held = static_cast<std::uint32_t>(subscription.leases.size());
+  if (const auto since = subscription.holds_since()) stats.held_for = now - *since;
   stats.waited_for_daemon_seconds = subscription.waiting.daemon_seconds(now);
   stats.waited_for_client_seconds = subscription.waiting.client_seconds(now);
   stats.waiting = subscription.waiting.now();

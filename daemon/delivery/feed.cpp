@@ -154,8 +154,8 @@ void Feed::stop_serving(SessionId session) {
   for (auto it = subscriptions_.lower_bound({session, 0}); it != last; ++it) {
     it->second.finished = true;
     note(it->first, it->second);
-    for (auto& [lease, slot] : it->second.leases) {
-      if (slot) give_back(*std::exchange(slot, std::nullopt));
+    for (auto& [lease, batch] : it->second.leases) {
+      if (batch.slot) give_back(*std::exchange(batch.slot, std::nullopt));
     }
   }
   after_leaving();
@@ -164,9 +164,9 @@ void Feed::stop_serving(SessionId session) {
 void Feed::leave(Subscription& subscription, Departure departure) {
   keep_waited(subscription);
   std::vector<SlotRef> kept;
-  for (const auto& [lease, slot] : subscription.leases) {
-    if (slot && departure.lives) kept.push_back(*slot);
-    if (slot && !departure.lives) give_back(*slot);
+  for (const auto& [lease, batch] : subscription.leases) {
+    if (batch.slot && departure.lives) kept.push_back(*batch.slot);
+    if (batch.slot && !departure.lives) give_back(*batch.slot);
     if (subscription.in_queue() && !departure.may_return) work().come_back(lease);
   }
   subscription.leases.clear();
@@ -221,7 +221,7 @@ void Feed::release(SessionId session, const wire::Release& release) {
 
 void Feed::release_lease(Subscription& subscription, std::uint64_t lease) {
   const auto held = subscription.leases.find(lease);
-  if (held->second) give_back(*held->second);
+  if (held->second.slot) give_back(*held->second.slot);
   subscription.leases.erase(held);
   ++subscription.released;
   if (!note_done(subscription, lease) && resources_.ledger) {

@@ -164,7 +164,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
 
   const SlotRef held{slots_, slot};
   if (subscription.client.inline_batches) {
-    subscription.leases.emplace(lease, std::nullopt);
+    subscription.leases.emplace(lease, HeldBatch{{}, began});
     note(key, subscription);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
     ++under_way_;
@@ -180,7 +180,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.arena = slots_->number;
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
-  subscription.leases.emplace(lease, held);
+  subscription.leases.emplace(lease, HeldBatch{held, began});
   note(key, subscription);
   ports_.send(key.session, encode(std::move(ticket)));
   times_->add(Stage::deliver, WaitingTimes::Time::clock::now() - began);

@@ -206,7 +206,10 @@ Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& requ
     if (!written(note_done(subscription.client, lease, owner))) return *failure_;
   }
   const std::vector<std::uint64_t> held = leases_in(request.held());
-  for (const std::uint64_t lease : work().claim(owner, held)) subscription.leases[lease] = {};
+  const auto now = WaitingTimes::Time::clock::now();
+  for (const std::uint64_t lease : work().claim(owner, held)) {
+    subscription.leases.emplace(lease, HeldBatch{{}, now});
+  }
   advance_queue();
   return failure_ ? Result<void>(*failure_) : Result<void>();
 }

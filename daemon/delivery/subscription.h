@@ -21,6 +21,14 @@
 
 namespace batchwright {
 
+/// A batch that a client holds.
+struct HeldBatch {
+  /// Empty where the batch travelled to the client, or where it has held the batch since before the
+  /// daemon's start.
+  std::optional<SlotRef> slot;
+  WaitingTimes::Time since{};  ///< When it was sent, or the client came back with it.
+};
+
 /// One client's claim on a feed. Owned by the feed, on the event loop.
 struct Subscription {
   Subscription(ClientInfo who, std::uint32_t its_number, const Cursor& start)
@@ -53,10 +61,16 @@ struct Subscription {
   std::optional<Patience> patience;  ///< Of those ahead, once they had to wait for it.
   std::size_t awaited_in = 0;        ///< The feed's turn in which they last did.
   bool left_behind = false;          ///< They waited in vain, and it has not caught up since.
-  /// What the client holds, by lease. No slot where the batch travelled to it, or where it holds
-  /// the batch since before the daemon's start.
-  std::map<std::uint64_t, std::optional<SlotRef>> leases;
+  std::map<std::uint64_t, HeldBatch> leases;  ///< What the client holds.
 
+  /// When it got the oldest of the batches that it holds; empty: it holds none.
+  std::optional<WaitingTimes::Time> holds_since() const {
+    std::optional<WaitingTimes::Time> oldest;
+    for (const auto& [lease, batch] : leases) {
+      if (!oldest || batch.since < *oldest) oldest = batch.since;
+    }
+    return oldest;
+  }
   bool has_credit() const { return leases.size() < window; }
   /// Nothing lies in reserve for the client. One that keeps its last batch until it has the next
   /// was never seen without any.

@@ -21,25 +21,27 @@ json::value finite(const std::optional<double>& value) {
 
 json::object render(const SubscriberStats& subscriber) {
   // As text: 64 bits do not survive a reader that keeps numbers as doubles.
-  return {{"session", name_of(subscriber.session)},
-          {"subscription", subscriber.subscription},
-          {"client", utf8(subscriber.client)},
-          {"pid", subscriber.pid},
-          {"mode", name_of(subscriber.mode)},
-          {"rank", subscriber.rank},
-          {"ranks", subscriber.ranks},
-          {"epoch", subscriber.epoch.value},
-          {"step", subscriber.step.value},
-          {"window_batches", subscriber.window},
-          {"held_batches", subscriber.held},
-          {"credit_batches", credit_of(subscriber)},
-          {"lag_batches", subscriber.lag_batches},
-          {"delivered_batches", subscriber.delivered_batches},
-          {"delivered_bytes", subscriber.delivered_bytes},
-          {"waited_for_daemon_seconds", finite(subscriber.waited_for_daemon_seconds)},
-          {"waited_for_client_seconds", finite(subscriber.waited_for_client_seconds)},
-          {"waiting", name_of(subscriber.waiting)},
-          {"position_share", finite(subscriber.position_share)}};
+  return {
+      {"session", name_of(subscriber.session)},
+      {"subscription", subscriber.subscription},
+      {"client", utf8(subscriber.client)},
+      {"pid", subscriber.pid},
+      {"mode", name_of(subscriber.mode)},
+      {"rank", subscriber.rank},
+      {"ranks", subscriber.ranks},
+      {"epoch", subscriber.epoch.value},
+      {"step", subscriber.step.value},
+      {"window_batches", subscriber.window},
+      {"held_batches", subscriber.held},
+      {"held_seconds", subscriber.held_for ? finite(subscriber.held_for->count()) : json::value()},
+      {"credit_batches", credit_of(subscriber)},
+      {"lag_batches", subscriber.lag_batches},
+      {"delivered_batches", subscriber.delivered_batches},
+      {"delivered_bytes", subscriber.delivered_bytes},
+      {"waited_for_daemon_seconds", finite(subscriber.waited_for_daemon_seconds)},
+      {"waited_for_client_seconds", finite(subscriber.waited_for_client_seconds)},
+      {"waiting", name_of(subscriber.waiting)},
+      {"position_share", finite(subscriber.position_share)}};
 }
 
 json::object render(const PlanStats& plan) {

@@ -29,8 +29,10 @@ struct SubscriberStats {
   std::uint32_t ranks = 1;
   Epoch epoch;  ///< Position of the next delivery.
   Step step;
-  std::uint32_t window = 0;                ///< As granted, batches.
-  std::uint32_t held = 0;                  ///< Batches delivered and not released.
+  std::uint32_t window = 0;  ///< As granted, batches.
+  std::uint32_t held = 0;    ///< Batches delivered and not released.
+  /// How long the client has held the oldest of these; empty: it holds none.
+  std::optional<std::chrono::duration<double>> held_for;
   double waited_for_daemon_seconds = 0.0;  ///< The client, for the daemon.
   double waited_for_client_seconds = 0.0;  ///< The daemon, for the client.
   WaitingFor waiting = WaitingFor::none;   ///< Who is waited for right now.

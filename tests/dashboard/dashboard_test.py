@@ -21,7 +21,7 @@ import watched
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
 FIGURES = 6 + 2 * 26  # of the daemon, and of two feeds without clients
-CLIENT_FIGURES = 6
+CLIENT_FIGURES = 7
 OPEN_ALL = "document.querySelectorAll('details').forEach(fold => { fold.open = true; })"
 SHOWN_UPTIME = "JSON.parse(document.querySelector('[data-key=uptime_seconds]').dataset.value)"
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
@@ -143,6 +143,9 @@ def check_still(daemon: watched.Watched, page: browser.Browser) -> int:
 
     watched.eventually(stands_still, "figures that stand still")
     figures = check_page(daemon, page, FIGURES + 2 * CLIENT_FIGURES)
+    held = page.run("[...document.querySelectorAll('td.held')].map(cell => cell.innerText)")
+    assert len(held) == 2, held
+    assert all(re.fullmatch(r"4 of 4 \([\d.]+ m?s\)", text) for text in held), held
     assert HOSTILE in figures.text and "img" not in figures.tags
     return len(figures.found)
 

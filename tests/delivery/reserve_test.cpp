@@ -14,7 +14,7 @@ Subscription with_window(std::uint32_t window) {
 
 void hold(Subscription& subscription, std::size_t batches) {
   subscription.leases.clear();
-  for (std::size_t i = 0; i < batches; ++i) subscription.leases[i] = std::nullopt;
+  for (std::size_t i = 0; i < batches; ++i) subscription.leases[i] = {};
   subscription.delivered += batches;
 }
 
@@ -43,4 +43,16 @@ TEST_CASE("delivery: a window of one batch is in use with that batch") {
   CHECK(!subscription.has_no_reserve());
   subscription.leases.clear();
   CHECK(subscription.has_no_reserve());
+}
+
+TEST_CASE("delivery: a client holds batches since it got the oldest that it still has") {
+  const WaitingTimes::Time begin{std::chrono::hours(1)};
+  Subscription subscription = with_window(4);
+  CHECK_FALSE(subscription.holds_since());
+  // A lease that came back with its client may have a larger number than later ones.
+  subscription.leases[9].since = begin;
+  subscription.leases[3].since = begin + std::chrono::seconds(5);
+  CHECK(subscription.holds_since() == begin);
+  subscription.leases.erase(9);
+  CHECK(subscription.holds_since() == begin + std::chrono::seconds(5));
 }

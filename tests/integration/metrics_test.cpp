@@ -53,6 +53,7 @@ TEST_CASE("integration: a client that holds its credit is what the daemon waits 
   REQUIRE(eventually([&] { return waited(daemon, "waited_for_client_seconds") > 0.2; }));
   const double before = waited(daemon, "waited_for_client_seconds");
   REQUIRE(eventually([&] { return waited(daemon, "waited_for_client_seconds") > before; }));
+  REQUIRE(eventually([&] { return waited(daemon, "held_seconds") > 0.2; }));
   CHECK(eventually([&] { return verdict(daemon) == "trainer-bound"; }));
   const json::value page = feed(daemon);
   const json::value& subscriber = page.at("subscribers").at(0);

@@ -26,7 +26,7 @@ FeedStats speech(const FeedCounters& counters) {
   feed.pinned = "locked";
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
   feed.subscribers = {{SessionId{0xFFFFFFFFFFFFFFFF}, 7, "trainer", 42, wire::Mode::sharded, 1, 2,
-                       Epoch{3}, Step{9}, 4, 2}};
+                       Epoch{3}, Step{9}, 4, 2, std::chrono::milliseconds(12'500)}};
   return feed;
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("stats: the report of a feed") {
     "frames":750,"padded_frames":1000,"padded_share":0.25,"zero_padding_rate":0.25}])"));
   CHECK(feed.at("subscribers") == json::parse(R"([{"session":"ffffffffffffffff",
     "subscription":7,"client":"trainer","pid":42,"mode":"sharded","rank":1,"ranks":2,"epoch":3,
-    "step":9,"window_batches":4,"held_batches":2,"credit_batches":2,"lag_batches":0,
+    "step":9,"window_batches":4,"held_batches":2,"held_seconds":12.5,"credit_batches":2,"lag_batches":0,
     "delivered_batches":0,"delivered_bytes":0,"waited_for_daemon_seconds":0.0,
     "waited_for_client_seconds":0.0,"waiting":"none","position_share":0.0}])"));
 }
@@ -106,6 +106,14 @@ TEST_CASE("stats: a name that is no UTF-8 leaves the report valid") {
   CHECK(shown("\xED\xA0\x80") == mark + mark + mark);             // a surrogate
   CHECK(shown("\xF4\x90\x80\x80") == mark + mark + mark + mark);  // above U+10FFFF
   CHECK(shown("quote\" back\\slash\nline") == "quote\" back\\slash\nline");
+}
+
+TEST_CASE("stats: a client that holds nothing has held it for no time") {
+  StatsSource source;
+  source.feeds.emplace_back().subscribers.emplace_back();
+  const json::value page = render(source);
+  CHECK(page.at_pointer("/feeds/0/subscribers/0/held_batches") == 0);
+  CHECK(page.at_pointer("/feeds/0/subscribers/0/held_seconds").is_null());
 }
 
 TEST_CASE("stats: a figure that is no number is null") {

@@ -16,7 +16,8 @@ const clientColumns = [
   ["batches/s", "rate", "Delivered to it, in the last 10 s."],
   ["step", "step", "Time from batch to batch: the training step, with its waits."],
   ["waits", "waits", "Who waited for whom."],
-  ["holds", "held", "Batches that it has and has not released, of those that it may hold."],
+  ["holds", "held", "Batches that it has and has not released, of those that it may hold; and " +
+                      "for how long it has held the oldest."],
   ["behind", "lag", "Batches behind the client that is furthest."],
   ["position", "position", "Of its next batch."],
   ["delivered", "delivered", "Since it subscribed."]];
@@ -44,6 +45,10 @@ function clientRow() {
   const row = make("tr");
   for (const [title, name] of clientColumns) put(row, make("td", name)).dataset.label = title;
   put(row.querySelector("td.name"), make("bdi"));  // a name may be written from right to left
+  const held = put(row.querySelector("td.held"), make("div"));
+  const since = make("span", "since");
+  held.append(make("span", "count"), since);
+  since.append(" (", make("span"), ")");
   const waits = row.querySelector(".waits");
   for (const who of ["daemon", "client"]) {
     const pair = put(waits, make("div", "pair " + who));
@@ -73,6 +78,15 @@ function recentShare(samples, field) {
   return seconds > 0 ? Math.max(0, last[field] - first[field]) / seconds : null;
 }
 
+// "3 of 4 (12 s)": how many, and for how long the oldest.
+function setHeld(cell, client, path) {
+  setFigure(cell.querySelector(".count"), path + ".held_batches", client.held_batches,
+            value => show.whole(value) + " of " + client.window_batches);
+  const since = cell.querySelector(".since");
+  since.hidden = client.held_seconds === null;
+  setFigure(since.querySelector("span"), path + ".held_seconds", client.held_seconds, show.time);
+}
+
 function setClient(row, client, path, samples) {
   const cell = name => row.querySelector("td." + name);
   setText(cell("name").firstChild, clientName(client));
@@ -86,8 +100,7 @@ function setClient(row, client, path, samples) {
           recentShare(samples, "daemon"));
   setWait(row, "client", path + ".waited_for_client_seconds", client.waited_for_client_seconds,
           recentShare(samples, "client"));
-  setFigure(cell("held"), path + ".held_batches", client.held_batches,
-            value => show.whole(value) + " of " + client.window_batches);
+  setHeld(cell("held"), client, path);
   setFigure(cell("lag"), path + ".lag_batches", client.lag_batches,
             value => show.whole(value) + (value === 1 ? " batch" : " batches"));
   setFigure(cell("position"), path + ".step", client.step,
