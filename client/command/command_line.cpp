@@ -197,7 +197,10 @@ void add_top(CLI::App& app, Action& action) {
   command->add_flag("--once", options->once, "Print one snapshot and end");
   command->add_flag("--json", options->json, "Print the daemon's JSON object, one a line");
   command->footer(
-      "q or Ctrl-C ends it. When standard output is no terminal, snapshots are plain text.\n"
+      "Arrows, j, k, PgUp, PgDn, Home and End move, Enter opens the feed at the cursor with its\n"
+      "clients, Esc or Backspace goes back; < and > sort by another column, r the other way round;\n"
+      "? shows the keys, q or Ctrl-C ends it. When standard output is no terminal, snapshots are\n"
+      "plain text.\n"
       "Example: batchwright top --stats unix:///run/batchwright/stats.sock");
   on_chosen(*command, action, options, run_top);
 }

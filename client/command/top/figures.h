@@ -27,8 +27,10 @@ std::string printable_ascii(std::string_view text);
 
 /// "0", "7.25", "812", "41.0 k", "1.30 M": three digits, and what they count.
 std::string count_text(double count);
-/// "812 B", "1.30 MB": powers of 1000, as rates are told.
-std::string bytes_text(double bytes);
+/// "1,234,567": a whole number.
+std::string whole_text(double count);
+/// "812/s", "41.0 k/s".
+std::string rate_text(double per_second);
 /// "12.5 MiB": powers of 1024, as memory is told.
 std::string memory_text(double bytes);
 /// "350 us", "12.5 ms", "3.20 s", "4 min 10 s", "2 h 5 min"; "-" for none.

@@ -4,16 +4,19 @@
 #include <boost/json/parse.hpp>
 #include <chrono>
 #include <cstdio>
+#include <future>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/http_get.h"
 #include "client/command/interrupt.h"
 #include "client/command/output.h"
-#include "client/command/top_screen.h"
-#include "client/command/top_terminal.h"
+#include "client/command/top/memory.h"
+#include "client/command/top/model.h"
+#include "client/command/top/terminal.h"
 
 namespace batchwright {
 namespace {
@@ -22,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 /// A page that takes longer is no answer.
 constexpr std::chrono::milliseconds kPatience{2'000};
-/// Lines that are read by programs, or later, are cut nowhere.
-constexpr TopSize kPaper{120, 0};
+/// How late an answer of the daemon may be shown.
+constexpr std::chrono::milliseconds kGlance{50};
 
 /// The daemon's page, as it came and as a value.
 struct Page {
@@ -42,12 +45,12 @@ Result<Page> fetch(const std::string& address) {
   return Page{std::move(*text), std::move(stats)};
 }
 
-void print(const Page& page, const TopOptions& options) {
+void print(const Page& page, const TopMemory& memory, const TopOptions& options) {
   if (options.json) {
     fmt::print("{}\n", page.text);
   } else {
-    for (const TopLine& line : draw_top({options.stats, page.stats, {}}, kPaper)) {
-      fmt::print("{}\n", line.text());
+    for (const TopLine& line : snapshot(page.stats, memory, options.stats)) {
+      fmt::print("{}\n", in_ascii(line.text()));
     }
     if (!options.once) fmt::print("\n");
   }
@@ -65,11 +68,13 @@ void sleep_until(Clock::time_point until, const Interrupt& interrupt) {
 /// Ends with an interrupt, or after the first page when that is all that is wanted.
 int run_plain(const TopOptions& options, const Interrupt& interrupt) {
   const auto interval = std::chrono::duration_cast<Clock::duration>(options.interval);
+  TopMemory memory;
   while (!interrupt.came()) {
     const auto due = Clock::now() + interval;
     const auto page = fetch(options.stats);
     if (page) {
-      print(*page, options);
+      memory.add(page->stats);
+      print(*page, memory, options);
     } else if (options.once || page.error().code == ErrorCode::invalid_argument) {
       return fail(page.error());
     } else {
@@ -81,24 +86,35 @@ int run_plain(const TopOptions& options, const Interrupt& interrupt) {
   return kDone;
 }
 
-int run_on_terminal(const TopOptions& options, const Interrupt& interrupt) {
+void show_next(TopModel& model, Result<Page> page) {
+  if (page) return model.take(std::move(page->stats));
+  model.miss(page.error().message);
+}
+
+/// Keys work while a page is under way, however long the daemon takes.
+int run_on_terminal(const TopOptions& options) {
   const auto interval = std::chrono::duration_cast<Clock::duration>(options.interval);
   auto page = fetch(options.stats);
   // Found out before the screen is taken: it would hide why.
   if (!page && page.error().code == ErrorCode::invalid_argument) return fail(page.error());
+  TopModel model(options.stats);
+  show_next(model, std::move(page));
+  auto due = Clock::now() + interval;
+  std::future<Result<Page>> coming;  // goes after the terminal: that is given back at once
   TopTerminal terminal(wants_colours());
-  TopView view{options.stats, nullptr, {}};
-  while (!interrupt.came()) {
-    if (page) view.stats = std::move(page->stats);
-    view.trouble = page ? std::string() : page.error().message;
-    const auto due = Clock::now() + interval;
-    auto wake = TopTerminal::Wake::early;
-    while (wake == TopTerminal::Wake::early && !interrupt.came()) {
-      terminal.show(draw_top(view, TopTerminal::size()));
-      wake = terminal.wait_until(due);
+  while (!terminal.ended()) {
+    terminal.show(model.draw(TopTerminal::size()));
+    const auto until = coming.valid() ? Clock::now() + kGlance : due;
+    for (const TopKey key : terminal.wait_for_keys(until)) {
+      if (key == TopKey::quit) return kDone;
+      model.press(key);
     }
-    if (wake == TopTerminal::Wake::quit || interrupt.came()) break;
-    page = fetch(options.stats);
+    if (coming.valid() && coming.wait_for(Clock::duration(0)) == std::future_status::ready) {
+      show_next(model, coming.get());
+    } else if (!coming.valid() && Clock::now() >= due) {
+      due = Clock::now() + interval;
+      coming = std::async(std::launch::async, fetch, options.stats);
+    }
   }
   return kDone;
 }
@@ -106,9 +122,9 @@ int run_on_terminal(const TopOptions& options, const Interrupt& interrupt) {
 }  // namespace
 
 int run_top(const TopOptions& options) {
+  if (!options.once && !options.json && writes_to_terminal()) return run_on_terminal(options);
   const Interrupt interrupt;
-  const bool plain = options.once || options.json || !writes_to_terminal();
-  return plain ? run_plain(options, interrupt) : run_on_terminal(options, interrupt);
+  return run_plain(options, interrupt);
 }
 
 }  // namespace batchwright

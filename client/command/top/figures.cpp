@@ -1,4 +1,4 @@
-#include "client/command/top_figures.h"
+#include "client/command/top/figures.h"
 
 #include <fmt/core.h>
 
@@ -86,9 +86,13 @@ std::string count_text(double count) {
   return scaled(from_0(count), 1000, {"", "k", "M", "G", "T"});
 }
 
-std::string bytes_text(double bytes) {
-  return scaled(from_0(bytes), 1000, {"B", "kB", "MB", "GB", "TB"});
+std::string whole_text(double count) {
+  std::string text = fmt::format("{:.0f}", from_0(count));
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
 }
+
+std::string rate_text(double per_second) { return count_text(per_second) + "/s"; }
 
 std::string memory_text(double bytes) {
   return scaled(from_0(bytes), 1024, {"B", "KiB", "MiB", "GiB", "TiB"});

@@ -1,0 +1,87 @@
+#include "client/command/top/client_table.h"
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/command/top/figures.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kBarColumns = 20;
+
+std::string name_of(const json::value& client) {
+  const std::string name = text_at(client, "client");
+  return fmt::format("{} (process {:.0f})", name.empty() ? "unnamed" : name,
+                     number_or_0(client, "pid"));
+}
+
+/// Ranks are counted from 0, as launchers do.
+std::string rank_of(const json::value& client) {
+  const std::string mode = text_at(client, "mode");
+  if (mode == "queue") return mode;
+  if (mode != "sharded") return std::string(kNone);
+  return fmt::format("{:.0f} / {:.0f}", number_or_0(client, "rank"), number_or_0(client, "ranks"));
+}
+
+/// "3 of 4 (12 s)": how many, and for how long the oldest.
+std::string held_text(const json::value& client) {
+  const std::string held = fmt::format("{:.0f} of {:.0f}", number_or_0(client, "held_batches"),
+                                       number_or_0(client, "window_batches"));
+  const auto seconds = number_at(client, "held_seconds");
+  return seconds ? fmt::format("{} ({})", held, seconds_text(seconds)) : held;
+}
+
+std::string lag_text(const json::value& client) {
+  const double lag = number_or_0(client, "lag_batches");
+  return whole_text(lag) + (lag == 1 ? " batch" : " batches");
+}
+
+std::string position_text(const json::value& client) {
+  return fmt::format("epoch {:.0f}, step {}", number_or_0(client, "epoch"),
+                     whole_text(number_or_0(client, "step")));
+}
+
+std::vector<Piece> cells_of(const json::value& client, const std::optional<RecentShares>& recent) {
+  const std::string none(kNone);
+  const bool steps = recent && recent->per_second > 0;
+  const bool starves = text_at(client, "waiting") == "daemon";
+  const auto waited = [&](const char* key) { return seconds_text(number_at(client, key)); };
+  return {{"  " + name_of(client)},
+          {rank_of(client)},
+          {recent ? rate_text(recent->per_second) : none},
+          {steps ? seconds_text(1 / recent->per_second) : none},
+          {recent ? share_text(recent->waits) : none, starves ? Tone::warning : Tone::plain},
+          {recent ? share_text(recent->awaited) : none},
+          {held_text(client)},
+          {lag_text(client)},
+          {position_text(client)},
+          {bar_text(number_or_0(client, "position_share"), kBarColumns)},
+          {memory_text(number_or_0(client, "delivered_bytes"))},
+          {waited("waited_for_daemon_seconds")},
+          {waited("waited_for_client_seconds")}};
+}
+
+}  // namespace
+
+TopTable client_table(const json::value& feed, const TopMemory& memory) {
+  TopTable table;
+  // The last two are sums since the client subscribed, the two of their like before are shares.
+  table.columns = {{"  client", true, 0},       {"rank", false, 2},      {"batches/s", false, 3},
+                   {"step", false, 1},          {"waits", false, 0},     {"daemon waits", false, 5},
+                   {"holds", false, 0},         {"behind", false, 4},    {"position", false, 6},
+                   {"of epoch", true, 11},      {"delivered", false, 8}, {"waited", false, 9},
+                   {"daemon waited", false, 10}};
+  for (const auto& client : items_at(feed, "subscribers")) {
+    table.rows.push_back(cells_of(client, memory.recent(feed, client)));
+  }
+  return table;
+}
+
+}  // namespace batchwright

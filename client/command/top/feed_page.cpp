@@ -1,0 +1,179 @@
+#include "client/command/top/feed_page.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "client/command/top/client_table.h"
+#include "client/command/top/figures.h"
+#include "client/command/top/overview.h"
+#include "client/command/top/table.h"
+
+namespace batchwright {
+namespace {
+
+namespace json = boost::json;
+
+using Words = std::pair<std::string_view, std::string_view>;
+
+// The words of the dashboard (daemon/stats/dashboard/feed.js).
+constexpr std::array<Words, 7> kVerdicts{{
+    {"trainer-bound", "the daemon waits for the trainer"},
+    {"storage-bound", "the trainer waits for the daemon, and that for the disk"},
+    {"mixed", "both wait: the trainer for the daemon, and the daemon, longer, for the trainer"},
+    {"blocked", "the trainer waits for the daemon, whose threads work for another feed"},
+    {"assembly-bound", "the trainer waits for the daemon, and that for its assembly threads"},
+    {"idle", "nobody waits"},
+    {"failed", "nothing is served"},
+}};
+constexpr std::array<Words, 5> kSlots{{{"held", "held by clients"},
+                                       {"ahead", "ready for a client to come"},
+                                       {"kept", "had by all, kept until needed"},
+                                       {"filling", "being filled"},
+                                       {"free", "free"}}};
+constexpr std::array<Words, 5> kStages{{{"readahead", "read ahead"},
+                                        {"fetch", "fetch pages"},
+                                        {"assemble", "assemble"},
+                                        {"wait_for_slot", "wait for a slot"},
+                                        {"deliver", "deliver"}}};
+
+void append(std::vector<TopLine>& lines, std::vector<TopLine> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(lines));
+}
+
+/// The verdict and what it means, in the next line where that is too long for one.
+std::vector<TopLine> verdict_lines(const json::value& feed, std::size_t width) {
+  const std::string verdict = text_at(feed, "verdict.text");
+  const auto found = std::find_if(kVerdicts.begin(), kVerdicts.end(),
+                                  [&](const Words& each) { return each.first == verdict; });
+  std::string words(found == kVerdicts.end() ? "" : found->second);
+  if (text_at(feed, "state") == "starting") words = "no batch is there yet";
+  TopLine first{
+      {{text_at(feed, "name") + "  ", Tone::strong}, {verdict, tone_of_verdict(verdict)}}};
+  std::vector<TopLine> lines;
+  if (first.columns() + 2 + columns_of(words) > width) {
+    lines = wrapped(words, width);
+  } else {
+    first.pieces.push_back({"  " + words, Tone::plain});
+  }
+  lines.insert(lines.begin(), std::move(first));
+  return lines;
+}
+
+std::string dataset_of(const json::value& feed, std::string_view between) {
+  std::string paths;
+  for (const auto& shard : items_at(feed, "dataset")) {
+    paths += (paths.empty() ? "" : std::string(between)) + text_at(shard, "");
+  }
+  return paths;
+}
+
+std::string why_of(const json::value& feed) {
+  const std::string reason = text_at(feed, "reason");
+  return reason.empty() ? text_at(feed, "verdict.why") : reason;
+}
+
+std::string what_to_do(const json::value& feed) {
+  return fmt::format(
+      "What to do: `batchwright verify {}` names what is broken; once it is mended, `systemctl "
+      "reload batchwrightd` opens the feed anew.",
+      dataset_of(feed, " "));
+}
+
+std::vector<std::string> figures_of(const json::value& feed) {
+  const auto rate = [&](const char* key) {
+    return number_or_0(feed, std::string("rates.") + key + "_per_second");
+  };
+  const auto share = [](std::optional<double> value) {
+    return value ? share_text(value) : std::string(kNone);
+  };
+  // What the plan of the earliest epoch that is served promises.
+  const json::array& plans = items_at(feed, "plans");
+  const auto planned = plans.empty() ? std::nullopt : number_at(plans.front(), "padded_share");
+  return {"batches " + rate_text(rate("batches")),
+          "bytes " + memory_text(rate("bytes")) + "/s",
+          "frames " + rate_text(rate("frames")),
+          "sequences " + rate_text(rate("sequences")),
+          "padding now " + share(number_at(feed, "rates.padded_share")),
+          "padding planned " + share(planned),
+          "last plan took " + seconds_text(number_at(feed, "plan_seconds")),
+          "memory of its batches " + memory_text(number_or_0(feed, "arena_bytes")),
+          "page-locked " + text_at(feed, "pinned")};
+}
+
+std::vector<TopLine> clients_of(const json::value& feed, const TopMemory& memory,
+                                std::size_t width) {
+  std::vector<TopLine> lines{{}, line("Clients", Tone::strong)};
+  if (items_at(feed, "subscribers").empty()) {
+    lines.push_back(line("  No client has subscribed.", Tone::faint));
+  } else {
+    append(lines, client_table(feed, memory).lines(width));
+  }
+  return lines;
+}
+
+std::vector<TopLine> slots_of(const json::value& feed, std::size_t width) {
+  std::vector<std::string> figures;
+  for (const auto& [state, words] : kSlots) {
+    const double count = number_or_0(feed, fmt::format("slots.{}", state));
+    figures.push_back(fmt::format("{} {}", whole_text(count), words));
+  }
+  std::vector<TopLine> lines{{}, line("Slots", Tone::strong)};
+  append(lines, figure_lines(figures, width));
+  return lines;
+}
+
+std::vector<TopLine> stages_of(const json::value& feed, std::size_t width) {
+  TopTable table;
+  table.columns = {{"  stage", true}, {"batches"}, {"median"}, {"99 % took less"}};
+  for (const auto& [stage, words] : kStages) {
+    const std::string path = fmt::format("stages.{}.", stage);
+    const auto time = [&](const char* key) {
+      const auto seconds = number_at(feed, path + key);
+      return Piece{seconds ? seconds_text(seconds) : std::string(kNone)};
+    };
+    table.rows.push_back({{"  " + std::string(words)},
+                          {whole_text(number_or_0(feed, path + "count"))},
+                          time("p50_seconds"),
+                          time("p99_seconds")});
+  }
+  std::vector<TopLine> lines{{}, line("Times of a batch", Tone::strong)};
+  append(lines, table.lines(width));
+  return lines;
+}
+
+}  // namespace
+
+std::vector<TopLine> figure_lines(const std::vector<std::string>& figures, std::size_t columns,
+                                  Tone tone) {
+  std::vector<TopLine> lines;
+  std::string text;
+  for (const std::string& figure : figures) {
+    if (!text.empty() && columns_of(text) + 2 + columns_of(figure) > columns) {
+      lines.push_back(line(std::exchange(text, {}), tone));
+    }
+    text += "  " + figure;
+  }
+  if (!text.empty()) lines.push_back(line(std::move(text), tone));
+  return lines;
+}
+
+std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory, PageWidth width) {
+  std::vector<TopLine> lines = verdict_lines(feed, width.text);
+  append(lines, wrapped(why_of(feed), width.text));
+  const bool failed = text_at(feed, "state") == "failed";
+  if (failed) append(lines, wrapped(what_to_do(feed), width.text));
+  if (!failed) append(lines, figure_lines(figures_of(feed), width.text));
+  append(lines, wrapped("dataset " + dataset_of(feed, ", "), width.text, Tone::faint));
+  if (failed) return lines;
+  append(lines, clients_of(feed, memory, width.tables));
+  append(lines, slots_of(feed, width.text));
+  append(lines, stages_of(feed, width.tables));
+  return lines;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace batchwright {
+
+/// What one client did in the last ten seconds.
+struct RecentShares {
+  double waits = 0.0;     ///< Share of the time for which the client waited for the daemon.
+  double awaited = 0.0;   ///< Share of the time for which the daemon waited for the client.
+  double per_second = 0;  ///< Batches delivered to it.
+};
+
+/// What was seen of each subscription, as long as the figures of the last seconds need it. The
+/// daemon's page has sums since a client subscribed; differences of two pages say how it is now.
+/// Threads: one at a time.
+class TopMemory {
+ public:
+  static constexpr double kSpanSeconds = 10.0;
+
+  /// Takes in a page /stats. A page of a daemon that was started anew begins the memory anew, and
+  /// what is no longer on the page is forgotten.
+  void add(const boost::json::value& stats);
+  /// Empty before there are two pages with this subscription, of different times.
+  std::optional<RecentShares> recent(const boost::json::value& feed,
+                                     const boost::json::value& client) const;
+
+ private:
+  struct Sample {
+    double uptime = 0.0;
+    double waited_for_daemon = 0.0;
+    double waited_for_client = 0.0;
+    double batches = 0.0;
+  };
+  static std::string key_of(const boost::json::value& feed, const boost::json::value& client);
+
+  double uptime_ = -1.0;
+  std::map<std::string, std::deque<Sample>> samples_;  ///< The oldest first.
+};
+
+}  // namespace batchwright
