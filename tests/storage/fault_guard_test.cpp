@@ -13,6 +13,17 @@ using namespace batchwright;
 
 namespace {
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BATCHWRIGHT_TSAN
+#endif
+#endif
+#if defined(BATCHWRIGHT_TSAN) || defined(__SANITIZE_THREAD__)
+constexpr bool kBlocksInHandlers = true;
+#else
+constexpr bool kBlocksInHandlers = false;
+#endif
+
 /// Reads where nothing is mapped, as LMDB does behind a damaged node.
 void read_astray() {
   const volatile int* volatile nowhere = reinterpret_cast<const int*>(0x188);
@@ -75,7 +86,9 @@ TEST_CASE("storage: the guard takes its signals back, and passes on what is not 
         }) == 0);
 }
 
-TEST_CASE("storage: handlers that pass on to each other end") {
+// ThreadSanitizer blocks every signal while a handler runs, whatever SA_NODEFER says: what a
+// handler raises comes when it has returned, and the fault with it, without end.
+TEST_CASE("storage: handlers that pass on to each other end" * doctest::skip(kBlocksInHandlers)) {
   CHECK(signal_of([] {
           arm_fault_guard();
           static struct sigaction ours;
