@@ -71,6 +71,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
   if (auto listening = daemon->listen(); !listening) return listening.error();
   daemon->open_reload_door();
   daemon->watch_sockets();
+  daemon->watch_disks();
   daemon->opener_->look();
   daemon->tell_state();  // where no feed will ever tell of itself
   return daemon;
@@ -122,6 +123,7 @@ Result<void> Daemon::serve_pages() {
   const auto figures = [this] {
     StatsSource source = figures_->source();
     source.reload = reloader_->stats();
+    if (disks_) source.disks = disks_->latest();
     const EndpointFigures http = endpoint_->figures();
     source.http = {http.connections, http.requests, http.refused};
     return source;
@@ -216,6 +218,22 @@ void Daemon::watch_sockets() {
   sockets_.emplace(loop_, socket_paths(), [this](const std::vector<std::string>& newly_gone) {
     for (const std::string& path : newly_gone) server_->log().note<Event::sockets_gone>(path);
     tell_state();
+  });
+}
+
+void Daemon::watch_disks() {
+  disks_ = std::make_unique<DiskWatch>(loop_, [this] {
+    std::vector<DiskStats> files;
+    for (const auto& feed : server_->feeds()) {
+      const FeedSettings& settings = feed->settings();
+      if (!settings.journal.empty()) {
+        files.push_back({feed->name(), "journal", settings.journal.string()});
+      }
+      if (!settings.ledger.empty()) {
+        files.push_back({feed->name(), "ledger", settings.ledger.string()});
+      }
+    }
+    return files;
   });
 }
 

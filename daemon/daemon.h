@@ -11,6 +11,7 @@
 
 #include "daemon/config.h"
 #include "daemon/delivery/delivery.h"
+#include "daemon/disk_watch.h"
 #include "daemon/feed_opener.h"
 #include "daemon/figures.h"
 #include "daemon/reload.h"
@@ -59,6 +60,7 @@ class Daemon {
   void opened();
   void open_reload_door();
   void watch_sockets();
+  void watch_disks();
   std::vector<std::string> socket_paths() const;
   std::vector<std::string> gone_sockets() const;
   void stop();
@@ -73,6 +75,7 @@ class Daemon {
   std::unique_ptr<Server> server_;
   std::unique_ptr<ReloadDoor> reload_door_;
   std::optional<SocketWatch> sockets_;
+  std::unique_ptr<DiskWatch> disks_;
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
   std::uint64_t arena_bytes_ = 0;

@@ -146,7 +146,10 @@ FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now
 
 Figures::Figures(boost::asio::io_context& loop, const Server& server,
                  std::uint64_t memory_ceiling_bytes)
-    : server_(server), memory_ceiling_bytes_(memory_ceiling_bytes), timer_(loop) {
+    : server_(server),
+      memory_ceiling_bytes_(memory_ceiling_bytes),
+      host_(boost::asio::ip::host_name()),
+      timer_(loop) {
   sample();
 }
 
@@ -231,7 +234,7 @@ StatsSource Figures::source() const {
   const Time now = std::chrono::steady_clock::now();
   StatsSource source;
   source.version = BATCHWRIGHT_VERSION;
-  source.host = boost::asio::ip::host_name();
+  source.host = host_;
   source.uptime = now - started_;
   source.started_unix_seconds =
       std::chrono::duration<double>(started_by_calendar_.time_since_epoch()).count();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"
@@ -42,6 +43,7 @@ class Figures {
 
   const Server& server_;
   std::uint64_t memory_ceiling_bytes_;
+  std::string host_;
   Time started_ = std::chrono::steady_clock::now();
   std::chrono::system_clock::time_point started_by_calendar_ = std::chrono::system_clock::now();
   std::map<std::uint32_t, Past> past_;  ///< By the feed's number.

@@ -72,6 +72,18 @@ void service(Page& page, const StatsSource& source) {
   }
 }
 
+/// A file that could not be measured has no line: 0 bytes would be an alert.
+void disks(Page& page, const StatsSource& source) {
+  page.gauge("disk_free_bytes", "Room left on the disk of a feed's journal or ledger.");
+  for (const DiskStats& disk : source.disks) {
+    page.sample({{"feed", disk.feed}, {"file", disk.file}}, disk.free_bytes);
+  }
+  page.gauge("disk_size_bytes", "Size of that disk.");
+  for (const DiskStats& disk : source.disks) {
+    page.sample({{"feed", disk.feed}, {"file", disk.file}}, disk.size_bytes);
+  }
+}
+
 void delivered(Page& page, const Feeds& feeds) {
   for (std::size_t i = 0; i < kModeCounters; ++i) {
     const auto counter = static_cast<ModeCounter>(i);
@@ -188,6 +200,7 @@ std::string render_metrics(const StatsSource& source) {
   Page page;
   process(page, source);
   service(page, source);
+  disks(page, source);
   delivered(page, source.feeds);
   counted(page, source.feeds);
   states(page, source.feeds);

@@ -121,6 +121,14 @@ json::object render(const ReloadStats& reload) {
           {"last_seconds_ago", reload.last_ago ? finite(reload.last_ago->count()) : json::value()}};
 }
 
+json::object render(const DiskStats& disk) {
+  return {{"feed", utf8(disk.feed)},
+          {"file", disk.file},
+          {"path", utf8(disk.path)},
+          {"free_bytes", disk.free_bytes},
+          {"size_bytes", disk.size_bytes}};
+}
+
 json::object render_events(const EventLog* events) {
   json::object out;
   for (const EventRow& row : kEventRows) {
@@ -234,6 +242,7 @@ std::string render_stats(const StatsSource& source) {
       {"http", json::object{{"connections", source.http.connections},
                             {"requests", source.http.requests},
                             {"refused", source.http.refused}}},
+      {"disks", render_all(source.disks)},
       {"events", render_events(source.events)},
       {"latest_events", render_latest(source.events)},
       {"feeds", render_all(source.feeds)},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/stats/counters.h"
@@ -115,6 +116,15 @@ struct HttpStats {
   std::uint64_t refused = 0;      ///< Answered with an error (400 and up), or not at all.
 };
 
+/// The disk that a feed's journal or ledger lies on.
+struct DiskStats {
+  std::string feed;
+  std::string_view file;         ///< "journal" or "ledger".
+  std::string path;              ///< Of the file.
+  std::uint64_t free_bytes = 0;  ///< Left for a user who is not root.
+  std::uint64_t size_bytes = 0;  ///< Of the file system.
+};
+
 struct StatsSource {
   std::string version;
   std::string host;  ///< As this machine calls itself.
@@ -129,6 +139,7 @@ struct StatsSource {
   const EventLog* events = nullptr;  ///< Lives as long as the call; null: nothing happened.
   ReloadStats reload;
   HttpStats http;
+  std::vector<DiskStats> disks;  ///< One for each journal and ledger that can be measured.
 };
 
 /// As the log names a session.

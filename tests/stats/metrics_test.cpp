@@ -105,6 +105,8 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "plan_padded_share",
                            "plan_seconds",
                            "dataset_locked",
+                           "disk_free_bytes",
+                           "disk_size_bytes",
                            "pinned",
                            "arena_bytes",
                            "page_faults_total",
