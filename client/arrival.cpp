@@ -118,7 +118,9 @@ void Session::arrive(const Deadline& deadline) {
     }
     // By the way we came: where the daemon's own path leads to here is not certain.
     const std::string path = endpoint_.substr(kIpc.size()) + std::string(kArenaSuffix);
-    const Deadline limit(std::min(settings_.limit, std::max(deadline.remaining(), kLeastForArena)));
+    // The first time a glance may have brought Welcome, whose end says nothing of how long to wait.
+    const auto left = was_up_ ? deadline.remaining() : settings_.limit;
+    const Deadline limit(std::min(settings_.limit, std::max(left, kLeastForArena)));
     auto arenas = ArenaLink::open(path, link_->session, limit);
     if (!arenas) return arena_trouble(arenas.error());
     link_->arenas = std::make_unique<Arenas>(std::move(*arenas));

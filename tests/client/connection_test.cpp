@@ -185,6 +185,12 @@ TEST_CASE("client: rank and ranks come from the environment when they are left t
   CHECK(error_says("rank 4 of 4 ranks"));
 }
 
+TEST_CASE("client: a daemon that pauses while a client connects is waited for") {
+  FakeDaemon daemon({.pauses = true});
+  CHECK(try_connect(daemon.endpoint(), 20'000) == BW_OK);
+  CHECK(daemon.has_heard([](const auto& heard) { return heard.hellos.size() == 1; }));
+}
+
 TEST_CASE("client: an arena that could shrink under its readers is not taken") {
   FakeDaemon daemon({.seals = false});
   const auto connection = connect(daemon.endpoint());

@@ -34,6 +34,7 @@ struct Manners {
   std::uint64_t arena_bytes = 0;  ///< As announced; 0: as it is.
   /// How the second subscription's arena is handed over.
   enum class Second : std::uint8_t { same, too_large, late } second = Second::same;
+  bool pauses = false;               ///< Before the first answer on the arena socket, 300 ms.
   bool alive = true;                 ///< Says so to clients without an arena.
   bool explains = false;             ///< Answers Ask.
   bool compares = true;              ///< Refuses who expects other data.

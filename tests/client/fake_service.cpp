@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "tests/client/fake_sockets.h"
 
 namespace batchwright::test {
 namespace {
+
+/// Longer than a client looks for what bars it from an endpoint.
+constexpr std::chrono::milliseconds kPause{300};
 
 void send_reply(int socket, const ArenaReply& reply, int descriptor) {
   iovec bytes{const_cast<ArenaReply*>(&reply), sizeof reply};
@@ -275,6 +281,7 @@ void FakeDaemon::answer_arena(Sockets& sockets, std::size_t connection) {
     ++heard_.lost;
     return changed_.notify_all();
   }
+  if (std::exchange(manners_.pauses, false)) std::this_thread::sleep_for(kPause);
   ArenaReply reply;
   reply.arena = request.arena;
   if (request.session != session_) reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
