@@ -137,8 +137,8 @@ TEST_CASE("command: top has a row for each feed, with the columns of the dashboa
   REQUIRE(lines.size() > 5);
   CHECK(lines[0] == "Batchwright  gpu-07  live");
   CHECK(lines[1] ==
-        "  version 0.1.0  up for 1 min 15 s  clients 2  batches' memory 1.00 GiB"
-        "  its limit 4.00 GiB  memory in use 1.00 MiB  unix:///s");
+        "  version 0.1.0  up for 1 min 15 s  clients 2  memory in use 1.00 MiB"
+        "  batches' memory 1.00 GiB  its limit 4.00 GiB  unix:///s");
   CHECK(line_with(lines, "batches/s") ==
         "  feed   state    verdict        batches/s     bytes/s  clients  worst wait  corrupt  "
         "skipped");

@@ -195,6 +195,18 @@ def check_colours(page: browser.Browser) -> None:
     assert inks[0] != inks[1], inks
 
 
+def check_marks(page: browser.Browser) -> None:
+    """Beside the curve of the throughput stand round figures, however much it is."""
+    steps = page.run("[0, 1, 5e5, 205 * 2 ** 20, 2.5e9, 7e12].map(most => byteStep(most))")
+    for most, step in zip((0, 1, 5e5, 205 * 2 ** 20, 2.5e9, 7e12), steps):
+        unit = max(size for size in (1, 2 ** 10, 2 ** 20, 2 ** 30, 2 ** 40) if size <= step)
+        assert step / unit in (1, 2, 5, 10, 20, 50, 100, 200, 256, 512), (most, step)
+        assert most <= 4 * step, (most, step)
+    marks = page.run("document.querySelector('.feed').throughput.scales.y.ticks.map(t => t.label)")
+    assert 2 <= len(marks) <= 5 and marks[0] == "0 B/s", marks
+    assert all(re.fullmatch(r"\d+(\.[05]0?)? ([KMGT]i)?B/s", mark) for mark in marks), marks
+
+
 def check_live(daemon: watched.Watched, page: browser.Browser) -> None:
     """Time passes on the page, on a phone as on a wall, and what is lost is said to be."""
     page.open(daemon.address + "/")
@@ -211,6 +223,7 @@ def check_live(daemon: watched.Watched, page: browser.Browser) -> None:
         assert page.run("document.getElementById('connection').dataset.state") == "live"
     check_background(page)
     check_colours(page)
+    check_marks(page)
     page.wait_for("[...document.querySelectorAll('.plan .note')]"
                   ".every(note => note.textContent.startsWith('epoch 0: '))")
     assert not page.complaints, page.complaints

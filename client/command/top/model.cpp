@@ -60,9 +60,9 @@ std::vector<TopLine> process_lines(const json::value& stats, const std::string& 
   return figure_lines({"version " + text_at(stats, "version"),
                        "up for " + seconds_text(number_at(stats, "uptime_seconds")),
                        "clients " + whole_text(number_or_0(stats, "sessions")),
+                       "memory in use " + memory_text(number_or_0(stats, "resident_bytes")),
                        "batches' memory " + memory_text(number_or_0(stats, "arena_bytes")),
                        "its limit " + memory_text(number_or_0(stats, "memory_ceiling_bytes")),
-                       "memory in use " + memory_text(number_or_0(stats, "resident_bytes")),
                        printable_ascii(address)},
                       columns, Tone::faint);
 }

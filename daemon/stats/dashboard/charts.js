@@ -45,15 +45,26 @@ function throughputChart(box) {
       scales: {
         x: axis("seconds ago", {type: "linear", min: -kSecondsShown, max: 0, beginAtZero: false,
                                 ticks: {callback: value => -value}}),
-        y: axis("", {suggestedMax: 1e6, ticks: {callback: value => show.byteRate(value),
-                                              maxTicksLimit: 5}})},
+        y: axis("", {ticks: {callback: value => show.byteRate(value)}})},
       plugins: {legend: {display: false}}}});
+}
+
+// The step of an axis that goes up to `most` bytes with five marks at most, each a round figure.
+function byteStep(most) {
+  for (let unit = 1; ; unit *= 1024) {
+    const step = [1, 2, 5, 10, 20, 50, 100, 200, 256, 512].find(count => most <= 4 * count * unit);
+    if (step) return step * unit;
+  }
 }
 
 // `history` holds [uptime, bytes per second]; uptime is the daemon's, so its restart begins anew.
 function drawThroughput(chart, history) {
   const now = history.length ? history[history.length - 1][0] : 0;
   chart.data.datasets[0].data = history.map(([at, bytes]) => ({x: at - now, y: bytes}));
+  const most = Math.max(2 ** 20, ...history.map(([, bytes]) => bytes));
+  const axis = chart.options.scales.y;
+  axis.ticks.stepSize = byteStep(most);
+  axis.max = axis.ticks.stepSize * Math.ceil(most / axis.ticks.stepSize);
   chart.update("none");
 }
 

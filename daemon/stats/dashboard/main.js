@@ -47,9 +47,9 @@ function setProcess(stats) {
     ["version", "version", stats.version, show.text],
     ["up for", "uptime_seconds", stats.uptime_seconds, show.time],
     ["clients", "sessions", stats.sessions, show.whole],
+    ["memory in use", "resident_bytes", stats.resident_bytes, show.bytes],
     ["batches' memory", "arena_bytes", stats.arena_bytes, show.bytes],
-    ["its limit", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes],
-    ["memory in use", "resident_bytes", stats.resident_bytes, show.bytes]]);
+    ["its limit", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes]]);
 }
 
 function render(stats) {
