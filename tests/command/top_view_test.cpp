@@ -272,6 +272,24 @@ TEST_CASE("command: top opens the feed at the cursor with its clients, and goes 
   CHECK(has(texts(model, kWide), "> b"));
 }
 
+TEST_CASE("command: top has the ranks of a job beside each other") {
+  const auto ranked = [](const std::string& name, const std::string& rank) {
+    std::string text = client(name);
+    const std::string one = "\"rank\":1";
+    return text.replace(text.find(one), one.size(), "\"rank\":" + rank);
+  };
+  TopModel model = model_of(page(feed(
+      "train", {"mixed", 1, 0,
+                ranked("train", "2") + "," + ranked("probe", "3") + "," + ranked("train", "0")})));
+  press(model, TopKey::open);
+  std::vector<std::string> order;
+  for (const std::string& line : texts(model, kWide)) {
+    const std::size_t at = line.find(" / 4 ");
+    if (at != std::string::npos) order.push_back(line.substr(2, 5) + line[at - 1]);
+  }
+  CHECK(order == std::vector<std::string>{"probe3", "train0", "train2"});
+}
+
 TEST_CASE("command: an open feed scrolls, and no further than its end") {
   std::string clients = client("c0");
   for (int i = 1; i < 64; ++i) clients += "," + client("c" + std::to_string(i));

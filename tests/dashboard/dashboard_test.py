@@ -143,6 +143,8 @@ def check_still(daemon: watched.Watched, page: browser.Browser) -> int:
 
     watched.eventually(stands_still, "figures that stand still")
     figures = check_page(daemon, page, FIGURES + 2 * CLIENT_FIGURES)
+    ranks = page.run("[...document.querySelectorAll('td.rank')].map(cell => cell.innerText)")
+    assert ranks == ["0 / 2", "1 / 2"], ranks
     held = page.run("[...document.querySelectorAll('td.held')].map(cell => cell.innerText)")
     assert len(held) == 2, held
     assert all(re.fullmatch(r"4 of 4 \([\d.]+ m?s\)", text) for text in held), held

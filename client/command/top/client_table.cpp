@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,19 @@ std::string position_text(const json::value& client) {
                      whole_text(number_or_0(client, "step")));
 }
 
+/// The ranks of a job stand together.
+std::vector<const json::value*> clients_in_order(const json::value& feed) {
+  std::vector<const json::value*> clients;
+  for (const auto& client : items_at(feed, "subscribers")) clients.push_back(&client);
+  const auto place = [](const json::value& client) {
+    return std::tuple(text_at(client, "client"), number_or_0(client, "rank"),
+                      number_or_0(client, "pid"));
+  };
+  std::stable_sort(clients.begin(), clients.end(),
+                   [&](const auto* a, const auto* b) { return place(*a) < place(*b); });
+  return clients;
+}
+
 std::vector<Piece> cells_of(const json::value& client, const std::optional<RecentShares>& recent) {
   const std::string none(kNone);
   const bool steps = recent && recent->per_second > 0;
@@ -78,8 +93,8 @@ TopTable client_table(const json::value& feed, const TopMemory& memory) {
                    {"holds", false, 0},         {"behind", false, 4},    {"position", false, 6},
                    {"of epoch", true, 11},      {"delivered", false, 8}, {"waited", false, 9},
                    {"daemon waited", false, 10}};
-  for (const auto& client : items_at(feed, "subscribers")) {
-    table.rows.push_back(cells_of(client, memory.recent(feed, client)));
+  for (const json::value* client : clients_in_order(feed)) {
+    table.rows.push_back(cells_of(*client, memory.recent(feed, *client)));
   }
   return table;
 }

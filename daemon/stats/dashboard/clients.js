@@ -108,13 +108,19 @@ function setClient(row, client, path, samples) {
   setFigure(cell("delivered"), path + ".delivered_bytes", client.delivered_bytes, show.bytes);
 }
 
+// The ranks of a job stand together.
+function compareClients(a, b) {
+  return a.client.localeCompare(b.client) || a.rank - b.rank || a.pid - b.pid;
+}
+
 function setClients(box, feed, path, samplesOf) {
   const clients = feed.subscribers;
   box.querySelector(".note").hidden = clients.length > 0;
   box.querySelector("table").hidden = clients.length === 0;
   box.querySelector(".key").hidden = clients.length === 0;
   const places = new Map(clients.map((client, i) => [clientKey(client), i]));
-  setChildren(box.querySelector("tbody"), clients, clientKey, clientRow, (row, client) => {
+  const ordered = [...clients].sort(compareClients);
+  setChildren(box.querySelector("tbody"), ordered, clientKey, clientRow, (row, client) => {
     const key = clientKey(client);
     setClient(row, client, path + ".subscribers." + places.get(key), samplesOf(key));
   });
