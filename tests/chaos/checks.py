@@ -20,14 +20,21 @@ class Line:
     """One line of a worker's record: what it has trained on."""
 
     def __init__(self, text):
-        process, epoch, index, ordinals = text.split()
+        process, epoch, index, ordinals, fingerprint, lost = text.split()
         self.process = int(process)
         self.batch = (int(epoch), int(index))
         self.ordinals = [int(word) for word in ordinals.split(",")]
+        self.fingerprint = fingerprint
+        self.lost = int(lost)  # rows that are not there
 
 
 def read_record(path):
-    return [Line(text) for text in path.read_text().splitlines()] if path.exists() else []
+    return [Line(text) for text in texts_of(path)]
+
+
+def texts_of(path):
+    """The whole lines of a record."""
+    return path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
 
 
 def read_ledger(path):
@@ -66,7 +73,7 @@ def check_contents(records, plan):
     for record in records:
         for line in record:
             epoch, index = line.batch
-            expect(line.ordinals == plan[epoch][index],
+            expect(line.ordinals == plan[epoch][index] and line.lost == 0,
                    f"recorded, but not as planned: {line.batch}")
 
 
@@ -159,9 +166,20 @@ def check_queue(records, events, deaths, plan):
     expect(untold <= deaths, f"{untold} batches are not done after {deaths} deaths of the daemon")
 
 
+def check_one_plan(records):
+    """All that is trained on of an epoch is of one plan, whatever died meanwhile."""
+    seen = {}
+    for record in records:
+        for line in record:
+            first = seen.setdefault(line.batch[0], line.fingerprint)
+            expect(line.fingerprint == first,
+                   f"epoch {line.batch[0]} has the plans {first} and {line.fingerprint}")
+
+
 def check_trial(setting, records, ledger, deaths, plan):
     events, torn = read_ledger(ledger)
     check_contents(records, plan)
+    check_one_plan(records)
     check_ledger(events, torn, deaths, plan)
     if torn == 0:
         check_explained(records, events)

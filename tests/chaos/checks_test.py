@@ -5,7 +5,12 @@ import tempfile
 from pathlib import Path
 
 from checks import Broken, Line, check_trial
+from damage import check_count, check_others, check_rows
+from growth import check_growth, plan_of_epoch
+from keyed import check_stranger
+from loops import part_of_training
 from setting import Setting
+from trial import Progress, Stuck
 
 PLAN = [[[0, 1], [2, 3]], [[3, 0], [1, 2]]]  # two epochs of two batches
 
@@ -23,9 +28,22 @@ def mark(what, pid=1):
     return {"event": "mark", "what": what, "pid": pid}
 
 
-def line(epoch, index, pid=1, rows=None):
+def text(epoch, index, pid=1, rows=None, lost=0, plan="f"):
     rows = ",".join(map(str, rows or PLAN[epoch][index]))
-    return Line(f"{pid} {epoch} {index} {rows}")
+    return f"{pid} {epoch} {index} {rows} {plan} {lost}"
+
+
+def line(*place, **more):
+    return Line(text(*place, **more))
+
+
+def broken(check, *arguments):
+    """What a check says; empty when all is well."""
+    try:
+        check(*arguments)
+    except (Broken, Stuck) as error:
+        return str(error)
+    return ""
 
 
 def setting(mode, workers=1, world=1):
@@ -38,16 +56,12 @@ def complaint(mode, records, events, deaths=0, **more):
         ledger = Path(folder) / "ledger"
         ledger.write_text("".join(event if isinstance(event, str) else json.dumps(event) + "\n"
                                   for event in events))
-        try:
-            check_trial(setting(mode, **more), records, ledger, deaths, PLAN)
-        except Broken as error:
-            return str(error)
-    return ""
+        return broken(check_trial, setting(mode, **more), records, ledger, deaths, PLAN)
 
 
-def expect(what, text, part):
-    if (part not in text) if part else text:
-        sys.exit(f"{what}: found \"{text}\", expected \"{part}\"")
+def expect(what, found, part):
+    if (part not in found) if part else found:
+        sys.exit(f"{what}: found \"{found}\", expected \"{part}\"")
 
 
 BATCHES = [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -74,6 +88,10 @@ def check_contents():
     told = [delivered(1, 0, 0, rows=[0, 2])] + ALL[1:]
     expect("other rows told", complaint("replica", [LINES], told), "delivered, but not as planned")
     expect("not delivered", complaint("replica", [LINES], ALL[:3]), "delivered 0")
+    less = [line(0, 0, lost=1)] + LINES[1:]
+    expect("a lost row", complaint("replica", [less], ALL), "recorded, but not as planned")
+    mixed = [LINES[0], line(0, 1, plan="g"), *LINES[2:]]
+    expect("two plans", complaint("replica", [mixed], ALL), "epoch 0 has the plans f and g")
     expect("a torn line", complaint("replica", [LINES], ALL + ['{"ev\n']), "1 torn lines")
     expect("torn by a death", complaint("replica", [LINES], ALL + ['{"ev\n'], deaths=1), "")
 
@@ -111,8 +129,98 @@ def check_second_deliveries():
     expect("he goes on", given_again(behind=[mark("ended")]), "nobody was lost")
 
 
+def check_loops():
+    """Steps of one batch. What lies behind the state that a job began with again is not counted."""
+    first = [text(*batch) for batch in BATCHES[:3]]
+    again = ["resume 0 1", text(0, 1, 2), text(1, 0, 2), text(1, 1, 2)]
+    kept = part_of_training(["resume 0 0", *first, *again], 1)
+    expect("a second attempt", str([one.batch for one in kept] == BATCHES), "True")
+    expect("of the second", str([one.process for one in kept] == [1, 2, 2, 2]), "True")
+    given = ALL + [delivered(5, 0, 1, 2), delivered(6, 1, 0, 2), delivered(7, 1, 1, 2)]
+    expect("all is trained on", complaint("sharded", [kept], given), "")
+    gap = part_of_training([*first[:1], "resume 1 0", text(1, 0)], 1)
+    expect("a state too late", complaint("sharded", [gap], ALL), "but (0, 1) was due")
+    early = part_of_training([*first, "resume 0 1", text(1, 0, 2)], 1)
+    expect("not from the state on", complaint("sharded", [early], given), "but (0, 1) was due")
+
+
+def check_progress():
+    def goes_on(*looks):
+        progress = Progress(0, patience=10)
+        return broken(lambda: [progress.look(*look) for look in looks])
+
+    expect("it goes on", goes_on((1, 9), (2, 18), (3, 27)), "")
+    expect("it stands still", goes_on((1, 9), (1, 20)), "no batch for 10 s")
+    expect("from the start", goes_on((0, 11)), "no batch for 10 s")
+    expect("something is stopped", goes_on((1, 9), (1, 18, True), (1, 27)), "")
+
+
+def check_damage():
+    def rows(record, damaged=((0, 9),)):
+        return broken(check_rows, record, PLAN, damaged)
+
+    lacks = [line(0, 0), line(0, 1, rows=[3], lost=1)]
+    expect("whole", rows([line(0, 0)], []), "")
+    expect("a row is lost", rows(lacks), "")
+    expect("it is lost before the damage", rows(lacks, [(2, 9)]), "and its data were whole")
+    expect("it is lost after it", rows(lacks, [(0, 1)]), "and its data were whole")
+    expect("not told", rows([line(0, 1, rows=[3])]), "lacks 1 rows and says 0")
+    expect("told too much", rows([line(0, 1, lost=1)]), "lacks 0 rows and says 1")
+    expect("another's row", rows([line(0, 1, rows=[2, 0])]), "rows that are not planned")
+    expect("counted", broken(check_count, 2, 2), "")
+    expect("not counted", broken(check_count, 2, 1), "the daemon counted 1")
+
+    def others(record, events):
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = Path(folder) / "ledger"
+            ledger.write_text("".join(json.dumps(event) + "\n" for event in events))
+            return broken(check_others, {"plan": {"world": 1}}, [record], ledger, 0, PLAN, [[]])
+
+    expect("the second feed", others(LINES, ALL), "")
+    expect("its end is missing", others(LINES[:3], ALL), "3 batches of 4")
+    expect("it was not delivered", others(LINES, ALL[1:]), "delivered 0")
+    expect("otherwise planned", others(LINES, [delivered(1, 0, 0, rows=[2, 0]), *ALL[1:]]),
+           "delivered, but not as planned")
+
+
+def check_growing():
+    """A plan of so many sequences: one a batch."""
+    def of_first(sequences):
+        return [[row] for row in range(sequences)]
+
+    def found(events, states=(2, 4)):
+        return broken(plan_of_epoch, events, 0, of_first, states)
+
+    told = [delivered(row + 1, 0, row, rows=[row]) for row in range(4)]
+    expect("a state", str(plan_of_epoch(told, 0, of_first, (2, 4))[0]), "4")
+    expect("half a commit", found(told[:3], states=(2, 3)), "")
+    expect("no such state", found(told, states=(2, 3)), "no state that was committed")
+    expect("rows of two plans", found([delivered(1, 0, 0, rows=[1]), *told[1:]]),
+           "no state that was committed")
+    expect("planned anew", found([*told, delivered(9, 0, 0, rows=[2])]), "planned anew")
+    expect("nothing", found([]), "nothing of epoch 0")
+
+    commits = [{**mark("committed"), "sequences": 4}, delivered(1, 0, 0)]
+    expect("it grows", broken(check_growth, (2, 2, 4), commits), "")
+    expect("it shrinks", broken(check_growth, (4, 2), []), "epoch 1 has 2 sequences")
+    expect("it does not follow", broken(check_growth, (2, 2, 2), commits), "4 were committed")
+    expect("too late", broken(check_growth, (2, 2, 2), commits[::-1]), "")
+
+
+def check_keys():
+    expect("nothing for it", broken(check_stranger, {9}, [], ALL), "")
+    expect("trained", broken(check_stranger, {9}, LINES, ALL), "a stranger was given [(0, 0)")
+    expect("delivered", broken(check_stranger, {9}, [], [*ALL, delivered(5, 1, 1, pid=9)]),
+           "given to a stranger")
+
+
 if __name__ == "__main__":
     check_order()
     check_contents()
     check_queue()
     check_second_deliveries()
+    check_loops()
+    check_progress()
+    check_damage()
+    check_growing()
+    check_keys()

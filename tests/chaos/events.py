@@ -5,13 +5,13 @@ import signal
 class Event:
     """Happens when the records have so much in them, or so long after the event before it."""
 
-    def __init__(self, draw, setting):
-        self.kind = draw.choice(KINDS)
+    def __init__(self, draw, kinds, workers, grace_ms):
+        self.kind = draw.choice(kinds)
         self.progress = draw.uniform(0, 0.95)
         self.behind = draw.uniform(0, 0.2) if draw.random() < 0.4 else None
-        self.victim = draw.randrange(setting.workers)
+        self.victim = draw.randrange(workers)
         # Longer than a queue keeps what a lost client had.
-        self.seconds = setting.grace_ms / 1000 * draw.uniform(1.2, 2.2)
+        self.seconds = grace_ms / 1000 * draw.uniform(1.2, 2.2)
         self.previous = None
 
     def note_previous(self, now):
@@ -24,7 +24,8 @@ class Event:
         return progress >= self.progress
 
     def happen(self, trial):
-        self.kind(trial, trial.workers[self.victim], self.seconds)
+        trial.victim = self.victim
+        self.kind(trial, trial.workers[self.victim % len(trial.workers)], self.seconds)
 
 
 def kill_worker(trial, worker, _):
@@ -68,11 +69,22 @@ def stop_daemon_and_kill_worker(trial, worker, seconds):
     trial.kill(worker)
 
 
+def kill_other(trial, _, __):
+    for other in trial.others:
+        trial.kill(other)
+
+
+def stop_other(trial, _, seconds):
+    for other in trial.others:
+        trial.stop(other, seconds)
+
+
 KINDS = (kill_worker, kill_worker, kill_daemon, kill_daemon, end_daemon, kill_both,
          kill_all_workers, stop_worker, stop_daemon, stop_worker_and_kill_daemon,
          stop_daemon_and_kill_worker)
 
 
-def draw_events(draw, setting):
-    events = [Event(draw, setting) for _ in range(draw.randint(2, 6))]
+def draw_events(draw, workers, grace_ms, kinds=KINDS):
+    """In the order of their progress. `workers`: of which one is drawn for each."""
+    events = [Event(draw, kinds, workers, grace_ms) for _ in range(draw.randint(2, 6))]
     return sorted(events, key=lambda event: event.progress)

@@ -43,7 +43,7 @@ class Watch:
 
 
 class Departures:
-    """When the daemon's events told of clients that left, which they do once their slots are free."""
+    """When the daemon's events told of clients that left, once their slots were free."""
 
     def __init__(self, programs, endpoint):
         self._process = subprocess.Popen(

@@ -8,10 +8,13 @@ import time
 import urllib.request
 from pathlib import Path
 
-from setting import configuration
+from checks import check_trial, read_record
+from events import draw_events
+from setting import (configuration, draw_setting, make_dataset, make_growing_dataset, planned)
 
 TICK = 0.003
-LINE_BYTES = 12  # of a record's line, beside the ordinals
+LINE_BYTES = 64  # of a record's line, beside the ordinals
+PATIENCE = 15  # seconds without a batch, after which a trial stands still
 
 
 class Stuck(Exception):
@@ -21,8 +24,11 @@ class Stuck(Exception):
 class Child:
     """A process that may be killed and stopped, and is started again."""
 
-    def __init__(self, name, words, folder):
+    has_group = False  # whether it is the first of a group of processes
+
+    def __init__(self, name, words, folder, environment=None):
         self.name, self.words, self.folder = name, words, folder
+        self.environment = environment
         self.process = None
         self.resume_at = None  # while it is stopped
         self.killed = False
@@ -31,7 +37,8 @@ class Child:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log)
+                                            stderr=log, env=self.environment,
+                                            start_new_session=self.has_group)
         self.resume_at = None
         self.killed = False
 
@@ -56,7 +63,15 @@ class Child:
             self.send(signal.SIGCONT)
             self.resume_at = None
 
+    def end(self):
+        if self.process is not None:
+            if self.runs:
+                self.process.kill()
+            self.process.wait()
+
     def describe(self):
+        if self.process is None:
+            return f"{self.name}: was never started"
         lines = [f"{self.name} (pid {self.process.pid}): exit code {self.process.poll()}, "
                  f"stopped: {self.resume_at is not None}"]
         try:
@@ -67,38 +82,111 @@ class Child:
         return "\n".join(lines + ["  " + line for line in tail])
 
 
-class Trial:
-    """Threads: one; several trials may run in several."""
+class Progress:
+    """Whether a trial goes on. Time is an argument."""
 
-    def __init__(self, setting, events, folder, dataset, programs):
-        self.setting, self.folder = setting, folder
+    def __init__(self, now, patience=PATIENCE):
+        self._written, self._moved, self._patience = 0, now, patience
+
+    def look(self, written, now, paused=False):
+        """Of `written` bytes of records; `paused` while we stop somebody ourselves.
+        Errors: Stuck."""
+        if written != self._written or paused:
+            self._written, self._moved = written, now
+        elif now - self._moved > self._patience:
+            raise Stuck(f"stands still: no batch for {self._patience} s")
+
+
+class Home:
+    """What all trials have in common."""
+
+    def __init__(self, folder, programs):
+        self.programs = programs.resolve()
+        self.data = make_dataset(folder, self.programs)
+        self.growing = make_growing_dataset(folder, self.programs)
+
+
+class Trial:
+    """A daemon with workers. Other kinds of trials have more in them.
+
+    Threads: one; several trials may run in several.
+    """
+
+    def __init__(self, setting, events, folder, home):
+        self.setting, self.folder, self.home = setting, folder, home
         self.pending = events  # drawn; in the order of their progress
         self.story = []  # what was done
         self.deaths = 0
         self.reconnects = 0
-        (folder / "config.toml").write_text(configuration(setting, dataset, folder))
-        self.daemon = Child("daemon", [programs / "batchwrightd", "--config",
+        self.daemon = Child("daemon", [home.programs / "batchwrightd", "--config",
                                        folder / "config.toml"], folder)
-        self.workers = [self._worker(programs, number, words)
-                        for number, words in enumerate(setting.worker)]
+        self.others = []  # come and go; the trial does not wait for them
+        self.workers = self.make_workers()
 
-    def _worker(self, programs, number, words):
-        record = self.folder / f"record{number}"
-        endpoint = (f"tcp://127.0.0.1:{self.setting.port}" if "tcp=1" in words else
-                    f"ipc://{self.folder / 's'}")
-        return Child(f"worker{number}", [programs / "chaos_worker", *words, f"record={record}",
-                                         f"endpoint={endpoint}"], self.folder)
+    # ---- what kinds of trials do in their own way -------------------------------------------
+
+    @staticmethod
+    def draw(draw, kind):
+        """A setting, and what befalls the trial."""
+        setting = draw_setting(draw, kind)
+        return setting, draw_events(draw, setting.workers, setting.grace_ms)
+
+    def make_workers(self):
+        return [self.worker(number, words) for number, words in enumerate(self.setting.worker)]
+
+    @property
+    def dataset(self):
+        return self.home.data
+
+    def configuration(self):
+        return configuration(self.setting, self.dataset, self.folder)
+
+    def plan(self):
+        """Of each epoch: the ordinals of each batch."""
+        return planned(self.setting.plan, self.setting.epochs, self.dataset, self.home.programs)
+
+    def bytes_to_come(self):
+        """About what all records have in the end, for telling how far they are."""
+        copies = self.setting.workers if self.setting.mode == "replica" else 1
+        return copies * record_bytes(self.plan())
+
+    def is_paused(self):
+        """Whether something is stopped."""
+        return any(child.resume_at for child in self.children)
+
+    def look(self):
+        """At every turn."""
+
+    def check(self):
+        """Once all is over. Errors: Broken."""
+        check_trial(self.setting, [read_record(path) for path in self.records],
+                    self.folder / "ledger", self.deaths, self.plan())
+
+    # -----------------------------------------------------------------------------------------
+
+    def worker(self, number, words, name="worker", record="record"):
+        way = "tcp://127.0.0.1:" + str(self.setting.port) if "tcp=1" in words else (
+            f"ipc://{self.folder / 's'}")
+        return Child(f"{name}{number}", [
+            self.home.programs / "chaos_worker", *words,
+            f"record={self.folder / record}{number}", f"endpoint={way}"], self.folder)
 
     @property
     def records(self):
-        return [self.folder / f"record{number}" for number in range(len(self.workers))]
+        return [self.folder / f"record{number}" for number in range(self.setting.workers)]
 
-    def run(self, total_bytes, bound):
+    @property
+    def children(self):
+        return [self.daemon, *self.workers, *self.others]
+
+    def run(self, bound):
+        (self.folder / "config.toml").write_text(self.configuration())
+        total_bytes = self.bytes_to_come()
         self.began = time.monotonic()
-        self.daemon.start()
-        for worker in self.workers:
-            worker.start()
+        self.progress = Progress(self.began)
         try:
+            for child in self.children:
+                child.start()
             while not all(worker.finished for worker in self.workers):
                 self._tick(total_bytes, bound)
             self._see_that_nothing_is_left(bound)
@@ -106,24 +194,35 @@ class Trial:
             self._end()
 
     def _tick(self, total_bytes, bound):
-        if time.monotonic() - self.began > bound:
+        now = time.monotonic()
+        if now - self.began > bound:
             raise Stuck(f"not over after {bound} s\n{self.describe()}")
         time.sleep(TICK)
         self._act(total_bytes)
-        for child in (self.daemon, *self.workers):
+        for child in self.children:
             child.resume_if_due()
         self._look_at_daemon()
-        for worker in self.workers:
-            self._look_at(worker)
+        for child in (*self.workers, *self.others):
+            self._look_at(child)
+        self.look()
+
+    def written(self):
+        return sum(os.stat(path).st_size for path in self.records if path.exists())
 
     def _act(self, total_bytes):
-        written = sum(os.stat(path).st_size for path in self.records if path.exists())
-        now = time.monotonic()
+        written, now = self.written(), time.monotonic()
+        self._see_progress(written, now)
         while self.pending and self.pending[0].is_due(written / total_bytes, now):
             event = self.pending.pop(0)
             event.happen(self)
             for later in self.pending:
                 later.note_previous(now)
+
+    def _see_progress(self, written, now):
+        try:
+            self.progress.look(written, now, self.is_paused())
+        except Stuck as stuck:
+            raise Stuck(f"{stuck}\n{self.describe()}") from None
 
     def _look_at_daemon(self):
         code = self.daemon.process.poll()
@@ -135,17 +234,21 @@ class Trial:
         self.mark("daemon", self.daemon)
         self.daemon.start()
 
-    def _look_at(self, worker):
-        code = worker.process.poll()
-        if code is None or worker.finished:
+    def _look_at(self, child):
+        code = child.process.poll()
+        if code is None or child.finished:
             return
-        if worker.killed and code == -signal.SIGKILL:
-            worker.start()
+        if child.killed and code == -signal.SIGKILL:
+            child.start()
         elif code == 0:
-            self.mark("ended", worker)
-            worker.finished = True
+            self.mark("ended", child)
+            child.finished = True
         else:
-            raise Stuck(f"{worker.name} ended with {code}\n{self.describe()}")
+            self.ended(child, code)
+
+    def ended(self, child, code):
+        """Otherwise than by us. Errors: Stuck."""
+        raise Stuck(f"{child.name} ended with {code}\n{self.describe()}")
 
     def _see_that_nothing_is_left(self, bound):
         """Of a queue, what somebody released while the daemon was dying comes to who is next."""
@@ -153,6 +256,7 @@ class Trial:
             return
         last = self.workers[0]
         last.finished = False
+        self.progress = Progress(time.monotonic())
         last.start()
         while not last.finished:
             self._tick(1, bound)
@@ -185,10 +289,11 @@ class Trial:
 
     def describe(self):
         parts = ["story:", *("  " + line for line in self.story)]
-        parts += [child.describe() for child in (self.daemon, *self.workers)]
-        return "\n".join(parts + ["stats: " + self._stats()])
+        parts += [child.describe() for child in self.children]
+        return "\n".join(parts + ["stats: " + self.stats()])
 
-    def _stats(self):
+    def stats(self):
+        """The daemon's page as text; or why there is none."""
         self.daemon.send(signal.SIGCONT)
         found = re.findall(r"dashboard at http://[^ ]*:(\d+)/", self.daemon.log.read_text())
         port = found[-1] if found else "0"
@@ -199,18 +304,13 @@ class Trial:
             return str(error)
 
     def _end(self):
-        for child in (*self.workers, self.daemon):
-            if child.process is not None and child.runs:
-                child.process.kill()
-            if child.process is not None:
-                child.process.wait()
+        for child in reversed(self.children):
+            child.end()
         for worker in self.workers:
-            lines = worker.log.read_text().splitlines()
+            lines = worker.log.read_text().splitlines() if worker.log.exists() else []
             self.reconnects += sum(int(line.split()[2]) for line in lines
                                    if line.startswith("done, "))
 
 
-def record_bytes(setting, plan):
-    """About what all records have in the end, for telling how far they are."""
-    one = sum(LINE_BYTES + len(",".join(map(str, rows))) for batches in plan for rows in batches)
-    return one * (setting.workers if setting.mode == "replica" else 1)
+def record_bytes(plan):
+    return sum(LINE_BYTES + len(",".join(map(str, rows))) for batches in plan for rows in batches)

@@ -24,17 +24,23 @@
 
 namespace {
 
+constexpr int kRefused = 3;  ///< Exit code: the daemon no longer serves the feed.
+
 struct Job {
   std::string endpoint;
+  std::string feed;
   std::string mode;  ///< replica, sharded, queue; or hold: takes a window full and stays.
   std::string record;
   std::int32_t rank = 0;
   std::int32_t ranks = 1;
   std::uint64_t epochs = 1;
+  std::uint64_t world = 1;  ///< Of the feed: what can be absent cannot be asked.
   std::uint32_t window = 2;
   std::uint32_t worst_first = 0;
   std::uint32_t keep = 0;  ///< Batches that are recorded and given back later.
   bool inline_batches = false;
+  std::string server;  ///< File of the daemon's public key; empty: no keys.
+  std::string keys;    ///< PREFIX of this process's PREFIX.public and PREFIX.secret.
   unsigned seed = 0;
 };
 
@@ -50,25 +56,48 @@ Job read_job(int count, char** words) {
   };
   Job job;
   job.endpoint = given["endpoint"];
+  job.feed = given.contains("feed") ? given["feed"] : "train";
   job.mode = given["mode"];
   job.record = given["record"];
   job.rank = static_cast<std::int32_t>(number("rank", 0));
   job.ranks = static_cast<std::int32_t>(number("ranks", 1));
   job.epochs = number("epochs", 1);
+  job.world = number("world", 1);
   job.window = number("window", 2);
   job.worst_first = number("worst_first", 0);
   job.keep = number("keep", 0);
   job.inline_batches = number("inline", 0) != 0;
+  job.server = given["server"];
+  job.keys = given["keys"];
   job.seed = number("seed", 0);
   return job;
+}
+
+/// The library's reason why a call failed.
+class Failed : public std::runtime_error {
+ public:
+  Failed() : std::runtime_error(bw_error_message()) {}
+};
+
+void require(bw_status status) {
+  if (status != BW_OK) throw Failed();
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) throw std::runtime_error(path + ": no key in it");
+  return line;
 }
 
 struct Place {
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
+  std::string fingerprint;
 };
 
-/// Lines of process, epoch, index, and ordinals with commas between.
+/// Lines of process, epoch, index, ordinals with commas between, the epoch's fingerprint, and how
+/// many rows of the batch are lost.
 class Record {
  public:
   /// A last line without its end was cut off by a kill: that batch was never given back.
@@ -79,8 +108,10 @@ class Record {
     while (std::getline(file, line) && !file.eof()) {
       whole += static_cast<off_t>(line.size()) + 1;
       std::uint64_t process = 0;
+      std::string ordinals;
       Place place;
-      std::istringstream(line) >> process >> place.epoch >> place.index;
+      std::istringstream(line) >> process >> place.epoch >> place.index >> ordinals >>
+          place.fingerprint;
       last_ = place;
     }
     file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
@@ -98,11 +129,13 @@ class Record {
     for (std::uint32_t row = 0; row < header.sequences; ++row) {
       line += (row == 0 ? ' ' : ',') + std::to_string(header.ordinals[row]);
     }
-    line += '\n';
+    char fingerprint[BW_FINGERPRINT_TEXT_BYTES];
+    require(bw_fingerprint_text(&header.fingerprint, fingerprint));
+    line += std::string(" ") + fingerprint + ' ' + std::to_string(header.rows_lost) + '\n';
     if (write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
       throw std::runtime_error("the record cannot be written");
     }
-    last_ = {header.epoch, header.index};
+    last_ = {header.epoch, header.index, fingerprint};
   }
 
  private:
@@ -137,7 +170,7 @@ class Worker {
     options.timeout_ms = kPatience;
     options.reconnect_ms = kPatience;
     options.inline_batches = job_.inline_batches ? 1 : 0;
-    require(bw_connect(job_.endpoint.c_str(), &options, &connection_));
+    connect(options);
     subscribe();
   }
   ~Worker() {
@@ -185,13 +218,22 @@ class Worker {
   static constexpr std::int64_t kPatience = 600'000;  ///< Whoever started us gives up before.
   static constexpr std::int64_t kLook = 2'000;
 
-  static void require(bw_status status) {
-    if (status != BW_OK) throw std::runtime_error(bw_error_message());
+  void connect(bw_connect_options& options) {
+    if (job_.server.empty()) {
+      return require(bw_connect(job_.endpoint.c_str(), &options, &connection_));
+    }
+    const std::string server = first_line(job_.server);
+    const std::string shown = first_line(job_.keys + ".public");
+    const std::string secret = first_line(job_.keys + ".secret");
+    options.server_key = server.c_str();
+    options.public_key = shown.c_str();
+    options.secret_key = secret.c_str();
+    require(bw_connect(job_.endpoint.c_str(), &options, &connection_));
   }
 
   void subscribe() {
     bw_subscribe_options options = BW_SUBSCRIBE_OPTIONS_INIT;
-    options.feed = "train";
+    options.feed = job_.feed.c_str();
     options.mode = job_.mode == "queue"     ? BW_QUEUE
                    : job_.mode == "sharded" ? BW_SHARDED
                                             : BW_REPLICA;
@@ -202,13 +244,18 @@ class Worker {
     options.window = job_.window;
     options.epochs = job_.epochs;
     options.worst_first = job_.worst_first;
-    if (record_.last() && options.mode != BW_QUEUE) go_on_at(options);
+    bw_fingerprint same{};
+    if (record_.last() && options.mode != BW_QUEUE) {
+      go_on_at(options);
+      require(bw_fingerprint_parse(record_.last()->fingerprint.c_str(), &same));
+      options.fingerprint = &same;
+    }
     require(bw_subscribe(connection_, &options, &subscription_));
   }
 
   /// Behind the last batch of the record: in its step, unless it was our last one there.
   void go_on_at(bw_subscribe_options& options) const {
-    const std::uint64_t world = bw_feed_at(connection_, 0)->world;
+    const std::uint64_t world = job_.world;
     const auto ranks = static_cast<std::uint64_t>(options.mode == BW_SHARDED ? job_.ranks : 1);
     const Place last = *record_.last();
     const bool completes = (last.index + 1) % (world / ranks) == 0;
@@ -261,6 +308,6 @@ int main(int count, char** words) {
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "chaos_worker: %s\n", error.what());
-    return 1;
+    return dynamic_cast<const Failed*>(&error) != nullptr ? kRefused : 1;
   }
 }
