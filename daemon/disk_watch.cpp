@@ -2,6 +2,7 @@
 
 #include <sys/statvfs.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -31,10 +32,11 @@ void DiskWatch::look() {
     return look_later();
   }
   // Posted back with the weak pointer first: without it, `this` is gone, too.
-  boost::asio::post(thread_, [this, &loop = loop_, disks = std::move(disks),
+  auto loop = boost::asio::make_work_guard(loop_);
+  boost::asio::post(thread_, [this, loop = std::move(loop), disks = std::move(disks),
                               latest = std::weak_ptr(latest_)]() mutable {
     std::erase_if(disks, [](DiskStats& disk) { return !measure(disk); });
-    boost::asio::post(loop, [this, disks = std::move(disks), latest]() mutable {
+    boost::asio::post(loop.get_executor(), [this, disks = std::move(disks), latest]() mutable {
       const auto into = latest.lock();
       if (!into) return;
       *into = std::move(disks);

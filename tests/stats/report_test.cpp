@@ -48,7 +48,7 @@ TEST_CASE("stats: the report of a daemon without feeds") {
     "sessions":0,"ready":true,"build":{"version":"0.1.0","compiler":"","cuda":false},
     "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
-    "http":{"connections":0,"requests":0,"refused":0},"feeds":[],"latest_events":[]})"));
+    "http":{"connections":0,"requests":0,"refused":0},"disks":[],"feeds":[],"latest_events":[]})"));
 }
 
 TEST_CASE("stats: the report of a feed") {
