@@ -128,6 +128,15 @@ Error nothing_to_append_to(const std::filesystem::path& path) {
   return {ErrorCode::not_found, "there is no dataset at " + path.string() + " to append to"};
 }
 
+/// A writer that was killed between the last two acts of its commit leaves a state that is whole
+/// and that LMDB tells no reader of, as long as other processes keep its lock file in use. The next
+/// write transaction, even one without a write, finds the dead writer's lock and makes up for it.
+Result<void> finish_last_commit(const std::shared_ptr<Environment>& environment) {
+  const auto transaction = Transaction::begin(environment, Access::write);
+  if (!transaction) return transaction.error();
+  return {};
+}
+
 /// Creates the dataset where there is none. Errors: as DatasetWriter::open().
 Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, const Schema& schema,
                             Opening opening) {
@@ -270,6 +279,7 @@ Result<DatasetWriter> DatasetWriter::open(const std::filesystem::path& path, con
   if (!environment) return environment.error();
   auto directory = lock_directory(path, limits);
   if (!directory) return directory.error();
+  if (auto finished = finish_last_commit(*environment); !finished) return finished.error();
   auto meta = load_or_create(*environment, schema, opening);
   if (!meta) return meta.error();
   auto pending = load_tail(*environment, *meta, limits.commit_bytes);
