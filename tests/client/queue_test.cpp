@@ -163,6 +163,32 @@ TEST_CASE("client: epochs that others ended while the daemon was away are ended 
   CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
 }
 
+TEST_CASE("client: a queue's next daemon may be in an epoch that has ended here, of other data") {
+  const Manners manners{.steps = 1, .grows_at_epoch = 1};
+  FakeDaemon daemon(manners);
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  daemon.end_epoch(1, 0);
+  wire::EpochBeginT begin;
+  begin.subscription = 1;
+  begin.epoch = 1;
+  begin.steps = 2;
+  begin.fingerprint = std::make_unique<wire::Fingerprint>(101, 2, 3);
+  daemon.send(std::move(begin));
+  daemon.deliver(1, 1, 0, 0);
+  CHECK(next_status(subscription) == BW_EPOCH_END);
+  next_batch(subscription).reset();
+  // Its release of epoch 0 was not heard: the queue is there still, until it is told again.
+  daemon.die();
+  daemon.rise(manners);
+  REQUIRE(hears_in_a_wait(daemon, subscription,
+                          [](const auto& heard) { return heard.subscribed.size() == 2; }));
+  daemon.deliver(1, 1, 1, 1);
+  const auto batch = next_batch(subscription);
+  REQUIRE(batch);
+  CHECK(bw_batch_get_header(batch.get())->epoch == 1);
+}
+
 TEST_CASE("client: a queue has neither rehearsals nor several servers") {
   FakeDaemon daemon;
   FakeDaemon other;
