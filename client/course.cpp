@@ -72,7 +72,7 @@ Result<void> Course::check_expected(const wire::Subscribed& answer) const {
 }
 
 /// The daemon is another, perhaps, but its plan and our place in it must be the same. A queue may
-/// have gone on; or it is in an epoch that has ended here, as the releases that end it came when the
+/// have gone on; or it is in an epoch that has ended here, as releases that end it came when the
 /// daemon was gone. Either epoch may be of other data, for a dataset may grow between them.
 Result<void> Course::go_on(const wire::Subscribed& answer) {
   const wire::Fingerprint& wire_plan = *answer.fingerprint();

@@ -99,6 +99,7 @@ class Damage(Trial):
                         for number, words in enumerate(self.setting.more["victims"])]
         self.damaged = [[] for _ in self.victims]  # of each: lines of its record, first and last
         self.refused = set()
+        self.mended = 0  # when flipped bits were last gone
         return trained + self.victims
 
     @property
@@ -167,6 +168,7 @@ class Damage(Trial):
             self._wait_for_death()
         for number, (first, last) in enumerate(zip(harm.first, self._lines())):
             self.damaged[number].append((first - WINDOW, last + WINDOW))
+        self.mended = time.monotonic()
         for victim in self.refused:
             victim.start()
         self.refused.clear()
@@ -195,14 +197,19 @@ class Damage(Trial):
                 self.told.append((sum(lost.values()), feed["counters"]["sequences_skipped"]))
 
     def ended(self, child, code):
-        """Who reads flipped bits may be refused, and is looked after when they are mended."""
+        """One that reads flipped bits may be refused, and is started again when they are mended;
+        its end may be seen after that only."""
         flipped = any(harm.what == "flip" and harm.ends and not harm.over for harm in self.harms)
         if child in self.refused:
             return
-        if child not in self.victims or code != REFUSED or not flipped:
+        late = child.started < self.mended
+        if child not in self.victims or code != REFUSED or not (flipped or late):
             super().ended(child, code)
         self.tell(f"{child.name} is refused")
-        self.refused.add(child)
+        if flipped:
+            self.refused.add(child)
+        else:
+            child.start()
 
     # ---- checks ------------------------------------------------------------------------------
 

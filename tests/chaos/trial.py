@@ -39,6 +39,7 @@ class Child:
             self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, env=self.environment,
                                             start_new_session=self.has_group)
+        self.started = time.monotonic()
         self.resume_at = None
         self.killed = False
 
