@@ -71,21 +71,22 @@ Result<void> Course::check_expected(const wire::Subscribed& answer) const {
       "feed \"" + feed_ + "\": the daemon has another plan than was asked for: " + changes};
 }
 
-/// The daemon is another, perhaps, but its plan and our place in it must be the same. A queue may
-/// have gone on; or it is in an epoch that has ended here, as releases that end it came when the
-/// daemon was gone. Either epoch may be of other data, for a dataset may grow between them.
+/// The daemon is another, perhaps, but its plan and our place in it must be the same. Of which data
+/// a queue's epoch is, its journal knows, once a batch of it was given: an epoch that was only
+/// begun may be planned anew from a dataset that has grown. The queue may also have gone on; or be
+/// in an epoch that has ended here, as releases that end it came when the daemon was gone.
 Result<void> Course::go_on(const wire::Subscribed& answer) {
   const wire::Fingerprint& wire_plan = *answer.fingerprint();
   const bw_fingerprint plan{wire_plan.data(), wire_plan.settings(), wire_plan.seed()};
   bw_fingerprint had = plan_;
-  if (queue_ && answer.epoch() != known_epoch_) had.data = plan.data;
+  if (queue_) had.data = plan.data;
   if (auto same = check_plan(had, plan, terms_of(answer)); !same) return same;
   if (answer.world() != world_ || answer.batches_per_step() != per_step_) {
     return not_due("a world of " + std::to_string(answer.world()));
   }
   if (queue_) {
     told_epoch_ = std::max(told_epoch_, answer.epoch());
-    if (answer.epoch() <= known_epoch_) return {};
+    if (answer.epoch() < known_epoch_) return {};
     known_epoch_ = answer.epoch();
     const std::lock_guard lock(mutex_);
     plan_ = plan;

@@ -189,6 +189,38 @@ TEST_CASE("client: a queue's next daemon may be in an epoch that has ended here,
   CHECK(bw_batch_get_header(batch.get())->epoch == 1);
 }
 
+TEST_CASE("client: a queue's epoch that was begun and not given may come back of other data") {
+  FakeDaemon daemon({.steps = 1});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  daemon.end_epoch(1, 0);
+  wire::EpochBeginT begin;
+  begin.subscription = 1;
+  begin.epoch = 1;
+  begin.steps = 1;
+  begin.fingerprint = std::make_unique<wire::Fingerprint>(101, 2, 3);
+  daemon.send(std::move(begin));
+  CHECK(next_status(subscription) == BW_EPOCH_END);
+  daemon.flush();
+  CHECK(next_status(subscription, 20) == BW_TIMED_OUT);
+  daemon.die();
+  daemon.rise({.answers_subscribe = false, .steps = 1, .data = 102});
+  REQUIRE(hears_in_a_wait(daemon, subscription,
+                          [](const auto& heard) { return heard.subscribed.size() == 2; }));
+  wire::SubscribedT answer;
+  answer.subscription = 1;
+  answer.fingerprint = std::make_unique<wire::Fingerprint>(102, 2, 3);
+  answer.epoch = 1;
+  answer.steps = 1;
+  answer.world = 1;
+  answer.batches_per_step = 1;
+  answer.window = 4;
+  answer.arena = 1;
+  daemon.send(std::move(answer));
+  daemon.deliver(1, 1, 0, 0);
+  CHECK(next_batch(subscription));
+}
+
 TEST_CASE("client: a queue has neither rehearsals nor several servers") {
   FakeDaemon daemon;
   FakeDaemon other;
