@@ -9,8 +9,8 @@ from setting import (GROWING_EPOCHS, LARGE, MODES, committed_states, draw_settin
 from trial import Child, Trial, record_bytes
 
 WRITERS = (kill_other, kill_other, kill_other, stop_other)
-# What was decided of an epoch dies with a daemon, but for a queue's. Trainers that are in different
-# epochs then may want different data of one, and some are refused.
+# What was decided of an epoch dies with a daemon, except for a queue's: trainers that
+# are asked again for one of which they had a part may then be refused.
 WITHOUT_DEATHS = (kill_worker, kill_worker, kill_all_workers, stop_worker, stop_daemon)
 MIDDLE = (committed_states()[0] + LARGE) // 2
 
@@ -59,8 +59,7 @@ class Growth(Trial):
         setting = draw_setting(draw, draw.choice(MODES), GROWING_EPOCHS)
         setting.feed["follow"] = True
         setting.more = {"pause_ms": draw.choice((2, 10, 40))}
-        alone = setting.mode == "queue" or setting.workers == 1
-        kinds = (KINDS if alone else WITHOUT_DEATHS) + WRITERS
+        kinds = (KINDS if setting.mode == "queue" else WITHOUT_DEATHS) + WRITERS
         return setting, draw_events(draw, setting.workers, setting.grace_ms, kinds)
 
     def make_workers(self):
