@@ -26,7 +26,7 @@ def batches_of(events, epoch):
 
 
 def plan_of_epoch(events, epoch, plan_of_first, states):
-    """How many sequences the epoch has, one of `states`, and the plan that `plan_of_first` makes."""
+    """How many sequences the epoch has, one of `states`, and its plan by `plan_of_first`."""
     batches = batches_of(events, epoch)
     expect(batches, f"nothing of epoch {epoch} was delivered")
     least = 1 + max(row for rows in batches.values() for row in rows)
