@@ -59,7 +59,8 @@ class Inspection {
 
   static bool is_member_of(gid_t group) {
     std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
-    static_cast<void>(::getgroups(static_cast<int>(groups.size()), groups.data()));
+    const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+    groups.resize(static_cast<std::size_t>(std::max(count, 0)));
     groups.push_back(::getegid());
     return std::find(groups.begin(), groups.end(), group) != groups.end();
   }
