@@ -164,6 +164,7 @@ class Feed {
   Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
   Result<void> check_extras(const wire::Subscribe& request) const;
   Result<void> check_ranks(const ClientInfo& client, const wire::Subscribe& request) const;
+  Result<void> check_beside_jobs() const;
   Result<void> check_fingerprint(const wire::Subscribe& request) const;
   bool keep_data(const wire::Subscribe& request);
   bool is_in_use(Epoch epoch) const;

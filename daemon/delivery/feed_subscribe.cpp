@@ -58,10 +58,12 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
   return check_fingerprint(request);
 }
 
-/// Ranks that wait for each other at every step hold a batch each, and one more slot has to go
-/// round among them: with fewer all would stand still. Remote ones hold none.
+/// Ranks that wait for each other at every step hold a batch each, and so may every other client
+/// on this host. One more slot has to go round among them: with fewer all could stand still. Remote
+/// clients hold none.
 Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& request) const {
-  if (request.mode() != wire::Mode::sharded || client.inline_batches) return {};
+  if (client.inline_batches) return {};
+  if (request.mode() != wire::Mode::sharded || request.ranks() == 1) return check_beside_jobs();
   if (request.ranks_here() > request.ranks()) {
     return Error{ErrorCode::invalid_argument, fmt::format("{} ranks on this host of {} in all",
                                                           request.ranks_here(), request.ranks())};
@@ -75,11 +77,26 @@ Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& 
   here.insert(request.rank());
   const std::size_t needed = roster_.slots_needed_for(job, here.size());
   if (needed <= settings_.slots) return {};
+  const std::size_t others = roster_.loners();
+  const std::string beside =
+      others == 0 ? "" : fmt::format(" and {} other client{}", others, others == 1 ? "" : "s");
   return Error{
       ErrorCode::does_not_fit,
-      fmt::format("rank {} would be one of {} ranks here, each of which holds a batch while it "
+      fmt::format("rank {} would be one of {} ranks{} here, each of which holds a batch while it "
                   "waits for the others, and feed {} has {} slots; set slots to {} or more",
-                  request.rank(), needed - 1, name(), settings_.slots, needed)};
+                  request.rank(), needed - 1 - others, beside, name(), settings_.slots, needed)};
+}
+
+/// A client beside a job holds a batch as long as it likes: without a slot of its own it would stop
+/// the job.
+Result<void> Feed::check_beside_jobs() const {
+  const std::size_t needed = roster_.slots_needed_beside_jobs();
+  if (needed <= settings_.slots) return {};
+  return Error{ErrorCode::does_not_fit,
+               fmt::format("feed {} has {} slots, and the job that trains on it needs all of them; "
+                           "set slots to {} or more, or have the batches sent as messages "
+                           "(inline)",
+                           name(), settings_.slots, needed)};
 }
 
 /// A feed that follows its dataset has the data of an epoch as they were when it was planned, for

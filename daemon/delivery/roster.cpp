@@ -158,11 +158,30 @@ std::size_t Roster::absent(const Job& job) const {
 }
 
 std::size_t Roster::slots_needed_for(const Job& job, std::size_t ranks) const {
-  std::size_t others = 0;
+  return ranks_beside(job) + loners() + std::max<std::size_t>(ranks, job.ranks_here) + 1;
+}
+
+std::size_t Roster::slots_needed_beside_jobs() const {
+  const std::size_t ranks = ranks_beside({});
+  return ranks == 0 ? 0 : ranks + loners() + 2;
+}
+
+/// Ranks of all other jobs that are here or still to come.
+std::size_t Roster::ranks_beside(const Job& job) const {
+  std::size_t ranks = 0;
   for (const auto& [other, group] : jobs_) {
-    if (other != job) others += std::max<std::size_t>(group.members, other.ranks_here);
+    if (other == job || group.members == 0) continue;
+    ranks += std::max<std::size_t>(group.members, other.ranks_here);
   }
-  return others + std::max<std::size_t>(ranks, job.ranks_here) + 1;
+  return ranks;
+}
+
+std::size_t Roster::loners() const {
+  const auto is_loner = [](const auto& entry) {
+    const Standing& one = entry.second;
+    return one.job.ranks <= 1 && !one.remote && !(one.holds == 0 && one.over);
+  };
+  return static_cast<std::size_t>(std::count_if(standings_.begin(), standings_.end(), is_loner));
 }
 
 }  // namespace batchwright

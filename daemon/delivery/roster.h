@@ -74,8 +74,13 @@ class Roster {
 
   /// Slots with which all that are here or expected can go on, whatever each holds.
   std::size_t slots_needed() const { return entitled_ + to_come() + aside_ + 1; }
-  /// Slots that a newcomer's job would need, beside the other jobs' ranks: `ranks` of it are here.
+  /// Slots that a newcomer's job needs, `ranks` of which are here: one for each of them, of the
+  /// other jobs' ranks, and of the other subscriptions on this host, and one that goes round.
   std::size_t slots_needed_for(const Job& job, std::size_t ranks) const;
+  /// The same for a newcomer of no job; 0 where no job is here, as nothing can stand still then.
+  std::size_t slots_needed_beside_jobs() const;
+  /// Subscriptions on this host that belong to no job.
+  std::size_t loners() const;
   /// Ranks of a job that are expected and not here.
   std::size_t absent(const Job& job) const;
   const std::map<BatchId, Wanting>& wanted() const { return wanted_; }
@@ -95,6 +100,7 @@ class Roster {
   void count_want(const SubscriptionKey& key, const Standing& standing, bool in);
   void count_in_job(const Standing& standing, bool in);
   std::size_t to_come() const { return to_come_; }
+  std::size_t ranks_beside(const Job& job) const;
   bool newcomer_may_take(const Standing& one, std::size_t held, bool is_held) const;
   bool may_reserve(const Standing& one, std::size_t left) const;
 

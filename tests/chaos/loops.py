@@ -70,9 +70,8 @@ def draw_onlooker(draw):
 
 
 def keeps_a_slot(onlooker):
-    """Whether it holds a batch for as long as it waits for the next. One that takes a single batch
-    and goes does not, nor one that gets messages."""
-    return onlooker["reads"] and not onlooker["inline"]
+    """Whether the daemon demands a slot for it beside the job's. What gets messages holds none."""
+    return not onlooker["inline"]
 
 
 class Loops(Trial):
@@ -81,7 +80,7 @@ class Loops(Trial):
         plan = draw_plan(draw, "sharded")
         ranks = draw.choice([n for n in (1, 2, 3, 4) if plan["world"] % n == 0])
         lookers = [draw_onlooker(draw) for _ in range(draw.randint(0, 2))]
-        # The least is one more slot than ranks; loops that stay beside them have one each.
+        # The least is one more slot than ranks and clients beside them.
         slots = ranks + draw.choice((1, 1, 1, 2, 4)) + sum(map(keeps_a_slot, lookers))
         feed = {"slots": slots, "max_window": 8, "poison": draw.random() < 0.3}
         has_torch = importlib.util.find_spec("torch") is not None

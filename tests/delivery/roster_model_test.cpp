@@ -112,6 +112,12 @@ TEST_CASE("delivery: jobs and replicas beside each other go on") {
   check_goes_on(6, together(together(job_of(2, 1, 3), job_of(2, 0, 3, 6)), {onlooker()}), 2);
 }
 
+TEST_CASE("delivery: a loop beside a job needs a slot of its own, without which both can stop") {
+  const auto beside = together(job_of(2, 1, 3), replicas_of(1, 1, 3, true));
+  CHECK(explore(3, beside, roster_rule(3)).stuck != "");
+  for (std::size_t slots = 4; slots <= 6; ++slots) check_goes_on(slots, beside, 3);
+}
+
 TEST_CASE("delivery: two jobs some ranks of which release first go on beside each other") {
   auto jobs = together(job_of(2, 1, 5), job_of(2, 1, 5, 9));
   jobs[1].keeps = 0;

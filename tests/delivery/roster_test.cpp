@@ -106,6 +106,28 @@ TEST_CASE("delivery: a job needs a slot more than ranks here, and those of other
   CHECK(roster.slots_needed_for({8, 8}, 1) == 13);
 }
 
+TEST_CASE("delivery: a client beside a job needs a slot of its own, and one of no job does not") {
+  Roster roster(16);
+  roster.note(client(1), Standing{});
+  CHECK(roster.loners() == 1);
+  CHECK(roster.slots_needed_beside_jobs() == 0);
+  roster.note(client(2), rank_of(4, 4, 1, 1));
+  CHECK(roster.slots_needed_beside_jobs() == 4 + 1 + 2);
+  CHECK(roster.slots_needed_for({4, 4}, 2) == 4 + 1 + 1);
+  Standing remote;
+  remote.remote = true;
+  roster.note(client(3), remote);
+  Standing gone;
+  gone.over = true;
+  roster.note(client(4), gone);
+  CHECK(roster.loners() == 1);
+  // Remote ranks hold no slots, whatever their own host has of them.
+  Standing elsewhere = rank_of(8, 8, 1, 1);
+  elsewhere.remote = true;
+  roster.note(client(5), elsewhere);
+  CHECK(roster.slots_needed_for({4, 4}, 2) == 4 + 1 + 1);
+}
+
 TEST_CASE("delivery: who is gone counts no more") {
   Roster roster(4);
   roster.note(client(1), holds(2, 2));

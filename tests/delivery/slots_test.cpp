@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <memory>
 #include <thread>
 
 #include "tests/delivery/raw_client.h"
@@ -56,6 +57,38 @@ TEST_CASE("delivery: a job without a slot more than ranks here is refused, and n
   CHECK(refusal(other, ErrorCode::does_not_fit).ends_with("set slots to 8 or more"));
   other.send(rank(0, 4, 5));
   CHECK(refusal(other, ErrorCode::invalid_argument) == "5 ranks on this host of 4 in all");
+}
+
+TEST_CASE("delivery: what looks on at a job without a slot of its own is refused") {
+  FeedSettings settings = sorted_feed(4, 2);
+  settings.slots = 3;
+  TestServer server(settings);
+  auto rank = subscribe_to_train();
+  rank.mode = wire::Mode::sharded;
+  rank.ranks = 2;
+  rank.ranks_here = 2;
+  auto onlooker = std::make_unique<RawClient>(server.endpoint());
+  REQUIRE(join(*onlooker, server.arena_socket(), subscribe_to_train()));
+  RawClient first(server.endpoint());
+  first.join(server.arena_socket());
+  first.send(rank);
+  CHECK(refusal(first, ErrorCode::does_not_fit) ==
+        "rank 0 would be one of 2 ranks and 1 other client here, each of which holds a batch while "
+        "it waits for the others, and feed train has 3 slots; set slots to 4 or more");
+  onlooker.reset();
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 1; }));
+  first.send(rank);
+  REQUIRE(read_until<wire::Subscribed>(first));
+  RawClient late(server.endpoint());
+  late.join(server.arena_socket());
+  late.send(subscribe_to_train());
+  CHECK(refusal(late, ErrorCode::does_not_fit) ==
+        "feed train has 3 slots, and the job that trains on it needs all of them; set slots to 4 "
+        "or more, or have the batches sent as messages (inline)");
+  RawClient messages(server.endpoint());
+  REQUIRE(messages.hello(true) != 0);
+  messages.send(subscribe_to_train());
+  CHECK(read_until<wire::Subscribed>(messages));
 }
 
 TEST_CASE("delivery: poisoned slots do not disturb who still reads") {
