@@ -71,15 +71,17 @@ Result<void> Course::check_expected(const wire::Subscribed& answer) const {
       "feed \"" + feed_ + "\": the daemon has another plan than was asked for: " + changes};
 }
 
-/// The daemon is another, perhaps, but its plan and our place in it must be the same. Of which data
-/// a queue's epoch is, its journal knows, once a batch of it was given: an epoch that was only
-/// begun may be planned anew from a dataset that has grown. The queue may also have gone on; or be
-/// in an epoch that has ended here, as releases that end it came when the daemon was gone.
+/// The daemon may be another, but its plan and the place reached in it must be the same. An epoch
+/// of which nothing was handed out yet may be planned anew, from a dataset that has grown. A queue
+/// may also have gone on; or be in an epoch that has ended here, as the releases that end it came
+/// when the daemon was gone.
 Result<void> Course::go_on(const wire::Subscribed& answer) {
   const wire::Fingerprint& wire_plan = *answer.fingerprint();
   const bw_fingerprint plan{wire_plan.data(), wire_plan.settings(), wire_plan.seed()};
   bw_fingerprint had = plan_;
-  if (queue_) had.data = plan.data;
+  const bool begun = queue_ ? answer.epoch() == known_epoch_ && taken_of_ == known_epoch_
+                            : end_again_ || step_ != 0 || place_ != 0 || !rehearsed_.empty();
+  if (!begun) had.data = plan.data;
   if (auto same = check_plan(had, plan, terms_of(answer)); !same) return same;
   if (answer.world() != world_ || answer.batches_per_step() != per_step_) {
     return not_due("a world of " + std::to_string(answer.world()));
@@ -95,9 +97,21 @@ Result<void> Course::go_on(const wire::Subscribed& answer) {
   }
   const std::uint64_t epoch = end_again_ ? known_epoch_ : epoch_;
   const std::uint64_t step = end_again_ ? steps_ : step_;
-  if (answer.epoch() == epoch && answer.step() == step) return {};
+  if (answer.epoch() == epoch && answer.step() == step) {
+    if (!begun) begin_anew(plan, answer.steps());
+    return {};
+  }
   return not_due("step " + std::to_string(answer.step()) + " of epoch " +
                  std::to_string(answer.epoch()));
+}
+
+/// Takes up another plan of the epoch that is due from its start.
+void Course::begin_anew(const bw_fingerprint& plan, std::uint64_t steps) {
+  if (epoch_ == start_.epoch) start_.fingerprint = plan;
+  known_epoch_ = epoch_;
+  const std::lock_guard lock(mutex_);
+  plan_ = plan;
+  steps_ = steps;
 }
 
 Result<void> Course::check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
@@ -203,6 +217,7 @@ void Course::advance(const Ticket& ticket) {
   const std::lock_guard lock(mutex_);
   if (queue_) {
     step_ = ticket.step;
+    taken_of_ = ticket.epoch;
     return;
   }
   if (++place_ < per_step_) return;

@@ -89,6 +89,7 @@ class Course {
   Result<Verdict> check_rehearsal(const Ticket& ticket);
   Result<void> check_expected(const wire::Subscribed& answer) const;
   Result<void> go_on(const wire::Subscribed& answer);
+  void begin_anew(const bw_fingerprint& plan, std::uint64_t steps);
   Result<void> check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
                           std::string_view terms) const;
   Error not_due(const std::string& what) const;
@@ -107,13 +108,14 @@ class Course {
   std::uint32_t per_step_ = 1;
   std::uint32_t first_ = 0;  ///< Our first place within a step.
 
-  std::uint64_t known_epoch_ = 0;         ///< Whose plan_ and steps_ are.
-  std::uint64_t told_epoch_ = 0;          ///< Queue mode: where the daemon is.
-  std::uint32_t again_ = 0;               ///< Batches of this step that come again.
-  bool end_again_ = false;                ///< The end of known_epoch_ comes again.
-  bool rehearsing_ = false;               ///< Nothing else was handed out yet.
-  std::vector<std::uint64_t> rehearsed_;  ///< Indices, as handed out.
-  std::size_t rehearsed_again_ = 0;       ///< Of these, how many came in this session.
+  std::uint64_t known_epoch_ = 0;          ///< Whose plan_ and steps_ are.
+  std::uint64_t told_epoch_ = 0;           ///< Queue mode: where the daemon is.
+  std::optional<std::uint64_t> taken_of_;  ///< Queue mode: the epoch of the latest batch.
+  std::uint32_t again_ = 0;                ///< Batches of this step that come again.
+  bool end_again_ = false;                 ///< The end of known_epoch_ comes again.
+  bool rehearsing_ = false;                ///< Nothing else was handed out yet.
+  std::vector<std::uint64_t> rehearsed_;   ///< Indices, as handed out.
+  std::size_t rehearsed_again_ = 0;        ///< Of these, how many came in this session.
 
   mutable std::mutex mutex_;  // guards the place: written by who has the turn
   bw_fingerprint plan_{};

@@ -221,6 +221,18 @@ TEST_CASE("client: a queue's epoch that was begun and not given may come back of
   CHECK(next_batch(subscription));
 }
 
+TEST_CASE("client: a queue's epoch of which a batch was had keeps its data") {
+  FakeDaemon daemon({.steps = 5});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  daemon.deliver(1, 0, 0, 0);
+  CHECK(next_batch(subscription));
+  daemon.die();
+  daemon.rise({.steps = 5, .data = 9, .compares = false});
+  CHECK(next_status(subscription) == BW_FINGERPRINT_MISMATCH);
+  CHECK(error_says("data changed"));
+}
+
 TEST_CASE("client: a queue has neither rehearsals nor several servers") {
   FakeDaemon daemon;
   FakeDaemon other;

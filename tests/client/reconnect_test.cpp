@@ -118,6 +118,22 @@ TEST_CASE("client: a daemon that comes back with another plan ends the subscript
   CHECK(position_of(subscription).step == 1);
 }
 
+TEST_CASE("client: a daemon that comes back may have newer data of an epoch that was not begun") {
+  FakeDaemon daemon({.serves = true});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  daemon.die();
+  daemon.rise({.data = 9, .compares = false, .serves = true});
+  const auto first = next_batch(subscription);
+  CHECK(bw_batch_get_header(first.get())->index == 0);
+  CHECK(position_of(subscription).fingerprint.data == 9);
+  // Of an epoch that is begun the data stay what they are.
+  daemon.die();
+  daemon.rise({.data = 10, .compares = false, .serves = true});
+  CHECK(next_status(subscription) == BW_FINGERPRINT_MISMATCH);
+  CHECK(error_says("data changed"));
+}
+
 TEST_CASE("client: a daemon that dies while it is greeted is greeted again") {
   FakeDaemon daemon({.serves = true});
   const auto connection = connect(daemon.endpoint());
