@@ -6,6 +6,7 @@
 
 #include <time.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -110,6 +111,9 @@ class Scene {
   }
 
   boost::asio::io_context loop_{1};
+  /// Without it the loop stops whenever it waits for another thread alone.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
   std::shared_ptr<MemoryBudget> memory_;
   EventLog log_;
   Planner planner_;
