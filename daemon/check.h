@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 namespace batchwright {
 

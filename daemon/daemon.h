@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/disk_watch.h"
 #include "daemon/feed_opener.h"

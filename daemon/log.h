@@ -1,14 +1,8 @@
 #pragma once
 
-#include <cstdint>
+#include "daemon/config/config.h"
 
 namespace batchwright {
-
-/// The least severe events that are logged.
-enum class LogLevel : std::uint8_t { debug, info, warn, error };
-
-/// What a line is: a sentence, or a JSON object.
-enum class LogFormat : std::uint8_t { text, json };
 
 /// Sends what rooms log with spdlog::info() and so on to standard error, one line an event:
 /// control characters in a message are written as escapes such as \n.

@@ -8,7 +8,7 @@
 
 #include "daemon/check.h"
 #include "daemon/command_line.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/reload_door.h"

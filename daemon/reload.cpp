@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/reload_prepare.h"
 #include "daemon/room_settings.h"

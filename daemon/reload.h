@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/config_changes.h"
+#include "daemon/config/config.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"
 #include "storage/storage.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/delivery/delivery.h"
 
 namespace batchwright {

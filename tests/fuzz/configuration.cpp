@@ -1,6 +1,6 @@
 // The daemon's configuration, as text.
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace batchwright;

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 namespace batchwright::test {
 

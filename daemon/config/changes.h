@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/config.h"
+#include "daemon/config/values.h"
 
 namespace batchwright {
 

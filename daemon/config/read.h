@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/config_toml.h"
+#include "daemon/config/node.h"
 
 namespace batchwright {
 

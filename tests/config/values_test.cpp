@@ -1,15 +1,14 @@
-#include "daemon/config.h"
-
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "tests/daemon/config_texts.h"
+#include "daemon/config/config.h"
+#include "tests/config/texts.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("daemon: a configuration of one feed leaves the rest at its defaults") {
+TEST_CASE("config: a configuration of one feed leaves the rest at its defaults") {
   const Config config = parsed(kFeed);
   CHECK(config.daemon == DaemonConfig{});
   REQUIRE(config.feeds.size() == 1);
@@ -17,7 +16,7 @@ TEST_CASE("daemon: a configuration of one feed leaves the rest at its defaults")
   CHECK(config.feeds[0].dataset == std::vector<std::filesystem::path>{"/data/train"});
 }
 
-TEST_CASE("daemon: every key is read") {
+TEST_CASE("config: every key is read") {
   const Config config = parsed(R"(
 [daemon]
 endpoints = ["ipc:///tmp/a", "tcp://*:9476"]
@@ -101,20 +100,20 @@ seed = "18446744073709551615"
   CHECK(feed.plan.seed == 0xFFFFFFFFFFFFFFFF);
 }
 
-TEST_CASE("daemon: a list in the plan is read as a list") {
+TEST_CASE("config: a list in the plan is read as a list") {
   const Config config =
       parsed(kFeed + "[feed.plan]\norder = \"bucket-span\"\nbucket_boundaries = [100, 200, 400]\n");
   CHECK(config.feeds[0].plan.bucket_boundaries == std::vector<std::uint32_t>{100, 200, 400});
 }
 
-TEST_CASE("daemon: each feed has a plan of its own") {
+TEST_CASE("config: each feed has a plan of its own") {
   const Config config = parsed(kFeed + "[feed.plan]\nsize = 4\n[[feed]]\nname = \"dev\"\n" +
                                "dataset = \"/data/dev\"\n[feed.plan]\nsize = 8\n");
   CHECK(config.feeds.at(0).plan.size == 4);
   CHECK(config.feeds.at(1).plan.size == 8);
 }
 
-TEST_CASE("daemon: memory takes units") {
+TEST_CASE("config: memory takes units") {
   CHECK(daemon_with("memory = 1048576").memory_bytes == 1 << 20);
   CHECK(daemon_with("memory = \"1048577\"").memory_bytes == (1 << 20) + 1);
   CHECK(daemon_with("memory = \"2097152B\"").memory_bytes == 2 << 20);
@@ -130,7 +129,7 @@ TEST_CASE("daemon: memory takes units") {
   }
 }
 
-TEST_CASE("daemon: a time takes units") {
+TEST_CASE("config: a time takes units") {
   using std::chrono::milliseconds;
   CHECK(daemon_with("queue_grace = \"250ms\"").queue_grace == milliseconds(250));
   CHECK(daemon_with("queue_grace = \"0s\"").queue_grace == milliseconds(0));
@@ -148,7 +147,7 @@ TEST_CASE("daemon: a time takes units") {
   }
 }
 
-TEST_CASE("daemon: tcp is refused without keys, with both ways out") {
+TEST_CASE("config: tcp is refused without keys, with both ways out") {
   const std::string ways =
       "; allowed: tcp:// with curve_secret_key_file (batchwright keygen makes one), or with "
       "insecure = true where everybody who reaches the port may read the data";
@@ -166,7 +165,7 @@ TEST_CASE("daemon: tcp is refused without keys, with both ways out") {
         "both, or neither");
 }
 
-TEST_CASE("daemon: users and groups are names or numbers") {
+TEST_CASE("config: users and groups are names or numbers") {
   CHECK(daemon_with("allow_uids = []").allow_uids.empty());
   CHECK(daemon_with("allow_gids = [0, 4294967294]").allow_gids.size() == 2);
   for (const char* value : {"1000", "\"alice\"", "[-1]", "[4294967295]", "[\"\"]", "[\"a b\"]",

@@ -5,13 +5,13 @@
 #include <fstream>
 #include <string>
 
-#include "daemon/config.h"
-#include "tests/daemon/config_texts.h"
+#include "daemon/config/config.h"
+#include "tests/config/texts.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("daemon: a fault tells place, key, what was found and what is allowed") {
+TEST_CASE("config: a fault tells place, key, what was found and what is allowed") {
   CHECK(plan_fault("order = \"shuffled\"") ==
         "x.toml:5:1: feed.plan.order: found \"shuffled\"; allowed: random sorted bucket "
         "bucket-span bucket-optimal alternated semi-sorted");
@@ -22,7 +22,7 @@ TEST_CASE("daemon: a fault tells place, key, what was found and what is allowed"
   CHECK(feed_fault("verify = \"some\nit\"").find("x.toml:4:") == 0);
 }
 
-TEST_CASE("daemon: a wrong type is told as what it is") {
+TEST_CASE("config: a wrong type is told as what it is") {
   const std::string tail = "; allowed: 1 to 256";
   const auto found = [](const std::string& value) {
     return daemon_fault("assembly_threads = " + value);
@@ -40,7 +40,7 @@ TEST_CASE("daemon: a wrong type is told as what it is") {
         head + "\"" + std::string(80, 'x') + "\"..." + tail);
 }
 
-TEST_CASE("daemon: a setting of the plan in another type is refused, whatever its text") {
+TEST_CASE("config: a setting of the plan in another type is refused, whatever its text") {
   CHECK(plan_fault("size = \"16\"") ==
         "x.toml:5:1: feed.plan.size: found \"16\"; allowed: 1 to 2147483647");
   CHECK(plan_fault("size = 16.0") ==
@@ -56,7 +56,7 @@ TEST_CASE("daemon: a setting of the plan in another type is refused, whatever it
   CHECK(plan_fault("seed = 1") == "");
 }
 
-TEST_CASE("daemon: values at the edge are taken, those behind it refused") {
+TEST_CASE("config: values at the edge are taken, those behind it refused") {
   CHECK(daemon_with("assembly_threads = 1").assembly_threads == 1);
   CHECK(daemon_with("assembly_threads = 256").assembly_threads == 256);
   CHECK(daemon_fault("assembly_threads = 0") != "");
@@ -89,7 +89,7 @@ TEST_CASE("daemon: values at the edge are taken, those behind it refused") {
         "2147483647");
 }
 
-TEST_CASE("daemon: an endpoint is refused with itself named") {
+TEST_CASE("config: an endpoint is refused with itself named") {
   const auto refused = [](const std::string& list, const std::string& found) {
     CAPTURE(list);
     const std::string fault = daemon_fault("endpoints = " + list);
@@ -115,7 +115,7 @@ TEST_CASE("daemon: an endpoint is refused with itself named") {
   CHECK(daemon_fault("endpoints = [\"ipc://" + std::string(100, '/') + "\"]") == "");
 }
 
-TEST_CASE("daemon: the other settings of [daemon] know what they allow") {
+TEST_CASE("config: the other settings of [daemon] know what they allow") {
   CHECK(daemon_with("stats = \"0.0.0.0:80\"").stats == std::vector<std::string>{"0.0.0.0:80"});
   CHECK(daemon_with("stats = [\"[::1]:80\", \"unix:///run/stats\"]").stats ==
         std::vector<std::string>{"[::1]:80", "unix:///run/stats"});
@@ -138,7 +138,7 @@ TEST_CASE("daemon: the other settings of [daemon] know what they allow") {
         "x.toml:2:1: daemon.log_level: found \"warning\"; allowed: debug info warn error");
 }
 
-TEST_CASE("daemon: an unknown key is refused with the nearest one") {
+TEST_CASE("config: an unknown key is refused with the nearest one") {
   CHECK(daemon_fault("memroy = 1") ==
         "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
         "stats stats_hosts memory assembly_threads socket_mode socket_group allow_uids allow_gids "
@@ -154,7 +154,7 @@ TEST_CASE("daemon: an unknown key is refused with the nearest one") {
         "x.toml:1:1: colour: unknown key; allowed: daemon feed");
 }
 
-TEST_CASE("daemon: feeds are there, in double brackets, with a name and a dataset") {
+TEST_CASE("config: feeds are there, in double brackets, with a name and a dataset") {
   CHECK(fault_of("") == "x.toml: feed: found none; allowed: one [[feed]] or more");
   CHECK(fault_of("feed = []") ==
         "x.toml:1:1: feed: found an empty list; allowed: one [[feed]] or more, in double brackets");
@@ -169,7 +169,7 @@ TEST_CASE("daemon: feeds are there, in double brackets, with a name and a datase
   CHECK(feed_fault("plan = 3") == "x.toml:4:1: feed.plan: found 3; allowed: a table");
 }
 
-TEST_CASE("daemon: the name of a feed is short, plain and its own") {
+TEST_CASE("config: the name of a feed is short, plain and its own") {
   const auto named = [](const std::string& name) {
     return fault_of("[[feed]]\nname = \"" + name + "\"\ndataset = \"d\"\n");
   };
@@ -184,7 +184,7 @@ TEST_CASE("daemon: the name of a feed is short, plain and its own") {
       "x.toml:5:1: feed.name: found \"train\" a second time; allowed: one that no other feed has");
 }
 
-TEST_CASE("daemon: a journal belongs to one feed") {
+TEST_CASE("config: a journal belongs to one feed") {
   const std::string other = "[[feed]]\nname = \"dev\"\ndataset = \"/data/dev\"\n";
   const auto journals = [&](const std::string& first, const std::string& second) {
     return fault_of(kFeed + "journal = \"" + first + "\"\n" + other + "journal = \"" + second +
@@ -197,7 +197,7 @@ TEST_CASE("daemon: a journal belongs to one feed") {
       "x.toml:8:1: feed.journal: found \"/a\" a second time; allowed: one that no other feed has");
 }
 
-TEST_CASE("daemon: a dataset is one path or several") {
+TEST_CASE("config: a dataset is one path or several") {
   const auto dataset = [](const std::string& value) {
     return fault_of("[[feed]]\nname = \"a\"\ndataset = " + value + "\n");
   };
@@ -208,20 +208,20 @@ TEST_CASE("daemon: a dataset is one path or several") {
   CHECK(dataset("7") != "");
 }
 
-TEST_CASE("daemon: settings that do not go together are told at the plan") {
+TEST_CASE("config: settings that do not go together are told at the plan") {
   const std::string fault = plan_fault("bins = 4");
   CHECK(fault.starts_with("x.toml:4:1: feed.plan: "));
   CHECK(fault.find("bins") != std::string::npos);
 }
 
-TEST_CASE("daemon: a value of the plan that is no scalar is refused") {
+TEST_CASE("config: a value of the plan that is no scalar is refused") {
   CHECK(plan_fault("size = { a = 1 }").find("feed.plan.size: found a table;") != std::string::npos);
   CHECK(plan_fault("size = 2024-01-01").find("found a date or time;") != std::string::npos);
   CHECK(plan_fault("order = \"bucket-span\"\nbucket_boundaries = [[1], [2]]") != "");
   CHECK(plan_fault("bucket_boundaries = [3, 2]").find("found [3,2];") != std::string::npos);
 }
 
-TEST_CASE("daemon: all faults are told at once, in the order of the lines") {
+TEST_CASE("config: all faults are told at once, in the order of the lines") {
   CHECK(fault_of("[[feed]]\nname = \"a\"\ndataset = 1\nslots = 0\n[daemon]\nmax_clients = 0\n") ==
         "x.toml:3:1: feed.dataset: found 1; allowed: path of a dataset, or a list of paths of its "
         "shards\n"
@@ -229,7 +229,7 @@ TEST_CASE("daemon: all faults are told at once, in the order of the lines") {
         "x.toml:6:1: daemon.max_clients: found 0; allowed: 1 to 65536");
 }
 
-TEST_CASE("daemon: what is no TOML is refused with the line") {
+TEST_CASE("config: what is no TOML is refused with the line") {
   CHECK(fault_of("[daemon]\nmemory = \n").starts_with("x.toml:2:"));
   CHECK(fault_of(kFeed + "name = \"b\"\n").starts_with("x.toml:4:"));
   CHECK(fault_of("\xFF\xFE").starts_with("x.toml:1:"));
@@ -237,7 +237,7 @@ TEST_CASE("daemon: what is no TOML is refused with the line") {
   CHECK(fault_of("a = " + std::string(100'000, '[')).starts_with("x.toml:1:"));
 }
 
-TEST_CASE("daemon: no truncation of a configuration does more than be refused") {
+TEST_CASE("config: no truncation of a configuration does more than be refused") {
   const std::string text = "[daemon]\nendpoints = [\"ipc:///a\"]\nmemory = \"1GiB\"\n" + kFeed +
                            "slots = 4\n[feed.plan]\norder = \"sorted\"\n";
   REQUIRE(fault_of(text) == "");
@@ -250,13 +250,13 @@ TEST_CASE("daemon: no truncation of a configuration does more than be refused") 
   }
 }
 
-TEST_CASE("daemon: a file that cannot be read is told by its name") {
+TEST_CASE("config: a file that cannot be read is told by its name") {
   CHECK(load_config("/nonexistent/x.toml").error().message ==
         "/nonexistent/x.toml: cannot be read: No such file or directory");
   CHECK(load_config("/").error().message == "/: cannot be read: Is a directory");
 }
 
-TEST_CASE("daemon: a file is read, and refused when it is no configuration by its size") {
+TEST_CASE("config: a file is read, and refused when it is no configuration by its size") {
   std::string path = (std::filesystem::temp_directory_path() / "config-XXXXXX").string();
   const int descriptor = mkstemp(path.data());
   REQUIRE(descriptor >= 0);

@@ -3,8 +3,8 @@
 #include <span>
 #include <string_view>
 
-#include "daemon/config.h"
-#include "daemon/config_read.h"
+#include "daemon/config/read.h"
+#include "daemon/config/values.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/config_read.h"
+#include "daemon/config/read.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // From a text to a Config. What is wrong is gathered, not given up at: whoever mends a file wants
 // to see all of it at once.
 
-#include "daemon/config.h"
+#include "daemon/config/parse.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@
 #include <set>
 #include <span>
 
-#include "daemon/config_keys.h"
-#include "daemon/config_read.h"
-#include "daemon/config_toml.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/node.h"
+#include "daemon/config/read.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/config_toml.h"
+#include "daemon/config/node.h"
 
 #include <toml++/toml.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/config_changes.h"
+#include "daemon/config/changes.h"
 
 #include <algorithm>
 #include <string_view>

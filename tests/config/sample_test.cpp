@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 using namespace batchwright;
 
@@ -40,7 +40,7 @@ std::map<std::string, Mention> mentions() {
 
 }  // namespace
 
-TEST_CASE("daemon: the sample configuration holds exactly the defaults") {
+TEST_CASE("config: the sample configuration holds exactly the defaults") {
   const auto config = load_config(kSample);
   REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
   CHECK(config->daemon == DaemonConfig{});
@@ -68,7 +68,7 @@ TEST_CASE("daemon: the sample configuration holds exactly the defaults") {
   }
 }
 
-TEST_CASE("daemon: the sample configuration mentions every key, and no other") {
+TEST_CASE("config: the sample configuration mentions every key, and no other") {
   auto mentioned = mentions();
   for (const std::string& key : config_keys()) {
     CAPTURE(key);
@@ -77,7 +77,7 @@ TEST_CASE("daemon: the sample configuration mentions every key, and no other") {
   for (const auto& [key, mention] : mentioned) FAIL_CHECK("no such key: ", key);
 }
 
-TEST_CASE("daemon: the sample sets what has a default, and shows the rest by an example") {
+TEST_CASE("config: the sample sets what has a default, and shows the rest by an example") {
   for (const auto& entry : mentions()) {
     const std::string& key = entry.first;
     const Mention& mention = entry.second;

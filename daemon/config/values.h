@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/log.h"
 #include "daemon/planning/planning.h"
 #include "storage/storage.h"
 
 namespace batchwright {
+
+/// The least severe events that are logged.
+enum class LogLevel : std::uint8_t { debug, info, warn, error };
+
+/// What a line of the log is: a sentence, or a JSON object.
+enum class LogFormat : std::uint8_t { text, json };
 
 /// The table [daemon].
 struct DaemonConfig {
@@ -108,16 +112,5 @@ struct Config {
   DaemonConfig daemon;
   std::vector<FeedConfig> feeds;  ///< At least one.
 };
-
-/// Reads a configuration. `name` stands for the file in messages.
-/// Errors: bad_configuration, with every fault of the text, a line each:
-///   NAME:LINE:COLUMN: KEY: found WHAT; allowed: WHAT
-Result<Config> parse_config(std::string_view text, std::string_view name);
-
-/// The same for a file. Errors: bad_configuration, also when it cannot be read.
-Result<Config> load_config(const std::filesystem::path& path);
-
-/// Every key that parse_config() knows, such as "daemon.memory" and "feed.plan.order".
-std::vector<std::string> config_keys();
 
 }  // namespace batchwright

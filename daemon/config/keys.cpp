@@ -1,6 +1,6 @@
 // How each key is called, what it allows, where it goes.
 
-#include "daemon/config_keys.h"
+#include "daemon/config/keys.h"
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,6 @@
-#include "daemon/config_changes.h"
-
 #include <doctest/doctest.h>
+
+#include "daemon/config/config.h"
 
 using namespace batchwright;
 
@@ -14,7 +14,7 @@ Config with_feeds(const std::vector<std::string>& names) {
 
 }  // namespace
 
-TEST_CASE("daemon: an equal configuration asks for nothing") {
+TEST_CASE("config: an equal configuration asks for nothing") {
   const Config config = with_feeds({"a", "b"});
   const ConfigChanges changes = compare_configs(config, config);
   CHECK(changes.need_restart.empty());
@@ -24,7 +24,7 @@ TEST_CASE("daemon: an equal configuration asks for nothing") {
   CHECK(changes.unchanged == 2);
 }
 
-TEST_CASE("daemon: feeds are told apart by name, whatever their order") {
+TEST_CASE("config: feeds are told apart by name, whatever their order") {
   const ConfigChanges changes = compare_configs(with_feeds({"a", "b"}), with_feeds({"c", "b"}));
   CHECK(changes.added == std::vector<std::string>{"c"});
   CHECK(changes.removed == std::vector<std::string>{"a"});
@@ -32,7 +32,7 @@ TEST_CASE("daemon: feeds are told apart by name, whatever their order") {
   CHECK(compare_configs(with_feeds({"a", "b"}), with_feeds({"b", "a"})).unchanged == 2);
 }
 
-TEST_CASE("daemon: what changes in place is told from what takes a new feed") {
+TEST_CASE("config: what changes in place is told from what takes a new feed") {
   const Config running = with_feeds({"a"});
   Config wanted = running;
   wanted.feeds[0].max_window = 3;
@@ -50,7 +50,7 @@ TEST_CASE("daemon: what changes in place is told from what takes a new feed") {
   CHECK(anew[0].keys == "slots, plan.mix_weights, plan.seed, on_corrupt, max_window");
 }
 
-TEST_CASE("daemon: keys of the daemon change at once, or are named as those that cannot") {
+TEST_CASE("config: keys of the daemon change at once, or are named as those that cannot") {
   const Config running = with_feeds({"a"});
   Config wanted = running;
   wanted.daemon.log_level = LogLevel::debug;
@@ -65,7 +65,7 @@ TEST_CASE("daemon: keys of the daemon change at once, or are named as those that
 }
 
 /// Who adds a key and forgets it in the comparison: then a change of it would be lost in silence.
-TEST_CASE("daemon: no key of the configuration is left out of the comparison") {
+TEST_CASE("config: no key of the configuration is left out of the comparison") {
   const auto changed_by = [](const std::string& line) {
     const std::string feed = "[[feed]]\nname = \"a\"\ndataset = \"/d\"\n";
     const auto before = parse_config(feed, "before");
