@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -20,14 +19,12 @@ Error invalid(const std::string& what) { return {ErrorCode::invalid_argument, wh
 Result<std::optional<std::uint32_t>> from_environment(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return std::optional<std::uint32_t>();
-  const std::string_view digits(text);
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) {
+  const auto value = parse_whole<std::uint32_t>(text);
+  if (!value) {
     return invalid(std::string("the environment's ") + name + " is \"" + text +
                    "\"; a number from 0 is allowed");
   }
-  return std::optional(value);
+  return value;
 }
 
 /// One of rank and ranks: as given, else from the environment.
@@ -48,12 +45,10 @@ std::uint32_t ranks_here(std::uint32_t ranks) {
                            "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
     const char* text = std::getenv(name);
     if (text == nullptr) continue;
-    const std::string_view words(text);
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), value);
-    const std::string_view rest(end, words.size() - static_cast<std::size_t>(end - words.data()));
+    std::string_view rest(text);
+    const auto value = take_whole<std::uint32_t>(rest);
     const bool alike = rest.empty() || (rest.starts_with("(x") && rest.find(',') == rest.npos);
-    if (error == std::errc() && alike && value != 0 && value <= ranks) return value;
+    if (value && alike && *value != 0 && *value <= ranks) return *value;
   }
   return 0;
 }

@@ -1,7 +1,6 @@
 // The part of the C ABI that needs no connection: versions, names, texts.
 
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -9,17 +8,6 @@
 #include "formats/formats.h"
 
 using namespace batchwright;
-
-namespace {
-
-/// One of a fingerprint's three groups of 16 digits.
-bool parse_group(std::string_view digits, std::uint64_t& value) {
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  return error == std::errc() && end == digits.data() + digits.size();
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -54,17 +42,20 @@ bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerprint) {
   }
   return at_border([&] {
     const std::string_view words(text);
-    bw_fingerprint parsed{};
-    const bool sound = words.size() == BW_FINGERPRINT_TEXT_BYTES - 1 && words[16] == '-' &&
-                       words[33] == '-' && parse_group(words.substr(0, 16), parsed.data) &&
-                       parse_group(words.substr(17, 16), parsed.settings) &&
-                       parse_group(words.substr(34), parsed.seed);
-    if (!sound) {
+    const bool framed =
+        words.size() == BW_FINGERPRINT_TEXT_BYTES - 1 && words[16] == '-' && words[33] == '-';
+    const auto group = [&](std::size_t from) {
+      return framed ? parse_whole<std::uint64_t>(words.substr(from, 16), 16) : std::nullopt;
+    };
+    const auto data = group(0);
+    const auto settings = group(17);
+    const auto seed = group(34);
+    if (!data || !settings || !seed) {
       return report({ErrorCode::invalid_argument,
                      "\"" + std::string(words.substr(0, 64)) +
                          "\" is no fingerprint: three groups of 16 hexadecimal digits are"});
     }
-    *fingerprint = parsed;
+    *fingerprint = {*data, *settings, *seed};
     return static_cast<bw_status>(BW_OK);
   });
 }

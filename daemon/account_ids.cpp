@@ -4,19 +4,10 @@
 #include <pwd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <optional>
 
 namespace batchwright {
 namespace {
-
-std::optional<unsigned> whole_number(const std::string& text) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 /// Whether the accounts' service is away (a directory server that is not up yet), other than that
 /// there is no such account. getpwnam(3) names the codes of the latter.
@@ -31,7 +22,7 @@ Error unknown(const std::string& key, const char* what, const std::string& name)
 }  // namespace
 
 Result<unsigned> user_id(const std::string& key, const std::string& user) {
-  if (const auto number = whole_number(user)) return *number;
+  if (const auto number = parse_whole<unsigned>(user)) return *number;
   errno = 0;
   if (const struct passwd* entry = ::getpwnam(user.c_str())) return entry->pw_uid;
   if (cannot_say(errno)) return unknown(key, "user", user);
@@ -39,7 +30,7 @@ Result<unsigned> user_id(const std::string& key, const std::string& user) {
 }
 
 Result<unsigned> group_id(const std::string& key, const std::string& group) {
-  if (const auto number = whole_number(group)) return *number;
+  if (const auto number = parse_whole<unsigned>(group)) return *number;
   errno = 0;
   if (const struct group* entry = ::getgrnam(group.c_str())) return entry->gr_gid;
   if (cannot_say(errno)) return unknown(key, "group", group);

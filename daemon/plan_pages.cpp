@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <charconv>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -18,14 +17,6 @@ constexpr std::size_t kMostKept = 8;      ///< Some 60 KB each.
 constexpr int kNice = 10;                 ///< Of the pages' thread.
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-std::optional<std::uint64_t> parse_epoch(const std::string& text) {
-  std::uint64_t epoch = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, code] = std::from_chars(text.data(), end, epoch);
-  if (text.empty() || code != std::errc{} || stopped != end) return std::nullopt;
-  return epoch;
-}
-
 /// The epoch that is asked for; without one the first that is served. Errors: invalid_argument.
 Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
   std::optional<std::uint64_t> epoch;
@@ -33,7 +24,7 @@ Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
     if (key != "epoch") {
       return Error{ErrorCode::invalid_argument, "unknown: " + key + "; allowed: epoch"};
     }
-    epoch = parse_epoch(value);
+    epoch = parse_whole<std::uint64_t>(value);
     if (!epoch) {
       return Error{ErrorCode::invalid_argument,
                    "epoch: found \"" + value + "\"; allowed: 0 to 18446744073709551615"};

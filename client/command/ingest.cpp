@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -176,7 +175,8 @@ AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions opti
   if (!schema || options.sample_rate != 0) return options;
   for (const auto& [name, value] : schema->settings) {
     if (name != "sample_rate_hz") continue;
-    std::from_chars(value.data(), value.data() + value.size(), options.sample_rate);
+    std::string_view text(value);
+    options.sample_rate = take_whole<std::uint32_t>(text).value_or(0);
     options.rate_origin = "dataset " + dataset.string();
   }
   return options;

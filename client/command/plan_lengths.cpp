@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <system_error>
@@ -39,11 +38,9 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
     ++number;
     std::string_view text = line;
     if (text.ends_with('\r')) text.remove_suffix(1);
-    std::uint32_t frames = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), frames);
-    const bool whole = failure == std::errc{} && end == text.data() + text.size();
-    if (!whole || frames == 0 || frames > 0x7FFFFFFF) return bad_line(file, number, line);
-    lengths.frames.push_back(frames);
+    const auto frames = parse_whole<std::uint32_t>(text);
+    if (!frames || *frames == 0 || *frames > 0x7FFFFFFF) return bad_line(file, number, line);
+    lengths.frames.push_back(*frames);
   }
   if (in.bad()) return Error{ErrorCode::io_error, "reading " + file + " failed"};
   lengths.datasets.push_back(lengths.frames.size() - before);

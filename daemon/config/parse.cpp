@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -39,10 +38,8 @@ bool has_type(const ConfigNode& node, SettingType type) {
   }
   // TOML's whole numbers end at 2^63 - 1: a greater one, such as a seed, is written as text.
   const std::string* text = node.text();
-  std::uint64_t number = 0;
   if (whole || text == nullptr) return whole;
-  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), number);
-  return code == std::errc{} && end == text->data() + text->size() && number > INT64_MAX;
+  return parse_whole<std::uint64_t>(*text).value_or(0) > INT64_MAX;
 }
 
 /// Reads one text and gathers what is wrong with it.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -16,19 +15,14 @@ namespace {
 /// Bytes of a text such as "512", "1536 KiB" or "2GiB"; empty when it is none or too large.
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   static constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc{}) return std::nullopt;
-  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  if (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found = std::find(kUnits.begin(), kUnits.end(), unit);
-  if (found == kUnits.end()) {
-    return text.end() == rest ? std::optional(number) : std::nullopt;
-  }
-  const auto shift = 10 * static_cast<unsigned>(found - kUnits.begin());
-  if (number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
-  return number << shift;
+  const auto number = take_whole<std::uint64_t>(text);
+  if (!number || text.empty()) return number;
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  const auto unit = std::find(kUnits.begin(), kUnits.end(), text);
+  if (unit == kUnits.end()) return std::nullopt;
+  const auto shift = 10 * static_cast<unsigned>(unit - kUnits.begin());
+  if (*number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
+  return *number << shift;
 }
 
 /// A text such as "250ms", "10 s", "5min" or "1h"; empty when it is none or longer than `max`.
@@ -36,17 +30,14 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text,
                                                         std::chrono::milliseconds max) {
   static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kUnits{
       {{"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}}};
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, code] = std::from_chars(text.data(), end, number);
-  if (code != std::errc{}) return std::nullopt;
-  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  if (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found = std::find_if(kUnits.begin(), kUnits.end(),
-                                  [unit](const auto& each) { return each.first == unit; });
-  if (found == kUnits.end()) return std::nullopt;
-  if (number > static_cast<std::uint64_t>(max.count()) / found->second) return std::nullopt;
-  return std::chrono::milliseconds(number * found->second);
+  const auto number = take_whole<std::uint64_t>(text);
+  if (!number) return std::nullopt;
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
+                                 [text](const auto& each) { return each.first == text; });
+  if (unit == kUnits.end()) return std::nullopt;
+  if (*number > static_cast<std::uint64_t>(max.count()) / unit->second) return std::nullopt;
+  return std::chrono::milliseconds(*number * unit->second);
 }
 
 /// In quotes, control characters as escapes, at most 80 bytes.

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <charconv>
 
 namespace batchwright {
 namespace {
@@ -13,10 +12,7 @@ namespace {
 std::optional<unsigned> take_number(std::string_view& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  const std::string_view digits = text.substr(colon + 1);
-  unsigned number = 0;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (code != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  const auto number = parse_whole<unsigned>(text.substr(colon + 1));
   text = text.substr(0, colon);
   return number;
 }

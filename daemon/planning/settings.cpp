@@ -124,10 +124,11 @@ Error refuse(const SettingRow& row, std::string_view found) {
                                             "\", allowed: " + std::string(row.allowed)};
 }
 
-template <class T>
-bool parse_number(std::string_view text, T& value) {
+std::optional<double> parse_real(std::string_view text) {
+  double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failure == std::errc{} && end == text.data() + text.size();
+  const bool whole_text = failure == std::errc{} && end == text.data() + text.size();
+  return whole_text ? std::optional(value) : std::nullopt;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -151,19 +152,19 @@ bool parse_into(const Word& slot, const SettingRow& row, PlanSettings& settings,
 
 bool parse_into(const Whole& slot, const SettingRow&, PlanSettings& settings,
                 std::string_view text) {
-  std::uint64_t value = 0;
-  if (!parse_number(text, value) || value < slot.min || value > slot.max) return false;
-  slot.set(settings, value);
+  const auto value = parse_whole<std::uint64_t>(text);
+  if (!value || *value < slot.min || *value > slot.max) return false;
+  slot.set(settings, *value);
   return true;
 }
 
 bool parse_into(const Real& slot, const SettingRow&, PlanSettings& settings,
                 std::string_view text) {
-  double value = 0;
+  const auto value = parse_real(text);
   // Written so that NaN fails.
-  if (!parse_number(text, value) || !(value >= slot.min && value <= slot.max)) return false;
-  if (value == slot.min && !slot.min_allowed) return false;
-  slot.set(settings, value);
+  if (!value || !(*value >= slot.min && *value <= slot.max)) return false;
+  if (*value == slot.min && !slot.min_allowed) return false;
+  slot.set(settings, *value);
   return true;
 }
 
@@ -171,10 +172,10 @@ bool parse_into(const WholeList& slot, const SettingRow&, PlanSettings& settings
                 std::string_view text) {
   std::vector<std::uint32_t> values;
   for (const std::string_view part : split(text, ',')) {
-    std::uint32_t value = 0;
-    if (!parse_number(part, value) || value > kCount) return false;
-    if (value <= (values.empty() ? 0 : values.back())) return false;
-    values.push_back(value);
+    const auto value = parse_whole<std::uint32_t>(part);
+    if (!value || *value > kCount) return false;
+    if (*value <= (values.empty() ? 0 : values.back())) return false;
+    values.push_back(*value);
   }
   settings.*slot.member = std::move(values);
   return true;
@@ -184,9 +185,9 @@ bool parse_into(const RealList& slot, const SettingRow&, PlanSettings& settings,
                 std::string_view text) {
   std::vector<double> values;
   for (const std::string_view part : split(text, ',')) {
-    double value = 0;
-    if (!parse_number(part, value) || !(value > 0) || !std::isfinite(value)) return false;
-    values.push_back(value);
+    const auto value = parse_real(part);
+    if (!value || !(*value > 0) || !std::isfinite(*value)) return false;
+    values.push_back(*value);
   }
   settings.*slot.member = std::move(values);
   return true;

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -18,13 +17,6 @@ Error refused(std::string_view text) {
   return {ErrorCode::bad_configuration,
           "found \"" + std::string(text) +
               "\"; allowed: a numeric address and a port, such as 127.0.0.1:9477 or [::1]:9477"};
-}
-
-std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (text.empty() || code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return port;
 }
 
 /// Whether `host` is such an address and, if so, whether it is of the loopback.
@@ -48,7 +40,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   if (colon == std::string_view::npos || text.find('\0') != std::string_view::npos) {
     return refused(text);
   }
-  const auto port = parse_port(text.substr(colon + 1));
+  const auto port = parse_whole<std::uint16_t>(text.substr(colon + 1));
   std::string host(text.substr(0, colon));
   const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);

@@ -1,6 +1,5 @@
 #include "daemon/stats/routes.h"
 
-#include <charconv>
 #include <optional>
 
 namespace batchwright {
@@ -26,13 +25,11 @@ Result<std::string> percent_decoded(std::string_view text) {
       continue;
     }
     const std::string_view digits = text.substr(at + 1, 2);
-    unsigned byte = 0;
-    const auto [end, code] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
-    if (digits.size() < 2 || code != std::errc{} || end != digits.data() + 2) {
+    const auto byte = parse_whole<unsigned>(digits, 16);
+    if (digits.size() < 2 || !byte) {
       return Error{ErrorCode::invalid_argument, "a % is followed by two hexadecimal digits"};
     }
-    out += static_cast<char>(byte);
+    out += static_cast<char>(*byte);
     at += 2;
   }
   return out;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <fstream>
 #include <string_view>
 
@@ -127,9 +126,8 @@ Result<KaldiPlace> parse_place(std::string_view text) {
   }
   const std::size_t colon = text.rfind(':');
   if (colon != text.npos) {
-    const std::string_view digits = text.substr(colon + 1);
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), place.offset);
-    if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size()) {
+    if (const auto offset = parse_whole<std::uint64_t>(text.substr(colon + 1))) {
+      place.offset = *offset;
       text = text.substr(0, colon);
     }
   }

@@ -334,14 +334,10 @@ std::uint64_t text_bytes(std::string_view text) {
 std::optional<KaldiRange::Part> parse_part(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == text.npos) return std::nullopt;
-  KaldiRange::Part part;
-  const auto whole = [](std::string_view digits, std::uint64_t& value) {
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
-  };
-  const bool good = whole(text.substr(0, colon), part.first) &&
-                    whole(text.substr(colon + 1), part.last) && part.first <= part.last;
-  return good ? std::optional(part) : std::nullopt;
+  const auto first = parse_whole<std::uint64_t>(text.substr(0, colon));
+  const auto last = parse_whole<std::uint64_t>(text.substr(colon + 1));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return KaldiRange::Part{*first, *last};
 }
 
 bool is_all(std::string_view text) { return text.empty() || text == ":"; }

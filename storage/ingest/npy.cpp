@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -78,11 +77,7 @@ class Literals {
 
   std::optional<std::uint64_t> number() {
     skip_spaces();
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(text_.data(), text_.data() + text_.size(), value);
-    if (parsed.ec != std::errc()) return std::nullopt;
-    text_.remove_prefix(static_cast<std::size_t>(parsed.ptr - text_.data()));
-    return value;
+    return take_whole<std::uint64_t>(text_);
   }
 
   /// (), (3,), (3, 4) and (3, 4,), but not (3), which is no tuple.
