@@ -88,23 +88,23 @@ class Inspection {
           served.error().message);
     }
     for (const auto& [key, file] :
-         {std::pair("journal", feed.journal), std::pair("ledger", feed.ledger)}) {
+         {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger)}) {
       if (auto writable = check_file(file); !writable) {
         add(Grade::warning, std::string(key) + ": " + writable.error().message);
       }
     }
     for (std::size_t i = before; i < found_.size(); ++i) {
-      found_[i].text = "feed " + feed.name + ": " + found_[i].text;
+      found_[i].text = "feed " + feed.served.name + ": " + found_[i].text;
     }
   }
 
   Result<void> examine_data(const FeedConfig& feed) {
-    auto dataset = catalog_.open(feed.dataset, VerifyRecords::never, locking_of(feed));
+    auto dataset = catalog_.open(feed.dataset, VerifyRecords::never, feed.lock);
     if (!dataset) return dataset.error();
     if (const std::string lock = lock_warning(**dataset); !lock.empty()) add(Grade::warning, lock);
     const auto snapshot = (*dataset)->snapshot();
     if (!snapshot) return snapshot.error();
-    const FeedSettings settings = feed_settings(feed, config_.daemon.queue_grace);
+    const FeedSettings& settings = feed.served;
     const auto needs = feed_needs(**snapshot, settings, memory_left_);
     if (!needs) return needs.error();
     const auto first = plan_snapshot(*snapshot, settings, Epoch{0});

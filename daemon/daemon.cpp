@@ -80,7 +80,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
 Result<void> Daemon::add_feeds() {
   for (const FeedConfig& feed : config_.feeds) {
     if (is_asked_to_stop()) return {};
-    if (auto added = add_feed(feed); !added) return in_feed(feed.name, added.error());
+    if (auto added = add_feed(feed); !added) return in_feed(feed.served.name, added.error());
   }
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
   server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes_),
@@ -91,11 +91,10 @@ Result<void> Daemon::add_feeds() {
 /// What no retry can mend ends the start; all else is this feed's own trouble.
 Result<void> Daemon::add_feed(const FeedConfig& feed) {
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
-  auto ready =
-      prepare_one(feed, {server_->share_memory(), {}}, config_.daemon.queue_grace, catalog_);
+  auto ready = prepare_one(feed, {server_->share_memory(), {}}, catalog_);
   if (!ready && exit_code(ready.error().code) == 2) return ready.error();
   if (!ready) {
-    server_->set_absent({feed.name, feed.dataset, ready.error()});
+    server_->set_absent({feed.served.name, feed.dataset, ready.error()});
     return {};
   }
   static_cast<void>(ready->memory.release());  // counted below

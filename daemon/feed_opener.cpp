@@ -30,8 +30,8 @@ void FeedOpener::look() {
   const auto now = Clock::now();
   std::set<std::string> configured;
   for (const FeedConfig& feed : reloader_.running().feeds) {
-    configured.insert(feed.name);
-    if (server_.find_feed(feed.name) != nullptr) retries_.served(feed.name, now);
+    configured.insert(feed.served.name);
+    if (server_.find_feed(feed.served.name) != nullptr) retries_.served(feed.served.name, now);
   }
   retries_.keep(configured);
   for (const AbsentFeed& feed : server_.absent()) {
@@ -65,11 +65,10 @@ void FeedOpener::try_due() {
 /// The thread outlives this object, and the loop's handlers do not run after it.
 void FeedOpener::open(const FeedConfig& feed) {
   trying_ = std::make_shared<Try>();
-  trying_->feed = feed.name;
-  const auto grace = reloader_.running().daemon.queue_grace;
-  boost::asio::post(reloader_.thread(), [this, &loop = loop_, &catalog = catalog_, feed, grace,
+  trying_->feed = feed.served.name;
+  boost::asio::post(reloader_.thread(), [this, &loop = loop_, &catalog = catalog_, feed,
                                          memory = server_.share_memory(), made = trying_] {
-    made->made.emplace(prepare_one(feed, {memory, made->stop.get_token()}, grace, catalog));
+    made->made.emplace(prepare_one(feed, {memory, made->stop.get_token()}, catalog));
     boost::asio::post(loop, [this, made] {
       if (!made->given_up) opened(*made);
     });

@@ -32,7 +32,7 @@ int check_config(const CommandLine& call) {
   const int code = exit_code(findings);
   if (code != 0) return code;
   std::string names;
-  for (const FeedConfig& feed : config->feeds) names += " " + feed.name;
+  for (const FeedConfig& feed : config->feeds) names += " " + feed.served.name;
   const std::size_t feeds = config->feeds.size();
   fmt::print("{}: ok: {} feed{}:{}\n", file, feeds, feeds == 1 ? "" : "s", names);
   return 0;

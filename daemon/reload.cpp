@@ -110,9 +110,9 @@ Reloader::Outcome Reloader::take_up(PreparedConfig ready) {
   for (const std::string& name : ready.changes.removed) server_.remove_feed(name);
   for (PreparedFeed& feed : ready.feeds) serve(std::move(feed));
   for (const FeedConfig& feed : ready.config.feeds) {
-    Feed* running = server_.find_feed(feed.name);
+    Feed* running = server_.find_feed(feed.served.name);
     if (running == nullptr) continue;  // it is absent
-    running->adjust(feed_settings(feed, ready.config.daemon.queue_grace));
+    running->adjust(feed.served);
   }
   server_.set_allowed(std::move(ready.allowed), std::move(ready.authorized));
   server_.set_feed_grace(ready.config.daemon.feed_grace);

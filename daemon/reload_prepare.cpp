@@ -18,11 +18,12 @@ Error needs_restart(const std::string& what) {
 
 /// A running feed has its journal open, and no moment is free of what it writes. One that has
 /// failed has closed it. `keys`: what changes of a feed that runs already.
-Result<void> check_journal(const ReloadRequest& request, const FeedConfig& wanted,
+Result<void> check_journal(const ReloadRequest& request, const FeedSettings& wanted,
                            const std::string& keys) {
   if (wanted.journal.empty()) return {};
   const std::string journal = wanted.journal.string();
-  for (const FeedConfig& runs : request.running.feeds) {
+  for (const FeedConfig& feed : request.running.feeds) {
+    const FeedSettings& runs = feed.served;
     if (runs.journal != wanted.journal || request.failed.contains(runs.name)) continue;
     if (runs.name == wanted.name) {
       return needs_restart(
@@ -43,7 +44,7 @@ class Preparation {
       : request_(request), catalog_(catalog), ready_(ready) {}
 
   Result<void> add(const std::string& name) {
-    auto free = check_journal(request_, *find_feed(ready_.config, name), {});
+    auto free = check_journal(request_, find_feed(ready_.config, name)->served, {});
     if (!free) return in_feed(name, free.error());
     const auto made = make(name, {});
     return made ? made : in_feed(name, made.error());
@@ -51,7 +52,7 @@ class Preparation {
 
   Result<void> change(const FeedChange& change) {
     if (change.in_place) return {};
-    auto free = check_journal(request_, *find_feed(ready_.config, change.name), change.keys);
+    auto free = check_journal(request_, find_feed(ready_.config, change.name)->served, change.keys);
     if (!free) return in_feed(change.name, free.error());
     const auto made =
         make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));
@@ -78,8 +79,8 @@ class Preparation {
 
  private:
   Result<void> make(const std::string& name, std::string why) {
-    auto feed = prepare_one(*find_feed(ready_.config, name), {request_.memory, request_.stop},
-                            ready_.config.daemon.queue_grace, catalog_);
+    auto feed =
+        prepare_one(*find_feed(ready_.config, name), {request_.memory, request_.stop}, catalog_);
     if (!feed) {
       Error error = feed.error();
       const bool replaces =
@@ -137,11 +138,11 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
 }
 
 Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with,
-                             std::chrono::milliseconds queue_grace, Catalog& catalog) {
+                             Catalog& catalog) {
   if (with.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
-  auto dataset = catalog.open(feed.dataset, feed.verify, locking_of(feed));
+  auto dataset = catalog.open(feed.dataset, feed.verify, feed.lock);
   if (!dataset) return dataset.error();
-  FeedSettings settings = feed_settings(feed, queue_grace);
+  FeedSettings settings = feed.served;
   auto resources = prepare_feed(std::move(*dataset), settings, with.memory->left(), with.stop);
   if (!resources) return resources.error();
   const std::uint64_t bytes = resources->arena->bytes();
@@ -157,9 +158,9 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
 }  // namespace
 
 Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
-                                 std::chrono::milliseconds queue_grace, Catalog& catalog) {
+                                 Catalog& catalog) {
   try {
-    return prepare(feed, with, queue_grace, catalog);
+    return prepare(feed, with, catalog);
   } catch (const std::exception& failure) {
     return Error{ErrorCode::busy, std::string("opening it: ") + failure.what()};
   }

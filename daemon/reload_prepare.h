@@ -29,7 +29,7 @@ struct FeedPreparation {
 /// Opens the dataset, plans the first epoch, takes the memory and reserves the arena. Blocks.
 /// Errors: those of Catalog::open() and prepare_feed(); disconnected when it is to stop.
 Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
-                                 std::chrono::milliseconds queue_grace, Catalog& catalog);
+                                 Catalog& catalog);
 
 /// Reads the file and makes ready what it asks for. Blocks on the disk, and touches nothing that
 /// runs but to take memory out of the budget.

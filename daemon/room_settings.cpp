@@ -22,27 +22,6 @@ Error in_feed(const std::string& name, const Error& error) {
   return {error.code, "feed " + name + ": " + error.message};
 }
 
-Locking locking_of(const FeedConfig& feed) { return feed.lock ? Locking::on : Locking::off; }
-
-FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace) {
-  FeedSettings settings;
-  settings.name = feed.name;
-  settings.plan = feed.plan;
-  settings.layout = feed.layout;
-  settings.padding = feed.padding;
-  settings.on_corrupt = feed.on_corrupt;
-  settings.max_corrupt_share = feed.max_corrupt_share;
-  settings.slots = feed.slots;
-  settings.max_window = feed.max_window;
-  settings.poison = feed.poison;
-  settings.max_lead = feed.max_lead;
-  settings.journal = feed.journal;
-  settings.ledger = feed.ledger;
-  settings.follow = feed.follow;
-  settings.queue_grace = queue_grace;
-  return settings;
-}
-
 Result<AllowList> allow_list(const DaemonConfig& config) {
   AllowList allowed;
   for (const std::string& user : config.allow_uids) {

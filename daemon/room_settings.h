@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "daemon/config/config.h"
@@ -9,10 +8,6 @@
 namespace batchwright {
 
 // The configuration as plain values for the rooms, which never see it. Threads: any.
-
-Locking locking_of(const FeedConfig& feed);
-
-FeedSettings feed_settings(const FeedConfig& feed, std::chrono::milliseconds queue_grace);
 
 /// Asks the system for accounts, which may take long.
 /// Errors: bad_configuration (accounts that are not there).

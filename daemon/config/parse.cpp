@@ -60,6 +60,7 @@ class Reader {
     if (config_.feeds.empty() && complaints_.empty()) {
       complain(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
     }
+    for (FeedConfig& feed : config_.feeds) feed.served.queue_grace = config_.daemon.queue_grace;
     if (complaints_.empty()) return std::move(config_);
     return Error{ErrorCode::bad_configuration, all_complaints()};
   }
@@ -86,30 +87,31 @@ class Reader {
              fmt::format("{}", fmt::join(known, " ")));
   }
 
+  /// `below`: the name of a table within this one, which is read elsewhere.
   template <class Target>
-  void read_keys(const ConfigNode& table, std::string_view path, std::span<const Key<Target>> keys,
-                 Target& target) {
+  void read_keys(const ConfigNode& table, std::string_view path, Target& target,
+                 std::span<const Key<Target>> keys, std::string_view below = {}) {
     if (table.table() == nullptr) {
       return complain(table, path, "found " + describe_found(table), "a table");
     }
     for (const ConfigNode& node : table.table()->entries) {
-      const auto key =
-          std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == node.key; });
+      if (!below.empty() && node.key == below) continue;
       const std::string full = fmt::format("{}.{}", path, node.key);
+      const auto key = std::find_if(keys.begin(), keys.end(),
+                                    [&](const auto& k) { return k.row.name == node.key; });
       if (key == keys.end()) {
         std::vector<std::string_view> known;
-        for (const auto& k : keys) known.push_back(k.name);
+        for (const auto& k : keys) known.push_back(k.row.name);
+        if (!below.empty()) known.push_back(below);
         unknown(node, full, known);
-      } else if (key->set != nullptr) {
-        const Fault fault = key->set(target, node);
-        if (fault != nullptr)
-          complain(*fault, full, "found " + describe_found(*fault), key->allowed);
+      } else if (const Fault fault = key->read(node, target)) {
+        complain(*fault, full, "found " + describe_found(*fault), key->row.allowed);
       }
     }
   }
 
   void read_daemon(const ConfigNode& node) {
-    read_keys<DaemonConfig>(node, "daemon", daemon_keys(), config_.daemon);
+    read_keys(node, "daemon", config_.daemon, daemon_keys());
     const DaemonConfig& daemon = config_.daemon;
     if (!daemon.authorized_keys_file.empty() && daemon.curve_secret_key_file.empty()) {
       complain(node, "daemon.authorized_keys_file", "found without curve_secret_key_file",
@@ -145,14 +147,13 @@ class Reader {
 
   void read_feed(const ConfigNode& node) {
     FeedConfig& feed = config_.feeds.emplace_back();
-    read_keys<FeedConfig>(node, "feed", feed_keys(), feed);
+    read_keys(node, "feed", feed, feed_keys(), "plan");
     if (node.table() == nullptr) return;
-    require(node, "name");
-    require(node, "dataset");
+    require_keys_of(node);
     for (const ConfigNode& entry : node.table()->entries) {
-      if (entry.key == "plan") read_plan(entry, feed.plan);
-      if (entry.key == "name") claim(entry, "feed.name", feed.name, names_);
-      if (entry.key == "journal") claim(entry, "feed.journal", feed.journal, journals_);
+      if (entry.key == "plan") read_plan(entry, feed.served.plan);
+      if (entry.key == "name") claim(entry, "feed.name", feed.served.name, names_);
+      if (entry.key == "journal") claim(entry, "feed.journal", feed.served.journal, journals_);
     }
   }
 
@@ -164,16 +165,17 @@ class Reader {
              "one that no other feed has");
   }
 
-  void require(const ConfigNode& feed, std::string_view name) {
+  /// A key without a default has to be there.
+  void require_keys_of(const ConfigNode& feed) {
     const auto& entries = feed.table()->entries;
-    const auto keys = feed_keys();
-    const auto key =
-        std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == name; });
-    if (std::any_of(entries.begin(), entries.end(),
-                    [&](const ConfigNode& n) { return n.key == name; })) {
-      return;
+    for (const auto& key : feed_keys()) {
+      if (!key.row.by_default.empty()) continue;
+      if (std::any_of(entries.begin(), entries.end(),
+                      [&](const ConfigNode& entry) { return entry.key == key.row.name; })) {
+        continue;
+      }
+      complain(feed, fmt::format("feed.{}", key.row.name), "found nothing", key.row.allowed);
     }
-    complain(feed, fmt::format("feed.{}", name), "found nothing", key->allowed);
   }
 
   void read_plan(const ConfigNode& node, PlanSettings& plan) {
@@ -251,18 +253,6 @@ Result<Config> load_config(const std::filesystem::path& path) {
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMostFileBytes) return cannot_read(path, "larger than 1 MiB");
   return parse_config(text, path.string());
-}
-
-std::vector<std::string> config_keys() {
-  std::vector<std::string> keys;
-  for (const auto& key : daemon_keys()) keys.push_back(fmt::format("daemon.{}", key.name));
-  for (const auto& key : feed_keys()) {
-    if (key.set != nullptr) keys.push_back(fmt::format("feed.{}", key.name));
-  }
-  for (const SettingRow& row : setting_rows()) {
-    keys.push_back(fmt::format("feed.plan.{}", row.name));
-  }
-  return keys;
 }
 
 }  // namespace batchwright

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "daemon/config/values.h"
 #include "formats/formats.h"
@@ -17,8 +15,5 @@ Result<Config> parse_config(std::string_view text, std::string_view name);
 
 /// The same for a file. Errors: bad_configuration, also when it cannot be read.
 Result<Config> load_config(const std::filesystem::path& path);
-
-/// Every key that parse_config() knows, such as "daemon.memory" and "feed.plan.order".
-std::vector<std::string> config_keys();
 
 }  // namespace batchwright

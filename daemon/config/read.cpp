@@ -132,6 +132,12 @@ Fault read_duration(const ConfigNode& node, std::chrono::milliseconds& out,
   return nullptr;
 }
 
+bool is_name(std::string_view text, std::size_t most_bytes) {
+  static constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+  return text.size() <= most_bytes && text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
 std::string describe_found(const ConfigNode& node) {
   if (const std::string* text = node.text()) return in_quotes(*text);
   if (const ConfigNode::List* list = node.list()) {

@@ -22,6 +22,10 @@ Fault read_text(const ConfigNode& node, std::string& out);
 /// A text, or a list of at least one.
 Fault read_texts(const ConfigNode& node, std::vector<std::string>& out);
 Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, std::uint32_t max);
+template <std::uint32_t kMin, std::uint32_t kMax>
+Fault read_whole(const ConfigNode& node, std::uint32_t& out) {
+  return read_whole(node, out, kMin, kMax);
+}
 /// A whole or a broken number, finite.
 Fault read_real(const ConfigNode& node, double& out);
 /// Bytes: a whole number, or text with a unit such as "2GiB". At least `min`.
@@ -44,6 +48,9 @@ Fault read_word(const ConfigNode& node, T& out,
   }
   return &node;
 }
+
+/// Whether a text is of letters, digits, "_", "." and "-" alone, and at most so long.
+bool is_name(std::string_view text, std::size_t most_bytes);
 
 /// The value as people write it, for messages: one line, cut when it is long.
 std::string describe_found(const ConfigNode& node);

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/assembly/assembly.h"
-#include "daemon/planning/planning.h"
+#include "daemon/delivery/feed_settings.h"
 #include "storage/storage.h"
 
 namespace batchwright {
@@ -69,45 +68,19 @@ struct DaemonConfig {
 
 /// One table [[feed]].
 struct FeedConfig {
-  /// What trainers subscribe to. Required, unique: 1 to 64 of A-Z a-z 0-9 _ . -
-  std::string name;
   /// One LMDB environment or an ordered list of shards. Required.
   std::vector<std::filesystem::path> dataset;
-  /// Whether readers take a slot in the dataset's lock.mdb, which keeps writers off what they read.
-  bool lock = true;
-  /// Batches that the arena holds. Range: 2 to 65536.
-  std::uint32_t slots = 16;
-  /// What happens when a record fails verification.
-  OnCorrupt on_corrupt = OnCorrupt::stop;
-  /// With `skip`: the share of an epoch's sequences that may be corrupt; above it the feed fails.
-  /// One may always be, unless it is 0. Range: 0 to 1.
-  double max_corrupt_share = 0.01;
+  /// Whether readers take a slot in the dataset's lock.mdb: on or off.
+  Locking lock = Locking::on;
   /// How often a record's CRC-32C is checked.
   VerifyRecords verify = VerifyRecords::once;
-  /// Order of the first two dimensions of a tensor.
-  Layout layout = Layout::batch_major;
-  /// What lies behind a row's real frames, by the name of the field; 0 in a field without a value.
-  PaddingValues padding;
-  /// Batches that one subscription may hold unreleased; a larger wish is granted this much, and
-  /// never more than half of `slots`. Range: 1 to 65536.
-  std::uint32_t max_window = 8;
-  /// Overwrites released slots, to find trainers that read too late. Costs a pass over the bytes.
-  bool poison = false;
-  /// Global steps that the fastest subscription may be ahead of the slowest; 0: any number.
-  /// Range: 0 to 1000000.
-  std::uint32_t max_lead = 0;
-  /// File in which queue mode notes what is done; empty: the feed has no queue.
-  std::filesystem::path journal;
-  /// File that is told which sequence went to whom in which step; empty: none.
-  std::filesystem::path ledger;
-  /// Takes up what a writer has appended with each new epoch.
-  bool follow = false;
-  /// The table [feed.plan].
-  PlanSettings plan;
+  /// How the delivery room serves it: the other keys, and [daemon]'s queue_grace.
+  FeedSettings served;
 };
 
 /// What the daemon is told, with every default beside its field. systemd/batchwrightd.toml
-/// documents the file; rooms get plain values, never this.
+/// documents the file; what each key allows is in its row (keys.h). Rooms get plain values, never
+/// this.
 struct Config {
   DaemonConfig daemon;
   std::vector<FeedConfig> feeds;  ///< At least one.

@@ -100,9 +100,8 @@ class Feed {
   const HeldOver& held_over() const { return held_over_; }
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
-  /// Takes up those settings that concern no batch: max_window, max_lead, poison, on_corrupt,
-  /// max_corrupt_share, queue_grace. What a subscription was granted stays.
-  void adjust(const FeedSettings& settings);
+  /// Takes up what can change while it serves. What a subscription was granted stays.
+  void adjust(const FeedAdjustments& wanted);
   /// Ends it: every subscription is refused with this error, and nothing is delivered any more.
   /// Batches that clients hold stay as they are. It is destroyed once it is at_rest().
   void retire(const Error& error);

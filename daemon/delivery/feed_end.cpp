@@ -1,24 +1,15 @@
 // The part of Feed that a new configuration asks for: how it changes in place, and how it ends.
 
-#include <tuple>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
 
 namespace batchwright {
 
-void Feed::adjust(const FeedSettings& settings) {
-  const auto of = [](const FeedSettings& s) {
-    return std::tuple(s.max_window, s.max_lead, s.poison, s.on_corrupt, s.max_corrupt_share,
-                      s.queue_grace);
-  };
-  if (of(settings) == of(settings_)) return;
-  settings_.max_window = settings.max_window;
-  settings_.max_lead = settings.max_lead;
-  settings_.poison = settings.poison;
-  settings_.on_corrupt = settings.on_corrupt;
-  settings_.max_corrupt_share = settings.max_corrupt_share;
-  settings_.queue_grace = settings.queue_grace;
+void Feed::adjust(const FeedAdjustments& wanted) {
+  FeedAdjustments& own = settings_;
+  if (own == wanted) return;
+  own = wanted;
   style_ = make_style();
   broken_.clear();  // what could not be assembled may be so with a sequence left out
   pump();

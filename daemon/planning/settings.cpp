@@ -80,7 +80,7 @@ constexpr std::uint64_t kAny64 = std::numeric_limits<std::uint64_t>::max();
 
 // clang-format off
 const std::array kTable = {
-  TableRow{{"select", "full fixed linear cosine", "Share of the sequences an epoch uses: stochastic data sweeping s0 to s3 (Deng et al.)"}, word<&P::select>()},
+  TableRow{{"select", "full fixed linear cosine", "Share of the sequences an epoch uses, by stochastic data sweeping s0 to s3 (Deng et al.)"}, word<&P::select>()},
   TableRow{{"usage", "above 0, up to 1", "Data usage rate over all epochs; alpha, beta or lambda follows from it"}, real<&P::usage>(0, 1, false)},
   TableRow{{"alpha", "above 0, up to 1", "Share used in every epoch, of select = fixed"}, real<&P::alpha>(0, 1, false)},
   TableRow{{"beta", "above 0, up to 1", "Fall of the share per epoch, of select = linear"}, real<&P::beta>(0, 1, false)},
@@ -96,7 +96,7 @@ const std::array kTable = {
   TableRow{{"mix_weights", "positive numbers with commas between, one a dataset", "Share of each dataset in every epoch, to scale"}, RealList{&P::mix_weights}},
   TableRow{{"mix_exhausted", "wrap end", "Whether a used-up dataset starts again or ends the epoch"}, word<&P::mix_exhausted>()},
   TableRow{{"min_length", "0 to 2147483647", "Frames; shorter sequences are left out and counted"}, whole<&P::min_length>(0, kCount, true)},
-  TableRow{{"max_length", "0 to 2147483647", "Frames; longer sequences are left out and counted; 0: no limit"}, whole<&P::max_length>(0, kCount, true)},
+  TableRow{{"max_length", "0 to 2147483647", "Frames; longer sequences are left out and counted; 0 for no limit"}, whole<&P::max_length>(0, kCount, true)},
   TableRow{{"order", "random sorted bucket bucket-span bucket-optimal alternated semi-sorted", "Order of the sequences before they are cut into batches"}, word<&P::order>()},
   TableRow{{"randomization", "0 to 1000000", "Width of semi-sorted's noise as a share of the range of lengths (LRF, Ge et al.)"}, real<&P::randomization>(0, 1e6, true)},
   TableRow{{"bins", "1 to 2147483647", "Bins of alternated (Doetsch et al.)"}, whole<&P::bins>(1, kCount, true)},
@@ -110,7 +110,7 @@ const std::array kTable = {
   TableRow{{"max_frames", "1 to 4611686018427387904", "Capacity of a batch in frames, padding included, of frames and quadratic"}, whole<&P::max_frames>(1, std::uint64_t{1} << 62, true)},
   TableRow{{"quadratic_scale", "1 to 2147483647", "The length at which a frame costs double (a), of quadratic"}, whole<&P::quadratic_scale>(1, kCount, true)},
   TableRow{{"size_multiple", "1 to 65536", "Batches of at least this size have a multiple of it as size"}, whole<&P::size_multiple>(1, 65536, false)},
-  TableRow{{"max_size", "0 to 2147483647", "Most sequences of a batch; 0: no limit"}, whole<&P::max_size>(0, kCount, true)},
+  TableRow{{"max_size", "0 to 2147483647", "Most sequences of a batch; 0 for no limit"}, whole<&P::max_size>(0, kCount, true)},
   TableRow{{"last", "keep drop", "What becomes of a last batch that is not full"}, word<&P::last>()},
   TableRow{{"seed", "0 to 18446744073709551615", "An epoch is planned from seed + epoch"}, whole<&P::seed>(0, kAny64, false)},
   TableRow{{"shuffle", "off batches groups", "Order of finished batches; groups puts like lengths into one step"}, word<&P::shuffle>()},

@@ -12,7 +12,7 @@ TEST_CASE("config: a configuration of one feed leaves the rest at its defaults")
   const Config config = parsed(kFeed);
   CHECK(config.daemon == DaemonConfig{});
   REQUIRE(config.feeds.size() == 1);
-  CHECK(config.feeds[0].name == "train");
+  CHECK(config.feeds[0].served.name == "train");
   CHECK(config.feeds[0].dataset == std::vector<std::filesystem::path>{"/data/train"});
 }
 
@@ -79,38 +79,38 @@ seed = "18446744073709551615"
   CHECK(daemon.log_format == LogFormat::json);
   CHECK(daemon.feed_grace == std::chrono::minutes(5));
   const FeedConfig& feed = config.feeds.at(0);
-  CHECK(feed.name == "a.b-C_1");
+  CHECK(feed.served.name == "a.b-C_1");
   CHECK(feed.dataset == std::vector<std::filesystem::path>{"/data/1", "/data/2"});
-  CHECK(feed.slots == 3);
-  CHECK(feed.on_corrupt == OnCorrupt::skip);
-  CHECK(feed.max_corrupt_share == 0.25);
-  CHECK_FALSE(feed.lock);
+  CHECK(feed.served.slots == 3);
+  CHECK(feed.served.on_corrupt == OnCorrupt::skip);
+  CHECK(feed.served.max_corrupt_share == 0.25);
+  CHECK(feed.lock == Locking::off);
   CHECK(feed.verify == VerifyRecords::never);
-  CHECK(feed.layout == Layout::time_major);
-  CHECK(feed.padding == PaddingValues{{"features", -15.5}, {"labels", -100.0}});
-  CHECK(feed.max_window == 2);
-  CHECK(feed.poison);
-  CHECK(feed.max_lead == 4);
-  CHECK(feed.journal == "/j");
-  CHECK(feed.ledger == "/l");
-  CHECK(feed.follow);
-  CHECK(feed.plan.order == Order::semi_sorted);
-  CHECK(feed.plan.randomization == 1.0);
-  CHECK(feed.plan.cut == Cut::dynamic);
-  CHECK(feed.plan.seed == 0xFFFFFFFFFFFFFFFF);
+  CHECK(feed.served.layout == Layout::time_major);
+  CHECK(feed.served.padding == PaddingValues{{"features", -15.5}, {"labels", -100.0}});
+  CHECK(feed.served.max_window == 2);
+  CHECK(feed.served.poison);
+  CHECK(feed.served.max_lead == 4);
+  CHECK(feed.served.journal == "/j");
+  CHECK(feed.served.ledger == "/l");
+  CHECK(feed.served.follow);
+  CHECK(feed.served.plan.order == Order::semi_sorted);
+  CHECK(feed.served.plan.randomization == 1.0);
+  CHECK(feed.served.plan.cut == Cut::dynamic);
+  CHECK(feed.served.plan.seed == 0xFFFFFFFFFFFFFFFF);
 }
 
 TEST_CASE("config: a list in the plan is read as a list") {
   const Config config =
       parsed(kFeed + "[feed.plan]\norder = \"bucket-span\"\nbucket_boundaries = [100, 200, 400]\n");
-  CHECK(config.feeds[0].plan.bucket_boundaries == std::vector<std::uint32_t>{100, 200, 400});
+  CHECK(config.feeds[0].served.plan.bucket_boundaries == std::vector<std::uint32_t>{100, 200, 400});
 }
 
 TEST_CASE("config: each feed has a plan of its own") {
   const Config config = parsed(kFeed + "[feed.plan]\nsize = 4\n[[feed]]\nname = \"dev\"\n" +
                                "dataset = \"/data/dev\"\n[feed.plan]\nsize = 8\n");
-  CHECK(config.feeds.at(0).plan.size == 4);
-  CHECK(config.feeds.at(1).plan.size == 8);
+  CHECK(config.feeds.at(0).served.plan.size == 4);
+  CHECK(config.feeds.at(1).served.plan.size == 8);
 }
 
 TEST_CASE("config: memory takes units") {

@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(!config->feeds.empty(), "a configuration has a feed");
   for (const FeedConfig& feed : config->feeds) {
-    require(!feed.name.empty() && !feed.dataset.empty(), "a feed has a name and a dataset");
-    require(check_settings(feed.plan).has_value(), "a feed's plan was checked");
+    require(!feed.served.name.empty() && !feed.dataset.empty(), "a feed has a name and a dataset");
+    require(check_settings(feed.served.plan).has_value(), "a feed's plan was checked");
   }
   return 0;
 }

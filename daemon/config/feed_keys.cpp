@@ -1,0 +1,124 @@
+// The rows of [[feed]], and of the table [feed.plan] below it.
+
+#include <array>
+#include <utility>
+
+#include "daemon/config/keys.h"
+
+namespace batchwright {
+
+namespace {
+
+Fault read_feed_name(const ConfigNode& node, std::string& out) {
+  std::string name;
+  if (const Fault fault = read_text(node, name)) return fault;
+  if (name.empty() || !is_name(name, 64)) return &node;
+  out = std::move(name);
+  return nullptr;
+}
+
+Fault read_dataset(const ConfigNode& node, std::vector<std::filesystem::path>& out) {
+  std::vector<std::string> paths;
+  if (const Fault fault = read_texts(node, paths)) return fault;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].empty()) return node.list() == nullptr ? &node : &(*node.list())[i];
+  }
+  out.assign(paths.begin(), paths.end());
+  return nullptr;
+}
+
+Fault read_lock(const ConfigNode& node, Locking& out) {
+  bool lock = false;
+  if (const Fault fault = read_bool(node, lock)) return fault;
+  out = lock ? Locking::on : Locking::off;
+  return nullptr;
+}
+
+Fault read_padding(const ConfigNode& node, PaddingValues& out) {
+  if (node.table() == nullptr) return &node;
+  PaddingValues values;
+  for (const ConfigNode& entry : node.table()->entries) {
+    if (const Fault fault = read_real(entry, values[entry.key])) return fault;
+  }
+  out = std::move(values);
+  return nullptr;
+}
+
+Fault read_share(const ConfigNode& node, double& out) {
+  double share = 0.0;
+  if (const Fault fault = read_real(node, share)) return fault;
+  if (share < 0.0 || share > 1.0) return &node;
+  out = share;
+  return nullptr;
+}
+
+Fault read_on_corrupt(const ConfigNode& node, OnCorrupt& out) {
+  return read_word(node, out, {{"stop", OnCorrupt::stop}, {"skip", OnCorrupt::skip}});
+}
+
+Fault read_verify(const ConfigNode& node, VerifyRecords& out) {
+  return read_word(node, out,
+                   {{"once", VerifyRecords::once},
+                    {"always", VerifyRecords::always},
+                    {"never", VerifyRecords::never}});
+}
+
+Fault read_layout(const ConfigNode& node, Layout& out) {
+  return read_word(node, out,
+                   {{"batch-major", Layout::batch_major}, {"time-major", Layout::time_major}});
+}
+
+using F = FeedConfig;
+using S = FeedSettings;
+using enum Applies;
+
+constexpr std::array kKeys{
+    feed_key<&S::name, read_feed_name>(
+        {"name", "1 to 64 of A-Z a-z 0-9 _ . -", "", anew, "What trainers subscribe to"}),
+    feed_key<&F::dataset, read_dataset>({"dataset",
+                                         "path of a dataset, or a list of paths of its shards", "",
+                                         anew, "The sequences that are served"}),
+    feed_key<&F::lock, read_lock>(
+        {"lock", "true or false", "true", anew,
+         "Whether readers take a slot in the dataset's lock.mdb, so that writers keep off what is "
+         "read"}),
+    feed_key<&S::slots, read_whole<2, 65536>>(
+        {"slots", "2 to 65536", "16", anew, "Batches that the arena holds"}),
+    feed_key<&S::on_corrupt, read_on_corrupt>({"on_corrupt", "stop skip", R"("stop")", in_place,
+                                               "What happens when a record fails verification"}),
+    feed_key<&S::max_corrupt_share, read_share>(
+        {"max_corrupt_share", "0 to 1", "0.01", in_place,
+         "With on_corrupt = \"skip\", the share of an epoch's sequences above which the feed fails "
+         "all the same"}),
+    feed_key<&F::verify, read_verify>({"verify", "once always never", R"("once")", anew,
+                                       "How often a record's checksum is compared"}),
+    feed_key<&S::layout, read_layout>({"layout", "batch-major time-major", R"("batch-major")", anew,
+                                       "Order of a tensor's first two dimensions"}),
+    feed_key<&S::padding, read_padding>(
+        {"padding",
+         "a table with a finite number for each field that it names, such as { labels = -100 }",
+         "{}", anew, "What lies behind the real frames of a row, by field"}),
+    feed_key<&S::max_window, read_whole<1, 65536>>(
+        {"max_window", "1 to 65536", "8", in_place,
+         "Batches that one subscription may hold unreleased"}),
+    feed_key<&S::poison, read_bool>(
+        {"poison", "true or false", "false", in_place,
+         "Overwrites released slots, to find trainers that read a batch they have given back"}),
+    feed_key<&S::max_lead, read_whole<0, 1'000'000>>(
+        {"max_lead", "0 to 1000000", "0", in_place,
+         "Global steps that the fastest subscription may be ahead of the slowest; 0 for any"}),
+    feed_key<&S::journal, read_path>({"journal", "path of a file; \"\" for none", R"("")", anew,
+                                      "File in which queue mode notes which batches are done"}),
+    feed_key<&S::ledger, read_path>(
+        {"ledger", "path of a file; \"\" for none", R"("")", anew,
+         "File that is told which sequence went to which client in which step"}),
+    feed_key<&S::follow, read_bool>(
+        {"follow", "true or false", "false", anew,
+         "Whether each epoch takes up the sequences that a writer has appended meanwhile"}),
+};
+
+}  // namespace
+
+std::span<const Key<FeedConfig>> feed_keys() { return kKeys; }
+
+}  // namespace batchwright

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "daemon/assembly/assembly.h"
+#include "daemon/planning/planning.h"
+
+namespace batchwright {
+
+/// What a feed can take up while it serves: nothing here decides the bytes of a batch or the size
+/// of the arena.
+struct FeedAdjustments {
+  OnCorrupt on_corrupt = OnCorrupt::stop;  ///< When a record fails verification.
+  /// With `skip`: the share of an epoch's sequences above which the feed fails. One sequence may
+  /// always be corrupt, unless it is 0.
+  double max_corrupt_share = 0.01;
+  std::uint32_t max_window = 8;  ///< Most batches a client may hold; half the slots at most.
+  bool poison = false;           ///< Debug: released slots are overwritten with 0xDB.
+  std::uint32_t max_lead = 0;    ///< Global steps from the slowest to the fastest; 0: any.
+  std::chrono::milliseconds queue_grace{10'000};  ///< For a queue's client to come back.
+
+  friend bool operator==(const FeedAdjustments&, const FeedAdjustments&) = default;
+};
+
+/// How one feed is served; plain values from the configuration.
+struct FeedSettings : FeedAdjustments {
+  std::string name;  ///< What trainers subscribe to.
+  PlanSettings plan;
+  Layout layout = Layout::batch_major;
+  PaddingValues padding;  ///< Behind a row's real frames, by field; 0 where none is given.
+  std::uint32_t slots = 16;
+  std::filesystem::path journal;  ///< Of queue mode; empty: there is none.
+  std::filesystem::path ledger;   ///< Which sequence went to which client; empty: not written.
+  bool follow = false;            ///< Each epoch takes up what was appended.
+  /// How long those ahead wait for a client that is about to fall out of the slots. More than a
+  /// scheduler's turn, less than a step that anybody would miss.
+  std::chrono::milliseconds patience{50};
+};
+
+}  // namespace batchwright
