@@ -1,5 +1,5 @@
-// From a text to a Config. What is wrong is gathered, not given up at: whoever mends a file wants
-// to see all of it at once.
+// From a text to a Config. Faults are gathered, so that a person who mends a file sees all of them
+// at once.
 
 #include "daemon/config/parse.h"
 
@@ -133,7 +133,7 @@ class Reader {
     if (!daemon.curve_secret_key_file.empty() || daemon.insecure) return;
     complain(node, path, "found \"" + endpoint + "\" without keys",
              "tcp:// with curve_secret_key_file (batchwright keygen makes one), or with insecure "
-             "= true where everybody who reaches the port may read the data");
+             "= true where every program that reaches the port may read the data");
   }
 
   void read_feeds(const ConfigNode& node) {

@@ -39,16 +39,16 @@ struct DaemonConfig {
   std::uint32_t socket_mode = 0660;
   /// Group that owns the sockets, name or number; empty: the daemon's own.
   std::string socket_group;
-  /// Who may be a client over ipc://, users and groups by name or number; both empty: whom the
-  /// socket's mode lets in. Else a process needs to be of one of them.
+  /// Users and groups, by name or number, of which a client over ipc:// must be one; both empty:
+  /// every process that the socket's mode lets in may be a client.
   std::vector<std::string> allow_uids;
   std::vector<std::string> allow_gids;
   /// Secret CURVE key of tcp:// endpoints, as `batchwright keygen` writes it; empty: none.
   std::filesystem::path curve_secret_key_file;
-  /// Public keys of the clients that may connect over tcp://, one a line. Empty: whoever knows the
-  /// daemon's public key.
+  /// Public keys of the clients that may connect over tcp://, one a line. Empty: every client
+  /// that knows the daemon's public key may.
   std::filesystem::path authorized_keys_file;
-  /// Allows tcp:// without keys: whoever reaches the port reads the data.
+  /// Allows tcp:// without keys: every program that reaches the port may read the data.
   bool insecure = false;
   /// Sessions at once; one more is refused. Range: 1 to 65536.
   std::uint32_t max_clients = 256;

@@ -35,8 +35,8 @@ struct FeedSettings : FeedAdjustments {
   std::filesystem::path journal;  ///< Of queue mode; empty: there is none.
   std::filesystem::path ledger;   ///< Which sequence went to which client; empty: not written.
   bool follow = false;            ///< Each epoch takes up what was appended.
-  /// How long those ahead wait for a client that is about to fall out of the slots. More than a
-  /// scheduler's turn, less than a step that anybody would miss.
+  /// How long those ahead wait for a client that is about to fall out of the slots: more than a
+  /// scheduler's turn, less than a trainer's step.
   std::chrono::milliseconds patience{50};
 };
 

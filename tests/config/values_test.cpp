@@ -150,7 +150,7 @@ TEST_CASE("config: a time takes units") {
 TEST_CASE("config: tcp is refused without keys, with both ways out") {
   const std::string ways =
       "; allowed: tcp:// with curve_secret_key_file (batchwright keygen makes one), or with "
-      "insecure = true where everybody who reaches the port may read the data";
+      "insecure = true where every program that reaches the port may read the data";
   CHECK(daemon_fault("endpoints = [\"tcp://127.0.0.1:0\"]") ==
         "x.toml:1:1: daemon.endpoints: found \"tcp://127.0.0.1:0\" without keys" + ways);
   CHECK(daemon_fault("events = \"tcp://127.0.0.1:9478\"") ==
