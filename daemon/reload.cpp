@@ -115,8 +115,12 @@ Reloader::Outcome Reloader::take_up(PreparedConfig ready) {
     running->adjust(feed.served);
   }
   server_.set_allowed(std::move(ready.allowed), std::move(ready.authorized));
-  server_.set_feed_grace(ready.config.daemon.feed_grace);
-  set_logging(ready.config.daemon.log_level, ready.config.daemon.log_format);
+  // All keys of [daemon] that apply in place: with one more this does not compile until it is taken
+  // up here. The accounts' numbers have been asked for, and the queues' grace went to the feeds.
+  const auto& [users, groups, queue_grace, feed_grace, log_level, log_format] =
+      static_cast<const DaemonAdjustments&>(ready.config.daemon);
+  server_.set_feed_grace(feed_grace);
+  set_logging(log_level, log_format);
   running_ = std::move(ready.config);
   ++stats_.applied;
   stats_.taken_unix_seconds = unix_seconds();

@@ -66,11 +66,16 @@ struct MemberOf<T Struct::*> {
   using type = Struct;
 };
 
-/// A key of [daemon]: `Read` gives the value of `Member`.
+/// A key of [daemon]: `Read` gives the value of `Member`. What changes in place is what the reload
+/// takes up, no more and no less.
 template <auto Member, auto Read>
 consteval Key<DaemonConfig> daemon_key(KeyRow row) {
+  using Struct = typename MemberOf<decltype(Member)>::type;
+  constexpr bool adjusted = std::is_same_v<Struct, DaemonAdjustments>;
   if (row.by_default.empty()) throw "a file without [daemon] is whole";
-  if (row.applies == Applies::anew) throw "only a feed is made anew";
+  if (row.applies != (adjusted ? Applies::in_place : Applies::restart)) {
+    throw "not what a reload does";
+  }
   return {whole_row(row),
           [](const ConfigNode& node, DaemonConfig& d) { return Read(node, d.*Member); },
           [](const DaemonConfig& a, const DaemonConfig& b) { return a.*Member == b.*Member; }};

@@ -17,8 +17,27 @@ enum class LogLevel : std::uint8_t { debug, info, warn, error };
 /// What a line of the log is: a sentence, or a JSON object.
 enum class LogFormat : std::uint8_t { text, json };
 
+/// The keys of [daemon] that a reload takes up.
+struct DaemonAdjustments {
+  /// Users and groups, by name or number, of which a client over ipc:// must be one; both empty:
+  /// every process that the socket's mode lets in may be a client.
+  std::vector<std::string> allow_uids;
+  std::vector<std::string> allow_gids;
+  /// How long a queue keeps the batches of a client that is gone, for it to come back.
+  std::chrono::milliseconds queue_grace{10'000};
+  /// How long the clients of a feed whose data are missing, or have failed, wait for it to come
+  /// back; 0: they are refused at once.
+  std::chrono::milliseconds feed_grace{60'000};
+  /// The least severe events that are logged.
+  LogLevel log_level = LogLevel::info;
+  /// What a line of the log is: a sentence, or a JSON object.
+  LogFormat log_format = LogFormat::text;
+
+  friend bool operator==(const DaemonAdjustments&, const DaemonAdjustments&) = default;
+};
+
 /// The table [daemon].
-struct DaemonConfig {
+struct DaemonConfig : DaemonAdjustments {
   /// Where clients connect: "ipc://" and an absolute path, the arena's socket lying beside it; or
   /// "tcp://", a numeric address or *, and a port.
   std::vector<std::string> endpoints{"ipc:///run/batchwright/batchwright.sock"};
@@ -31,18 +50,14 @@ struct DaemonConfig {
   /// Names by which the pages may be asked for over TCP, beside localhost, numeric addresses and
   /// this machine's own.
   std::vector<std::string> stats_hosts;
-  /// Ceiling for the arenas of all feeds together, in bytes. Range: 1 MiB and up.
+  /// Ceiling for the arenas of all feeds together, in bytes.
   std::uint64_t memory_bytes = std::uint64_t{4} << 30;
-  /// Threads that copy sequences into batches. Range: 1 to 256.
+  /// Threads that copy sequences into batches.
   std::uint32_t assembly_threads = 2;
-  /// Access to the sockets; clients need to read and write. Three octal digits.
+  /// Access to the sockets; clients need to read and write.
   std::uint32_t socket_mode = 0660;
   /// Group that owns the sockets, name or number; empty: the daemon's own.
   std::string socket_group;
-  /// Users and groups, by name or number, of which a client over ipc:// must be one; both empty:
-  /// every process that the socket's mode lets in may be a client.
-  std::vector<std::string> allow_uids;
-  std::vector<std::string> allow_gids;
   /// Secret CURVE key of tcp:// endpoints, as `batchwright keygen` writes it; empty: none.
   std::filesystem::path curve_secret_key_file;
   /// Public keys of the clients that may connect over tcp://, one a line. Empty: every client
@@ -50,18 +65,8 @@ struct DaemonConfig {
   std::filesystem::path authorized_keys_file;
   /// Allows tcp:// without keys: every program that reaches the port may read the data.
   bool insecure = false;
-  /// Sessions at once; one more is refused. Range: 1 to 65536.
+  /// Sessions at once; one more is refused.
   std::uint32_t max_clients = 256;
-  /// How long a queue keeps the batches of a client that is gone, for it to come back. At most 24
-  /// h.
-  std::chrono::milliseconds queue_grace{10'000};
-  /// How long the clients of a feed whose data are missing, or have failed, wait for it to come
-  /// back; 0: they are refused at once. At most 24 h.
-  std::chrono::milliseconds feed_grace{60'000};
-  /// The least severe events that are logged.
-  LogLevel log_level = LogLevel::info;
-  /// What a line of the log is: a sentence, or a JSON object.
-  LogFormat log_format = LogFormat::text;
 
   friend bool operator==(const DaemonConfig&, const DaemonConfig&) = default;
 };
