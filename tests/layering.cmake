@@ -3,7 +3,7 @@
 #   cmake -DROOT=<source tree> [-DLINKS=<file of "target: link link ...">] -P tests/layering.cmake
 cmake_minimum_required(VERSION 3.25)
 
-# Which rooms a room may look into. Whoever is not named may look nowhere.
+# The rooms that a room may look into. A room that is not named may look nowhere.
 set(sees_formats "")
 set(sees_storage formats)
 set(sees_planning formats)
