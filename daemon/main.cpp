@@ -46,8 +46,10 @@ int reload(int pid) {
     return 0;
   }
   const bool refused = applied.error().code == ErrorCode::bad_configuration;
-  fmt::print(stderr, "{}{}\n", refused ? "not reloaded, all goes on as it was: " : "batchwrightd: ",
-             applied.error().message);
+  fmt::print(
+      stderr, "{}{}\n",
+      refused ? "not reloaded, the running configuration stays in force: " : "batchwrightd: ",
+      applied.error().message);
   return 1;
 }
 

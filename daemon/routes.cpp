@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-/// Ready once every feed has its first batches. A feed that failed, or that cannot plan an epoch
-/// which somebody waits for, makes it not ready: trainers would be sent here in vain.
+/// Ready once every feed has its first batches. The daemon is not ready while a feed has failed, or
+/// cannot plan an epoch that a client waits for: trainers sent here would get nothing.
 Reply readiness(const Server& server, const std::vector<std::string>& gone) {
   std::string missing;
   for (const auto& feed : server.feeds()) {
@@ -34,7 +34,7 @@ Reply readiness(const Server& server, const std::vector<std::string>& gone) {
     missing += "feed " + feed.name + ": not served: " + feed.why.message + "\n";
   }
   for (const std::string& path : gone) {
-    missing += path + ": not this daemon's socket any more; restart the daemon\n";
+    missing += path + ": no longer this daemon's socket; restart the daemon\n";
   }
   if (missing.empty()) return {200, kText, "ready\n"};
   return {503, kText, "not ready\n" + missing};
@@ -44,7 +44,8 @@ Reply readiness(const Server& server, const std::vector<std::string>& gone) {
 
 Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
                    Server& server, std::function<std::vector<std::string>()> gone) {
-  // One text for both paths: who goes from one to the other sees nothing go back.
+  // One text for both paths: a reader that changes from one to the other never sees a figure
+  // decrease.
   const auto stats = std::make_shared<KeptText>([figures] { return render_stats(figures()); });
   const auto metrics = std::make_shared<KeptText>(
       [figures = std::move(figures)] { return render_metrics(figures()); });

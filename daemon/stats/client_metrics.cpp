@@ -19,7 +19,7 @@ struct Trainer {
   std::uint64_t credit = 0;
   std::uint64_t held = 0;
   std::uint64_t lag = 0;
-  std::pair<Epoch, Step> position;  ///< Of the subscription that is furthest behind.
+  std::pair<Epoch, Step> position;  ///< Position of the subscription that is furthest behind.
   std::uint64_t batches = 0;
   std::uint64_t bytes = 0;
 };

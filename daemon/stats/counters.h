@@ -31,11 +31,11 @@ enum class FeedCounter : std::uint8_t {
   count
 };
 
-/// What is counted of deliveries for each mode of subscribing.
+/// The counters of deliveries, by mode of subscribing.
 enum class ModeCounter : std::uint8_t { batches, sequences, frames, padded_frames, bytes, count };
 
 struct CounterRow {
-  std::string_view name;  ///< As in /stats; /metrics puts batchwright_ before and _total behind.
+  std::string_view name;  ///< Name in /stats; /metrics puts batchwright_ before and _total behind.
   std::string_view help;
   std::optional<ModeCounter> sum_of = {};  ///< Not counted itself: the sum over the modes.
 };
@@ -49,7 +49,7 @@ inline constexpr std::array kModes{wire::Mode::replica, wire::Mode::sharded, wir
 const CounterRow& describe(ModeCounter counter);
 const char* name_of(wire::Mode mode);
 
-/// What one delivery adds.
+/// The amounts that one delivery adds.
 struct Delivered {
   std::uint64_t sequences = 0;
   std::uint64_t frames = 0;
@@ -57,7 +57,7 @@ struct Delivered {
   std::uint64_t bytes = 0;
 };
 
-/// What share of frames is padding, where `padded` counts the real ones too; empty: of none at all.
+/// The share of padding, where `padded` counts the real frames too; empty without frames.
 std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded);
 
 /// The counters of one feed.

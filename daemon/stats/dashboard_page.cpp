@@ -47,7 +47,7 @@ std::string assembled() {
   return page;
 }
 
-/// 128 bits that nobody can guess: only scripts that carry them run.
+/// 128 bits that cannot be guessed: only scripts that carry them run.
 std::string make_nonce() {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::random_device random;

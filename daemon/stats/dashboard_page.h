@@ -4,8 +4,8 @@
 
 namespace batchwright {
 
-/// The page /: dashboard/page.html with its style and scripts in it. It may load nothing, and ask
-/// nobody but the daemon it comes from: its header says so to the browser.
+/// The page /: dashboard/page.html with its style and scripts in it. Its header lets the browser
+/// load nothing for it, and connect only to the daemon that it comes from.
 Reply dashboard_page();
 
 }  // namespace batchwright

@@ -105,7 +105,7 @@ Answer refuse_host(const HostNames& hosts, const Request& request) {
                   std::string_view(host.data(), host.size()), hosts.text()));
 }
 
-/// The answer to a request that cannot be read; none when there is nobody to tell.
+/// The answer to a request that cannot be read; none when the peer is gone.
 std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
   if (code == http::error::header_limit || code == http::error::buffer_overflow) {
     return refuse(http::status::request_header_fields_too_large, "a header takes at most 8 KiB");
@@ -124,7 +124,7 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
 
 Answer cannot_make_page(EventLog& log, const std::exception& fault) {
   log.note<Event::stats_page_failed>(fault.what());
-  return refuse(http::status::internal_server_error, "the page could not be made");
+  return refuse(http::status::internal_server_error, "the page could not be rendered");
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
  private:
   using Self = std::shared_ptr<Session>;
 
-  /// From here on the peer is what is waited for.
+  /// Begins to wait for the peer.
   void begin_exchange() {
     begin_pause();
     place_ = state_->exchanges.insert(state_->exchanges.end(), this);
@@ -188,7 +188,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     }
   }
 
-  /// A Unix socket's path is no name that anybody else could have given us.
+  /// A Unix socket's path is no name that an attacker could have given us.
   bool is_for_us(const Request& request) const {
     error_code code;
     const auto local = stream_.socket().local_endpoint(code);
@@ -213,10 +213,10 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       return write(refuse(http::status::bad_request, later.error().message), keep_alive);
     }
     if (later->first == nullptr) {
-      const std::string known = "nothing here; there is:" + known_paths(routes);
+      const std::string known = "no such page; available:" + known_paths(routes);
       return write(refuse(http::status::not_found, known), keep_alive);
     }
-    begin_pause();  // it is us who are waited for
+    begin_pause();  // the peer waits for us
     (*later->first)(later->second, [self = shared_from_this(), keep_alive](Reply reply) {
       if (!self->state_->stopped) self->write(answer_with(std::move(reply)), keep_alive);
     });
@@ -281,7 +281,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   }
 
   /// An event that comes while another is under way is skipped, and a reader that takes none for
-  /// too long is hung up on: nothing piles up for who is slow.
+  /// too long is disconnected: nothing piles up for slow readers.
   void send(const LiveStream::Event& event) {
     if (sending_) return;
     sending_ = event;
@@ -299,8 +299,8 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   std::optional<http::request_parser<http::empty_body>> parser_;
   Answer answer_;
   std::shared_ptr<State> state_;
-  std::optional<std::list<Session*>::iterator> place_;  ///< In State::exchanges.
-  LiveStream* live_ = nullptr;                          ///< Of the state.
+  std::optional<std::list<Session*>::iterator> place_;  ///< Place in State::exchanges.
+  LiveStream* live_ = nullptr;  ///< The stream it reads, owned by the state.
   std::optional<std::uint64_t> reader_;
   LiveStream::Event sending_;
 };

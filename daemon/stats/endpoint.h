@@ -20,18 +20,19 @@ class io_context;
 
 namespace batchwright {
 
-/// What peers may take.
+/// The limits for peers.
 struct EndpointLimits {
-  /// At once. One more, and the connection that has been silent longest makes room.
+  /// Most open connections. For one more, the connection that has been silent longest makes room.
   std::size_t connections = 64;
-  std::size_t live_readers = 16;  ///< Of each stream of events, at once; one more gets 503.
-  std::chrono::milliseconds request_time{10'000};  ///< To send a request; to take the answer.
+  std::size_t live_readers = 16;  ///< Most readers of each stream; one more gets 503.
+  std::chrono::milliseconds request_time{
+      10'000};  ///< Limit for sending a request, and for taking the answer.
 };
 
-/// Where the endpoint is.
+/// The endpoint's addresses.
 struct EndpointPlace {
-  std::vector<std::string> addresses;  ///< As parse_http_address() reads them.
-  SocketAccess access;                 ///< Of Unix sockets.
+  std::vector<std::string> addresses;  ///< Addresses that parse_http_address() reads.
+  SocketAccess access;                 ///< Access to Unix sockets.
   EndpointLimits limits = {};
   std::set<std::string> hosts = {};  ///< Names beside those of HostNames.
   EventLog* log = nullptr;           ///< Outlives the endpoint; null: it keeps its own.
@@ -47,8 +48,8 @@ struct EndpointFigures {
 /// what is no HTTP, 413 for a body, 421 for a name that is not this machine's (over TCP), 431 for a
 /// header above 8 KiB. Connections are kept alive.
 ///
-/// Lifetime: `loop` outlives it. After stop(), or the destructor, no route is called any more;
-///   what is pending in the loop touches nothing of ours.
+/// Lifetime: `loop` outlives it. After stop(), or the destructor, no route is called; what is
+/// pending in the loop touches nothing of ours.
 /// Threads: all calls on the one thread that runs the loop, or before it runs.
 class Endpoint {
  public:
@@ -61,7 +62,7 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  /// As bound, also when port 0 was asked for: one for each address, 0 for a Unix socket.
+  /// The bound ports, actual ones where port 0 was requested: one per address, 0 for a Unix socket.
   std::vector<std::uint16_t> ports() const;
   EndpointFigures figures() const;
   void stop();  ///< Closes the listeners and every connection. Once is enough.

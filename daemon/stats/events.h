@@ -17,8 +17,8 @@
 
 namespace batchwright {
 
-/// Everything that can happen and that somebody may want to know of. The table below has the name
-/// and the line of each. What happens with every batch is no event but a FeedCounter.
+/// Everything notable that can happen. The table below has the name and the line of each. What
+/// happens with every batch is a FeedCounter instead.
 enum class Event : std::uint8_t {
   // The daemon.
   arenas_reserved,
@@ -85,20 +85,20 @@ inline constexpr std::size_t kEvents = static_cast<std::size_t>(Event::count);
 
 enum class Severity : std::uint8_t { debug, info, warning, error, critical };
 
-/// As in /stats.
+/// The severity's name in /stats.
 const char* name_of(Severity severity);
 
-/// Whether others can cause an event at will: then it is counted each time, and logged once a
-/// second at most, with the number of lines left out. Of what is worth a line each, as a job's
-/// start, a hundred may come at once.
+/// How often an event is logged. One that peers can cause at will is counted each time but logged
+/// at most once a second, with the number of lines left out. Events worth a line each, such as a
+/// job's start, may come a hundred at once.
 enum class Pace : std::uint8_t { each, limited, bursts };
 
 struct EventRow {
   Event event;
-  std::string_view name;  ///< As in /stats and in the label `event` of /metrics.
+  std::string_view name;  ///< Name in /stats and in the label `event` of /metrics.
   Severity severity;
   Pace pace;
-  std::string_view line;  ///< The log line, with {} for what is told; README.md shows them all.
+  std::string_view line;  ///< The log line, with {} for its arguments; README.md shows them all.
 };
 
 inline constexpr std::array<EventRow, kEvents> kEventRows{{
@@ -106,19 +106,19 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::daemon_ready, "daemon_ready", Severity::info, Pace::each, "ready: {}"},
     {Event::stopping, "stopping", Severity::info, Pace::each, "signal {}: stopping"},
     {Event::sockets_gone, "sockets_gone", Severity::error, Pace::each,
-     "{} is not this daemon's socket any more, so that nobody new can connect; restart the daemon"},
+     "{} is no longer this daemon's socket, so new clients cannot connect; restart the daemon"},
     {Event::reload_door_shut, "reload_door_shut", Severity::warning, Pace::each,
-     "batchwrightd --reload will not be answered, SIGHUP will: {}"},
+     "batchwrightd --reload will not be answered, but SIGHUP still works: {}"},
     {Event::loop_failed, "loop_failed", Severity::critical, Pace::each, "the event loop ends: {}"},
     {Event::reload_began, "reload_began", Severity::info, Pace::each, "reading {} again"},
     {Event::reload_applied, "reload_applied", Severity::info, Pace::each, "reloaded: {}"},
     {Event::reload_refused, "reload_refused", Severity::error, Pace::each,
-     "not reloaded, all goes on as it was: {}"},
+     "not reloaded, the running configuration stays in force: {}"},
     {Event::reload_left_failed, "reload_left_failed", Severity::error, Pace::each,
      "feed {}: still failed: {}"},
     {Event::listening, "listening", Severity::info, Pace::each, "listening at {}"},
     {Event::listening_insecure, "listening_insecure", Severity::warning, Pace::each,
-     "listening at {}, insecure: without keys, whoever reaches it is let in"},
+     "listening at {}, insecure: without keys, any host that reaches it may connect"},
     {Event::listening_with_keys, "listening_with_keys", Severity::info, Pace::each,
      "listening at {}, public key {}, {}"},
     {Event::events_listening, "events_listening", Severity::info, Pace::each, "events at {}"},
@@ -129,7 +129,7 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::stats_exposed, "stats_exposed", Severity::warning, Pace::each,
      "stats: {} can be reached from other machines"},
     {Event::stats_page_failed, "stats_page_failed", Severity::error, Pace::limited,
-     "stats: a page could not be made: {}"},
+     "stats: a page could not be rendered: {}"},
     {Event::stats_accept_failed, "stats_accept_failed", Severity::warning, Pace::limited,
      "stats: accept: {}"},
     {Event::client_connected, "client_connected", Severity::info, Pace::bursts,
@@ -137,13 +137,13 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::client_gone, "client_gone", Severity::info, Pace::bursts,
      "session {:x}: {} (pid {}) ends: {}"},
     {Event::slots_held_over, "slots_held_over", Severity::info, Pace::limited,
-     "session {:x}: its process lives and keeps {} slots, until it lets go of the arena"},
+     "session {:x}: its process is alive and keeps {} slots until it unmaps the arena"},
     {Event::client_refused, "client_refused", Severity::warning, Pace::limited,
      "a client is refused: {}"},
     {Event::connection_refused, "connection_refused", Severity::warning, Pace::limited,
      "a connection is refused: this process has few file descriptors left (LimitNOFILE=)"},
     {Event::client_ignored, "client_ignored", Severity::warning, Pace::limited,
-     "a connection is not answered any more: too many requests in vain"},
+     "a connection is no longer answered: too many rejected requests"},
     {Event::key_refused, "key_refused", Severity::warning, Pace::limited,
      "a client at {} is refused: its key is not in authorized_keys_file: {}"},
     {Event::gatekeeper_failed, "gatekeeper_failed", Severity::error, Pace::limited,
@@ -157,11 +157,11 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::subscription_refused, "subscription_refused", Severity::warning, Pace::limited,
      "session {:x}: subscription refused: {}"},
     {Event::subscription_waits, "subscription_waits", Severity::info, Pace::limited,
-     "feed {}: session {:x} waits for it: {}"},
+     "feed {}: session {:x} waits for the feed: {}"},
     {Event::left_behind, "left_behind", Severity::info, Pace::limited,
-     "feed {}: {} is left behind by {} batches, and served on its own until it catches up"},
+     "feed {}: {} is {} batches behind, and is served on its own until it catches up"},
     {Event::long_wait, "long_wait", Severity::warning, Pace::limited,
-     "feed {}: {} waits for {} s for {}"},
+     "feed {}: {} has waited {} s for {}"},
     {Event::feed_opened, "feed_opened", Severity::info, Pace::each,
      "feed {}: {} in {} steps an epoch, world {}, fingerprint {}"},
     {Event::dataset_not_locked, "dataset_not_locked", Severity::warning, Pace::each, "feed {}: {}"},
@@ -169,24 +169,25 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: arena {}, {} slots of {}, pages {}"},
     {Event::plan_noted, "plan_noted", Severity::warning, Pace::each, "feed {}: plan: {}"},
     {Event::queue_resumed, "queue_resumed", Severity::info, Pace::each,
-     "feed {}: its queue is in epoch {}, {} batches done, {} out"},
+     "feed {}: its queue resumes in epoch {}, {} batches done, {} out"},
     {Event::feed_ready, "feed_ready", Severity::debug, Pace::each,
-     "feed {}: its first batches are there"},
+     "feed {}: its first batches are ready"},
     {Event::epoch_began, "epoch_began", Severity::debug, Pace::each, "feed {}: epoch {} begins"},
     {Event::epoch_ended, "epoch_ended", Severity::debug, Pace::each,
      "feed {}: epoch {} ends for the first subscriber"},
     {Event::queue_epoch_done, "queue_epoch_done", Severity::info, Pace::each,
-     "feed {}: its queue has done epoch {}"},
+     "feed {}: its queue has finished epoch {}"},
     {Event::epoch_not_planned, "epoch_not_planned", Severity::error, Pace::limited,
      "feed {}: epoch {} cannot be planned: {}"},
     {Event::epoch_planned_late, "epoch_planned_late", Severity::info, Pace::limited,
-     "feed {}: epoch {} is planned after all"},
+     "feed {}: epoch {} has been planned after all"},
     {Event::plans_take_turns, "plans_take_turns", Severity::warning, Pace::limited,
-     "feed {}: clients stand in {} epochs, and {} plans are kept at a time: they take turns"},
+     "feed {}: clients are in {} epochs, but only {} plans are kept at a time: the epochs take "
+     "turns"},
     {Event::dataset_grown, "dataset_grown", Severity::info, Pace::each,
      "feed {}: {} sequences from epoch {} on"},
     {Event::growth_left_out, "growth_left_out", Severity::warning, Pace::each,
-     "feed {}: epoch {} goes on with {} sequences: {}"},
+     "feed {}: epoch {} continues with {} sequences: {}"},
     {Event::arena_grown, "arena_grown", Severity::info, Pace::each,
      "feed {}: a new arena of {}, slots of {}"},
     {Event::batch_not_assembled, "batch_not_assembled", Severity::error, Pace::each,
@@ -195,23 +196,23 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: epoch {} batch {}: sequence {} is left out: {}"},
     {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}"},
     {Event::feed_absent, "feed_absent", Severity::error, Pace::each,
-     "feed {}: not served, and tried again until it is: {}"},
+     "feed {}: not served; the daemon keeps trying: {}"},
     {Event::feed_returned, "feed_returned", Severity::info, Pace::each,
      "feed {}: served again after {} s"},
 }};
 
-/// What an event is about, for logs that programs read. Empty where it is about none.
+/// The subject of an event, for logs that programs read. Empty members do not apply.
 struct EventFields {
   std::string_view event;  ///< Its name.
   std::string feed;
-  std::string session;  ///< As name_of() writes it.
+  std::string session;  ///< The session as name_of() writes it.
 };
 
-/// Of the line that this thread is writing just now; null when that tells of no event.
+/// The fields of the line that this thread is writing; null when the line is of no event.
 /// Threads: any.
 const EventFields* fields_of_line();
 
-/// Which {} of a line comes right behind a word; -1: none does.
+/// The index of the {} right behind a word in a line; -1: there is none.
 constexpr int place_behind(std::string_view line, std::string_view word) {
   int place = 0;
   for (std::size_t at = line.find('{'); at != std::string_view::npos; at = line.find('{', at + 1)) {
@@ -240,7 +241,8 @@ class EventLog {
 
   explicit EventLog(std::function<Clock::time_point()> clock = Clock::now);
 
-  /// `told` fills the {} of the event's line; whether it fits is checked when this is compiled.
+  /// Counts an event and logs its line. `told` fills the {} of the line; the compiler checks that
+  /// it fits.
   template <Event E, class... Args>
   void note(const Args&... told) {
     constexpr std::string_view line = describe(E).line;
@@ -253,7 +255,7 @@ class EventLog {
     if constexpr (session >= 0) fields.session = fmt::format("{:x}", std::get<session>(all));
     write(E, fields, fmt::format(fmt::format_string<const Args&...>(line), told...));
   }
-  /// Counts alone. Whether a line may be written now.
+  /// Counts an event without logging it. Returns whether a line may be written now.
   bool count(Event event);
   std::uint64_t get(Event event) const { return counts_[static_cast<std::size_t>(event)]; }
   /// The latest kKept lines of Severity::info and above, the oldest first.

@@ -17,14 +17,15 @@ namespace batchwright {
 class Histogram {
  public:
   using Duration = std::chrono::nanoseconds;
-  static constexpr std::size_t kBounds = 24;  ///< Beside the last range, which has no bound.
+  static constexpr std::size_t kBounds = 24;  ///< Bounds; the last range has none.
 
   /// A negative duration counts as none.
   void add(Duration duration) noexcept;
 
   std::uint64_t count() const noexcept;
   double seconds() const noexcept;  ///< The sum of all.
-  /// How many lie in range `i`: above bound i - 1, up to bound i. The last is range kBounds.
+  /// The number of durations in range `i`: above bound i - 1, up to bound i. The last is range
+  /// kBounds.
   std::uint64_t in_range(std::size_t i) const noexcept {
     return ranges_.at(i).load(std::memory_order_relaxed);
   }
@@ -33,7 +34,7 @@ class Histogram {
     return 1e-6 * static_cast<double>(std::uint64_t{1} << i);
   }
 
-  /// What a share `q` of all durations stays below, such as 0.99: taken from within its range as
+  /// The duration that a share `q` of all stays below, such as 0.99: taken from within its range as
   /// if that were filled evenly. Of the range without a bound, its lower end. Empty: nothing was
   /// added.
   std::optional<double> quantile(double q) const noexcept;

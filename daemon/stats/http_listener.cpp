@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kAcceptPause{1000};
 constexpr int kMostAccepted = 16;
 constexpr std::chrono::milliseconds kAcceptSpan{16};
 /// Connections that wait in the kernel: about a second's worth, for a longer queue would only make
-/// everybody wait longer.
+/// every peer wait longer.
 constexpr int kBacklog = 1024;
 
 }  // namespace
@@ -109,7 +109,7 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
   asio::steady_timer pause;
   EventLog& log;
   std::function<void(Socket)> take;
-  std::string path;  ///< Of a Unix socket that is ours.
+  std::string path;  ///< Path of a Unix socket that is ours.
   std::uint16_t port = 0;
   std::chrono::steady_clock::time_point span_end;
   int left = 0;  ///< Connections that may be accepted until then.

@@ -15,7 +15,8 @@ namespace batchwright {
 
 /// A listening socket of one address, TCP or Unix.
 ///
-/// Lifetime: `loop` outlives it. Once it is gone, nothing is accepted any more, and its file is.
+/// Lifetime: `loop` outlives it. When it is destroyed it accepts nothing more, and its socket's
+/// file is removed.
 /// Threads: the loop's, or before it runs.
 class HttpListener {
  public:
@@ -34,7 +35,7 @@ class HttpListener {
   /// Calls `take` for each connection from now on, a thousand times a second at most; more wait in
   /// the kernel's queue. When the process is out of descriptors, accepting rests for a second.
   void accept(std::function<void(Socket)> take);
-  std::uint16_t port() const;  ///< As bound; 0 for a Unix socket.
+  std::uint16_t port() const;  ///< The bound port; 0 for a Unix socket.
   void stop();                 ///< Once is enough.
 
  private:

@@ -25,7 +25,8 @@ struct UnixAddress {
   std::string path;  ///< Absolute.
 };
 
-/// Where to listen for HTTP: as above, or "unix://" and an absolute path of at most 107 bytes.
+/// An address to listen at for HTTP: as above, or "unix://" and an absolute path of at most 107
+/// bytes.
 /// Errors: bad_configuration, with what was found and what is allowed.
 Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_view text);
 

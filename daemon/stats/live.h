@@ -15,20 +15,20 @@
 
 namespace batchwright {
 
-/// One stream of server-sent events and who reads it. An event is made once for all readers, and
-/// none while there are none. Each event says everything anew, so whoever is slow misses some.
+/// One stream of server-sent events and its readers. An event is made once for all readers, and
+/// none while there are none. Each event says everything anew, so slow readers may miss some.
 ///
 /// Lifetime: `loop` and `log` outlive it; nothing of it is called once it is gone.
 /// Threads: the loop's only.
 class LiveStream {
  public:
-  using Event = std::shared_ptr<const std::string>;  ///< As it goes over the wire.
+  using Event = std::shared_ptr<const std::string>;  ///< An event's bytes on the wire.
   using Push = std::function<void(const Event&)>;    ///< Takes an event or skips it; never waits.
 
   LiveStream(boost::asio::io_context& loop, LivePage page, std::size_t most_readers, EventLog& log)
       : page_(std::move(page)), most_readers_(most_readers), timer_(loop), log_(log) {}
 
-  /// Another reader, who gets the events to come. Empty when there are enough already.
+  /// Adds a reader, which gets the events to come. Empty when there are enough already.
   std::optional<std::uint64_t> join(Push push);
   void leave(std::uint64_t reader) { readers_.erase(reader); }
   std::size_t readers() const { return readers_.size(); }
@@ -46,7 +46,8 @@ class LiveStream {
   std::map<std::uint64_t, Push> readers_;
   std::uint64_t last_ = 0;
   bool ticking_ = false;
-  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);  ///< For the timer.
+  std::shared_ptr<const bool> alive_ =
+      std::make_shared<const bool>(true);  ///< Watched by the timer.
 };
 
 }  // namespace batchwright

@@ -17,7 +17,7 @@ class LogLimit {
   explicit LogLimit(Clock::duration interval, std::int64_t at_once = 1)
       : interval_(interval), at_once_(at_once), left_(at_once) {}
 
-  /// How many were left out since the last line, when one may be written now; else empty.
+  /// The number left out since the last line, when one may be written now; otherwise empty.
   std::optional<std::uint64_t> ask(Clock::time_point now) {
     const std::int64_t earned = left_ < at_once_ ? (now - counted_) / interval_ : 0;
     counted_ = left_ + earned < at_once_ ? counted_ + earned * interval_ : now;
@@ -34,7 +34,7 @@ class LogLimit {
   Clock::duration interval_;
   std::int64_t at_once_;
   std::int64_t left_;            ///< Lines that may be written now.
-  Clock::time_point counted_{};  ///< When the last one was earned.
+  Clock::time_point counted_{};  ///< Time at which the last one was earned.
   std::uint64_t left_out_ = 0;
 };
 

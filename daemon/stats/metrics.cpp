@@ -35,7 +35,7 @@ void process(Page& page, const StatsSource& source) {
   page.sample(source.process.open_descriptors);
   page.process_gauge("max_fds", "File descriptors that the process may have.");
   page.sample(source.process.most_descriptors);
-  page.gauge("memory_ceiling_bytes", "What arenas may take together.");
+  page.gauge("memory_ceiling_bytes", "Most memory that all arenas together may take.");
   page.sample(source.memory_ceiling_bytes);
   page.counter("page_faults_total",
                "Pages that were not mapped: in memory (minor) or read (major).");
@@ -48,7 +48,7 @@ void service(Page& page, const StatsSource& source) {
   page.sample(is_ready(source) ? 1 : 0);
   page.gauge("sessions", "Connected clients.");
   page.sample(source.sessions);
-  page.counter("clients_refused_total", "Clients that were turned away.");
+  page.counter("clients_refused_total", "Clients that were refused.");
   page.sample(clients_refused(source));
   page.counter("reloads_total", "Changes of the configuration while the daemon ran.");
   page.sample({{"result", "applied"}}, source.reload.applied);
@@ -65,7 +65,7 @@ void service(Page& page, const StatsSource& source) {
   page.sample(source.http.requests);
   page.counter("http_refused_total", "Requests that it refused, and connections that sent none.");
   page.sample(source.http.refused);
-  page.counter("events_total", "What happened, by its name in the table of events.");
+  page.counter("events_total", "Events, by their name in the table of events.");
   for (const EventRow& row : kEventRows) {
     page.sample({{"event", row.name}},
                 source.events == nullptr ? 0 : source.events->get(row.event));
@@ -122,8 +122,8 @@ void states(Page& page, const Feeds& feeds) {
   }
   page.gauge(
       "dataset_locked",
-      "Whether writers keep off what the feed reads: by a reader slot in lock.mdb, or because "
-      "the file system is read-only.");
+      "Whether writers spare the pages that the feed reads: by a reader slot in lock.mdb, or "
+      "because the file system is read-only.");
   for (const FeedStats& feed : feeds) {
     page.sample({{"feed", feed.name}}, feed.dataset_lock == "none" ? 0 : 1);
   }
@@ -137,8 +137,8 @@ void states(Page& page, const Feeds& feeds) {
 
 void memory(Page& page, const Feeds& feeds) {
   page.gauge("slots",
-             "Slots of the arena by state. Nobody holds the batch of those that are "
-             "ahead, which somebody will get, and kept, which all had.");
+             "Slots of the arena by state. No client holds the batch of a slot that is "
+             "ahead (a client will get it) or kept (every client has had it).");
   for (const FeedStats& feed : feeds) {
     page.sample({{"feed", feed.name}, {"state", "free"}}, feed.slots.free);
     page.sample({{"feed", feed.name}, {"state", "filling"}}, feed.slots.filling);
@@ -153,7 +153,7 @@ void memory(Page& page, const Feeds& feeds) {
 void plans(Page& page, const Feeds& feeds) {
   page.gauge("dataset_sequences", "Sequences of the dataset.");
   for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.sequences);
-  page.gauge("plan_padded_share", "Share of padding that the plan of the epoch at hand promises.");
+  page.gauge("plan_padded_share", "Share of padding in the plan of the current epoch.");
   for (const FeedStats& feed : feeds) {
     // None is not 0 %: an alert compares with it.
     if (feed.plans.empty()) continue;
@@ -161,7 +161,7 @@ void plans(Page& page, const Feeds& feeds) {
     const auto share = padded_share(plan.frames, plan.padded_frames);
     if (share) page.sample({{"feed", feed.name}}, *share);
   }
-  page.gauge("plan_seconds", "What planning the latest epoch took.");
+  page.gauge("plan_seconds", "Time that planning the latest epoch took.");
   for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.plan_seconds);
 }
 
@@ -187,7 +187,8 @@ void stages(Page& page, const Feeds& feeds) {
             feed.stages == nullptr ? kNone : feed.stages->of(which));
     }
   }
-  page.counter("storage_wait_seconds_total", "Of assembling, waiting until a page was in memory.");
+  page.counter("storage_wait_seconds_total",
+               "Time of assembling spent waiting for pages to be in memory.");
   for (const FeedStats& feed : feeds) {
     page.sample({{"feed", feed.name}},
                 feed.stages == nullptr ? 0.0 : feed.stages->storage_wait_seconds());

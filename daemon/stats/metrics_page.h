@@ -67,7 +67,7 @@ class MetricsPage {
              std::string_view prefix = "batchwright_");
 
   fmt::memory_buffer text_;
-  std::string name_;  ///< With its prefix.
+  std::string name_;  ///< The metric's name with its prefix.
 };
 
 }  // namespace batchwright

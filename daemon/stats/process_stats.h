@@ -4,7 +4,7 @@
 
 namespace batchwright {
 
-/// What this process takes of the machine, as the kernel counts it.
+/// This process's use of the machine, by the kernel's account.
 struct ProcessStats {
   std::uint64_t pid = 0;
   double cpu_seconds = 0.0;               ///< User and system, all threads, since the start.
@@ -14,8 +14,8 @@ struct ProcessStats {
   std::uint64_t shared_memory_bytes = 0;  ///< Arenas.
   std::uint64_t virtual_bytes = 0;        ///< Addresses, maps of datasets included.
   std::uint64_t open_descriptors = 0;
-  std::uint64_t most_descriptors = 0;   ///< That it may have: the soft limit.
-  std::uint64_t minor_page_faults = 0;  ///< Since the start: the page was in memory,
+  std::uint64_t most_descriptors = 0;   ///< The soft limit of descriptors.
+  std::uint64_t minor_page_faults = 0;  ///< Faults since the start: the page was in memory,
   std::uint64_t major_page_faults = 0;  ///< or had to be read.
 };
 

@@ -18,39 +18,39 @@
 
 namespace batchwright {
 
-// What /stats and /metrics show, as plain values: whoever knows them fills them in, once a request.
+// What /stats and /metrics show, as plain values, which the daemon fills in once a request.
 
 struct SubscriberStats {
   SessionId session;
   std::uint32_t subscription = 0;
-  std::string client;  ///< As the client calls itself.
+  std::string client;  ///< The name given by the client.
   std::uint32_t pid = 0;
   wire::Mode mode = wire::Mode::replica;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   Epoch epoch;  ///< Position of the next delivery.
   Step step;
-  std::uint32_t window = 0;  ///< As granted, batches.
+  std::uint32_t window = 0;  ///< Batches granted.
   std::uint32_t held = 0;    ///< Batches delivered and not released.
   /// How long the client has held the oldest of these; empty: it holds none.
   std::optional<std::chrono::duration<double>> held_for;
   double waited_for_daemon_seconds = 0.0;  ///< The client, for the daemon.
-  double waited_for_client_seconds = 0.0;  ///< The daemon, for the client.
-  WaitingFor waiting = WaitingFor::none;   ///< Who is waited for right now.
-  std::uint64_t lag_batches = 0;           ///< Behind the furthest subscriber of the feed.
+  double waited_for_client_seconds = 0.0;  ///< Time the daemon waited for the client.
+  WaitingFor waiting = WaitingFor::none;   ///< The side that is waited for right now.
+  std::uint64_t lag_batches = 0;           ///< Batches behind the furthest subscriber of the feed.
   std::uint64_t delivered_batches = 0;
   std::uint64_t delivered_bytes = 0;
-  double position_share = 0.0;  ///< Of the epoch, 0 to 1.
+  double position_share = 0.0;  ///< Share of the epoch, 0 to 1.
 };
 
 /// Each slot is in one of these; together they are all slots of the arena.
 struct SlotStats {
   std::uint32_t free = 0;
   std::uint32_t filling = 0;
-  std::uint32_t ready = 0;  ///< Holds a batch that nobody holds.
+  std::uint32_t ready = 0;  ///< Holds a batch that no subscriber holds.
   std::uint32_t held = 0;   ///< Holds a batch that at least one subscriber holds.
   std::uint32_t ahead =
-      0;  ///< Of the ready ones: somebody will get the batch; the others are kept.
+      0;  ///< Of the ready ones, those with batches still to be delivered; the others are kept.
   std::uint32_t kept() const { return ready - ahead; }
 };
 
@@ -77,24 +77,24 @@ struct FeedStats {
   std::vector<std::string> dataset;        ///< Paths of the shards.
   std::string_view dataset_lock = "none";  ///< "slot", "read-only" or "none".
   FeedState state = FeedState::starting;
-  std::string reason;                      ///< Of a failed feed.
+  std::string reason;                      ///< Why a failed feed failed.
   const FeedCounters* counters = nullptr;  ///< Lives as long as the call; null: all are 0.
-  std::uint64_t sequences = 0;             ///< Of the dataset.
+  std::uint64_t sequences = 0;             ///< Sequences of the dataset.
   std::string fingerprint;
   std::uint32_t world = 1;
   SlotStats slots;
   std::uint64_t slot_bytes = 0;
   std::uint64_t arena_bytes = 0;
   std::string pinned;            ///< "none", "locked" or "cuda".
-  std::vector<PlanStats> plans;  ///< Of the epochs that are served now.
+  std::vector<PlanStats> plans;  ///< Plans of the epochs that are served now.
   std::vector<SubscriberStats> subscribers;
   const StageTimes* stages = nullptr;  ///< Lives as long as the call; null: nothing took time.
-  double plan_seconds = 0.0;           ///< What the last plan took.
+  double plan_seconds = 0.0;           ///< Time that the last plan took.
   Rates rates;
   Verdict verdict;
 };
 
-/// What the program was built from, and with.
+/// The program's version and build.
 struct BuildStats {
   std::string compiler;
   bool cuda = false;
@@ -104,12 +104,13 @@ struct BuildStats {
 struct ReloadStats {
   std::uint64_t applied = 0;
   std::uint64_t refused = 0;
-  double taken_unix_seconds = 0.0;                        ///< When what is served was taken.
-  std::optional<std::string> last_refusal;                ///< Why; kept until one is applied.
-  std::optional<std::chrono::duration<double>> last_ago;  ///< Since the last, whatever came of it.
+  double taken_unix_seconds = 0.0;          ///< Time at which the served configuration was taken.
+  std::optional<std::string> last_refusal;  ///< Why; kept until one is applied.
+  std::optional<std::chrono::duration<double>>
+      last_ago;  ///< Time since the last one, applied or not.
 };
 
-/// What the HTTP server did.
+/// The figures of the HTTP server.
 struct HttpStats {
   std::uint32_t connections = 0;  ///< Open now.
   std::uint64_t requests = 0;     ///< Answered with a page.
@@ -120,19 +121,19 @@ struct HttpStats {
 struct DiskStats {
   std::string feed;
   std::string_view file;         ///< "journal" or "ledger".
-  std::string path;              ///< Of the file.
-  std::uint64_t free_bytes = 0;  ///< Left for a user who is not root.
-  std::uint64_t size_bytes = 0;  ///< Of the file system.
+  std::string path;              ///< Path of the file.
+  std::uint64_t free_bytes = 0;  ///< Left for users other than root.
+  std::uint64_t size_bytes = 0;  ///< Size of the file system.
 };
 
 struct StatsSource {
   std::string version;
-  std::string host;  ///< As this machine calls itself.
+  std::string host;  ///< This machine's name.
   std::chrono::duration<double> uptime{0};
-  double started_unix_seconds = 0.0;  ///< Since 1970.
+  double started_unix_seconds = 0.0;  ///< Start time since 1970.
   ProcessStats process;
   std::uint64_t memory_ceiling_bytes = 0;
-  std::uint64_t arena_bytes = 0;  ///< Of all feeds.
+  std::uint64_t arena_bytes = 0;  ///< Memory of all feeds' arenas.
   std::uint32_t sessions = 0;
   std::vector<FeedStats> feeds;
   BuildStats build;
@@ -142,7 +143,7 @@ struct StatsSource {
   std::vector<DiskStats> disks;  ///< One for each journal and ledger that can be measured.
 };
 
-/// As the log names a session.
+/// The name of a session in the log.
 std::string name_of(SessionId session);
 /// Batches that the client may still get before it releases one.
 std::uint32_t credit_of(const SubscriberStats& subscriber);

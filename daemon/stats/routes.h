@@ -11,7 +11,7 @@
 
 namespace batchwright {
 
-/// What a route answers.
+/// The answer of a route.
 struct Reply {
   unsigned status = 200;
   std::string content_type = "text/plain; charset=utf-8";
@@ -19,14 +19,14 @@ struct Reply {
   std::vector<std::pair<std::string, std::string>> headers = {};  ///< More of them.
 };
 
-/// What a request asks for, percent-decoded.
+/// A request's target, percent-decoded.
 struct Target {
-  std::vector<std::string> names;            ///< What stood in the places of NAME, in order.
+  std::vector<std::string> names;            ///< The texts in the places of NAME, in order.
   std::map<std::string, std::string> query;  ///< "a=1&b" is {a: 1, b: ""}; of two the last counts.
 };
 
 using Page = std::function<Reply()>;
-/// Answers now or later, exactly once, on the loop. It may find nobody there who still listens.
+/// Answers now or later, exactly once, on the loop. The reader may be gone by then.
 using LaterPage = std::function<void(const Target&, std::function<void(Reply)>)>;
 /// The data of one event: one line of text.
 using LivePage = std::function<std::string()>;
@@ -37,7 +37,7 @@ struct Routes {
   std::map<std::string, Page, std::less<>> pages;
   /// Where a part of the path is NAME, any text may stand: "/feeds/NAME/plan".
   std::map<std::string, LaterPage, std::less<>> later;
-  /// Server-sent events of the type `stats`, once a second while somebody reads.
+  /// Server-sent events of the type `stats`, once a second while there are readers.
   std::map<std::string, LivePage, std::less<>> live;
 };
 

@@ -13,7 +13,7 @@ namespace batchwright {
 /// Longest path of a Unix socket that the kernel takes.
 inline constexpr std::size_t kMaxSocketPath = 107;
 
-/// Who may use the sockets' files.
+/// The mode and the group of the sockets' files.
 struct SocketAccess {
   unsigned mode = 0660;
   std::optional<unsigned> gid;  ///< Empty: as the daemon's.
@@ -32,7 +32,7 @@ Result<void> clear_socket_path(const std::string& path);
 Result<void> set_access(const std::string& path, const SocketAccess& access);
 
 /// Sockets made while it lives are the daemon's alone, until set_access() opens them to others:
-/// who connects in between would stay connected.
+/// a client that connects in between would stay connected.
 class RestrictedUmask {
  public:
   RestrictedUmask();

@@ -21,7 +21,7 @@ struct StageRow {
 };
 const StageRow& describe(Stage stage);
 
-/// How long the stages of one feed took, and what of assembling was waiting for data.
+/// The durations of one feed's stages, and the part of assembling spent waiting for data.
 /// Threads: add() from any, figures from any; all relaxed.
 class StageTimes {
  public:

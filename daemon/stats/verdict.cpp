@@ -9,7 +9,7 @@ namespace {
 
 /// Waits of clients below this share of their time are what handing over takes.
 constexpr double kNoticed = 0.05;
-/// From this share on a thread has little else to do.
+/// The share from which on a thread has little else to do.
 constexpr double kMost = 0.5;
 constexpr double kSaturated = 0.9;
 /// A feed with this share of all work is the only one that matters.
@@ -27,10 +27,10 @@ std::string percent(double part) { return fmt::format("{:.0f} %", 100.0 * part);
 struct Shares {
   double clients_waited;
   double daemon_waited;
-  double threads_busy;     ///< Of all assembly threads' time, whatever feed it was for.
-  double threads_storage;  ///< Of that, waiting for pages.
-  double own_part;         ///< Of that, for this feed.
-  double own_storage;      ///< Of the time for this feed, waiting for pages.
+  double threads_busy;     ///< Busy share of all assembly threads' time, for any feed.
+  double threads_storage;  ///< The part of it spent waiting for pages.
+  double own_part;         ///< The part of it for this feed.
+  double own_storage;      ///< The part of this feed's time spent waiting for pages.
   double readahead_busy;
 };
 
@@ -41,7 +41,7 @@ std::string who_waited(const Shares& shares, double seconds) {
       seconds, percent(shares.clients_waited), percent(shares.daemon_waited));
 }
 
-/// The threads are everybody's: what they did for other feeds is why one of them waits, too.
+/// All feeds share the threads: a feed may also wait because of work for others.
 std::string what_threads_did(const Shares& shares) {
   const std::string all =
       fmt::format("assembly threads were busy {} of the time, {} of that waiting for storage",

@@ -12,10 +12,10 @@
 
 namespace batchwright {
 
-/// How long the threads that make batches were busy.
+/// The busy times of the threads that make batches.
 struct BusySeconds {
-  double assemble_seconds = 0.0;      ///< Of all assembly threads.
-  double storage_wait_seconds = 0.0;  ///< Of these, asleep until a page was there.
+  double assemble_seconds = 0.0;      ///< Time of all assembly threads.
+  double storage_wait_seconds = 0.0;  ///< The part of it asleep until a page was there.
   double readahead_seconds = 0.0;
 
   BusySeconds& operator+=(const BusySeconds& other);
@@ -25,17 +25,17 @@ struct BusySeconds {
 /// Figures of a feed that only grow, taken at one moment.
 struct FeedSample {
   std::chrono::steady_clock::time_point taken{};
-  Delivered delivered;  ///< To all subscribers.
+  Delivered delivered;  ///< Deliveries to all subscribers.
   std::uint64_t batches_delivered = 0;
   std::uint64_t batches_assembled = 0;
-  BusySeconds own;                      ///< With batches of this feed.
-  BusySeconds all;                      ///< With batches of all feeds, whose threads are the same.
-  double clients_waited_seconds = 0.0;  ///< For the daemon, all subscriptions together.
-  double daemon_waited_seconds = 0.0;   ///< For a client, all subscriptions together.
+  BusySeconds own;                      ///< Time for batches of this feed.
+  BusySeconds all;                      ///< Time for batches of all feeds, which share the threads.
+  double clients_waited_seconds = 0.0;  ///< Waits for the daemon, all subscriptions together.
+  double daemon_waited_seconds = 0.0;   ///< Waits for a client, all subscriptions together.
   double subscribed_seconds = 0.0;      ///< Subscriptions times time: what the two are shares of.
 };
 
-/// What happened between the window's ends, per second.
+/// The rates between the window's ends, per second.
 struct Rates {
   double batches_per_second = 0.0;
   double bytes_per_second = 0.0;
@@ -50,12 +50,12 @@ struct BusiestOther {
   BusySeconds busy;
 };
 
-/// How the feed stands when the verdict is given.
+/// The feed's state when the verdict is given.
 struct FeedMoment {
   bool failed = false;
   bool planning = false;            ///< An epoch that a subscription stands in is not planned yet.
-  std::uint32_t subscriptions = 0;  ///< That still get batches.
-  std::uint32_t ready_slots = 0;    ///< With batches that somebody will get.
+  std::uint32_t subscriptions = 0;  ///< Subscriptions that still get batches.
+  std::uint32_t ready_slots = 0;    ///< Slots with batches that a client will get.
   std::uint32_t filling_slots = 0;
   unsigned assembly_threads = 1;
   bool all_held = false;  ///< No slot is left but those that clients hold.
@@ -70,14 +70,14 @@ inline constexpr std::array kBounds{Bound::trainer, Bound::mixed, Bound::storage
 /// "trainer-bound" and so on, as in /stats and in the label `bound` of /metrics.
 const char* name_of(Bound bound);
 
-/// What a feed's throughput depends on now, and the figures behind it in one sentence.
+/// The current limit of a feed's throughput, and the figures behind it in one sentence.
 struct Verdict {
   Bound bound = Bound::idle;
   std::string why;
 };
 
 /// The last ten seconds of a feed: what only grows, sampled once a second. All figures are
-/// differences of two samples, so whoever asks within a second gets the same ones.
+/// differences of two samples, so all readers within a second get the same ones.
 /// Threads: one at a time.
 class FeedWindow {
  public:
@@ -88,7 +88,7 @@ class FeedWindow {
   void add(const FeedSample& sample);
 
   Rates rates() const;
-  /// What the assembly threads did for this feed.
+  /// The assembly threads' work for this feed.
   BusySeconds busy() const { return difference().own; }
   /// The rule is in README.md.
   Verdict verdict(const FeedMoment& moment) const;

@@ -2,8 +2,8 @@
 
 namespace batchwright {
 
-const char* name_of(WaitingFor whom) {
-  switch (whom) {
+const char* name_of(WaitingFor waited_for) {
+  switch (waited_for) {
     case WaitingFor::none: return "none";
     case WaitingFor::daemon: return "daemon";
     case WaitingFor::client: return "client";
@@ -11,17 +11,17 @@ const char* name_of(WaitingFor whom) {
   return "unknown";
 }
 
-void WaitingTimes::become(WaitingFor whom, Time now) {
-  if (whom == whom_) return;
-  if (whom_ == WaitingFor::daemon) for_daemon_ += now - since_;
-  if (whom_ == WaitingFor::client) for_client_ += now - since_;
-  whom_ = whom;
+void WaitingTimes::become(WaitingFor waited_for, Time now) {
+  if (waited_for == waited_for_) return;
+  if (waited_for_ == WaitingFor::daemon) for_daemon_ += now - since_;
+  if (waited_for_ == WaitingFor::client) for_client_ += now - since_;
+  waited_for_ = waited_for;
   since_ = now;
 }
 
-double WaitingTimes::seconds(WaitingFor whom, std::chrono::steady_clock::duration before,
+double WaitingTimes::seconds(WaitingFor waited_for, std::chrono::steady_clock::duration before,
                              Time now) const {
-  if (whom == whom_) before += now - since_;
+  if (waited_for == waited_for_) before += now - since_;
   return std::chrono::duration<double>(before).count();
 }
 

@@ -52,7 +52,7 @@ std::vector<std::string> refusals_until_bye(RawClient& client) {
   return texts;
 }
 
-const std::string kTooMany = "too many requests in vain; this connection is not answered any more";
+const std::string kTooMany = "too many rejected requests; this connection is no longer answered";
 
 /// A healthy client still gets its epoch.
 bool serves(TestServer& server) {

@@ -71,7 +71,7 @@ TEST_CASE("daemon: memory that is short at the start is waited for") {
     enough = small.before();
     REQUIRE(daemon.start());
   }
-  CHECK(log_holds(daemon, "feed train: not served, and tried again until it is: arena: "));
+  CHECK(log_holds(daemon, "feed train: not served; the daemon keeps trying: arena: "));
   CHECK(daemon.page("/readyz").empty());
   REQUIRE(::prlimit(daemon.process().pid(), RLIMIT_FSIZE, &enough, nullptr) == 0);
   CHECK(eventually([&] { return !daemon.page("/readyz").empty(); }));
@@ -95,7 +95,7 @@ TEST_CASE("daemon: a dataset that is late fails its feed alone, and is served on
     subscribe(trainer, "late", 1);
     batches = trainer.ordinals_until_end().size();
   });
-  const bool waited = eventually([&] { return log_holds(daemon, "waits for it: "); });
+  const bool waited = eventually([&] { return log_holds(daemon, "waits for the feed: "); });
   // It comes as a folder does that is mounted: all at once.
   make_small_dataset(daemon.folder() / "making", mixed_lengths(40, 50));
   std::filesystem::rename(daemon.folder() / "making", late);
@@ -105,7 +105,7 @@ TEST_CASE("daemon: a dataset that is late fails its feed alone, and is served on
   CHECK(eventually([&] { return !daemon.page("/readyz").empty(); }));
   CHECK(log_holds(daemon, "feed late: served again after "));
   // However often it was tried, the reason is told once.
-  CHECK(times_in(daemon.process().err(), "tried again until it is: ") == 1);
+  CHECK(times_in(daemon.process().err(), "not served; the daemon keeps trying: ") == 1);
 }
 
 TEST_CASE("daemon: a restart without a dataset is a pause for its trainers") {
@@ -120,7 +120,7 @@ TEST_CASE("daemon: a restart without a dataset is a pause for its trainers") {
   std::filesystem::rename(daemon.dataset(), aside);
   REQUIRE(daemon.start());
   std::thread mounting([&] {
-    eventually([&] { return log_holds(daemon, "waits for it: "); });
+    eventually([&] { return log_holds(daemon, "waits for the feed: "); });
     std::filesystem::rename(aside, daemon.dataset());
   });
   const auto rest = trainer.ordinals_until_end();
@@ -140,7 +140,7 @@ TEST_CASE("daemon: a feed whose data are truncated is served again once whole da
   for (; batches < 3; ++batches) REQUIRE(trainer.next() == BW_OK);
   std::filesystem::resize_file(daemon.dataset() / "data.mdb", 64 * 1024);
   std::thread mending([&] {
-    eventually([&] { return log_holds(daemon, "tried again until it is: "); });
+    eventually([&] { return log_holds(daemon, "not served; the daemon keeps trying: "); });
     std::filesystem::rename(daemon.dataset(), daemon.folder() / "broken");
     std::filesystem::rename(spare, daemon.dataset());
   });
@@ -189,5 +189,5 @@ TEST_CASE("daemon: sockets that somebody removes are told of") {
   REQUIRE(eventually([&] { return !daemon.page("/readyz").empty(); }));
   std::filesystem::remove(daemon.folder() / "s.arena");
   CHECK(eventually([&] { return daemon.page("/readyz").empty(); }));
-  CHECK(log_holds(daemon, "s.arena is not this daemon's socket any more"));
+  CHECK(log_holds(daemon, "s.arena is no longer this daemon's socket"));
 }

@@ -125,10 +125,12 @@ TEST_CASE("reload: who asks by --reload gets the daemon's verdict as exit code a
   daemon.config() += "slotz = 4\n";
   const Finished refused = reload();
   CHECK(refused.code == 1);
-  CHECK_MESSAGE(refused.err.starts_with("not reloaded, all goes on as it was: "), refused.err);
+  CHECK_MESSAGE(refused.err.starts_with("not reloaded, the running configuration stays in force: "),
+                refused.err);
   CHECK(refused.err.find("slotz") != std::string::npos);
   CHECK(daemon.process().running());
   const Finished nobody = run({program("batchwrightd"), "--reload", "1"});
   CHECK(nobody.code == 1);
-  CHECK_MESSAGE(nobody.err.find("process 1 is no batchwrightd") != std::string::npos, nobody.err);
+  CHECK_MESSAGE(nobody.err.find("process 1 is not a batchwrightd") != std::string::npos,
+                nobody.err);
 }

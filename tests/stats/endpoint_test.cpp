@@ -29,8 +29,8 @@ TEST_CASE("stats: an unknown path is answered with those that are known") {
   Served served;
   const std::string answer = served.answer(get_once("/metricss"));
   CHECK(starts(answer, "404"));
-  CHECK(
-      answer.ends_with("nothing here; there is: /broken /healthz /stats /live /feeds/NAME/plan\n"));
+  CHECK(answer.ends_with(
+      "no such page; available: /broken /healthz /stats /live /feeds/NAME/plan\n"));
 }
 
 TEST_CASE("stats: other methods are refused, with and without a body") {

@@ -1,4 +1,4 @@
-// The clients of a feed: who waits for whom, how much credit is left, and where each one is.
+// The clients of a feed: how long each side waits, how much credit is left, and where each one is.
 
 const kWaitSeconds = 10;
 
@@ -15,7 +15,7 @@ const clientColumns = [
   ["rank", "rank", "Its rank of how many; – for a client that takes every batch."],
   ["batches/s", "rate", "Delivered to it, in the last 10 s."],
   ["step", "step", "Time from batch to batch: the training step, with its waits."],
-  ["waits", "waits", "Who waited for whom."],
+  ["waits", "waits", "How long the client waited for the daemon, and the daemon for the client."],
   ["holds", "held", "Batches that it has and has not released, of those that it may hold; and " +
                       "for how long it has held the oldest."],
   ["behind", "lag", "Batches behind the client that is furthest."],
@@ -50,8 +50,8 @@ function clientRow() {
   held.append(make("span", "count"), since);
   since.append(" (", make("span"), ")");
   const waits = row.querySelector(".waits");
-  for (const who of ["daemon", "client"]) {
-    const pair = put(waits, make("div", "pair " + who));
+  for (const side of ["daemon", "client"]) {
+    const pair = put(waits, make("div", "pair " + side));
     put(put(pair, make("div", "wait")), make("span"));
     put(pair, make("b"));
   }
@@ -59,9 +59,9 @@ function clientRow() {
 }
 
 // The share of the last seconds that was spent waiting: the bar. The figure beside it is the sum.
-function setWait(row, who, path, seconds, share) {
-  const pair = row.querySelector(".waits ." + who);
-  const name = who === "daemon" ? "client waited for the daemon" : "daemon waited for the client";
+function setWait(row, side, path, seconds, share) {
+  const pair = row.querySelector(".waits ." + side);
+  const name = side === "daemon" ? "client waited for the daemon" : "daemon waited for the client";
   pair.title = name + ": " + show.share(share) + " of the last " + kWaitSeconds + " s; the figure " +
                "is since it subscribed";
   pair.setAttribute("aria-label", name);
@@ -147,12 +147,12 @@ function setTrack(box, feed) {
 // How far apart they are, in words.
 function spread(clients) {
   if (clients.length === 0) return "";
-  const who = clients.length + (clients.length === 1 ? " client" : " clients");
+  const count = clients.length + (clients.length === 1 ? " client" : " clients");
   const epochs = clients.map(client => client.epoch);
   const [first, last] = [Math.min(...epochs), Math.max(...epochs)];
-  if (first < last) return who + ", in epochs " + first + " to " + last;
+  if (first < last) return count + ", in epochs " + first + " to " + last;
   const shares = clients.map(client => client.position_share || 0);
   const [least, most] = [show.share(Math.min(...shares)), show.share(Math.max(...shares))];
-  return who + (least === most ? " at " + least : " between " + least + " and " + most) +
+  return count + (least === most ? " at " + least : " between " + least + " and " + most) +
          " of epoch " + first;
 }

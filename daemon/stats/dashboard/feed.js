@@ -12,7 +12,7 @@ const kVerdictWords = {
   "mixed": "both wait: the trainer for the daemon, and the daemon, longer, for the trainer",
   "blocked": "the trainer waits for the daemon, whose threads work for another feed",
   "assembly-bound": "the trainer waits for the daemon, and that for its assembly threads",
-  "idle": "nobody waits",
+  "idle": "neither waits",
   "failed": "nothing is served"};
 
 // A card that opens on demand: its charts and tables are made and filled only while it is open.
@@ -107,8 +107,8 @@ function setVerdict(section, feed, path) {
   setText(box.querySelector("p"), feed.reason || feed.verdict.why);
   const next = section.querySelector(".next");
   next.hidden = feed.state !== "failed";
-  setText(next, "What to do: `batchwright verify " + feed.dataset.join(" ") + "` names what is broken; " +
-          "once it is mended, `systemctl reload batchwrightd` opens the feed anew.");
+  setText(next, "Remedy: `batchwright verify " + feed.dataset.join(" ") + "` names the damage; " +
+          "after the repair, `systemctl reload batchwrightd` opens the feed anew.");
   setText(section.querySelector(".place"), "dataset " + feed.dataset.join(", ") +
           (feed.dataset_lock === "none" ? " (not locked: a writer could harm what is read)" : ""));
 }

@@ -6,7 +6,7 @@ let lastUptime = -1;
 let lastSeen = 0;
 let latest = null;  // what came last
 
-// What has been seen of a feed, for the picture of its throughput and the bars of who waits.
+// What has been seen of a feed, for the picture of its throughput and the bars of waiting times.
 class Memory {
   constructor() {
     this.history = [];
@@ -83,7 +83,7 @@ function received(stats) {
   latest = stats;
   remember(stats);
   setTitle(stats);
-  if (!document.hidden) render(stats);  // a page in the background costs nobody anything
+  if (!document.hidden) render(stats);  // a page in the background costs nothing
   setConnection(failedText(stats.feeds) ? "failed" : "live", failedText(stats.feeds) || "live");
 }
 
