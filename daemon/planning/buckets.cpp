@@ -116,7 +116,7 @@ class BoundaryFinder {
 
   const LengthClasses& classes_;
   const std::size_t buckets_;
-  std::vector<std::uint64_t> cost_;     ///< In frames, by place.
+  std::vector<std::uint64_t> cost_;     ///< Cost in frames, by place.
   std::deque<std::uint32_t> hull_;      ///< Lines, as the places they begin at.
   std::uint64_t back_from_ = 0;         ///< Where the hull's last line is lowest, if it has two.
   std::vector<std::uint32_t> reached_;  ///< The first place with at least 1, 2, ... buckets.

@@ -25,7 +25,7 @@ struct LengthClasses {
   std::vector<std::uint32_t> lengths;
   std::vector<std::uint32_t> ends;
 
-  /// Of the items with the first `place` lengths.
+  /// The number of items with the first `place` lengths.
   std::uint64_t items(std::size_t place) const {
     return ends.empty() ? place : place == 0 ? 0 : ends[place - 1];
   }

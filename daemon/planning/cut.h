@@ -4,7 +4,7 @@
 
 namespace batchwright {
 
-/// How many rows a batch may have, given its longest.
+/// The number of rows that a batch may have, given its longest.
 class Capacity {
  public:
   /// `longest` is L_max, of all items an epoch may use.

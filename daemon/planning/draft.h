@@ -14,8 +14,8 @@ namespace batchwright {
 /// An epoch's plan while it goes through the stages: each takes it, and leaves it further on.
 struct Draft {
   ItemTable table;
-  std::uint32_t longest = 0;   ///< Of all items an epoch may use: L_max.
-  std::uint32_t shortest = 0;  ///< Of the sequences kept.
+  std::uint32_t longest = 0;   ///< Longest of all items an epoch may use: L_max.
+  std::uint32_t shortest = 0;  ///< Shortest of the sequences kept.
 
   /// One a dataset: where its sequences end, how many of them are kept, and how many times an
   /// epoch uses each of those, beside what it draws.
@@ -30,17 +30,17 @@ struct Draft {
   std::uint64_t selected = 0;        ///< Sequences that this epoch uses.
   std::uint64_t rows = 0;            ///< Their items.
   bool uses_all = false;             ///< Every item once; `drawn` stays empty.
-  std::vector<std::uint64_t> drawn;  ///< Until order: a bit a sequence, set if it is used once more
-                                     ///< than its dataset's passes. Empty: none is.
+  std::vector<std::uint64_t> drawn;  ///< Used until ordering: a bit per sequence, set if it is used
+                                     ///< once more than its dataset's passes. Empty: none is.
 
   // From order, until cut.
   WordBuffer order;                ///< (length, item); packed to items by cut.
   BucketLimits buckets;            ///< A batch never crosses one.
-  std::uint32_t used_buckets = 1;  ///< That hold an item.
+  std::uint32_t used_buckets = 1;  ///< Buckets that hold an item.
 
   // From cut and shuffle.
-  std::vector<std::uint32_t> starts;         ///< Of each batch in the order, and the end.
-  std::vector<std::uint32_t> batch_lengths;  ///< As cut; only for shuffle = groups.
+  std::vector<std::uint32_t> starts;         ///< Start of each batch in the order, and the end.
+  std::vector<std::uint32_t> batch_lengths;  ///< Lengths as cut; only for shuffle = groups.
   std::vector<std::uint32_t> sequence;       ///< Batches in the order of delivery.
 
   std::uint32_t batches() const {
@@ -55,7 +55,7 @@ struct Draft {
     return std::max<std::size_t>(rows, all > used ? all - used : 0);
   }
 
-  /// Where the bucket ends that begins at `start` in the order.
+  /// The end of the bucket that begins at `start` in the order.
   std::size_t bucket_end(std::size_t start) const {
     if (!buckets.has_any()) return order.size();
     const std::uint32_t limit = buckets.of(key_of(order.word(start)));
@@ -107,7 +107,7 @@ struct Draft {
     });
   }
 
-  /// Of a dataset whose sequences are all used, but for those left out.
+  /// For a dataset whose sequences are all used, except for those left out.
   template <class Use>
   void each_passed(std::uint64_t begin, const Dataset& dataset, const Use& use) const {
     for (std::uint64_t i = begin; i < dataset.end; ++i) {

@@ -15,7 +15,7 @@ namespace batchwright {
 /// The longest that a sequence may be.
 inline constexpr std::uint32_t kLongest = std::numeric_limits<std::uint32_t>::max() / 2;
 
-/// Which sequences min_length and max_length let through.
+/// The sequences that min_length and max_length let through.
 struct AllowedLengths {
   std::uint32_t min = 0, max = kLongest;
 
@@ -25,7 +25,7 @@ struct AllowedLengths {
   bool has(std::uint32_t length) const { return length >= min && length <= max; }
 };
 
-/// What the stages order and cut: whole sequences, or chunks of them. An item's id is its
+/// The items that the stages order and cut: whole sequences, or chunks of them. An item's id is its
 /// sequence's ordinal, or its place in the list of the chunks of all sequences, where those that
 /// are left out have one.
 class ItemTable {
@@ -46,7 +46,7 @@ class ItemTable {
   Row row(std::uint32_t item) const;
 
   bool is_chunked() const { return chunk_ != 0; }
-  /// Of all sequences.
+  /// The number of items of all sequences.
   std::size_t items() const { return chunk_ == 0 ? lengths_.size() : chunks_; }
 
   std::uint32_t items_of(std::uint32_t ordinal) const;
@@ -71,7 +71,7 @@ class ItemTable {
   /// 64 chunks: which of them are the first of their sequence, and what came before.
   struct Block {
     std::uint64_t firsts = 0;
-    std::uint32_t sequences = 0;   ///< That begin before this block.
+    std::uint32_t sequences = 0;   ///< Sequences that begin before this block.
     std::uint32_t last_first = 0;  ///< First chunk of the last of those.
   };
   /// A chunk's sequence, and where in it the chunk begins.
@@ -93,13 +93,13 @@ class ItemTable {
   std::vector<Block> blocks_;
 };
 
-/// How sequences are cut into chunks, in frames.
+/// The rule by which sequences are cut into chunks, in frames.
 struct ChunkShape {
   std::uint32_t chunk, hop;
   std::uint32_t least;  ///< A last chunk that is shorter is left out; the first one never is.
 };
 
-/// As the settings say, for those with `chunk`.
+/// The chunk table of the settings, for settings with `chunk`.
 ChunkShape chunk_shape(const PlanSettings& settings);
 
 /// Chunks that a sequence of `length` frames has.

@@ -40,7 +40,7 @@ bool surely_counted(const Draft& draft, const PlanSettings& s, const Sweep& swee
 }
 
 /// Whether any epoch of at least `rows` rows surely makes a whole step. Each of its batches has at
-/// most `largest` rows, and at least as many as the longest would, but for up to two at each
+/// most `largest` rows, and at least as many as the longest would, except for up to two at each
 /// bucket's end.
 bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const Draft& draft,
                      const PlanSettings& s) {

@@ -31,7 +31,7 @@ struct KeyScale {
   }
 };
 
-/// Of the items used.
+/// The shortest and longest of the items used.
 struct LengthRange {
   std::uint32_t shortest, longest;
 };

@@ -62,7 +62,7 @@ struct EpochPlan::State {
 
 namespace {
 
-/// From the order of the items to the sequence of the batches.
+/// Turns the order of the items into the sequence of the batches.
 Result<void> batch_up(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
   if (auto done = cut_batches(draft, settings); !done) return done;
   if (auto done = spread_batches(draft, settings); !done) return done;

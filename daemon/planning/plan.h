@@ -14,24 +14,24 @@ namespace batchwright {
 
 /// One row of a batch: a sequence, or a chunk of one.
 struct Row {
-  std::uint64_t ordinal = 0;  ///< Of the sequence within the dataset.
+  std::uint64_t ordinal = 0;  ///< Place of the sequence in the dataset.
   std::uint32_t start = 0;    ///< First frame of the chunk; 0 for a whole sequence.
   std::uint32_t length = 0;   ///< Frames; 0 only for a lane of truncated unrolling that ran out.
   std::uint8_t flags = 0;     ///< kRowReset, kRowLast; whole sequences have both.
 };
 
-/// What one batch amounts to.
+/// The figures of one batch.
 struct BatchFigures {
   std::uint32_t rows = 0;
   std::uint32_t batch_length = 0;  ///< L
   std::uint64_t frames = 0;        ///< Sum of the rows' lengths; padded frames are rows * L.
 };
 
-/// Which sequences an epoch uses.
+/// The sequences that an epoch uses.
 struct PlanCounts {
   std::uint64_t left_out = 0;  ///< Shorter than min_length or longer than max_length.
   std::uint64_t kept = 0;      ///< All others.
-  std::uint64_t selected = 0;  ///< Of those, drawn for this epoch.
+  std::uint64_t selected = 0;  ///< Those drawn for this epoch.
 };
 
 /// The batches of one epoch. A pure function of (lengths, settings, seed, epoch): the same on
@@ -52,11 +52,11 @@ class EpochPlan {
   /// times as fast as by index. 4 bytes a batch meanwhile.
   void each_figures(const std::function<void(BatchIndex, const BatchFigures&)>& use) const;
   PlanCounts counts() const;
-  /// The longest length of each bucket, of bucket_span and bucket_optimal; else empty. Of equal
-  /// spans only those that have batches.
+  /// The longest length of each bucket, of bucket_span and bucket_optimal; otherwise empty. Of
+  /// equal spans only those that have batches.
   std::vector<std::uint32_t> bucket_limits() const;
 
-  struct State;  ///< Of the room's own; see plan.cpp.
+  struct State;  ///< Private to the room; see plan.cpp.
   explicit EpochPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
  private:
@@ -64,14 +64,14 @@ class EpochPlan {
 };
 
 /// `datasets`: how many of the lengths belong to each dataset, in their order; mix_weights needs
-/// it. Cost: O(n) time but for the sorts; at most 16 bytes a sequence at its peak, or where rows
+/// it. Cost: O(n) time except for the sorts; at most 16 bytes a sequence at its peak, or where rows
 /// are far more than sequences mostly 9 a row (README.md). Any epoch takes the same, for none
 /// depends on another. Errors: infeasible, invalid_argument, and those of check_settings(); the
 /// message names setting, value and range.
 Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              Epoch epoch, std::span<const std::uint64_t> datasets = {});
 
-/// How much of the data the epochs use (Deng et al.), as shares of the sequences kept.
+/// The shares of the kept sequences that the epochs use (Deng et al.).
 struct DataUsage {
   double epoch = 1;      ///< s(epoch), of this epoch alone.
   double so_far = 1;     ///< DUR of epochs 0 to this one.
@@ -86,17 +86,17 @@ Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch);
 /// into fewer batches: the message says which epoch. An epoch past those that were tried can still
 /// turn out infeasible where its draw or its order alone decides that (README.md).
 struct PlanBound {
-  std::uint64_t rows = 0;           ///< Of the batch with most rows.
+  std::uint64_t rows = 0;           ///< Rows of the batch with most rows.
   std::uint64_t padded_frames = 0;  ///< Largest rows * L.
 };
 Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                              std::span<const std::uint64_t> datasets = {});
 
-/// Counted up with every change by which the same settings give another plan: who resumes what was
-/// begun under an older one is refused, and not given other batches.
+/// Counted up with every change by which the same settings give another plan: a job begun under an
+/// older version cannot be resumed, instead of silently getting other batches.
 inline constexpr std::uint64_t kPlannerVersion = 1;
 
-/// What sound settings amount to that is seldom meant, a sentence for people; empty: nothing.
+/// A sentence for people about valid settings with an effect that is seldom meant; empty: none.
 /// Settings that check_settings() or the sweep refuse have none.
 std::string plan_note(const PlanSettings& settings);
 

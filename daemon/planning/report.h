@@ -7,7 +7,7 @@
 
 namespace batchwright {
 
-/// What a plan amounts to, as the papers measure it. Rates are fractions of one.
+/// The figures of a plan, as the papers measure them. Rates are fractions of one.
 struct PlanReport {
   std::uint64_t batches = 0;
   std::uint64_t steps = 0;
@@ -17,7 +17,7 @@ struct PlanReport {
   std::uint64_t padded_frames = 0;  ///< Sum of B * L.
   double zpr = 0;                   ///< Zero-padding rate: mean over batches weighted by B.
   double abl = 0;                   ///< Average batch length: mean of L weighted by B.
-  double padded_share = 0;          ///< Of all frames delivered.
+  double padded_share = 0;          ///< Share of padding among all frames delivered.
   double apr = 0;                   ///< Average padding ratio: mean over batches of 1 - S / (B L).
   double apr_deviation = 0;         ///< Standard deviation of the same.
   std::uint64_t largest_batch_frames = 0;
@@ -39,14 +39,14 @@ struct PlanHistograms {
   std::vector<HistogramBar> lengths;      ///< Frames of each row.
 };
 
-/// At most `bars` bars of equal width each. Cost: O(rows).
+/// Histograms of at most `bars` bars of equal width. Cost: O(rows).
 PlanHistograms plan_histograms(const EpochPlan& plan, std::uint32_t bars);
 
-/// Of two sequences that shared a batch: how likely they share one again in the next epoch.
-/// A sequence counts as of the batch it begins in.
+/// How likely two sequences that shared a batch share one again in the next epoch. A sequence
+/// counts as of the batch it begins in.
 struct Randomness {
   double shared_again = 0;      ///< Measured; 0 when no two sequences shared a batch.
-  double shared_by_chance = 0;  ///< With batches of the same sizes, filled at random.
+  double shared_by_chance = 0;  ///< The same for batches of the same sizes, filled at random.
   /// chance / measured, at most 1: 1 is a random order, 0 the same batches for ever.
   double figure() const;
 };

@@ -9,7 +9,7 @@ namespace batchwright {
 /// The stages that draw, each from a stream of its own, so that what one stage draws never moves
 /// the draws of another. The numbers are part of every plan: append, never renumber.
 enum class Stream : std::uint64_t {
-  select = 1,   ///< Which sequences an epoch uses.
+  select = 1,   ///< The sequences that an epoch uses.
   order = 2,    ///< The part of the order, of random and alternated.
   noise = 3,    ///< The noise of semi-sorted.
   ties = 4,     ///< The order of sequences with equal keys.
@@ -33,7 +33,7 @@ class RandomStream {
   RandomStream(std::uint64_t seed_plus_epoch, Stream stream)
       : state_(mix64(mix64(seed_plus_epoch) + static_cast<std::uint64_t>(stream))) {}
 
-  /// What bits32() gives `index` draws from here.
+  /// The value that bits32() gives `index` draws from here.
   std::uint32_t bits32_at(std::uint64_t index) const {
     return static_cast<std::uint32_t>(mix64(state_ + (index + 1) * kStep) >> 32);
   }

@@ -15,7 +15,7 @@ namespace batchwright {
 Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSettings& settings,
                           std::span<const std::uint64_t> datasets);
 
-/// How many sequences of each dataset an epoch uses, when `share` of all are asked for.
+/// The numbers of sequences of each dataset that an epoch uses for `share` of all.
 std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettings& settings,
                                             double share);
 

@@ -15,8 +15,8 @@ enum class Select : std::uint8_t { full, fixed, linear, cosine };
 enum class Order : std::uint8_t {
   random,
   sorted,
-  bucket,          ///< By rank, `bucket_size` sequences each (Ge et al.).
-  bucket_span,     ///< By length, `bucket_span` frames wide or at given boundaries (MXNet).
+  bucket,          ///< Buckets by rank, `bucket_size` sequences each (Ge et al.).
+  bucket_span,     ///< Buckets by length, `bucket_span` frames wide or at given boundaries (MXNet).
   bucket_optimal,  ///< Boundaries by dynamic programming (Khomenko et al.).
   alternated,      ///< `bins` (Doetsch et al.).
   semi_sorted      ///< `randomization` is the LRF (Ge et al.).
@@ -26,10 +26,10 @@ enum class CutRule : std::uint8_t { strict, overrun };
 enum class LastBatch : std::uint8_t { keep, drop };
 enum class Shuffle : std::uint8_t { off, batches, groups };
 enum class Remainder : std::uint8_t { drop, spread, wrap };
-/// What happens when one of several mixed datasets has no sequence left in an epoch.
+/// The effect of a mixed dataset that has no sequence left in an epoch.
 enum class Exhausted : std::uint8_t { wrap, end };
 
-/// How a feed's epochs are planned. Names, values and ranges as on the command line and in
+/// The planning of a feed's epochs. Names, values and ranges as on the command line and in
 /// `[feed.plan]`; the table in settings.cpp is the one place that knows how they are written.
 struct PlanSettings {
   Select select = Select::full;
@@ -55,7 +55,7 @@ struct PlanSettings {
 
   Order order = Order::random;
   double randomization = 0.1;                    ///< LRF of semi_sorted.
-  std::uint32_t bins = 0;                        ///< Of alternated.
+  std::uint32_t bins = 0;                        ///< Bins of `alternated`.
   std::uint32_t bucket_size = 0;                 ///< Ranks, of bucket.
   std::uint32_t bucket_span = 0;                 ///< Frames, of bucket_span.
   std::uint32_t bucket_count = 0;                ///< k, of bucket_optimal.
@@ -78,15 +78,15 @@ struct PlanSettings {
 
 /// One setting, as people write it.
 struct SettingRow {
-  std::string_view name;     ///< As in the configuration; `--` and `-` for `_` on a command line.
+  std::string_view name;     ///< Name in the configuration; `--` and `-` for `_` on a command line.
   std::string_view allowed;  ///< "random sorted ..." or "1 and up", for help and errors.
   std::string_view help;     ///< One sentence, with the unit and the source.
 };
 
-/// What a setting's value is, for a text that tells numbers from words.
+/// The kind of a setting's value, for texts that treat numbers and words differently.
 enum class SettingType : std::uint8_t { word, whole, real, whole_list, real_list };
 
-/// Of a setting that setting_rows() names.
+/// The type of a setting that setting_rows() names.
 SettingType setting_type(std::string_view name);
 
 /// All settings, in the order they are documented in.

@@ -59,7 +59,7 @@ void permute_batches(std::span<std::uint32_t> values, const Draft& draft,
   }
 }
 
-/// Fills draft.sequence, but for groups.
+/// Fills draft.sequence, except for groups.
 void order_batches(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
   const std::size_t world = settings.world;
   draft.sequence.reserve((draft.batches() + world - 1) / world * world);  // for remainder = wrap

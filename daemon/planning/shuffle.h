@@ -4,7 +4,7 @@
 
 namespace batchwright {
 
-/// For remainder = spread: splits the largest batches in two until their number is a multiple of
+/// Serves remainder = spread: splits the largest batches in two until their number is a multiple of
 /// `world`. Every part is within the capacity that the whole was in. Errors: infeasible.
 Result<void> spread_batches(Draft& draft, const PlanSettings& settings);
 

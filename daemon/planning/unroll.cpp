@@ -42,7 +42,7 @@ class Dealer {
   std::uint64_t last_ = 0;
 };
 
-/// At least one: no sequence is empty. Division of 32 bits is much faster than of 64.
+/// Steps of a sequence, at least one: none is empty. 32-bit division is much faster than 64-bit.
 std::uint32_t steps_of(std::uint32_t length, std::uint32_t unroll) {
   return (length - 1) / unroll + 1;
 }

@@ -19,7 +19,7 @@ class Unrolled {
   static Result<Unrolled> deal(Draft& draft, const PlanSettings& settings);
 
   std::uint64_t steps() const { return steps_; }
-  std::uint32_t lanes() const { return lanes_; }  ///< Of one batch.
+  std::uint32_t lanes() const { return lanes_; }  ///< Lanes of one batch.
   Row row(const ItemTable& table, std::uint64_t step, std::uint64_t lane) const;
 
  private:
@@ -33,7 +33,7 @@ class Unrolled {
   std::uint32_t lanes_ = 0;
   std::uint32_t unroll_ = 0;
   std::uint64_t steps_ = 0;
-  std::vector<std::uint32_t> lane_ends_;  ///< Of each lane's part of what follows.
+  std::vector<std::uint32_t> lane_ends_;  ///< End of each lane's part of the list below.
   std::unique_ptr<Taken[]> taken_;
 };
 

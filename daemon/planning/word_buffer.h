@@ -11,7 +11,7 @@
 
 namespace batchwright {
 
-/// What an order is made of: the length and the id of an item in one word, so that what reads the
+/// The element of an order: the length and the id of an item in one word, so that what reads the
 /// order need not look up the length, which costs a cache miss an item.
 inline std::uint64_t key_word(std::uint32_t key, std::uint32_t item) {
   return (std::uint64_t{key} << 32) | item;
