@@ -79,7 +79,7 @@ Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t sl
 /// left then, the touch is a SIGBUS.
 Result<void> Arena::take_pages(const std::stop_token& stop) const {
   for (std::size_t taken = 0; taken < bytes_; taken += kStepBytes) {
-    if (stop.stop_requested()) return Error{ErrorCode::disconnected, "arena: given up, as told"};
+    if (stop.stop_requested()) return Error{ErrorCode::disconnected, "arena: given up on request"};
     const std::size_t step = std::min(kStepBytes, bytes_ - taken);
     if (::fallocate(descriptor_, 0, static_cast<off_t>(taken), static_cast<off_t>(step)) != 0) {
       return failed("fallocate", bytes_);
@@ -99,7 +99,7 @@ Result<void> Arena::reserve(const std::stop_token& stop) {
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, 0);
   if (base == MAP_FAILED) return failed("mmap", bytes_);
   base_ = static_cast<std::byte*>(base);
-  // Last, for from here on nobody, this process included, gets another writable mapping.
+  // Last, for from here on no process, this one included, gets another writable mapping.
   constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (::fcntl(descriptor_, F_ADD_SEALS, kSeals) != 0) return failed("F_ADD_SEALS", bytes_);
   return {};

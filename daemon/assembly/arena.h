@@ -12,7 +12,7 @@
 
 namespace batchwright {
 
-/// How an arena's pages are kept in memory.
+/// The way in which an arena's pages are kept in memory.
 enum class PinState : std::uint8_t { none = 0, locked = 1, cuda = 2 };
 std::string_view to_string(PinState state);
 
@@ -29,7 +29,7 @@ Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes, cons
 /// Every page is reserved and touched by create(), so that running out is an error there and
 /// never a SIGBUS later. Sealed against shrinking, growing and new writable mappings; the
 /// daemon's own mapping, made before the seal, stays the only writable one.
-/// Threads: create and destroy on one; slot() from any. It outlives all who were given a span.
+/// Threads: create and destroy on one; slot() from any. It outlives every span that it gave.
 class Arena {
  public:
   /// `slot_bytes` is rounded up to whole pages. A large arena takes long: `stop` ends that.
@@ -45,7 +45,9 @@ class Arena {
   std::uint32_t slots() const { return static_cast<std::uint32_t>(bytes_ / slot_bytes_); }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t bytes() const { return bytes_; }
-  int descriptor() const { return descriptor_; }  ///< For SCM_RIGHTS; stays the arena's own.
+  int descriptor() const {
+    return descriptor_;
+  }  ///< The memfd, for SCM_RIGHTS; the arena keeps ownership.
   PinState pinned() const { return pinned_; }
 
  private:

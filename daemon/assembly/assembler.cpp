@@ -39,7 +39,7 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
     if (!batch) return named(batch.error());
     return batch;
   } catch (const std::exception& failure) {
-    // Nothing here throws but for lack of memory, which ends this batch and not the daemon.
+    // Only a lack of memory throws here, and it ends this batch, not the daemon.
     return named({ErrorCode::internal, failure.what()});
   }
 }
@@ -53,7 +53,7 @@ struct Assembler::State {
     Done done;
     Urgency urgency = Urgency::ahead;
     bool fetched = false;
-    std::uint64_t page_faults = 0;  ///< Of fetching.
+    std::uint64_t page_faults = 0;  ///< Page faults of fetching.
   };
   using SharedJob = std::shared_ptr<Job>;
 
@@ -165,7 +165,7 @@ struct Assembler::State {
   std::condition_variable changed;
   std::condition_variable all_answered;
   FairQueue queue;                     // guarded by mutex
-  std::map<std::string, Pages> pages;  // guarded by mutex, but for the fetchers
+  std::map<std::string, Pages> pages;  // guarded by mutex, except for the fetchers
   std::size_t unanswered = 0;          // guarded by mutex
   bool stopping = false;               // guarded by mutex
   std::vector<std::thread> threads;    // last: they use the others from their first line on

@@ -18,16 +18,16 @@
 
 namespace batchwright {
 
-/// What a feed does with a record that fails verification.
+/// A feed's reaction to a record that fails verification.
 enum class OnCorrupt : std::uint8_t { stop, skip };
 
-/// What all batches of a feed have in common.
+/// The common properties of all batches of a feed.
 struct BatchStyle {
   std::string feed;
   Layout layout = Layout::batch_major;
   PaddingValues padding;
   OnCorrupt on_corrupt = OnCorrupt::stop;
-  std::shared_ptr<StageTimes> times = nullptr;  ///< Told what assembling took; null: nobody is.
+  std::shared_ptr<StageTimes> times = nullptr;  ///< Takes the times of assembling; may be null.
 };
 
 /// One epoch of a feed: the plan and the data it speaks of, kept alive together.
@@ -49,7 +49,7 @@ struct SkippedSequence {
 
 /// A finished batch and its figures.
 struct AssembledBatch {
-  std::size_t offset = 0;  ///< Of the FlatBuffer within the slot.
+  std::size_t offset = 0;  ///< Place of the FlatBuffer within the slot.
   std::size_t size = 0;    ///< Bytes of the FlatBuffer.
   std::uint32_t rows = 0;
   std::uint64_t frames = 0;
@@ -72,9 +72,9 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
 Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& style,
                                    const PlanBound& bound);
 
-/// The assembly threads, which all feeds share: FairQueue says whose job is next. The pages of a
-/// feed that had to wait for them are brought in by a thread of its own first (Fetcher), so that an
-/// assembly thread does not wait for a disk, and a slow one costs its own feed only.
+/// The assembly threads, which all feeds share: FairQueue chooses the feed whose job is next. The
+/// pages of a feed that had to wait for them are brought in by a thread of its own first (Fetcher),
+/// so that an assembly thread does not wait for a disk, and a slow one costs its own feed only.
 /// Threads: submit() and poison() from one thread (the event loop), shares() from any. Destruction
 /// waits for every job, so that each `done` is called once.
 class Assembler {
@@ -95,7 +95,7 @@ class Assembler {
   /// Overwrites a released slot with 0xDB on an assembly thread, then calls `done` there.
   void poison(std::span<std::byte> slot, std::function<void()> done);
 
-  /// What each feed had of the threads, by its name, and whom it waited for.
+  /// Each feed's share of the threads, by its name, and the feeds that it waited for.
   std::map<std::string, FeedShare> shares() const;
 
  private:
@@ -115,7 +115,7 @@ class Readahead {
   Readahead(const Readahead&) = delete;
   Readahead& operator=(const Readahead&) = delete;
 
-  /// `times`, if any, is told what asking took.
+  /// `times`, if any, takes the time that asking took.
   void will_need(std::shared_ptr<const EpochSource> source, BatchIndex index,
                  std::shared_ptr<StageTimes> times = nullptr);
 

@@ -4,6 +4,6 @@
 
 #include "daemon/assembly/arena.h"        // memfd, seals, pinning
 #include "daemon/assembly/assembler.h"    // one copy from the map to the slot; threads
-#include "daemon/assembly/fair_queue.h"   // whose job a thread takes next
+#include "daemon/assembly/fair_queue.h"   // which feed's job a thread takes next
 #include "daemon/assembly/memory_room.h"  // how much memory there is
 #include "daemon/assembly/slot_cache.h"   // which slot holds which batch

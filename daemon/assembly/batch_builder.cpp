@@ -203,7 +203,7 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
   spec.world = plan.world();
   spec.fingerprint = job.source.fingerprint;
   spec.layout = job.style.layout;
-  // The plan's, whatever was skipped: a batch has the shape that was foreseen, but for its rows.
+  // The plan's, whatever was skipped: a batch has the shape that was foreseen, except for its rows.
   spec.batch_length = plan.figures(job.index).batch_length;
   spec.ordinals = ordinals_;
   spec.keys = keys_;

@@ -9,7 +9,7 @@
 
 namespace batchwright {
 
-/// Which batch to build, of what, and where.
+/// A batch to build, with its source and destination.
 struct BatchJob {
   const EpochSource& source;
   const BatchStyle& style;
@@ -38,12 +38,12 @@ class BatchBuilder {
 
   /// One field of all rows.
   struct Column {
-    std::vector<std::span<const std::byte>> sources;  ///< In the map; empty: all padding.
+    std::vector<std::span<const std::byte>> sources;  ///< Bytes in the map; empty: all padding.
     std::vector<std::uint32_t> lengths;               ///< U, of an independent field only.
   };
 
   std::vector<Row> planned_;
-  std::vector<FieldValue> values_;  ///< Of the record at hand.
+  std::vector<FieldValue> values_;  ///< Values of the current record.
   // What the batch says of its rows, one entry each.
   std::vector<std::uint64_t> ordinals_;
   std::vector<std::uint32_t> lengths_;
@@ -52,7 +52,7 @@ class BatchBuilder {
   std::vector<std::size_t> key_ends_;
   std::vector<std::string_view> keys_;
   std::vector<char> key_text_;   ///< A copy: the map may fault when the layout reads the keys.
-  std::vector<Column> columns_;  ///< As the schema's fields.
+  std::vector<Column> columns_;  ///< One for each of the schema's fields.
 };
 
 }  // namespace batchwright

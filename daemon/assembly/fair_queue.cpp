@@ -49,7 +49,7 @@ std::map<std::string, FeedShare> FairQueue::shares(Time now) {
   return shares;
 }
 
-/// Charges the time since the last step to who had threads, and to who waited for one.
+/// Charges the time since the last step to the feeds that had threads, and to those that waited.
 void FairQueue::advance(Time now) {
   const auto passed = std::max(now - std::exchange(last_, now), Time::duration(0));
   const double seconds = std::chrono::duration<double>(passed).count();
@@ -66,7 +66,7 @@ void FairQueue::advance(Time now) {
   }
 }
 
-/// Of the feeds that have something to do; 0 when none has.
+/// The least time used among feeds that have something to do; 0 when none has.
 std::chrono::nanoseconds FairQueue::least_used() const {
   std::optional<std::chrono::nanoseconds> least;
   for (const auto& [feed, lane] : lanes_) {

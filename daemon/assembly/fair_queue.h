@@ -10,22 +10,22 @@
 
 namespace batchwright {
 
-/// Whether somebody waits for a batch, or will want it soon.
+/// Whether a client waits for a batch, or will want it soon.
 enum class Urgency : std::uint8_t { ahead, demanded };
 
-/// What one feed had of the assembly threads. Figures that only grow.
+/// One feed's share of the assembly threads. The figures only grow.
 struct FeedShare {
   double busy_seconds = 0.0;     ///< Threads worked for it, sleeping for a page included.
   double waiting_seconds = 0.0;  ///< It had a job, and every thread was at another.
-  /// Of that, by the feed the threads worked for meanwhile; this feed may be among them.
+  /// The parts of that wait, by the feed the threads worked for; this feed may be among them.
   std::map<std::string, double> waited_for;
 };
 
 /// The order in which jobs of many feeds get threads: the feed goes first that has had the least
-/// of the threads' time (start-time fair queueing; Goyal et al. 1996), and within it what somebody
-/// waits for before what is made ahead.
+/// of the threads' time (start-time fair queueing; Goyal et al. 1996), and within it batches that a
+/// client waits for go before those made ahead.
 ///
-/// A job that somebody waits for has a head start over other feeds' jobs. It is bounded, so a feed
+/// A job that a client waits for has a head start over other feeds' jobs. It is bounded, so a feed
 /// whose clients always wait can hold up another by kHeadStart of a thread's time, and no more. A
 /// feed that had nothing to do gets no credit for it.
 /// Cost: a step is linear in the number of feeds; those that are gone stay known, by a few words.
@@ -48,7 +48,7 @@ class FairQueue {
   void done(const std::string& feed, Time now);
 
   bool empty() const;
-  /// By feed. A job that is under way counts up to `now`.
+  /// The share of each feed. A job that is under way counts up to `now`.
   std::map<std::string, FeedShare> shares(Time now);
 
  private:
@@ -56,7 +56,7 @@ class FairQueue {
     std::deque<Work> demanded;
     std::deque<Work> ahead;
     unsigned running = 0;              ///< Threads that are at its jobs.
-    std::chrono::nanoseconds used{0};  ///< Of threads' time; the place in line.
+    std::chrono::nanoseconds used{0};  ///< Threads' time; it decides the place in line.
     FeedShare share;
 
     bool has_jobs() const { return !demanded.empty() || !ahead.empty(); }

@@ -23,7 +23,7 @@ void touch(std::span<const std::byte> bytes) {
   static_cast<void>(*static_cast<const volatile std::byte*>(&bytes.back()));
 }
 
-/// Of a chunk those frames alone: its sequence may be a thousand times as long.
+/// Fetches only the frames of a chunk: its sequence may be a thousand times as long.
 void touch_row(const Schema& schema, const RecordView& record, const Row& row) {
   for (std::size_t f = 0; f < schema.fields.size(); ++f) {
     const FieldValue value = record.field(f);

@@ -37,7 +37,7 @@ class Warmth {
 };
 
 /// A thread for one feed, there while there is work for it: it waits for the disk in the place of
-/// the assembly threads, which are everybody's.
+/// the assembly threads, which all feeds share.
 /// Threads: put() from any. Destruction waits for all that was put.
 class Fetcher {
  public:
@@ -59,7 +59,7 @@ class Fetcher {
   std::deque<std::function<void()>> work_;  // guarded by mutex_
   bool running_ = false;                    // guarded by mutex_: the thread will look again
   bool stopping_ = false;                   // guarded by mutex_
-  std::thread thread_;                      // guarded by mutex_, but for the last join
+  std::thread thread_;                      // guarded by mutex_, except for the last join
 };
 
 }  // namespace batchwright

@@ -9,14 +9,14 @@
 
 namespace batchwright {
 
-/// What one job takes of the thread it runs on. A thread that went to sleep while it read a
-/// dataset waited for a page; one that was only preempted did not sleep.
+/// The time that one job takes of its thread. A thread that went to sleep while it read a dataset
+/// waited for a page; one that was only preempted did not sleep.
 /// Threads: the one that made it.
 class JobWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// From here on a wait is the disk's, and no lock's that another thread of the feed held.
+  /// Longer waits are waits for the disk, not for a lock that another thread of the feed held.
   static constexpr std::chrono::milliseconds kDisk{1};
 
   std::chrono::nanoseconds taken() const { return Clock::now() - began_; }

@@ -36,7 +36,7 @@ struct GroupFiles {
   const char* mount;  ///< Below the root.
   const char* limit;
   const char* used;
-  const char* cache[2];  ///< In memory.stat, children included.
+  const char* cache[2];  ///< Its page cache in memory.stat, children included.
 };
 constexpr GroupFiles kVersion2{
     "sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};

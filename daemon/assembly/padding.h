@@ -11,7 +11,7 @@
 
 namespace batchwright {
 
-/// What lies behind a row's real frames, by the name of the field; 0 in a field that is not named.
+/// The value behind a row's real frames, by the name of the field; 0 in a field that is not named.
 using PaddingValues = std::map<std::string, double, std::less<>>;
 
 /// The value for one field.
@@ -25,7 +25,7 @@ Result<void> check_padding(const PaddingValues& values, const Schema& schema);
 /// The value that padding consists of, as one element of a tensor.
 struct Padding {
   std::array<std::byte, 8> element{};
-  std::size_t bytes = 1;  ///< Of the element.
+  std::size_t bytes = 1;  ///< Bytes of the element.
 };
 
 /// `value` in `dtype`: floats are rounded to the nearest even, and become infinite when too

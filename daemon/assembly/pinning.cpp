@@ -21,7 +21,7 @@ PinState pin(std::span<std::byte> memory) {
 }
 
 void unpin(std::span<std::byte> memory, PinState state) {
-  // A lock ends with the mapping; only the driver has to be told.
+  // A lock ends with the mapping; only the driver needs a call.
   if (state == PinState::cuda) unregister_from_gpu(memory);
 }
 

@@ -7,8 +7,8 @@
 
 namespace batchwright {
 
-/// Keeps `memory` in RAM: registered with the GPU if one answers, else locked, else as it is.
-/// Says which of them it became; none of them is an error.
+/// Keeps `memory` in RAM: registered with the GPU if one answers, otherwise locked, otherwise left
+/// as it is. Says which of them it became; none of them is an error.
 PinState pin(std::span<std::byte> memory);
 
 /// Undoes what pin() did.

@@ -18,20 +18,20 @@ struct BatchId {
   friend constexpr auto operator<=>(const BatchId&, const BatchId&) = default;
 };
 
-/// Where a finished batch lies, in bytes.
+/// The place of a finished batch, in bytes.
 struct Extent {
-  std::size_t offset = 0;  ///< From the arena's first byte.
+  std::size_t offset = 0;  ///< Distance from the arena's first byte.
   std::size_t size = 0;
 };
 
 enum class SlotState : std::uint8_t { free, filling, ready };
 
-/// Which slot holds which batch, and how many hold the slot: a cache of assembled batches.
+/// A cache of assembled batches: the batch in each slot, and the number of its holders.
 ///
-/// A slot goes free -> filling -> ready, and from ready back to filling (another batch) once
-/// nobody holds it. What is needed latest goes first (Belady 1966), for the plan tells what will be
-/// needed; of several that are needed no more, the least recently used one.
-/// A call that the slot's state does not allow is the caller's bug and aborts.
+/// A slot goes free -> filling -> ready, and from ready back to filling (another batch) once no
+/// client holds it. The batch that is needed latest goes first (Belady 1966), for the plan says
+/// when each will be needed; of several that are no longer needed, the least recently used one. A
+/// call that the slot's state does not allow is the caller's bug and aborts.
 /// Threads: the event loop only, so it needs no lock.
 class SlotCache {
  public:
@@ -44,11 +44,11 @@ class SlotCache {
   /// The slot of this batch, filling or ready.
   std::optional<SlotIndex> find(const BatchId& id) const;
   SlotState state(SlotIndex slot) const;
-  /// Of a ready slot.
+  /// The batch of a ready slot.
   const Extent& extent(SlotIndex slot) const;
 
-  /// A slot for `id`, now filling: a free one, or else one that is ready, that nobody holds and
-  /// that `need` lets go. Empty when there is none: back pressure.
+  /// A slot for `id`, now filling: a free one, otherwise one that is ready, that no client holds
+  /// and that `need` lets go. Empty when there is none: back pressure.
   std::optional<SlotIndex> take(const BatchId& id, const Need& need);
   /// The batch of a filling slot is complete.
   void filled(SlotIndex slot, const Extent& extent);
@@ -58,13 +58,13 @@ class SlotCache {
   /// One more, one fewer holder of a ready slot. release() says whether it was the last.
   void hold(SlotIndex slot);
   bool release(SlotIndex slot);
-  /// Forgets the batch of a ready slot that nobody holds. The slot counts as filling, so that its
-  /// bytes can be overwritten in peace, until abandon() frees it.
+  /// Forgets the batch of a ready slot that no client holds. The slot counts as filling, so that
+  /// its bytes can be overwritten in peace, until abandon() frees it.
   void retire(SlotIndex slot);
 
-  /// Whether a slot is ready and nobody holds it.
+  /// Whether a slot is ready and no client holds it.
   bool has_idle() const;
-  /// Whether anybody holds a batch of this epoch.
+  /// Whether any client holds a batch of this epoch.
   bool holds_of(Epoch epoch) const;
   /// Forgets the batches of an epoch of which none is held. Those that are filling stay.
   void forget_epoch(Epoch epoch);

@@ -14,7 +14,7 @@
 // frames of all rows, so that it stays in the cache, was measured and gained nothing. What costs is
 // that the processor reads each line of a slot before it writes it. stream() does not, for frames
 // that are whole lines and for long runs: 1.5 and 1.2 times as fast as memcpy from the map to the
-// slot, and no slower for who reads the slot next, as an arena is larger than the caches.
+// slot, and no slower for the slot's next reader, as an arena is larger than the caches.
 
 namespace batchwright {
 namespace {

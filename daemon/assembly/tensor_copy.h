@@ -12,7 +12,7 @@ namespace batchwright {
 struct TensorGrid {
   std::span<std::byte> payload;  ///< rows * frames * frame_bytes, in the slot.
   std::size_t rows = 0;
-  std::size_t frames = 0;  ///< Of a row, padding included.
+  std::size_t frames = 0;  ///< Frames of a row, padding included.
   std::size_t frame_bytes = 0;
   Layout layout = Layout::batch_major;
   Padding padding;
