@@ -14,7 +14,7 @@
 namespace batchwright {
 namespace {
 
-/// What accept4() below goes by. It has no other way to anything of ours.
+/// The state that accept4() below uses: it has no other way to this program's objects.
 struct Door {
   std::atomic<int> remote_end = INT_MAX;
   std::atomic<int> local_end = INT_MAX;
@@ -83,8 +83,8 @@ void AcceptGuard::note() {
 
 }  // namespace batchwright
 
-/// What libzmq calls in the place of glibc's, since a program's own symbols come first. Asio calls
-/// accept(), and bears a lack of descriptors by itself.
+/// libzmq calls this instead of glibc's function, since a program's own symbols come first. Asio
+/// calls accept(), and handles a lack of descriptors itself.
 extern "C" __attribute__((visibility("default"))) int accept4(int listener, sockaddr* address,
                                                               socklen_t* size, int flags) {
   const int descriptor = static_cast<int>(::syscall(SYS_accept4, listener, address, size, flags));

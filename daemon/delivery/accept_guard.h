@@ -28,7 +28,7 @@ class AcceptGuard {
   AcceptGuard(const AcceptGuard&) = delete;
   AcceptGuard& operator=(const AcceptGuard&) = delete;
 
-  /// Has a refused connection noted on the loop. Threads: any; never waits for the loop.
+  /// Notes a refused connection on the loop. Threads: any; never waits for the loop.
   void refused();
 
  private:

@@ -38,11 +38,11 @@ std::optional<PeerCredentials> credentials_of(int socket) {
 Result<void> AllowList::check(const std::optional<PeerCredentials>& peer) const {
   if (uids.empty() && gids.empty()) return {};
   if (peer && (uids.contains(peer->uid) || gids.contains(peer->gid))) return {};
-  const std::string who =
+  const std::string peer_name =
       peer ? fmt::format("uid {}, gid {}", peer->uid, peer->gid) : "an unknown user";
   return Error{ErrorCode::invalid_argument,
-               fmt::format("{} is not allowed to be a client; allowed: uids [{}], gids [{}]", who,
-                           fmt::join(uids, " "), fmt::join(gids, " "))};
+               fmt::format("{} is not allowed to be a client; allowed: uids [{}], gids [{}]",
+                           peer_name, fmt::join(uids, " "), fmt::join(gids, " "))};
 }
 
 }  // namespace batchwright

@@ -11,8 +11,8 @@
 
 namespace batchwright {
 
-/// Who is at the other end of a Unix socket, as the kernel says (SO_PEERCRED): user and group of
-/// the process when it connected. Supplementary groups do not show.
+/// The process at the other end of a Unix socket, by the kernel's account (SO_PEERCRED): its user
+/// and group when it connected. Supplementary groups do not show.
 struct PeerCredentials {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -20,18 +20,20 @@ struct PeerCredentials {
   friend bool operator==(const PeerCredentials&, const PeerCredentials&) = default;
 };
 
-/// Of the address of a peer on an `ipc://` endpoint: `NAME:UID:GID:PID`. Empty for any other.
+/// The credentials in the address of a peer on an `ipc://` endpoint: `NAME:UID:GID:PID`. Empty for
+/// any other.
 std::optional<PeerCredentials> credentials_of(std::string_view peer_address);
 
-/// The same for a connected Unix socket.
+/// The credentials of a connected Unix socket's peer.
 std::optional<PeerCredentials> credentials_of(int socket);
 
-/// Who may be a client on this machine. Empty: whom the sockets' mode lets in.
+/// The users and groups that may be clients on this machine. Empty: any that the sockets' mode lets
+/// in.
 struct AllowList {
   std::set<uid_t> uids;
   std::set<gid_t> gids;
 
-  /// Errors: invalid_argument, with who asks and who is allowed.
+  /// Errors: invalid_argument, naming the process and those that are allowed.
   Result<void> check(const std::optional<PeerCredentials>& peer) const;
 };
 

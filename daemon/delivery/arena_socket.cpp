@@ -25,7 +25,7 @@ using boost::system::error_code;
 static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
 
 /// Sends a reply, with the descriptor when there is one. A reply is far smaller than a socket's
-/// buffer, so that a client which does not read it is not worth waiting for.
+/// buffer, so a client that does not read it is not waited for.
 bool send_reply(int socket, const ArenaReply& reply, int descriptor) {
   iovec bytes{const_cast<ArenaReply*>(&reply), sizeof reply};
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
@@ -86,7 +86,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   }
 
   void welcome(const Shared& connection) {
-    // Who is not let in is closed with the last reference.
+    // A refused connection closes with its last reference.
     if (connections.size() - retired >= limits.max_connections) return;
     const auto peer = credentials_of(connection->socket.native_handle());
     if (callbacks.admit && !callbacks.admit(peer)) return;
@@ -110,8 +110,8 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
         });
   }
 
-  /// False when the connection has ended over it. A bound one tells of a living process, and ends
-  /// only where that holds nothing.
+  /// False when the connection has ended over it. A bound one is the sign of a living process, and
+  /// ends only if that holds nothing.
   bool spoil(const Shared& connection) {
     if (connection->session.value == 0) {
       close(connection);
@@ -181,7 +181,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   Callbacks callbacks;
   std::set<Shared> connections;
   std::map<SessionId, Shared> bound;
-  std::size_t retired = 0;  ///< Of the connections.
+  std::size_t retired = 0;  ///< Retired ones among the connections.
   bool stopped = false;
 };
 

@@ -14,7 +14,7 @@
 
 namespace batchwright {
 
-/// What a client is given for an arena's number.
+/// The answer to a client's request for an arena.
 struct ArenaHandle {
   int descriptor = -1;
   std::uint64_t bytes = 0;
@@ -26,7 +26,7 @@ struct ArenaHandle {
 class ArenaSocket {
  public:
   struct Limits {
-    /// Open at once, those that have not named a session included, those that are retired not.
+    /// Most open connections, including those without a session but not retired ones.
     std::size_t max_connections = 0;
     /// How long a connection may take to name its session.
     std::chrono::milliseconds bind_time{10'000};
@@ -36,7 +36,7 @@ class ArenaSocket {
     std::function<bool(const std::optional<PeerCredentials>&)> admit;
     /// A connection names its session. False: there is none, or it has a connection already.
     std::function<bool(SessionId)> bind;
-    /// A bound session sent what is no request, or does not read answers: it is to be ended, by
+    /// A bound session sent something other than a request, or does not read answers: end it by
     /// disconnect() or retire().
     std::function<void(SessionId)> spoilt;
     /// The connection of a bound session ended, or that of one that was retired.
@@ -45,7 +45,7 @@ class ArenaSocket {
     std::function<Result<ArenaHandle>(std::uint32_t arena)> find;
   };
 
-  /// Listens at `path`, taking the place of a socket that nobody answers any more.
+  /// Listens at `path`, replacing a socket that no process answers.
   /// Errors: already_exists when another daemon answers there; io_error.
   static Result<std::unique_ptr<ArenaSocket>> listen(boost::asio::io_context& loop,
                                                      const std::string& path, const Limits& limits,

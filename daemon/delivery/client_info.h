@@ -8,7 +8,7 @@
 
 namespace batchwright {
 
-/// Who a client is, as its Hello says.
+/// A client, as described by its Hello.
 struct ClientInfo {
   SessionId session;
   std::uint64_t token = 0;  ///< The same after a reconnect.
@@ -17,8 +17,8 @@ struct ClientInfo {
   bool inline_batches = false;  ///< It has no arena: batches travel behind their tickets.
 };
 
-/// The name that a program gave itself, as others' terminals may show it: at most 64 bytes of it,
-/// control characters as escapes. It is part of what other clients are told.
+/// A program's name for itself, made safe for terminals: at most 64 bytes, control characters as
+/// escapes. Messages to other clients contain it.
 std::string program_name(std::string_view given);
 
 inline std::string describe(const ClientInfo& client) {

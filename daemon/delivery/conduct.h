@@ -6,8 +6,8 @@
 
 namespace batchwright {
 
-/// What one peer did wrong, and how much of it is borne. Messages that cannot be read are a fault
-/// of the program; requests that are refused may be a matter of time, so they are forgiven, one a
+/// The offences of one peer, and how many are tolerated. Messages that cannot be read are a fault
+/// of the program; requests that are refused may be a matter of timing, so they are forgiven, one a
 /// second. Threads: one at a time.
 class Conduct {
  public:
@@ -25,7 +25,8 @@ class Conduct {
     forgive(now);
     ++refused_;
   }
-  /// The same while it is borne; false, and not counted, once it would be one too many.
+  /// Counts one more refused request while it is tolerated; false, without counting, once it would
+  /// be one too many.
   bool bears_refused(Clock::time_point now) {
     forgive(now);
     if (refused_ >= kRefused) return false;
@@ -33,7 +34,7 @@ class Conduct {
     return true;
   }
 
-  /// The peer is not listened to any more.
+  /// The peer is no longer listened to.
   bool is_past_bearing() const { return malformed_ >= kMalformed || refused_ > kRefused; }
   bool asks_too_often() const { return refused_ > kRefused; }
 

@@ -8,7 +8,7 @@
 
 namespace batchwright {
 
-/// Which places of every global step a subscription takes: `count` of `world`, from `first`.
+/// The places of every global step that a subscription takes: `count` of `world`, from `first`.
 struct Share {
   std::uint32_t world = 1;
   std::uint32_t first = 0;
@@ -22,7 +22,7 @@ Share whole_share(std::uint32_t world);
 /// divide world; the message names the figures.
 Result<Share> rank_share(std::uint32_t world, std::uint32_t rank, std::uint32_t ranks);
 
-/// Where a subscription stands: the batch it gets next. Pure arithmetic.
+/// The position of a subscription: the batch it gets next. Pure arithmetic.
 class Cursor {
  public:
   Cursor(const Share& share, Epoch epoch, Step step);

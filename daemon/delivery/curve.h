@@ -12,7 +12,8 @@ namespace batchwright {
 /// Keys of the `tcp://` endpoints, each 40 characters of Z85.
 struct ServerKeys {
   std::string secret_key;  ///< The daemon's. Empty: no encryption.
-  /// Public keys of the clients that are let in; empty: whoever knows the daemon's public key.
+  /// Public keys of the clients that are let in; empty: any client that knows the daemon's public
+  /// key.
   std::optional<std::set<std::string>> authorized;
 };
 

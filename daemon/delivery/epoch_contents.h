@@ -11,9 +11,9 @@
 
 namespace batchwright {
 
-/// Of which data each epoch of a feed is, by their content fingerprint, once that is decided: by
-/// its first plan, by a queue's journal, or by a client that goes on within it. What was decided
-/// first holds.
+/// The data of each epoch of a feed, by their content fingerprint, once decided: by the epoch's
+/// first plan, by a queue's journal, or by a client that goes on within it. The first decision
+/// holds.
 /// Threads: the event loop only.
 class EpochContents {
  public:
@@ -25,7 +25,7 @@ class EpochContents {
   bool decide(Epoch epoch, std::uint64_t data);
   /// It is planned from what was decided.
   void planned(Epoch epoch);
-  /// Decides anew. The caller knows that nobody has anything of the epoch.
+  /// Decides anew. The caller knows that no client has anything of the epoch.
   void replace(Epoch epoch, std::uint64_t data);
   void forget(Epoch epoch) { entries_.erase(epoch); }
   /// Forgets what was decided for epochs that were then not planned, and of others all but the

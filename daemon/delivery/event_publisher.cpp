@@ -27,7 +27,7 @@ EventPublisher::EventPublisher(boost::asio::io_context& loop, SocketThreads& thr
 void EventPublisher::publish(wire::EventT event) {
   const std::string topic = event.feed;
   const auto message = encode(std::move(event));
-  // A loss is harmless by promise, so there is nobody to tell.
+  // A loss is harmless by contract, so it is not reported.
   static_cast<void>(
       socket_.send({std::as_bytes(std::span(topic)),
                     {reinterpret_cast<const std::byte*>(message.data()), message.size()}}));

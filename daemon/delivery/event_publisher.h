@@ -10,8 +10,8 @@
 
 namespace batchwright {
 
-/// Tells events to whoever listens (formats/README.md, Events). Nothing depends on their arrival:
-/// who listens slowly loses some, and nobody waits for him.
+/// Publishes events to all listeners (formats/README.md, Events). Nothing depends on their arrival:
+/// a slow listener loses some, and nothing waits for it.
 /// Threads: the event loop only.
 class EventPublisher {
  public:

@@ -25,13 +25,13 @@ constexpr std::chrono::milliseconds kHeartbeat{1000};
 constexpr std::chrono::milliseconds kHandshake{3000};
 constexpr unsigned kMostRemoteThreads = 8;
 
-/// Whom to tell, and on which loop, that ZeroMQ is done with the bytes of a frame.
+/// The callback, and its loop, for when ZeroMQ is done with the bytes of a frame.
 struct Sent {
   boost::asio::io_context& loop;
   std::function<void()> callback;
 };
 
-/// Comes on a thread of ZeroMQ's.
+/// Called on a thread of ZeroMQ's.
 void bytes_are_free(void*, void* hint) {
   const std::unique_ptr<Sent> sent(static_cast<Sent*>(hint));
   boost::asio::post(sent->loop, std::move(sent->callback));
@@ -72,7 +72,7 @@ void set_options(zmq::socket_t& socket, const SocketOptions& options) {
   if (options.ask_gatekeeper) socket.set(zmq::sockopt::zap_domain, "batchwright");
 }
 
-/// A call of ZeroMQ's that a signal came in the midst of has done nothing, and is made again.
+/// Retries a ZeroMQ call interrupted by a signal (EINTR); such a call has had no effect.
 template <class Call>
 auto uninterrupted(Call call) {
   for (;;) {
@@ -214,11 +214,11 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
   }
 
   boost::asio::io_context& loop;
-  EventLog* log;  ///< Null: nobody is told.
+  EventLog* log;  ///< Null: failures are not logged.
   OnMessage on_message;
   zmq::socket_t socket;
   boost::asio::posix::stream_descriptor descriptor;
-  std::vector<std::string> files;  ///< Of `ipc://` endpoints; libzmq leaves them behind.
+  std::vector<std::string> files;  ///< Files of `ipc://` endpoints; libzmq leaves them behind.
   bool look_posted = false;
   bool waiting = false;
   bool stopped = false;

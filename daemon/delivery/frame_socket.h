@@ -31,7 +31,7 @@ struct Payload {
 ///   ZeroMQ may read it. Ending takes kLinger at most.
 class SocketThreads {
  public:
-  /// `log` outlives the sockets; null: failures to receive are not told. Without threads for
+  /// `log` outlives the sockets; null: failures to receive are not logged. Without threads for
   /// remote peers, which sockets may still have, the one serves all.
   explicit SocketThreads(EventLog* log = nullptr, unsigned remote = 0);
   ~SocketThreads();
@@ -40,7 +40,7 @@ class SocketThreads {
 
   /// How long a last word such as Bye may take to leave, for a peer that reads slowly.
   static constexpr std::chrono::milliseconds kLinger{200};
-  /// As many threads for remote peers as half the cores, 1 to 8: more would take them from
+  /// Threads for remote peers: half the number of cores, 1 to 8; more would take cores from
   /// trainers.
   static unsigned remote_threads_of(unsigned cores);
 
@@ -50,11 +50,11 @@ class SocketThreads {
   std::unique_ptr<State> state_;
 };
 
-/// What a socket is for, and how far it goes to meet its peers.
+/// A socket's purpose, and its limits towards peers.
 struct SocketOptions {
   enum class Kind : std::uint8_t {
     router,     ///< The first frame names the peer.
-    publisher,  ///< To everybody who listens; for who listens slowly, messages get lost.
+    publisher,  ///< Sends to all listeners; slow ones lose messages.
     reply,      ///< One answer to each question.
   };
   Kind kind = Kind::router;
@@ -63,15 +63,15 @@ struct SocketOptions {
   int receive_queue = 1000;  ///< And from one.
   /// A peer that is silent for so long, although asked each second, is gone; empty: never asked.
   std::optional<std::chrono::milliseconds> heartbeat_timeout;
-  std::string curve_secret_key;  ///< In Z85. Empty: no encryption.
-  bool ask_gatekeeper = false;   ///< Of a peer's key, before it is let in (gatekeeper.h).
+  std::string curve_secret_key;  ///< Z85 text. Empty: no encryption.
+  bool ask_gatekeeper = false;   ///< Checks a peer's key before it is let in (gatekeeper.h).
 };
 
 /// A message as it arrived, valid during the call.
 struct IncomingMessage {
   std::vector<std::span<const std::byte>> frames;  ///< The first 8 of them.
-  std::size_t frame_count = 0;                     ///< In truth.
-  std::string_view peer_address;                   ///< For ipc:// a host name, then `:uid:gid:pid`.
+  std::size_t frame_count = 0;                     ///< The number it had.
+  std::string_view peer_address;                   ///< For ipc://, a host name and `:uid:gid:pid`.
 };
 
 /// A ZeroMQ socket on the event loop, and the only code of this room that knows ZeroMQ.
@@ -96,7 +96,7 @@ class FrameSocket {
   /// slowly that its queue is full; it then gets nothing.
   using Frames = std::initializer_list<std::span<const std::byte>>;
   Result<void> send(Frames frames);
-  /// The same with a last frame that must stay as it is until `payload.sent` is called.
+  /// Queues a message whose last frame must stay as it is until `payload.sent` is called.
   Result<void> send(Frames frames, Payload payload);
 
  private:

@@ -20,8 +20,8 @@ Result<std::shared_ptr<const Snapshot>> choose(const Growth& growth) {
   return newest;
 }
 
-/// An arena whose slots hold every batch of these data, with its memory; none where the one there
-/// is does.
+/// An arena whose slots hold every batch of these data, with its memory; none where the current one
+/// suffices.
 Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth& growth,
                        const FeedSettings& settings) {
   const auto bytes = feed_slot_bytes(snapshot, settings);
@@ -43,7 +43,7 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
   return {};
 }
 
-/// What is asked for, with the arena that it takes.
+/// The epoch that is wanted, with the arena that it needs.
 Result<GrownEpoch> plan_asked(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
   const auto snapshot = choose(growth);
   if (!snapshot) return snapshot.error();

@@ -11,27 +11,27 @@
 
 namespace batchwright {
 
-/// From what the next epoch of a feed with `follow` is to be planned.
+/// The basis for planning the next epoch of a feed with `follow`.
 struct Growth {
   std::shared_ptr<Dataset> dataset;
-  std::shared_ptr<const Snapshot> known;  ///< What the feed served last.
+  std::shared_ptr<const Snapshot> known;  ///< The snapshot that the feed served last.
   std::optional<std::uint64_t> content;  ///< The data of this epoch, where that is decided already.
-  std::size_t slot_bytes = 0;            ///< Of the arena there is.
+  std::size_t slot_bytes = 0;            ///< Slot size of the current arena.
   std::shared_ptr<MemoryBudget> memory;
 };
 
-/// An epoch, and what it asks for.
+/// A planned epoch, and the memory that it needs.
 struct GrownEpoch {
   PlannedEpoch epoch;
-  MemoryClaim memory;            ///< What the arena takes, until a generation has it.
-  std::unique_ptr<Arena> arena;  ///< Where the slots there are have become too small.
-  std::string why_not_newer;     ///< Why the epoch does without what was appended; else empty.
+  MemoryClaim memory;            ///< The arena's memory, until a generation takes it over.
+  std::unique_ptr<Arena> arena;  ///< A new arena, if the current slots have become too small.
+  std::string why_not_newer;     ///< Why the epoch does without appended data; otherwise empty.
 };
 
 /// Plans an epoch from the newest commit, or from the data that are decided. Where the newest
 /// cannot be had (no memory for a larger arena, reader slots that are taken, a folder that is
 /// away), from what is known: a writer does not end the training. Blocks on the disk. Errors:
-/// fingerprint_mismatch (the dataset has nothing any more of the data that are decided), those of
+/// fingerprint_mismatch (the dataset no longer has the data that are decided), those of
 /// plan_snapshot() and of Dataset::snapshot().
 Result<GrownEpoch> plan_growing(const Growth& growth, const FeedSettings& settings, Epoch epoch);
 

@@ -15,14 +15,14 @@ namespace batchwright {
 /// Threads: one at a time.
 class HeldOver {
  public:
-  /// Adds to what the client's session left.
+  /// Adds a slot to those that the client's session left.
   void keep(const ClientInfo& client, std::vector<SlotRef> slots);
-  /// What the session left, to be given back; empty when it left nothing.
+  /// The slots that the session left, to be given back; empty when it left none.
   std::vector<SlotRef> let_go(SessionId session);
 
   std::size_t slots_of(SessionId session) const;
   std::size_t slots() const;
-  /// Who holds how many of them, as part of a sentence; empty when nobody does.
+  /// The holders and their numbers of slots, as part of a sentence; empty when there are none.
   std::string describe() const;
 
  private:

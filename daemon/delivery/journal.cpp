@@ -132,7 +132,7 @@ Result<void> QueueJournal::read(WorkQueue& queue) {
   const auto size = file_->size();
   if (!size) return size.error();
   if (!begun_ && *size > 2 * sizeof(Record)) {
-    return Error{ErrorCode::corrupt_record, path_ + " is no journal of a queue"};
+    return Error{ErrorCode::corrupt_record, path_ + " is not the journal of a queue"};
   }
   return *size == end ? Result<void>{} : file_->cut(end);
 }

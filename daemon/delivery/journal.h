@@ -17,19 +17,19 @@ struct BegunJournal {
   Fingerprint fingerprint;  ///< The plan that the epoch is begun with.
 };
 
-/// The file that lets a queue outlive the daemon: what was given to whom, and what is done. Layout:
-/// README.md. A record is written before what it tells of can have an effect outside.
+/// The file that lets a queue outlive the daemon: the batches given, their owners, and those done.
+/// Layout: README.md. A record is written before its event can have an effect outside.
 ///
 /// It survives the daemon's death at any moment. A power cut may lose what the kernel had not yet
 /// written, and then those batches are delivered again.
 /// Threads: one at a time. It has the file locked as long as it lives.
 class QueueJournal {
  public:
-  /// Sees to it that a file's content is on the disk, as ::fdatasync does. Waits for the disk.
+  /// Brings a file's content to the disk, as ::fdatasync does. Waits for the disk.
   using Sync = std::function<int(int descriptor)>;
 
-  /// Reads what is there into `queue`, everything that is out being kept, and goes on behind
-  /// the last whole record. A new file begins with epoch 0. Waits for the disk.
+  /// Reads the file into `queue`, reserving everything that is out, and goes on behind the last
+  /// whole record. A new file begins with epoch 0. Waits for the disk.
   /// Errors: io_error, busy (another daemon has it), fingerprint_mismatch (it is of another plan;
   /// with `data_may_grow` the data may differ), corrupt_record (it is no journal).
   static Result<std::unique_ptr<QueueJournal>> open(const std::string& path,
@@ -41,17 +41,17 @@ class QueueJournal {
   Result<void> given(std::uint64_t lease, BatchIndex index, QueueOwner owner);
   Result<void> done(std::uint64_t lease, QueueOwner owner);
 
-  /// What begins the file anew with an epoch, for nothing of the epochs before matters any more.
-  /// The call waits for the disk, so it is for another thread, and needs this journal no more;
-  /// take_up() is for what it returns. Nothing is noted between the two: all of the epoch before
-  /// is done, and the new one has not begun.
+  /// A function that begins the file anew with an epoch, for earlier epochs no longer matter. The
+  /// call waits for the disk, so it is for another thread, and needs this journal no more;
+  /// take_up() is for what it returns. Nothing is noted between the two: all of the epoch before is
+  /// done, and the new one has not begun.
   std::function<Result<BegunJournal>()> beginning(Epoch epoch,
                                                   const Fingerprint& fingerprint) const;
   void take_up(BegunJournal begun);
 
   /// A number above that of every lease that was ever given.
   std::uint64_t next_lease() const { return next_lease_; }
-  /// The plan that the epoch at hand was begun with.
+  /// The plan that the current epoch was begun with.
   const Fingerprint& fingerprint() const { return fingerprint_; }
   const std::string& path() const { return path_; }
 
@@ -64,7 +64,7 @@ class QueueJournal {
   Sync sync_;
   std::uint64_t next_lease_ = 1;
   Fingerprint fingerprint_;
-  bool begun_ = false;  ///< The file told its plan and epoch.
+  bool begun_ = false;  ///< The file has its plan and epoch.
 };
 
 }  // namespace batchwright

@@ -12,14 +12,14 @@ namespace batchwright {
 
 /// A file that the daemon appends to and that outlives it: a journal, or a ledger.
 ///
-/// What write() has taken is the kernel's, and survives the daemon's death at any moment. It never
-/// syncs; a write() may wait where the machine has more unwritten pages than it allows.
+/// Bytes that write() has taken belong to the kernel, and survive the daemon's death at any moment.
+/// It never syncs; a write() may wait where the machine has more unwritten pages than it allows.
 /// Threads: one at a time; it may go from thread to thread.
 class KeptFile {
  public:
   /// Opens the file, or begins it. `what` and the path name it in errors. Errors: io_error.
   static Result<std::unique_ptr<KeptFile>> open(const std::string& what, const std::string& path);
-  /// The same, with a lock that ends with the file: it is what lies at `path` now, also where
+  /// The same, with a lock that ends with the file: the file is the one at `path` now, even if
   /// another daemon has just put it there. Errors: io_error; busy, when another has it locked.
   static Result<std::unique_ptr<KeptFile>> open_locked(const std::string& what,
                                                        const std::string& path);
@@ -30,20 +30,20 @@ class KeptFile {
   /// Appends all of it: by one call of the kernel where there is room. Errors: io_error; then a
   /// part may be there.
   Result<void> write(std::span<const std::byte> bytes);
-  /// As much as there is from `offset`, up to the size of `into`.
+  /// Reads from `offset`, up to the size of `into`.
   Result<std::size_t> read(std::span<std::byte> into, std::uint64_t offset) const;
   Result<std::uint64_t> size() const;
   Result<void> cut(std::uint64_t size);
 
   int descriptor() const { return file_; }
-  /// What failed, and errno's reason.
+  /// An error for the failed call, with errno's reason.
   Error failed(const char* doing) const;
 
  private:
   KeptFile(std::string name, int file) : name_(std::move(name)), file_(file) {}
   bool lies_at(const std::string& path) const;
 
-  std::string name_;  ///< As errors say it.
+  std::string name_;  ///< The name used in errors.
   int file_;
 };
 

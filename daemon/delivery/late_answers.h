@@ -11,7 +11,7 @@
 
 namespace batchwright {
 
-/// Refusals that are told later, one a second to each session: a client that asks again and again
+/// Refusals that are sent later, one a second to each session: a client that asks again and again
 /// for what it cannot have is slowed down, and keeps its session. Threads: one at a time.
 class LateAnswers {
  public:
@@ -20,14 +20,14 @@ class LateAnswers {
     Error error;
   };
 
-  /// Refusals that wait for one session. Who asks on without an answer to that many is a flood.
+  /// Most refusals waiting for one session. A client that asks on without these answers floods us.
   static constexpr std::size_t kWaiting = 64;
 
   /// False when kWaiting wait already.
   bool add(SessionId session, Refusal refusal);
-  /// The session's end: nothing is told any more.
+  /// Drops the refusals of a session that has ended.
   void forget(SessionId session) { waiting_.erase(session); }
-  /// What is due now: the first of each session's, which are taken out.
+  /// Takes out the refusals that are due now, the first of each session.
   std::vector<std::pair<SessionId, Refusal>> take_due();
   bool empty() const { return waiting_.empty(); }
 

@@ -6,7 +6,7 @@
 
 namespace batchwright {
 
-/// What the memory ceiling leaves for arenas that grow while the daemon runs, in bytes.
+/// The bytes that the memory ceiling leaves for arenas that grow while the daemon runs.
 /// Threads: any.
 class MemoryBudget {
  public:

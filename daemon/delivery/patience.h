@@ -6,7 +6,7 @@
 namespace batchwright {
 
 /// The time that others may spend waiting for one straggler: some at once, and in the long run one
-/// twentieth of all time, so that who is behind again and again costs them no more than that.
+/// twentieth of all time, so that a repeated straggler costs them no more than that.
 /// Threads: one at a time.
 class Patience {
  public:
@@ -14,7 +14,7 @@ class Patience {
 
   Patience(Clock::duration most, Clock::time_point now) : most_(most), left_(most), as_of_(now) {}
 
-  /// Others begin to wait, or go on to. False when there is no patience left: they do not.
+  /// Others begin to wait, or continue to. False when there is no patience left, and they must not.
   bool wait(Clock::time_point now) {
     settle(now);
     return waiting_ = left_ > Clock::duration::zero();

@@ -12,21 +12,21 @@
 
 namespace batchwright {
 
-/// Where subscriptions stand. Trainers in step stand at the same place, and what one of them needs
-/// all do: so what is due is asked of one for all, however many there are. It counts along.
+/// The places of subscriptions. Trainers in step stand at the same place and need the same batches,
+/// so one is asked for all, however many there are. The counts are kept up to date.
 /// Threads: one at a time.
 class Places {
  public:
   using Position = std::pair<Epoch, Step>;
-  /// Who stands at the same place gets the same batches from here on.
+  /// Subscriptions at the same place get the same batches from here on.
   struct Place {
     bool in_queue = false;
-    BatchId next;  ///< Of a queue, the epoch alone.
+    BatchId next;  ///< The next batch; for a queue, only its epoch counts.
     std::uint32_t first = 0;
     std::uint32_t count = 0;
-    bool goes_on = false;      ///< Beyond its epoch.
-    bool left_behind = false;  ///< By those ahead, who wait for it no more.
-    SubscriptionKey apart;     ///< Of who is like no other.
+    bool goes_on = false;      ///< It continues beyond its epoch.
+    bool left_behind = false;  ///< Those ahead no longer wait for it.
+    SubscriptionKey apart;     ///< Set for a subscription unlike any other.
     friend auto operator<=>(const Place&, const Place&) = default;
   };
 
@@ -37,9 +37,9 @@ class Places {
   void clear() { *this = Places(); }
 
   const std::map<Place, std::set<SubscriptionKey>>& all() const { return places_; }
-  /// Changes with the places that anybody stands at.
+  /// Changes with the set of occupied places.
   std::uint64_t revision() const { return revision_; }
-  /// Of all that have a position; empty: none has.
+  /// The slowest of all positions; empty: there is none.
   std::optional<Position> slowest() const;
 
  private:

@@ -25,7 +25,7 @@ class PlanFailures {
   /// Epochs remembered. The bound is for a client that asks for one impossible epoch after another.
   static constexpr std::size_t kMost = 1024;
 
-  /// `data_may_grow`: also what is infeasible is tried again.
+  /// `data_may_grow`: infeasible epochs are tried again, too.
   explicit PlanFailures(bool data_may_grow) : data_may_grow_(data_may_grow) {}
 
   /// Each time in a row an epoch fails the pause is twice as long.
@@ -34,8 +34,8 @@ class PlanFailures {
   bool clear(Epoch epoch) { return entries_.erase(epoch) > 0; }
   /// Null when the epoch has not failed.
   const Error* find(Epoch epoch) const;
-  /// Why whoever stands in the epoch is refused: it is infeasible, and not to be tried yet. Null:
-  /// it has not failed, or that may pass.
+  /// Why subscriptions in the epoch are refused: it is infeasible, and not to be tried yet. Null:
+  /// it has not failed, or the failure may pass.
   const Error* refusal(Epoch epoch, Time now) const;
   /// Whether it is not to be tried yet.
   bool is_pausing(Epoch epoch, Time now) const;

@@ -46,8 +46,8 @@ std::optional<Epoch> PlanTurns::longest_missing(const std::set<Epoch>& epochs,
   return longest;
 }
 
-/// First a plan that nobody stands in, of those the latest; then, for what can be delivered now,
-/// one of which nothing can; then the one that was made first, of those whose turn is over.
+/// Drops first a plan of an epoch without subscriptions, the latest of them; then, for an epoch
+/// that can deliver now, one that cannot; then the oldest of those whose turn is over.
 std::optional<Epoch> PlanTurns::victim(const PlanNeeds& needs, const std::set<Epoch>& there,
                                        bool urgent, Time now) const {
   for (auto epoch = there.rbegin(); epoch != there.rend(); ++epoch) {

@@ -14,20 +14,19 @@ namespace batchwright {
 
 /// The epochs that a feed's subscriptions need plans of.
 struct PlanNeeds {
-  std::set<Epoch> now;       ///< Somebody stands there and could take a batch.
-  std::set<Epoch> stood_in;  ///< Somebody stands there; those of `now` too.
-  std::set<Epoch> next;      ///< Somebody comes there next; those of `stood_in` too.
+  std::set<Epoch> now;       ///< Epochs of subscriptions that could take a batch.
+  std::set<Epoch> stood_in;  ///< Epochs of all subscriptions, those of `now` included.
+  std::set<Epoch> next;      ///< Epochs that come next, those of `stood_in` included.
 };
 
-/// Which plan is made next, and which one goes for it, so that a feed never keeps more plans than
-/// it has room for, in however many epochs its subscriptions stand.
+/// Chooses the plan to make next, and the one to drop for it, so that a feed never keeps more plans
+/// than it has room for, however many epochs its subscriptions are in.
 ///
 /// A plan that is dropped can be made again, and is then the same. So where there are more epochs
-/// than room their plans take turns: that which is missing for longest comes next; one that nobody
-/// can take a batch of goes first, and then the one that is there for longest, once its turn is
-/// over. A turn is at least a second, and at least four times what the plan took to make: at most
-/// a fifth of all time goes into planning.
-/// Pure bookkeeping, for the event loop.
+/// than room their plans take turns: the one missing for longest comes next; a plan without a batch
+/// that can be taken is dropped first, then the oldest one, once its turn is over. A turn is at
+/// least a second, and at least four times as long as making the plan took: at most a fifth of all
+/// time goes into planning. Pure bookkeeping, for the event loop.
 class PlanTurns {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -36,7 +35,7 @@ class PlanTurns {
   static constexpr std::chrono::seconds kLeastTurn{1};
 
   struct Choice {
-    std::optional<Epoch> drop;  ///< Before the plan is made.
+    std::optional<Epoch> drop;  ///< The plan to drop before the next is made.
     std::optional<Epoch> plan;
     std::optional<Time> look_again;  ///< When a turn ends for which another epoch waits.
   };
@@ -59,9 +58,10 @@ class PlanTurns {
                               Time now) const;
   std::optional<Time> first_end() const;
 
-  std::map<Epoch, std::uint64_t> missing_;  ///< The n-th to be so, of those somebody stands in.
-  std::map<Epoch, Turn> turns_;             ///< Of plans that are there.
-  std::uint64_t clock_ = 0;                 ///< Of both orders: times may be equal.
+  std::map<Epoch, std::uint64_t>
+      missing_;  ///< Missing plans, numbered in the order in which they were missed.
+  std::map<Epoch, Turn> turns_;  ///< Turns of existing plans.
+  std::uint64_t clock_ = 0;      ///< Numbers both orders: times may be equal.
 };
 
 }  // namespace batchwright

@@ -14,7 +14,7 @@
 namespace batchwright {
 namespace {
 
-/// What is told of a plan. It is gathered in one pass, for each batch's lengths lie all over
+/// The figures of a plan. They are gathered in one pass, for each batch's lengths lie all over
 /// memory.
 class Survey {
  public:
@@ -97,7 +97,7 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
 
 namespace {
 
-/// Lack of memory ends this plan, and not the daemon.
+/// Lack of memory ends this plan, not the daemon.
 Result<PlannedEpoch> plan_or_fail(std::shared_ptr<const Snapshot> snapshot,
                                   const FeedSettings& settings, Epoch epoch) {
   try {

@@ -25,11 +25,11 @@ struct PlanTotals {
 struct PlannedEpoch {
   std::shared_ptr<const EpochSource> source;
   PlanTotals totals;
-  std::vector<BatchIndex> worst;  ///< With most padded frames, largest first.
-  double seconds = 0.0;           ///< What planning it took.
+  std::vector<BatchIndex> worst;  ///< Batches with most padded frames, largest first.
+  double seconds = 0.0;           ///< Time that planning it took.
 };
 
-/// Batches that PlannedEpoch::worst names at most.
+/// Most batches that PlannedEpoch::worst names.
 inline constexpr std::uint32_t kMostRehearsals = 16;
 
 /// The planning thread: epochs are planned there, one after the other, in the order asked for.
@@ -47,7 +47,7 @@ class Planner {
   void plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings, Epoch epoch,
             Planned planned);
 
-  /// Does `work` on the planning thread; what comes of it is the caller's to post to the loop.
+  /// Does `work` on the planning thread; the caller posts any result to the loop.
   void run(std::function<void()> work);
 
  private:
@@ -55,8 +55,8 @@ class Planner {
   boost::asio::thread_pool thread_{1};
 };
 
-/// One planned epoch with what it speaks of. Errors: infeasible, also when a plan has no step:
-/// the message then names batches and world.
+/// One planned epoch with its figures. Errors: infeasible, also when a plan has no step: the
+/// message then names batches and world.
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const FeedSettings& settings, Epoch epoch);
 

@@ -7,7 +7,7 @@ namespace {
 
 void add(std::size_t& figure, bool in, std::size_t by = 1) { in ? figure += by : figure -= by; }
 
-/// Whether what it holds beyond one batch may wait for other subscriptions.
+/// Whether batches it holds beyond one may wait for other subscriptions.
 bool is_tied(const Standing& one) { return one.job.ranks > 1 && !one.remote; }
 
 std::size_t reserve_of(const Standing& one) {
@@ -100,8 +100,8 @@ void Roster::count_want(const SubscriptionKey& key, const Standing& one, bool in
   }
 }
 
-/// A job is expected to be complete on this host, where it said how many of its ranks are, and else
-/// until one of its ranks has given a batch back.
+/// A job is expected to be complete on this host if it said how many of its ranks are here,
+/// otherwise until one of its ranks has given a batch back.
 void Roster::count_in_job(const Standing& one, bool in) {
   const auto [found, is_new] = jobs_.try_emplace(one.job);
   Group& group = found->second;
@@ -127,7 +127,7 @@ bool Roster::may_take(const SubscriptionKey& key, std::size_t held, bool is_held
   return (one.spoke || one.remote) && may_reserve(one, left + (is_held ? 1 : 0));
 }
 
-/// A newcomer leaves a slot for each that came before and holds nothing at the moment, and one
+/// A newcomer leaves a slot for each earlier subscription that holds nothing at the moment, and one
 /// that goes round among those that wait with a batch in hand.
 bool Roster::newcomer_may_take(const Standing& one, std::size_t held, bool is_held) const {
   if (held == 0) return true;
@@ -138,10 +138,10 @@ bool Roster::newcomer_may_take(const Standing& one, std::size_t held, bool is_he
   return fits && left > returning_ids_ + (keepers_ != 0 ? 1 : 0);
 }
 
-/// What nobody waits for may be given in reserve while slots are left for all that wait or come,
-/// one that goes round, and one for a newcomer; a second in reserve once each has a first. Ranks of
-/// a job may be left with their reserve when the job waits for another rank, and so never take what
-/// that one will need.
+/// A batch that no client waits for may be given in reserve while slots are left for all that wait
+/// or come, one that goes round, and one for a newcomer; a second in reserve once each has a first.
+/// Ranks of a job may be left with their reserve when the job waits for another rank, and so never
+/// take what that one will need.
 bool Roster::may_reserve(const Standing& one, std::size_t left) const {
   if (is_tied(one)) {
     const Group& group = jobs_.at(one.job);

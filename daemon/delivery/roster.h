@@ -14,21 +14,21 @@
 
 namespace batchwright {
 
-/// What subscriptions that wait for each other have in common, as ranks at a collective do.
+/// The job of subscriptions that wait for each other, as ranks at a collective do.
 struct Job {
   std::uint32_t ranks = 0;       ///< 0: the subscription waits for no other.
-  std::uint32_t ranks_here = 0;  ///< On this host; 0: unknown.
+  std::uint32_t ranks_here = 0;  ///< Ranks on this host; 0: unknown.
   friend constexpr auto operator<=>(const Job&, const Job&) = default;
 };
 
 /// Stands for whichever batch of a queue's epoch is next.
 inline BatchId any_of(Epoch epoch) { return {epoch, BatchIndex{UINT64_MAX}}; }
 
-/// What the rule needs to know of one subscription.
+/// The facts about one subscription that the rule needs.
 struct Standing {
   Job job;
   bool remote = false;           ///< Its batches are in slots only while they are sent.
-  bool takes_any = false;        ///< Of a queue: it shares its next batch with no other.
+  bool takes_any = false;        ///< It is in a queue, and shares its next batch with no other.
   std::optional<BatchId> wants;  ///< Its next batch; empty: none that could be given to it now.
   bool over = false;             ///< It gets nothing more.
   std::size_t holds = 0;         ///< Batches.
@@ -40,13 +40,14 @@ struct Standing {
   friend bool operator==(const Standing&, const Standing&) = default;
 };
 
-/// Who may take a slot. It promises that some client can always go on, where there is a slot more
-/// than subscriptions on this host, ranks that are still to come included; README.md has the rule
-/// and its proof. It counts along, so that a question costs no walk over the subscriptions.
+/// Decides which subscription may take a slot. It promises that some client can always go on, where
+/// there is a slot more than subscriptions on this host, ranks that are still to come included;
+/// README.md has the rule and its proof. The counts are kept up to date, so that a question costs
+/// no walk over the subscriptions.
 /// Threads: one at a time.
 class Roster {
  public:
-  /// Those that want one batch.
+  /// The subscriptions that want one batch.
   struct Wanting {
     std::set<SubscriptionKey> all;
     std::size_t newcomers = 0;     ///< Hold nothing, and were given nothing yet.
@@ -56,7 +57,7 @@ class Roster {
 
   explicit Roster(std::size_t slots) : slots_(slots) {}
 
-  /// A subscription comes, or stands otherwise than before.
+  /// Adds a subscription, or updates its state.
   void note(const SubscriptionKey& key, const Standing& standing);
   void forget(const SubscriptionKey& key);
   void clear();
@@ -89,7 +90,7 @@ class Roster {
 
  private:
   struct Group {
-    std::size_t members = 0;  ///< On this host.
+    std::size_t members = 0;  ///< Members on this host.
     std::size_t remote = 0;
     std::size_t unserved = 0;
     std::size_t reserves = 0;
@@ -112,9 +113,9 @@ class Roster {
   std::map<SubscriptionKey, Standing> standings_;
   std::map<Job, Group> jobs_;
   std::map<BatchId, Wanting> wanted_;
-  std::size_t entitled_ = 0;      ///< On this host, and not done.
-  std::size_t fresh_ = 0;         ///< Of these, those that were given nothing yet.
-  std::size_t reserves_ = 0;      ///< What members of jobs hold beyond one batch each.
+  std::size_t entitled_ = 0;      ///< Subscriptions on this host that are not done.
+  std::size_t fresh_ = 0;         ///< Those of them that were given nothing yet.
+  std::size_t reserves_ = 0;      ///< Batches that members of jobs hold beyond one each.
   std::size_t keepers_ = 0;       ///< Holders that may keep their last batch until the next comes.
   std::size_t newcomer_ids_ = 0;  ///< Different batches that newcomers want, and so on.
   std::size_t returning_ids_ = 0;

@@ -5,10 +5,10 @@
 namespace batchwright {
 namespace {
 
-/// Messages queued for one peer. A window of tickets is far less; who lets this many pile up does
+/// Messages queued for one peer. A window of tickets is far less; a peer with this many queued does
 /// not read. Batches behind tickets are bounded by the windows.
 constexpr int kSendQueue = 4096;
-/// And from one, of at most 1 MiB each.
+/// Messages queued from one peer, of at most 1 MiB each.
 constexpr int kReceiveQueue = 64;
 
 /// A remote peer that answers nothing for so long is gone.

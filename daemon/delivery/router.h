@@ -21,8 +21,7 @@ struct PeerName {
   friend auto operator<=>(const PeerName&, const PeerName&) = default;
 };
 
-/// The ROUTER socket of the `ipc://` or of the `tcp://` endpoints, for they differ in who may
-/// connect.
+/// The ROUTER socket of the `ipc://` or of the `tcp://` endpoints, which admit different peers.
 ///
 /// Threads: the event loop only. Frames reach `on_message` one by one, never from within send().
 class Router {
@@ -31,8 +30,8 @@ class Router {
   struct Incoming {
     PeerName peer;
     std::span<const std::byte> frame;
-    std::size_t frames = 0;         ///< How many it had in truth.
-    std::string_view peer_address;  ///< As of IncomingMessage.
+    std::size_t frames = 0;         ///< The number it had.
+    std::string_view peer_address;  ///< The address of IncomingMessage.
   };
   using OnMessage = std::function<void(const Incoming&)>;
 
@@ -51,7 +50,7 @@ class Router {
   /// Queues one frame, and never waits. Errors: disconnected when the peer is gone, or reads so
   /// slowly that its queue is full; it then gets nothing, and is to be dropped.
   Result<void> send(const PeerName& peer, std::span<const std::byte> frame);
-  /// The same with a second frame, which must stay as it is until `payload.sent` is called.
+  /// Queues a message with a second frame, which must stay as it is until `payload.sent` is called.
   Result<void> send(const PeerName& peer, std::span<const std::byte> frame, Payload payload);
 
  private:

@@ -39,8 +39,8 @@ void Server::say_goodbye() {
   for (const auto& [id, session] : sessions_) send(session.peer, encode(wire::ByeT{}));
 }
 
-/// Events tell session numbers, and who knows the number of a session that is not bound yet could
-/// bind it: so its joining is told later.
+/// Events publish session numbers, and a process that knows the number of an unbound session could
+/// bind it: so its joining is published only later.
 void Server::joined(const Session& session) {
   wire::EventT event;
   event.kind = wire::EventKind::client_joined;
@@ -51,7 +51,7 @@ void Server::joined(const Session& session) {
 }
 
 void Server::left(const Session& session) {
-  if (!session.bound && !session.client.inline_batches) return;  // its joining was not told
+  if (!session.bound && !session.client.inline_batches) return;  // its joining was not published
   wire::EventT event;
   event.kind = wire::EventKind::client_left;
   event.session = session.id().value;
@@ -98,7 +98,7 @@ bool Server::bind_session(SessionId id) {
   return true;
 }
 
-/// The arena connection has ended, so that nobody reads the slots any more. A client's end may
+/// The arena connection has ended, so the client no longer reads the slots. A client's end may
 /// overtake its last words, and in a queue a release among them says what must not be done again:
 /// its leases go to others after kLastWords, for ZeroMQ's thread may get no processor for long.
 void Server::on_lost(SessionId id) {
@@ -117,8 +117,8 @@ void Server::on_lost(SessionId id) {
 }
 
 /// A process that lives may read its batches for as long as it keeps its arena connection. That is
-/// closed where nothing is held; else only our direction of it, by which the client learns that the
-/// session is over. Takes the id by value: it often lives in the session that goes.
+/// closed where nothing is held; otherwise only our direction of it, by which the client learns
+/// that the session is over. Takes the id by value: it often lives in the session that goes.
 void Server::close_session(SessionId id, const std::string& why) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
@@ -135,7 +135,7 @@ void Server::close_session(SessionId id, const std::string& why) {
     held != 0 ? socket->retire(id) : socket->disconnect(id);
   }
   waiting_room_.remove_session(id);
-  left(gone.mapped());  // who hears of it finds the slots free
+  left(gone.mapped());  // listeners of the event find the slots free
 }
 
 Session* Server::find(const PeerName& peer) {

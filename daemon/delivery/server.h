@@ -28,16 +28,16 @@
 
 namespace batchwright {
 
-/// Where clients find the daemon, and whom it takes.
+/// The server's addresses and its rules of access.
 struct ServerSettings {
   std::vector<std::string> endpoints;  ///< `ipc://` and a path, `tcp://` and a numeric address.
-  std::string events;                  ///< The same, for events; empty: none are told.
-  std::string version;                 ///< Told to clients.
+  std::string events;                  ///< An address for events; empty: none are published.
+  std::string version;                 ///< The version sent to clients.
   unsigned assembly_threads = 2;
   std::uint32_t max_clients = 256;
-  SocketAccess access;  ///< Of the sockets' files.
-  AllowList allowed;    ///< Over `ipc://`.
-  ServerKeys keys;      ///< Of `tcp://`.
+  SocketAccess access;  ///< Access to the sockets' files.
+  AllowList allowed;    ///< Users and groups allowed over `ipc://`.
+  ServerKeys keys;      ///< Keys of `tcp://`.
   /// A client that does not connect to the arena socket within this time is dropped, and so is a
   /// connection that does not name its session.
   std::chrono::milliseconds bind_time{10'000};
@@ -50,21 +50,21 @@ struct ServerSettings {
 struct Session {
   ClientInfo client;
   PeerName peer;
-  std::optional<PeerCredentials> user;  ///< Of an `ipc://` peer.
+  std::optional<PeerCredentials> user;  ///< The user of an `ipc://` peer.
   bool bound = false;                   ///< Has its connection to the arena socket.
   bool lost = false;                    ///< That connection has ended, and the process with it.
   bool returning = false;               ///< Its client has said Hello anew.
   bool leaving = false;                 ///< Said Bye, and so holds nothing and does not come back.
 
   SessionId id() const { return client.session; }
-  /// What its end means for what it holds.
+  /// The effect of its end on the batches it holds.
   Departure departure() const {
     // A connection over a network ends for many reasons; the arena socket's only with the client.
     return {returning || (client.inline_batches && !leaving), bound && !lost && !leaving};
   }
 };
 
-/// Sessions, and the conversation with each (formats/README.md): who may say what, and when.
+/// The sessions, and the conversation with each (formats/README.md).
 ///
 /// Threads: construction and destruction on the thread that runs the loop; all else on the loop.
 /// Destroyed in the reverse order of its members: the sockets go first, then ZeroMQ's threads,
@@ -77,18 +77,17 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Takes up a prepared feed, and starts it if listen() was called. Its arena's bytes are taken
-  /// from memory() already, or will be left out of it by set_left().
+  /// Adds a prepared feed, and starts it if listen() was called. Its arena's bytes are taken from
+  /// memory() already, or will be left out of it by set_left().
   Feed& add_feed(FeedSettings settings, FeedResources resources);
-  /// The same in the place of the feed with this name. Its subscriptions are refused with
-  /// `disconnected` and the reason: their clients subscribe anew, from where they are. What clients
-  /// hold stays readable.
+  /// Replaces the feed with this name. Its subscriptions are refused with `disconnected` and the
+  /// reason: their clients subscribe anew, from where they are. What clients hold stays readable.
   Feed& replace_feed(FeedSettings settings, FeedResources resources, const std::string& why);
-  /// Ends a feed: its subscriptions are refused with `not_found`, and its name.
+  /// Removes a feed: its subscriptions are refused with `not_found` and its name.
   void remove_feed(std::string_view name);
-  /// Null when there is none of this name.
+  /// The feed with this name; null when there is none.
   Feed* find_feed(std::string_view name);
-  /// Names a feed that cannot be served just now, or says why anew. Its clients wait, where the
+  /// Adds a feed that cannot be served for now, or updates the reason. Its clients wait, where the
   /// reason is_passing(); add_feed() ends that.
   void set_absent(AbsentFeed feed);
   const std::vector<AbsentFeed>& absent() const { return absent_; }
@@ -96,10 +95,9 @@ class Server {
   /// arenas. Not from within a call of a feed.
   void put_away_failed();
   void set_feed_grace(std::chrono::milliseconds grace) { settings_.feed_grace = grace; }
-  /// Of feeds that are yet to be added: numbers are not used twice, for clients know arenas by
-  /// them.
+  /// Feed numbers that are left: none is used twice, for clients know arenas by them.
   std::uint32_t feed_numbers_left() const { return kFeedOfArena - last_feed_; }
-  /// Who may be a client from now on; those that are stay.
+  /// Changes the rules of access for new clients; connected ones stay.
   void set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized);
 
   /// Binds the endpoints and their arena sockets, and starts every feed.
@@ -109,25 +107,25 @@ class Server {
   /// Tells every client Bye. Batches they hold stay readable, for a mapping outlives the daemon.
   void say_goodbye();
 
-  /// What is left for arenas that grow. Before listen().
+  /// Sets the memory left for arenas that grow. Call it before listen().
   MemoryBudget& memory() { return *memory_; }
   const MemoryBudget& memory() const { return *memory_; }
   std::shared_ptr<MemoryBudget> share_memory() { return memory_; }
 
-  /// The planning thread, for what may wait until the feeds' plans are made.
+  /// The planning thread, for work that may wait until the feeds' plans are made.
   Planner& planner() { return planner_; }
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
-  /// What happened so far; whoever uses the server notes his own there.
+  /// The log of events, which the server's users share.
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
   unsigned assembly_threads() const { return settings_.assembly_threads; }
-  /// Where it listens, with the ports that were found for port 0.
+  /// The addresses it listens at, with the actual ports for port 0.
   const std::vector<std::string>& endpoints() const { return endpoints_; }
   const std::string& events_endpoint() const { return events_endpoint_; }
 
-  /// Clients without an arena are told so often that the daemon is there.
+  /// The period of Alive messages to clients without an arena.
   static constexpr std::chrono::seconds kAlive{1};
   /// How long after its connection's end the last messages of a queue's client are taken.
   static constexpr std::chrono::milliseconds kLastWords{1000};
@@ -194,9 +192,10 @@ class Server {
   EventLog log_;
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   std::vector<std::unique_ptr<Feed>> feeds_;
-  std::vector<std::unique_ptr<Feed>> retired_;  ///< Until no other thread works for them.
+  std::vector<std::unique_ptr<Feed>>
+      retired_;  ///< Feeds kept until no other thread works for them.
   std::vector<AbsentFeed> absent_;
-  WaitingRoom waiting_room_;  ///< Of clients that wait for absent feeds.
+  WaitingRoom waiting_room_;  ///< Requests of clients that wait for absent feeds.
   std::uint32_t last_feed_ = 0;
   bool listening_ = false;
   Planner planner_;
@@ -204,7 +203,7 @@ class Server {
   Readahead readahead_;
   std::map<SessionId, Session> sessions_;
   std::map<PeerName, SessionId> by_peer_;
-  std::map<PeerName, Conduct> conduct_;  ///< Of those who did something wrong.
+  std::map<PeerName, Conduct> conduct_;  ///< Offences by peer.
   LateAnswers late_answers_;
   boost::asio::steady_timer late_timer_;
   std::map<SessionId, std::unique_ptr<boost::asio::steady_timer>> bind_timers_;
@@ -214,7 +213,7 @@ class Server {
   boost::asio::steady_timer waiting_timer_;
   bool looking_at_waiting_ = false;
   std::vector<std::string> endpoints_;
-  std::string arena_path_;  ///< Of the first `ipc://` endpoint; empty: there is none.
+  std::string arena_path_;  ///< The path for the first `ipc://` endpoint; empty: there is none.
   std::string events_endpoint_;
   AcceptGuard accept_guard_;
   SocketThreads socket_threads_;

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = WaitingRoom::Time::clock;
 
-/// Between two looks at who has waited for long enough.
+/// The pause between two looks for requests that have waited long enough.
 constexpr std::chrono::milliseconds kBetweenLooks{250};
 
 bool has_name(const AbsentFeed& feed, std::string_view name) { return feed.name == name; }
@@ -54,7 +54,7 @@ void Server::put_away_failed() {
     if (why.message.starts_with(named)) why.message.erase(0, named.size());
     set_absent({feed->name(), feed->dataset().shards(), why, feed->arena_number()});
     const bool waits = settings_.feed_grace.count() != 0;
-    // Clients take `disconnected` for a pause: they ask again, and then wait.
+    // Clients treat `disconnected` as a pause: they ask again, and then wait.
     retire(std::move(feed), waits ? Error{ErrorCode::disconnected, told.message} : told);
   }
 }

@@ -1,4 +1,4 @@
-// What clients say, and what they are answered.
+// The messages of clients, and the answers to them.
 
 #include <fmt/format.h>
 
@@ -125,8 +125,8 @@ void Server::turn_away(const PeerName& peer, const Error& error) {
   if (bears_refusal(peer)) send(peer, encode(wire::ByeT{}));
 }
 
-/// Counts a request in vain. False when it was one too many; the peer is told, and is no session
-/// any more.
+/// Counts a rejected request. False once the peer has exceeded its allowance: it has then been told
+/// so, and its session is closed.
 bool Server::bears_refusal(const PeerName& peer) {
   Conduct& peers = conduct(peer);
   peers.refused(Clock::now());
@@ -138,10 +138,10 @@ bool Server::bears_refusal(const PeerName& peer) {
 void Server::stop_listening_to(const PeerName& peer) {
   log_.note<Event::client_ignored>();
   refuse(peer, {ErrorCode::invalid_argument,
-                "too many requests in vain; this connection is not answered any more"});
+                "too many rejected requests; this connection is no longer answered"});
   send(peer, encode(wire::ByeT{}));
   if (const Session* session = find(peer))
-    close_session(session->id(), "it asks in vain too often");
+    close_session(session->id(), "too many rejected requests");
 }
 
 Conduct& Server::conduct(const PeerName& peer) {
@@ -203,8 +203,8 @@ void Server::on_subscribe(const Session& session, const wire::Subscribe& request
 }
 
 /// A program that tries again and again may do so for a good reason, and holds batches of other
-/// feeds meanwhile: its session stays, and the answers come slower. Only who does not wait for
-/// them loses it.
+/// feeds meanwhile: its session stays, and the answers come slower. Only a program that does not
+/// wait for them loses it.
 void Server::refuse_subscription(const Session& session, std::uint32_t subscription,
                                  const Error& error) {
   const PeerName peer = session.peer;

@@ -1,4 +1,4 @@
-// Which feeds there are: how they come, change and go.
+// The set of feeds: how they are added, changed and removed.
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace batchwright {
 namespace {
 
-/// Between two looks at feeds that are to be freed.
+/// The pause between two looks at feeds that are to be freed.
 constexpr std::chrono::milliseconds kBetweenLooks{20};
 
 }  // namespace
@@ -26,7 +26,8 @@ Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
   return feed;
 }
 
-/// The new arena has the number of the old one but for its upper bits, so that clients unmap that.
+/// The new arena's number differs from the old one's in its upper bits only, so that clients unmap
+/// the old one.
 Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const std::string& why) {
   const auto place = std::find_if(feeds_.begin(), feeds_.end(), [&settings](const auto& feed) {
     return feed->name() == settings.name;
@@ -104,8 +105,8 @@ Feed* Server::find_feed(std::string_view name) {
   return found == feeds_.end() ? nullptr : found->get();
 }
 
-/// Also of a feed that has just ended: who was granted it asks for its arena next, and hears the
-/// reason after that.
+/// Also finds a feed that has just ended: a client that was granted it asks for its arena next, and
+/// gets the reason after that.
 Result<ArenaHandle> Server::find_arena(std::uint32_t number) const {
   for (const auto* feeds : {&feeds_, &retired_}) {
     for (const auto& feed : *feeds) {

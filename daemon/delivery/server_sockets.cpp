@@ -53,7 +53,7 @@ Result<void> Server::listen_local(const std::string& endpoint) {
          return allowed.has_value();
        },
        [this](SessionId id) { return bind_session(id); },
-       [this](SessionId id) { close_session(id, "it sent what is no arena request"); },
+       [this](SessionId id) { close_session(id, "it sent something other than an arena request"); },
        [this](SessionId id) { on_lost(id); },
        [this](std::uint32_t number) { return find_arena(number); }});
   if (!socket) return socket.error();

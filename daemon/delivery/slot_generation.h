@@ -10,12 +10,12 @@
 
 namespace batchwright {
 
-/// What one delivery of the batch in a slot adds to the counters.
+/// The amounts that one delivery of a slot's batch adds to the counters.
 struct DeliveredFigures {
   std::uint32_t rows = 0;
   std::uint64_t frames = 0;
   std::uint64_t padded_frames = 0;
-  std::uint64_t deliveries = 0;  ///< So far.
+  std::uint64_t deliveries = 0;  ///< Deliveries so far.
 };
 
 /// An arena of a feed, and the batches in it. A dataset that grows may need larger slots: then
@@ -32,10 +32,10 @@ struct SlotGeneration {
   SlotGeneration(const SlotGeneration&) = delete;
   SlotGeneration& operator=(const SlotGeneration&) = delete;
 
-  std::uint32_t number;  ///< By which clients ask for the arena.
+  std::uint32_t number;  ///< The arena's number, by which clients request it.
   std::unique_ptr<Arena> arena;
   SlotCache cache;
-  std::vector<DeliveredFigures> figures;  ///< Per slot, of the batch in it.
+  std::vector<DeliveredFigures> figures;  ///< Figures of the batch in each slot.
   std::shared_ptr<MemoryBudget> budget;   ///< Gets the arena's bytes back.
 };
 

@@ -13,8 +13,8 @@
 namespace batchwright {
 
 /// Requests to subscribe to feeds that are absent. They are kept until the feed is there, or for a
-/// time, so that jobs wait for a disk that is late as they wait for a daemon that starts anew.
-/// Bounded: kMost of each session.
+/// time, so that jobs wait for a late disk as they wait for a daemon that restarts. Bounded: kMost
+/// of each session.
 /// Threads: one at a time. Time is an argument.
 class WaitingRoom {
  public:
@@ -25,24 +25,25 @@ class WaitingRoom {
     ClientInfo client;
     wire::SubscribeT request;
     Time since;
-    bool said_so = false;  ///< That its program waits (Ask).
+    bool said_so = false;  ///< It said that its program waits (Ask).
   };
 
   /// Errors: invalid_argument (the number is taken), does_not_fit.
   Result<void> let_in(const ClientInfo& client, const wire::Subscribe& request, Time now);
-  /// The client has released these, of a queue, meanwhile. They count as done once it is served.
+  /// Notes batches of a queue that the client has released meanwhile. They count as done once it is
+  /// served.
   void release(const SubscriptionKey& key, std::span<const std::uint64_t> leases);
-  /// The client said that its program waits; the feed is told once it is there.
+  /// Notes that the client's program waits; the feed hears of it once it is served.
   void note_question(const SubscriptionKey& key);
   void remove(const SubscriptionKey& key) { guests_.erase(key); }
   void remove_session(SessionId session);
 
-  /// Null when it does not wait.
+  /// The request of a subscription; null when it does not wait.
   const Guest* find(const SubscriptionKey& key) const;
   bool empty() const { return guests_.empty(); }
-  /// Those who wait for this feed leave, in the order in which they came.
+  /// Takes out the requests for this feed, in the order in which they came.
   std::vector<Guest> all_for(std::string_view feed);
-  /// Those who have waited for so long leave.
+  /// Takes out the requests that have waited for so long.
   std::vector<Guest> overdue(Time now, std::chrono::milliseconds patience);
 
  private:

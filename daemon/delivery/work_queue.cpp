@@ -35,7 +35,7 @@ std::optional<std::uint64_t> WorkQueue::distance(BatchIndex index) const {
 }
 
 void WorkQueue::give(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
-  // In a journal, that a batch came back is told by its being given again.
+  // A journal shows that a batch came back by its being given again.
   std::erase_if(out_, [index](const auto& entry) { return entry.second.index == index; });
   back_.erase(index.value);
   for (; unused_ <= index.value; ++unused_) {
@@ -78,7 +78,7 @@ std::optional<WorkQueue::Time> WorkQueue::next_return() const {
 
 bool WorkQueue::end_keeping(Time now) {
   const std::size_t before = out_.size();
-  std::erase_if(out_, [this, now](const auto& entry) {
+  std::erase_if(out_, [treturned, now](const auto& entry) {
     const bool over = entry.second.kept_until && *entry.second.kept_until <= now;
     if (over) back_.insert(entry.second.index.value);
     return over;
@@ -87,19 +87,19 @@ bool WorkQueue::end_keeping(Time now) {
 }
 
 std::vector<std::uint64_t> WorkQueue::claim(QueueOwner owner, std::span<const std::uint64_t> held) {
-  std::vector<std::uint64_t> his;
+  std::vector<std::uint64_t> returned;
   for (const std::uint64_t lease : held) {
     const auto found = out_.find(lease);
     if (found == out_.end() || found->second.owner != owner || !found->second.kept_until) continue;
     found->second.kept_until.reset();
-    his.push_back(lease);
+    returned.push_back(lease);
   }
   std::erase_if(out_, [this, owner](const auto& entry) {
     const bool lost = entry.second.kept_until && entry.second.owner == owner;
     if (lost) back_.insert(entry.second.index.value);
     return lost;
   });
-  return his;
+  return returned;
 }
 
 bool WorkQueue::exhausted(std::uint64_t batches) const {

@@ -191,6 +191,6 @@ TEST_CASE("delivery: a journal of another plan, of another daemon, or none is re
   CHECK(refusal(folder / "j", {12, 22, 33}).find("data changed") != std::string::npos);
   CHECK(refusal(folder / "j", {12, 22, 33}, true).empty());
   std::ofstream(folder / "text") << std::string(1000, 'x');
-  CHECK(refusal(folder / "text", kPlan).find("is no journal of a queue") != std::string::npos);
+  CHECK(refusal(folder / "text", kPlan).find("is not the journal of a queue") != std::string::npos);
   CHECK(refusal(folder / "nowhere" / "j", kPlan).find("No such file") != std::string::npos);
 }
