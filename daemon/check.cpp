@@ -32,7 +32,7 @@ class Inspection {
     for (const FeedConfig& feed : config_.feeds) examine(feed);
     if (::geteuid() == 0 && has_warning()) {
       add(Grade::note,
-          "looked at as root; the service runs as a user of its own: runuser -u "
+          "checked as root; the service runs as a user of its own: runuser -u "
           "batchwright -- batchwrightd --config FILE --check-config");
     }
     return std::move(found_);
@@ -75,7 +75,7 @@ class Inspection {
     }
   }
 
-  /// Of a socket. The unit makes it at each start, so it may well be missing before the first.
+  /// Checks the folder of a socket. The unit makes it at each start, so it may be missing before.
   void examine_folder(const std::string& key, const std::string& path) {
     const auto folder = check_socket_folder(path);
     if (!folder) add(Grade::warning, key + ": " + folder.error().message);

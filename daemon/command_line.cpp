@@ -5,7 +5,7 @@
 namespace batchwright {
 namespace {
 
-/// Says what is allowed; CLI11's own bounds are floating-point numbers of 300 digits.
+/// Returns what is allowed; CLI11's own bounds are floating-point numbers of 300 digits.
 std::string check_process(const std::string& text) {
   const bool number = !text.empty() && text.size() < 10 &&
                       text.find_first_not_of("0123456789") == std::string::npos;
@@ -23,12 +23,11 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
   auto* config =
       app.add_option("--config", call.config, "The configuration, a TOML file")->type_name("FILE");
   app.add_flag("--check-config", call.check_config,
-               "Read the configuration, look at what it names (datasets, accounts, keys, folders), "
-               "say what is wrong with it, and serve nothing")
+               "Read the configuration, check what it names (datasets, accounts, keys, folders), "
+               "report its faults, and serve nothing")
       ->needs(config);
-  app.add_option(
-         "--reload", call.reload,
-         "Have a running daemon read its configuration again, and wait for what comes of it")
+  app.add_option("--reload", call.reload,
+                 "Have a running daemon read its configuration again, and wait for the result")
       ->type_name("PID")
       ->check(check_process)
       ->excludes(config);

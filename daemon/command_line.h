@@ -8,7 +8,7 @@
 
 namespace batchwright {
 
-/// What the program is called to do.
+/// The task given on the command line.
 struct CommandLine {
   std::filesystem::path config;  ///< Empty with `reload` only.
   bool check_config = false;
@@ -16,7 +16,7 @@ struct CommandLine {
 };
 
 /// The call, or the exit code where there is nothing left to do: 0 after --help and --version,
-/// 2 for a wrong call, which has been told about on standard error.
+/// 2 for a wrong call, which has been reported on standard error.
 std::variant<CommandLine, int> parse_command_line(int argc, const char* const* argv);
 
 /// The exit code of an error: 2 for what no retry can mend, the call or the configuration, else 1.

@@ -172,9 +172,10 @@ std::string Daemon::status() const {
   return refusal ? text + "; the last reload was refused: " + *refusal : text;
 }
 
-/// systemd hears that we are ready once the first batches of every feed are there, or will never
-/// be: until then nobody depends on us. What a refused configuration leaves is what ran before it,
-/// ready or not: of that it hears at once. A feed that fails later only changes the status.
+/// Tells systemd that the daemon is ready once the first batches of every feed are there, or will
+/// never be: until then no other unit depends on it. A refused configuration leaves what ran before
+/// it, ready or not, and systemd hears of that at once. A feed that fails later only changes the
+/// status.
 void Daemon::tell_state() {
   const std::string text = status();
   if (!owes_ready_ || reloader_->under_way()) return notify_status(text);

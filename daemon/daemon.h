@@ -79,8 +79,8 @@ class Daemon {
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
   std::uint64_t arena_bytes_ = 0;
-  bool was_ready_ = false;  ///< systemd was told so.
-  bool owes_ready_ = true;  ///< systemd waits to be told so, after the start or a reload.
+  bool was_ready_ = false;  ///< systemd has READY=1.
+  bool owes_ready_ = true;  ///< systemd waits for READY=1, after the start or a reload.
 };
 
 }  // namespace batchwright

@@ -42,8 +42,8 @@ class FeedOpener {
  private:
   using Clock = Retries::Time::clock;
 
-  /// One feed that is being opened. `made` is the preparing thread's until it is told, and again
-  /// once the try is given up.
+  /// One feed that is being opened. `made` belongs to the preparing thread until that reports, and
+  /// again once the try is given up.
   struct Try {
     std::string feed;
     std::stop_source stop;

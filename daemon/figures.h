@@ -12,8 +12,8 @@
 
 namespace batchwright {
 
-/// Gathers what the rooms know, for whoever shows it: /stats, /metrics and the dashboard. Once a
-/// second it takes a sample of each feed, of which rates and verdicts are made.
+/// Gathers what the rooms know for /stats, /metrics and the dashboard. Once a second it takes a
+/// sample of each feed, of which rates and verdicts are made.
 ///
 /// Lifetime: `loop` and `server` outlive it. What source() returns points into the server, and is
 ///   to be rendered before the loop goes on.
@@ -29,7 +29,7 @@ class Figures {
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// What is known of a feed's last seconds.
+  /// The figures of a feed's last seconds.
   struct Past {
     FeedSample latest;
     FeedWindow window;
@@ -38,7 +38,7 @@ class Figures {
   void sample();
   void sample(const Feed& feed, Time now);
   FeedStats feed_stats(const Feed& feed, Time now) const;
-  /// Of the others, the one whose batches took the assembly threads longest.
+  /// The other feed whose batches took the assembly threads longest.
   BusiestOther busiest_other(const Feed& feed) const;
 
   const Server& server_;
@@ -46,8 +46,8 @@ class Figures {
   std::string host_;
   Time started_ = std::chrono::steady_clock::now();
   std::chrono::system_clock::time_point started_by_calendar_ = std::chrono::system_clock::now();
-  std::map<std::uint32_t, Past> past_;  ///< By the feed's number.
-  BusySeconds busy_;                    ///< Of all feeds, those that are gone included.
+  std::map<std::uint32_t, Past> past_;  ///< Samples, by the feed's number.
+  BusySeconds busy_;                    ///< Busy time for all feeds, removed ones included.
   boost::asio::steady_timer timer_;
 };
 

@@ -10,10 +10,10 @@ namespace batchwright {
 
 namespace {
 
-// Failure is of no consequence here: whoever listens sees that nothing came.
+// Failure is of no consequence here: systemd sees that nothing came.
 void notify(const std::string& state) { static_cast<void>(sd_notify(0, state.c_str())); }
 
-/// The state's lines are told apart by their ends, so a status is one line.
+/// Line ends separate the parts of a state, so a status is one line.
 std::string status_line(std::string status) {
   std::replace(status.begin(), status.end(), '\n', ' ');
   return "STATUS=" + status;

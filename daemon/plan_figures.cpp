@@ -10,8 +10,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::uint64_t kMostPoints = 2000;  ///< Of the length order.
-constexpr std::uint32_t kMostBars = 40;      ///< Of a histogram.
+constexpr std::uint64_t kMostPoints = 2000;  ///< Points of the length order.
+constexpr std::uint32_t kMostBars = 40;      ///< Bars of a histogram.
 
 json::array bars_json(const std::vector<HistogramBar>& bars) {
   json::array all;

@@ -7,7 +7,7 @@
 
 namespace batchwright {
 
-/// Which plan is asked about. It keeps alive what it speaks of, so a feed may go meanwhile.
+/// The plan that a request names. It keeps its data alive, so the feed may be removed meanwhile.
 struct PlanQuestion {
   std::string feed;
   Epoch epoch;

@@ -12,9 +12,9 @@ namespace batchwright {
 namespace {
 
 constexpr std::size_t kMostWaiting = 4;   ///< Pages.
-constexpr std::size_t kMostAnswers = 32;  ///< To those who wait for one page.
+constexpr std::size_t kMostAnswers = 32;  ///< Requests that may wait for one page.
 constexpr std::size_t kMostKept = 8;      ///< Some 60 KB each.
-constexpr int kNice = 10;                 ///< Of the pages' thread.
+constexpr int kNice = 10;                 ///< Nice value of the pages' thread.
 constexpr const char* kText = "text/plain; charset=utf-8";
 
 /// The epoch that is asked for; without one the first that is served. Errors: invalid_argument.

@@ -17,8 +17,8 @@
 namespace batchwright {
 
 /// Answers /feeds/NAME/plan. Pages are made on a thread of their own, which gives way to all others
-/// and rests after each page for as long as it took: whoever asks for one epoch after another
-/// delays no plan that a feed needs, and has half a core at most. The pages asked for last are
+/// and rests after each page for as long as it took: a reader that asks for one epoch after another
+/// delays no plan that a feed needs, and takes half a core at most. The pages asked for last are
 /// kept.
 ///
 /// Lifetime: `loop` and `server` outlive it; its end waits for the page at hand.
@@ -37,7 +37,7 @@ class PlanPages : public std::enable_shared_from_this<PlanPages> {
 
  private:
   struct Waiting {
-    std::string key;  ///< Of the page: feed, data, settings, epoch.
+    std::string key;  ///< The page's key: feed, data, settings, epoch.
     PlanQuestion question;
     std::vector<Answer> answers;
   };
@@ -55,7 +55,7 @@ class PlanPages : public std::enable_shared_from_this<PlanPages> {
   boost::asio::io_context& loop_;
   Server& server_;
   Make make_;
-  boost::asio::steady_timer rest_;  ///< Of the thread; it has ended when it is over.
+  boost::asio::steady_timer rest_;  ///< The thread's rest; the thread has ended when it is over.
   std::deque<Waiting> waiting_;     ///< The first is being made.
   std::deque<Kept> kept_;           ///< The latest last.
   boost::asio::thread_pool thread_{1};

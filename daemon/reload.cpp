@@ -17,7 +17,7 @@
 namespace batchwright {
 namespace {
 
-/// Of now, since 1970.
+/// The current time, in seconds since 1970.
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

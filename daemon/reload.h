@@ -24,7 +24,7 @@ struct PreparedFeed {
   FeedSettings settings;
   FeedResources resources;
   MemoryClaim memory;
-  std::string why;  ///< What is told to the clients of the feed that it replaces.
+  std::string why;  ///< The reason given to clients of the feed that it replaces.
 };
 
 /// All that a new configuration needs, so that taking it up cannot fail.
@@ -34,7 +34,7 @@ struct PreparedConfig {
   AllowList allowed;
   std::optional<std::set<std::string>> authorized;
   std::vector<PreparedFeed> feeds;            ///< Added and replaced.
-  std::vector<std::string> mended;            ///< Of these, feeds that had failed.
+  std::vector<std::string> mended;            ///< Those of them that had failed.
   std::map<std::string, Error> still_failed;  ///< Feeds that could not be mended, and why.
 };
 
@@ -55,10 +55,10 @@ class Reloader {
   Reloader(const Reloader&) = delete;
   Reloader& operator=(const Reloader&) = delete;
 
-  /// What runs, and the file to read again. Before begin().
+  /// Sets the running configuration, and the file to read again. Call it before begin().
   void set_running(std::filesystem::path file, Config running);
 
-  /// What came of a reload, in one line.
+  /// The outcome of a reload, in one line.
   struct Outcome {
     bool applied = false;
     std::string text;
@@ -66,14 +66,14 @@ class Reloader {
   using Told = std::function<void(const Outcome&)>;
 
   /// Reads the file again. While that is under way, it is noted and done once more after it.
-  /// `told`, if any, hears what came of a reload that began after this call.
+  /// `told`, if any, gets the outcome of a reload that began after this call.
   void begin(Told told = nullptr);
   /// A configuration is being prepared.
   bool under_way() const { return under_way_; }
   const Config& running() const { return running_; }
   /// Called whenever a reload begins, before it is prepared.
   void on_begin(std::function<void()> callback) { on_begin_ = std::move(callback); }
-  /// Where reloads are prepared, one after the other; for what must not be at work meanwhile.
+  /// The thread that prepares reloads, one after the other; for work that must not run meanwhile.
   boost::asio::thread_pool& thread() { return thread_; }
   /// Has given up what is being prepared: the daemon ends.
   void stop() { stop_.request_stop(); }
@@ -99,8 +99,8 @@ class Reloader {
   bool under_way_ = false;
   std::function<void()> on_begin_;
   bool once_more_ = false;
-  std::vector<Told> to_tell_;       ///< Of the reload that is under way.
-  std::vector<Told> to_tell_next_;  ///< Of the one after it.
+  std::vector<Told> to_tell_;       ///< Callers of the reload that is under way.
+  std::vector<Told> to_tell_next_;  ///< Callers of the one after it.
   ReloadStats stats_;
   std::optional<Clock::time_point> last_;
   std::stop_source stop_;

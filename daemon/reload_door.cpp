@@ -56,7 +56,7 @@ ReloadDoor::~ReloadDoor() {
 void ReloadDoor::accept() {
   acceptor_.async_accept([this](const error_code& error, Protocol::socket socket) {
     if (error == boost::asio::error::operation_aborted) return;
-    // Out of descriptors, most likely. Whoever asks can send SIGHUP.
+    // Out of descriptors, most likely. SIGHUP still works.
     if (error) return;
     admit(std::move(socket));
     accept();
@@ -76,19 +76,19 @@ void ReloadDoor::admit(Protocol::socket socket) {
 }
 
 Result<std::string> ask_for_reload(pid_t pid) {
-  const std::string who = "process " + std::to_string(pid);
+  const std::string asked = "process " + std::to_string(pid);
   boost::asio::io_context own;
   Protocol::socket socket(own);
   error_code error;
   socket.connect(place_of(pid), error);
   if (error) {
     return Error{ErrorCode::not_found,
-                 who + " is no batchwrightd that reloads: " + error.message()};
+                 asked + " is not a batchwrightd that reloads: " + error.message()};
   }
-  // The name is anybody's to take, and who listens there is the kernel's to say.
+  // Any process can take the name; only the kernel says which one listens there.
   const auto peer = peer_of(socket);
   if (!peer || peer->pid != pid) {
-    return Error{ErrorCode::not_found, who + " does not listen itself for requests to reload"};
+    return Error{ErrorCode::not_found, asked + " does not listen itself for requests to reload"};
   }
   std::string line;
   boost::asio::read(socket, boost::asio::dynamic_buffer(line), error);
@@ -98,7 +98,7 @@ Result<std::string> ask_for_reload(pid_t pid) {
     return Error{ErrorCode::bad_configuration, line.substr(kRefused.size())};
   }
   return Error{ErrorCode::disconnected,
-               who +
+               asked +
                    " ended before it answered, or this user may not ask it (allowed: root, and "
                    "the user that it runs as)"};
 }

@@ -21,12 +21,12 @@ namespace batchwright {
 /// Threads: the event loop, or before it runs. The answer may be given after the door is gone.
 class ReloadDoor {
  public:
-  /// What came of the reload, and whether it was applied.
+  /// The outcome of the reload, and whether it was applied.
   using Answer = std::function<void(bool applied, const std::string& text)>;
   /// Begins a reload, and has it answered.
   using Ask = std::function<void(Answer)>;
 
-  /// Listens for process `pid`, which is this one. Those may ask who run as root or as this user.
+  /// Listens for process `pid`, which is this one. Processes of root and of this user may ask.
   /// Errors: io_error.
   static Result<std::unique_ptr<ReloadDoor>> open(boost::asio::io_context& loop, pid_t pid,
                                                   Ask ask);

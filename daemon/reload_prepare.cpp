@@ -148,9 +148,9 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
   const std::uint64_t bytes = resources->arena->bytes();
   auto memory = claim_memory(with.memory, bytes);
   if (!memory) {
-    return Error{ErrorCode::does_not_fit,
-                 fmt::format("its arena of {} does not fit any more, another took the memory",
-                             in_mib(bytes))};
+    return Error{
+        ErrorCode::does_not_fit,
+        fmt::format("its arena of {} no longer fits, another feed took the memory", in_mib(bytes))};
   }
   return PreparedFeed{std::move(settings), std::move(*resources), std::move(memory), {}};
 }

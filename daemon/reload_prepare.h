@@ -10,17 +10,17 @@
 
 namespace batchwright {
 
-/// What a reload starts from, copied for its thread.
+/// The state that a reload starts from, copied for its thread.
 struct ReloadRequest {
   std::filesystem::path file;
   Config running;
-  std::set<std::string> failed;  ///< Feeds that do not serve any more: they are opened anew.
+  std::set<std::string> failed;  ///< Feeds that no longer serve: they are opened anew.
   std::uint32_t numbers_left = 0;
   std::shared_ptr<MemoryBudget> memory;
   std::stop_token stop;  ///< The daemon ends: what is not ready by then is not needed.
 };
 
-/// What preparing a feed takes beside its configuration.
+/// The inputs for preparing a feed, beside its configuration.
 struct FeedPreparation {
   std::shared_ptr<MemoryBudget> memory;
   std::stop_token stop;

@@ -9,7 +9,7 @@
 
 namespace batchwright {
 
-/// When each feed that is not served is tried again, and whether its reason is news.
+/// The times at which feeds that are not served are tried again, and whether a reason is new.
 ///
 /// The pause doubles from kFirst to kLongest. A feed that was served for less than kSettled before
 /// it failed again goes on with the pause it had: data that look whole and are not are not read
@@ -22,7 +22,8 @@ class Retries {
   static constexpr std::chrono::milliseconds kLongest{5'000};
   static constexpr std::chrono::minutes kSettled{1};
 
-  /// The feed is not served, for this reason. True when the reason was not told last.
+  /// The feed is not served, for this reason. True when the reason differs from the one reported
+  /// last.
   bool failed(const std::string& feed, const std::string& reason, Time now);
   /// The feed is served; what it took since it was not, in whole seconds.
   std::chrono::seconds served(const std::string& feed, Time now);
@@ -34,13 +35,13 @@ class Retries {
   bool waits(const std::string& feed) const;
   /// Feeds whose pause is over.
   std::vector<std::string> due(Time now) const;
-  /// When the next one is due; empty when none waits.
+  /// The time at which the next one is due; empty when none waits.
   std::optional<Time> next() const;
 
  private:
   struct Feed {
     std::string reason;
-    Time since;                       ///< When it was found to be not served, or to be served.
+    Time since;                       ///< Time at which it ceased, or began, to be served.
     std::chrono::milliseconds pause;  ///< Before the next try.
     std::optional<Time> due;          ///< Empty: it is served.
   };

@@ -15,7 +15,7 @@ namespace batchwright {
 /// Lifetime: `loop`, `server`, and what `figures` refers to, outlive the endpoint that gets the
 ///   routes.
 /// Threads: the routes are called on the event loop.
-/// `gone` names the paths of sockets that are not there any more.
+/// `gone` names the paths of sockets that no longer exist.
 Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
                    Server& server, std::function<std::vector<std::string>()> gone);
 

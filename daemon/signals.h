@@ -11,7 +11,7 @@ void hold_signals();
 /// Whether one came that ends the daemon: then the rest of a long start can be spared.
 bool is_asked_to_stop();
 
-/// To be called once somebody handles them: what was held back comes now.
+/// Unblocks the signals once they have a handler: those that were held back come now.
 void let_signals_in();
 
 }  // namespace batchwright

@@ -11,9 +11,8 @@
 
 namespace batchwright {
 
-/// Knows the files of the daemon's sockets, and notices when one is gone or is another: whoever
-/// cleans up /run does that without a word. Then nobody can connect any more, though all who are
-/// connected go on.
+/// Knows the files of the daemon's sockets, and notices when one is gone or is another, as after a
+/// clean-up of /run. Then no new client can connect, though those that are connected go on.
 /// Lifetime: `loop` outlives it. Threads: the event loop, or before it runs. A look is one lstat()
 /// a socket, and their folder is in memory as a rule.
 class SocketWatch {

@@ -10,7 +10,7 @@ namespace batchwright {
 /// A feed that is in both configurations, and not the same.
 struct FeedChange {
   std::string name;
-  std::string keys;       ///< That differ, such as "slots, plan.seed".
+  std::string keys;       ///< The keys that differ, such as "slots, plan.seed".
   bool in_place = false;  ///< None of them concerns batches or memory: no subscription ends.
 };
 
