@@ -26,7 +26,7 @@ inline constexpr std::uint8_t kRowLast = 2;   ///< The row ends its sequence.
 /// One tensor that a batch will hold.
 struct TensorSpec {
   const FieldSpec* field = nullptr;            ///< Name, kind, dtype. Outlives the call.
-  std::vector<std::uint64_t> shape;            ///< As laid out, rows included.
+  std::vector<std::uint64_t> shape;            ///< Shape as laid out, rows included.
   std::span<const std::uint32_t> row_lengths;  ///< Per row; for an independent field only.
 };
 
@@ -62,24 +62,25 @@ double loss_weight(std::uint64_t batch_frames, std::uint64_t step_frames, std::u
 /// Figures a slot's size follows from.
 struct BatchBound {
   std::size_t rows = 0;
-  std::size_t key_bytes = 0;      ///< Of all keys together.
-  std::size_t payload_bytes = 0;  ///< Of all tensors together, unpadded.
+  std::size_t key_bytes = 0;      ///< Bytes of all keys together.
+  std::size_t payload_bytes = 0;  ///< Bytes of all tensors together, unpadded.
   std::size_t tensors = 0;
-  std::size_t name_bytes = 0;  ///< Of the feed's and all tensors' names.
+  std::size_t name_bytes = 0;  ///< Bytes of the feed's and all tensors' names.
 };
 
 /// Bytes that surely hold a batch of these figures; a multiple of kTensorAlignment. It exceeds
 /// the true size by at most 4 KiB and some bytes a row and tensor.
 std::size_t batch_bytes_bound(const BatchBound& bound);
 
-/// The same for a batch whose spec is at hand.
+/// The same bound for a batch whose spec is at hand.
 std::size_t batch_bytes_bound(const BatchSpec& spec);
 
-/// A batch whose FlatBuffer is finished but for the tensors' payload.
+/// A batch whose FlatBuffer is finished except for the tensors' payload.
 struct LaidOutBatch {
-  std::size_t offset = 0;  ///< Of its first byte in the slot; a multiple of kTensorAlignment.
+  std::size_t offset = 0;  ///< Place of its first byte in the slot; a multiple of kTensorAlignment.
   std::size_t size = 0;    ///< Bytes of the FlatBuffer.
-  std::vector<std::span<std::byte>> payloads;  ///< In the slot, per tensor, uninitialised.
+  std::vector<std::span<std::byte>>
+      payloads;  ///< Payload of each tensor in the slot, uninitialised.
 };
 
 /// Lays the finished FlatBuffer (batch.fbs) into `slot`, whose start and size are multiples of

@@ -15,10 +15,10 @@ namespace batchwright {
 /// Keeps the text for last_error_text() of this thread, and returns the code.
 bw_status report(const Error& error) noexcept;
 
-/// Of the last report(); empty before. Valid until the thread's next one.
+/// The message of this thread's last report(); empty before. Valid until the next one.
 const char* last_error_text() noexcept;
 
-/// In words, such as "not_found"; "unknown" for a number that is none.
+/// A status in words, such as "not_found"; "unknown" for a number that is none.
 const char* status_name(bw_status status) noexcept;
 
 /// Runs `call`, which returns a bw_status; nothing it throws gets through.

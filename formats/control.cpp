@@ -5,7 +5,7 @@
 namespace batchwright {
 namespace {
 
-/// Of the lists of 64-bit numbers.
+/// Whether the lists of 64-bit numbers are aligned.
 bool lists_are_aligned(const wire::Message& message) {
   if (const auto* subscribe = message.body_as_Subscribe()) {
     return is_aligned(subscribe->held()) && is_aligned(subscribe->released());

@@ -54,10 +54,10 @@ flatbuffers::DetachedBuffer encode(TableT&& body) {
 wire::Fingerprint to_wire(const Fingerprint& fingerprint);
 Fingerprint from_wire(const wire::Fingerprint& fingerprint);
 
-/// Of an arena's number: which feed it belongs to. The rest counts the feed's arenas.
+/// The bits of an arena's number that name its feed. The rest counts the feed's arenas.
 inline constexpr std::uint32_t kFeedOfArena = 0xFFFF;
 
-/// What a client writes to the arena socket: once with arena 0 right after Welcome, to bind the
+/// A client's request on the arena socket: once with arena 0 right after Welcome, to bind the
 /// connection to its session, then once for each arena that it wants to map.
 struct ArenaRequest {
   std::uint32_t magic = kMagic;

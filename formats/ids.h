@@ -21,13 +21,13 @@ using BatchIndex = Strong<struct BatchIndexTag, std::uint64_t>;  ///< step * wor
 using SlotIndex = Strong<struct SlotIndexTag, std::uint32_t>;    ///< Part of an arena.
 using SessionId = Strong<struct SessionIdTag, std::uint64_t>;    ///< One connected client.
 
-/// What a plan depends on, in three parts so that a mismatch can name what changed.
-/// Each part is a 64-bit hash: equal content gives equal parts, and a change goes
+/// The fingerprint of all that a plan depends on, in three parts so that a mismatch can name the
+/// one that changed. Each part is a 64-bit hash: equal content gives equal parts, and a change goes
 /// unnoticed with a chance of 2^-64. It is no defence against a forger.
 struct Fingerprint {
   std::uint64_t data = 0;  ///< Content of the dataset, order of its shards included.
   std::uint64_t settings =
-      0;                   ///< Planner's version, plan but for the seed, layout, padding, fields.
+      0;                   ///< Planner's version, plan without its seed, layout, padding, fields.
   std::uint64_t seed = 0;  ///< The seed.
   friend constexpr auto operator<=>(const Fingerprint&, const Fingerprint&) = default;
 };

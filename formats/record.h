@@ -22,7 +22,7 @@ struct FieldValue {
 /// One sequence as it is given to a dataset. It points to the caller's bytes.
 struct Sequence {
   std::string_view key;
-  std::span<const FieldValue> fields;  ///< In the order of the schema.
+  std::span<const FieldValue> fields;  ///< Values in the order of the schema.
 };
 
 /// LMDB's limit; a key also has at least one byte.

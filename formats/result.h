@@ -9,8 +9,8 @@
 
 namespace batchwright {
 
-/// What went wrong, told by what the caller does next.
-/// Numbers are part of the wire protocol and of the C ABI: append, never renumber.
+/// The kinds of errors, by what the caller does next. Numbers are part of the wire protocol and of
+/// the C ABI: append, never renumber.
 enum class ErrorCode : std::uint16_t {
   not_found = 1,              ///< Nothing under this name or id. The caller may skip it.
   corrupt_record = 2,         ///< Stored bytes fail verification. Skip it, or stop the feed.

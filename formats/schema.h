@@ -34,7 +34,7 @@ struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::primary;
   DType dtype = DType::float32;
-  std::vector<std::uint32_t> shape;     ///< Of one frame; empty: one element a frame.
+  std::vector<std::uint32_t> shape;     ///< Shape of one frame; empty: one element a frame.
   std::vector<std::string> categories;  ///< Names of the values 0, 1, ...; empty: none.
   /// So many of the last categories were appended after the dataset was made; its content
   /// fingerprint does not cover them.
@@ -45,7 +45,7 @@ struct FieldSpec {
 /// Bytes of one frame of `field` (of the whole value, for a scalar).
 std::size_t frame_bytes(const FieldSpec& field);
 
-/// What all sequences of a dataset have in common.
+/// The common properties of all sequences of a dataset.
 struct Schema {
   std::vector<FieldSpec> fields;  ///< Exactly one of them is primary; names are unique.
   std::vector<std::pair<std::string, std::string>> settings;  ///< How the data were made.

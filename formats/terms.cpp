@@ -41,7 +41,7 @@ std::string shown(const std::string_view* value) {
   return std::string(value->substr(0, kMostBytesOfValue)) + "...";
 }
 
-/// Collects what differs, and counts what is too much to be told.
+/// Collects the differences, and counts those that are too many to be listed.
 class Changes {
  public:
   void add(std::string_view key, const std::string_view* before, const std::string_view* now) {

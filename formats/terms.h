@@ -16,7 +16,7 @@ struct Terms {
   std::string_view text;
 };
 
-/// What is another, in words: "data changed; size: 16 before, 24 now". Where the texts do not tell
+/// The differences in words: "data changed; size: 16 before, 24 now". Where the texts do not tell
 /// it, the parts of the fingerprint: "data and settings (or planner) changed". Empty when the
 /// fingerprints are equal. At most kMostChanges settings are named, long values are cut.
 std::string describe_change(const Terms& before, const Terms& now);

@@ -1,8 +1,8 @@
 #ifndef BATCHWRIGHT_VALUES_H
 #define BATCHWRIGHT_VALUES_H
 
-/* What batchwright/client.h and batchwright/writer.h have in common: statuses, and what a field is.
- * Numbers are stable: new ones are appended. */
+/* The common part of batchwright/client.h and batchwright/writer.h: statuses, and the description
+ * of a field. Numbers are stable: new ones are appended. */
 
 #include <stdint.h>
 
@@ -21,13 +21,13 @@ enum {
   BW_NOT_FOUND = 1,         /* no feed, tensor, category or dataset of this name */
   BW_CORRUPT_RECORD = 2,    /* stored bytes fail verification; a feed stops there */
   BW_STORE_UNAVAILABLE = 3, /* no dataset, or one that cannot be read; a feed stops there */
-  BW_INVALID_ARGUMENT = 4,  /* mend the call */
+  BW_INVALID_ARGUMENT = 4,  /* correct the call */
   BW_BAD_CONFIGURATION = 5,
-  BW_ALREADY_EXISTS = 6,        /* the key is taken; or the dataset, and it was to be created */
+  BW_ALREADY_EXISTS = 6,        /* the key is taken; or the dataset exists and was to be created */
   BW_SCHEMA_MISMATCH = 7,       /* the value does not fit the dataset's fields */
   BW_UNSUPPORTED_VERSION = 8,   /* daemon or dataset have another version; upgrade one side */
   BW_DOES_NOT_FIT = 9,          /* out of memory or address space, or too large */
-  BW_FINGERPRINT_MISMATCH = 10, /* the plan is not the one expected; start anew knowingly */
+  BW_FINGERPRINT_MISMATCH = 10, /* the plan is not the one expected; start anew deliberately */
   BW_MALFORMED_MESSAGE = 11,    /* bytes from the daemon fail verification */
   BW_TIMED_OUT = 12,            /* nothing came in time; call again, or give up */
   BW_DISCONNECTED = 13,         /* the daemon is gone, or bw_close was called; connect again */
