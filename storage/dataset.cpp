@@ -221,7 +221,7 @@ std::vector<std::pair<dev_t, ino_t>> files_at(const Paths& paths) {
 
 }  // namespace
 
-/// Who opens what is open shares it: lengths and verified records are kept once.
+/// Everything that opens the same dataset shares it: lengths and verified records are kept once.
 struct Catalog::State {
   struct Entry {
     Paths paths;
@@ -258,8 +258,8 @@ Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem
 std::string lock_warning(const Dataset& dataset) {
   if (dataset.lock() != MapLock::none) return {};
   return "dataset " + dataset.shards().front().string() +
-         " is read without a lock: what is written to it meanwhile ends what is read; lock.mdb "
-         "must be writable where it grows (under systemd: ReadWritePaths=)";
+         " is read without a lock: a writer's commits will end the reading; lock.mdb must be "
+         "writable if it grows (under systemd: ReadWritePaths=)";
 }
 
 Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& shards,

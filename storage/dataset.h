@@ -13,10 +13,10 @@
 
 namespace batchwright {
 
-/// How often a record's CRC-32C is compared with its bytes.
+/// The frequency at which a record's CRC-32C is compared with its bytes.
 enum class VerifyRecords : std::uint8_t {
   once,    ///< The first time this dataset object reads it. One bit of memory a sequence.
-  always,  ///< At every read: costs a second pass over the bytes.
+  always,  ///< Verify at every read: costs a second pass over the bytes.
   never,   ///< Structure and bounds only.
 };
 
@@ -32,7 +32,7 @@ class Snapshot {
 
   virtual const Schema& schema() const = 0;
   virtual std::uint64_t sequences() const = 0;
-  /// How many of them each shard holds, in the order of the shards.
+  /// The number of them in each shard, in the order of the shards.
   virtual std::span<const std::uint64_t> shard_sequences() const = 0;
   virtual std::uint64_t generation() const = 0;  ///< Sum over the shards.
   virtual std::uint64_t content() const = 0;     ///< Content fingerprint, order of shards included.
@@ -44,11 +44,11 @@ class Snapshot {
   /// Bytes of every key.
   virtual std::span<const std::uint16_t> key_bytes() const = 0;
 
-  /// The record of `ordinal`, verified as the dataset was told to, and in accord with the lengths
-  /// above. Its own ordinal() counts within its shard. May wait for the disk, so it is never
-  /// called on the event loop.
-  /// Its accessors read the map, as its bytes are in the map: where the file may be cut by others,
-  /// use them under guarded() (fault_guard.h), and copy by copy_from_map().
+  /// The record of `ordinal`, verified as the dataset's settings say, and in accord with the
+  /// lengths above. Its own ordinal() counts within its shard. May wait for the disk, so it is
+  /// never called on the event loop. Its accessors read the map, as its bytes are in the map: where
+  /// the file may be cut by others, use them under guarded() (fault_guard.h), and copy by
+  /// copy_from_map().
   /// Errors: not_found; corrupt_record (names key or ordinal and shard); store_unavailable when
   /// the map faults because the file shrank or the disk failed. The snapshot stays usable.
   virtual Result<RecordView> record(Ordinal ordinal) const = 0;
@@ -70,19 +70,20 @@ Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> f
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
 /// An ordered list of LMDB environments with one schema, open for reading.
-/// Threads: any; calls are cheap but for snapshots, which read the length index.
+/// Threads: any; calls are cheap except for snapshots, which read the length index.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual const std::vector<std::filesystem::path>& shards() const = 0;
   virtual const Schema& schema() const = 0;
-  /// What keeps writers off the pages that snapshots read: of the shard where it is least.
+  /// The protection of the pages that snapshots read from writers: that of the least protected
+  /// shard.
   virtual MapLock lock() const = 0;
-  /// What is committed now. Reads megabytes for ten million sequences, not gigabytes.
+  /// A snapshot of the current commit. Reads megabytes for ten million sequences, not gigabytes.
   /// Errors: store_unavailable, corrupt_record (damaged index), does_not_fit (reader slots).
   virtual Result<std::shared_ptr<const Snapshot>> snapshot() = 0;
-  /// The commit whose content() this is, as it was then: all figures, lengths and sequences are
-  /// those of an earlier snapshot(), and later sequences are not in it. README.md says how far
+  /// The dataset as it was at the commit with this content(): all figures, lengths and sequences
+  /// are those of an earlier snapshot(), and later sequences are not in it. README.md says how far
   /// back the history reaches. Costs as much as snapshot().
   /// Errors: not_found, which says what the dataset has; those of snapshot().
   virtual Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) = 0;
@@ -110,11 +111,11 @@ class Catalog {
   std::shared_ptr<State> state_;
 };
 
-/// What can be said of a dataset without reading its records.
+/// The properties of a dataset that can be found without reading its records.
 struct Examination {
   std::uint64_t sequences = 0;
   MapLock lock = MapLock::none;
-  /// What is not as it should be, though the dataset can be read, and what helps; else empty.
+  /// A defect of a dataset that can still be read, with its remedy; otherwise empty.
   std::string warning;
 };
 
@@ -123,8 +124,8 @@ struct Examination {
 Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& shards,
                                     Locking locking = Locking::on);
 
-/// What a dataset without a lock means and what helps, in one line that names it; empty when it
-/// is locked, or nothing can write to it.
+/// The consequences of a dataset without a lock, and the remedy, in one line that names it; empty
+/// when it is locked, or nothing can write to it.
 std::string lock_warning(const Dataset& dataset);
 
 }  // namespace batchwright

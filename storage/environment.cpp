@@ -69,7 +69,8 @@ Error Environment::error(int code, std::string_view doing) const {
             where + "another program that reads it has the same process number, " +
                 std::to_string(getpid()) +
                 ", in another PID namespace, and LMDB tells readers apart by that number: let the "
-                "containers share a PID namespace, or read without a lock what nothing writes"};
+                "containers share a PID namespace, or read a dataset that no program writes "
+                "without a lock"};
   }
   const auto room = code == EIO || code == ENOSPC ? room_left(path_) : std::nullopt;
   if (room && (*room < kFullBelowBytes || code == ENOSPC)) {
@@ -109,8 +110,8 @@ bool Environment::is_lost() const {
 Error Environment::lost() const {
   return {ErrorCode::corrupt_record,
           "dataset " + path_.string() +
-              ": this process met a damaged index while it wrote, and can write no more; what was "
-              "committed before is there. Run `batchwright verify`"};
+              ": this process met a damaged index while it wrote, and can no longer write; earlier "
+              "commits are intact. Run `batchwright verify`"};
 }
 
 Error Environment::fault() const {
@@ -149,8 +150,8 @@ Error Environment::may_not_open(Access access) const {
             where + "lock.mdb: Permission denied (" + permissions_of(lock) +
                 "): data.mdb may be read, but a reader also takes a slot in lock.mdb, which keeps "
                 "writers off the pages it reads. Make lock.mdb writable for this user (chown, or "
-                "chgrp and chmod g+w), or read without a lock what nothing writes (lock = false "
-                "of the feed)"};
+                "chgrp and chmod g+w), or read a dataset that no program writes without a lock "
+                "(lock = false of the feed)"};
   }
   const bool is_data = access == Access::read || !may_write(data);
   return {ErrorCode::store_unavailable, where + (is_data ? "data.mdb" : "lock.mdb") +

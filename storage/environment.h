@@ -44,8 +44,8 @@ struct CloseEnvironment {
 
 /// One LMDB environment: a directory with data.mdb and lock.mdb.
 ///
-/// LMDB forbids a process to open one twice, so whoever opens the same directory shares one of
-/// these. It opens the files read-only until a writer comes, and reserves far more address space
+/// LMDB forbids a process to open one twice, so everything that opens the same directory shares one
+/// of these. It opens the files read-only until a writer comes, and reserves far more address space
 /// than the file needs, because the map can only be moved while no transaction is alive.
 /// Threads: any. Not usable in a forked child, which opens its own.
 class Environment {
@@ -62,7 +62,7 @@ class Environment {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// What protects the snapshots. Threads: any.
+  /// The protection of the snapshots. Threads: any.
   MapLock lock() const { return lock_.load(std::memory_order_relaxed); }
 
   /// Whether the tables of a dataset are there; looks again when they were not.
@@ -72,8 +72,8 @@ class Environment {
   /// Doubles the map. Errors: busy while this process has a transaction alive; does_not_fit.
   Result<void> grow();
 
-  /// What the fault means that ended this thread's last guarded read: store_unavailable where the
-  /// file is too small (names both sizes) or the disk failed, else corrupt_record.
+  /// The error for the fault that ended this thread's last guarded read: store_unavailable where
+  /// the file is too small (names both sizes) or the disk failed, otherwise corrupt_record.
   Error fault() const;
 
   /// Errors: store_unavailable when the directory no longer leads to the files that are open.
@@ -112,7 +112,7 @@ class Environment {
   std::array<unsigned, kTables> tables_{};
 };
 
-/// How put() treats a key that is there.
+/// The way in which put() treats an existing key.
 enum class Put : std::uint8_t {
   append,   ///< The key is behind all others.
   insert,   ///< The key is new.

@@ -73,7 +73,7 @@ Result<void> check_readable(const std::filesystem::path& path) {
   return {};
 }
 
-/// Makes the directory, but not its parents: a misspelt path shall not go unnoticed.
+/// Makes the directory, but not its parents, so that a misspelt path is an error.
 Result<void> check_writable(const std::filesystem::path& path) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);

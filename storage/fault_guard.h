@@ -13,7 +13,7 @@ namespace batchwright {
 /// faults of the calling thread, within this call, are caught. Others take their usual course.
 bool run_guarded(void (*read)(void*), void* argument);
 
-/// The same for a lambda, whose captures are references.
+/// The same call for a lambda, whose captures are references.
 template <class Read>
 bool guarded(Read read) {
   return run_guarded([](void* self) noexcept { (*static_cast<Read*>(self))(); }, &read);
@@ -27,10 +27,10 @@ void arm_fault_guard();
 /// Leaves the innermost guarded read of this thread as a fault would. Returns when there is none.
 void abandon_guarded_read();
 
-/// How this thread's last guarded read that failed came to its end.
+/// The fault that ended this thread's last failed guarded read.
 struct MapFault {
   int signal = 0;                 ///< SIGBUS, SIGSEGV or SIGFPE; 0 when it was abandoned.
-  const void* address = nullptr;  ///< What was read; of SIGBUS and SIGSEGV.
+  const void* address = nullptr;  ///< The address that was read, for SIGBUS and SIGSEGV.
 };
 MapFault last_fault();
 

@@ -25,7 +25,8 @@ std::optional<std::uint64_t> room_left(const std::filesystem::path& path);
 bool may_read(const std::filesystem::path& path);
 bool may_write(const std::filesystem::path& path);
 
-/// Who asks and who is allowed, for a message: "uid 1000, gid 1000; mode 0644, owner 0:0".
+/// The calling user and the file's permissions, for a message: "uid 1000, gid 1000; mode 0644,
+/// owner 0:0".
 std::string permissions_of(const std::filesystem::path& path);
 
 /// The place in its file of what is mapped at `address`; empty when nothing is, or no file.

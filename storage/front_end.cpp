@@ -142,7 +142,7 @@ void FrontEnd::State::cut_frame(std::span<const float> rest, double* frame) cons
   }
 }
 
-/// From work.frame to the logarithms of the band energies in work.energies.
+/// Turns work.frame into the logarithms of the band energies in work.energies.
 void FrontEnd::State::band_logs(Workspace& work) const {
   fftw_execute_dft_r2c(plan.get(), work.frame.get(), work.bins.get());
   for (std::size_t i = 0; i < work.power.size(); ++i) {

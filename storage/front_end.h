@@ -18,7 +18,7 @@ enum class FeatureKind : std::uint8_t {
 };
 enum class WindowShape : std::uint8_t { hamming, hann };
 
-/// How audio becomes features. The formulae are in README.md.
+/// The settings by which audio becomes features. The formulae are in README.md.
 struct FrontEndOptions {
   FeatureKind features = FeatureKind::logmel;
   double window_ms = 25;  ///< Range: at least 2 samples.
@@ -30,7 +30,7 @@ struct FrontEndOptions {
   double fmax_hz = 0;          ///< At most half the sample rate; 0: half the sample rate.
   double pre_emphasis = 0.97;  ///< Range: 0 (off) up to, but not, 1.
   double log_floor = 1e-10;    ///< Energies below it are raised to it. Range: above 0.
-  std::uint32_t cepstra = 13;  ///< For mfcc only. Range: 1 to mel_bands.
+  std::uint32_t cepstra = 13;  ///< Coefficients of mfcc. Range: 1 to mel_bands.
 };
 
 /// Features of audio of one sample rate.

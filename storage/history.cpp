@@ -62,7 +62,7 @@ Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint
   return commits;
 }
 
-/// The commits of a chunk, oldest first; none when it is not there, or not any more.
+/// The commits of a chunk, oldest first; none when it is not there, or no longer.
 Result<std::vector<Commit>> read_chunk(const Transaction& transaction, std::uint64_t chunk) {
   auto commits = read_place(transaction, chunk);
   if (commits) {

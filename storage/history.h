@@ -36,9 +36,9 @@ Result<void> remember(Transaction& transaction, const Commit& before, const Comm
 /// Errors: corrupt_record (a damaged chunk), store_unavailable.
 Result<std::vector<Commit>> read_history(const Transaction& transaction, const Commit& current);
 
-/// Of each shard a place in its history, so that together they have `content`; empty when there
-/// are none. First all are tried where no shard, or one alone, is behind; then the others by the
-/// number of commits that they are behind in sum, up to kMostCombinations.
+/// A place in the history of each shard, so that together they have `content`; empty when there are
+/// none. First all are tried where no shard, or one alone, is behind; then the others by the number
+/// of commits that they are behind in sum, up to kMostCombinations.
 std::optional<std::vector<std::size_t>> find_commits(std::span<const std::vector<Commit>> histories,
                                                      std::uint64_t content);
 inline constexpr std::size_t kMostCombinations = 100'000;

@@ -13,7 +13,7 @@ enum class Locking : std::uint8_t {
   off,        ///< Never: lock.mdb is not touched.
 };
 
-/// What keeps the pages of a snapshot from being written over while it is read.
+/// The protection of a snapshot's pages from being overwritten while they are read.
 enum class MapLock : std::uint8_t {
   slot,       ///< A reader slot in lock.mdb.
   read_only,  ///< Nothing on this machine can write to the file system.

@@ -13,7 +13,7 @@ namespace batchwright {
 double mel_of_hz(double hz);
 double hz_of_mel(double mel);
 
-/// What a mel filter bank is made for. All values are checked.
+/// The parameters of a mel filter bank. All values are checked.
 struct MelSpec {
   std::uint32_t bands = 0;
   std::uint32_t fft_size = 0;

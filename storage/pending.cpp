@@ -18,7 +18,7 @@ std::unique_ptr<std::byte[]> buffer_of(std::size_t bytes) {
   auto buffer = std::make_unique_for_overwrite<std::byte[]>(bytes);
   const std::uintptr_t behind = reinterpret_cast<std::uintptr_t>(buffer.get()) % page;
   const std::size_t first = (page - behind) % page;  // whole pages begin here
-  // A hint: without it all works as well, but for the time.
+  // A hint: without it everything works as well, only slower.
   if (first < bytes) {
     static_cast<void>(madvise(buffer.get() + first, bytes - first, MADV_HUGEPAGE));
   }
@@ -105,7 +105,7 @@ Result<void> Pending::write(Transaction& transaction, std::uint64_t first) const
   return write_keys(transaction, first);
 }
 
-/// In the order of the keys, so that each page of their tree is visited once.
+/// Writes in the order of the keys, so that each page of their tree is visited once.
 Result<void> Pending::write_keys(Transaction& transaction, std::uint64_t first) const {
   std::vector<std::pair<std::string_view, std::uint64_t>> sorted;
   sorted.reserve(records_.size());

@@ -178,7 +178,7 @@ const char* PinnedSnapshot::index_disagreement(Ordinal ordinal, const Place& pla
   return nullptr;
 }
 
-/// The key is told as it is stored, though it may be what is corrupt.
+/// The message has the key as it is stored, though the key may be what is corrupt.
 Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
                                        const RecordView& record) const {
   std::uint32_t computed = 0;

@@ -15,7 +15,7 @@ namespace batchwright {
 /// One shard as a snapshot pins it.
 struct PinnedShard {
   Transaction transaction;
-  Commit commit;             ///< Whose sequences the snapshot shows.
+  Commit commit;             ///< The commit whose sequences the snapshot shows.
   std::uint64_t stored = 0;  ///< Sequences there are: more when it is an earlier one.
   std::optional<VerifiedRecords> verified;  ///< None: verify always, or never.
 };
@@ -44,7 +44,7 @@ class PinnedSnapshot final : public Snapshot {
   const Commit& commit(std::size_t shard) const { return shards_[shard].commit; }
 
  private:
-  /// Where a sequence is: shard, and place within it.
+  /// The place of a sequence: shard, and place within it.
   struct Place {
     std::size_t shard = 0;
     std::uint64_t local = 0;

@@ -20,7 +20,7 @@ struct DatasetState {
 /// One sequence, as far as the state depends on it.
 struct RecordSummary {
   std::uint32_t crc = 0;
-  std::uint64_t bytes = 0;   ///< Of the whole record.
+  std::uint64_t bytes = 0;   ///< Bytes of the whole record.
   std::uint32_t length = 0;  ///< T
 };
 
@@ -33,7 +33,7 @@ void extend(DatasetState& state, const RecordSummary& record);
 /// Content fingerprint of several shards, of which `content` covers those before.
 std::uint64_t join_content(std::uint64_t content, std::uint64_t shard);
 
-/// What the table `meta` holds.
+/// The contents of the table `meta`.
 struct Meta {
   Schema schema;
   DatasetState state;

@@ -94,8 +94,8 @@ Result<void> Transaction::check_unchanged() const {
   if (info.me_last_txnid <= mdb_txn_id(handle_.get()) + 1) return {};
   return Error{ErrorCode::store_unavailable,
                "dataset " + env.path().string() +
-                   " was written to while this process reads it without a lock, so that what it "
-                   "reads has been written over; lock.mdb must be writable where a dataset grows "
+                   " was written to while this process reads it without a lock, and its pages "
+                   "have been overwritten; lock.mdb must be writable where a dataset grows "
                    "while it is read (under systemd: ReadWritePaths=)"};
 }
 

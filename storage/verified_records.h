@@ -8,11 +8,11 @@
 
 namespace batchwright {
 
-/// Which records of a shard were found sound: a bit each, in blocks that do not move, so that
+/// The records of a shard that were found sound: a bit each, in blocks that do not move, so that
 /// snapshots of growing size share them without a lock.
 class VerifiedRecords {
  public:
-  /// Of no use for ordinals that grow_to() has not made room for. Threads: any.
+  /// Whether a record is verified. Only for ordinals within grow_to(). Threads: any.
   bool test(std::uint64_t ordinal) const {
     return (word(ordinal).load(std::memory_order_relaxed) & bit(ordinal)) != 0;
   }

@@ -15,21 +15,23 @@ namespace batchwright {
 struct BrokenRecord {
   std::filesystem::path shard;
   Ordinal ordinal;  ///< Within its shard.
-  std::string key;  ///< As far as it could be read; else empty. Unprintable bytes are '?'.
+  std::string
+      key;  ///< The key as far as it could be read; otherwise empty. Unprintable bytes are '?'.
   std::string reason;
 };
 
-/// What a full check of a dataset found.
+/// The findings of a full check of a dataset.
 struct VerifyReport {
-  std::uint64_t sequences = 0;        ///< As the state of each shard says.
-  std::uint64_t bytes = 0;            ///< Of the records that could be read.
-  std::vector<BrokenRecord> broken;   ///< By shard and ordinal.
-  std::vector<std::string> problems;  ///< Of index, keys and state; each names its shard.
+  std::uint64_t sequences = 0;        ///< Sequences by the state of each shard.
+  std::uint64_t bytes = 0;            ///< Bytes of the records that could be read.
+  std::vector<BrokenRecord> broken;   ///< Broken records, by shard and ordinal.
+  std::vector<std::string> problems;  ///< Problems of index, keys and state; each names its shard.
   MapLock lock = MapLock::none;
   bool sound() const { return broken.empty() && problems.empty(); }
 };
 
-/// Told now and then how many sequences of how many were checked. Runs on the calling thread.
+/// Called now and then with the numbers of sequences checked and in all. Runs on the calling
+/// thread.
 using VerifyProgress = std::function<void(std::uint64_t checked, std::uint64_t sequences)>;
 
 /// Reads every record and compares its CRC-32C, its key, the length index, the figures of the

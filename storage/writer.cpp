@@ -50,8 +50,8 @@ class DirectoryLock {
 
 using Clock = std::chrono::steady_clock;
 
-/// flock() has no time limit of its own, and nothing but a signal ends it: so it is asked again and
-/// again. The lock, or the errno; EWOULDBLOCK when the wait ended.
+/// flock() has no time limit of its own, and only a signal ends it: so it is asked again and again.
+/// The lock, or the errno; EWOULDBLOCK when the wait ended.
 int lock_within(int directory, const WriterLimits& limits) {
   constexpr std::chrono::milliseconds kPause{10};
   constexpr std::chrono::milliseconds kToldEvery{100};
@@ -111,7 +111,7 @@ struct DatasetWriter::State {
   DatasetState committed;
   Pending pending;
   bool has_new_categories = false;  // which the next commit writes
-  /// For look-ups of committed keys; dropped by a commit.
+  /// A transaction for look-ups of committed keys; a commit drops it.
   mutable std::optional<Transaction> lookup;
 
   Result<bool> contains(std::string_view key) const;
@@ -252,8 +252,9 @@ Result<void> DatasetWriter::State::write(Transaction& transaction, DatasetState&
   const auto found = read_state(transaction);
   if (!found) return found.error();
   if (*found != committed) {
-    return Error{ErrorCode::store_unavailable, "dataset " + environment->path().string() +
-                                                   " was written to by somebody without the lock"};
+    return Error{ErrorCode::store_unavailable,
+                 "dataset " + environment->path().string() +
+                     " was written to by another program without the lock"};
   }
   for (std::size_t i = 0; i < pending.size(); ++i) extend(state, pending.summary(i));
   ++state.generation;

@@ -13,7 +13,7 @@
 
 namespace batchwright {
 
-/// What open() waits for: a writer of another process.
+/// The process that open() waits for: the writer of another process.
 struct WriterWait {
   std::chrono::milliseconds waited{0};
   std::optional<int> process;  ///< Its number, unless it is in another PID namespace.
@@ -24,21 +24,21 @@ struct WriterWait {
 inline constexpr std::uint64_t kMaxRecordBytes =
     (std::uint64_t{1} << 31) - (std::uint64_t{64} << 10);
 
-/// How much a writer holds before it commits by itself.
+/// The most that a writer holds before it commits automatically.
 struct WriterLimits {
   std::uint64_t commit_bytes = std::uint64_t{64} << 20;
   std::uint64_t commit_sequences = 10'000;
   /// Address space to begin with; 0: 1 TiB or four times the file, or less where that is not
   /// to be had. It costs nothing until it is used, and grows by itself.
   std::uint64_t map_bytes = 0;
-  /// How long open() waits for a writer of another process; max(): until that one is gone.
+  /// The time that open() waits for a writer of another process; max(): until that one is gone.
   std::chrono::milliseconds wait = std::chrono::milliseconds::max();
   /// Called at once where open() has to wait, and ten times a second from then on, on the thread
   /// that called open(). False ends the wait. Empty: it just waits.
   std::function<bool(const WriterWait&)> waiting = {};
 };
 
-/// What open() is to find.
+/// The state that open() expects.
 enum class Opening : std::uint8_t {
   either,  ///< A dataset, or nothing.
   create,  ///< Nothing: already_exists where there is a dataset.
@@ -47,9 +47,9 @@ enum class Opening : std::uint8_t {
 
 /// Appends sequences to one LMDB environment, which it creates when it is not there.
 ///
-/// What is appended is kept in memory, up to the limits, until a commit writes it in one
-/// transaction: sequences, keys, length index, state and generation become visible together.
-/// Killed at any moment, the dataset is as of the last commit. The map grows by itself.
+/// Appended sequences are kept in memory, up to the limits, until a commit writes them in one
+/// transaction: sequences, keys, length index, state and generation become visible together. Killed
+/// at any moment, the dataset is as of the last commit. The map grows by itself.
 /// Threads: one at a time; it may move between threads.
 /// One writer per dataset at a time, from open() on: another process waits for it in open().
 class DatasetWriter {
@@ -71,7 +71,7 @@ class DatasetWriter {
 
   const Schema& schema() const;
   std::uint64_t sequences() const;  ///< Committed and pending.
-  std::uint64_t committed() const;  ///< What is in the dataset, pending ones not.
+  std::uint64_t committed() const;  ///< Sequences in the dataset, without pending ones.
 
   /// Whether a sequence of this key is there, pending ones included. Errors: store_unavailable.
   Result<bool> contains(std::string_view key) const;
@@ -84,8 +84,7 @@ class DatasetWriter {
   /// Makes what was appended durable and visible. Nothing to do is fine.
   /// Errors: io_error (a full disk is named, with the room that is left), busy (the map must grow
   /// and this process has a snapshot open), store_unavailable, corrupt_record (a damaged page: this
-  /// process cannot write the dataset any more). What was appended is kept: the call may be
-  /// repeated.
+  /// process can no longer write the dataset). What was appended is kept: the call may be repeated.
   Result<void> commit();
 
  private:

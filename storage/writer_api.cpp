@@ -1,4 +1,4 @@
-// The C ABI: arguments checked, errors told, exceptions stopped. The work is DatasetWriter's.
+// The C ABI: arguments checked, errors reported, exceptions stopped. The work is DatasetWriter's.
 
 #include <unistd.h>
 

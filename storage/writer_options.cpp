@@ -90,7 +90,7 @@ Result<Schema> to_schema(const bw_writer_options& options) {
   return schema;
 }
 
-/// Of the dataset that is there.
+/// The schema of the existing dataset.
 Result<Schema> schema_at(const std::filesystem::path& path) {
   std::error_code unreadable;  // then opening it says why
   if (!std::filesystem::exists(path / "data.mdb", unreadable) && !unreadable) {

@@ -8,7 +8,7 @@
 
 namespace batchwright {
 
-/// What a bw_writer_open asks for.
+/// The request of a bw_writer_open.
 struct WriterRequest {
   Schema schema;
   WriterLimits limits;
@@ -25,7 +25,7 @@ Result<WriterRequest> to_writer_request(const std::filesystem::path& path,
 /// A schema's fields as the C ABI shows them.
 class FieldTable {
  public:
-  /// What fields point to is the schema's, which must stay where it is.
+  /// The fields point into the schema, which must stay where it is.
   explicit FieldTable(const Schema& schema);
 
   std::size_t size() const { return fields_.size(); }

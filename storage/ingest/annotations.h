@@ -20,7 +20,7 @@ struct LabelTable {
   std::filesystem::path table;  ///< Lines key blank label, such as Kaldi's utt2spk.
 };
 
-/// What is known of a file beside its content.
+/// The annotations of a file, beside its content.
 struct AnnotationOptions {
   /// A scalar int32 field `label`: the first folder below the source folder that the file lies
   /// in, with all such folders' names as categories.

@@ -9,7 +9,7 @@
 
 namespace batchwright {
 
-/// What to do with a file of several channels.
+/// The treatment of a file of several channels.
 enum class ChannelChoice : std::uint8_t {
   only,   ///< Refuse it.
   first,  ///< Take the first.
@@ -22,10 +22,11 @@ struct Audio {
   std::vector<float> samples;     ///< -1 .. 1, at least one.
 };
 
-/// What a file's header says.
+/// The contents of a file's header.
 struct AudioHeader {
-  std::uint32_t sample_rate = 0;         ///< Hz
-  std::optional<std::uint64_t> samples;  ///< Of a channel; nothing: its writer could not know.
+  std::uint32_t sample_rate = 0;  ///< Hz
+  std::optional<std::uint64_t>
+      samples;  ///< Samples of a channel; empty: its writer could not know.
 };
 
 /// Threads: any. Errors: as read_audio().

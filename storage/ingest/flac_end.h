@@ -10,7 +10,7 @@ namespace batchwright {
 /// only way to see that one was cut: decoders take the rest of a frame as the end.
 bool ends_with_flac_frame(std::span<const std::byte> tail);
 
-/// As many bytes as the longest frame may take: 65,535 samples of 16 bits.
+/// The most bytes that a frame may take: 65,535 samples of 16 bits.
 inline constexpr std::size_t kFlacTailBytes = std::size_t{1} << 18;
 
 }  // namespace batchwright

@@ -170,7 +170,7 @@ class Run {
     if (!done && !report_.failure) report_.failure = done.error();
   }
 
-  /// That nothing could be taken is no success, even where files may be skipped.
+  /// An ingest that could take no file has failed, even where files may be skipped.
   void check_something_taken() {
     const IngestFigures& figures = report_.figures;
     if (report_.failure || report_.interrupted || figures.present > 0) return;

@@ -17,7 +17,7 @@
 
 namespace batchwright {
 
-/// What a file that cannot be taken does to the rest.
+/// The effect of a file that cannot be taken on the rest.
 enum class OnError : std::uint8_t {
   stop,  ///< Files before it are committed, files behind it are not looked at.
   skip,  ///< It is listed, and the rest goes on.
@@ -34,25 +34,25 @@ struct IngestJob {
   std::vector<std::pair<std::string, std::string>> origin;
   OnError on_error = OnError::stop;
   bool resume = false;   ///< Files whose key is in the dataset are passed over.
-  unsigned threads = 1;  ///< That load files, beside the caller's, which writes.
+  unsigned threads = 1;  ///< Threads that load files, beside the caller's, which writes.
   WriterLimits limits;
 };
 
 struct IngestFigures {
-  std::uint64_t files = 0;    ///< To be taken; without those passed over.
+  std::uint64_t files = 0;    ///< Files to be taken, without those passed over.
   std::uint64_t present = 0;  ///< Passed over, since their key is there.
   std::uint64_t taken = 0;    ///< Given to the writer, whether or not committed yet.
   std::uint64_t skipped = 0;
   // What a commit has written, and thus is in the dataset:
   std::uint64_t added = 0;   ///< Sequences.
-  std::uint64_t frames = 0;  ///< Of them.
-  double seconds = 0;        ///< Of sound.
+  std::uint64_t frames = 0;  ///< Their frames.
+  double seconds = 0;        ///< Seconds of audio.
 };
 
 struct IngestReport {
   IngestFigures figures;
   std::vector<std::string> skipped;  ///< "file: reason", one a file.
-  /// What stopped it, or that no file could be taken; nothing: it did what it was to do.
+  /// The error that stopped it, or the lack of any usable file; empty: it succeeded.
   std::optional<Error> failure;
   bool interrupted = false;  ///< `watch` has ended it.
 };

@@ -24,7 +24,7 @@ class IngestSource {
   virtual ~IngestSource() = default;
 
   virtual std::vector<FieldSpec> fields() const = 0;
-  /// How the fields are made. A dataset that exists must have been made with the same.
+  /// The settings that made the fields. An existing dataset must have been made with the same.
   virtual std::vector<std::pair<std::string, std::string>> settings() const = 0;
   /// The values of a sequence, in the order of the fields. Threads: any number at once.
   /// Errors: invalid_argument, schema_mismatch; they name the file and concern it alone.
@@ -43,7 +43,7 @@ struct AudioSourceOptions {
   FrontEndOptions front_end;
   ChannelChoice channels = ChannelChoice::only;
   std::uint32_t sample_rate = 0;              ///< Hz; 0: that of most files.
-  std::string rate_origin = "--sample-rate";  ///< What has set it, for messages.
+  std::string rate_origin = "--sample-rate";  ///< The origin of the rate, for messages.
 };
 
 /// Sound to features. A file of another sample rate is an error of that file. Where no rate is
@@ -53,13 +53,13 @@ struct AudioSourceOptions {
 Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& options,
                                                    std::span<const SourceFile> files);
 
-/// What the elements of a field become.
+/// The conversion of a field's elements.
 struct ArrayCast {
   std::string field;  ///< Empty: a float type is for fields of floats, another for integers.
   DType to = DType::float32;
 };
 
-/// How arrays become fields.
+/// The options by which arrays become fields.
 struct ArrayOptions {
   std::vector<ArrayCast> casts;
   /// Kinds of fields beside the primary one; those of others follow from their shapes.
@@ -92,7 +92,7 @@ struct KaldiSourceOptions {
 struct KaldiInput {
   std::unique_ptr<IngestSource> source;
   std::vector<SourceFile> files;  ///< A key of the primary field's table each, in its order.
-  /// By field: how many keys its table has that the primary field's has not.
+  /// For each field, the number of keys in its table that the primary field's table lacks.
   std::map<std::string, std::uint64_t> unmatched;
 };
 

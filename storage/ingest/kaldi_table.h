@@ -12,7 +12,7 @@
 
 namespace batchwright {
 
-/// Where the value of a key lies.
+/// The place of a key's value.
 struct KaldiPlace {
   std::filesystem::path archive;
   std::uint64_t offset = 0;  ///< Bytes.
@@ -23,9 +23,9 @@ struct KaldiPlace {
 /// Immutable. Threads: any.
 class KaldiTable {
  public:
-  /// `name` is a file; "scp:" or "ark:" before it says what it is, else a name that ends in .ark
-  /// is an archive. Paths within an scp file count from the working folder, as in Kaldi, or else
-  /// from the scp file's own folder.
+  /// `name` is a file; "scp:" or "ark:" before it says what it is, otherwise a name that ends in
+  /// .ark is an archive. Paths within an scp file count from the working folder, as in Kaldi, or
+  /// else from the scp file's own folder.
   /// Errors: invalid_argument, naming file and line, or file and key: not readable, not such a
   /// table, compressed, a command (which is never run), a key twice.
   static Result<KaldiTable> read(const std::string& name);

@@ -284,7 +284,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-/// What stands between the brackets: a vector in the line of "[", else a matrix.
+/// The values between the brackets: a vector in the line of "[", otherwise a matrix.
 Result<Array> parse_brackets(std::string_view text) {
   std::vector<float> values;
   const std::string_view first = take_line(text);

@@ -11,7 +11,7 @@
 
 namespace batchwright {
 
-/// How many bytes the value of a Kaldi archive takes that `start` begins with, as far as `start`
+/// The size in bytes of the value of a Kaldi archive that `start` begins with, as far as `start`
 /// tells: a number above start.size() asks for that many, and may then ask for more. A value is a
 /// matrix or a vector of floats, doubles or int32, a compressed matrix, or any of these as text.
 /// Errors: invalid_argument: it is none of them.
@@ -38,7 +38,7 @@ struct KaldiRange {
 /// Reads "0:9", "0:9,2:4", ",2:4" and ":,2:4". Nothing when it is no range.
 std::optional<KaldiRange> parse_kaldi_range(std::string_view text);
 
-/// That part of `array`. Errors: invalid_argument, naming the range and what there is.
+/// A part of `array`. Errors: invalid_argument, naming the range and what there is.
 Result<Array> cut_range(const Array& array, const KaldiRange& range);
 
 }  // namespace batchwright

@@ -17,7 +17,7 @@ namespace batchwright {
 struct LabelSet {
   std::string field;  ///< Empty: of the only field of labels.
   std::vector<std::string> names;
-  std::string origin;  ///< Where they come from, for messages.
+  std::string origin;  ///< Their origin, for messages.
 };
 
 /// Names out of a file, one a line; empty lines, a byte order mark and CR are passed over.

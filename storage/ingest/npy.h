@@ -11,12 +11,12 @@
 
 namespace batchwright {
 
-/// What the header of a .npy file says.
+/// The contents of a .npy file's header.
 struct NpyHeader {
   Element element = Element::float32;
   bool fortran_order = false;  ///< False where it makes no difference.
   std::vector<std::uint64_t> shape;
-  std::size_t header_bytes = 0;  ///< Where the elements begin.
+  std::size_t header_bytes = 0;  ///< Bytes before the elements.
 };
 
 /// Reads the header at the start of `bytes`, format versions 1 to 3, and nothing outside.

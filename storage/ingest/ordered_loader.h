@@ -19,10 +19,10 @@ struct LoadedField {
   std::uint32_t length = 0;  ///< Frames; 1 of a scalar.
 };
 
-/// What one file, or one entry of a table, holds.
+/// The contents of one file, or of one entry of a table.
 struct Loaded {
   std::vector<LoadedField> fields;
-  double seconds = 0;  ///< Of sound; 0 where there is none.
+  double seconds = 0;  ///< Seconds of audio; 0 where there is none.
 };
 
 /// Loads items 0, 1, ... on threads of its own and hands them out in that order.

@@ -10,13 +10,13 @@
 
 namespace batchwright {
 
-/// How a line of a table of texts is divided.
+/// The format of a line in a table of texts.
 enum class TranscriptFormat : std::uint8_t {
-  detect,       ///< By the first line: what divides it first of TAB, | and blank.
+  detect,       ///< Chosen by the first line: the first divider among TAB, | and blank.
   tab,          ///< key TAB text
   kaldi,        ///< key blank text; the text may be missing
   ljspeech,     ///< key|text, or key|text|normalised text, of which the last one is taken
-  librispeech,  ///< As kaldi; a folder stands for all .trans.txt files below it.
+  librispeech,  ///< Lines as in kaldi; a folder stands for all .trans.txt files below it.
 };
 
 using Texts = std::map<std::string, std::string, std::less<>>;
@@ -26,8 +26,9 @@ using Texts = std::map<std::string, std::string, std::less<>>;
 /// Errors: invalid_argument, naming file and line: not readable, not so divided, a key twice.
 Result<Texts> read_transcripts(const std::filesystem::path& path, TranscriptFormat format);
 
-/// What a file is called by: the name, or else the last part of its path below the folder, since
-/// corpora give files short names. A short name that several keys have stands for none.
+/// The names that stand for a file: its full one, or otherwise the last part of its path below the
+/// folder, since corpora give files short names. A short name that several keys have stands for
+/// none.
 class ShortNames {
  public:
   void add(std::string_view key);
