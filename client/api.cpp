@@ -1,4 +1,4 @@
-// The C ABI: arguments checked, errors told, exceptions stopped. The work is done elsewhere.
+// The C ABI: arguments checked, errors reported, exceptions stopped. The work is done elsewhere.
 
 #include <algorithm>
 #include <cstdlib>
@@ -81,7 +81,8 @@ bw_status connect(const char* list, const bw_connect_options* given, bw_connecti
   return BW_OK;
 }
 
-/// What the handle stands for stays there during the call, whoever closes it meanwhile.
+/// Keeps what the handle stands for alive during the call, even if another thread closes it
+/// meanwhile.
 template <class Call>
 bw_status with(const bw_connection* handle, Call call) {
   return at_border([&] {

@@ -63,7 +63,7 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return failed("socket");
   int connected = 0;
-  do {  // a handler of a signal may end a wait for room among those who wait to be accepted
+  do {  // a signal's handler may interrupt the wait for room in the listener's queue
     limit_waits(socket.get(), deadline);
     connected =
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);

@@ -14,7 +14,7 @@ namespace batchwright {
 
 /// The Unix stream socket on which the daemon hands over arenas. While it is open, each side is
 /// alive. Layout of request and reply: formats/README.md.
-/// Threads: one at a time, but for alive() and descriptor().
+/// Threads: one at a time, except for alive() and descriptor().
 class ArenaLink {
  public:
   /// Connects, and binds the connection to the session.

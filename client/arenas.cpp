@@ -79,7 +79,8 @@ void Arenas::start_watching() {
   }
 }
 
-/// Bytes on the connection are answers, for whoever asked: only its end counts here.
+/// Bytes on the connection are answers for the call that asked: only the connection's end counts
+/// here.
 void Arenas::watch() {
   std::array<pollfd, 2> items{{{link_->descriptor(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}}};
   while (poll(items.data(), items.size(), -1) < 0 && errno == EINTR) {

@@ -16,9 +16,10 @@ namespace batchwright {
 
 /// The arenas of one daemon as this process maps them, and the connection over which they came.
 ///
-/// A daemon that dies leaves its memory to those who map it, and the next daemon needs as much
-/// again. So a thread does nothing but wait for the connection's end, and unmaps then, also where
-/// the program is in no call of ours for hours. What a batch lies in stays until it is released.
+/// The memory of a daemon that dies lives on in the processes that map it, and the next daemon
+/// needs as much again. So a thread does nothing but wait for the connection's end, and unmaps
+/// then, also where the program is in no call of ours for hours. What a batch lies in stays until
+/// it is released.
 ///
 /// Lifetime: batches share the connection, which so ends with the last of them.
 /// Threads: one at a time, with the watching thread beside it.
@@ -35,7 +36,7 @@ class Arenas {
   /// Errors: as ArenaLink::fetch().
   Result<std::shared_ptr<const Mapping>> at(std::uint32_t number, const Deadline& deadline);
 
-  /// For a batch to keep.
+  /// The arena's connection, for a batch to keep.
   std::shared_ptr<const ArenaLink> link() const { return link_; }
   /// Whether the daemon still has its end open.
   bool alive() const { return link_->alive(); }

@@ -2,7 +2,7 @@
 //
 // An attempt is a socket of its own and a Hello on it, for a daemon that answers on a socket that
 // has seen another daemon's end knows nothing of what was said before. ZeroMQ keeps the Hello until
-// somebody listens, so an attempt ends only when its connection does. All of it happens inside the
+// a daemon listens, so an attempt ends only when its connection does. All of it happens inside the
 // calls that wait, bw_subscribe and bw_next, and within their limits.
 
 #include "client/reach.h"
@@ -21,12 +21,12 @@ constexpr std::chrono::milliseconds kBetweenAttempts{50};
 constexpr std::chrono::milliseconds kLeastForArena{100};
 /// The daemon says something every second to those without an arena.
 constexpr std::chrono::milliseconds kSilence{10'000};
-/// A silence is one when it lasts for so long while somebody looks.
+/// A silence counts once it has lasted for so long while a call was looking.
 constexpr std::chrono::milliseconds kSecondLook{500};
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
-/// A daemon that starts makes its socket, and then lets in whom it is for.
+/// A daemon that starts makes its socket first, and opens it to its users after that.
 constexpr std::chrono::milliseconds kOpensItsSocket{50};
-/// That a connection takes, those of ZeroMQ's threads among them, with some to spare.
+/// Descriptors that a connection takes, those of ZeroMQ's threads included, with some to spare.
 constexpr std::size_t kDescriptors = 16;
 
 }  // namespace

@@ -22,7 +22,7 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
 
 }  // namespace batchwright
 
-/// What the program holds: a lease, and views of the bytes that it is for.
+/// A batch that the program holds: a lease, and views of its bytes.
 /// Lifetime: it keeps the bytes, the session through which the lease goes back, and the arena's
 ///   connection: as long as that is open the daemon leaves the slot as it is, also where it has
 ///   ended the session.
@@ -31,7 +31,7 @@ struct bw_batch {
   bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
            const batchwright::Ticket& ticket, const batchwright::wire::Batch& bytes);
 
-  /// Whether its holder may write to it: nobody else reads these bytes.
+  /// Whether its holder may write to it: these bytes are shared with no other subscription.
   void set_writable(bool writable) { header.writable = writable && !payload.shared ? 1 : 0; }
 
   std::shared_ptr<batchwright::Session> session;
@@ -40,7 +40,8 @@ struct bw_batch {
   batchwright::Lease lease;
   const batchwright::wire::Batch* content;
   bw_batch_header header;
-  bw_position position{};  ///< Where to go on when this batch was the last one finished.
+  bw_position
+      position{};  ///< The position to resume from when this batch was the last one finished.
   std::vector<bw_tensor> tensors;
   batchwright::FaultTable::Entry shown;  ///< While it may only be read.
 };

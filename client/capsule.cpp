@@ -1,6 +1,6 @@
-// The end of a DLPack capsule of Python's that nobody took. The package has no compiled part of its
-// own, and in Python it cannot be written: a capsule is often dropped while an exception is set,
-// which a callback in Python would lose. Python's functions are looked up by name, so that the
+// The end of a DLPack capsule of Python's that no consumer took. The package has no compiled part
+// of its own, and in Python it cannot be written: a capsule is often dropped while an exception is
+// set, which a callback in Python would lose. Python's functions are looked up by name, so that the
 // library needs none of it.
 
 #include <dlfcn.h>

@@ -7,7 +7,7 @@
 namespace batchwright {
 namespace {
 
-/// From one handle to the next: what an address would be a multiple of.
+/// The step from one handle to the next: the alignment that an address would have.
 constexpr std::uintptr_t kApart = 16;
 
 std::uintptr_t number_of(const bw_connection* handle) {

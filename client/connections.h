@@ -10,10 +10,10 @@
 
 namespace batchwright {
 
-/// What a program's handle of a connection stands for. Threads: immutable.
+/// The object behind a program's handle of a connection. Threads: immutable.
 struct Connected {
   Merged::Sessions sessions;   ///< One for each endpoint.
-  std::vector<bw_feed> feeds;  ///< That all have; what they point to is the first session's.
+  std::vector<bw_feed> feeds;  ///< The common feeds; their pointers refer to the first session.
 };
 
 /// The connections that a program has handles of.
@@ -27,7 +27,7 @@ class Connections {
   static Connections& of_process();
 
   bw_connection* add(std::shared_ptr<const Connected> connection);
-  /// Null when there is none, or not any more.
+  /// Null when there is none, or no longer.
   std::shared_ptr<const Connected> find(const bw_connection* handle);
   /// The same, and from now on there is none.
   std::shared_ptr<const Connected> remove(const bw_connection* handle);

@@ -75,7 +75,8 @@ void Session::dispatch(const ControlMessage& message, const Payload& batch) {
   }
 }
 
-/// News of one subscription. Of one that was closed meanwhile they are for nobody: it is not found.
+/// Handles news of one subscription. A subscription that was closed meanwhile is not found, and its
+/// news are dropped.
 void Session::on_subscription(const ControlMessage& message) {
   if (const auto* ended = message.as<wire::EpochEnd>()) {
     if (Lane* lane = find(ended->subscription())) {

@@ -153,7 +153,7 @@ Result<Course::Verdict> Course::check(const Ticket& ticket) {
 Result<void> Course::check(const Ticket& ticket, const wire::Batch& batch) const {
   const wire::Fingerprint& plan = *batch.fingerprint();
   bw_fingerprint due = ticket.rehearsal ? start_.fingerprint : plan_;
-  // A queue may be in an epoch whose data this side was not told of.
+  // A queue may be in an epoch whose data this side has not heard of.
   if (queue_ && ticket.epoch != known_epoch_) due.data = plan.data();
   const std::string what =
       describe_change(due, {}, {plan.data(), plan.settings(), plan.seed()}, {});

@@ -28,7 +28,7 @@ struct Ticket {
 
 struct EpochEnded {
   std::uint64_t epoch = 0;
-  std::uint64_t steps = 0;  ///< That the epoch had.
+  std::uint64_t steps = 0;  ///< Steps that the epoch had.
   bool last = false;        ///< Nothing follows.
 };
 
@@ -38,12 +38,12 @@ struct EpochBegan {
   bw_fingerprint plan{};
 };
 
-/// Which batch is due: the order of one subscription, and the place that the program has reached.
+/// The order of one subscription, and the place that the program has reached.
 ///
 /// A daemon that was lost is asked for the step that is not complete, and sends it from its start.
 /// What was handed out of it already comes again, and is due again, but not for the program. The
 /// same goes for an epoch's end while the next epoch is not known: its fingerprint may be another.
-/// Threads: who has the turn; position() and steps() from any.
+/// Threads: the one that has the turn; position() and steps() from any.
 class Course {
  public:
   enum class Verdict {
@@ -62,8 +62,8 @@ class Course {
   /// Errors: malformed_message for what is not due.
   Result<Verdict> check(const Ticket& ticket);
   Result<Verdict> check(const EpochEnded& ended);
-  /// What lies where the ticket says. Errors: malformed_message when it is another feed's, or of
-  /// another plan.
+  /// Checks the batch at the ticket's place. Errors: malformed_message when it is another feed's,
+  /// or of another plan.
   Result<void> check(const Ticket& ticket, const wire::Batch& batch) const;
   Result<void> begin(const EpochBegan& began);
   void advance(const Ticket& ticket);
@@ -73,15 +73,15 @@ class Course {
   /// In queue mode other clients may have ended an epoch that this one has not heard the end of.
   bool is_behind() const { return queue_ && epoch_ < told_epoch_; }
 
-  /// Of the first batch that was not handed out.
+  /// The position of the first batch that was not handed out.
   bw_position position() const;
   const bw_position& first() const { return start_; }
-  /// Of the epoch that position() speaks of.
+  /// The number of steps of the epoch that position() names.
   std::uint64_t steps() const;
   /// Whether a global step is begun and not complete.
   bool within_step() const { return place_ != 0; }
   const bw_fingerprint& plan() const { return plan_; }
-  /// What start() was told first: the same as long as it lives.
+  /// The first arguments of start(): they stay the same as long as it lives.
   const std::string& terms() const { return terms_; }
 
  private:
@@ -100,7 +100,7 @@ class Course {
   const std::uint64_t epochs_;  ///< Asked for; 0: no end.
   const std::uint32_t rank_;    ///< 0 but when sharded.
   const std::uint32_t rehearsals_;
-  std::optional<bw_position> expected_;  ///< Where the program goes on, of which plan.
+  std::optional<bw_position> expected_;  ///< The program's next place, and its plan.
   bool started_ = false;
   bw_position start_{};
   std::string terms_;
@@ -108,16 +108,16 @@ class Course {
   std::uint32_t per_step_ = 1;
   std::uint32_t first_ = 0;  ///< Our first place within a step.
 
-  std::uint64_t known_epoch_ = 0;          ///< Whose plan_ and steps_ are.
+  std::uint64_t known_epoch_ = 0;          ///< The epoch of plan_ and steps_.
   std::uint64_t told_epoch_ = 0;           ///< Queue mode: where the daemon is.
   std::optional<std::uint64_t> taken_of_;  ///< Queue mode: the epoch of the latest batch.
   std::uint32_t again_ = 0;                ///< Batches of this step that come again.
   bool end_again_ = false;                 ///< The end of known_epoch_ comes again.
   bool rehearsing_ = false;                ///< Nothing else was handed out yet.
   std::vector<std::uint64_t> rehearsed_;   ///< Indices, as handed out.
-  std::size_t rehearsed_again_ = 0;        ///< Of these, how many came in this session.
+  std::size_t rehearsed_again_ = 0;        ///< Those of them that came in this session.
 
-  mutable std::mutex mutex_;  // guards the place: written by who has the turn
+  mutable std::mutex mutex_;  // guards the place, which is written by the thread that has the turn
   bw_fingerprint plan_{};
   std::uint64_t steps_ = 0;
   std::uint64_t epoch_ = 0;

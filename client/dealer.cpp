@@ -16,8 +16,8 @@ namespace {
 
 /// A goodbye that cannot be sent in this time is not missed: the arena connection's end says it.
 constexpr int kLingerMs = 200;
-/// Soon enough that a daemon that comes back at once is met at once. Each attempt in vain doubles
-/// it: a thousand clients shall not knock on a machine on which a daemon is starting.
+/// Short enough that a daemon which comes back at once is met at once. Each failed attempt doubles
+/// it: a thousand clients must not overwhelm a machine on which a daemon is starting.
 constexpr int kReconnectMs = 20;
 constexpr int kLongestReconnectMs = 500;
 constexpr int kHeartbeatMs = 1000;
@@ -29,7 +29,7 @@ Error failed(const std::string& call) {
   return {ErrorCode::io_error, call + ": " + zmq_strerror(zmq_errno())};
 }
 
-/// A call of ZeroMQ's that a signal came in the midst of has done nothing, and is made again.
+/// Retries a ZeroMQ call interrupted by a signal (EINTR); such a call has had no effect.
 template <class Call>
 int uninterrupted(Call call) {
   int result = call();
@@ -66,7 +66,7 @@ bool readable_in_place(std::span<const std::byte> bytes) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) == 0;
 }
 
-/// The bytes of a frame that has come whole, for as long as somebody has the payload.
+/// The bytes of a frame that has come whole; they live as long as the payload.
 Payload payload_of(std::shared_ptr<Frame> frame) {
   const std::span<const std::byte> bytes = frame->bytes();
   if (readable_in_place(bytes)) return {std::move(frame), bytes};
@@ -173,7 +173,7 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
   const auto there = first.receive(socket_.get());
   if (!there) return there.error();
   if (!*there) return std::optional<Incoming>();
-  if (!guard_) note_events();  // who answers is connected: a fork may come now
+  if (!guard_) note_events();  // an answer means connected: a fork may come now
   auto control = ControlMessage::decode(first.bytes());
   if (!control) return control.error();
   Incoming incoming{std::move(*control), {}};
@@ -237,12 +237,12 @@ Result<void> check_keys(const CurveKeys& keys) {
   std::array<std::uint8_t, 32> raw{};
   for (const std::string* key : {&keys.server, &keys.own_public, &keys.own_secret}) {
     if (zmq_z85_decode(raw.data(), key->c_str()) == nullptr) {
-      return Error{ErrorCode::invalid_argument, "a key of CURVE is no Z85 text"};
+      return Error{ErrorCode::invalid_argument, "a CURVE key is not Z85 text"};
     }
   }
   std::array<char, 41> derived{};
   if (zmq_curve_public(derived.data(), keys.own_secret.c_str()) != 0) {
-    return Error{ErrorCode::invalid_argument, "secret_key is no key of CURVE"};
+    return Error{ErrorCode::invalid_argument, "secret_key is not a CURVE key"};
   }
   if (keys.own_public == derived.data()) return {};
   return Error{ErrorCode::invalid_argument, "public_key does not belong to secret_key"};

@@ -18,7 +18,7 @@ namespace batchwright {
 /// Threads: one at a time, with a lock between them.
 class Dealer {
  public:
-  /// How to reach the daemon, and what may come from there.
+  /// The daemon's address and keys, and limits for its messages.
   struct Way {
     std::string endpoint;
     std::optional<CurveKeys> keys;
@@ -30,7 +30,7 @@ class Dealer {
     Payload batch;
   };
 
-  /// Begins to connect; ZeroMQ tries again until somebody listens there.
+  /// Begins to connect; ZeroMQ tries again until a daemon listens there.
   /// Errors: invalid_argument (the endpoint or a key), unsupported (no CURVE), io_error.
   static Result<std::unique_ptr<Dealer>> connect(const Way& way);
 
@@ -47,8 +47,8 @@ class Dealer {
   /// Errors: malformed_message, io_error.
   Result<std::optional<Incoming>> receive();
 
-  /// Whether a connection that was made has ended since. ZeroMQ makes a new one, but whoever
-  /// answers there knows nothing of us. What came before the end can be received after it.
+  /// Whether a connection that was made has ended since. ZeroMQ makes a new one, but the daemon
+  /// that answers there knows nothing of us. What came before the end can be received after it.
   bool cut();
 
   /// Waits until there is a message, the connection ends, one of `descriptors` (at most 4) is
@@ -69,8 +69,8 @@ class Dealer {
   std::unique_ptr<void, EndContext> context_;
   std::unique_ptr<void, CloseSocket> monitor_;
   std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends
-  std::optional<ForkGuard> guard_;             ///< Of the connection that is there.
-  bool cut_ = false;                           ///< One has ended; cut() has not told of it.
+  std::optional<ForkGuard> guard_;             ///< Guards the current connection.
+  bool cut_ = false;                           ///< One has ended; cut() has not reported it.
 };
 
 /// Errors: invalid_argument, when a key is no key or the pair is none; unsupported.

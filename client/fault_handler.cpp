@@ -21,7 +21,7 @@
 namespace batchwright {
 namespace {
 
-// Written by who installs, under the mutex, before the handler that reads it can run.
+// Written during installation, under the mutex, before the handler that reads it can run.
 std::mutex installing;
 std::atomic<bool> installed = false;
 struct sigaction first_action;     ///< What was there before us.

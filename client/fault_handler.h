@@ -8,8 +8,8 @@
 
 namespace batchwright {
 
-/// What is said of a write to there, with a line's end; cut off where `text` ends. Calls nothing
-/// that a handler of a signal may not call. Returns the bytes of it.
+/// The message about a write to an address, with a line's end; cut off where `text` ends. Calls
+/// nothing that a handler of a signal may not call. Returns the bytes of it.
 std::size_t explain(const FaultTable::Shown& shown, std::span<char> text) noexcept;
 
 /// From now on a write to a batch that may only be read is explained on standard error, and the

@@ -11,8 +11,8 @@
 
 namespace batchwright {
 
-/// What a program may read and not write to, by its addresses: held batches, and whole arenas. It
-/// is for the handler of a signal, which may come at any instruction of any thread.
+/// The memory that a program may read but not write to, by address: held batches, and whole arenas.
+/// It is for the handler of a signal, which may come at any instruction of any thread.
 ///
 /// Bounds: 512 places. What comes when all are taken is not in the table, and so a write to it is
 ///   explained by its arena alone, or not at all.
@@ -22,7 +22,7 @@ class FaultTable {
   static constexpr std::size_t kPlaces = 512;
   static constexpr std::size_t kNameBytes = 64;  ///< A feed's name is cut off there.
 
-  /// What lies there. Without a feed it is an arena as a whole.
+  /// The batch at an address. Without a feed it is an arena as a whole.
   struct Shown {
     std::array<char, kNameBytes + 1> feed{};
     std::uint64_t epoch = 0;
@@ -57,12 +57,12 @@ class FaultTable {
 
   Entry add(std::span<const std::byte> bytes, std::string_view feed = {}, std::uint64_t epoch = 0,
             std::uint64_t step = 0, std::uint64_t index = 0) noexcept;
-  /// What lies at an address: the batch, else the arena, else nothing.
+  /// The contents of an address: the batch, otherwise the arena, otherwise nothing.
   std::optional<Shown> find(const void* address) const noexcept;
 
  private:
   static constexpr std::size_t kWords = kNameBytes / sizeof(std::uint64_t);
-  /// Written between two steps of `version`, so that who reads while it changes notices.
+  /// Written between two steps of `version`, so that a reader notices a change under its hands.
   struct Place {
     std::atomic<bool> taken{false};
     std::atomic<std::uint64_t> version{0};
@@ -77,7 +77,7 @@ class FaultTable {
   void remove(std::size_t place) noexcept;
 
   std::array<Place, kPlaces> places_{};
-  std::atomic<std::size_t> next_{0};  ///< Where a free one is looked for first.
+  std::atomic<std::size_t> next_{0};  ///< The place at which the search for a free one begins.
 };
 
 }  // namespace batchwright

@@ -42,8 +42,7 @@ class Feeds {
   std::vector<std::unique_ptr<Feed>> feeds_;
 };
 
-/// In which respect batches of the one look other than those of the other, in words; empty when
-/// they do not.
+/// The difference between batches of one and of the other, in words; empty when there is none.
 std::string difference(const bw_feed& one, const bw_feed& other);
 
 }  // namespace batchwright

@@ -18,7 +18,7 @@ class ForkGuard {
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
 
-  /// What the kernel calls the socket that a descriptor stood for.
+  /// The kernel's name of the socket behind a descriptor.
   struct Identity {
     int fd = -1;
     dev_t device = 0;

@@ -3,7 +3,7 @@
 namespace batchwright {
 namespace {
 
-/// From here on a wait is worth a word: the daemon may keep back what it would give in reserve.
+/// Longer waits are reported: the daemon may keep back batches that it would give in reserve.
 constexpr std::chrono::milliseconds kWorthAWord{1};
 
 }  // namespace

@@ -22,7 +22,7 @@ struct NothingFollows {};
 /// Order is checked, so that a lost or doubled batch is an error and never other data in silence.
 /// It outlives the session with the daemon: lost() voids what came and was not taken, and resume()
 /// says what to ask the next daemon for.
-/// Threads: who holds the session's turn; position(), steps() and grant() from any.
+/// Threads: the one that holds the session's turn; position(), steps() and grant() from any.
 class Lane {
  public:
   using Event = std::variant<Ticket, EpochEnded, EpochBegan>;
@@ -47,39 +47,39 @@ class Lane {
   Result<void> granted(const wire::Subscribed& answer);
   /// Whether this session's daemon has granted it.
   bool is_served() const { return served_; }
-  /// As granted first. Set before the program has the subscription.
+  /// The first grant. Set before the program has the subscription.
   const bw_grant& grant() const { return *grant_; }
   std::uint32_t arena() const { return arena_; }
   std::uint32_t window() const { return window_; }
 
   void push(Event event);
   /// The program looked, and found nothing. Whether it waits for long enough now that the daemon
-  /// is to be told of it: once for each wait.
+  /// is to hear of it: once for each wait.
   bool waited_in_vain(std::chrono::steady_clock::time_point now);
   /// Whether look() has something to say.
   bool has_news() const { return over_ || failure_ || !inbox_.empty() || course_.is_behind(); }
-  /// What comes next. A ticket or an epoch's end stays until take().
+  /// The next event. A ticket or an epoch's end stays until take().
   /// Errors: failure(); malformed_message for what was not due.
   Result<Next> look();
   void take(const Ticket& ticket);
   void take(const EpochEnded& ended);
 
-  /// Nothing more comes, for this reason. Tickets at hand are void: whoever gave them may have
-  /// taken their slots back. The end of an epoch that is next in line still counts.
+  /// Nothing more comes, for this reason. Tickets at hand are void: the daemon that gave them may
+  /// have taken their slots back. The end of an epoch that is next in line still counts.
   void fail(const Error& error);
   /// The daemon refused to go on. What it had sent before that is the program's to take.
   void refuse(const Error& error);
   const std::optional<Error>& failure() const { return failure_; }
 
-  /// The daemon is gone. What it sent is void, but for the end of all that was asked for.
+  /// The daemon is gone. What it sent is void, except for the end of all that was asked for.
   void lost();
   /// Whether a new daemon is to be asked for more.
   bool wants_more() const;
-  /// What to ask it for.
+  /// The subscription to request from it.
   wire::SubscribeT resume();
 
   bool is_over() const { return over_; }
-  /// What the daemon last said that this subscription waits for; empty when it said nothing.
+  /// The daemon's latest reason for this subscription's wait; empty when it gave none.
   const std::string& reason() const { return reason_; }
   void set_reason(std::string reason) { reason_ = std::move(reason); }
   const Course& course() const { return course_; }

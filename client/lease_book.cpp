@@ -174,7 +174,7 @@ LeaseBook::News LeaseBook::take_news() {
   return news;
 }
 
-/// In queue mode a release is more than a credit: it is told even where none is wanted.
+/// In queue mode a release is more than a credit: it is sent even where no credit is wanted.
 bool LeaseBook::has_releases(const Account& account) const {
   if (!account.finished.empty()) return true;
   return !account.returned.empty() && (account.queue || (!account.closed && !all_closed_));

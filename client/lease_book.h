@@ -20,28 +20,29 @@ struct Lease {
   std::uint64_t number = 0;
 };
 
-/// Who holds what, and what the daemon is yet to be told of it. It is all that a release touches,
-/// so that batches can be released while another thread waits on the socket.
+/// The batches that each subscription holds, and the releases that the daemon has yet to hear of.
+/// It is all that a release touches, so that batches can be released while another thread waits on
+/// the socket.
 ///
 /// A subscription that is closed stays open towards the daemon until the last of its batches is
-/// released, for then the daemon takes its slots back; no credit is given back meanwhile, for
-/// nobody would want the batches it buys. The same holds for the whole connection.
+/// released, for then the daemon takes its slots back; no credit is given back meanwhile, for the
+/// batches it buys would not be wanted. The same holds for the whole connection.
 ///
-/// When the session is lost the daemon has taken back what it had given, and releases of it concern
-/// nobody. In queue mode a release says that the batch is done, which must arrive: leases are kept
+/// When the session is lost the daemon has taken back what it had given, and releases of it have no
+/// meaning. In queue mode a release says that the batch is done, which must arrive: leases are kept
 /// over the loss of a session, and what was released is remembered until a daemon surely knows.
 /// Threads: any.
 class LeaseBook {
  public:
-  /// What to tell the daemon, in this order.
+  /// The news for the daemon, in this order.
   using Leases = std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>>;
   struct News {
-    Leases done;  ///< Of queues, and held nevertheless.
+    Leases done;  ///< Done batches of queues that are still held.
     Leases releases;
     std::vector<std::uint32_t> ended;  ///< Subscriptions.
     bool goodbye = false;              ///< The connection; once.
   };
-  /// What to remind a daemon of, in queue mode.
+  /// The leases to claim from a new daemon, in queue mode.
   struct Claims {
     std::vector<std::uint64_t> held;
     std::vector<std::uint64_t> released;
@@ -53,12 +54,12 @@ class LeaseBook {
   /// It never came to be: the daemon need not hear of its end.
   void forget(std::uint32_t subscription);
   /// Empty when the subscription has ended, and in queue mode for a lease that is held or was
-  /// released lately. Only open() makes an account: news of one that has ended are for nobody.
+  /// released lately. Only open() makes an account: news of one that has ended are ignored.
   std::optional<Lease> take(std::uint32_t subscription, std::uint64_t number);
   void give_back(const Lease& lease);
-  /// In queue mode: the batch is done with, before it is given back. Else nothing.
+  /// Marks a queue's batch as done before it is given back. Does nothing in other modes.
   void done(const Lease& lease);
-  /// A batch that nobody is to have goes back.
+  /// Gives back a batch that is not to be handed out.
   void skip(std::uint32_t subscription, std::uint64_t number);
   void close(std::uint32_t subscription);
   void close_all();
@@ -83,13 +84,13 @@ class LeaseBook {
     bool queue = false;
     bool closed = false;
     std::size_t held = 0;
-    std::vector<std::uint64_t> returned;  ///< Not told yet.
+    std::vector<std::uint64_t> returned;  ///< Not reported yet.
     // Queue mode only.
     std::set<std::uint64_t> holding;
     std::set<std::uint64_t> kept;         ///< Done, and held nevertheless.
-    std::vector<std::uint64_t> finished;  ///< Of these, those of which nothing was told yet.
-    std::deque<std::uint64_t> done;       ///< Told, or to be claimed; the latest is the last.
-    std::vector<std::uint64_t> claimed;   ///< In claims that are not answered yet.
+    std::vector<std::uint64_t> finished;  ///< Those of them that the daemon has not heard of.
+    std::deque<std::uint64_t> done;       ///< Reported, or to be claimed; the latest is the last.
+    std::vector<std::uint64_t> claimed;   ///< Leases in claims that are not answered yet.
   };
   static void remember(Account& account, const std::vector<std::uint64_t>& leases);
   bool has_releases(const Account& account) const;

@@ -28,10 +28,10 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// Of the arena: by it a part can be mapped in another way.
+  /// The arena's descriptor, by which a part can be mapped in another way.
   int descriptor() const { return arena_.get(); }
 
-  /// That part of the arena. Errors: malformed_message when it lies outside.
+  /// A part of the arena. Errors: malformed_message when it lies outside.
   Result<std::span<const std::byte>> part(std::uint64_t offset, std::uint64_t size) const;
 
  private:

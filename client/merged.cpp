@@ -13,7 +13,7 @@ std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t value) {
   return hash;
 }
 
-/// Of all servers, what r rounds of turns come to.
+/// The sum over all servers of the steps within r rounds of turns.
 std::uint64_t steps_of_rounds(const std::vector<std::uint64_t>& steps, std::uint64_t rounds) {
   std::uint64_t sum = 0;
   for (const std::uint64_t one : steps) sum += std::min(one, rounds);

@@ -15,8 +15,8 @@ namespace batchwright {
 ///
 /// Several are merged by turns. Step k of a merged epoch is the next step of the next server, in
 /// the order of the list, that still has steps in this epoch; the merged epoch ends when all have
-/// ended. So the order depends on the servers' plans alone, and never on who is faster. A server
-/// that fails, fails the whole.
+/// ended. So the order depends on the servers' plans alone, never on their speed. A server that
+/// fails, fails the whole.
 /// Threads: next() one at a time, which is checked; position() and steps() any.
 class Merged {
  public:
@@ -35,10 +35,10 @@ class Merged {
 
   bool forked() const { return parts_.front().session->forked(); }
   const bw_grant& grant() const { return grant_; }
-  /// Of several, each line with its server's number before it.
+  /// The terms; with several servers, each line begins with its server's number.
   const std::string& terms() const { return terms_; }
   bw_position position() const;
-  /// Of the epoch that position() speaks of.
+  /// The number of steps of the epoch that position() names.
   std::uint64_t steps() const;
 
  private:
@@ -64,7 +64,7 @@ class Merged {
   bw_grant grant_{};
   std::string terms_;
   std::atomic<bool> busy_ = false;
-  // For who is in next() alone.
+  // Used only by the thread that is in next().
   std::size_t turn_ = 0;
   bool met_ = false;   ///< Every server has begun this epoch, and its rehearsals are over.
   bool last_ = false;  ///< This epoch is the last.
@@ -79,10 +79,10 @@ class Merged {
 /// the number of servers and their values, 8 little-endian bytes each.
 bw_fingerprint combined(const std::vector<bw_fingerprint>& plans);
 
-/// Where servers are that took turns.
+/// The places of servers after a number of turns.
 struct Turns {
   std::vector<std::uint64_t> done;  ///< Steps of each.
-  std::size_t next = 0;             ///< Whose turn it is.
+  std::size_t next = 0;             ///< The server whose turn it is.
 };
 /// After so many merged steps of servers that have `steps` each; empty when they have fewer.
 std::optional<Turns> turns_after(std::uint64_t merged_steps,

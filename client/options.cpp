@@ -27,7 +27,7 @@ Result<std::optional<std::uint32_t>> from_environment(const char* name) {
   return value;
 }
 
-/// One of rank and ranks: as given, else from the environment.
+/// One of rank and ranks: as given, otherwise from the environment.
 Result<std::optional<std::uint32_t>> chosen(std::int32_t given, const char* option,
                                             const char* variable) {
   if (given == BW_AUTO) return from_environment(variable);

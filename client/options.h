@@ -31,13 +31,13 @@ Result<Options> read_options(const Options* given, Options defaults) {
   return defaults;
 }
 
-/// How to connect. Errors: invalid_argument, unsupported.
+/// The settings of a connection. Errors: invalid_argument, unsupported.
 Result<ConnectSettings> to_settings(const bw_connect_options& options);
 
 /// The endpoints of a list with commas. Errors: invalid_argument (none, or one twice).
 Result<std::vector<std::string>> to_endpoints(const std::string& list);
 
-/// What to ask the daemon for; rank and ranks are looked up in the environment when left to it.
+/// The request to the daemon; rank and ranks are looked up in the environment when left to it.
 /// Errors: invalid_argument, which says where the value came from.
 Result<wire::SubscribeT> to_request(const bw_subscribe_options& options);
 

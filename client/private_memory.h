@@ -7,7 +7,7 @@
 
 namespace batchwright {
 
-/// A batch's part of an arena, mapped a second time for one holder alone, who may write to it: a
+/// A batch's part of an arena, mapped a second time for one holder alone, which may write to it: a
 /// page that is written to is copied first, and the daemon and all others keep what they see. The
 /// pages go with the payload, so the next batch in the slot is clean.
 ///

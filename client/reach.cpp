@@ -40,7 +40,7 @@ std::string group_name(gid_t gid) {
   return known ? found->gr_name : std::to_string(gid);
 }
 
-std::string who() {
+std::string denied_user() {
   const uid_t uid = geteuid();
   return "permission denied: uid " + std::to_string(uid) + " (" + user_name(uid) + ")";
 }
@@ -72,8 +72,8 @@ std::string closed_folder(const std::filesystem::path& path) {
 Error not_searched(const std::string& folder, const std::string& socket) {
   std::string group;
   const std::string rights = rights_of(folder, group);
-  return {ErrorCode::io_error, who() + " may not search the folder " + folder + " (" + rights +
-                                   "), in which the daemon's socket " + socket +
+  return {ErrorCode::io_error, denied_user() + " may not search the folder " + folder + " (" +
+                                   rights + "), in which the daemon's socket " + socket +
                                    " is looked for; its owner can allow that, as by chmod o+x"};
 }
 
@@ -81,9 +81,9 @@ Error not_written(const std::string& socket) {
   std::string group;
   const std::string rights = rights_of(socket, group);
   return {ErrorCode::io_error,
-          who() + " may not write to the daemon's socket " + socket + " (" + rights +
+          denied_user() + " may not write to the daemon's socket " + socket + " (" + rights +
               "); join its group (usermod -aG " + group + " " + user_name(geteuid()) +
-              ", and log in anew), or see socket_mode and socket_group of the daemon's "
+              ", and log in again), or see socket_mode and socket_group of the daemon's "
               "configuration"};
 }
 

@@ -37,9 +37,9 @@ class Session::Turn {
 
 namespace {
 
-/// From here on a wait is worth a question: what for?
+/// Longer waits make the client ask the daemon for the reason.
 constexpr std::chrono::milliseconds kPatience{50};
-/// How long a wait is one that nobody need know of.
+/// A wait up to this long is not reported to the daemon.
 constexpr std::chrono::milliseconds kGlance{1};
 
 Error busy() {
@@ -158,8 +158,8 @@ Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
   }
 }
 
-/// Who waits with batches in hand says so: others may wait for them. Halfway through a wait that is
-/// getting long, the daemon is asked for the reason.
+/// A client that waits with batches in hand says so: others may wait for them. Halfway through a
+/// wait that is getting long, the client asks the daemon for the reason.
 bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   const auto news = [&lane] { return lane.has_news(); };
   if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
@@ -181,7 +181,7 @@ bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   return pump_until(news, deadline);
 }
 
-/// Who holds nothing is served in any case.
+/// A client that holds nothing is served in any case.
 void Session::say_waiting(const Lane& lane) {
   wire::AskT question;
   question.subscription = lane.number();
@@ -192,7 +192,8 @@ void Session::say_waiting(const Lane& lane) {
 
 /// Empty when the daemon was lost over it, and the ticket is void.
 Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket& ticket) {
-  if (!link_ || !link_->up || !lane.is_served()) {  // who gave it is gone, and the lease with it
+  if (!link_ || !link_->up || !lane.is_served()) {
+    // The daemon that gave it is gone, and the lease with it.
     lane.lost();
     return std::optional<Event>();
   }
@@ -258,8 +259,8 @@ void Session::close() {
   wake_holder();
 }
 
-/// Whoever holds the socket comes here after unlocking it, so that news which came meanwhile are
-/// not left lying.
+/// Called by a thread that has just unlocked the socket, so that news which came meanwhile are
+/// sent.
 void Session::tell_news_if_free() {
   while (book_.has_news()) {
     const std::unique_lock lock(socket_, std::try_to_lock);
@@ -267,7 +268,7 @@ void Session::tell_news_if_free() {
   }
 }
 
-/// False when nobody is there to be told; the book keeps it until somebody is.
+/// False when there is no daemon to send to; the book keeps the news until there is one.
 bool Session::tell_news() {
   const bool up = link_ && link_->up;
   if (!up && !book_.all_closed()) return false;
@@ -315,7 +316,7 @@ void Session::fail(const Error& error) {
   book_.close_all();
 }
 
-/// Returns what is told of it.
+/// Returns the error as the caller gets it.
 Error Session::end(Lane& lane, const Error& error) {
   const std::string feed = "feed \"" + lane.feed() + "\": ";
   const bool named = error.message.starts_with(feed);

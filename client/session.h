@@ -31,21 +31,21 @@ struct Link {
   bool up = false;                 ///< Greeted, and asked for each subscription.
   std::unique_ptr<Arenas> arenas;  ///< Null until it is up, and without an arena.
   std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
-  Clock::time_point heard{};       ///< When the last message came.
-  std::optional<Clock::time_point> suspected;  ///< Since when it is looked at closely.
+  Clock::time_point heard{};       ///< Time of the last message.
+  std::optional<Clock::time_point> suspected;  ///< Start of a closer watch.
 };
 
 /// One conversation with one daemon: sockets, arenas, subscriptions. It outlives the daemon: when
 /// that is gone it is looked for, greeted anew, and asked to go on where the program is.
 ///
-/// Two things are guarded. The *turn* belongs to the one thread that is in subscribe() or next();
-/// a second one is told so. The *socket* is locked by who has the turn, and else for the moment it
-/// takes to send what the lease book has to tell: a release finds it free and sends at once, or
-/// finds it taken and wakes its holder, who sends it.
+/// Two things are guarded. The *turn* belongs to the one thread that is in subscribe() or next(); a
+/// second one gets an error. The *socket* is locked by the thread that has the turn, and otherwise
+/// for the moment it takes to send the lease book's news: a release finds it free and sends at
+/// once, or finds it taken and wakes its holder, which sends it.
 ///
 /// Lifetime: connection, subscriptions and held batches share it. The conversation ends by
-///   close(), or by a failure; towards the daemon it ends once no batch is held any more, for then
-///   the daemon takes its slots back.
+///   close(), or by a failure; towards the daemon it ends once no batch is held, for then the
+///   daemon takes its slots back.
 /// Threads: as each method says.
 class Session : public std::enable_shared_from_this<Session> {
  public:
@@ -63,7 +63,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(std::string endpoint, ConnectSettings settings);
 
   const std::string& endpoint() const { return endpoint_; }
-  /// Of the first daemon that was met.
+  /// The feeds of the first daemon that was met.
   const Feeds& feeds() const { return *feeds_; }
   /// Whether this is a forked child's copy, which touches nothing.
   bool forked() const;
@@ -79,12 +79,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Errors: as bw_next() says. Threads: the turn.
   Result<Event> next(const std::shared_ptr<Lane>& lane, const Deadline& deadline);
-  /// What next() would return, which stays. Errors: the same.
+  /// The event that next() would return, without taking it. Errors: the same.
   Result<Coming> peek(const std::shared_ptr<Lane>& lane, const Deadline& deadline);
 
   /// Threads: any, at any time. They do not wait for what another thread waits for.
   void give_back(const Lease& lease);
-  /// In queue mode: the batch is done with, and held nevertheless.
+  /// Marks a queue's batch as done while it is still held.
   void done(const Lease& lease);
   void unsubscribe(std::uint32_t subscription);
   void close();
@@ -151,8 +151,8 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string endpoint_;
   const ConnectSettings settings_;
   const pid_t pid_;
-  const std::uint64_t token_;  ///< By which a daemon knows us again.
-  const Descriptor alarm_;     ///< An eventfd that wakes who waits on the socket.
+  const std::uint64_t token_;  ///< Lets a daemon recognise this client when it reconnects.
+  const Descriptor alarm_;     ///< An eventfd that wakes the thread waiting on the socket.
   LeaseBook book_;
   std::atomic<bool> turn_taken_ = false;
   std::atomic<bool> inline_ = false;  ///< Once true it stays so.
@@ -160,7 +160,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<std::uint64_t> reconnects_ = 0;
 
   std::mutex socket_;
-  // What follows is for who has locked the socket, but for feeds_, which connect() makes.
+  // What follows needs the socket locked, except for feeds_, which connect() makes.
   std::optional<Link> link_;  ///< Empty between two attempts, and once goodbye is said.
   std::unique_ptr<const Feeds> feeds_;
   std::map<std::uint32_t, std::shared_ptr<Lane>> lanes_;

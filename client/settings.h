@@ -13,10 +13,10 @@ struct CurveKeys {
   std::string own_secret;
 };
 
-/// How to connect, as plain values.
+/// The settings of a connection, as plain values.
 struct ConnectSettings {
   std::string program;
-  std::chrono::milliseconds limit{10'000};      ///< For connecting, and for each subscription.
+  std::chrono::milliseconds limit{10'000};      ///< Limit of connecting, and of each subscription.
   std::chrono::milliseconds reconnect{60'000};  ///< A daemon gone for longer is given up; 0: never
                                                 ///< look for it again.
   bool always_inline = false;

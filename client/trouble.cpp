@@ -18,17 +18,17 @@ std::string in_ms(std::chrono::milliseconds limit) {
 
 Error Session::no_welcome() const {
   if (const auto error = barred(endpoint_)) return *error;
-  std::string why = "nobody is there, or nobody answers";
+  std::string why = "no daemon is there, or none answers";
   if (endpoint_.starts_with(kIpc)) {
     const std::string path = endpoint_.substr(kIpc.size());
-    why = access(path.c_str(), F_OK) == 0 ? "the socket is there, but nobody answers on it"
+    why = access(path.c_str(), F_OK) == 0 ? "the socket is there, but no daemon answers on it"
                                           : "there is no such socket; is batchwrightd running?";
   }
   return {ErrorCode::timed_out,
           "no answer from " + endpoint_ + " " + in_ms(settings_.limit) + ": " + why + about_keys()};
 }
 
-/// A daemon says nothing to who has the wrong keys.
+/// A daemon never answers a client with the wrong keys.
 std::string Session::about_keys() const {
   if (settings_.keys) {
     return "; or the keys are wrong: the daemon's own, or it does not know public_key, or it uses "
@@ -70,8 +70,8 @@ Error Session::nothing_came(const Lane& lane, const Deadline& deadline, bool ask
 std::string Session::away_text() const {
   const auto gone = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - away_->since);
   const auto error = barred(endpoint_);
-  return "the daemon at " + endpoint_ + " is gone since " + std::to_string(gone.count()) + " s (" +
-         away_->why + ")" + (error ? "; " + error->message : "");
+  return "the daemon at " + endpoint_ + " has been gone for " + std::to_string(gone.count()) +
+         " s (" + away_->why + ")" + (error ? "; " + error->message : "");
 }
 
 Error Session::daemon_gone(const std::string& how) const {

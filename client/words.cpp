@@ -53,7 +53,7 @@ bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerprint) {
     if (!data || !settings || !seed) {
       return report({ErrorCode::invalid_argument,
                      "\"" + std::string(words.substr(0, 64)) +
-                         "\" is no fingerprint: three groups of 16 hexadecimal digits are"});
+                         "\" is not a fingerprint: three groups of 16 hexadecimal digits are"});
     }
     *fingerprint = {*data, *settings, *seed};
     return static_cast<bw_status>(BW_OK);

@@ -1,8 +1,8 @@
 #ifndef BATCHWRIGHT_CLIENT_HPP
 #define BATCHWRIGHT_CLIENT_HPP
 
-// The C++20 face of client.h, header-only: owners, views, exceptions. What a call promises, and
-// all about lifetimes, threads and forks, is said there.
+// The C++20 face of client.h, header-only: owners, views, exceptions. client.h has the contract of
+// each call, and the rules of lifetimes, threads and forks.
 //
 //     batchwright::client::Connection connection;
 //     auto subscription = connection.subscribe({.feed = "train"});
@@ -25,7 +25,7 @@
 
 namespace batchwright::client {
 
-/// What any call here throws: a bw_status above 0, and what bw_error_message() said.
+/// The exception of every call here: a bw_status above 0, and the text of bw_error_message().
 class Error : public std::runtime_error {
  public:
   Error(bw_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -35,14 +35,14 @@ class Error : public std::runtime_error {
   bw_status code_;
 };
 
-/// Passes news on and throws errors.
+/// Returns news and throws errors.
 inline bw_status check(bw_status status) {
   if (status > BW_OK) throw Error(status, bw_error_message());
   return status;
 }
 
-/// The element types that a tensor can be viewed as. The 16-bit floats have no type in C++20;
-/// their patterns are seen as std::uint16_t.
+/// The element types that a tensor can be viewed as. The 16-bit floats have no type in C++20; their
+/// patterns appear as std::uint16_t.
 template <class T>
 constexpr bool is_element(bw_dtype) {
   return false;
@@ -84,7 +84,7 @@ class Tensor {
   std::span<const std::byte> bytes() const {
     return {static_cast<const std::byte*>(raw_->data), raw_->bytes};
   }
-  /// All elements, row-major. Errors: BW_SCHEMA_MISMATCH when the dtype is another.
+  /// All elements, row-major. Errors: BW_SCHEMA_MISMATCH for a different dtype.
   template <class T>
   std::span<const T> as() const {
     if (!is_element<T>(raw_->dtype)) {
@@ -93,8 +93,8 @@ class Tensor {
     }
     return {static_cast<const T*>(raw_->data), raw_->bytes / sizeof(T)};
   }
-  /// The same to be written to. Errors: as as(); BW_UNSUPPORTED when the subscription is not
-  /// `writable`.
+  /// The same elements, writable. Errors: those of as(); BW_UNSUPPORTED when the subscription is
+  /// not `writable`.
   template <class T>
   std::span<T> as_writable() const {
     const auto values = as<T>();
@@ -111,7 +111,7 @@ class Tensor {
   bool writable_;
 };
 
-/// The memory that a batch lies in, kept where it is for as long as this object.
+/// The memory of a batch, which stays mapped as long as this object lives.
 class Memory {
  public:
   Memory() = default;
@@ -125,7 +125,7 @@ class Memory {
   std::unique_ptr<bw_memory, LetGo> raw_;
 };
 
-/// A batch that is held, or none. Released with this object.
+/// A batch that is held, or none. The destructor releases it.
 class Batch {
  public:
   Batch() = default;
@@ -135,11 +135,11 @@ class Batch {
   const bw_batch_header& header() const { return *bw_batch_get_header(raw_.get()); }
   std::span<const std::uint32_t> lengths() const { return rows(header().lengths); }
   std::span<const std::uint64_t> ordinals() const { return rows(header().ordinals); }
-  /// Empty: every row starts at its sequence's first frame.
+  /// First frame of each row; empty: every row starts at its sequence's first frame.
   std::span<const std::uint32_t> starts() const { return rows(header().starts); }
-  /// Empty: every row is a whole sequence.
+  /// Flags of each row; empty: every row is a whole sequence.
   std::span<const std::uint8_t> flags() const { return rows(header().flags); }
-  /// `row` is below header().sequences.
+  /// The key of a row. `row` is below header().sequences.
   std::string_view key(std::size_t row) const {
     std::size_t size = 0;
     const char* text = bw_batch_key(raw_.get(), row, &size);
@@ -147,11 +147,11 @@ class Batch {
   }
 
   std::size_t tensors() const { return header().tensor_count; }
-  /// `i` is below tensors().
+  /// A tensor by its position. `i` is below tensors().
   Tensor operator[](std::size_t i) const {
     return Tensor(*bw_batch_tensor(raw_.get(), i), header().writable != 0);
   }
-  /// Errors: BW_NOT_FOUND.
+  /// A tensor by its name. Errors: BW_NOT_FOUND.
   Tensor operator[](const char* name) const {
     const bw_tensor* found = bw_batch_tensor_named(raw_.get(), name);
     if (found == nullptr) {
@@ -167,7 +167,7 @@ class Batch {
     throw Error(BW_SCHEMA_MISMATCH, "the batch has no primary tensor");
   }
 
-  /// Where to go on when this batch was the last one finished.
+  /// The position to resume from when this batch was the last one finished.
   bw_position position() const {
     bw_position position{};
     check(bw_batch_position(raw_.get(), &position));
@@ -189,17 +189,17 @@ class Batch {
   std::unique_ptr<bw_batch, GiveBack> raw_;
 };
 
-/// What comes next on a subscription; false once nothing follows.
+/// The next event of a subscription; false once nothing follows.
 struct Event {
   bw_status status = BW_END;  ///< BW_OK, BW_EPOCH_END or BW_END.
-  Batch batch;                ///< With BW_OK.
-  std::uint64_t epoch = 0;    ///< Of the batch, or that is over.
+  Batch batch;                ///< Set with BW_OK.
+  std::uint64_t epoch = 0;    ///< The batch's epoch, or the one that is over.
 
   explicit operator bool() const { return status != BW_END; }
   bool is_batch() const { return status == BW_OK; }
 };
 
-/// As bw_subscribe_options, whose defaults it has.
+/// The options of bw_subscribe_options, with the same defaults.
 struct SubscribeOptions {
   std::string feed;
   bw_mode mode = BW_REPLICA;
@@ -212,31 +212,31 @@ struct SubscribeOptions {
   std::optional<bw_fingerprint> fingerprint = std::nullopt;
   std::uint32_t worst_first = 0;
   bool writable = false;
-  std::string terms{};           ///< Where the fingerprint is from; empty: not known.
-  std::uint32_t ranks_here = 0;  ///< 0: the environment's, else unknown.
+  std::string terms{};           ///< Terms of the fingerprint; empty: not known.
+  std::uint32_t ranks_here = 0;  ///< 0: the environment's value, or unknown.
 };
 
-/// As bw_connect_options, whose defaults it has.
+/// The options of bw_connect_options, with the same defaults.
 struct ConnectOptions {
   std::string program{};  ///< Empty: the name this process was started by.
   std::chrono::milliseconds limit = std::chrono::seconds(10);
   std::chrono::milliseconds reconnect = std::chrono::seconds(60);
-  bool inline_batches = false;  ///< True: always.
+  bool inline_batches = false;  ///< True: batches always come as messages.
   /// CURVE keys as Z85 text; all or none.
   std::string server_key{};
   std::string public_key{};
   std::string secret_key{};
 };
 
-/// Threads: as bw_subscription. It may outlive its connection, and then only fails.
+/// A subscription, as in client.h. It may outlive its connection; its calls then fail.
 class Subscription {
  public:
   explicit Subscription(bw_subscription* raw) : raw_(raw) {}
 
   const bw_grant& grant() const { return *bw_subscription_grant(raw_.get()); }
-  /// What the granted fingerprint's settings and seed are, a `key = value` a line.
+  /// The settings and the seed behind the granted fingerprint, one `key = value` a line.
   std::string terms() const { return bw_subscription_terms(raw_.get()); }
-  /// Errors: as bw_next(); BW_TIMED_OUT after `limit`.
+  /// Waits for the next event. Errors: those of bw_next(); BW_TIMED_OUT after `limit`.
   Event next(std::chrono::milliseconds limit) {
     Event event;
     bw_batch* batch = nullptr;
@@ -249,7 +249,7 @@ class Subscription {
     check(bw_subscription_position(raw_.get(), &position));
     return position;
   }
-  /// Of the epoch that position() speaks of.
+  /// The number of steps of the epoch that position() names.
   std::uint64_t steps() const {
     std::uint64_t steps = 0;
     check(bw_subscription_steps(raw_.get(), nullptr, &steps));
@@ -263,14 +263,14 @@ class Subscription {
   std::unique_ptr<bw_subscription, Unsubscribe> raw_;
 };
 
-/// Threads: as bw_connection.
+/// A connection, with the threads' rules of bw_connection.
 class Connection {
   static const char* text(const std::string& words) {
     return words.empty() ? nullptr : words.c_str();
   }
 
  public:
-  /// Errors: as bw_connect().
+  /// Connects. Errors: those of bw_connect().
   explicit Connection(const std::string& endpoint = BW_DEFAULT_ENDPOINT,
                       std::chrono::milliseconds limit = std::chrono::seconds(10),
                       const char* program = nullptr)
@@ -286,14 +286,14 @@ class Connection {
     raw_.reset(raw);
   }
 
-  /// Whether batches come as messages, and how often a daemon was found again.
+  /// Whether batches come as messages, and how often the client has reconnected.
   bw_connection_info info() const {
     bw_connection_info info{};
     info.struct_size = sizeof info;
     check(bw_connection_get_info(raw_.get(), &info));
     return info;
   }
-  /// Valid as long as this object.
+  /// The daemon's feeds. Valid as long as this object.
   std::vector<const bw_feed*> feeds() const {
     std::vector<const bw_feed*> feeds;
     for (std::size_t i = 0; i < bw_feed_count(raw_.get()); ++i) {
@@ -301,7 +301,7 @@ class Connection {
     }
     return feeds;
   }
-  /// Errors: as bw_subscribe().
+  /// Subscribes to a feed. Errors: those of bw_subscribe().
   Subscription subscribe(const SubscribeOptions& wanted) {
     const bw_subscribe_options options{
         sizeof options,     wanted.feed.c_str(),

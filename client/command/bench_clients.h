@@ -10,14 +10,14 @@
 
 namespace batchwright {
 
-/// What clients took together.
+/// The totals of all clients.
 struct Taken {
   std::uint64_t batches = 0;
   std::uint64_t sequences = 0;
-  std::uint64_t bytes = 0;         ///< Of real frames: what a copy of the same rows would copy.
+  std::uint64_t bytes = 0;  ///< Bytes of real frames: what a copy of the same rows would copy.
   std::uint64_t padded_bytes = 0;  ///< Whole batches.
   double seconds = 0;
-  double waited_seconds = 0;  ///< In bw_next, all clients together.
+  double waited_seconds = 0;  ///< Time in bw_next, all clients together.
 };
 
 /// Takes batches of epoch 0 until it is over, `most_bytes` are taken or `limit` has passed, and

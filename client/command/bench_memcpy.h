@@ -11,8 +11,8 @@
 
 namespace batchwright {
 
-/// What a daemon cannot beat: one thread that copies the same rows from the same LMDB map, one
-/// after another, into touched memory as large as the feed's arena.
+/// The yardstick that a daemon cannot beat: one thread that copies the same rows from the same LMDB
+/// map, one after another, into touched memory as large as the feed's arena.
 class MemcpyBaseline {
  public:
   /// Reads every page once, so that each later measurement finds its page tables filled.

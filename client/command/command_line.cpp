@@ -81,7 +81,7 @@ void add_plan(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_plan);
 }
 
-/// Of a daemon that is reached over tcp:// with keys.
+/// The key options, for a daemon that is reached over tcp://.
 void add_keys(CLI::App& command, KeyOptions& keys) {
   auto* server_key = command.add_option("--server-key", keys.server_key,
                                         "The daemon's public key, 40 characters, for tcp://");
@@ -142,7 +142,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--dataset", options->dataset,
-                      "Dataset for the memcpy; by default as the daemon's stats say");
+                      "Dataset for the memcpy; by default the one named in the daemon's stats");
   command->add_option("--stats", options->stats, "Where the daemon's stats are")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
@@ -169,7 +169,9 @@ void add_events(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("events", "Show what happens at a daemon");
   auto* endpoint = command->add_option("--endpoint", options->endpoint, "Of the daemon");
   endpoint->capture_default_str();
-  command->add_option("--events", options->events, "Where events are told, when no daemon is asked")
+  command
+      ->add_option("--events", options->events,
+                   "Endpoint of the events, where no daemon is asked for it")
       ->type_name("ENDPOINT")
       ->excludes(endpoint);
   command->add_option("--feed", options->feed, "Of one feed only, without clients");
@@ -182,7 +184,7 @@ void add_events(CLI::App& app, Action& action) {
 
 void add_top(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TopOptions>();
-  CLI::App* command = app.add_subcommand("top", "Show what a daemon does, live");
+  CLI::App* command = app.add_subcommand("top", "Show a daemon's work, live");
   command->add_option("--stats", options->stats, "Where the daemon's pages are, http:// or unix://")
       ->type_name("URL")
       ->capture_default_str();
@@ -190,7 +192,7 @@ void add_top(CLI::App& app, Action& action) {
       ->add_option_function<double>(
           "--interval",
           [options](double seconds) { options->interval = std::chrono::duration<double>(seconds); },
-          "From one look to the next")
+          "Time between two looks")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 3600.0))
       ->default_str("1");
@@ -198,7 +200,8 @@ void add_top(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print the daemon's JSON object, one a line");
   command->footer(
       "Arrows, j, k, PgUp, PgDn, Home and End move, Enter opens the feed at the cursor with its\n"
-      "clients, Esc or Backspace goes back; < and > sort by another column, r the other way round;\n"
+      "clients, Esc or Backspace goes back; < and > sort by another column, r the other way "
+      "round;\n"
       "? shows the keys, q or Ctrl-C ends it. When standard output is no terminal, snapshots are\n"
       "plain text.\n"
       "Example: batchwright top --stats unix:///run/batchwright/stats.sock");

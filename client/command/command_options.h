@@ -36,7 +36,7 @@ CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
       ->default_str(chosen);
 }
 
-/// For unsigned options, into which CLI11 would read -1 as the largest number there is.
+/// A check for unsigned options, since CLI11 would read -1 as the largest number there is.
 inline CLI::Validator from_zero() {
   return {[](std::string& text) {
             return text.starts_with('-') ? "found " + text + ", allowed: 0 and up" : std::string();

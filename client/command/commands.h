@@ -17,15 +17,15 @@
 namespace batchwright {
 
 struct IngestOptions {
-  std::filesystem::path folder;              ///< Of audio and npy.
-  std::vector<std::filesystem::path> files;  ///< Of npz: files, and folders of them.
-  std::string table;                         ///< Of kaldi: a data folder, scp file or archive.
+  std::filesystem::path folder;              ///< The folder of audio and npy.
+  std::vector<std::filesystem::path> files;  ///< For npz: files, and folders of them.
+  std::string table;                         ///< For kaldi: a data folder, scp file or archive.
   std::filesystem::path dataset;
   AnnotationOptions annotations;
-  AudioSourceOptions audio;         ///< For audio only.
-  ArrayOptions arrays;              ///< For all others.
+  AudioSourceOptions audio;         ///< Used by audio only.
+  ArrayOptions arrays;              ///< Used by all others.
   std::vector<std::string> fields;  ///< NAME=TABLE for kaldi, NAME for npz.
-  std::string primary;              ///< For npz; empty: as npz_source() says.
+  std::string primary;              ///< Primary array of npz; empty: as npz_source() chooses.
   std::vector<std::string> labels;  ///< Files of label sets, or NAME=FILE.
   std::filesystem::path labels_like;
   std::vector<std::string> excluded;
@@ -65,9 +65,9 @@ struct PlanOptions {
 };
 int run_plan(const PlanOptions& options);
 
-/// Of a daemon that is reached over tcp:// with keys.
+/// The keys for a daemon that is reached over tcp://.
 struct KeyOptions {
-  std::string server_key;          ///< In Z85; empty: no encryption.
+  std::string server_key;          ///< Z85 text; empty: no encryption.
   std::filesystem::path key_file;  ///< This client's secret key; empty: a fresh pair.
 };
 
@@ -75,17 +75,17 @@ struct TailOptions {
   std::string feed;
   std::string endpoint = BW_DEFAULT_ENDPOINT;
   KeyOptions keys;
-  std::optional<std::int32_t> rank;  ///< With `ranks`: a share of every step.
+  std::optional<std::int32_t> rank;  ///< Together with `ranks`: a share of every step.
   std::optional<std::int32_t> ranks;
   std::uint64_t epochs = 0;  ///< 0: no end.
-  std::uint64_t epoch = 0;   ///< Where to start.
+  std::uint64_t epoch = 0;   ///< The first epoch.
   std::uint64_t step = 0;
   std::uint32_t window = 4;
   bool json = false;
 };
 int run_tail(const TailOptions& options);
 
-/// What each client of the benchmark reads of a batch.
+/// The part of a batch that each client of the benchmark reads.
 enum class BenchTouch : std::uint8_t {
   header,  ///< Tickets and headers.
   page,    ///< One byte of every 4 KiB of payload too.
@@ -107,15 +107,16 @@ struct BenchOptions {
 int run_bench(const BenchOptions& options);
 
 struct KeygenOptions {
-  std::filesystem::path into;  ///< With .secret and .public behind it.
+  std::filesystem::path into;  ///< Path to which .secret and .public are appended.
   bool json = false;
 };
 int run_keygen(const KeygenOptions& options);
 
 struct EventsOptions {
-  std::string endpoint = BW_DEFAULT_ENDPOINT;  ///< Of the daemon, which tells where its events are.
-  std::string events;                          ///< Where they are; empty: the daemon is asked.
-  std::string feed;                            ///< Empty: of all feeds, and of clients.
+  std::string endpoint =
+      BW_DEFAULT_ENDPOINT;  ///< The daemon's endpoint; the daemon names that of its events.
+  std::string events;       ///< The endpoint of events; empty: the daemon is asked for it.
+  std::string feed;         ///< Empty: of all feeds, and of clients.
   KeyOptions keys;
   std::uint64_t count = 0;  ///< So many, then it ends; 0: no end.
   bool json = false;

@@ -142,7 +142,7 @@ std::string zsh_script(const CompletedCommand& program) {
          "compdef _batchwright batchwright\n";
 }
 
-/// That all of these words, and none of those, are on the line.
+/// A test in fish that all of these words, and none of those, are on the line.
 std::string fish_condition(const CompletedCommand& command) {
   std::string condition;
   for (std::size_t from = 0; from < command.path.size();) {

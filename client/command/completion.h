@@ -10,11 +10,11 @@ namespace batchwright {
 
 /// An option as a shell completes it.
 struct CompletedOption {
-  std::string name;         ///< With its dashes.
+  std::string name;         ///< The option's name with its dashes.
   std::string help;         ///< One line.
   bool takes_value = true;  ///< A word follows.
   std::vector<std::string>
-      words;  ///< Which words it may be; empty: a file's name, as far as known.
+      words;  ///< The words that are allowed; empty: a file's name, as far as known.
 };
 
 /// A command, or the program itself, whose path is empty.

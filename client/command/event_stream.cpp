@@ -59,7 +59,7 @@ Result<std::string> events_in(const ControlMessage& answer, const EventSource& d
     return Error{ErrorCode::malformed_message, daemon.endpoint + ": no answer to Hello"};
   }
   if (welcome->events() == nullptr || welcome->events()->size() == 0) {
-    return Error{ErrorCode::not_found, daemon.endpoint + ": this daemon tells no events here"};
+    return Error{ErrorCode::not_found, daemon.endpoint + ": this daemon publishes no events here"};
   }
   return reachable(welcome->events()->str(), daemon.endpoint);
 }
@@ -165,7 +165,8 @@ Result<std::optional<wire::EventT>> EventStream::next() {
     const auto message = decoded(frame);
     if (!message) return message.error();
     const auto* event = message->as<wire::Event>();
-    if (event == nullptr) return Error{ErrorCode::malformed_message, "a message that is no event"};
+    if (event == nullptr)
+      return Error{ErrorCode::malformed_message, "a message that is not an event"};
     std::optional<wire::EventT> unpacked(std::in_place);
     event->UnPackTo(&*unpacked);
     return unpacked;

@@ -19,9 +19,9 @@ Result<KeyPair> make_key_pair();
 /// Errors: invalid_argument.
 Result<KeyPair> pair_of(const std::string& secret_key);
 
-/// Where events come from.
+/// The source of events.
 struct EventSource {
-  std::string endpoint;    ///< Of the daemon, or of its events.
+  std::string endpoint;    ///< The daemon's endpoint, or that of its events.
   std::string feed;        ///< Empty: all events.
   std::string server_key;  ///< Empty: no encryption.
   KeyPair own;

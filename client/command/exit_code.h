@@ -10,7 +10,7 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;      ///< The work failed.
 inline constexpr int kWrongInput = 2;  ///< The call or its input is wrong.
 
-/// Which of the three an error amounts to, when nothing was done before it.
+/// The exit code for an error, when nothing was done before it.
 int exit_code(ErrorCode code);
 
 /// Prints "batchwright: text" to stderr; nothing where there is no text.

@@ -28,7 +28,7 @@ Result<Place> parse_place(const std::string& address) {
   constexpr std::string_view kScheme = "http://";
   const Error bad{
       ErrorCode::invalid_argument,
-      "\"" + address + "\" is no address such as http://127.0.0.1:9477 or unix:///PATH"};
+      "\"" + address + "\" is not an address such as http://127.0.0.1:9477 or unix:///PATH"};
   if (!address.starts_with(kScheme)) return bad;
   std::string rest = address.substr(kScheme.size());
   if (rest.ends_with('/')) rest.pop_back();
@@ -117,7 +117,7 @@ Result<std::string> ask_unix(const Question& question) {
   const std::string path = question.address.substr(kUnixScheme.size());
   if (!path.starts_with('/') || path.size() > kLongestSocketPath) {
     return Error{ErrorCode::invalid_argument,
-                 "\"" + question.address + "\" is no address such as unix:///run/stats.sock"};
+                 "\"" + question.address + "\" is not an address such as unix:///run/stats.sock"};
   }
   return ask<unix_socket>(question, unix_socket::endpoint(path));
 }

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 /// What one kind of ingest is made of.
 struct Input {
   std::string kind;    ///< The command's word.
-  fs::path named_for;  ///< Whose name the dataset keeps as `source_folder`.
+  fs::path named_for;  ///< The folder whose name the dataset keeps as `source_folder`.
   std::unique_ptr<IngestSource> source;
   std::vector<SourceFile> files;
   AnnotationOptions annotations;
@@ -75,7 +75,7 @@ Result<std::vector<LabelSet>> label_sets(const IngestOptions& options) {
   return sets;
 }
 
-/// Those sets of another dataset that go with a field of this ingest.
+/// The label sets of another dataset that belong to a field of this ingest.
 Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& annotations) {
   if (options.labels_like.empty()) return {};
   auto others = label_sets_of(options.labels_like);

@@ -36,7 +36,7 @@ void add_annotations(CLI::App& command, IngestOptions& options) {
                                 {"kaldi", TranscriptFormat::kaldi},
                                 {"ljspeech", TranscriptFormat::ljspeech},
                                 {"librispeech", TranscriptFormat::librispeech}})
-      ->description("What divides key and text; librispeech: FILE may be a folder")
+      ->description("Separator of key and text; librispeech: FILE may be a folder")
       ->group("Texts and labels");
   command
       .add_option_function<std::vector<std::string>>(
@@ -64,13 +64,13 @@ void add_annotations(CLI::App& command, IngestOptions& options) {
 
 /// What all kinds of ingest take.
 void add_ingest_options(CLI::App& command, IngestOptions& options) {
-  command.add_option("--into", options.dataset, "Dataset; made when it is not there")
+  command.add_option("--into", options.dataset, "Dataset, created if missing")
       ->type_name("DATASET")
       ->required();
   add_choice<OnError>(command, "--on-error", options.on_error,
                       {{"stop", OnError::stop}, {"skip", OnError::skip}})
       ->description("A file that cannot be taken stops the work, or is listed at the end");
-  command.add_flag("--resume", options.resume, "Pass over files whose key is in the dataset");
+  command.add_flag("--resume", options.resume, "Skip files whose key is in the dataset");
   add_several(command, "--exclude", options.excluded, "NAME",
               "Leave out files and folders of this name");
   command.add_option("--threads", options.threads, "Threads that read files; 0: one a core")
@@ -113,7 +113,7 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
          options.casts.push_back({std::move(field), *dtype});
        });
   each("--kind", "NAME=KIND",
-       "Kind of a field: aligned, independent or scalar; else it follows from the shapes",
+       "Kind of a field: aligned, independent or scalar; by default it follows from the shapes",
        [&options](const std::string& text) {
          auto [field, word] = named_value("--kind", text, false);
          for (const auto kind : {FieldKind::aligned, FieldKind::independent, FieldKind::scalar}) {
@@ -141,7 +141,7 @@ void add_front_end(CLI::App& command, FrontEndOptions& options) {
       ->description("Log-mel energies, or cepstra of them")
       ->group("Front end");
   number("--window-ms", options.window_ms, "MS", "Length of a frame's window");
-  number("--hop-ms", options.hop_ms, "MS", "From frame to frame");
+  number("--hop-ms", options.hop_ms, "MS", "Time from one frame to the next");
   add_choice<WindowShape>(command, "--window", options.window,
                           {{"hamming", WindowShape::hamming}, {"hann", WindowShape::hann}})
       ->description("Shape of the window")
@@ -169,7 +169,7 @@ void add_ingest_audio(CLI::App& ingest, Action& action) {
   add_choice<ChannelChoice>(
       *command, "--channel", options->audio.channels,
       {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
-      ->description("Of several channels: refuse the file, take the first, or the mean");
+      ->description("Files of several channels: refuse the file, take the first, or the mean");
   add_front_end(*command, options->audio.front_end);
   command->footer(
       "A key is the path below DIR without extension. Files of another sample rate are refused.\n"
@@ -197,7 +197,8 @@ void add_ingest_npz(CLI::App& ingest, Action& action) {
       ->required();
   add_ingest_options(*command, *options);
   add_array_options(*command, options->arrays);
-  add_several(*command, "--field", options->fields, "NAME", "Take this array; else all are taken");
+  add_several(*command, "--field", options->fields, "NAME",
+              "Take this array; by default all are taken");
   command->add_option("--primary", options->primary, "Array [T, D...] that sets the length T")
       ->type_name("NAME")
       ->default_str("the only array, or features");
@@ -215,7 +216,7 @@ void add_ingest_kaldi(CLI::App& ingest, Action& action) {
   add_ingest_options(*command, *options);
   add_array_options(*command, options->arrays);
   add_several(*command, "--field", options->fields, "NAME=TABLE",
-              "Another field, out of an scp file or an archive");
+              "Another field, from an scp file or an archive");
   command->footer(
       "A folder has feats.scp; its text, utt2spk, utt2lang and utt2gender become the fields text,\n"
       "speaker, language and gender, or are left out by --exclude. ark:FILE and scp:FILE say what\n"

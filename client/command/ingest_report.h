@@ -8,13 +8,13 @@
 
 namespace batchwright {
 
-/// What one `batchwright ingest` came to.
+/// The result of one `batchwright ingest`.
 struct IngestOutcome {
   IngestReport report;
   double seconds = 0;
-  double cpu_seconds = 0;              ///< Of all threads.
+  double cpu_seconds = 0;              ///< Processor time of all threads.
   std::string passed_over;             ///< Files of other kinds; empty: none.
-  std::vector<std::string> unmatched;  ///< Of each table: what is of no file.
+  std::vector<std::string> unmatched;  ///< For each table, the keys without a file.
 };
 
 /// Prints it on standard output, and what stopped the ingest on stderr; returns the exit code.

@@ -22,11 +22,11 @@ namespace json = boost::json;
 
 /// Mean over steps of the largest rank's padded frames by the mean of all ranks.
 struct Imbalance {
-  double grouped = 1;    ///< With shuffle = groups.
-  double ungrouped = 1;  ///< With shuffle = batches.
+  double grouped = 1;    ///< Imbalance with shuffle = groups.
+  double ungrouped = 1;  ///< Imbalance with shuffle = batches.
 };
 
-/// An epoch's plan and what is told of it.
+/// An epoch's plan and the figures printed of it.
 struct Planned {
   EpochPlan plan;
   PlanReport report;

@@ -46,7 +46,7 @@ struct Shape {
   std::uint32_t longest = 0;
 };
 
-/// Of a random order, cut fixed.
+/// The shape of a random order, cut fixed.
 Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings) {
   Shape shape;
   for (const std::uint64_t epoch : {0u, 1u}) {
@@ -66,7 +66,7 @@ Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings)
 struct Choice {
   std::string name;
   Order order;
-  double value = 0;  ///< Of the order's one setting.
+  double value = 0;  ///< The value of the order's one setting.
 };
 
 PlanSettings ordered(PlanSettings settings, const Choice& choice) {

@@ -15,7 +15,7 @@ struct Strategy {
   PlanSettings settings;
   PlanReport report;
   double randomness = 0;
-  double relative_time = 0;  ///< Estimated for an epoch; the random order, cut as told, is 1.
+  double relative_time = 0;  ///< Estimated for an epoch; the random order, cut as set, is 1.
 };
 
 /// Every order, cut fixed and dynamic, with the other settings as given. The first is random with

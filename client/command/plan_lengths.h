@@ -13,7 +13,7 @@ namespace batchwright {
 /// The lengths of one or several datasets, one after the other.
 struct PlanLengths {
   std::vector<std::uint32_t> frames;
-  std::vector<std::uint64_t> datasets;  ///< How many belong to each.
+  std::vector<std::uint64_t> datasets;  ///< The number of lengths of each dataset.
 };
 
 /// Appends a list of lengths: text, one length a line, nothing else.

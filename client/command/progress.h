@@ -28,7 +28,7 @@ class Progress {
   /// Writes "42 %  <text>  3 s left".
   void print(Time now, std::uint64_t done, std::uint64_t total, std::string_view text);
 
-  double seconds(Time now) const;  ///< Since the start.
+  double seconds(Time now) const;  ///< Time since the start.
 
  private:
   std::FILE* out_;

@@ -10,7 +10,7 @@ resumed. The checkpoint has all that this takes: model, optimizer, place in the 
 numbers.
 
 Needs the package `batchwright` and torch. two_jobs.py runs it, on prompts of which each language
-has but one speaker: what is learned is her or his voice as much as the language.
+has only one speaker: the model learns the speaker's voice as much as the language.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Job:
 
 
 def held_out(model: torch.nn.Module, feed: batchwright.Feed) -> Tuple[int, int, int]:
-    """Prompts told right, prompts, and how many the best constant answer would tell right."""
+    """Prompts recognised, prompts, and how many the best constant answer would get right."""
     right, frequency = 0, collections.Counter()
     model.eval()
     with torch.no_grad():
@@ -154,19 +154,19 @@ def digest(model: torch.nn.Module) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains an LSTM to tell languages apart.")
-    parser.add_argument("--endpoint", help="of the daemon")
+    parser.add_argument("--endpoint", help="the daemon's endpoint")
     parser.add_argument("--feed", default="train")
-    parser.add_argument("--held-out", default="held-out", help="the feed that it is tried on")
+    parser.add_argument("--held-out", default="held-out", help="feed that the model is tested on")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--hidden", type=int, default=64, help="size of the LSTM's state")
     parser.add_argument("--rate", type=float, default=4e-3, help="Adam's learning rate")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1, help="that torch computes with")
+    parser.add_argument("--threads", type=int, default=1, help="number of threads that torch uses")
     parser.add_argument("--checkpoint", type=pathlib.Path, required=True, metavar="FILE")
     parser.add_argument("--every", type=int, default=10, help="batches between two checkpoints")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
     parser.add_argument("--log", type=pathlib.Path, metavar="FILE",
-                        help="gets a line for every batch")
+                        help="file that gets a line for every batch")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser.parse_args()
 
@@ -180,7 +180,7 @@ def say(result: Dict[str, Any], as_json: bool) -> None:
         print("epoch {epoch}: {prompts} prompts, loss {loss:.3f}, {seconds:.1f} s, of which "
               "{waited_seconds:.2f} s waiting for batches".format(**result), flush=True)
     else:
-        print("held-out prompts told right: {right} of {prompts}, {accuracy:.1%}; the most "
+        print("held-out prompts recognised: {right} of {prompts}, {accuracy:.1%}; the most "
               "frequent language alone: {majority:.1%}".format(**result))
 
 

@@ -1,7 +1,7 @@
 """The prompts of a telephone exchange as two datasets: to train on, and held out.
 
 Held out are about a fifth of the texts, in all languages alike: the file name, which says the text,
-decides. Whoever learned what a held-out prompt says in one language has it in none.
+decides. A text that is held out in one language is held out in all.
 """
 
 from __future__ import annotations

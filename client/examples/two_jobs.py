@@ -5,11 +5,11 @@
 
 Makes datasets of recorded prompts in five languages, starts a daemon, and runs languages.py twice
 at once with the same seed. In the middle one job is killed, and resumed from its checkpoint. Then
-it shows that this job saw exactly the batches of the one that nobody disturbed, what came of the
+it shows that this job saw exactly the batches of the undisturbed one, what came of the
 training, and what the daemon had to do for it. Stops and removes all it made.
 
 Ends with 1 when the resumed job saw anything else, when a batch was assembled twice, or when the
-held-out prompts are not told clearly better than by the most frequent language alone.
+held-out prompts are recognised little better than by the most frequent language alone.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Form(NamedTuple):
     front_end: List[str]  # for `batchwright ingest audio`
     longest: int  # frames of a prompt that is trained on
     epochs: int
-    words: List[str]  # what else languages.py is told
+    words: List[str]  # further arguments of languages.py
 
 
 FULL = Form(["--hop-ms", "20", "--window-ms", "32"], 300, 6, ["--hidden", "48"])
@@ -213,7 +213,7 @@ def told_right(jobs: List[Job]) -> bool:
     """Prints what the jobs' models know. Returns whether that is clearly more than nothing."""
     ends = [job.results()[-1] for job in jobs]
     for job, end in zip(jobs, ends):
-        print(f"{job.name}: {end['right']} of {end['prompts']} held-out prompts told right, "
+        print(f"{job.name}: {end['right']} of {end['prompts']} held-out prompts recognised, "
               f"{end['accuracy']:.1%}; with the most frequent language alone {end['majority']:.1%}")
     return all(end["accuracy"] >= end["majority"] + CLEARLY for end in ends)
 
@@ -262,8 +262,8 @@ def main() -> None:
     library = options.bin.parent / "lib" / "libbatchwright.so.1"
     if library.exists():
         os.environ.setdefault("BATCHWRIGHT_LIBRARY", str(library.resolve()))
-    # Torch asks for the same memory at every step. Unless told otherwise, glibc returns it to the
-    # kernel in between, which costs a fourth of all processor time.
+    # Torch asks for the same memory at every step. By default, glibc returns it to the kernel in
+    # between, which costs a fourth of all processor time.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 << 20))
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(256 << 20))
     with tempfile.TemporaryDirectory(prefix="batchwright-jobs.") as work:

@@ -83,7 +83,7 @@ TEST_CASE("client: while the daemon is away a wait says so, and goes on when it 
   next_batch(subscription);
   daemon.die();
   CHECK(next_status(subscription, 100) == BW_TIMED_OUT);
-  CHECK(error_says("the daemon at " + daemon.endpoint() + " is gone since 0 s (closed the"));
+  CHECK(error_says("the daemon at " + daemon.endpoint() + " has been gone for 0 s (closed the"));
   CHECK(error_says("trying again"));
   daemon.rise({.serves = true});
   CHECK(bw_batch_get_header(next_batch(subscription).get())->index == 1);

@@ -27,7 +27,7 @@ constexpr std::array<Words, 7> kVerdicts{{
     {"mixed", "both wait: the trainer for the daemon, and the daemon, longer, for the trainer"},
     {"blocked", "the trainer waits for the daemon, whose threads work for another feed"},
     {"assembly-bound", "the trainer waits for the daemon, and that for its assembly threads"},
-    {"idle", "nobody waits"},
+    {"idle", "neither waits"},
     {"failed", "nothing is served"},
 }};
 constexpr std::array<Words, 5> kSlots{{{"held", "held by clients"},
@@ -79,7 +79,7 @@ std::string why_of(const json::value& feed) {
 
 std::string what_to_do(const json::value& feed) {
   return fmt::format(
-      "What to do: `batchwright verify {}` names what is broken; once it is mended, `systemctl "
+      "Remedy: `batchwright verify {}` names the damage; after the repair, `systemctl "
       "reload batchwrightd` opens the feed anew.",
       dataset_of(feed, " "));
 }

@@ -9,7 +9,7 @@
 
 namespace batchwright {
 
-/// How wide a page may be.
+/// The widths of a page.
 struct PageWidth {
   std::size_t text = 80;    ///< Sentences and figures go on in the next line.
   std::size_t tables = 80;  ///< Columns are left out, and names cut.

@@ -31,7 +31,7 @@ std::string count_text(double count);
 std::string whole_text(double count);
 /// "812/s", "41.0 k/s".
 std::string rate_text(double per_second);
-/// "12.5 MiB": powers of 1024, as memory is told.
+/// "12.5 MiB": powers of 1024, as is usual for memory.
 std::string memory_text(double bytes);
 /// "350 us", "12.5 ms", "3.20 s", "4 min 10 s", "2 h 5 min"; "-" for none.
 std::string seconds_text(std::optional<double> seconds);

@@ -6,7 +6,7 @@
 
 namespace batchwright {
 
-/// What a key of the terminal means to `batchwright top`.
+/// The meaning of a terminal's key for `batchwright top`.
 enum class TopKey : unsigned char {
   up,
   down,

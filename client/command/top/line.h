@@ -13,10 +13,10 @@ namespace batchwright {
 inline constexpr std::string_view kCut = "\u2026";   ///< Stands for what was cut off.
 inline constexpr std::string_view kNone = "\u2013";  ///< Stands for a figure that there is none of.
 inline constexpr std::string_view kAscending =
-    "\u25b2";  ///< Behind the column that rows are sorted by.
+    "\u25b2";  ///< The mark behind the column that rows are sorted by.
 inline constexpr std::string_view kDescending = "\u25bc";  ///< The same, the largest first.
 
-/// How a piece of text is meant; what that looks like is the terminal's affair.
+/// The role of a piece of text; its looks are up to the terminal.
 enum class Tone : unsigned char { plain, strong, faint, good, warning, bad };
 
 struct Piece {

@@ -8,14 +8,14 @@
 
 namespace batchwright {
 
-/// What one client did in the last ten seconds.
+/// One client's figures of the last ten seconds.
 struct RecentShares {
   double waits = 0.0;     ///< Share of the time for which the client waited for the daemon.
   double awaited = 0.0;   ///< Share of the time for which the daemon waited for the client.
   double per_second = 0;  ///< Batches delivered to it.
 };
 
-/// What was seen of each subscription, as long as the figures of the last seconds need it. The
+/// The samples of each subscription, as long as the figures of the last seconds need them. The
 /// daemon's page has sums since a client subscribed; differences of two pages say how it is now.
 /// Threads: one at a time.
 class TopMemory {

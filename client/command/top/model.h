@@ -13,7 +13,7 @@
 
 namespace batchwright {
 
-/// What `batchwright top` shows: pages and keys go in, lines come out. Nothing here knows a
+/// The view of `batchwright top`: pages and keys go in, lines come out. Nothing here knows a
 /// terminal, a clock or a connection.
 /// Threads: one at a time.
 class TopModel {
@@ -47,8 +47,8 @@ class TopModel {
   std::string chosen_;         ///< The feed at the cursor: it keeps it when the order changes.
   std::string opened_;         ///< The feed that is shown alone; empty: all are.
   std::size_t first_ = 0;      ///< The first row, or line of an open feed, that is shown.
-  std::size_t page_rows_ = 1;  ///< How many there was room for.
-  std::size_t lines_ = 0;      ///< Of the open feed.
+  std::size_t page_rows_ = 1;  ///< Rows that fit on the screen.
+  std::size_t lines_ = 0;      ///< Lines of the open feed.
   bool helps_ = false;
 };
 

@@ -12,7 +12,7 @@
 namespace batchwright {
 namespace {
 
-/// Of FeedColumn, in its order.
+/// Columns in the order of FeedColumn.
 struct ColumnRow {
   const char* title;
   bool is_text;

@@ -15,7 +15,7 @@ namespace batchwright {
 // All feeds in one table, the worst first: the same columns, words and order as the overview of the
 // dashboard (daemon/stats/dashboard/overview.js).
 
-/// What the row of a feed shows, and is ordered by.
+/// The values in the row of a feed, by which rows are sorted.
 struct FeedRow {
   std::string name;
   std::string state;
@@ -51,7 +51,8 @@ struct FeedOrder {
   bool descends() const;
 };
 
-/// How bad a feed stands, 0 to 4: failed, bound by the daemon, mixed or starting, well, idle.
+/// The severity of a feed's state, 0 to 4: failed, bound by the daemon, mixed or starting, well,
+/// idle.
 int severity_of(const FeedRow& row);
 
 std::vector<FeedRow> feed_rows(const boost::json::value& stats, const TopMemory& memory,

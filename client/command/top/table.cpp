@@ -16,7 +16,7 @@ constexpr std::size_t kReadableName = 32;
 /// Which columns are shown, and how wide.
 struct ShownColumns {
   std::vector<std::size_t> shown;
-  std::vector<std::size_t> widths;  ///< By column, shown or not.
+  std::vector<std::size_t> widths;  ///< Width of each column, shown or not.
   std::size_t gap = kGap;
 
   std::size_t total() const {
@@ -65,8 +65,8 @@ ShownColumns fitted(const TopTable& table, std::size_t width) {
   return columns;
 }
 
-/// Cells are as wide as their columns, except for names that had to make way: they are told apart
-/// by how they begin and how they end.
+/// Cells are as wide as their columns, except for names that had to be cut: they keep their
+/// beginning and their end.
 Piece padded(Piece cell, std::size_t width, bool to_the_left) {
   cell.text = cut_within(std::move(cell.text), width);
   const std::string blanks(width - columns_of(cell.text), ' ');

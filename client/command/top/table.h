@@ -11,7 +11,7 @@ namespace batchwright {
 struct TableColumn {
   std::string title;
   bool to_the_left = false;  ///< Its cells begin at the same place; others end there.
-  /// What is left out first where there is no room, largest first; 0: always shown.
+  /// The rank by which columns are left out for lack of room, largest first; 0: always shown.
   unsigned dispensable = 0;
 };
 

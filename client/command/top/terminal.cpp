@@ -36,7 +36,7 @@ std::atomic<bool> taken = false;
 std::atomic<bool> has_keys = false;  ///< Standard input is a terminal, too.
 std::atomic<bool> end_wanted = false;
 std::atomic<bool> stop_wanted = false;
-std::atomic<bool> looks_other = false;  ///< What was shown is not there any more, or not as it was.
+std::atomic<bool> looks_other = false;  ///< What was shown is gone or has changed.
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 /// Whether all of it was written. For signal handlers too.
@@ -70,7 +70,7 @@ void take() {
   looks_other = true;
 }
 
-/// As it was before. For signal handlers too.
+/// Restores the terminal. Signal handlers may call it, too.
 void give_back() {
   if (!taken.exchange(false)) return;
   write_out(kLeave);
@@ -136,7 +136,7 @@ std::size_t from_environment(const char* name, std::size_t otherwise) {
   return value > 0 && value < 10'000 ? static_cast<std::size_t>(value) : otherwise;
 }
 
-/// As locale(7) has it: the first of these that says anything.
+/// The locale by the rules of locale(7): the first of these that is set.
 bool takes_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* text = std::getenv(name);
@@ -209,7 +209,7 @@ void TopTerminal::read_keys() {
   const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
   last_read_ = Clock::now();
   if (count > 0) return keys_.add({bytes.data(), static_cast<std::size_t>(count)});
-  if (count == 0 || errno != EINTR) has_keys = false;  // its end: there are no keys any more
+  if (count == 0 || errno != EINTR) has_keys = false;  // end of input: no more keys will come
 }
 
 std::vector<TopKey> TopTerminal::take_keys() {

@@ -10,7 +10,7 @@
 `batchwright.torch` has a dataset for torch's DataLoader, `batchwright.gpu` the way to a GPU, and
 `batchwright.DatasetWriter` writes datasets. `python3 -m batchwright` prints the guide.
 
-Needs Python 3.9, NumPy and libbatchwright.so.1; torch is imported only by what needs it.
+Needs Python 3.9, NumPy and libbatchwright.so.1; torch is imported only by the parts that need it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from importlib import metadata
 
 
 def guide() -> str:
-    """README.md of the source tree, or what pip kept of it. Errors: LookupError."""
+    """The text of the source tree's README.md, or of its copy in pip's metadata. Errors:
+    LookupError."""
     beside = pathlib.Path(__file__).resolve().parents[1] / "README.md"
     if (beside.parent / "pyproject.toml").is_file() and beside.is_file():
         return beside.read_text(encoding="utf-8")

@@ -160,7 +160,8 @@ def _function(name: str):
 
 
 def check_version(found: int) -> None:
-    """Errors: LibraryError, when the library's ABI is not the one that is declared here."""
+    """Compares the library's ABI with the one declared here. Errors: LibraryError, when they
+    differ."""
     if found != ABI_VERSION:
         raise LibraryError(f"{library._name} has ABI version {found}, and this package needs "
                            f"{ABI_VERSION}: install library and package of one version")
@@ -201,12 +202,12 @@ _OWN_WORDS = {BUSY: "another thread is in next() or subscribe() on this connecti
 
 
 def message() -> str:
-    """What this thread's last failed call found."""
+    """The message of this thread's last failed call."""
     return error_message().decode(errors="replace")
 
 
 def check(status: int) -> int:
-    """Passes news on and raises errors."""
+    """Returns news and raises errors."""
     if status > OK:
         raise error_of(status, _OWN_WORDS.get(status) or message())
     return status

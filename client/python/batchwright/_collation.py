@@ -1,4 +1,5 @@
-"""What torch's DataLoader must not do with batches: make them in other processes, and collate them."""
+"""Refusals of what torch's DataLoader must not do: make batches in other processes, or collate
+them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which batches of a subscription are out, and what of each is alive.
+"""The batches of a subscription that are out, and the views of each that are alive.
 
-A loop that keeps one small thing a batch stops after `window` of them, for each keeps its slot. Who
-then waits is told what it is.
+A loop that keeps one small thing a batch stops after `window` of them, for each keeps its slot. The
+warning then names what holds them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Credits:
         return len(self._alive()) >= self._window
 
     def what_is_alive(self) -> str:
-        """Of each batch that is out, by its place: the names of what keeps it."""
+        """For each batch that is out, by its place: the names of what keeps it."""
         texts = []
         for slot in self._alive()[:_SHOWN]:
             header = slot.header

@@ -1,9 +1,9 @@
 """DLPack capsules over a slot. NumPy has none for read-only arrays, so these are our own.
 
 A DLManagedTensor is made with ctypes and kept in a table, together with its shape and the slot,
-until its consumer calls the deleter. A capsule that nobody consumed calls it itself, by a destructor
-of the C library's: such a capsule is dropped while its consumer's exception is on its way, which no
-callback in Python would leave alone.
+until its consumer calls the deleter. A capsule that was never consumed calls it itself, by a
+destructor of the C library's: such a capsule is dropped while its consumer's exception is on its
+way, which no callback in Python would leave alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DESTRUCTOR = ctypes.cast(_abi.dlpack_capsule_end, c_void_p).value
 
 
 def capsule(slot: Any, address: int, code: int, shape: Tuple[int, ...], name: str) -> Any:
-    """What `from_dlpack` takes. Its consumer keeps the slot."""
+    """A capsule for `from_dlpack`. Its consumer keeps the slot."""
     sizes = (c_int64 * max(1, len(shape)))(*shape)
     managed = _Managed()
     tensor = managed.tensor

@@ -1,6 +1,6 @@
-"""Which process this is, counted in forks: cheaper to look at than a process's number.
+"""The generation of this process, counted in forks: cheaper to read than a process's number.
 
-What was made before a fork is of an older generation, and says so when it is used in the child.
+An object made before a fork is of an older generation, and raises an error when the child uses it.
 """
 
 from __future__ import annotations

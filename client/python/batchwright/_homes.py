@@ -1,4 +1,4 @@
-"""Which page-locks a connection keeps between two batches."""
+"""The page-locks that a connection keeps between two batches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Dict
 
 
 class Homes:
-    """Of each feed the memory that its batches lay in last, one arena for each server. An arena
-    that is no longer served, as after a daemon's restart, makes room for its successor, and is
-    unlocked when the last batch in it is gone."""
+    """For each feed the memory of its latest batches, one arena for each server. An arena that is
+    no longer served, as after a daemon's restart, makes room for its successor, and is unlocked
+    when the last batch in it is gone."""
 
     __slots__ = ("_servers", "_locks")
 

@@ -1,7 +1,7 @@
 """Batches whose copy to a GPU is under way: their slots go back when the copy's event has come.
 
-Nobody waits for an event. They are looked at when the trainer asks for the next batch, copies the
-next one, or releases one. Events of one stream come in their order, those of several nearly so:
+Nothing waits for an event. Events are looked at when the trainer asks for the next batch, copies
+the next one, or releases one. Events of one stream come in their order, those of several nearly so:
 looking stops at the first that has not come.
 """
 

@@ -1,4 +1,4 @@
-"""What a class's number means, compared with what a model was made for."""
+"""The meaning of class numbers in a feed, compared with the one that a model was made for."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where the C library is.
+"""Locates and loads the C library.
 
 Three places, in this order: the file that an environment variable names, the package's own folder,
 and wherever the loader looks. A variable that names a wrong file is an error, not a reason to look
-elsewhere: two versions on one machine must not be mixed up in silence.
+elsewhere: two versions on one machine must not be mixed up silently.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What owns something of the C library's: a copy of it would give that back a second time."""
+"""A base class for owners of the C library's objects: a copy would give the object back a second
+time."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from .errors import UnsupportedError
 
 
 class Own:
-    """Refuses `copy`, `pickle`, and so the way to another process."""
+    """Refuses `copy` and `pickle`, and so a transfer to another process."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Where a dataset is, and how that is written down in a checkpoint."""
+"""The position of a BatchDataset, and its form in a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STATE_VERSION = 1
 
 
 class Place(NamedTuple):
-    """Where to go on."""
+    """The place to resume from."""
 
     plan: Any  # the epoch's fingerprint, as text or as the C library has it; None: whatever it is
     epoch: int
@@ -26,14 +26,14 @@ class Place(NamedTuple):
 
 
 def place_of(state: Dict[str, Any], feed: str) -> Place:
-    """Errors: InvalidArgumentError."""
+    """Reads a place from a checkpoint. Errors: InvalidArgumentError."""
     try:
         version, of = state["version"], state["feed"]
         place = Place(str(state["fingerprint"]), int(state["epoch"]), int(state["step"]),
                        int(state["done"]), bool(state["ended"]), str(state.get("terms", "")),
                       int(state["ranks"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"this is no state of a BatchDataset: {error!r}") from None
+        raise InvalidArgumentError(f"this is not the state of a BatchDataset: {error!r}") from None
     if version != STATE_VERSION:
         raise InvalidArgumentError(
             f"the state is of version {version}; this package reads {STATE_VERSION}")

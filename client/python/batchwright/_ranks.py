@@ -1,4 +1,4 @@
-"""Which share of every global step is this process's."""
+"""This process's share of every global step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Share = Tuple[int, int]  # rank, ranks
 
 
 class _Launcher(NamedTuple):
-    """What starts the processes of a job, and tells each which it is."""
+    """A launcher, which starts the processes of a job and gives each its rank."""
 
     name: str
     rank: str
@@ -27,7 +27,7 @@ _LAUNCHERS = (_Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZ
 
 
 def _numbers(rank: Tuple[str, str], ranks: Tuple[str, str]) -> Share:
-    """Of two variables, each with its name. Errors: InvalidArgumentError."""
+    """The numbers in two variables, each with its name. Errors: InvalidArgumentError."""
     try:
         return int(rank[1]), int(ranks[1])
     except ValueError:
@@ -36,7 +36,7 @@ def _numbers(rank: Tuple[str, str], ranks: Tuple[str, str]) -> Share:
 
 
 def _from_environment() -> Optional[Share]:
-    """RANK and WORLD_SIZE, as torchrun and others set them."""
+    """The share by RANK and WORLD_SIZE, as torchrun and others set them."""
     rank, ranks = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if rank is None and ranks is None:
         return None
@@ -47,7 +47,7 @@ def _from_environment() -> Optional[Share]:
 
 
 def _from_torch() -> Optional[Share]:
-    """The default process group's. It is not initialised by who has not imported it."""
+    """The default process group's share; None where torch.distributed was never imported."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
@@ -55,7 +55,7 @@ def _from_torch() -> Optional[Share]:
 
 
 def _from_launcher() -> Optional[Share]:
-    """Variables of the first launcher that set both."""
+    """The share by the variables of the first launcher that sets both."""
     for launcher in _LAUNCHERS:
         rank, ranks = os.environ.get(launcher.rank), os.environ.get(launcher.ranks)
         if rank is None or ranks is None:
@@ -82,8 +82,8 @@ def _found() -> Share:
 
 
 def resolve(rank: Optional[int], ranks: Optional[int]) -> Share:
-    """Rank and ranks: as given, else torch.distributed's when it is initialised, else RANK and
-    WORLD_SIZE, else those of Open MPI, PMI or Slurm, else 0 of 1.
+    """Rank and ranks: as given, otherwise torch.distributed's when it is initialised, otherwise
+    RANK and WORLD_SIZE, otherwise those of Open MPI, PMI or Slurm, otherwise 0 of 1.
 
     Errors: InvalidArgumentError for half of a pair, for a rank that is not below ranks, and where
     torch.distributed contradicts RANK and WORLD_SIZE.
@@ -105,7 +105,7 @@ def check_pair(rank: Optional[int], ranks: Optional[int]) -> None:
 
 
 class Choice(NamedTuple):
-    """What a program asked for."""
+    """The rank and ranks that a program asked for."""
 
     rank: Optional[int]
     ranks: Optional[int]
@@ -120,11 +120,11 @@ class Choice(NamedTuple):
         return cls(rank, ranks, whole)
 
     def resolve(self) -> Share:
-        """As resolve(), of this moment."""
+        """Calls resolve() with the state of this moment."""
         return (0, 1) if self.whole else resolve(self.rank, self.ranks)
 
     def look_at_group(self, share: Share, what: str) -> None:
-        """A RuntimeWarning when more processes train together than share the batches."""
+        """Gives a RuntimeWarning when more processes train together than share the batches."""
         if not self.whole:
             _warn_of_group(share, what)
 

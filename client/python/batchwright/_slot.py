@@ -1,17 +1,18 @@
-"""The bytes of a batch that is held, as an object of Python's memory protocol.
+"""The bytes of a held batch, as an object of Python's buffer protocol.
 
 A slot is a ctypes array laid over the memory that the batch lies in, which for an arena is the
 whole mapping. Making one copies nothing and looks at nothing. NumPy arrays and tensors are made
 from it with an offset and keep it alive; when the last of them is gone, so is the slot, and the
 batch goes back. That is all the bookkeeping there is: no registry and no lock. A slot also notes
-what views were made of it, by weak references, so that who waits for a credit can be told what holds
-them; nothing else looks there.
+what views were made of it, by weak references, so that a warning about missing credits can name
+what holds them; nothing else looks there.
 
 The batch goes back from whichever thread drops the last view, or from the garbage collector; the
 library allows both. In a forked child it does nothing, for the parent still holds the batch.
 
 What gives it back is called without an instruction of Python's: a handler of a signal that ran
-within a `__del__` would raise KeyboardInterrupt where nobody gets it, and the batch would be lost.
+within a `__del__` would raise KeyboardInterrupt where nothing catches it, and the batch would be
+lost.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ def slot_type(size: int, shared: bool) -> Any:
 
 
 _Noted = Tuple[Any, str]  # a weak reference to what holds the slot, and what it is called
-_MANY = 16  # views of one batch; who makes more of them drops some
+_MANY = 16  # views of one batch; a program that makes more drops some again
 
 
 def note(slot: Any, holder: Any, what: str) -> None:
-    """`holder` keeps the slot, and is called so. Copies have no notes."""
+    """Notes that `holder` keeps the slot, under this name. Copies have no notes."""
     views: List[_Noted] = getattr(slot, "views", None)  # type: ignore[assignment]
     if views is None:
         return
@@ -63,12 +64,12 @@ def note(slot: Any, holder: Any, what: str) -> None:
 
 
 def holders(slot: Any) -> List[str]:
-    """What keeps the slot, by name, each once."""
+    """The names of the objects that keep the slot, each once."""
     return list(dict.fromkeys(what for holder, what in slot.views if holder() is not None))
 
 
 def copied(address: int, size: int) -> Any:
-    """The bytes there as an array of their own, over which views are made as over a slot."""
+    """A copy of these bytes as an array, over which views are made as over a slot."""
     own = (ctypes.c_uint8 * size)()
     ctypes.memmove(own, address, size)
     return own

@@ -1,4 +1,4 @@
-"""Tensors of torch over a slot. The one file that batches need torch for."""
+"""Tensors of torch over a slot. The only file for which batches need torch."""
 
 from __future__ import annotations
 

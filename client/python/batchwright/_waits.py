@@ -1,4 +1,4 @@
-"""Waiting in the C library without being deaf to Ctrl-C.
+"""Waits in the C library that Ctrl-C can interrupt.
 
 Python runs signal handlers between two of its own instructions, never within a call of C. So the
 wait for a batch is cut into slices, and a call that cannot be cut runs in a thread that is waited
@@ -23,14 +23,16 @@ Made = TypeVar("Made")
 
 
 def milliseconds(seconds: float, what: str, least: int = 0) -> int:
-    """Rounded up. Errors: InvalidArgumentError for what is no limit of time."""
+    """A time limit in milliseconds, rounded up. Errors: InvalidArgumentError for what is no time
+    limit."""
     if not isinstance(seconds, (int, float)) or not seconds >= 0 or math.isinf(seconds):
         raise InvalidArgumentError(f"{what} is {seconds!r}; it is a number of seconds, 0 and up")
     return min(max(math.ceil(seconds * 1000), least), _LONGEST_MS)
 
 
 def warn(what: str) -> None:
-    """A RuntimeWarning at the line that called into this package, through torch's loader or not."""
+    """Gives a RuntimeWarning at the line that called into this package, through torch's loader or
+    not."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in (
             "batchwright", "torch"):
@@ -39,8 +41,9 @@ def warn(what: str) -> None:
 
 
 def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any]) -> Made:
-    """What `call` returns or raises. When the wait for it is interrupted, `discard` gets what it
-    returns later. Outside of the main thread, which alone is interrupted, it is but a call."""
+    """Returns or raises as `call` does. When the wait for it is interrupted, `discard` gets its
+    later result. Outside of the main thread, the only one that is interrupted, this is a plain
+    call."""
     if threading.current_thread() is not threading.main_thread():
         return call()
     lock = threading.Lock()

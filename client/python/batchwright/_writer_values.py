@@ -1,10 +1,10 @@
-"""What may be given to a writer as the value of a field, and how it becomes plain memory.
+"""The values that a writer accepts for a field, and their conversion to plain memory.
 
-An array that is C-contiguous and of the field's dtype is taken as it lies; any other layout is
-copied once. A dtype is never changed in silence: only Python's own numbers, which have none, are
+An array that is C-contiguous and of the field's dtype is read in place; any other layout is copied
+once. A dtype is never converted silently: only Python's own numbers, which have none, are
 converted, and those that an integer field cannot hold are refused. Names of categories become their
-numbers. A number that is no category, and what is not finite, is refused here, for nothing that
-reads the dataset would notice.
+numbers. A number that is no category, and a value that is not finite, is refused here, for no
+reader of the dataset would notice it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FieldSpec:
 
 
 class ValueProblem(Exception):
-    """What is wrong with a value, without the key, which the caller knows."""
+    """A fault of a value, without the key, which the caller knows."""
 
 
 def dtype_name(dtype: Any) -> str:
@@ -80,7 +80,7 @@ def normalized(name: str, given: Any, first: bool) -> FieldSpec:
         given = FieldSpec(given.dtype, given.shape, given.kind, tuple(given.categories or ()))
     else:
         if not first:
-            raise ValueError(f'field "{name}" is but a dtype; a FieldSpec, or a '
+            raise ValueError(f'field "{name}" is only a dtype; a FieldSpec, or a '
                              "mapping with dtype, shape and kind, is allowed")
         given = FieldSpec(given)
     if given.kind not in abi.KINDS:
@@ -102,7 +102,7 @@ def normalized(name: str, given: Any, first: bool) -> FieldSpec:
 
 
 class Finite:
-    """What becomes of values that are NaN or infinite: refused, or taken and counted."""
+    """The treatment of values that are NaN or infinite: refused, or accepted and counted."""
 
     CHOICES = ("refuse", "accept")
 
@@ -114,7 +114,7 @@ class Finite:
         self.taken = 0
 
     def look_at(self, array: np.ndarray, bfloat16: bool) -> Optional[str]:
-        """What is wrong with it, or None."""
+        """The value's fault, or None."""
         good = (array & 0x7F80) != 0x7F80 if bfloat16 else np.isfinite(array)
         if good.all():
             return None
@@ -140,8 +140,8 @@ class Slot:
         self._ndim = len(field.shape) + (field.kind != "scalar")
 
     def fill(self, given: Any) -> np.ndarray:
-        """Points the slot to the bytes of `given`. What it returns holds them, and must live until
-        they were copied. Errors: ValueProblem.
+        """Points the slot to the bytes of `given`. The returned object holds them, and must live
+        until they are copied. Errors: ValueProblem.
         """
         array = given if type(given) is np.ndarray else self._as_array(given)
         if array.dtype is not self._dtype and array.dtype != self._dtype:
@@ -178,7 +178,7 @@ class Slot:
         return ", ".join(shown) + ", ..." * (len(self._numbers) > len(shown))
 
     def _allowed(self) -> str:
-        """The shape and the dtype of a value, for people."""
+        """The allowed shape and dtype of a value, as text."""
         frames = {"scalar": "", "independent": "U"}.get(self.field.kind, "T")
         extents = ", ".join([frames] * bool(frames) + [str(each) for each in self.field.shape])
         pattern = ", as a tensor of torch or as uint16 patterns"
@@ -192,7 +192,7 @@ class Slot:
         if isinstance(given, str) or (isinstance(given, (list, tuple)) and given and
                                       all(isinstance(each, str) for each in given)):
             return self._of_names(given)
-        torch = sys.modules.get("torch")  # whoever has a tensor has imported it
+        torch = sys.modules.get("torch")  # a program that has a tensor has imported it
         if torch is not None and isinstance(given, torch.Tensor):
             return self._of_tensor(given, torch)
         if isinstance(given, (bytes, bytearray)) and self.field.dtype == "uint8":
@@ -211,7 +211,7 @@ class Slot:
             found = f"a {type(given).__name__} that NumPy cannot take: {error}"
             raise self._problem(found) from error
         if array.dtype == object:
-            raise self._problem(f"a {type(given).__name__}, which is no array")
+            raise self._problem(f"a {type(given).__name__}, which is not an array")
         return array
 
     def _of_tensor(self, tensor: Any, torch: Any) -> np.ndarray:
@@ -230,7 +230,7 @@ class Slot:
         return tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
 
     def _of_names(self, given: Any) -> np.ndarray:
-        """A category's name, or several."""
+        """Converts a category's name, or several."""
         found = "a str" if isinstance(given, str) else "a list of str"
         if not self._numbers:
             hint = ("; text is given as bytes: .encode()" if self.field.dtype == "uint8" else
@@ -244,7 +244,7 @@ class Slot:
                                f"{self._categories()}") from None
 
     def _of_numbers(self, given: Any) -> np.ndarray:
-        """Python's own numbers, which have no dtype."""
+        """Converts Python's own numbers, which have no dtype."""
         try:
             found = np.asarray(given)
         except ValueError:

@@ -3,8 +3,9 @@
 Nothing is copied: `batch["features"]` is a NumPy array over the daemon's own memory, which this
 process has mapped read-only. NumPy refuses to write to it. torch has no read-only tensors, so
 writing in place to `batch.torch("features")` is a fault, which names the batch on standard error and
-ends the process: use `x = x * 2`, not `x *= 2`, or subscribe with `writable=True`. What has one value
-a row (scalar fields, lengths, ordinals, flags) is copied, for it is smaller than what it would hold.
+ends the process: use `x = x * 2`, not `x *= 2`, or subscribe with `writable=True`. Values with one
+entry per row (scalar fields, lengths, ordinals, flags) are copied, for they are smaller than the
+slot they would hold.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _named = _abi.batch_tensor_named
 
 
 class Keys(List[str]):
-    """The rows' keys. `dict(batch)` would call them."""
+    """Raises: without it, `dict(batch)` would return the rows' keys."""
 
     def __call__(self) -> NoReturn:
         raise TypeError("batch.keys is the list of the rows' keys, and no method; the fields are "
@@ -48,9 +49,9 @@ class Batch(Own):
     """A finished batch of B rows, the longest of L frames.
 
     Lifetime: it holds a slot of the daemon's arena and one of the subscription's credits. Both go
-    back when this object was released, by `release()`, by the end of a `with`, or by nobody holding
-    it any more, and the last view of it is gone. What is asked of a released batch is a
-    ReleasedError; views taken before are good as long as they are there.
+    back once this object is released, by `release()`, by the end of a `with`, or with its last
+    reference, and the last view of it is gone. Using a released batch raises ReleasedError; views
+    taken before stay valid as long as they live.
     Threads: any. Fork: a child gets ForkedError.
     """
 
@@ -85,18 +86,18 @@ class Batch(Own):
 
     @property
     def released(self) -> bool:
-        """Whether it was released. Views may keep its slot longer."""
+        """Whether the batch is released. Views may keep its slot longer."""
         return self._slot is None
 
     def release(self) -> None:
-        """Gives the batch back, or with views of it alive, leaves that to the last of them. Twice
-        is fine."""
+        """Gives the batch back; with views of it alive, the last of them does. Calling it twice is
+        fine."""
         self._slot = None
         if _in_flight.pending:
             _in_flight.reap()
 
     def done(self) -> None:
-        """Says that a queue's batch is done with, before it is released. Of other batches nothing."""
+        """Marks a queue's batch as done before it is released. Does nothing for other batches."""
         _abi.check(_abi.batch_done(self._held().handle))
 
     def __enter__(self) -> Batch:
@@ -118,7 +119,7 @@ class Batch(Own):
     def __getitem__(self, name: str) -> np.ndarray:
         """The field as a NumPy array, [B, L, ...] or, time-major, [L, B, ...], read-only unless the
         batch is `writable`; a scalar's is [B], and a copy. Behind a row's length is padding.
-        bfloat16 is seen as uint16.
+        bfloat16 appears as uint16.
 
         Errors: NotFoundError, which is a KeyError and lists the fields.
         """
@@ -127,8 +128,8 @@ class Batch(Own):
         return array_over(memory, address, NUMPY[raw.dtype], tuple(raw.shape[:raw.ndim]), name)
 
     def torch(self, name: str) -> torch.Tensor:
-        """The same as a tensor of torch on the CPU, without a copy but of a scalar field, and never
-        to be written to unless the batch is `writable`."""
+        """The field as a tensor of torch on the CPU, without a copy except for a scalar field, and
+        never to be written to unless the batch is `writable`."""
         slot, raw = self._find(name)
         memory, address = place_of(slot, raw)
         return torch_over(memory, address, raw.dtype, tuple(raw.shape[:raw.ndim]), name)
@@ -139,7 +140,7 @@ class Batch(Own):
         return torch_over(slot, raw.data, raw.dtype, tuple(raw.shape[:raw.ndim]), name)
 
     def tensor(self, name: str) -> Tensor:
-        """The same for who knows DLPack, as in `from_dlpack(batch.tensor("features"))`."""
+        """A field's tensor for DLPack, as in `from_dlpack(batch.tensor("features"))`."""
         slot, raw = self._find(name)
         return Tensor(slot, raw, slot.header.sequences)
 
@@ -169,8 +170,9 @@ class Batch(Own):
 
     def to(self, device: Any, non_blocking: bool = True,
            fields: Optional[List[str]] = None) -> DeviceBatch:
-        """Copies the fields, all or those named, to a device of torch's, and releases this batch:
-        with a GPU when the copy's event has come, without waiting for it. See `batchwright.gpu`."""
+        """Copies the fields, all or those named, to a torch device, and releases this batch; with a
+        GPU it does so when the copy's event has come, without waiting for it. See
+        `batchwright.gpu`."""
         from .gpu import to_device
         return to_device(self, device, non_blocking, fields)
 
@@ -180,7 +182,8 @@ class Batch(Own):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Real frames of each row, int64 [B]; `torch.from_numpy` has them as torch wants them."""
+        """Real frames of each row, int64 [B]; `torch.from_numpy` gives the tensor that torch
+        expects."""
         header = self._held().header
         return lengths_at(header.lengths, header.sequences)
 
@@ -231,7 +234,7 @@ class Batch(Own):
         return lengths_at(raw.row_lengths, slot.header.sequences)
 
     def mask_of(self, name: str) -> np.ndarray:
-        """As `mask`, of one field. Errors: as lengths_of()."""
+        """The `mask` of one field. Errors: those of lengths_of()."""
         frames_axis = 0 if self.layout == "time-major" else 1
         longest = self._find(name)[1].shape[frames_axis]
         return _mask(self.lengths_of(name), longest, self.layout)

@@ -74,7 +74,7 @@ class Feed(Own):
 
         mode: "replica", every batch; "sharded", of each global step the share of `rank` of `ranks`,
           which must divide `world`; "queue", whatever batch is next. None: sharded when `rank` and
-          `ranks` are given, else replica. Sharded without them takes them from where
+          `ranks` are given, otherwise replica. Sharded without them takes them from where
           `batchwright.torch.BatchDataset` does.
         window: batches that are held at most. A `for` loop holds one while it waits for the next.
           A RuntimeWarning says so when the feed grants fewer.
@@ -264,7 +264,7 @@ def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float 
 
     endpoint: "ipc://" and the path of its socket, or "tcp://HOST:PORT"; several, as a list or with
       commas between, are daemons that serve shards of one dataset. None: what the environment's
-      BATCHWRIGHT_ENDPOINT says, else the default one.
+      BATCHWRIGHT_ENDPOINT says, otherwise the default one.
     timeout: seconds to wait for it, and for each answer to a subscription.
     reconnect: seconds for which a daemon that goes away is looked for; 0: not at all.
     program: how the daemon's logs call this client; None: the script's name.

@@ -1,7 +1,7 @@
 """What can go wrong: one class for each status of the C ABI, all of them `batchwright.Error`.
 
-Where Python has a word of its own for it, the class is that as well: who waits for a `TimeoutError`
-or a `KeyError` gets one.
+Where Python has an exception of its own for the case, the class derives from it as well: code that
+expects a `TimeoutError` or a `KeyError` gets one.
 """
 
 from __future__ import annotations

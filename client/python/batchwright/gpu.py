@@ -1,4 +1,4 @@
-"""To a GPU: the arena page-locked once, a copy that nobody waits for, the slot back after it.
+"""Batches on a GPU: the arena page-locked once, an asynchronous copy, and the slot back after it.
 
 The memory that batches lie in is registered with CUDA through torch's own cudart when the first
 batch is copied: once for each mapping and process, read-only, for it is mapped so. From then on a
@@ -270,7 +270,7 @@ def _device(wanted: Any) -> torch.device:
 def to_device(batch: Batch, device: Any, non_blocking: bool,
               fields: Optional[List[str]]) -> DeviceBatch:
     """Copies the fields, all or those named, and releases the batch: at once where the copy is done
-    when this returns, else with the copy's event. Errors: InvalidArgumentError for what is no
+    when this returns, otherwise with the copy's event. Errors: InvalidArgumentError for what is no
     device, UnsupportedError without CUDA, NotFoundError for a field."""
     place = _device(device)
     _in_flight.reap()

@@ -82,8 +82,8 @@ class Ragged(NamedTuple):
         return self.values[start:start + int(self.lengths[b])]
 
     def compact(self) -> Ragged:
-        """The real frames alone, one row behind the other: copied once, but for rows that already
-        are so."""
+        """The real frames alone, one row behind the other: copied once, except for rows that
+        already lie so."""
         ends = torch.cumsum(self.lengths, 0)
         if int(self.lengths.sum()) == self.values.shape[0]:
             return self

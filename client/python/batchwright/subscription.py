@@ -30,10 +30,10 @@ class Subscription(Own):
     """Made by `Feed.subscribe()`. Iterating yields batches, epoch after epoch, until the counted
     epochs are over.
 
-    Batches are not released by asking for the next one: a batch is held until it was released, or
-    nobody refers to it. In a `for` loop that is the loop's variable, and what the body keeps. Who
-    waits for longer than a second with all credits out gets a RuntimeWarning that names, once, what
-    of each batch is alive. A queue's batch counts as done with once the loop asks for
+    Asking for the next batch does not release the one before: a batch is held until it is released,
+    or its last reference is gone. In a `for` loop that is the loop's variable, and what the body
+    keeps. A wait of more than a second with all credits out gives a RuntimeWarning that names,
+    once, what of each batch is alive. A queue's batch counts as done with once the loop asks for
     the next one, whatever views of it are alive; with `next()` alone, once it was released, or by
     `batch.done()`.
 
@@ -43,12 +43,12 @@ class Subscription(Own):
 
     def __init__(self, raw: int, connection: Connection, timeout: float,
                  in_queue: bool = False) -> None:
-        """Takes over a bw_subscription."""
+        """Takes ownership of a bw_subscription."""
         self._in_queue = in_queue
         self._raw: Optional[int] = raw
         self._connection = connection
         self._homes = connection._homes
-        self._lock = threading.Lock()  # held by who is in a call with the handle
+        self._lock = threading.Lock()  # held during a call with the handle
         self._closed = False
         self._generation = _fork.generation
         self._out = ctypes.c_void_p()
@@ -88,8 +88,8 @@ class Subscription(Own):
                 self._free()
 
     def _refuse_second(self) -> None:
-        """Looks whether the lock is taken. Who then takes it does so by `with`, which Ctrl-C cannot
-        leave with the lock taken for ever, as it can a call of acquire()."""
+        """Raises if the lock is taken. The caller then takes it by `with`, since Ctrl-C can leave a
+        call of acquire() with the lock taken for ever."""
         if self._lock.locked():
             raise BusyError("another thread waits for this subscription's next batch. One thread at a "
                             "time uses a connection: let each thread that waits connect() once")
@@ -113,7 +113,7 @@ class Subscription(Own):
             _abi.check(status)
             return None
         finally:
-            if self._out.value is not None:  # interrupted before the batch was anybody's
+            if self._out.value is not None:  # interrupted before the batch had an owner
                 self._drop_arrived()
 
     def _wait(self, timeout: float) -> int:
@@ -175,7 +175,7 @@ class Subscription(Own):
             del event
 
     def _slot_to_finish(self, batch: Batch) -> Any:
-        """Of a queue's batch; held by nobody for that."""
+        """The slot of a queue's batch, by a weak reference that does not hold it."""
         return weakref.ref(batch._slot) if self._in_queue else None
 
     @staticmethod
@@ -203,8 +203,9 @@ class Subscription(Own):
 
     @property
     def position(self) -> Position:
-        """Of the first batch that was not handed out. For a checkpoint take `batch.position` of the
-        last batch that was finished, or `batchwright.torch.BatchDataset`, which does."""
+        """The position of the first batch that was not handed out. For a checkpoint take
+        `batch.position` of the last batch that was finished, or `batchwright.torch.BatchDataset`,
+        which does."""
         raw = _abi.Position()
         self._with_handle(
             lambda handle: _abi.check(_abi.subscription_position(handle, ctypes.byref(raw))))
@@ -212,7 +213,7 @@ class Subscription(Own):
 
     @property
     def steps(self) -> int:
-        """Global steps of the epoch that `position` speaks of."""
+        """The number of global steps of the epoch that `position` names."""
         steps = ctypes.c_uint64()
         self._with_handle(
             lambda handle: _abi.check(_abi.subscription_steps(handle, None, ctypes.byref(steps))))
@@ -222,13 +223,13 @@ class Subscription(Own):
 
     def close(self) -> None:
         """Ends the subscription; a `next()` in another thread raises ClosedError. Batches that are
-        held stay good. Twice is fine."""
+        held stay good. Calling it twice is fine."""
         self._closed = True
         self._free()
 
     def _free(self) -> None:
         if not self._lock.acquire(False):
-            return  # who is in a call does it when that is over
+            return  # the call that is under way does it when it ends
         try:
             raw, self._raw = self._raw, None
         finally:

@@ -54,13 +54,13 @@ def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...],
 
 
 def lengths_at(address: int, rows: int) -> np.ndarray:
-    """A copy, int64 [rows]: so small that what it would hold is dearer."""
+    """A copy, int64 [rows]: it is smaller than the slot that a view would hold."""
     return np.frombuffer(ctypes.string_at(address, 4 * rows), _LENGTH).astype(_LENGTHS)
 
 
 def place_of(slot: Any, raw: _abi.Tensor) -> Tuple[Any, int]:
-    """Over which memory a tensor is shown, and its address there: a scalar field has a value a row,
-    and is copied."""
+    """The memory that a tensor is laid over, and its address there: a scalar field has a value a
+    row, and is copied."""
     if raw.kind != _abi.SCALAR:
         return slot, raw.data
     own = copied(raw.data, raw.bytes)
@@ -68,8 +68,8 @@ def place_of(slot: Any, raw: _abi.Tensor) -> Tuple[Any, int]:
 
 
 class Tensor(Own):
-    """One tensor of a batch, without a copy, for whoever takes it: NumPy, torch, or any library
-    that knows DLPack. Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
+    """One tensor of a batch, without a copy, for NumPy, torch, or any library that knows DLPack.
+    Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
 
     Lifetime: it keeps the batch's memory, also behind the batch's release(); a scalar field's is a
     copy.
@@ -95,11 +95,12 @@ class Tensor(Own):
         return self._lengths
 
     def numpy(self) -> np.ndarray:
-        """Read-only, unless the batch is writable. bfloat16 is seen as uint16."""
+        """The tensor as a NumPy array, read-only unless the batch is writable. bfloat16 appears as
+        uint16."""
         return array_over(self._slot, self._address, NUMPY[self._code], self.shape, self.name)
 
     def torch(self) -> torch.Tensor:
-        """Never to be written to, unless the batch is writable."""
+        """The tensor for torch, never to be written to unless the batch is writable."""
         return torch_over(self._slot, self._address, self._code, self.shape, self.name)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
@@ -108,7 +109,7 @@ class Tensor(Own):
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: Optional[bool] = None) -> Any:
-        """Errors: BufferError for a wish that takes a copy."""
+        """A DLPack capsule. Errors: BufferError for a request that needs a copy."""
         if copy or dl_device not in (None, _dlpack.CPU):
             raise BufferError("a batch is shown where it lies, without a copy")
         return _dlpack.capsule(self._slot, self._address, self._code, self.shape, self.name)

@@ -49,15 +49,16 @@ refuse_collation()
 class BatchDataset(torch.utils.data.IterableDataset):
     """Finished batches of a feed. Each iteration is one epoch, or what is left of it.
 
-    An iteration goes on behind the last batch that was asked for: a loop that was left in the
-    middle of an epoch is carried on by the next one. `set_epoch()` goes to an epoch's start.
+    An iteration goes on after the last batch that was requested: the next loop continues one that
+    was left in the middle of an epoch. `set_epoch()` goes to an epoch's start.
 
     A batch that was yielded counts as done: a checkpoint that is taken in the loop's body goes on
     with the next one, as it does with other stateful loaders. Where batches are fetched ahead of the
-    training, `state_dict(finished=True)` counts those alone that were released or followed by the
+    training, `state_dict(finished=True)` counts only those that were released or followed by the
     next.
 
-    `rank` and `ranks` are those of the iteration that is under way, else of one that began now.
+    `rank` and `ranks` are those of the iteration that is under way, otherwise of one that began
+    now.
 
     Threads: one at a time. Processes: a DataLoader's workers and forked children are refused.
     """
@@ -69,12 +70,13 @@ class BatchDataset(torch.utils.data.IterableDataset):
                  labels: Optional[_labels.Labels] = None,
                  connection: Optional[Connection] = None, ranks_here: Optional[int] = None,
                  **connecting: Any) -> None:
-        """Connects to the daemon, and finds the feed; batches are prepared once they are asked for.
+        """Connects to the daemon, and finds the feed; batches are prepared once they are requested.
 
         rank, ranks: this process's share of every global step; without them those of
-          torch.distributed when it is initialised, else RANK and WORLD_SIZE of the environment,
-          else those of Open MPI, PMI or Slurm, else all of it. They are looked up when an iteration
-          begins, so that the process group may be made after this object.
+          torch.distributed when it is initialised, otherwise RANK and WORLD_SIZE of the
+          environment, otherwise those of Open MPI, PMI or Slurm, otherwise all of it. They are
+          looked up when an iteration begins, so that the process group may be made after this
+          object.
         whole: True takes all of it whatever the group, as for evaluation in each process.
         window: batches that may be held at once; at least 2, for a loop holds one while it waits.
         epoch: the first one. epochs: how many there are, counted from epoch 0: the daemon prepares
@@ -84,8 +86,9 @@ class BatchDataset(torch.utils.data.IterableDataset):
           not behind a checkpoint.
         writable: True lets tensors be written to in place; see `Feed.subscribe()`.
         labels: names of the classes 0, 1, ... that the model was made for, as a list when one field
-          has labels, or as a dict of lists by field. Another numbering, or more names, are refused.
-        connection: one that is there already; otherwise `endpoint` and what else `connect()` takes.
+          has labels, or as a dict of lists by field. A different numbering, or more names, are
+          refused.
+        connection: an existing one; otherwise `endpoint` and the other arguments of `connect()`.
         ranks_here: as `Feed.subscribe()`, which knows it from the environment, too.
 
         Errors: as `connect()`; NotFoundError, which lists the feeds; InvalidArgumentError;
@@ -130,7 +133,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
             self._handed_out.due_epoch >= self._epochs)
 
     def _look_at_the_group(self) -> None:
-        """A process group may have come, or gone, since the subscription was made."""
+        """Compares the process group with the subscription's share: it may have come or gone
+        since."""
         share = self._choice.resolve()
         if self._share is not None and self._share != share:
             if self._untouched():
@@ -140,7 +144,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
         self._choice.look_at_group(share, f'the dataset of feed "{self.feed.name}"')
 
     def _untouched(self) -> bool:
-        """Whether nothing was handed out of the subscription."""
+        """Whether the subscription has handed out nothing yet."""
         return self._handed_out is self._start and not self._touched
 
     @property
@@ -170,7 +174,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
         return self._hand_out(batch)
 
     def _coming(self) -> Union[Batch, EpochEnd, None]:
-        """What comes next; __len__() may have it already."""
+        """The next event; __len__() may have fetched it already."""
         if self._ahead:
             return self._ahead.pop()
         subscription = self._subscribed()
@@ -178,7 +182,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
         return subscription.next()
 
     def _catch_up(self, subscription: Subscription) -> None:
-        """Passes over what a checkpoint has behind it, since a subscription starts with a step."""
+        """Skips the batches that were done at the checkpoint, since a subscription starts with a
+        whole step."""
         while self._to_pass:
             event = subscription.next()
             if isinstance(event, Batch):
@@ -196,13 +201,13 @@ class BatchDataset(torch.utils.data.IterableDataset):
         return batch
 
     def _finish(self) -> None:
-        """What was handed out is finished."""
+        """Marks the batch handed out last as finished."""
         self._finished, self._latest = self._handed_out, None
 
     # ---- places -----------------------------------------------------------------------------
 
     def _go_to(self, place: Place) -> None:
-        """The next subscription starts there."""
+        """Lets the next subscription start there."""
         if self._subscription is not None:
             self._subscription.close()
         self._subscription = self._share = None
@@ -276,8 +281,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
         return subscription.steps * subscription.grant.batches_per_step
 
     def steps(self, epochs: int) -> int:
-        """Batches of the epochs 0 to `epochs` - 1 for this rank: what a schedule over a whole run is
-        told, such as OneCycleLR's total_steps. Epochs may differ in their number.
+        """Batches of the epochs 0 to `epochs` - 1 for this rank: the length of a schedule over a
+        whole run, such as OneCycleLR's total_steps. Epochs may differ in their number.
 
         The daemon is asked for the plan of each, one after the other: milliseconds an epoch, and
         what planning takes. A feed that follows a growing dataset is counted as it is now.
@@ -293,10 +298,10 @@ class BatchDataset(torch.utils.data.IterableDataset):
     # ---- checkpoints ------------------------------------------------------------------------
 
     def state_dict(self, finished: bool = False) -> Dict[str, Any]:
-        """Where to go on, behind the last batch that was yielded: numbers and text.
+        """The place to resume from, after the last batch that was yielded: numbers and text.
 
         finished: True goes on behind the last batch that was released, or followed by the next one.
-          For who takes batches ahead of training on them, and releases each when it is done.
+          For loops that take batches ahead of training on them, and release each when it is done.
         """
         if self._latest is not None and self._latest.released:
             self._finish()
@@ -314,12 +319,12 @@ class BatchDataset(torch.utils.data.IterableDataset):
                 "ended": place.ended, "ranks": self.ranks}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Goes on where `state_dict()` was taken. The number of ranks may be another, if the
-        checkpoint is not from the middle of a step.
+        """Goes on where `state_dict()` was taken. The number of ranks may differ, if the checkpoint
+        is not from the middle of a step.
 
-        Errors: FingerprintMismatchError, which says whether the data are others, and names each
-        setting that is, with its value then and now; InvalidArgumentError for what is no state of
-        this feed.
+        Errors: FingerprintMismatchError, which says whether the data differ, and names each setting
+        that does, with its value then and now; InvalidArgumentError for a state that is not of this
+        feed.
         """
         place = place_of(state, self.feed.name)
         self._check_epoch(place.epoch)
@@ -331,7 +336,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
 
     def close(self) -> None:
         """Ends the subscription, and the connection if it is this object's. Batches that are held
-        stay good. Twice is fine."""
+        stay good. Calling it twice is fine."""
         self._closed = True
         if self._latest is not None and self._latest.released:
             self._finish()

@@ -27,8 +27,8 @@ def fingerprint_of(text: str) -> _abi.Fingerprint:
 
 
 class Position(NamedTuple):
-    """All that is needed to go on exactly where one was. `step` counts global steps; it may equal
-    the number of steps of the epoch, which is the epoch's end."""
+    """All that is needed to resume at exactly the same place. `step` counts global steps; it may
+    equal the number of steps of the epoch, which is the epoch's end."""
 
     fingerprint: str  #: `data-settings-seed` in hexadecimal: of which plan
     epoch: int
@@ -40,7 +40,7 @@ class Position(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """Comes behind the last batch of an epoch."""
+    """The event after the last batch of an epoch."""
 
     epoch: int
 
@@ -67,7 +67,7 @@ class Field(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """What the daemon granted; of several daemons, with steps and windows added up."""
+    """What the daemon granted; with several daemons, the sums of their steps and windows."""
 
     fingerprint: str
     epoch: int  #: where it starts

@@ -33,19 +33,19 @@ _POLL_SECONDS = 0.05  # while another process has the dataset
 
 
 def _failed(status: int) -> Error:
-    """What the library's last failed call of this thread found."""
+    """The error of this thread's last failed call of the library."""
     text = abi.library().bw_writer_error_message()
     return error_of(status, text.decode("utf-8", "replace"))
 
 
 class DatasetWriter(Own):
-    """Appends sequences to a dataset, which is made when it is not there.
+    """Appends sequences to a dataset, which is created if it does not exist.
 
-    What is added is kept in memory until a commit, which comes by itself when `commit_bytes` or
-    `commit_sequences` wait for it, makes it durable and visible in one transaction. Killed at any
-    moment, the dataset has the sequences of all whole commits, and the next writer goes on behind
-    them. As a context manager it closes, and so commits, at the end; when the block raises, what
-    was not committed is dropped, and what was committed stays.
+    Added sequences are kept in memory until a commit makes them durable and visible in one
+    transaction; it follows automatically when `commit_bytes` or `commit_sequences` are pending. If
+    the process is killed at any moment, the dataset has the sequences of all whole commits, and the
+    next writer appends to them. As a context manager it closes, and so commits, at the end; when
+    the block raises, uncommitted sequences are dropped and committed ones stay.
 
     Threads: any; they take turns. Fork: a forked child gets ForkedError.
     Errors: `batchwright.Error`, after which the writer is as if the call had not been made.
@@ -55,19 +55,19 @@ class DatasetWriter(Own):
                  settings: Optional[Mapping[str, Any]] = None, mode: str = "create_or_append",
                  commit_bytes: int = 64 << 20, commit_sequences: int = 10_000,
                  timeout: float = 60.0, map_bytes: int = 0, non_finite: str = "refuse") -> None:
-        """Opens the dataset at `path`, a directory; its parent must be there.
+        """Opens the dataset at `path`, a directory; its parent must exist.
 
-        fields: by name, in the order that they shall have, a FieldSpec, a mapping of its members,
+        fields: by name, in their order, a FieldSpec, a mapping of its members,
             or a feed's batchwright.Field. The first one is primary unless it says otherwise, and
-            a bare dtype will do for it.
-            Where a dataset is there they must be its own, and None takes them as they are.
+            may be given as a bare dtype. With an existing dataset they must be its own, and None
+            takes them as they are.
         settings: how the data were made, kept as text with a dataset that is created.
-        mode: "create_or_append"; "create", AlreadyExistsError where there is a dataset; or
-            "append", NotFoundError where there is none.
-        commit_bytes, commit_sequences: what waits for a commit at most; it is held in memory.
+        mode: "create_or_append"; "create", AlreadyExistsError if there is a dataset; or
+            "append", NotFoundError if there is none.
+        commit_bytes, commit_sequences: most that is pending before a commit, held in memory.
         timeout: seconds to wait for a writer of another process; then TimedOutError.
-        map_bytes: address space to begin with, which grows by itself; 0: as much as is sensible.
-        non_finite: what becomes of a value that is NaN or infinite: "refuse", as ingest does; or
+        map_bytes: initial address space, which grows automatically; 0: a sensible amount.
+        non_finite: treatment of a value that is NaN or infinite: "refuse", as ingest does; or
             "accept", and `non_finite` counts them.
         Errors: InvalidArgumentError (names the field), SchemaMismatchError (the dataset has other
         fields), BusyError (this process has a writer of it), and those named above.
@@ -95,7 +95,7 @@ class DatasetWriter(Own):
     @staticmethod
     def _options(fields: Optional[Mapping[str, Any]], settings: Optional[Mapping[str, Any]],
                  mode: str) -> Tuple[abi.Options, list]:
-        """The library's options, and what they point to."""
+        """The library's options, and the objects they point to."""
         if mode not in abi.OPENINGS:
             raise InvalidArgumentError(f"mode {mode!r}; allowed: {', '.join(abi.OPENINGS)}")
         options = abi.Options(struct_size=ctypes.sizeof(abi.Options),
@@ -124,7 +124,7 @@ class DatasetWriter(Own):
         return options, [declared, pointers, pairs, texts]
 
     def _open(self, options: abi.Options, mode: str, timeout: float) -> None:
-        """Asks again and again, so that Ctrl-C ends it."""
+        """Opens with repeated short waits, so that Ctrl-C can end it."""
         path = os.fsencode(self.path)
         end = time.monotonic() + timeout
         while True:
@@ -172,14 +172,14 @@ class DatasetWriter(Own):
         A value is an array of the field's dtype and of shape [T, *shape] (primary, aligned),
         [U, *shape] (independent) or [] (scalar): of NumPy, a tensor of torch on the CPU, or what
         exports DLPack or NumPy's array interface. bfloat16 comes as tensor or as uint16 patterns.
-        C-contiguous memory is taken as it lies, any other is copied once. Numbers of Python have
-        no dtype and are converted, if the field can hold them; bytes will do for uint8, and the
-        names of its categories for a field that has some. A key that os.listdir() gave is its bytes.
+        C-contiguous memory is read in place, any other is copied once. Numbers of Python have no
+        dtype and are converted, if the field can hold them; uint8 fields also take bytes, and
+        fields with categories also take their names. A key that os.listdir() gave is its bytes.
 
         Returns the place of the sequence in the dataset.
         Errors: AlreadyExistsError (the key), SchemaMismatchError (names key and field, what was
-        found and what is allowed), ForkedError, ClosedError, and those of commit(), which comes by
-        itself when it is due.
+        found and what is allowed), ForkedError, ClosedError, and those of commit(), which follows
+        automatically when due.
         """
         name = _key_bytes(key)
         self._check_here()
@@ -217,15 +217,16 @@ class DatasetWriter(Own):
 
     @property
     def sequences(self) -> int:
-        """Sequences of the dataset, those that wait for their commit among them."""
+        """The number of sequences in the dataset, pending ones included."""
         sequences = ctypes.c_uint64()
         self._call("bw_writer_sequences", ctypes.byref(sequences))
         return sequences.value
 
     def commit(self) -> None:
-        """Makes all that was added durable, synced to disk, and visible. Nothing to do is fine.
+        """Makes all added sequences durable, synced to disk, and visible. Having nothing to do is
+        fine.
 
-        Errors: SystemRefusedError (the disk is full, for one), DoesNotFitError. What was added is
+        Errors: SystemRefusedError (the disk is full, for one), DoesNotFitError. Added sequences are
         kept: the call may be repeated.
         """
         self._call("bw_writer_commit")
@@ -238,11 +239,11 @@ class DatasetWriter(Own):
         self._end("bw_writer_close")
 
     def abort(self) -> None:
-        """Drops what was not committed, and ends the writer. What was committed stays."""
+        """Drops uncommitted sequences, and ends the writer. Committed ones stay."""
         self._end("bw_writer_abort")
 
     def _check_here(self) -> None:
-        # Before the lock: in a child, nobody may be left to give it back.
+        # Before the lock: in a child, the thread that would unlock it may not exist.
         if os.getpid() != self._process:
             raise ForkedError(f"dataset {self.path}: this writer was opened before fork(); a child "
                               "process must open its own")
@@ -289,9 +290,9 @@ class DatasetWriter(Own):
         handle = getattr(self, "_handle", None)
         if not handle or os.getpid() != self._process:
             return
-        # Not a ResourceWarning, which nobody sees: data are lost.
-        warnings.warn(f"dataset {self.path}: a writer was not closed, and what was not committed "
-                      "is lost; use `with`, or close()", RuntimeWarning, stacklevel=2)
+        # Not a ResourceWarning, which Python hides by default: data are lost.
+        warnings.warn(f"dataset {self.path}: a writer was not closed, and uncommitted sequences "
+                      "are lost; use `with`, or close()", RuntimeWarning, stacklevel=2)
         self.abort()
 
 
@@ -300,7 +301,7 @@ def _key_bytes(key: Union[str, bytes]) -> bytes:
         try:
             return key.encode("utf-8", "surrogateescape")  # as readers decode it
         except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"key {ascii(key)} is no text: {error.reason}") from None
+            raise InvalidArgumentError(f"key {ascii(key)} is not text: {error.reason}") from None
     if isinstance(key, bytes):
         return key
     raise InvalidArgumentError(f"key {key!r} is of type {type(key).__name__}; str, and bytes, are "
