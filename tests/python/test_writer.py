@@ -57,7 +57,7 @@ def test_a_path_that_does_not_exist_is_refused_when_it_shall_be_appended_to(tmp_
     ({}, "1 to 64 fields"),
     ({"a": FieldSpec("float64")}, 'field "a": dtype float64; allowed: float32'),
     ({"a": FieldSpec("float32", kind="main")}, "kind 'main'; allowed: primary, aligned"),
-    ({"a": "float32", "b": "int32"}, 'field "b" is but a dtype'),
+    ({"a": "float32", "b": "int32"}, 'field "b" is only a dtype'),
     ({"a": "float32", "b": {"dtype": "int32"}}, 'field "b" has no kind'),
     ({"a": {"dtype": "int32", "size": 3}}, "field \"a\" has no 'size'"),
     ({"a": FieldSpec("float32", shape=(0,))}, "each from 1"),
@@ -107,7 +107,7 @@ FRAMES = np.zeros((2, 3), np.float32)
     ({"speaker": np.uint8(255)}, "has the value 255"),
     ({"features": [[1, 2, np.nan], [np.inf, 0, 0]]},
      "has 2 values that are NaN or infinite, the first at [0, 2]"),
-    ({"features": object()}, "a object, which is no array"),
+    ({"features": object()}, "a object, which is not an array"),
     ({"features": np.ma.masked_array(FRAMES)}, "a masked array"),
     ({"features": FRAMES[:0]}, "no frames; a sequence has at least one"),
     ({"targets": np.zeros(3, np.int16)}, 'field "targets" has length 3, not 2'),
@@ -226,7 +226,7 @@ def test_keys_that_are_no_utf_8_are_their_bytes(tmp_path):
         assert key in writer and b"caf\xe9" in writer
         with pytest.raises(errors.AlreadyExistsError):
             writer.add(b"caf\xe9", a=[1])
-        with pytest.raises(errors.InvalidArgumentError, match=r"key '\\ud800' is no text"):
+        with pytest.raises(errors.InvalidArgumentError, match=r"key '\\ud800' is not text"):
             writer.add("\ud800", a=[1])
         with pytest.raises(errors.SchemaMismatchError, match=r"key 'caf\\udce9': "):
             writer.add(key, a=[1.5])
