@@ -37,8 +37,9 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       resources_(std::move(resources)),
       ports_(std::move(ports)),
       style_(make_style()),
-      slots_(std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory)),
-      generations_{slots_},
+      scheduler_(
+          std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory),
+          {ports_.assembly_threads, settings_.patience}),
       roster_(settings_.slots),
       failures_(settings_.follow),
       plan_seconds_(resources_.first_epoch.seconds),
@@ -91,7 +92,7 @@ void Feed::start() {
     await_returns();
   }
   if (!epochs_.find(first.epoch)) request_plan();
-  prefetch();
+  assemble_ahead();
 }
 
 wire::FeedInfoT Feed::info() const {
@@ -113,9 +114,8 @@ wire::FeedInfoT Feed::info() const {
 }
 
 const Arena* Feed::find_arena(std::uint32_t number) const {
-  for (const auto& generation : generations_) {
-    const auto there = generation.lock();
-    if (there && there->number == number) return there->arena.get();
+  for (const auto& generation : scheduler_.generations()) {
+    if (generation->number == number) return generation->arena.get();
   }
   return nullptr;
 }

@@ -27,7 +27,7 @@
 #include "daemon/delivery/plan_turns.h"
 #include "daemon/delivery/planner.h"
 #include "daemon/delivery/roster.h"
-#include "daemon/delivery/slot_generation.h"
+#include "daemon/delivery/slot_scheduler.h"
 #include "daemon/delivery/subscription.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
@@ -107,8 +107,7 @@ class Feed {
   void retire(const Error& error);
   /// No other thread works for it any more, and no call back to it is under way.
   bool at_rest() const {
-    return filling_ == 0 && under_way_ == 0 && !planning_ && !beginning_ && !pump_posted_ &&
-           !settle_posted_;
+    return under_way_ == 0 && !planning_ && !beginning_ && !pump_posted_ && !settle_posted_;
   }
   /// What takes long to free. Whoever keeps it may do so on another thread.
   std::vector<std::shared_ptr<const void>> belongings() const;
@@ -122,9 +121,9 @@ class Feed {
   const std::string& name() const { return settings_.name; }
   /// No other feed of the server has or had it.
   std::uint32_t number() const { return number_; }
-  const Arena& arena() const { return *slots_->arena; }
+  const Arena& arena() const { return *scheduler_.slots()->arena; }
   /// By which clients ask for the arena: the feed's number and, above it, the arena's.
-  std::uint32_t arena_number() const { return slots_->number; }
+  std::uint32_t arena_number() const { return scheduler_.slots()->number; }
   /// An arena of this feed by its number; null when there is none, or not any more.
   const Arena* find_arena(std::uint32_t number) const;
   const FeedCounters& counters() const { return counters_; }
@@ -135,9 +134,13 @@ class Feed {
   bool waits_for_plan(const Subscription& subscription) const;
   /// How many batches of its own a subscription is behind another, as far as that can be told.
   std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
-  const SlotCache& slots() const { return slots_->cache; }
-  /// Slots with a batch that nobody holds and somebody will get, as far as the plans tell.
-  std::uint32_t slots_ahead() const;
+  const SlotCache& slots() const { return scheduler_.cache(); }
+  /// Slots with a batch that is not held and that a client will get, as far as the plans tell.
+  std::uint32_t slots_ahead() const { return scheduler_.slots_ahead(fronts()); }
+  /// Whether a client is served on its own because the others went on without it.
+  bool is_left_behind(const SubscriptionKey& key) const {
+    return scheduler_.stragglers().is_left_behind(key);
+  }
   const Subscriptions& subscriptions() const { return subscriptions_; }
   const Dataset& dataset() const { return *resources_.dataset; }
   const Snapshot& snapshot() const { return *resources_.snapshot; }
@@ -195,7 +198,6 @@ class Feed {
   void serve_all(std::vector<SubscriptionKey> keys);
   void serve_waiting_for(const BatchId& id);
   void serve_barred();
-  void assemble_demands();
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
   void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
   bool is_over(const Subscription& subscription, std::uint64_t steps) const;
@@ -236,34 +238,26 @@ class Feed {
   std::string slots_wanted() const;
   bool waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const;
 
-  // feed_slots.cpp: which batches are assembled, when, and in which slots.
+  // feed_slots.cpp: what becomes of the scheduler's decisions.
+  Itinerary itinerary_of(const Subscription& subscription) const;
+  std::vector<Front> fronts() const;
+  std::vector<std::pair<BatchId, SubscriptionKey>> demands() const;
   std::optional<BatchId> demand_of(const SubscriptionKey& key, const Subscription& of) const;
-  void prefetch();
-  bool assemble(const BatchId& id, std::uint64_t away, const Subscription* waiting);
-  std::optional<SlotIndex> slot_due_in(std::uint64_t away, const BatchId& id);
-  std::optional<SlotIndex> slot_on_demand(const Subscription& waiting, const BatchId& id);
-  void note_slot(bool found);
-  void find_fronts();
-  void find_due(std::uint64_t distance, std::vector<BatchId>& ids) const;
-  std::optional<BatchId> ahead(const Subscription& subscription, std::uint64_t distance) const;
-  std::optional<SlotIndex> take_slot(const BatchId& id, const std::vector<std::uint64_t>& kept);
-  std::optional<std::uint64_t> distance(const Subscription& subscription, const BatchId& id) const;
+  void assemble_demands();
+  void assemble_ahead();
+  void leave_behind(const std::vector<Stragglers::LeftBehind>& left_behind);
+  void end_turn();
+  void look_again();
+  void assemble(const SlotScheduler::Assignment& next, Urgency urgency);
   void read_ahead(const EpochSource& source, BatchIndex index);
-  void discard(const SlotRef& slot);
+  void discard(const SlotScheduler::Assignment& done);
   void note_first_batch();
   bool is_first(const BatchId& id) const;
   bool bars_all(const BatchId& id, const Error& error) const;
-  void assembled(const SlotRef& slot, const BatchId& id, Result<AssembledBatch> batch);
+  void assembled(const SlotScheduler::Assignment& done, Result<AssembledBatch> batch);
+  void not_assembled(const SlotScheduler::Assignment& done, const Error& error);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
   void count_lost(const BatchId& id, const SkippedSequence& skipped);
-
-  // stragglers.cpp: who is waited for, for a moment, before its batches leave the slots.
-  std::uint64_t keeps_before(const Subscription& subscription, const BatchId& id) const;
-  std::uint64_t reach() const;
-  bool await_stragglers(const Subscription& ahead, const BatchId& id);
-  void look_again();
-  void note_stragglers();
-  bool has_caught_up(const Subscription& subscription) const;
 
   // feed_plans.cpp: which epochs are planned.
   std::set<Epoch> needed_epochs(bool with_next) const;
@@ -293,28 +287,23 @@ class Feed {
   FeedPorts ports_;
   std::shared_ptr<StageTimes> times_ = std::make_shared<StageTimes>();  ///< Other threads add.
   std::shared_ptr<const BatchStyle> style_;
-  std::shared_ptr<SlotGeneration> slots_;  ///< Where batches are assembled.
-  std::vector<std::weak_ptr<SlotGeneration>> generations_;
+  SlotScheduler scheduler_;
   Subscriptions subscriptions_;
   HeldOver held_over_;
-  std::vector<const Subscription*> fronts_;  ///< One for all that stand at the same place.
-  Roster roster_;                            ///< Who may take a slot.
+  Roster roster_;  ///< Who may take a slot.
   Places places_;
-  std::set<SubscriptionKey> barred_;      ///< By the rule on slots, from a batch that is ready.
-  std::set<SubscriptionKey> leading_;     ///< Held back by max_lead.
-  std::set<SubscriptionKey> stragglers_;  ///< Waited for, or left behind.
+  std::set<SubscriptionKey> barred_;   ///< By the rule on slots, from a batch that is ready.
+  std::set<SubscriptionKey> leading_;  ///< Held back by max_lead.
   std::uint64_t seen_loosened_ = 0;
   std::optional<Places::Position> seen_slowest_;
   Epochs epochs_;
-  std::map<BatchId, Error> broken_;  ///< Batches that could not be assembled; met when due.
   EpochContents contents_;
   PlanTurns turns_;
   PlanFailures failures_;
   std::optional<Error> failure_;
   FeedCounters counters_;
   double plan_seconds_;
-  WaitedSeconds waited_before_;                    ///< Of subscriptions that are gone.
-  std::optional<WaitingTimes::Time> slot_wanted_;  ///< Since when the next batch waits for a slot.
+  WaitedSeconds waited_before_;  ///< Of subscriptions that are gone.
   std::function<void()> on_state_;
   boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
   boost::asio::steady_timer patience_;  ///< Ends a wait for stragglers.
@@ -331,9 +320,7 @@ class Feed {
   Epoch last_stood_in_;  ///< The earliest that somebody stood in when it was looked at last.
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;
-  std::uint64_t without_faults_ = 0;  ///< Batches in a row that were assembled so.
-  std::uint32_t filling_ = 0;
-  std::uint32_t under_way_ = 0;  ///< Batches that are sent or poisoned just now.
+  std::uint32_t under_way_ = 0;  ///< Batches that are assembled, sent or poisoned just now.
   std::size_t turn_ = 0;         ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;
   bool planning_ = false;   ///< One plan of a feed is under way at a time.

@@ -11,7 +11,7 @@ void Feed::adjust(const FeedAdjustments& wanted) {
   if (own == wanted) return;
   own = wanted;
   style_ = make_style();
-  broken_.clear();  // what could not be assembled may be so with a sequence left out
+  scheduler_.forget_broken();  // what could not be assembled may be so with a sequence left out
   pump();
 }
 
@@ -35,18 +35,17 @@ void Feed::end_subscriptions(const Error& error) {
     if (!subscription.finished) refuse(key, subscription, error);
   }
   subscriptions_.clear();
-  fronts_.clear();
   roster_.clear();
   places_.clear();
   barred_.clear();
   leading_.clear();
-  stragglers_.clear();
+  scheduler_.stragglers().clear();
   starved_.clear();
 }
 
 std::vector<std::shared_ptr<const void>> Feed::belongings() const {
-  std::vector<std::shared_ptr<const void>> all{slots_, resources_.dataset, resources_.snapshot};
-  for (const auto& generation : generations_) all.push_back(generation.lock());
+  std::vector<std::shared_ptr<const void>> all{resources_.dataset, resources_.snapshot};
+  for (auto& generation : scheduler_.generations()) all.push_back(std::move(generation));
   for (PlannedEpoch& epoch : epochs_.all()) all.push_back(std::move(epoch.source));
   return all;
 }

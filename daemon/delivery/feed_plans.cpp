@@ -132,11 +132,10 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
                                             grown.why_not_newer);
   }
   if (grown.arena) {
-    std::erase_if(generations_, [](const auto& generation) { return generation.expired(); });
-    const std::uint32_t number = slots_->number + kFeedOfArena + 1;
+    const std::uint32_t number = arena_number() + kFeedOfArena + 1;
     grown.memory.release();  // the generation gives it back
-    slots_ = std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory);
-    generations_.push_back(slots_);
+    scheduler_.grow(
+        std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory));
     ports_.log.note<Event::arena_grown>(name(), in_mib(arena().bytes()),
                                         in_mib(arena().slot_bytes()));
   }
@@ -190,7 +189,7 @@ void Feed::data_gone(Epoch epoch, const Error& error) {
                              resources_.journal->path(), epoch.value, error.message)});
   }
   contents_.forget(epoch);
-  slots_->cache.forget_epoch(epoch);
+  scheduler_.cache().forget_epoch(epoch);
   for (auto& [key, subscription] : subscriptions_) {
     if (subscription.finished || subscription.cursor.epoch() != epoch) continue;
     if (subscription.is_bound_to_data()) refuse(key, subscription, error);
@@ -259,8 +258,7 @@ void Feed::forget_epochs() {
     if (other) needed.insert(*other);
   }
   epochs_.keep(needed);
-  std::erase_if(broken_,
-                [&needed](const auto& entry) { return !needed.contains(entry.first.epoch); });
+  scheduler_.forget_broken_beside(needed);
   if (settings_.follow) forget_contents();
 }
 
@@ -268,9 +266,9 @@ void Feed::forget_epochs() {
 void Feed::forget_contents() {
   const std::set<Epoch> needed = needed_epochs(true);
   const auto forgotten = contents_.tidy([this, &needed](Epoch epoch) {
-    return needed.contains(epoch) || epochs_.find(epoch) || slots_->cache.holds_of(epoch);
+    return needed.contains(epoch) || epochs_.find(epoch) || scheduler_.cache().holds_of(epoch);
   });
-  for (const Epoch epoch : forgotten) slots_->cache.forget_epoch(epoch);
+  for (const Epoch epoch : forgotten) scheduler_.cache().forget_epoch(epoch);
 }
 
 }  // namespace batchwright

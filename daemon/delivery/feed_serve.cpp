@@ -53,12 +53,12 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
     if (subscription.spoke || subscription.leases.empty()) barred_.insert(key);
     return false;
   }
-  if (const auto broken = broken_.find(*id); broken != broken_.end()) {
-    fail(Error(broken->second));
+  if (const Error* broken = scheduler_.broken(*id)) {
+    fail(Error(*broken));
     return false;
   }
-  const auto slot = slots_->cache.find(*id);
-  if (!slot || slots_->cache.state(*slot) != SlotState::ready) return false;
+  const auto slot = slots().find(*id);
+  if (!slot || slots().state(*slot) != SlotState::ready) return false;
   deliver(key, subscription, *epoch, *slot);
   return true;
 }
@@ -89,7 +89,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.batches_per_step = subscription.cursor.share().count;
   answer.world = epoch.plan.world();
   answer.window = subscription.window;
-  answer.arena = slots_->number;
+  answer.arena = arena_number();
   answer.arena_bytes = arena().bytes();
   answer.terms = terms_text(settings_, epoch.snapshot->schema());
   ports_.send(key.session, encode(std::move(answer)));
@@ -145,8 +145,9 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   const BatchId id = *next_of(subscription);
   const std::uint64_t lease = next_lease_++;
   if (!record(subscription, source, lease, id)) return;
-  const Extent extent = slots_->cache.extent(slot);
-  slots_->cache.hold(slot);
+  const SlotRef held{scheduler_.slots(), slot};
+  const Extent extent = held.of->cache.extent(slot);
+  held.of->cache.hold(slot);
   wire::DeliveryT ticket;
   ticket.subscription = key.number;
   ticket.lease = lease;
@@ -156,13 +157,12 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.index = id.index.value;
   ticket.rehearsal = rehearsal;
   if (rehearsal) {
-    subscription.rehearsals.pop_front();
+    subscription.rehearsals.erase(subscription.rehearsals.begin());
   } else if (!subscription.in_queue()) {
     subscription.cursor.advance();
   }
-  count_delivery(subscription, slots_->figures[slot.value], extent.size);
+  count_delivery(subscription, held.of->figures[slot.value], extent.size);
 
-  const SlotRef held{slots_, slot};
   if (subscription.client.inline_batches) {
     subscription.leases.emplace(lease, HeldBatch{{}, began});
     note(key, subscription);
@@ -177,7 +177,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
                                settle_soon();
                              });
   }
-  ticket.arena = slots_->number;
+  ticket.arena = arena_number();
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
   subscription.leases.emplace(lease, HeldBatch{held, began});

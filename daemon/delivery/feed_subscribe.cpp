@@ -137,7 +137,7 @@ bool Feed::keep_data(const wire::Subscribe& request) {
   if (decided) return true;
   contents_.replace(epoch, data);
   epochs_.forget(epoch);
-  slots_->cache.forget_epoch(epoch);
+  scheduler_.cache().forget_epoch(epoch);
   return true;
 }
 
@@ -145,7 +145,7 @@ bool Feed::keep_data(const wire::Subscribe& request) {
 /// it.
 bool Feed::is_in_use(Epoch epoch) const {
   const bool begins = beginning_ && epoch.value == queue().epoch().value + 1;
-  return needed_epochs(false).contains(epoch) || slots_->cache.holds_of(epoch) || begins ||
+  return needed_epochs(false).contains(epoch) || scheduler_.cache().holds_of(epoch) || begins ||
          (resources_.journal && queue().epoch() == epoch);
 }
 

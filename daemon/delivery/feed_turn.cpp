@@ -38,13 +38,12 @@ void Feed::settle() {
   if (failure_) return;
   if (std::exchange(forget_due_, false)) forget_epochs();
   if (std::exchange(plans_due_, false)) request_plan();
-  find_fronts();
   ++turn_;
   assemble_demands();
-  note_stragglers();
+  end_turn();
   // What is due next changes with a queue at any time, and else with places and slots.
   const bool moved = std::exchange(seen_places_, places_.revision()) != places_.revision();
-  if (std::exchange(slots_changed_, false) || moved || resources_.journal) prefetch();
+  if (std::exchange(slots_changed_, false) || moved || resources_.journal) assemble_ahead();
 }
 
 void Feed::settle_soon() {

@@ -97,27 +97,25 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
     return fmt::format("the slowest client, of which it is max_lead = {} steps ahead: {}",
                        settings_.max_lead, slowest_client());
   }
-  const auto slot = slots_->cache.find(*id);
-  if (slot && slots_->cache.state(*slot) == SlotState::filling) {
+  const auto slot = slots().find(*id);
+  if (slot && slots().state(*slot) == SlotState::filling) {
     return fmt::format("batch {} of epoch {}, which is being assembled", id->index.value,
                        id->epoch.value);
   }
-  for (const auto& [key, other] : subscriptions_) {
-    if (!other.patience || !other.patience->waiting()) continue;
+  if (const auto straggler = scheduler_.stragglers().awaited()) {
     return fmt::format("{}, for a moment: it is behind, and its next batches would leave the slots",
-                       describe(other.client));
+                       describe(subscriptions_.at(*straggler).client));
   }
   return fmt::format(
       "a slot: of {} slots {} are held, and some are kept for clients that have "
       "nothing; {}{}{}",
-      slots_->cache.size(), slots_->cache.held(), who_holds_slots(), who_is_absent(),
-      slots_wanted());
+      slots().size(), slots().held(), who_holds_slots(), who_is_absent(), slots_wanted());
 }
 
 /// Where there are fewer slots than all that are here need, some wait for the others to be done.
 std::string Feed::slots_wanted() const {
   const std::size_t needed = roster_.slots_needed();
-  if (needed <= slots_->cache.size()) return "";
+  if (needed <= slots().size()) return "";
   return fmt::format("; with {} slots all that are here could go on at once", needed);
 }
 

@@ -3,15 +3,14 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
-#include "daemon/delivery/patience.h"
 #include "daemon/delivery/roster.h"
 #include "daemon/delivery/slot_generation.h"
 #include "daemon/delivery/subscription_key.h"
@@ -42,25 +41,22 @@ struct Subscription {
   std::uint32_t ranks = 1;
   std::uint32_t ranks_here = 0;  ///< Of the job, on the client's host; 0: unknown.
   std::uint32_t window = 1;
-  Step first_step;                 ///< As asked for; checked once the epoch is planned.
-  std::uint64_t epochs_left = 0;   ///< The one at hand included; 0: without end.
-  std::uint32_t worst_first = 0;   ///< As asked for.
-  std::deque<BatchId> rehearsals;  ///< Due before all others.
-  bool resumes = false;            ///< Within its first epoch, of data that it named.
-  bool accepted = false;           ///< Subscribed was sent.
-  bool announces_epoch = false;    ///< EpochBegin is due.
-  bool finished = false;           ///< Nothing more will be sent; leases may still be out.
-  std::uint64_t delivered = 0;     ///< Batches.
+  Step first_step;                  ///< As asked for; checked once the epoch is planned.
+  std::uint64_t epochs_left = 0;    ///< The one at hand included; 0: without end.
+  std::uint32_t worst_first = 0;    ///< As asked for.
+  std::vector<BatchId> rehearsals;  ///< Due before all others.
+  bool resumes = false;             ///< Within its first epoch, of data that it named.
+  bool accepted = false;            ///< Subscribed was sent.
+  bool announces_epoch = false;     ///< EpochBegin is due.
+  bool finished = false;            ///< Nothing more will be sent; leases may still be out.
+  std::uint64_t delivered = 0;      ///< Batches.
   std::uint64_t delivered_bytes = 0;
-  WaitingTimes waiting;              ///< Who waited for whom, and does.
-  bool asked = false;                ///< Why nothing comes, since the last delivery.
-  bool spoke = false;                ///< Released a batch, or asked.
-  bool had_none = false;             ///< Released its last batch before it got the next.
-  std::uint64_t released = 0;        ///< Batches.
-  WaitingTimes::Time moved{};        ///< When it last released one, or got its first.
-  std::optional<Patience> patience;  ///< Of those ahead, once they had to wait for it.
-  std::size_t awaited_in = 0;        ///< The feed's turn in which they last did.
-  bool left_behind = false;          ///< They waited in vain, and it has not caught up since.
+  WaitingTimes waiting;                       ///< Who waited for whom, and does.
+  bool asked = false;                         ///< Why nothing comes, since the last delivery.
+  bool spoke = false;                         ///< Released a batch, or asked.
+  bool had_none = false;                      ///< Released its last batch before it got the next.
+  std::uint64_t released = 0;                 ///< Batches.
+  WaitingTimes::Time moved{};                 ///< When it last released one, or got its first.
   std::map<std::uint64_t, HeldBatch> leases;  ///< What the client holds.
 
   /// When it got the oldest of the batches that it holds; empty: it holds none.

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kGathering{5};
 /// The batch a subscription gets next; none at the end of its epoch, or of what a queue has left.
 std::optional<BatchId> Feed::next_of(const Subscription& subscription) const {
   if (!subscription.accepted || subscription.finished) return {};
-  return ahead(subscription, 0);
+  return itinerary_of(subscription).ahead(0);
 }
 
 /// How the rule on slots sees it. What a newcomer wants is known before its epoch is planned; who
@@ -63,7 +63,7 @@ void Feed::note(const SubscriptionKey& key, const Subscription& subscription) {
                             share.first,
                             share.count,
                             subscription.epochs_left != 1,
-                            subscription.left_behind,
+                            is_left_behind(key),
                             subscription.rehearsals.empty() ? SubscriptionKey{} : key};
   if (in_queue) return places_.note(key, place, {});
   places_.note(key, place, Places::Position{cursor.epoch(), cursor.step()});
@@ -80,17 +80,17 @@ void Feed::forget(const SubscriptionKey& key) {
   places_.forget(key);
   barred_.erase(key);
   leading_.erase(key);
-  stragglers_.erase(key);
+  scheduler_.stragglers().forget(key);
   starved_.erase(key);
 }
 
 bool Feed::may_take(const SubscriptionKey& key, const BatchId& id) const {
-  return roster_.may_take(key, slots_->cache.held(), is_held(id));
+  return roster_.may_take(key, slots().held(), is_held(id));
 }
 
 bool Feed::is_held(const BatchId& id) const {
-  const auto slot = slots_->cache.find(id);
-  return slot && slots_->cache.is_held(*slot);
+  const auto slot = slots().find(id);
+  return slot && slots().is_held(*slot);
 }
 
 /// How many global steps `one` is ahead of another; negative or unknown distances are none.
@@ -137,7 +137,7 @@ WaitingFor Feed::waiting_for(const Subscription& subscription) const {
   if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
     return subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
   }
-  const SlotCache& cache = slots_->cache;
+  const SlotCache& cache = slots();
   const bool could_be_had = cache.find(*id) || cache.held() < cache.size();
   return could_be_had ? WaitingFor::client : WaitingFor::none;
 }
@@ -232,7 +232,7 @@ bool Feed::waits_for_clients(const SubscriptionKey& key, const Subscription& sub
   if (!id) return subscription.in_queue() && subscription.leases.empty();
   if (!subscription.has_credit() || !subscription.has_no_reserve()) return false;
   if (leads_too_far(subscription) || !may_take(key, *id)) return true;
-  return !slots_->cache.find(*id) && slots_->cache.held() == slots_->cache.size();
+  return !slots().find(*id) && slots().held() == slots().size();
 }
 
 }  // namespace batchwright

@@ -1,7 +1,11 @@
+#include "daemon/delivery/stragglers.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <vector>
 
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
@@ -69,13 +73,79 @@ std::uint64_t take_one(RawClient& client) {
 
 bool is_left_behind(TestServer& server) {
   return server.ask([](const Server& s) {
-    const auto& all = s.feeds()[0]->subscriptions();
+    const Feed& feed = *s.feeds()[0];
+    const auto& all = feed.subscriptions();
     return std::any_of(all.begin(), all.end(),
-                       [](const auto& entry) { return entry.second.left_behind; });
+                       [&feed](const auto& entry) { return feed.is_left_behind(entry.first); });
   });
 }
 
+constexpr Stragglers::Time kNow{};
+constexpr SubscriptionKey kSlow{SessionId{1}, 1};
+
+Front front_at(const std::set<SubscriptionKey>& place, std::uint64_t step) {
+  return {{Cursor(whole_share(1), Epoch{0}, Step{step}), kBatches, 0, nullptr, {}}, &place, false};
+}
+
+BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
+
 }  // namespace
+
+TEST_CASE("delivery: those that are half of the slots behind are waited for, and no others") {
+  using std::chrono::milliseconds;
+  const std::set<SubscriptionKey> slow{kSlow};
+  Stragglers stragglers(8, milliseconds(50));
+  struct Row {
+    std::uint64_t behind;
+    std::uint64_t keeps;
+    bool waits;
+  };
+  for (const Row& row : {Row{0, 0, false}, Row{3, 3, false}, Row{4, 4, true}, Row{15, 15, true},
+                         Row{16, 0, false}}) {
+    CAPTURE(row.behind);
+    const Front front = front_at(slow, 20 - row.behind);
+    CHECK(stragglers.keeps_before(front, batch(20)) == row.keeps);
+    CHECK(stragglers.wait_for(batch(20), {front}, kNow).waits == row.waits);
+    CHECK(stragglers.awaited().has_value() == row.waits);
+    stragglers.clear();
+  }
+}
+
+TEST_CASE("delivery: one that was left behind keeps nothing, until it has caught up") {
+  using std::chrono::milliseconds;
+  const std::set<SubscriptionKey> slow{kSlow};
+  const std::set<SubscriptionKey> fast{{SessionId{2}, 1}};
+  Stragglers stragglers(8, milliseconds(50));
+  std::vector<Front> fronts{front_at(slow, 0), front_at(fast, 8)};
+  CHECK(stragglers.wait_for(batch(8), fronts, kNow).waits);
+  const auto verdict = stragglers.wait_for(batch(8), fronts, kNow + milliseconds(50));
+  CHECK(!verdict.waits);
+  REQUIRE(verdict.left_behind.size() == 1);
+  CHECK(verdict.left_behind[0].key == kSlow);
+  CHECK(stragglers.is_left_behind(kSlow));
+  fronts[0].left_behind = true;
+  CHECK(stragglers.keeps_before(fronts[0], batch(8)) == 0);
+  CHECK(stragglers.end_turn(fronts, kNow + milliseconds(51)).empty());
+  fronts[0] = front_at(slow, 7);
+  CHECK(stragglers.end_turn(fronts, kNow + milliseconds(52)) == std::vector{kSlow});
+  CHECK(!stragglers.is_left_behind(kSlow));
+  CHECK(stragglers.empty());
+}
+
+TEST_CASE("delivery: a turn in which a straggler held up no other costs no patience") {
+  using std::chrono::milliseconds;
+  const std::set<SubscriptionKey> slow{kSlow};
+  Stragglers stragglers(8, milliseconds(50));
+  const std::vector<Front> fronts{front_at(slow, 0)};
+  CHECK(stragglers.wait_for(batch(8), fronts, kNow).waits);
+  stragglers.end_turn(fronts, kNow);
+  CHECK(stragglers.awaited() == kSlow);
+  stragglers.end_turn(fronts, kNow + milliseconds(10));
+  CHECK(!stragglers.awaited());
+  CHECK(stragglers.wait_for(batch(8), fronts, kNow + milliseconds(100)).waits);
+  stragglers.forget(kSlow);
+  CHECK(stragglers.empty());
+}
 
 TEST_CASE("delivery: who runs ahead waits for a straggler, and every batch is made once") {
   TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);

@@ -1,0 +1,168 @@
+#include "daemon/delivery/slot_scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+/// So many batches in a row without a page fault: the dataset's pages are all in place.
+constexpr std::uint64_t kCalm = 64;
+
+/// The batches that lie `distance` behind the next one of any front, each once.
+std::vector<BatchId> due_in(std::uint64_t distance, const std::vector<Front>& fronts) {
+  std::vector<BatchId> ids;
+  for (const Front& front : fronts) {
+    if (const auto id = front.itinerary.ahead(distance)) ids.push_back(*id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+}  // namespace
+
+SlotScheduler::SlotScheduler(std::shared_ptr<SlotGeneration> slots, const SchedulerLimits& limits)
+    : slots_(std::move(slots)),
+      generations_{slots_},
+      stragglers_(slots_->cache.size(), limits.patience),
+      threads_(limits.threads) {}
+
+/// A slot whose batch is needed latest. Front n keeps those that it needs within its `kept[n]`
+/// next batches.
+std::optional<SlotIndex> SlotScheduler::take(const BatchId& id, const std::vector<Front>& fronts,
+                                             const std::vector<std::uint64_t>& kept) {
+  return cache().take(id, [&](const BatchId& other) -> std::optional<std::uint64_t> {
+    std::uint64_t need = SlotCache::kNeverNeeded;
+    for (std::size_t i = 0; i < fronts.size(); ++i) {
+      const auto away = fronts[i].itinerary.distance(other);
+      if (away && *away < kept[i]) return {};
+      if (away) need = std::min(need, *away);
+    }
+    return need;
+  });
+}
+
+/// A slot for a batch this far away: one whose batch is needed later, or no longer.
+std::optional<SlotIndex> SlotScheduler::take_due_in(std::uint64_t away, const BatchId& id,
+                                                    const std::vector<Front>& fronts) {
+  std::vector<std::uint64_t> kept;
+  kept.reserve(fronts.size());
+  for (const Front& front : fronts) {
+    kept.push_back(std::max(away + 1, stragglers_.keeps_before(front, id)));
+  }
+  return take(id, fronts, kept);
+}
+
+/// Batches are begun one after the other, and so it is always the next one that waits for a slot.
+std::optional<SlotScheduler::Assignment> SlotScheduler::assign(const BatchId& id,
+                                                               std::optional<SlotIndex> slot,
+                                                               Time now) {
+  if (!wanted_since_) wanted_since_ = now;
+  if (!slot) return {};
+  ++filling_;
+  return Assignment{id, {slots_, *slot}, now - *std::exchange(wanted_since_, std::nullopt)};
+}
+
+/// Once no straggler is waited for, a demand may push out anything that is not held, or two clients
+/// could wait for each other. What is only due next may not, or two batches could push out each
+/// other for ever.
+SlotScheduler::Answer SlotScheduler::demand(const Demand& wanted, const std::vector<Front>& fronts,
+                                            Time now) {
+  Answer answer;
+  auto slot = take_due_in(0, wanted.id, fronts);
+  if (!slot && wanted.follows_plan && cache().has_idle()) {
+    answer.stragglers = stragglers_.wait_for(wanted.id, fronts, now);
+  }
+  if (!slot && !answer.stragglers.waits) {
+    slot = take(wanted.id, fronts, std::vector<std::uint64_t>(fronts.size(), 0));
+  }
+  answer.assignment = assign(wanted.id, slot, now);
+  return answer;
+}
+
+/// One job more than threads is under way, so that a thread never waits for the loop, and a demand
+/// never waits behind many.
+std::vector<SlotScheduler::Assignment> SlotScheduler::ahead(const std::vector<Front>& fronts,
+                                                            Time now) {
+  std::vector<Assignment> all;
+  if (fronts.empty()) wanted_since_.reset();
+  for (std::uint64_t distance = 0; distance < cache().size() && !is_busy(); ++distance) {
+    for (const BatchId& id : due_in(distance, fronts)) {
+      if (!is_missing(id)) continue;
+      if (is_busy()) return all;
+      auto next = assign(id, take_due_in(distance, id, fronts), now);
+      if (!next) return all;
+      all.push_back(std::move(*next));
+    }
+  }
+  return all;
+}
+
+void SlotScheduler::finished(const Assignment& done, const AssembledBatch& batch) {
+  --filling_;
+  without_faults_ = batch.page_faults == 0 ? without_faults_ + 1 : 0;
+  SlotGeneration& generation = *done.slot.of;
+  const SlotIndex slot = done.slot.index;
+  const std::size_t first_byte = slot.value * generation.arena->slot_bytes();
+  generation.cache.filled(slot, {first_byte + batch.offset, batch.size});
+  generation.figures[slot.value] = {batch.rows, batch.frames, batch.padded_frames, 0};
+}
+
+void SlotScheduler::failed(const Assignment& done, const Error& error) {
+  without_faults_ = 0;
+  discard(done);
+  broken_.insert_or_assign(done.id, error);
+}
+
+void SlotScheduler::discard(const Assignment& done) {
+  --filling_;
+  done.slot.of->cache.abandon(done.slot.index);
+}
+
+const Error* SlotScheduler::broken(const BatchId& id) const {
+  const auto found = broken_.find(id);
+  return found == broken_.end() ? nullptr : &found->second;
+}
+
+void SlotScheduler::forget_broken_beside(const std::set<Epoch>& needed) {
+  std::erase_if(broken_,
+                [&needed](const auto& entry) { return !needed.contains(entry.first.epoch); });
+}
+
+std::optional<BatchId> SlotScheduler::pages_wanted_after(const BatchId& id, std::uint64_t batches,
+                                                         std::uint64_t next_batches) const {
+  if (without_faults_ >= kCalm) return {};
+  const std::uint64_t later = id.index.value + cache().size();
+  if (later < batches) return BatchId{id.epoch, BatchIndex{later}};
+  if (later - batches >= next_batches) return {};
+  return BatchId{Epoch{id.epoch.value + 1}, BatchIndex{later - batches}};
+}
+
+std::uint32_t SlotScheduler::slots_ahead(const std::vector<Front>& fronts) const {
+  std::set<BatchId> ready;
+  for (std::uint64_t distance = 0; distance < cache().size(); ++distance) {
+    for (const BatchId& id : due_in(distance, fronts)) {
+      const auto slot = cache().find(id);
+      const bool is_ready = slot && cache().state(*slot) == SlotState::ready;
+      if (is_ready && !cache().is_held(*slot)) ready.insert(id);
+    }
+  }
+  return static_cast<std::uint32_t>(ready.size());
+}
+
+void SlotScheduler::grow(std::shared_ptr<SlotGeneration> slots) {
+  std::erase_if(generations_, [](const auto& generation) { return generation.expired(); });
+  slots_ = std::move(slots);
+  generations_.push_back(slots_);
+}
+
+std::vector<std::shared_ptr<SlotGeneration>> SlotScheduler::generations() const {
+  std::vector<std::shared_ptr<SlotGeneration>> there;
+  for (const auto& generation : generations_) {
+    if (auto one = generation.lock()) there.push_back(std::move(one));
+  }
+  return there;
+}
+
+}  // namespace batchwright

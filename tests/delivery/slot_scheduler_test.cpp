@@ -1,0 +1,172 @@
+#include "daemon/delivery/slot_scheduler.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+using namespace batchwright;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t kSteps = 40;
+constexpr SlotScheduler::Time kNow{};
+constexpr unsigned kManyThreads = 100;
+
+BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
+  return {Epoch{epoch}, BatchIndex{index}};
+}
+
+std::vector<std::uint64_t> indices(const std::vector<SlotScheduler::Assignment>& all) {
+  std::vector<std::uint64_t> found;
+  for (const auto& each : all) found.push_back(each.id.index.value);
+  return found;
+}
+
+/// A replica per entry of `steps`, each at a place of its own.
+struct Replicas {
+  explicit Replicas(const std::vector<std::uint64_t>& steps) {
+    places.reserve(steps.size());
+    for (const std::uint64_t step : steps) {
+      places.push_back({{SessionId{places.size() + 1}, 1}});
+      const Cursor cursor(whole_share(1), Epoch{0}, Step{step});
+      fronts.push_back({{cursor, kSteps, 0, nullptr, {}}, &places.back(), false});
+    }
+  }
+  std::vector<std::set<SubscriptionKey>> places;
+  std::vector<Front> fronts;
+};
+
+struct Slots {
+  explicit Slots(std::uint32_t slots, unsigned threads = kManyThreads)
+      : scheduler(std::make_shared<SlotGeneration>(1, *Arena::create(slots, 4096),
+                                                   std::make_shared<MemoryBudget>()),
+                  {threads, 50ms}) {}
+
+  std::vector<std::uint64_t> ahead(const Replicas& replicas) {
+    const auto all = scheduler.ahead(replicas.fronts, kNow);
+    for (const auto& each : all) scheduler.finished(each, AssembledBatch{0, 64, 1, 1, 1, 0, {}});
+    return indices(all);
+  }
+  void hold(std::uint64_t index) { scheduler.cache().hold(*scheduler.cache().find(batch(index))); }
+
+  SlotScheduler scheduler;
+};
+
+}  // namespace
+
+TEST_CASE("delivery: slots are filled in the order of distance from the nearest front") {
+  Slots slots(6);
+  CHECK(slots.ahead(Replicas({3, 20})) == std::vector<std::uint64_t>{3, 20, 4, 21, 5, 22});
+}
+
+TEST_CASE("delivery: what two fronts need is assembled once") {
+  Slots slots(4);
+  CHECK(slots.ahead(Replicas({3, 4})) == std::vector<std::uint64_t>{3, 4, 5, 6});
+}
+
+TEST_CASE("delivery: one batch more than threads is under way") {
+  Slots slots(8, 2);
+  const Replicas one({0});
+  const auto first = slots.scheduler.ahead(one.fronts, kNow);
+  CHECK(indices(first) == std::vector<std::uint64_t>{0, 1, 2});
+  CHECK(slots.scheduler.ahead(one.fronts, kNow).empty());
+  slots.scheduler.discard(first[1]);
+  CHECK(indices(slots.scheduler.ahead(one.fronts, kNow)) == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("delivery: a batch takes the place of one that is needed later, and of none before") {
+  Slots slots(4);
+  CHECK(slots.ahead(Replicas({0})) == std::vector<std::uint64_t>{0, 1, 2, 3});
+  CHECK(slots.ahead(Replicas({0})).empty());
+  CHECK(slots.ahead(Replicas({2})) == std::vector<std::uint64_t>{4, 5});
+  CHECK(!slots.scheduler.cache().find(batch(1)));
+  CHECK(slots.scheduler.cache().find(batch(2)));
+}
+
+TEST_CASE("delivery: a slot that is held is not taken, whoever waits") {
+  Slots slots(2);
+  slots.ahead(Replicas({0}));
+  slots.hold(0);
+  slots.hold(1);
+  const Replicas far({9});
+  CHECK(slots.ahead(far).empty());
+  CHECK(!slots.scheduler.demand({batch(9)}, far.fronts, kNow).assignment);
+}
+
+TEST_CASE("delivery: a demand that follows no plan may push out anything that is not held") {
+  Slots slots(2);
+  const Replicas near({0});
+  slots.ahead(near);
+  const auto answer = slots.scheduler.demand({batch(9), false}, near.fronts, kNow);
+  REQUIRE(answer.assignment);
+  CHECK(answer.assignment->id == batch(9));
+  CHECK(!answer.stragglers.waits);
+}
+
+TEST_CASE("delivery: a demand waits for a straggler, and is served once patience is at its end") {
+  Slots slots(8);
+  const Replicas both({0, 8});
+  slots.ahead(Replicas({0}));
+  auto answer = slots.scheduler.demand({batch(8)}, both.fronts, kNow);
+  CHECK(answer.stragglers.waits);
+  CHECK(!answer.assignment);
+  answer = slots.scheduler.demand({batch(8)}, both.fronts, kNow + 60ms);
+  REQUIRE(answer.stragglers.left_behind.size() == 1);
+  CHECK(answer.stragglers.left_behind[0].key == SubscriptionKey{SessionId{1}, 1});
+  CHECK(answer.stragglers.left_behind[0].batches == 8);
+  REQUIRE(answer.assignment);
+  CHECK(answer.assignment->waited == 60ms);
+}
+
+TEST_CASE("delivery: a broken batch is not tried again before it is forgotten") {
+  Slots slots(2);
+  const Replicas one({0});
+  const auto begun = slots.scheduler.ahead(one.fronts, kNow);
+  slots.scheduler.failed(begun[0], {ErrorCode::corrupt_record, "torn"});
+  REQUIRE(slots.scheduler.broken(batch(0)) != nullptr);
+  CHECK(slots.scheduler.broken(batch(0))->message == "torn");
+  CHECK(slots.ahead(one).empty());
+  slots.scheduler.forget_broken_beside({Epoch{0}});
+  CHECK(slots.ahead(one).empty());
+  slots.scheduler.forget_broken_beside({Epoch{1}});
+  CHECK(slots.ahead(one) == std::vector<std::uint64_t>{0});
+}
+
+TEST_CASE("delivery: pages are wished for a round of slots ahead, until all of them are in place") {
+  Slots slots(4);
+  CHECK(slots.scheduler.pages_wanted_after(batch(10), 40, 0) == batch(14));
+  CHECK(slots.scheduler.pages_wanted_after(batch(38), 40, 40) == batch(2, 1));
+  CHECK(!slots.scheduler.pages_wanted_after(batch(38), 40, 2));
+  for (std::uint64_t step = 0; step < 64; ++step) {
+    slots.ahead(Replicas({step % kSteps}));
+    slots.scheduler.cache().forget_epoch(Epoch{0});
+  }
+  CHECK(!slots.scheduler.pages_wanted_after(batch(10), 40, 0));
+}
+
+TEST_CASE("delivery: slots ahead are those that are ready, not held, and needed from here on") {
+  Slots slots(4);
+  slots.ahead(Replicas({0}));
+  slots.hold(1);
+  CHECK(slots.scheduler.slots_ahead(Replicas({0}).fronts) == 3);
+  CHECK(slots.scheduler.slots_ahead(Replicas({2}).fronts) == 2);
+  CHECK(slots.scheduler.slots_ahead(Replicas({9}).fronts) == 0);
+}
+
+TEST_CASE("delivery: larger slots take over, and the smaller ones last while a batch is in them") {
+  Slots slots(2);
+  const Replicas one({0});
+  auto begun = slots.scheduler.ahead(one.fronts, kNow);
+  slots.scheduler.grow(std::make_shared<SlotGeneration>(2, *Arena::create(2, 8192),
+                                                        std::make_shared<MemoryBudget>()));
+  CHECK(slots.scheduler.generations().size() == 2);
+  CHECK(slots.scheduler.is_missing(batch(0)));
+  for (const auto& each : begun) slots.scheduler.discard(each);
+  begun.clear();
+  CHECK(slots.scheduler.generations().size() == 1);
+  CHECK(slots.scheduler.slots()->number == 2);
+}
