@@ -41,8 +41,7 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
           std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory),
           {ports_.assembly_threads, settings_.patience}),
       roster_(settings_.slots),
-      failures_(settings_.follow),
-      plan_seconds_(resources_.first_epoch.seconds),
+      plans_(settings_.follow),
       grace_(ports_.loop),
       patience_(ports_.loop),
       watch_(ports_.loop),
@@ -50,14 +49,11 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       next_lease_(first_lease()) {
   if (resources_.journal) {
     next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
-    contents_.decide(queue().epoch(), resources_.journal->fingerprint().data);
+    // A queue that was in the first epoch when its data grew goes on with what they were.
+    plans_.decide(queue().epoch(), resources_.journal->fingerprint().data);
     journal_thread_ = std::make_unique<boost::asio::thread_pool>(1);
   }
-  // A queue that was in this epoch when its data grew goes on with what they were.
-  if (contents_.decide(first_epoch().epoch, first_epoch().fingerprint.data)) {
-    contents_.planned(first_epoch().epoch);
-    epochs_.planned(resources_.first_epoch);
-  }
+  plans_.begin(resources_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
 }
 
@@ -91,7 +87,7 @@ void Feed::start() {
     work().keep_all(WorkQueue::Time::clock::now() + settings_.queue_grace);
     await_returns();
   }
-  if (!epochs_.find(first.epoch)) request_plan();
+  if (!plans_.has(first.epoch)) request_plan();
   assemble_ahead();
 }
 

@@ -17,14 +17,11 @@
 #include "daemon/delivery/absent_feed.h"
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
-#include "daemon/delivery/epoch_contents.h"
-#include "daemon/delivery/epochs.h"
 #include "daemon/delivery/feed_resources.h"
 #include "daemon/delivery/growth.h"
 #include "daemon/delivery/held_over.h"
 #include "daemon/delivery/places.h"
-#include "daemon/delivery/plan_failures.h"
-#include "daemon/delivery/plan_turns.h"
+#include "daemon/delivery/plan_keeper.h"
 #include "daemon/delivery/planner.h"
 #include "daemon/delivery/roster.h"
 #include "daemon/delivery/slot_scheduler.h"
@@ -107,7 +104,7 @@ class Feed {
   void retire(const Error& error);
   /// No other thread works for it any more, and no call back to it is under way.
   bool at_rest() const {
-    return under_way_ == 0 && !planning_ && !beginning_ && !pump_posted_ && !settle_posted_;
+    return under_way_ == 0 && !beginning_ && !pump_posted_ && !settle_posted_;
   }
   /// What takes long to free. Whoever keeps it may do so on another thread.
   std::vector<std::shared_ptr<const void>> belongings() const;
@@ -128,7 +125,7 @@ class Feed {
   const Arena* find_arena(std::uint32_t number) const;
   const FeedCounters& counters() const { return counters_; }
   const StageTimes& times() const { return *times_; }
-  double plan_seconds() const { return plan_seconds_; }  ///< What the latest plan took.
+  double plan_seconds() const { return plans_.seconds(); }  ///< What the latest plan took.
   WaitedSeconds waited(WaitingTimes::Time now) const;
   /// Whether nothing can come before an epoch is planned.
   bool waits_for_plan(const Subscription& subscription) const;
@@ -149,10 +146,10 @@ class Feed {
   const WorkQueue& queue() const { return resources_.queue; }
   Fingerprint fingerprint() const { return first_epoch().fingerprint; }
   /// The planned epochs that are served now or next.
-  std::vector<PlannedEpoch> epochs() const { return epochs_.all(); }
+  std::vector<PlannedEpoch> epochs() const { return plans_.epochs().all(); }
   /// Why the feed no longer serves; empty while it does.
   const std::optional<Error>& failure() const { return failure_; }
-  /// Why an epoch that somebody stands in cannot be planned now; empty while none is so. It is
+  /// Why an epoch that a client stands in cannot be planned now; empty while none is so. It is
   /// tried again until it can.
   std::string planning_trouble() const;
   /// Serving once the first batch is there, failed as soon as there is a failure().
@@ -259,24 +256,20 @@ class Feed {
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
   void count_lost(const BatchId& id, const SkippedSequence& skipped);
 
-  // feed_plans.cpp: which epochs are planned.
+  // feed_plans.cpp: what becomes of the decisions on plans.
   std::set<Epoch> needed_epochs(bool with_next) const;
   PlanNeeds plan_needs() const;
-  std::size_t most_plans() const;
+  std::size_t most_plans() const { return PlanKeeper::room_for(snapshot().sequences()); }
   void request_plan();
   void request_plan_at(PlanTurns::Time when);
-  void drop_plan(Epoch epoch);
   void plan(Epoch epoch);
   void plan_followed(Epoch epoch);
   void grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEpoch> grown);
   PlannedEpoch take_up(Epoch epoch, GrownEpoch grown);
   void planned(Epoch epoch, Result<PlannedEpoch> result);
-  void not_planned(Epoch epoch, const Error& error);
-  void data_gone(Epoch epoch, const Error& error);
+  void end_without_data(Epoch epoch, const Error& error);
   void forget_epochs();
-  void forget_contents();
-  std::string reason_without_plan(Epoch epoch) const;
-  std::uint64_t steps_of(Epoch epoch) const { return epochs_.steps(epoch); }
+  std::uint64_t steps_of(Epoch epoch) const { return plans_.steps(epoch); }
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
   void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
   void publish_epoch(wire::EventKind kind, Epoch epoch);
@@ -296,13 +289,9 @@ class Feed {
   std::set<SubscriptionKey> leading_;  ///< Held back by max_lead.
   std::uint64_t seen_loosened_ = 0;
   std::optional<Places::Position> seen_slowest_;
-  Epochs epochs_;
-  EpochContents contents_;
-  PlanTurns turns_;
-  PlanFailures failures_;
+  PlanKeeper plans_;
   std::optional<Error> failure_;
   FeedCounters counters_;
-  double plan_seconds_;
   WaitedSeconds waited_before_;  ///< Of subscriptions that are gone.
   std::function<void()> on_state_;
   boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
@@ -317,13 +306,12 @@ class Feed {
   /// A timer's handler that is due already cannot be called back: it looks whether this is there.
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::uint64_t next_lease_;
-  Epoch last_stood_in_;  ///< The earliest that somebody stood in when it was looked at last.
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
   std::optional<Epoch> last_ended_;
-  std::uint32_t under_way_ = 0;  ///< Batches that are assembled, sent or poisoned just now.
-  std::size_t turn_ = 0;         ///< Which subscription is served first, in rotation.
+  /// Plans and batches that are made, sent or poisoned just now.
+  std::uint32_t under_way_ = 0;
+  std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;
-  bool planning_ = false;   ///< One plan of a feed is under way at a time.
   bool beginning_ = false;  ///< The journal's file of the queue's next epoch is being written.
   bool pump_posted_ = false;
   bool settle_posted_ = false;

@@ -27,10 +27,9 @@ void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
 
 /// One event for one subscription; false when it has to wait.
 bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
-  const auto epoch = epochs_.find(subscription.cursor.epoch());
+  const auto epoch = plans_.find(subscription.cursor.epoch());
   if (!epoch) {
-    const Error* error =
-        failures_.refusal(subscription.cursor.epoch(), PlanTurns::Time::clock::now());
+    const Error* error = plans_.refusal(subscription.cursor.epoch(), PlanTurns::Time::clock::now());
     if (error != nullptr) refuse(key, subscription, *error);
     return false;
   }
@@ -75,7 +74,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   }
   subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
   subscription.accepted = true;
-  const std::vector<BatchIndex> worst = epochs_.worst(epoch.epoch);
+  const std::vector<BatchIndex> worst = plans_.epochs().worst(epoch.epoch);
   for (std::size_t i = 0; i < worst.size() && i < subscription.worst_first; ++i) {
     subscription.rehearsals.push_back({epoch.epoch, worst[i]});
   }

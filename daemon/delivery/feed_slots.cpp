@@ -123,14 +123,14 @@ void Feed::look_again() {
 
 void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
   times_->add(Stage::wait_for_slot, next.waited);
-  auto epoch = epochs_.find(next.id.epoch);
+  auto epoch = plans_.find(next.id.epoch);
   read_ahead(*epoch, next.id.index);
   const std::uint64_t data = epoch->fingerprint.data;
   ++under_way_;
   auto done = [this, next, data](Result<AssembledBatch> batch) {
     boost::asio::post(ports_.loop, [this, next, data, batch = std::move(batch)]() mutable {
       --under_way_;
-      const bool outdated = settings_.follow && contents_.find(next.id.epoch) != data;
+      const bool outdated = settings_.follow && plans_.data_of(next.id.epoch) != data;
       outdated ? discard(next) : assembled(next, std::move(batch));
     });
   };
@@ -153,11 +153,11 @@ void Feed::note_first_batch() {
 }
 
 void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
-  auto next = epochs_.find(Epoch{epoch.epoch.value + 1});
+  auto next = plans_.find(Epoch{epoch.epoch.value + 1});
   const auto wanted = scheduler_.pages_wanted_after({epoch.epoch, index}, epoch.plan.batches(),
                                                     next ? next->plan.batches() : 0);
   if (!wanted) return;
-  if (wanted->epoch == epoch.epoch) next = epochs_.find(epoch.epoch);
+  if (wanted->epoch == epoch.epoch) next = plans_.find(epoch.epoch);
   ports_.readahead.will_need(std::move(next), wanted->index, times_);
 }
 
@@ -198,7 +198,7 @@ void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   counters_.add(FeedCounter::bytes_assembled, batch.size);
   counters_.add(FeedCounter::corrupt_records, batch.skipped.size());
   counters_.add(FeedCounter::sequences_skipped, batch.skipped.size());
-  if (epochs_.mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
+  if (plans_.epochs().mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
   for (const SkippedSequence& skipped : batch.skipped) count_lost(id, skipped);
 }
 
@@ -207,11 +207,11 @@ void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
 void Feed::count_lost(const BatchId& id, const SkippedSequence& skipped) {
   ports_.log.note<Event::sequence_skipped>(name(), id.epoch.value, id.index.value,
                                            skipped.ordinal.value, skipped.reason);
-  const auto epoch = epochs_.find(id.epoch);
+  const auto epoch = plans_.find(id.epoch);
   if (!epoch) return;
   const std::uint64_t sequences = epoch->plan.counts().selected;
   const std::uint64_t allowed = losses_allowed(settings_.max_corrupt_share, sequences);
-  const std::uint64_t lost = epochs_.mark_lost(id.epoch, skipped.ordinal);
+  const std::uint64_t lost = plans_.epochs().mark_lost(id.epoch, skipped.ordinal);
   if (lost <= allowed) return;
   fail({ErrorCode::corrupt_record,
         fmt::format("{} of the {} sequences of epoch {} are corrupt so far, max_corrupt_share = {} "

@@ -108,7 +108,7 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   Fingerprint have = fingerprint();
   if (settings_.follow) {
     const Epoch epoch{request.epoch()};
-    const auto decided = contents_.find(epoch);
+    const auto decided = plans_.data_of(epoch);
     const bool passed = request.mode() == wire::Mode::queue && queue().epoch() != epoch;
     const bool open = !decided || request.step() == 0 || passed || !is_in_use(epoch);
     have.data = open ? expected.data : *decided;
@@ -132,11 +132,10 @@ bool Feed::keep_data(const wire::Subscribe& request) {
   }
   const Epoch epoch{request.epoch()};
   const std::uint64_t data = from_wire(*request.fingerprint()).data;
-  const bool decided = contents_.decide(epoch, data);
+  const bool decided = plans_.decide(epoch, data);
   if (request.step() == 0) return false;
   if (decided) return true;
-  contents_.replace(epoch, data);
-  epochs_.forget(epoch);
+  plans_.decide_anew(epoch, data);
   scheduler_.cache().forget_epoch(epoch);
   return true;
 }

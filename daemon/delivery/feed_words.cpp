@@ -77,7 +77,9 @@ std::string Feed::slowest_client() const {
 std::string Feed::reason_to_wait(const Subscription& subscription) const {
   const Epoch epoch = subscription.cursor.epoch();
   if (failure_) return failure_->message;
-  if (!epochs_.find(epoch)) return reason_without_plan(epoch);
+  if (!plans_.has(epoch)) {
+    return plans_.reason_to_wait(epoch, needed_epochs(false).size(), most_plans());
+  }
   if (subscription.finished) return "nothing: its epochs are over";
   const auto id = next_of(subscription);
   if (subscription.in_queue() && beginning_) {

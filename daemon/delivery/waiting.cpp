@@ -41,7 +41,7 @@ Standing Feed::standing_of(const Subscription& of) const {
   standing.asks = of.asked && !of.leases.empty();
   standing.releases_first = of.had_none;
   standing.over = of.finished;
-  const bool dropped = of.accepted && !epochs_.find(of.cursor.epoch());
+  const bool dropped = of.accepted && !plans_.has(of.cursor.epoch());
   if (of.finished || dropped) return standing;
   if (!of.rehearsals.empty()) {
     standing.wants = of.rehearsals.front();
@@ -120,7 +120,7 @@ bool Feed::leads_too_far(const Subscription& subscription) const {
 
 bool Feed::waits_for_plan(const Subscription& subscription) const {
   if (subscription.finished) return false;
-  return !subscription.accepted || !epochs_.find(subscription.cursor.epoch());
+  return !subscription.accepted || !plans_.has(subscription.cursor.epoch());
 }
 
 /// Who is held back by max_lead waits for other clients, and who waits for the end of a queue's
