@@ -33,7 +33,7 @@ PlanStats plan_stats(const PlannedEpoch& epoch) {
 
 /// Whether it has a place of its own in an epoch, ahead of others or behind.
 bool has_position(const Subscription& subscription) {
-  return subscription.accepted && !subscription.finished && !subscription.in_queue();
+  return subscription.is_served() && !subscription.in_queue();
 }
 
 /// The subscription that is ahead of all others, of those that have a position; null: none has.
@@ -52,7 +52,7 @@ const Subscription* furthest(const Feed& feed) {
 /// What share of its epoch lies behind a subscription.
 double position_share(const Feed& feed, const Subscription& subscription,
                       const std::vector<PlanStats>& plans) {
-  if (subscription.finished) return 1.0;
+  if (subscription.is_over()) return 1.0;
   const Epoch epoch = subscription.cursor.epoch();
   const auto plan = std::find_if(plans.begin(), plans.end(),
                                  [epoch](const PlanStats& each) { return each.epoch == epoch; });
@@ -71,12 +71,12 @@ SubscriberStats subscriber_stats(const SubscriptionKey& key, const Subscription&
   stats.subscription = key.number;
   stats.client = subscription.client.program;
   stats.pid = subscription.client.pid;
-  stats.mode = subscription.mode;
-  stats.rank = subscription.rank;
-  stats.ranks = subscription.ranks;
+  stats.mode = subscription.terms.mode;
+  stats.rank = subscription.terms.rank;
+  stats.ranks = subscription.terms.ranks;
   stats.epoch = subscription.cursor.epoch();
   stats.step = subscription.cursor.step();
-  stats.window = subscription.window;
+  stats.window = subscription.terms.window;
   stats.held = static_cast<std::uint32_t>(subscription.leases.size());
   if (const auto since = subscription.holds_since()) stats.held_for = now - *since;
   stats.waited_for_daemon_seconds = subscription.waiting.daemon_seconds(now);
@@ -103,7 +103,7 @@ std::vector<SubscriberStats> subscribers_of(const Feed& feed, const std::vector<
 std::uint32_t active(const Subscriptions& subscriptions) {
   return static_cast<std::uint32_t>(
       std::count_if(subscriptions.begin(), subscriptions.end(),
-                    [](const auto& entry) { return !entry.second.finished; }));
+                    [](const auto& entry) { return !entry.second.is_over(); }));
 }
 
 bool waits_for_plan(const Feed& feed) {

@@ -40,7 +40,7 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       scheduler_(
           std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory),
           {ports_.assembly_threads, settings_.patience}),
-      roster_(settings_.slots),
+      subscriptions_(settings_.slots),
       plans_(settings_.follow),
       grace_(ports_.loop),
       patience_(ports_.loop),
@@ -117,47 +117,40 @@ const Arena* Feed::find_arena(std::uint32_t number) const {
 }
 
 void Feed::unsubscribe(SessionId session, std::uint32_t number) {
-  const auto found = subscriptions_.find({session, number});
-  if (found == subscriptions_.end()) return;
-  leave(found->second, {});
-  forget(found->first);
-  subscriptions_.erase(found);
+  const SubscriptionKey key{session, number};
+  if (!subscriptions_.contains(key)) return;
+  leave(key, {});
   after_leaving();
 }
 
 std::size_t Feed::drop_session(SessionId session, Departure departure) {
-  const auto first = subscriptions_.lower_bound({session, 0});
-  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
-  if (first == last) return 0;
-  for (auto it = first; it != last; ++it) {
-    leave(it->second, departure);
-    forget(it->first);
-  }
-  subscriptions_.erase(first, last);
+  const std::vector<SubscriptionKey> keys = subscriptions_.keys_of(session);
+  if (keys.empty()) return 0;
+  for (const SubscriptionKey& key : keys) leave(key, departure);
   after_leaving();
-  return held_over_.slots_of(session);
+  return held_over().slots_of(session);
 }
 
 void Feed::let_go(SessionId session) {
-  const std::vector<SlotRef> slots = held_over_.let_go(session);
-  roster_.set_aside(held_over_.slots());
+  const std::vector<SlotRef> slots = subscriptions_.let_go(session);
   for (const SlotRef& slot : slots) give_back(slot);
   if (!slots.empty()) pump();
 }
 
 void Feed::stop_serving(SessionId session) {
-  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
-  for (auto it = subscriptions_.lower_bound({session, 0}); it != last; ++it) {
-    it->second.finished = true;
-    note(it->first, it->second);
-    for (auto& [lease, batch] : it->second.leases) {
+  for (const SubscriptionKey& key : subscriptions_.keys_of(session)) {
+    Subscription& subscription = subscriptions_.at(key);
+    subscription.finish();
+    note(key, subscription);
+    for (auto& [lease, batch] : subscription.leases) {
       if (batch.slot) give_back(*std::exchange(batch.slot, std::nullopt));
     }
   }
   after_leaving();
 }
 
-void Feed::leave(Subscription& subscription, Departure departure) {
+void Feed::leave(const SubscriptionKey& key, Departure departure) {
+  Subscription& subscription = subscriptions_.at(key);
   keep_waited(subscription);
   std::vector<SlotRef> kept;
   for (const auto& [lease, batch] : subscription.leases) {
@@ -166,11 +159,12 @@ void Feed::leave(Subscription& subscription, Departure departure) {
     if (subscription.in_queue() && !departure.may_return) work().come_back(lease);
   }
   subscription.leases.clear();
-  held_over_.keep(subscription.client, std::move(kept));
-  roster_.set_aside(held_over_.slots());
-  if (!subscription.in_queue() || !departure.may_return) return;
-  work().keep(subscription.owner(), WorkQueue::Time::clock::now() + settings_.queue_grace);
-  await_returns();
+  subscriptions_.hold_over(subscription.client, std::move(kept));
+  if (subscription.in_queue() && departure.may_return) {
+    work().keep(subscription.owner(), WorkQueue::Time::clock::now() + settings_.queue_grace);
+    await_returns();
+  }
+  forget(key);
 }
 
 void Feed::after_leaving() {
@@ -192,24 +186,25 @@ void Feed::await_returns() {
 }
 
 void Feed::release(SessionId session, const wire::Release& release) {
-  const auto found = subscriptions_.find({session, release.subscription()});
+  const SubscriptionKey key{session, release.subscription()};
+  Subscription* const found = subscriptions_.find(key);
   for (const std::uint64_t lease : *release.leases()) {
-    const bool known = found != subscriptions_.end() && found->second.leases.contains(lease);
-    if (known) found->second.spoke = true;
+    const bool known = found != nullptr && found->leases.contains(lease);
+    if (known) found->speak();
     if (known && release.keeps()) {
-      note_done(found->second, lease);
+      note_done(*found, lease);
       continue;
     }
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
-    if (known) release_lease(found->second, lease);
+    if (known) release_lease(*found, lease);
   }
-  if (found == subscriptions_.end() || failure_) return;
-  Subscription& subscription = found->second;
+  if (found == nullptr || failure_) return;
+  Subscription& subscription = *found;
   subscription.moved = WaitingTimes::Time::clock::now();
-  if (subscription.leases.empty()) subscription.had_none = true;
-  note(found->first, subscription);
+  subscription.note_empty_handed();
+  note(key, subscription);
   if (subscription.in_queue()) advance_queue();
-  serve(found->first, subscription);
+  serve(key, subscription);
   settle_soon();
   const Epoch epoch = queue().epoch();  // whose end others may wait for
   if (subscription.in_queue() && queue().exhausted(batches_of(epoch))) pump_soon();

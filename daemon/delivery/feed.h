@@ -19,13 +19,10 @@
 #include "daemon/delivery/cursor.h"
 #include "daemon/delivery/feed_resources.h"
 #include "daemon/delivery/growth.h"
-#include "daemon/delivery/held_over.h"
-#include "daemon/delivery/places.h"
 #include "daemon/delivery/plan_keeper.h"
 #include "daemon/delivery/planner.h"
-#include "daemon/delivery/roster.h"
 #include "daemon/delivery/slot_scheduler.h"
-#include "daemon/delivery/subscription.h"
+#include "daemon/delivery/subscription_table.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
@@ -94,7 +91,7 @@ class Feed {
   /// leases stay until drop_session(), since its last words may say that they are done.
   void stop_serving(SessionId session);
   /// What sessions that ended still hold.
-  const HeldOver& held_over() const { return held_over_; }
+  const HeldOver& held_over() const { return subscriptions_.held_over(); }
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
   /// Takes up what can change while it serves. What a subscription was granted stays.
@@ -138,7 +135,7 @@ class Feed {
   bool is_left_behind(const SubscriptionKey& key) const {
     return scheduler_.stragglers().is_left_behind(key);
   }
-  const Subscriptions& subscriptions() const { return subscriptions_; }
+  const Subscriptions& subscriptions() const { return subscriptions_.all(); }
   const Dataset& dataset() const { return *resources_.dataset; }
   const Snapshot& snapshot() const { return *resources_.snapshot; }
   std::shared_ptr<const Snapshot> share_snapshot() const { return resources_.snapshot; }
@@ -179,7 +176,7 @@ class Feed {
   void await_returns();
   void give_back(const SlotRef& slot);
   void release_lease(Subscription& subscription, std::uint64_t lease);
-  void leave(Subscription& subscription, Departure departure);
+  void leave(const SubscriptionKey& key, Departure departure);
   bool written(const Result<void>& result);
 
   // feed_end.cpp: how it changes in place, and how it ends.
@@ -193,7 +190,6 @@ class Feed {
   void serve(const SubscriptionKey& key);
   void serve(const SubscriptionKey& key, Subscription& subscription);
   void serve_all(std::vector<SubscriptionKey> keys);
-  void serve_waiting_for(const BatchId& id);
   void serve_barred();
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
   void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
@@ -209,11 +205,11 @@ class Feed {
               const BatchId& id);
   void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
   void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
+  void refuse_all(const Error& error);
   void fail(const Error& error);
 
   // waiting.cpp: what bounds a subscription. feed_words.cpp: that in words.
   std::optional<BatchId> next_of(const Subscription& subscription) const;
-  Standing standing_of(const Subscription& subscription) const;
   void note(const SubscriptionKey& key, const Subscription& subscription);
   void note_all(Epoch epoch);
   void forget(const SubscriptionKey& key);
@@ -257,7 +253,6 @@ class Feed {
   void count_lost(const BatchId& id, const SkippedSequence& skipped);
 
   // feed_plans.cpp: what becomes of the decisions on plans.
-  std::set<Epoch> needed_epochs(bool with_next) const;
   PlanNeeds plan_needs() const;
   std::size_t most_plans() const { return PlanKeeper::room_for(snapshot().sequences()); }
   void request_plan();
@@ -272,7 +267,8 @@ class Feed {
   std::uint64_t steps_of(Epoch epoch) const { return plans_.steps(epoch); }
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
   void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
-  void publish_epoch(wire::EventKind kind, Epoch epoch);
+  void publish_began(Epoch epoch);
+  void publish_ended(Epoch epoch);
 
   std::uint32_t number_;
   FeedSettings settings_;
@@ -281,14 +277,7 @@ class Feed {
   std::shared_ptr<StageTimes> times_ = std::make_shared<StageTimes>();  ///< Other threads add.
   std::shared_ptr<const BatchStyle> style_;
   SlotScheduler scheduler_;
-  Subscriptions subscriptions_;
-  HeldOver held_over_;
-  Roster roster_;  ///< Who may take a slot.
-  Places places_;
-  std::set<SubscriptionKey> barred_;   ///< By the rule on slots, from a batch that is ready.
-  std::set<SubscriptionKey> leading_;  ///< Held back by max_lead.
-  std::uint64_t seen_loosened_ = 0;
-  std::optional<Places::Position> seen_slowest_;
+  SubscriptionTable subscriptions_;
   PlanKeeper plans_;
   std::optional<Error> failure_;
   FeedCounters counters_;
@@ -306,8 +295,6 @@ class Feed {
   /// A timer's handler that is due already cannot be called back: it looks whether this is there.
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::uint64_t next_lease_;
-  std::optional<Epoch> last_begun_;  ///< The furthest epoch that events told of, and that ended.
-  std::optional<Epoch> last_ended_;
   /// Plans and batches that are made, sent or poisoned just now.
   std::uint32_t under_way_ = 0;
   std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
@@ -316,9 +303,8 @@ class Feed {
   bool pump_posted_ = false;
   bool settle_posted_ = false;
   bool slots_changed_ = true;  ///< Another batch may be due, or a slot have come free.
-  std::uint64_t seen_places_ = 0;
-  bool plans_due_ = true;    ///< Another plan may be needed.
-  bool forget_due_ = false;  ///< A plan may be needed no more.
+  bool plans_due_ = true;      ///< Another plan may be needed.
+  bool forget_due_ = false;    ///< A plan may be needed no more.
   bool has_first_batch_ = false;
   bool retired_ = false;
   /// Waits for the journal's disk, where there is a journal. Last: it is joined before what it

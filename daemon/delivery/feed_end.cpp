@@ -31,14 +31,8 @@ void Feed::retire(const Error& error) {
 /// What clients hold stays held: a slot that nobody holds might be poisoned once a batch on its way
 /// to a remote client has left.
 void Feed::end_subscriptions(const Error& error) {
-  for (auto& [key, subscription] : subscriptions_) {
-    if (!subscription.finished) refuse(key, subscription, error);
-  }
+  refuse_all(error);
   subscriptions_.clear();
-  roster_.clear();
-  places_.clear();
-  barred_.clear();
-  leading_.clear();
   scheduler_.stragglers().clear();
   starved_.clear();
 }

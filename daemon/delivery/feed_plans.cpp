@@ -9,29 +9,12 @@
 #include "daemon/delivery/feed.h"
 
 namespace batchwright {
-/// The epochs that subscriptions stand in, and those that they come to after them.
-std::set<Epoch> Feed::needed_epochs(bool with_next) const {
-  std::set<Epoch> needed;
-  for (const auto& [key, subscription] : subscriptions_) {
-    if (subscription.finished) continue;
-    needed.insert(subscription.cursor.epoch());
-    if (!with_next || subscription.epochs_left == 1) continue;
-    needed.insert(Epoch{subscription.cursor.epoch().value + 1});
-  }
-  if (resources_.journal && (had_subscriber_ || with_next)) {
-    needed.insert(queue().epoch());
-    if (with_next) needed.insert(Epoch{queue().epoch().value + 1});
-  }
-  return needed;
-}
-
-/// Who holds as many batches as its window allows can take none now.
+/// Those of the subscriptions, and of the queue.
 PlanNeeds Feed::plan_needs() const {
-  PlanNeeds needs{{}, needed_epochs(false), needed_epochs(true)};
-  for (const auto& [key, subscription] : subscriptions_) {
-    if (subscription.finished || !subscription.has_credit()) continue;
-    needs.now.insert(subscription.cursor.epoch());
-  }
+  PlanNeeds needs = subscriptions_.needs();
+  if (!resources_.journal) return needs;
+  if (had_subscriber_) needs.stood_in.insert(queue().epoch());
+  needs.next.insert({queue().epoch(), Epoch{queue().epoch().value + 1}});
   return needs;
 }
 
@@ -150,13 +133,14 @@ void Feed::end_without_data(Epoch epoch, const Error& error) {
                              resources_.journal->path(), epoch.value, error.message)});
   }
   scheduler_.cache().forget_epoch(epoch);
-  for (auto& [key, subscription] : subscriptions_) {
-    if (subscription.finished || subscription.cursor.epoch() != epoch) continue;
+  for (const SubscriptionKey& key : subscriptions_.keys()) {
+    Subscription& subscription = subscriptions_.at(key);
+    if (subscription.is_over() || subscription.cursor.epoch() != epoch) continue;
     if (subscription.is_bound_to_data()) refuse(key, subscription, error);
   }
 }
 
-std::string Feed::planning_trouble() const { return plans_.trouble(needed_epochs(false)); }
+std::string Feed::planning_trouble() const { return plans_.trouble(plan_needs().stood_in); }
 
 /// Goes on to the next epoch once each batch of this one is done. The journal's new file waits for
 /// its disk elsewhere, for which others do not wait.

@@ -13,14 +13,12 @@
 namespace batchwright {
 
 void Feed::serve(const SubscriptionKey& key) {
-  const auto found = subscriptions_.find(key);
-  if (found != subscriptions_.end()) serve(key, found->second);
+  if (Subscription* const found = subscriptions_.find(key)) serve(key, *found);
 }
 
 void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
-  barred_.erase(key);
-  leading_.erase(key);
-  while (!subscription.finished && !failure_ && serve_next(key, subscription)) {
+  subscriptions_.let_go_on(key);
+  while (!subscription.is_over() && !failure_ && serve_next(key, subscription)) {
   }
   note_waiting(subscription);
 }
@@ -33,11 +31,12 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
     if (error != nullptr) refuse(key, subscription, *error);
     return false;
   }
-  if (!subscription.accepted) {
+  if (subscription.stage == Subscription::Stage::applied) {
     accept(key, subscription, *epoch);
     return true;
   }
-  if (subscription.announces_epoch) begin_epoch(key, subscription, *epoch);
+  if (subscription.stage == Subscription::Stage::between_epochs)
+    begin_epoch(key, subscription, *epoch);
   if (is_over(subscription, epoch->plan.steps())) {
     end_epoch(key, subscription, epoch->plan.steps());
     return true;
@@ -45,11 +44,12 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
   const auto id = next_of(subscription);
   if (!id || !subscription.has_credit()) return false;
   if (leads_too_far(subscription)) {
-    leading_.insert(key);
+    subscriptions_.hold_back(key, SubscriptionTable::Bar::lead);
     return false;
   }
   if (!may_take(key, *id)) {
-    if (subscription.spoke || subscription.leases.empty()) barred_.insert(key);
+    const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
+    if (!looks_on) subscriptions_.hold_back(key, SubscriptionTable::Bar::slots);
     return false;
   }
   if (const Error* broken = scheduler_.broken(*id)) {
@@ -65,7 +65,7 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
 void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
                   const EpochSource& epoch) {
   const std::uint64_t steps = epoch.plan.steps();
-  const Step first = subscription.first_step;
+  const Step first = subscription.terms.first_step;
   if (first.value > steps) {
     return refuse(
         key, subscription,
@@ -73,9 +73,9 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
                                                   first.value, epoch.epoch.value, steps)});
   }
   subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
-  subscription.accepted = true;
+  subscription.stage = Subscription::Stage::in_epoch;
   const std::vector<BatchIndex> worst = plans_.epochs().worst(epoch.epoch);
-  for (std::size_t i = 0; i < worst.size() && i < subscription.worst_first; ++i) {
+  for (std::size_t i = 0; i < worst.size() && i < subscription.terms.worst_first; ++i) {
     subscription.rehearsals.push_back({epoch.epoch, worst[i]});
   }
   note(key, subscription);
@@ -87,15 +87,16 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.steps = steps;
   answer.batches_per_step = subscription.cursor.share().count;
   answer.world = epoch.plan.world();
-  answer.window = subscription.window;
+  answer.window = subscription.terms.window;
   answer.arena = arena_number();
   answer.arena_bytes = arena().bytes();
   answer.terms = terms_text(settings_, epoch.snapshot->schema());
   ports_.send(key.session, encode(std::move(answer)));
-  publish_epoch(wire::EventKind::epoch_began, epoch.epoch);
-  ports_.log.note<Event::subscribed>(
-      name(), key.session.value, wire::EnumNameMode(subscription.mode), epoch.epoch.value,
-      first.value, subscription.cursor.share().count, epoch.plan.world(), subscription.window);
+  publish_began(epoch.epoch);
+  ports_.log.note<Event::subscribed>(name(), key.session.value,
+                                     wire::EnumNameMode(subscription.terms.mode), epoch.epoch.value,
+                                     first.value, subscription.cursor.share().count,
+                                     epoch.plan.world(), subscription.terms.window);
 }
 
 /// A queue's epoch is over for a subscription when all is done but what itself holds: who waits
@@ -111,14 +112,14 @@ bool Feed::is_over(const Subscription& subscription, std::uint64_t steps) const 
 
 void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
                        const EpochSource& source) {
-  subscription.announces_epoch = false;
+  subscription.stage = Subscription::Stage::in_epoch;
   wire::EpochBeginT begin;
   begin.subscription = key.number;
   begin.epoch = source.epoch.value;
   begin.steps = source.plan.steps();
   begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(source.fingerprint));
   ports_.send(key.session, encode(std::move(begin)));
-  publish_epoch(wire::EventKind::epoch_began, source.epoch);
+  publish_began(source.epoch);
 }
 
 void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps) {
@@ -127,11 +128,10 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   end.epoch = subscription.cursor.epoch().value;
   end.steps = steps;
   end.last = subscription.epochs_left == 1;
-  subscription.finished = end.last;
-  subscription.announces_epoch = true;
+  subscription.stage = end.last ? Subscription::Stage::over : Subscription::Stage::between_epochs;
   if (subscription.epochs_left > 1) --subscription.epochs_left;
   ports_.send(key.session, encode(std::move(end)));
-  publish_epoch(wire::EventKind::epoch_ended, subscription.cursor.epoch());
+  publish_ended(subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
   note(key, subscription);
   plans_due_ = forget_due_ = true;
@@ -207,12 +207,13 @@ void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
   if (subscription.delivered++ == 0) subscription.moved = WaitingTimes::Time::clock::now();
   subscription.delivered_bytes += bytes;
   subscription.asked = false;
-  counters_.add(subscription.mode, {figures.rows, figures.frames, figures.padded_frames, bytes});
+  counters_.add(subscription.terms.mode,
+                {figures.rows, figures.frames, figures.padded_frames, bytes});
   if (figures.deliveries++ > 0) counters_.add(FeedCounter::batches_shared);
 }
 
 void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
-  subscription.finished = true;
+  subscription.finish();
   note(key, subscription);
   note_waiting(subscription);
   wire::RefusedT refused;
@@ -220,6 +221,13 @@ void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const 
   refused.message = error.message;
   refused.subscription = key.number;
   ports_.send(key.session, encode(std::move(refused)));
+}
+
+void Feed::refuse_all(const Error& error) {
+  for (const SubscriptionKey& key : subscriptions_.keys()) {
+    Subscription& subscription = subscriptions_.at(key);
+    if (!subscription.is_over()) refuse(key, subscription, error);
+  }
 }
 
 /// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed
@@ -232,9 +240,7 @@ void Feed::fail(const Error& error) {
   ports_.log.note<Event::feed_failed>(name(), error.message);
   publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);
   if (!is_passing(error.code) || !ports_.takes_over()) {
-    for (auto& [key, subscription] : subscriptions_) {
-      if (!subscription.finished) refuse(key, subscription, *failure_);
-    }
+    refuse_all(*failure_);
   }
   if (on_state_) on_state_();
 }
@@ -250,16 +256,16 @@ void Feed::publish(wire::EventKind kind, Epoch epoch, const std::string& text) {
 }
 
 /// Once for each epoch, when the first subscription comes to it, or ends it.
-void Feed::publish_epoch(wire::EventKind kind, Epoch epoch) {
-  auto& told = kind == wire::EventKind::epoch_began ? last_begun_ : last_ended_;
-  if (told && *told >= epoch) return;
-  told = epoch;
-  if (kind == wire::EventKind::epoch_began) {
-    ports_.log.note<Event::epoch_began>(name(), epoch.value);
-  } else {
-    ports_.log.note<Event::epoch_ended>(name(), epoch.value);
-  }
-  publish(kind, epoch);
+void Feed::publish_began(Epoch epoch) {
+  if (!subscriptions_.is_first_to_begin(epoch)) return;
+  ports_.log.note<Event::epoch_began>(name(), epoch.value);
+  publish(wire::EventKind::epoch_began, epoch);
+}
+
+void Feed::publish_ended(Epoch epoch) {
+  if (!subscriptions_.is_first_to_end(epoch)) return;
+  ports_.log.note<Event::epoch_ended>(name(), epoch.value);
+  publish(wire::EventKind::epoch_ended, epoch);
 }
 
 }  // namespace batchwright

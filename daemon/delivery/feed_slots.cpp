@@ -36,7 +36,7 @@ std::vector<Front> Feed::fronts() const {
     return {{{start, steps_of(epoch), 0, nullptr, {}}, &kEmptyPlace}};
   }
   std::vector<Front> all;
-  for (const auto& [place, keys] : places_.all()) {
+  for (const auto& [place, keys] : subscriptions_.places().all()) {
     const Subscription& first = subscriptions_.at(*keys.begin());
     if (waits_for_plan(first)) continue;
     all.push_back({itinerary_of(first), &keys, place.left_behind});
@@ -56,7 +56,7 @@ std::optional<BatchId> Feed::demand_of(const SubscriptionKey& key, const Subscri
 /// all that want it.
 std::vector<std::pair<BatchId, SubscriptionKey>> Feed::demands() const {
   std::vector<std::pair<BatchId, SubscriptionKey>> all;
-  for (const auto& [wanted, wanting] : roster_.wanted()) {
+  for (const auto& [wanted, wanting] : subscriptions_.roster().wanted()) {
     if (!scheduler_.is_missing(wanted)) continue;
     for (const SubscriptionKey& key : wanting.all) {
       const auto id = demand_of(key, subscriptions_.at(key));
@@ -170,7 +170,7 @@ void Feed::assembled(const SlotScheduler::Assignment& done, Result<AssembledBatc
     not_assembled(done, batch.error());
   }
   if (!failure_ && (had_subscriber_ || is_first(done.id))) note_first_batch();
-  if (!failure_) serve_waiting_for(done.id);
+  if (!failure_) serve_all(subscriptions_.wanting(done.id));
   settle();
 }
 

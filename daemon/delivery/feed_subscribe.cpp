@@ -49,9 +49,7 @@ Result<void> Feed::check_subscribe(const SubscriptionKey& key,
     return Error{ErrorCode::invalid_argument,
                  fmt::format("subscription {} is taken; numbers start at 1", key.number)};
   }
-  const auto mine = subscriptions_.lower_bound({key.session, 0});
-  const auto others = subscriptions_.upper_bound({key.session, UINT32_MAX});
-  if (std::distance(mine, others) >= std::ptrdiff_t{kMaxSubscriptions}) {
+  if (subscriptions_.keys_of(key.session).size() >= kMaxSubscriptions) {
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
   }
   if (auto extras = check_extras(request); !extras) return extras;
@@ -69,13 +67,7 @@ Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& 
                                                           request.ranks_here(), request.ranks())};
   }
   const Job job{request.ranks(), request.ranks_here()};
-  std::set<std::uint32_t> here;
-  for (const auto& [key, subscription] : subscriptions_) {
-    const bool is_mate = subscription.job() == job && !subscription.client.inline_batches;
-    if (is_mate) here.insert(subscription.rank);
-  }
-  here.insert(request.rank());
-  const std::size_t needed = roster_.slots_needed_for(job, here.size());
+  const std::size_t needed = subscriptions_.slots_needed_with(job, request.rank());
   if (needed <= settings_.slots) return {};
   const std::size_t others = roster_.loners();
   const std::string beside =
@@ -144,14 +136,15 @@ bool Feed::keep_data(const wire::Subscribe& request) {
 /// it.
 bool Feed::is_in_use(Epoch epoch) const {
   const bool begins = beginning_ && epoch.value == queue().epoch().value + 1;
-  return needed_epochs(false).contains(epoch) || scheduler_.cache().holds_of(epoch) || begins ||
+  return plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) || begins ||
          (resources_.journal && queue().epoch() == epoch);
 }
 
 bool Feed::has_in_queue(SessionId session) const {
-  const auto first = subscriptions_.lower_bound({session, 0});
-  const auto last = subscriptions_.upper_bound({session, UINT32_MAX});
-  return std::any_of(first, last, [](const auto& entry) { return entry.second.in_queue(); });
+  const std::vector<SubscriptionKey> keys = subscriptions_.keys_of(session);
+  return std::any_of(keys.begin(), keys.end(), [this](const SubscriptionKey& key) {
+    return subscriptions_.at(key).in_queue();
+  });
 }
 
 Result<void> Feed::check_extras(const wire::Subscribe& request) const {
@@ -187,22 +180,23 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
   const bool in_queue = request.mode() == wire::Mode::queue;
   const Epoch start = in_queue ? queue().epoch() : Epoch{request.epoch()};
   Subscription subscription(client, key.number, Cursor(*share, start, Step{0}));
-  subscription.mode = request.mode();
-  subscription.rank = request.rank();
-  subscription.ranks = request.ranks();
-  subscription.ranks_here = request.ranks_here();
-  subscription.window = std::min(request.window(), most);
+  SubscriptionTerms& terms = subscription.terms;
+  terms.mode = request.mode();
+  terms.rank = request.rank();
+  terms.ranks = request.ranks();
+  terms.ranks_here = request.ranks_here();
+  terms.window = std::min(request.window(), most);
+  terms.worst_first = request.worst_first();
   subscription.epochs_left = request.epochs();
-  subscription.worst_first = request.worst_first();
   if (in_queue) {
     if (auto claimed = claim(subscription, request); !claimed) return claimed;
   } else {
-    subscription.first_step = Step{request.step()};
-    subscription.resumes = keep_data(request);
+    terms.first_step = Step{request.step()};
+    terms.resumes = keep_data(request);
   }
   had_subscriber_ = true;
   last_came_ = WaitingTimes::Time::clock::now();
-  note(key, subscriptions_.emplace(key, std::move(subscription)).first->second);
+  note(key, subscriptions_.add(key, std::move(subscription)));
   plans_due_ = true;
   watch();
   if (in_queue) {

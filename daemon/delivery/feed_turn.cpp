@@ -11,11 +11,8 @@ namespace batchwright {
 /// Looks at everyone: for what happens seldom and may concern all.
 void Feed::pump() {
   if (failure_) return;
-  std::vector<SubscriptionKey> keys;
-  keys.reserve(subscriptions_.size());
-  for (const auto& [key, subscription] : subscriptions_) keys.push_back(key);
   plans_due_ = slots_changed_ = true;
-  serve_all(std::move(keys));
+  serve_all(subscriptions_.keys());
   settle();
 }
 
@@ -42,7 +39,7 @@ void Feed::settle() {
   assemble_demands();
   end_turn();
   // What is due next changes with a queue at any time, and else with places and slots.
-  const bool moved = std::exchange(seen_places_, places_.revision()) != places_.revision();
+  const bool moved = subscriptions_.have_moved();
   if (std::exchange(slots_changed_, false) || moved || resources_.journal) assemble_ahead();
 }
 
@@ -64,27 +61,10 @@ void Feed::serve_all(std::vector<SubscriptionKey> keys) {
   }
 }
 
-/// Those whose next batch this is, and those of whom it may be.
-void Feed::serve_waiting_for(const BatchId& id) {
-  std::vector<SubscriptionKey> keys;
-  for (const BatchId& wanted : {id, any_of(id.epoch)}) {
-    const auto found = roster_.wanted().find(wanted);
-    if (found == roster_.wanted().end()) continue;
-    keys.insert(keys.end(), found->second.all.begin(), found->second.all.end());
-  }
-  serve_all(std::move(keys));
-}
-
 /// Those that could have had a batch if others had held less, or been further.
 void Feed::serve_barred() {
-  while (seen_slowest_ != places_.slowest()) {
-    seen_slowest_ = places_.slowest();
-    serve_all({leading_.begin(), leading_.end()});
-  }
-  if (failure_) return;
-  if (barred_.empty() || (seen_loosened_ == roster_.loosened() && !slots_changed_)) return;
-  seen_loosened_ = roster_.loosened();
-  serve_all({barred_.begin(), barred_.end()});
+  while (const auto keys = subscriptions_.leading_once_slowest_moved()) serve_all(*keys);
+  if (!failure_) serve_all(subscriptions_.barred_once_loosened(slots_changed_));
 }
 
 }  // namespace batchwright

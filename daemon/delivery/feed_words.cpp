@@ -22,15 +22,15 @@ constexpr std::size_t kMostNamed = 8;
 }  // namespace
 
 std::string who(const Subscription& subscription) {
-  if (subscription.mode != wire::Mode::sharded) return describe(subscription.client);
-  return fmt::format("rank {} of {}, {}", subscription.rank, subscription.ranks,
+  if (subscription.terms.mode != wire::Mode::sharded) return describe(subscription.client);
+  return fmt::format("rank {} of {}, {}", subscription.terms.rank, subscription.terms.ranks,
                      describe(subscription.client));
 }
 
 /// Who stands still for longest comes first.
 std::string Feed::who_holds_slots() const {
   std::vector<const Subscription*> holders;
-  for (const auto& [key, subscription] : subscriptions_) {
+  for (const auto& [key, subscription] : subscriptions_.all()) {
     if (!subscription.leases.empty()) holders.push_back(&subscription);
   }
   std::sort(holders.begin(), holders.end(),
@@ -46,7 +46,7 @@ std::string Feed::who_holds_slots() const {
     if (still >= kStill) text += fmt::format(" and has released none for {} s", still.count());
   }
   if (others != 0) text += fmt::format(", and {} others", others);
-  if (const std::string left = held_over_.describe(); !left.empty()) {
+  if (const std::string left = held_over().describe(); !left.empty()) {
     text += (text.empty() ? "" : ", ") + left;
   }
   return text.empty() ? "nobody holds any" : text;
@@ -55,10 +55,10 @@ std::string Feed::who_holds_slots() const {
 /// Ranks that are to come, of jobs of which some are here; empty when all are.
 std::string Feed::who_is_absent() const {
   std::set<Job> jobs;
-  for (const auto& [key, subscription] : subscriptions_) jobs.insert(subscription.job());
+  for (const auto& [key, subscription] : subscriptions_.all()) jobs.insert(subscription.job());
   std::string text;
   for (const Job& job : jobs) {
-    if (const std::size_t absent = roster_.absent(job); absent != 0) {
+    if (const std::size_t absent = subscriptions_.roster().absent(job); absent != 0) {
       text += fmt::format("; {} ranks of a job of {} are to come", absent, job.ranks);
     }
   }
@@ -66,10 +66,10 @@ std::string Feed::who_is_absent() const {
 }
 
 std::string Feed::slowest_client() const {
-  for (const auto& [key, subscription] : subscriptions_) {
+  for (const auto& [key, subscription] : subscriptions_.all()) {
     const Places::Position here{subscription.cursor.epoch(), subscription.cursor.step()};
-    const bool counts = subscription.accepted && !subscription.finished;
-    if (counts && !subscription.in_queue() && places_.slowest() == here) return who(subscription);
+    const bool counts = subscription.is_served() && !subscription.in_queue();
+    if (counts && subscriptions_.places().slowest() == here) return who(subscription);
   }
   return "nobody";
 }
@@ -78,9 +78,9 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
   const Epoch epoch = subscription.cursor.epoch();
   if (failure_) return failure_->message;
   if (!plans_.has(epoch)) {
-    return plans_.reason_to_wait(epoch, needed_epochs(false).size(), most_plans());
+    return plans_.reason_to_wait(epoch, plan_needs().stood_in.size(), most_plans());
   }
-  if (subscription.finished) return "nothing: its epochs are over";
+  if (subscription.is_over()) return "nothing: its epochs are over";
   const auto id = next_of(subscription);
   if (subscription.in_queue() && beginning_) {
     return fmt::format("the journal's new file, which is being written to its disk for epoch {}",
@@ -116,7 +116,7 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
 
 /// Where there are fewer slots than all that are here need, some wait for the others to be done.
 std::string Feed::slots_wanted() const {
-  const std::size_t needed = roster_.slots_needed();
+  const std::size_t needed = subscriptions_.roster().slots_needed();
   if (needed <= slots().size()) return "";
   return fmt::format("; with {} slots all that are here could go on at once", needed);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -28,37 +29,64 @@ struct HeldBatch {
   WaitingTimes::Time since{};  ///< When it was sent, or the client came back with it.
 };
 
-/// One client's claim on a feed. Owned by the feed, on the event loop.
-struct Subscription {
-  Subscription(ClientInfo who, std::uint32_t its_number, const Cursor& start)
-      : client(std::move(who)), number(its_number), cursor(start) {}
-
-  ClientInfo client;
-  std::uint32_t number;
-  Cursor cursor;  ///< Of a queue's subscription, only the epoch counts.
+/// What a client asked for, as far as it was granted.
+struct SubscriptionTerms {
   wire::Mode mode = wire::Mode::replica;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   std::uint32_t ranks_here = 0;  ///< Of the job, on the client's host; 0: unknown.
   std::uint32_t window = 1;
-  Step first_step;                  ///< As asked for; checked once the epoch is planned.
+  Step first_step;                ///< Checked once the epoch is planned.
+  std::uint32_t worst_first = 0;  ///< Batches of its first epoch that it rehearses.
+  bool resumes = false;           ///< Within its first epoch, of data that it named.
+};
+
+/// One client's claim on a feed. Owned by the feed, on the event loop.
+struct Subscription {
+  enum class Stage : std::uint8_t {
+    applied,         ///< Subscribed is due, once its first epoch is planned.
+    in_epoch,        ///< It gets batches.
+    between_epochs,  ///< EpochBegin is due, once the epoch that it has come to is planned.
+    over,            ///< Nothing more will be sent; leases may still be out.
+  };
+  /// How its program goes from one batch to the next, as far as was seen.
+  enum class Habit : std::uint8_t {
+    looks_on,        ///< It has neither released a batch nor said that it waits.
+    keeps_last,      ///< It may keep its last batch until the next one has come.
+    releases_first,  ///< It released its last batch before it got the next.
+  };
+
+  Subscription(ClientInfo who, std::uint32_t its_number, const Cursor& start)
+      : client(std::move(who)), number(its_number), cursor(start) {}
+
+  ClientInfo client;
+  std::uint32_t number;
+  SubscriptionTerms terms;
+  Cursor cursor;  ///< Of a queue's subscription, only the epoch counts.
+  Stage stage = Stage::applied;
+  Habit habit = Habit::looks_on;
   std::uint64_t epochs_left = 0;    ///< The one at hand included; 0: without end.
-  std::uint32_t worst_first = 0;    ///< As asked for.
   std::vector<BatchId> rehearsals;  ///< Due before all others.
-  bool resumes = false;             ///< Within its first epoch, of data that it named.
-  bool accepted = false;            ///< Subscribed was sent.
-  bool announces_epoch = false;     ///< EpochBegin is due.
-  bool finished = false;            ///< Nothing more will be sent; leases may still be out.
   std::uint64_t delivered = 0;      ///< Batches.
   std::uint64_t delivered_bytes = 0;
-  WaitingTimes waiting;                       ///< Who waited for whom, and does.
-  bool asked = false;                         ///< Why nothing comes, since the last delivery.
-  bool spoke = false;                         ///< Released a batch, or asked.
-  bool had_none = false;                      ///< Released its last batch before it got the next.
   std::uint64_t released = 0;                 ///< Batches.
+  WaitingTimes waiting;                       ///< Which side waited for the other, and does.
+  bool asked = false;                         ///< Why nothing comes, since the last delivery.
   WaitingTimes::Time moved{};                 ///< When it last released one, or got its first.
   std::map<std::uint64_t, HeldBatch> leases;  ///< What the client holds.
 
+  bool is_over() const { return stage == Stage::over; }
+  /// Subscribed was sent, and batches are to come.
+  bool is_served() const { return stage == Stage::in_epoch || stage == Stage::between_epochs; }
+  bool looks_on() const { return habit == Habit::looks_on; }
+  bool releases_first() const { return habit == Habit::releases_first; }
+  /// The client said something that only a program says which takes batches.
+  void speak() { habit = std::max(habit, Habit::keeps_last); }
+  /// It said that it released batches, and holds none now.
+  void note_empty_handed() {
+    if (leases.empty() && !looks_on()) habit = Habit::releases_first;
+  }
+  void finish() { stage = Stage::over; }
   /// When it got the oldest of the batches that it holds; empty: it holds none.
   std::optional<WaitingTimes::Time> holds_since() const {
     std::optional<WaitingTimes::Time> oldest;
@@ -67,20 +95,24 @@ struct Subscription {
     }
     return oldest;
   }
-  bool has_credit() const { return leases.size() < window; }
+  bool has_credit() const { return leases.size() < terms.window; }
   /// Nothing lies in reserve for the client. One that keeps its last batch until it has the next
   /// was never seen without any.
   bool has_no_reserve() const {
-    const bool keeps_last = delivered != 0 && !had_none && window > 1;
+    const bool keeps_last = delivered != 0 && !releases_first() && terms.window > 1;
     return asked || leases.empty() || (keeps_last && leases.size() == 1);
   }
   /// Whether it gets its batches in the plan's order.
   bool follows_plan() const { return !in_queue() && rehearsals.empty(); }
   /// Other data than those of its epoch until now are of no use to it.
-  bool is_bound_to_data() const { return accepted ? !announces_epoch : resumes; }
-  bool in_queue() const { return mode == wire::Mode::queue; }
-  Job job() const { return mode == wire::Mode::sharded ? Job{ranks, ranks_here} : Job{}; }
-  /// Who gave no token cannot come back.
+  bool is_bound_to_data() const {
+    return stage == Stage::applied ? terms.resumes : stage == Stage::in_epoch;
+  }
+  bool in_queue() const { return terms.mode == wire::Mode::queue; }
+  Job job() const {
+    return terms.mode == wire::Mode::sharded ? Job{terms.ranks, terms.ranks_here} : Job{};
+  }
+  /// A client that gave no token cannot come back.
   QueueOwner owner() const {
     return queue_owner(client.token != 0 ? client.token : client.session.value, number);
   }

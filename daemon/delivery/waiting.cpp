@@ -23,69 +23,29 @@ constexpr std::chrono::seconds kGathering{5};
 
 /// The batch a subscription gets next; none at the end of its epoch, or of what a queue has left.
 std::optional<BatchId> Feed::next_of(const Subscription& subscription) const {
-  if (!subscription.accepted || subscription.finished) return {};
+  if (!subscription.is_served()) return {};
   return itinerary_of(subscription).ahead(0);
-}
-
-/// How the rule on slots sees it. What a newcomer wants is known before its epoch is planned; who
-/// is in an epoch that waits for its plan's turn can be given nothing.
-Standing Feed::standing_of(const Subscription& of) const {
-  Standing standing;
-  standing.job = of.job();
-  standing.remote = of.client.inline_batches;
-  standing.takes_any = of.in_queue();
-  standing.holds = of.leases.size();
-  standing.served = of.delivered != 0 || !of.leases.empty();
-  standing.released = of.released != 0;
-  standing.spoke = of.spoke;
-  standing.asks = of.asked && !of.leases.empty();
-  standing.releases_first = of.had_none;
-  standing.over = of.finished;
-  const bool dropped = of.accepted && !plans_.has(of.cursor.epoch());
-  if (of.finished || dropped) return standing;
-  if (!of.rehearsals.empty()) {
-    standing.wants = of.rehearsals.front();
-  } else {
-    standing.wants = of.in_queue() ? any_of(of.cursor.epoch()) : of.cursor.next();
-  }
-  return standing;
 }
 
 /// After everything that changes how a subscription stands.
 void Feed::note(const SubscriptionKey& key, const Subscription& subscription) {
-  roster_.note(key, standing_of(subscription));
-  if (!subscription.accepted || subscription.finished) return places_.forget(key);
-  const Cursor& cursor = subscription.cursor;
-  const Share& share = cursor.share();
-  const bool in_queue = subscription.in_queue();
-  const Places::Place place{in_queue,
-                            in_queue ? BatchId{cursor.epoch(), {}} : cursor.next(),
-                            share.first,
-                            share.count,
-                            subscription.epochs_left != 1,
-                            is_left_behind(key),
-                            subscription.rehearsals.empty() ? SubscriptionKey{} : key};
-  if (in_queue) return places_.note(key, place, {});
-  places_.note(key, place, Places::Position{cursor.epoch(), cursor.step()});
+  subscriptions_.note(key, {plans_.has(subscription.cursor.epoch()), is_left_behind(key)});
 }
 
 void Feed::note_all(Epoch epoch) {
-  for (const auto& [key, subscription] : subscriptions_) {
+  for (const auto& [key, subscription] : subscriptions_.all()) {
     if (subscription.cursor.epoch() == epoch) note(key, subscription);
   }
 }
 
 void Feed::forget(const SubscriptionKey& key) {
-  roster_.forget(key);
-  places_.forget(key);
-  barred_.erase(key);
-  leading_.erase(key);
+  subscriptions_.remove(key);
   scheduler_.stragglers().forget(key);
   starved_.erase(key);
 }
 
 bool Feed::may_take(const SubscriptionKey& key, const BatchId& id) const {
-  return roster_.may_take(key, slots().held(), is_held(id));
+  return subscriptions_.roster().may_take(key, slots().held(), is_held(id));
 }
 
 bool Feed::is_held(const BatchId& id) const {
@@ -112,28 +72,28 @@ std::optional<std::uint64_t> Feed::steps_ahead(const Subscription& one,
 /// Where sharing matters more than speed, nobody runs further ahead of the slowest than max_lead.
 bool Feed::leads_too_far(const Subscription& subscription) const {
   if (settings_.max_lead == 0 || subscription.in_queue()) return false;
-  const auto slowest = places_.slowest();
+  const auto slowest = subscriptions_.places().slowest();
   if (!slowest) return false;
   const auto lead = steps_ahead(subscription, *slowest);
   return lead && *lead >= settings_.max_lead;
 }
 
 bool Feed::waits_for_plan(const Subscription& subscription) const {
-  if (subscription.finished) return false;
-  return !subscription.accepted || !plans_.has(subscription.cursor.epoch());
+  if (subscription.is_over()) return false;
+  return !subscription.is_served() || !plans_.has(subscription.cursor.epoch());
 }
 
 /// Who is held back by max_lead waits for other clients, and who waits for the end of a queue's
 /// epoch for their releases: neither for the daemon, nor the daemon for him. Who looks
 /// on is given no more before it says something: it is waited for.
 WaitingFor Feed::waiting_for(const Subscription& subscription) const {
-  if (subscription.finished || failure_) return WaitingFor::none;
+  if (subscription.is_over() || failure_) return WaitingFor::none;
   if (waits_for_plan(subscription)) {
     return subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
   }
   const auto id = next_of(subscription);
   if (!id || leads_too_far(subscription)) return WaitingFor::none;
-  const bool looks_on = !subscription.spoke && !subscription.leases.empty();
+  const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
   if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
     return subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
   }
@@ -155,7 +115,7 @@ void Feed::keep_waited(const Subscription& subscription) {
 
 WaitedSeconds Feed::waited(WaitingTimes::Time now) const {
   WaitedSeconds sum = waited_before_;
-  for (const auto& [key, subscription] : subscriptions_) {
+  for (const auto& [key, subscription] : subscriptions_.all()) {
     sum.clients += subscription.waiting.daemon_seconds(now);
     sum.daemon += subscription.waiting.client_seconds(now);
   }
@@ -169,32 +129,31 @@ std::uint64_t Feed::batches_behind(const Subscription& one, const Subscription& 
 /// That a client waits may let it have what it was not given in reserve. What is on its way to the
 /// client does not count as held: then it waits no more.
 void Feed::waits(const SubscriptionKey& key, std::uint32_t holds) {
-  const auto found = subscriptions_.find(key);
-  if (found == subscriptions_.end()) return;
-  Subscription& subscription = found->second;
-  subscription.spoke = true;
+  Subscription* const found = subscriptions_.find(key);
+  if (found == nullptr) return;
+  Subscription& subscription = *found;
+  subscription.speak();
   subscription.asked = subscription.leases.size() == holds;
   if (failure_) return;
-  note(found->first, subscription);
-  serve(found->first, subscription);
+  note(key, subscription);
+  serve(key, subscription);
   settle_soon();
 }
 
 void Feed::ask(SessionId session, const wire::Ask& question) {
   const SubscriptionKey key{session, question.subscription()};
   waits(key, question.holds());
-  const auto found = subscriptions_.find(key);
-  if (found == subscriptions_.end() || question.quiet()) return;
-  const Subscription& subscription = found->second;
+  const Subscription* const found = subscriptions_.find(key);
+  if (found == nullptr || question.quiet()) return;
   wire::WaitingT answer;
   answer.subscription = question.subscription();
-  answer.reason = reason_to_wait(subscription);
+  answer.reason = reason_to_wait(*found);
   ports_.send(session, encode(std::move(answer)));
 }
 
 /// Looks once a second, while somebody is here, for waits that get long.
 void Feed::watch() {
-  if (subscriptions_.empty() || retired_ || std::exchange(watching_, true)) return;
+  if (subscriptions_.all().empty() || retired_ || std::exchange(watching_, true)) return;
   watch_.expires_after(kLook);
   watch_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
     if (error || alive.expired()) return;
@@ -206,11 +165,11 @@ void Feed::watch() {
 
 void Feed::look_at_waits(WaitingTimes::Time now) {
   if (failure_) return;
-  if (roster_.expects_unknown() && now - last_came_ >= kGathering) {
-    roster_.stop_expecting();
+  if (subscriptions_.roster().expects_unknown() && now - last_came_ >= kGathering) {
+    subscriptions_.roster().stop_expecting();
     settle();
   }
-  for (const auto& [key, subscription] : subscriptions_) {
+  for (const auto& [key, subscription] : subscriptions_.all()) {
     if (!waits_for_clients(key, subscription)) {
       starved_.erase(key);
       continue;
@@ -227,7 +186,7 @@ void Feed::look_at_waits(WaitingTimes::Time now) {
 
 /// Whether others' releases or arrival would let it go on, and nothing else.
 bool Feed::waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const {
-  if (subscription.finished || waits_for_plan(subscription)) return false;
+  if (subscription.is_over() || waits_for_plan(subscription)) return false;
   const auto id = next_of(subscription);
   if (!id) return subscription.in_queue() && subscription.leases.empty();
   if (!subscription.has_credit() || !subscription.has_no_reserve()) return false;

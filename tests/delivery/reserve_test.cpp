@@ -8,7 +8,7 @@ namespace {
 
 Subscription with_window(std::uint32_t window) {
   Subscription subscription({}, 1, Cursor(whole_share(1), Epoch{0}, Step{0}));
-  subscription.window = window;
+  subscription.terms.window = window;
   return subscription;
 }
 
@@ -33,7 +33,8 @@ TEST_CASE("delivery: one batch in hand is no reserve for who keeps the last unti
   Subscription subscription = with_window(4);
   hold(subscription, 1);
   CHECK(subscription.has_no_reserve());
-  subscription.had_none = true;  // it releases its last one before: then it works on this one
+  subscription.habit = Subscription::Habit::releases_first;  // it releases its last one before:
+                                                             // then it works on this one
   CHECK(!subscription.has_no_reserve());
 }
 

@@ -1,0 +1,212 @@
+#include "daemon/delivery/subscription_table.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+using namespace batchwright;
+
+namespace {
+
+using Phase = Subscription::Stage;
+using Habit = Subscription::Habit;
+using Bar = SubscriptionTable::Bar;
+using Keys = std::vector<SubscriptionKey>;
+
+constexpr SubscriptionTable::Circumstances kPlanned{true, false};
+
+SubscriptionKey client(std::uint64_t session, std::uint32_t number = 1) {
+  return {SessionId{session}, number};
+}
+
+BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
+  return {Epoch{epoch}, BatchIndex{index}};
+}
+
+Subscription replica(std::uint64_t step, std::uint64_t epoch = 0) {
+  Subscription one({}, 1, Cursor(whole_share(1), Epoch{epoch}, Step{step}));
+  one.stage = Phase::in_epoch;
+  one.terms.window = 2;
+  return one;
+}
+
+Subscription rank(std::uint32_t number, std::uint32_t ranks) {
+  Subscription one = replica(0);
+  one.terms.mode = wire::Mode::sharded;
+  one.terms.rank = number;
+  one.terms.ranks = ranks;
+  return one;
+}
+
+/// A table of subscriptions that stand somewhere in planned epochs.
+SubscriptionTable table_of(const std::vector<std::pair<SubscriptionKey, Subscription>>& all) {
+  SubscriptionTable table(8);
+  for (const auto& [key, one] : all) {
+    table.add(key, one);
+    table.note(key, kPlanned);
+  }
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("delivery: a subscription's stage says what it wants, and whether it stands anywhere") {
+  struct Row {
+    Phase stage;
+    bool planned;
+    bool wants;
+    bool stands;
+  };
+  for (const Row& row : {
+           Row{Phase::applied, false, true, false},
+           Row{Phase::applied, true, true, false},
+           Row{Phase::in_epoch, true, true, true},
+           Row{Phase::in_epoch, false, false, true},
+           Row{Phase::between_epochs, true, true, true},
+           Row{Phase::between_epochs, false, false, true},
+           Row{Phase::over, true, false, false},
+       }) {
+    CAPTURE(static_cast<int>(row.stage));
+    CAPTURE(row.planned);
+    Subscription one = replica(3);
+    one.stage = row.stage;
+    SubscriptionTable table(8);
+    table.add(client(1), one);
+    table.note(client(1), {row.planned, false});
+    CHECK(standing_of(one, row.planned).wants.has_value() == row.wants);
+    CHECK(table.wanting(batch(3)).size() == (row.wants ? 1 : 0));
+    CHECK(table.places().all().size() == (row.stands ? 1 : 0));
+  }
+}
+
+TEST_CASE("delivery: data that a client named bind it until its epoch is over") {
+  Subscription one = replica(0);
+  one.stage = Phase::applied;
+  CHECK(!one.is_bound_to_data());
+  one.terms.resumes = true;
+  CHECK(one.is_bound_to_data());
+  one.stage = Phase::in_epoch;
+  one.terms.resumes = false;
+  CHECK(one.is_bound_to_data());
+  one.stage = Phase::between_epochs;
+  CHECK(!one.is_bound_to_data());
+}
+
+TEST_CASE("delivery: a program's habit is what it was last seen to do without") {
+  Subscription one = replica(0);
+  one.note_empty_handed();
+  CHECK(one.looks_on());  // it never had a batch
+  one.leases[7] = {};
+  one.speak();
+  CHECK(one.habit == Habit::keeps_last);
+  one.note_empty_handed();
+  CHECK(one.habit == Habit::keeps_last);
+  one.leases.clear();
+  one.note_empty_handed();
+  CHECK(one.habit == Habit::releases_first);
+  one.speak();
+  CHECK(one.habit == Habit::releases_first);
+}
+
+TEST_CASE("delivery: a batch is wanted by those whose next it is, and by those of its queue") {
+  Subscription worker = replica(0);
+  worker.terms.mode = wire::Mode::queue;
+  const SubscriptionTable table =
+      table_of({{client(1), replica(4)}, {client(2), worker}, {client(3), replica(5)}});
+  CHECK(table.wanting(batch(4)) == Keys{client(1), client(2)});
+  CHECK(table.wanting(batch(5)) == Keys{client(3), client(2)});
+  CHECK(table.wanting(batch(4, 1)).empty());
+}
+
+TEST_CASE("delivery: a session's subscriptions are found, and those of others are not") {
+  SubscriptionTable table =
+      table_of({{client(1), replica(0)}, {client(2, 1), replica(0)}, {client(2, 9), replica(0)}});
+  CHECK(table.keys_of(SessionId{2}) == Keys{client(2, 1), client(2, 9)});
+  table.remove(client(2, 1));
+  CHECK(table.keys_of(SessionId{2}) == Keys{client(2, 9)});
+  CHECK(table.find(client(2, 1)) == nullptr);
+  CHECK(table.places().all().begin()->second.size() == 2);
+}
+
+TEST_CASE("delivery: the epochs that are needed are those stood in, and those that come next") {
+  Subscription full = replica(0, 3);
+  full.leases = {{1, {}}, {2, {}}};
+  Subscription last = replica(0, 5);
+  last.epochs_left = 1;
+  Subscription over = replica(0, 9);
+  over.stage = Phase::over;
+  const PlanNeeds needs =
+      table_of({{client(1), full}, {client(2), last}, {client(3), over}}).needs();
+  CHECK(needs.now == std::set<Epoch>{Epoch{5}});
+  CHECK(needs.stood_in == std::set<Epoch>{Epoch{3}, Epoch{5}});
+  CHECK(needs.next == std::set<Epoch>{Epoch{3}, Epoch{4}, Epoch{5}});
+}
+
+TEST_CASE("delivery: one that leads goes on when the slowest has moved, and not before") {
+  SubscriptionTable table = table_of({{client(1), replica(0)}, {client(2), replica(9)}});
+  REQUIRE(table.leading_once_slowest_moved());
+  table.hold_back(client(2), Bar::lead);
+  CHECK(!table.leading_once_slowest_moved());
+  table.at(client(1)).cursor.advance();
+  table.note(client(1), kPlanned);
+  CHECK(table.leading_once_slowest_moved() == Keys{client(2)});
+  CHECK(!table.leading_once_slowest_moved());
+}
+
+TEST_CASE("delivery: one that the rule on slots barred is looked at once something has changed") {
+  SubscriptionTable table = table_of({{client(1), replica(0)}, {client(2), replica(9)}});
+  CHECK(table.barred_once_loosened(true).empty());
+  table.hold_back(client(2), Bar::slots);
+  CHECK(table.barred_once_loosened(false) == Keys{client(2)});
+  CHECK(table.barred_once_loosened(false).empty());
+  CHECK(table.barred_once_loosened(true) == Keys{client(2)});
+  table.remove(client(1));
+  CHECK(table.barred_once_loosened(false) == Keys{client(2)});
+  table.let_go_on(client(2));
+  CHECK(table.barred_once_loosened(true).empty());
+}
+
+TEST_CASE("delivery: places are looked at again when one of them was left or come to") {
+  SubscriptionTable table = table_of({{client(1), replica(0)}});
+  CHECK(table.have_moved());
+  CHECK(!table.have_moved());
+  table.note(client(1), kPlanned);
+  CHECK(!table.have_moved());
+  table.at(client(1)).cursor.advance();
+  table.note(client(1), kPlanned);
+  CHECK(table.have_moved());
+  table.note(client(1), {true, true});  // a place of its own
+  CHECK(table.have_moved());
+}
+
+TEST_CASE("delivery: a job needs a slot for each of its ranks, those that come again but once") {
+  const SubscriptionTable table = table_of({{client(1), rank(0, 4)}, {client(2), rank(1, 4)}});
+  const Job job{4, 0};
+  CHECK(table.slots_needed_with(job, 2) == 4);
+  CHECK(table.slots_needed_with(job, 1) == 3);
+}
+
+TEST_CASE("delivery: an epoch begins and ends once, with the first that comes to it") {
+  SubscriptionTable table(8);
+  CHECK(table.is_first_to_begin(Epoch{2}));
+  CHECK(!table.is_first_to_begin(Epoch{2}));
+  CHECK(!table.is_first_to_begin(Epoch{1}));
+  CHECK(table.is_first_to_end(Epoch{2}));
+  CHECK(table.is_first_to_begin(Epoch{3}));
+}
+
+TEST_CASE("delivery: slots that a session left count as held until its process lets go") {
+  const auto slots = std::make_shared<SlotGeneration>(1, *Arena::create(2, 4096),
+                                                      std::make_shared<MemoryBudget>());
+  ClientInfo gone;
+  gone.session = SessionId{5};
+  SubscriptionTable table = table_of({{client(1), replica(0)}});
+  const std::size_t needed = table.roster().slots_needed();
+  table.hold_over(gone, {{slots, SlotIndex{0}}, {slots, SlotIndex{1}}});
+  CHECK(table.roster().slots_needed() == needed + 2);
+  CHECK(table.held_over().slots_of(SessionId{5}) == 2);
+  CHECK(table.let_go(SessionId{5}).size() == 2);
+  CHECK(table.roster().slots_needed() == needed);
+}
