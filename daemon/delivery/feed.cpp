@@ -41,16 +41,16 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
           std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory),
           {ports_.assembly_threads, settings_.patience}),
       subscriptions_(settings_.slots),
+      desk_(std::move(resources_.queue), std::move(resources_.journal),
+            std::move(resources_.ledger), first_lease()),
       plans_(settings_.follow),
       grace_(ports_.loop),
       patience_(ports_.loop),
       watch_(ports_.loop),
-      replan_(ports_.loop),
-      next_lease_(first_lease()) {
-  if (resources_.journal) {
-    next_lease_ = std::max(next_lease_, resources_.journal->next_lease());
+      replan_(ports_.loop) {
+  if (desk_.is_open()) {
     // A queue that was in the first epoch when its data grew goes on with what they were.
-    plans_.decide(queue().epoch(), resources_.journal->fingerprint().data);
+    plans_.decide(queue().epoch(), desk_.journal().fingerprint().data);
     journal_thread_ = std::make_unique<boost::asio::thread_pool>(1);
   }
   plans_.begin(resources_.first_epoch);
@@ -81,10 +81,10 @@ void Feed::start() {
   if (const std::string note = plan_note(settings_.plan); !note.empty()) {
     ports_.log.note<Event::plan_noted>(name(), note);
   }
-  if (resources_.journal) {
+  if (desk_.is_open()) {
     ports_.log.note<Event::queue_resumed>(name(), queue().epoch().value, queue().done_count(),
                                           queue().out().size());
-    work().keep_all(WorkQueue::Time::clock::now() + settings_.queue_grace);
+    desk_.keep_all(WorkQueue::Time::clock::now() + settings_.queue_grace);
     await_returns();
   }
   if (!plans_.has(first.epoch)) request_plan();
@@ -156,12 +156,12 @@ void Feed::leave(const SubscriptionKey& key, Departure departure) {
   for (const auto& [lease, batch] : subscription.leases) {
     if (batch.slot && departure.lives) kept.push_back(*batch.slot);
     if (batch.slot && !departure.lives) give_back(*batch.slot);
-    if (subscription.in_queue() && !departure.may_return) work().come_back(lease);
+    if (subscription.in_queue() && !departure.may_return) desk_.come_back(lease);
   }
   subscription.leases.clear();
   subscriptions_.hold_over(subscription.client, std::move(kept));
   if (subscription.in_queue() && departure.may_return) {
-    work().keep(subscription.owner(), WorkQueue::Time::clock::now() + settings_.queue_grace);
+    desk_.keep(subscription.owner(), WorkQueue::Time::clock::now() + settings_.queue_grace);
     await_returns();
   }
   forget(key);
@@ -175,12 +175,12 @@ void Feed::after_leaving() {
 /// Batches of a client that may come back are not given to others at once: it may have done them.
 void Feed::await_returns() {
   if (retired_) return;
-  const auto next = work().next_return();
+  const auto next = desk_.next_return();
   if (!next) return;
   grace_.expires_at(*next);
   grace_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
     if (error || alive.expired()) return;
-    if (work().end_keeping(grace_.expiry())) pump();
+    if (desk_.end_keeping(grace_.expiry())) pump();
     await_returns();
   });
 }
@@ -192,7 +192,7 @@ void Feed::release(SessionId session, const wire::Release& release) {
     const bool known = found != nullptr && found->leases.contains(lease);
     if (known) found->speak();
     if (known && release.keeps()) {
-      note_done(*found, lease);
+      written(desk_.done(holder_of(*found), lease));
       continue;
     }
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
@@ -215,23 +215,11 @@ void Feed::release_lease(Subscription& subscription, std::uint64_t lease) {
   if (held->second.slot) give_back(*held->second.slot);
   subscription.leases.erase(held);
   ++subscription.released;
-  if (!note_done(subscription, lease) && resources_.ledger) {
-    written(resources_.ledger->released(subscription.client, lease, false));
-  }
+  written(desk_.released(holder_of(subscription), lease));
 }
 
-/// False where it is no batch of a queue that was still to be done.
-bool Feed::note_done(const Subscription& subscription, std::uint64_t lease) {
-  const QueueOwner owner = subscription.owner();
-  if (!subscription.in_queue() || !work().done(lease, owner)) return false;
-  written(note_done(subscription.client, lease, owner));
-  return true;
-}
-
-/// A journal or ledger with a gap would be worse than none.
-bool Feed::written(const Result<void>& result) {
-  if (!result) fail(result.error());
-  return static_cast<bool>(result);
+QueueDesk::Holder Feed::holder_of(const Subscription& subscription) {
+  return {subscription.client, subscription.number, subscription.owner(), subscription.in_queue()};
 }
 
 void Feed::give_back(const SlotRef& slot) {

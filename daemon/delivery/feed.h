@@ -21,6 +21,7 @@
 #include "daemon/delivery/growth.h"
 #include "daemon/delivery/plan_keeper.h"
 #include "daemon/delivery/planner.h"
+#include "daemon/delivery/queue_desk.h"
 #include "daemon/delivery/slot_scheduler.h"
 #include "daemon/delivery/subscription_table.h"
 #include "daemon/planning/planning.h"
@@ -100,9 +101,7 @@ class Feed {
   /// Batches that clients hold stay as they are. It is destroyed once it is at_rest().
   void retire(const Error& error);
   /// No other thread works for it any more, and no call back to it is under way.
-  bool at_rest() const {
-    return under_way_ == 0 && !beginning_ && !pump_posted_ && !settle_posted_;
-  }
+  bool at_rest() const { return under_way_ == 0 && !pump_posted_ && !settle_posted_; }
   /// What takes long to free. Whoever keeps it may do so on another thread.
   std::vector<std::shared_ptr<const void>> belongings() const;
 
@@ -140,7 +139,7 @@ class Feed {
   const Snapshot& snapshot() const { return *resources_.snapshot; }
   std::shared_ptr<const Snapshot> share_snapshot() const { return resources_.snapshot; }
   const FeedSettings& settings() const { return settings_; }
-  const WorkQueue& queue() const { return resources_.queue; }
+  const WorkQueue& queue() const { return desk_.queue(); }
   Fingerprint fingerprint() const { return first_epoch().fingerprint; }
   /// The planned epochs that are served now or next.
   std::vector<PlannedEpoch> epochs() const { return plans_.epochs().all(); }
@@ -169,15 +168,18 @@ class Feed {
   // feed.cpp: what it is made of, and what comes back.
   std::shared_ptr<const BatchStyle> make_style() const;
   const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
-  WorkQueue& work() { return resources_.queue; }
-  Result<void> note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner);
-  bool note_done(const Subscription& subscription, std::uint64_t lease);
+  static QueueDesk::Holder holder_of(const Subscription& subscription);
   void after_leaving();
   void await_returns();
   void give_back(const SlotRef& slot);
   void release_lease(Subscription& subscription, std::uint64_t lease);
   void leave(const SubscriptionKey& key, Departure departure);
-  bool written(const Result<void>& result);
+  /// A journal or ledger with a gap would be worse than none.
+  template <class Value>
+  bool written(const Result<Value>& result) {
+    if (!result) fail(result.error());
+    return static_cast<bool>(result);
+  }
 
   // feed_end.cpp: how it changes in place, and how it ends.
   void end_subscriptions(const Error& error);
@@ -201,8 +203,6 @@ class Feed {
   void queue_begun(Epoch epoch, Result<BegunJournal> begun);
   void deliver(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source,
                SlotIndex slot);
-  bool record(const Subscription& subscription, const EpochSource& source, std::uint64_t lease,
-              const BatchId& id);
   void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
   void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
   void refuse_all(const Error& error);
@@ -278,6 +278,7 @@ class Feed {
   std::shared_ptr<const BatchStyle> style_;
   SlotScheduler scheduler_;
   SubscriptionTable subscriptions_;
+  QueueDesk desk_;
   PlanKeeper plans_;
   std::optional<Error> failure_;
   FeedCounters counters_;
@@ -294,12 +295,10 @@ class Feed {
   bool looking_again_ = false;        ///< The timer above runs.
   /// A timer's handler that is due already cannot be called back: it looks whether this is there.
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
-  std::uint64_t next_lease_;
-  /// Plans and batches that are made, sent or poisoned just now.
+  /// Plans, batches and journals that are made, sent or poisoned just now.
   std::uint32_t under_way_ = 0;
   std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
   bool had_subscriber_ = false;
-  bool beginning_ = false;  ///< The journal's file of the queue's next epoch is being written.
   bool pump_posted_ = false;
   bool settle_posted_ = false;
   bool slots_changed_ = true;  ///< Another batch may be due, or a slot have come free.

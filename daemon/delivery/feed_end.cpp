@@ -24,8 +24,7 @@ void Feed::retire(const Error& error) {
   watch_.cancel();
   end_subscriptions(error);
   failure_ = error;  // whatever comes back from other threads changes nothing any more
-  resources_.journal.reset();
-  resources_.ledger.reset();
+  desk_.close();
 }
 
 /// What clients hold stays held: a slot that nobody holds might be poisoned once a batch on its way

@@ -12,7 +12,7 @@ namespace batchwright {
 /// Those of the subscriptions, and of the queue.
 PlanNeeds Feed::plan_needs() const {
   PlanNeeds needs = subscriptions_.needs();
-  if (!resources_.journal) return needs;
+  if (!desk_.is_open()) return needs;
   if (had_subscriber_) needs.stood_in.insert(queue().epoch());
   needs.next.insert({queue().epoch(), Epoch{queue().epoch().value + 1}});
   return needs;
@@ -112,7 +112,7 @@ void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
     counters_.add(FeedCounter::epochs_planned);
     note_all(epoch);
     forget_epochs();
-    if (resources_.journal) advance_queue();
+    if (desk_.is_open()) advance_queue();
   } else {
     ports_.log.note<Event::epoch_not_planned>(name(), epoch.value, result.error().message);
     const bool data_gone = result.error().code == ErrorCode::fingerprint_mismatch;
@@ -126,11 +126,11 @@ void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
 /// calls done is done of them alone.
 void Feed::end_without_data(Epoch epoch, const Error& error) {
   plans_.data_gone(epoch);
-  if (resources_.journal && queue().epoch() == epoch) {
+  if (desk_.is_open() && desk_.epoch() == epoch) {
     return fail({ErrorCode::fingerprint_mismatch,
                  fmt::format("journal {}: the queue is in epoch {}: {}; change it back, or remove "
                              "the file to begin the queue anew",
-                             resources_.journal->path(), epoch.value, error.message)});
+                             desk_.journal().path(), epoch.value, error.message)});
   }
   scheduler_.cache().forget_epoch(epoch);
   for (const SubscriptionKey& key : subscriptions_.keys()) {
@@ -145,27 +145,23 @@ std::string Feed::planning_trouble() const { return plans_.trouble(plan_needs().
 /// Goes on to the next epoch once each batch of this one is done. The journal's new file waits for
 /// its disk elsewhere, for which others do not wait.
 void Feed::advance_queue() {
-  const Epoch epoch = queue().epoch();
-  const std::uint64_t steps = steps_of(epoch);
-  if (beginning_ || steps == 0 || !queue().over(steps * settings_.plan.world)) return;
-  const Epoch next{epoch.value + 1};
-  const auto plan = plans_.find(next);  // the journal tells of its data
+  const auto next = desk_.next_epoch(batches_of(desk_.epoch()));
+  if (!next) return;
+  const auto plan = plans_.find(*next);  // the journal tells of its data
   if (!plan) return request_plan();
-  beginning_ = true;
+  ++under_way_;
   boost::asio::post(*journal_thread_,
-                    [this, next, begin = resources_.journal->beginning(next, plan->fingerprint)] {
+                    [this, next = *next, begin = desk_.begin(*next, plan->fingerprint)] {
                       auto begun = std::make_shared<Result<BegunJournal>>(begin());
                       boost::asio::post(ports_.loop, [this, next, begun] {
+                        --under_way_;
                         queue_begun(next, std::move(*begun));
                       });
                     });
 }
 
 void Feed::queue_begun(Epoch epoch, Result<BegunJournal> begun) {
-  beginning_ = false;
-  if (failure_ || !written(begun ? Result<void>{} : begun.error())) return;
-  resources_.journal->take_up(std::move(*begun));
-  work().begin(epoch);
+  if (!written(desk_.begun(epoch, std::move(begun))) || failure_) return;
   ports_.log.note<Event::queue_epoch_done>(name(), epoch.value - 1);
   pump_soon();
 }

@@ -99,15 +99,11 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
                                      epoch.plan.world(), subscription.terms.window);
 }
 
-/// A queue's epoch is over for a subscription when all is done but what itself holds: who waits
-/// for the end with a batch in hand would else wait for itself.
 bool Feed::is_over(const Subscription& subscription, std::uint64_t steps) const {
   if (!subscription.rehearsals.empty()) return false;
   if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
-  const Epoch epoch = subscription.cursor.epoch();
-  if (queue().epoch() != epoch) return queue().epoch() > epoch;
-  return queue().exhausted(steps * settings_.plan.world) &&
-         queue().out_beside(subscription.owner()) == 0;
+  return desk_.is_over_for(subscription.owner(), subscription.cursor.epoch(),
+                           steps * settings_.plan.world);
 }
 
 void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
@@ -142,14 +138,14 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   const auto began = WaitingTimes::Time::clock::now();
   const bool rehearsal = !subscription.rehearsals.empty();
   const BatchId id = *next_of(subscription);
-  const std::uint64_t lease = next_lease_++;
-  if (!record(subscription, source, lease, id)) return;
+  const auto lease = desk_.give(holder_of(subscription), source, id, rehearsal);
+  if (!written(lease)) return;
   const SlotRef held{scheduler_.slots(), slot};
   const Extent extent = held.of->cache.extent(slot);
   held.of->cache.hold(slot);
   wire::DeliveryT ticket;
   ticket.subscription = key.number;
-  ticket.lease = lease;
+  ticket.lease = *lease;
   ticket.size = extent.size;
   ticket.epoch = id.epoch.value;
   ticket.step = id.index.value / source.plan.world();
@@ -163,7 +159,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   count_delivery(subscription, held.of->figures[slot.value], extent.size);
 
   if (subscription.client.inline_batches) {
-    subscription.leases.emplace(lease, HeldBatch{{}, began});
+    subscription.leases.emplace(*lease, HeldBatch{{}, began});
     note(key, subscription);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
     ++under_way_;
@@ -179,27 +175,10 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.arena = arena_number();
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
-  subscription.leases.emplace(lease, HeldBatch{held, began});
+  subscription.leases.emplace(*lease, HeldBatch{held, began});
   note(key, subscription);
   ports_.send(key.session, encode(std::move(ticket)));
   times_->add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
-}
-
-/// Notes the delivery where it must survive the daemon. False when it cannot, and so must not be.
-bool Feed::record(const Subscription& subscription, const EpochSource& source, std::uint64_t lease,
-                  const BatchId& id) {
-  const bool rehearsal = !subscription.rehearsals.empty();
-  if (subscription.in_queue() && !rehearsal) {
-    if (source.fingerprint != resources_.journal->fingerprint()) {
-      fail({ErrorCode::internal, "an epoch of the queue has another plan than its journal"});
-      return false;
-    }
-    work().give(lease, id.index, subscription.owner());
-    if (!written(resources_.journal->given(lease, id.index, subscription.owner()))) return false;
-  }
-  if (!resources_.ledger) return true;
-  return written(resources_.ledger->delivered(
-      {subscription.client, subscription.number, lease, id, rehearsal}, source.plan));
 }
 
 void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
@@ -234,8 +213,7 @@ void Feed::refuse_all(const Error& error) {
 /// that is opened in this one's place needs them.
 void Feed::fail(const Error& error) {
   if (failure_) return;
-  resources_.journal.reset();
-  resources_.ledger.reset();
+  desk_.close();
   failure_ = Error{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
   ports_.log.note<Event::feed_failed>(name(), error.message);
   publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);

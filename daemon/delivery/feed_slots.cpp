@@ -185,7 +185,7 @@ void Feed::not_assembled(const SlotScheduler::Assignment& done, const Error& err
 
 /// Whether no client can begin without this batch, and so trainers are not to be sent here.
 bool Feed::bars_all(const BatchId& id, const Error& error) const {
-  const bool resumed = resources_.journal && queue().epoch() > id.epoch;
+  const bool resumed = desk_.is_open() && desk_.epoch() > id.epoch;
   return error.code == ErrorCode::corrupt_record && is_first(id) && !had_subscriber_ && !resumed;
 }
 

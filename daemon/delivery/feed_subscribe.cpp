@@ -135,9 +135,8 @@ bool Feed::keep_data(const wire::Subscribe& request) {
 /// Whether somebody is in this epoch, or holds one of its batches, or the queue is in it, or begins
 /// it.
 bool Feed::is_in_use(Epoch epoch) const {
-  const bool begins = beginning_ && epoch.value == queue().epoch().value + 1;
-  return plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) || begins ||
-         (resources_.journal && queue().epoch() == epoch);
+  return plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) ||
+         desk_.beginning() == epoch || (desk_.is_open() && desk_.epoch() == epoch);
 }
 
 bool Feed::has_in_queue(SessionId session) const {
@@ -159,7 +158,7 @@ Result<void> Feed::check_extras(const wire::Subscribe& request) const {
   if (request.mode() == wire::Mode::queue && request.worst_first() != 0) {
     return Error{ErrorCode::invalid_argument, "worst_first goes with replica and sharded only"};
   }
-  if (request.mode() == wire::Mode::queue && !resources_.journal) {
+  if (request.mode() == wire::Mode::queue && !desk_.is_open()) {
     return Error{ErrorCode::unsupported,
                  fmt::format("feed {} has no queue: its configuration names no journal, without "
                              "which nobody would know after a restart what is done",
@@ -210,26 +209,15 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
 
 /// What the client released before its session ended is done; what it holds stays with it.
 Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& request) {
-  const QueueOwner owner = subscription.owner();
-  for (const std::uint64_t lease : leases_in(request.released())) {
-    if (!work().done(lease, owner)) continue;
-    if (!written(note_done(subscription.client, lease, owner))) return *failure_;
-  }
   const std::vector<std::uint64_t> held = leases_in(request.held());
+  const auto claimed = desk_.claim(holder_of(subscription), leases_in(request.released()), held);
+  if (!written(claimed)) return *failure_;
   const auto now = WaitingTimes::Time::clock::now();
-  for (const std::uint64_t lease : work().claim(owner, held)) {
+  for (const std::uint64_t lease : *claimed) {
     subscription.leases.emplace(lease, HeldBatch{{}, now});
   }
   advance_queue();
   return failure_ ? Result<void>(*failure_) : Result<void>();
-}
-
-/// Nowhere once the feed has failed: then the batch stays given, and is given once more to whoever
-/// comes after its client.
-Result<void> Feed::note_done(const ClientInfo& client, std::uint64_t lease, QueueOwner owner) {
-  if (!resources_.journal) return {};
-  if (auto noted = resources_.journal->done(lease, owner); !noted) return noted;
-  return resources_.ledger ? resources_.ledger->released(client, lease, true) : Result<void>{};
 }
 
 }  // namespace batchwright

@@ -40,7 +40,7 @@ void Feed::settle() {
   end_turn();
   // What is due next changes with a queue at any time, and else with places and slots.
   const bool moved = subscriptions_.have_moved();
-  if (std::exchange(slots_changed_, false) || moved || resources_.journal) assemble_ahead();
+  if (std::exchange(slots_changed_, false) || moved || desk_.is_open()) assemble_ahead();
 }
 
 void Feed::settle_soon() {

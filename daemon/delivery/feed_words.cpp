@@ -82,9 +82,9 @@ std::string Feed::reason_to_wait(const Subscription& subscription) const {
   }
   if (subscription.is_over()) return "nothing: its epochs are over";
   const auto id = next_of(subscription);
-  if (subscription.in_queue() && beginning_) {
+  if (subscription.in_queue() && desk_.beginning()) {
     return fmt::format("the journal's new file, which is being written to its disk for epoch {}",
-                       queue().epoch().value + 1);
+                       desk_.beginning()->value);
   }
   if (!id && subscription.in_queue()) {
     return fmt::format("the end of epoch {}: batches are not done yet, {}", epoch.value,

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "daemon/delivery/client_info.h"
+#include "daemon/delivery/journal.h"
+#include "daemon/delivery/ledger.h"
+#include "daemon/delivery/work_queue.h"
+
+namespace batchwright {
+
+/// What a feed notes of its deliveries: leases, the work queue with its journal, and the ledger.
+/// What must survive the daemon is written before it takes effect.
+///
+/// An error of a call that writes ends the feed: a journal or ledger with a gap would be worse than
+/// none. After close() nothing is written, and a batch that is released then stays given.
+/// Threads: one at a time.
+class QueueDesk {
+ public:
+  using Time = WorkQueue::Time;
+
+  /// A client's subscription.
+  struct Holder {
+    const ClientInfo& client;
+    std::uint32_t subscription;
+    QueueOwner owner;
+    bool in_queue;
+  };
+
+  /// `journal`: null where the feed has no queue. `ledger`: null where none is kept. Leases count
+  /// from `first_lease`, or from behind those that the journal knows.
+  QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal, std::unique_ptr<Ledger> ledger,
+            std::uint64_t first_lease);
+
+  /// Whether there is a queue, and its journal is open.
+  bool is_open() const { return journal_ != nullptr; }
+  const QueueJournal& journal() const { return *journal_; }
+  const WorkQueue& queue() const { return queue_; }
+  Epoch epoch() const { return queue_.epoch(); }
+
+  /// Notes the delivery of a batch, and returns its lease. A batch of the queue is out from here
+  /// on. Errors: internal (the queue's epoch has another plan than its journal), io_error.
+  Result<std::uint64_t> give(const Holder& holder, const EpochSource& source, const BatchId& id,
+                             bool rehearsal);
+  /// The batch of a lease is done; the client may hold it for longer. False where it is no batch of
+  /// the queue that was still to be done. Errors: io_error.
+  Result<bool> done(const Holder& holder, std::uint64_t lease);
+  /// The client holds the batch no longer, and so it is done. Errors: io_error.
+  Result<void> released(const Holder& holder, std::uint64_t lease);
+
+  /// A client is there again. What it has released meanwhile is done; of what it says it holds, the
+  /// leases that are its own are returned, and all else of its batches comes back. Errors:
+  /// io_error.
+  Result<std::vector<std::uint64_t>> claim(const Holder& holder,
+                                           std::span<const std::uint64_t> released,
+                                           std::span<const std::uint64_t> held);
+  /// A client is gone: what it took comes back, or is kept for it for a while.
+  void come_back(std::uint64_t lease) { queue_.come_back(lease); }
+  void keep(QueueOwner owner, Time until) { queue_.keep(owner, until); }
+  void keep_all(Time until) { queue_.keep_all(until); }
+  /// When the first batch that is kept is kept no longer.
+  std::optional<Time> next_return() const { return queue_.next_return(); }
+  /// True when batches came back.
+  bool end_keeping(Time now) { return queue_.end_keeping(now); }
+
+  /// Whether an epoch of so many batches is over for a holder in it: all is done except for what it
+  /// holds itself. One that waits for the end with a batch in hand would else wait for itself.
+  bool is_over_for(QueueOwner owner, Epoch epoch, std::uint64_t batches) const;
+  /// The epoch that the queue is to go on to, once each of the `batches` of this one is done and
+  /// until begin(); empty: not yet. 0 batches: how many is not known.
+  std::optional<Epoch> next_epoch(std::uint64_t batches) const;
+  /// Brings the journal to its next epoch. The call that is returned waits for the disk, so it is
+  /// for another thread; begun() is for what it returns. Nothing is given meanwhile.
+  std::function<Result<BegunJournal>()> begin(Epoch next, const Fingerprint& fingerprint);
+  /// Errors: that of the journal. Nothing is taken up after close().
+  Result<void> begun(Epoch next, Result<BegunJournal> journal);
+  /// The epoch that is being begun.
+  std::optional<Epoch> beginning() const { return beginning_; }
+
+  void close();
+
+ private:
+  Result<void> note_done(const Holder& holder, std::uint64_t lease);
+
+  WorkQueue queue_;
+  std::unique_ptr<QueueJournal> journal_;
+  std::unique_ptr<Ledger> ledger_;
+  std::uint64_t next_lease_;
+  std::optional<Epoch> beginning_;
+};
+
+}  // namespace batchwright
