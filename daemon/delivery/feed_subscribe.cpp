@@ -69,7 +69,7 @@ Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& 
   const Job job{request.ranks(), request.ranks_here()};
   const std::size_t needed = subscriptions_.slots_needed_with(job, request.rank());
   if (needed <= settings_.slots) return {};
-  const std::size_t others = roster_.loners();
+  const std::size_t others = subscriptions_.roster().loners();
   const std::string beside =
       others == 0 ? "" : fmt::format(" and {} other client{}", others, others == 1 ? "" : "s");
   return Error{
@@ -82,7 +82,7 @@ Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& 
 /// A client beside a job holds a batch as long as it likes: without a slot of its own it would stop
 /// the job.
 Result<void> Feed::check_beside_jobs() const {
-  const std::size_t needed = roster_.slots_needed_beside_jobs();
+  const std::size_t needed = subscriptions_.roster().slots_needed_beside_jobs();
   if (needed <= settings_.slots) return {};
   return Error{ErrorCode::does_not_fit,
                fmt::format("feed {} has {} slots, and the job that trains on it needs all of them; "
