@@ -165,7 +165,7 @@ constexpr std::array kKeys{
         {"events",
          "an address as in endpoints; \"auto\" for one beside the first ipc://; \"\" for none",
          R"("auto")", restart,
-         "Where events are told (epochs that begin and end, clients that come and go)"}),
+         "Where events are published (epochs that begin and end, clients that come and go)"}),
     daemon_key<&D::stats, read_stats>(
         {"stats",
          "a numeric address and a port, such as \"127.0.0.1:9477\" or \"[::1]:9477\", or "

@@ -80,7 +80,7 @@ constexpr std::array kKeys{
                                          anew, "The sequences that are served"}),
     feed_key<&F::lock, read_lock>(
         {"lock", "true or false", "true", anew,
-         "Whether readers take a slot in the dataset's lock.mdb, so that writers keep off what is "
+         "Whether readers take a slot in the dataset's lock.mdb, so that writers spare the pages "
          "read"}),
     feed_key<&S::slots, read_whole<2, 65536>>(
         {"slots", "2 to 65536", "16", anew, "Batches that the arena holds"}),
@@ -97,7 +97,7 @@ constexpr std::array kKeys{
     feed_key<&S::padding, read_padding>(
         {"padding",
          "a table with a finite number for each field that it names, such as { labels = -100 }",
-         "{}", anew, "What lies behind the real frames of a row, by field"}),
+         "{}", anew, "Padding behind the real frames of a row, by field"}),
     feed_key<&S::max_window, read_whole<1, 65536>>(
         {"max_window", "1 to 65536", "8", in_place,
          "Batches that one subscription may hold unreleased"}),
@@ -111,7 +111,7 @@ constexpr std::array kKeys{
                                       "File in which queue mode notes which batches are done"}),
     feed_key<&S::ledger, read_path>(
         {"ledger", "path of a file; \"\" for none", R"("")", anew,
-         "File that is told which sequence went to which client in which step"}),
+         "File that records which sequence went to which client in which step"}),
     feed_key<&S::follow, read_bool>(
         {"follow", "true or false", "false", anew,
          "Whether each epoch takes up the sequences that a writer has appended meanwhile"}),

@@ -83,7 +83,7 @@ struct FeedConfig {
   FeedSettings served;
 };
 
-/// What the daemon is told, with every default beside its field. systemd/batchwrightd.toml
+/// The daemon's configuration, with every default beside its field. systemd/batchwrightd.toml
 /// documents the file; what each key allows is in its row (keys.h). Rooms get plain values, never
 /// this.
 struct Config {
