@@ -78,7 +78,7 @@ std::optional<WorkQueue::Time> WorkQueue::next_return() const {
 
 bool WorkQueue::end_keeping(Time now) {
   const std::size_t before = out_.size();
-  std::erase_if(out_, [treturned, now](const auto& entry) {
+  std::erase_if(out_, [this, now](const auto& entry) {
     const bool over = entry.second.kept_until && *entry.second.kept_until <= now;
     if (over) back_.insert(entry.second.index.value);
     return over;
