@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
 
@@ -36,7 +35,7 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       settings_(std::move(settings)),
       resources_(std::move(resources)),
       ports_(std::move(ports)),
-      style_(make_style()),
+      style_(make_style(std::make_shared<StageTimes>())),
       scheduler_(
           std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory),
           {ports_.assembly_threads, settings_.patience}),
@@ -44,27 +43,18 @@ Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources,
       desk_(std::move(resources_.queue), std::move(resources_.journal),
             std::move(resources_.ledger), first_lease()),
       plans_(settings_.follow),
-      grace_(ports_.loop),
-      patience_(ports_.loop),
-      watch_(ports_.loop),
-      replan_(ports_.loop) {
+      loop_(ports_.loop) {
   if (desk_.is_open()) {
     // A queue that was in the first epoch when its data grew goes on with what they were.
     plans_.decide(queue().epoch(), desk_.journal().fingerprint().data);
-    journal_thread_ = std::make_unique<boost::asio::thread_pool>(1);
   }
   plans_.begin(resources_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
 }
 
-FeedState Feed::state() const {
-  if (failure_) return FeedState::failed;
-  return has_first_batch_ ? FeedState::serving : FeedState::starting;
-}
-
-std::shared_ptr<const BatchStyle> Feed::make_style() const {
+std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> times) const {
   return std::make_shared<const BatchStyle>(BatchStyle{
-      settings_.name, settings_.layout, settings_.padding, settings_.on_corrupt, times_});
+      settings_.name, settings_.layout, settings_.padding, settings_.on_corrupt, std::move(times)});
 }
 
 void Feed::start() {
@@ -151,7 +141,7 @@ void Feed::stop_serving(SessionId session) {
 
 void Feed::leave(const SubscriptionKey& key, Departure departure) {
   Subscription& subscription = subscriptions_.at(key);
-  keep_waited(subscription);
+  waits_.leave(key, subscription.waiting, WaitingTimes::Time::clock::now());
   std::vector<SlotRef> kept;
   for (const auto& [lease, batch] : subscription.leases) {
     if (batch.slot && departure.lives) kept.push_back(*batch.slot);
@@ -174,13 +164,10 @@ void Feed::after_leaving() {
 
 /// Batches of a client that may come back are not given to others at once: it may have done them.
 void Feed::await_returns() {
-  if (retired_) return;
   const auto next = desk_.next_return();
   if (!next) return;
-  grace_.expires_at(*next);
-  grace_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
-    if (error || alive.expired()) return;
-    if (desk_.end_keeping(grace_.expiry())) pump();
+  loop_.set(FeedLoop::Alarm::returns, *next, [this, until = *next] {
+    if (desk_.end_keeping(until)) pump();
     await_returns();
   });
 }
@@ -198,7 +185,7 @@ void Feed::release(SessionId session, const wire::Release& release) {
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
     if (known) release_lease(*found, lease);
   }
-  if (found == nullptr || failure_) return;
+  if (found == nullptr || failure()) return;
   Subscription& subscription = *found;
   subscription.moved = WaitingTimes::Time::clock::now();
   subscription.note_empty_handed();
@@ -224,18 +211,14 @@ QueueDesk::Holder Feed::holder_of(const Subscription& subscription) {
 
 void Feed::give_back(const SlotRef& slot) {
   if (!slot.of->cache.release(slot.index)) return;
-  slots_changed_ = true;
+  due_.slots = true;
   if (!settings_.poison) return;
   slot.of->cache.retire(slot.index);
-  ++under_way_;
-  ports_.assembler.poison(slot.of->arena->slot(slot.index), [this, slot] {
-    boost::asio::post(ports_.loop, [this, slot] {
-      --under_way_;
-      slot.of->cache.abandon(slot.index);
-      slots_changed_ = true;
-      settle();
-    });
-  });
+  ports_.assembler.poison(slot.of->arena->slot(slot.index), loop_.brought_back([this, slot] {
+    slot.of->cache.abandon(slot.index);
+    due_.slots = true;
+    settle();
+  }));
 }
 
 }  // namespace batchwright

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,8 +15,12 @@
 #include "daemon/delivery/absent_feed.h"
 #include "daemon/delivery/client_info.h"
 #include "daemon/delivery/cursor.h"
+#include "daemon/delivery/feed_life.h"
+#include "daemon/delivery/feed_loop.h"
 #include "daemon/delivery/feed_resources.h"
+#include "daemon/delivery/feed_view.h"
 #include "daemon/delivery/growth.h"
+#include "daemon/delivery/long_waits.h"
 #include "daemon/delivery/plan_keeper.h"
 #include "daemon/delivery/planner.h"
 #include "daemon/delivery/queue_desk.h"
@@ -59,12 +61,6 @@ struct Departure {
   bool lives = false;       ///< Its process may still read the slots that it holds.
 };
 
-/// How long the subscriptions of a feed waited, those that are gone included.
-struct WaitedSeconds {
-  double clients = 0.0;  ///< For the daemon.
-  double daemon = 0.0;   ///< For a client.
-};
-
 /// One configured stream, from its plans to tickets: which batch is due to whom, which slot it is
 /// assembled in, and who still holds it.
 ///
@@ -101,7 +97,7 @@ class Feed {
   /// Batches that clients hold stay as they are. It is destroyed once it is at_rest().
   void retire(const Error& error);
   /// No other thread works for it any more, and no call back to it is under way.
-  bool at_rest() const { return under_way_ == 0 && !pump_posted_ && !settle_posted_; }
+  bool at_rest() const { return loop_.at_rest(); }
   /// What takes long to free. Whoever keeps it may do so on another thread.
   std::vector<std::shared_ptr<const void>> belongings() const;
 
@@ -120,16 +116,18 @@ class Feed {
   /// An arena of this feed by its number; null when there is none, or not any more.
   const Arena* find_arena(std::uint32_t number) const;
   const FeedCounters& counters() const { return counters_; }
-  const StageTimes& times() const { return *times_; }
+  const StageTimes& times() const { return *style_->times; }
   double plan_seconds() const { return plans_.seconds(); }  ///< What the latest plan took.
   WaitedSeconds waited(WaitingTimes::Time now) const;
   /// Whether nothing can come before an epoch is planned.
-  bool waits_for_plan(const Subscription& subscription) const;
+  bool waits_for_plan(const Subscription& subscription) const {
+    return view().waits_for_plan(subscription);
+  }
   /// How many batches of its own a subscription is behind another, as far as that can be told.
   std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
   const SlotCache& slots() const { return scheduler_.cache(); }
   /// Slots with a batch that is not held and that a client will get, as far as the plans tell.
-  std::uint32_t slots_ahead() const { return scheduler_.slots_ahead(fronts()); }
+  std::uint32_t slots_ahead() const { return scheduler_.slots_ahead(view().fronts()); }
   /// Whether a client is served on its own because the others went on without it.
   bool is_left_behind(const SubscriptionKey& key) const {
     return scheduler_.stragglers().is_left_behind(key);
@@ -144,12 +142,12 @@ class Feed {
   /// The planned epochs that are served now or next.
   std::vector<PlannedEpoch> epochs() const { return plans_.epochs().all(); }
   /// Why the feed no longer serves; empty while it does.
-  const std::optional<Error>& failure() const { return failure_; }
+  const std::optional<Error>& failure() const { return life_.why(); }
   /// Why an epoch that a client stands in cannot be planned now; empty while none is so. It is
   /// tried again until it can.
   std::string planning_trouble() const;
   /// Serving once the first batch is there, failed as soon as there is a failure().
-  FeedState state() const;
+  FeedState state() const { return life_.state(); }
   /// Called whenever the state has changed.
   void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
@@ -165,8 +163,21 @@ class Feed {
   bool is_in_use(Epoch epoch) const;
   Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
 
+  /// What has changed, and so is to be looked at before the turn ends.
+  struct Due {
+    bool slots = true;     ///< Another batch may be due, or a slot have come free.
+    bool plans = true;     ///< Another plan may be needed.
+    bool epochs = false;   ///< A plan may be needed no longer.
+    std::size_t turn = 0;  ///< Which subscription is served first, in rotation.
+  };
+
   // feed.cpp: what it is made of, and what comes back.
-  std::shared_ptr<const BatchStyle> make_style() const;
+  StageTimes& stage_times() { return *style_->times; }
+  std::shared_ptr<const BatchStyle> make_style(std::shared_ptr<StageTimes> times) const;
+  FeedView view() const {
+    return {settings_,           subscriptions_,        plans_, desk_, scheduler_, life_,
+            first_epoch().epoch, snapshot().sequences()};
+  }
   const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
   static QueueDesk::Holder holder_of(const Subscription& subscription);
   void after_leaving();
@@ -195,7 +206,6 @@ class Feed {
   void serve_barred();
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
   void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
-  bool is_over(const Subscription& subscription, std::uint64_t steps) const;
   void begin_epoch(const SubscriptionKey& key, Subscription& subscription,
                    const EpochSource& source);
   void end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps);
@@ -208,34 +218,15 @@ class Feed {
   void refuse_all(const Error& error);
   void fail(const Error& error);
 
-  // waiting.cpp: what bounds a subscription. feed_words.cpp: that in words.
-  std::optional<BatchId> next_of(const Subscription& subscription) const;
+  // feed_waits.cpp: subscriptions that wait.
   void note(const SubscriptionKey& key, const Subscription& subscription);
   void note_all(Epoch epoch);
   void forget(const SubscriptionKey& key);
-  bool may_take(const SubscriptionKey& key, const BatchId& id) const;
-  bool leads_too_far(const Subscription& subscription) const;
-  std::optional<std::uint64_t> steps_ahead(const Subscription& one, const Subscription& of) const;
-  std::optional<std::uint64_t> steps_ahead(const Subscription& one,
-                                           const Places::Position& of) const;
+  void note_waiting(Subscription& subscription);
   void watch();
   void look_at_waits(WaitingTimes::Time now);
-  bool is_held(const BatchId& id) const;
-  std::string reason_to_wait(const Subscription& subscription) const;
-  WaitingFor waiting_for(const Subscription& subscription) const;
-  void note_waiting(Subscription& subscription);
-  void keep_waited(const Subscription& subscription);
-  std::string who_holds_slots() const;
-  std::string who_is_absent() const;
-  std::string slowest_client() const;
-  std::string slots_wanted() const;
-  bool waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const;
 
   // feed_slots.cpp: what becomes of the scheduler's decisions.
-  Itinerary itinerary_of(const Subscription& subscription) const;
-  std::vector<Front> fronts() const;
-  std::vector<std::pair<BatchId, SubscriptionKey>> demands() const;
-  std::optional<BatchId> demand_of(const SubscriptionKey& key, const Subscription& of) const;
   void assemble_demands();
   void assemble_ahead();
   void leave_behind(const std::vector<Stragglers::LeftBehind>& left_behind);
@@ -253,8 +244,6 @@ class Feed {
   void count_lost(const BatchId& id, const SkippedSequence& skipped);
 
   // feed_plans.cpp: what becomes of the decisions on plans.
-  PlanNeeds plan_needs() const;
-  std::size_t most_plans() const { return PlanKeeper::room_for(snapshot().sequences()); }
   void request_plan();
   void request_plan_at(PlanTurns::Time when);
   void plan(Epoch epoch);
@@ -274,41 +263,17 @@ class Feed {
   FeedSettings settings_;
   FeedResources resources_;
   FeedPorts ports_;
-  std::shared_ptr<StageTimes> times_ = std::make_shared<StageTimes>();  ///< Other threads add.
   std::shared_ptr<const BatchStyle> style_;
   SlotScheduler scheduler_;
   SubscriptionTable subscriptions_;
   QueueDesk desk_;
   PlanKeeper plans_;
-  std::optional<Error> failure_;
+  FeedLife life_;
+  Due due_;
   FeedCounters counters_;
-  WaitedSeconds waited_before_;  ///< Of subscriptions that are gone.
+  LongWaits waits_;
   std::function<void()> on_state_;
-  boost::asio::steady_timer grace_;     ///< Ends what a queue keeps for clients that are away.
-  boost::asio::steady_timer patience_;  ///< Ends a wait for stragglers.
-  boost::asio::steady_timer watch_;     ///< Looks for waits that get long.
-  WaitingTimes::Time last_came_{};      ///< When somebody subscribed.
-  /// Who waits for other clients: batches that it was given, and since when.
-  std::map<SubscriptionKey, std::pair<std::uint64_t, WaitingTimes::Time>> starved_;
-  bool watching_ = false;
-  boost::asio::steady_timer replan_;  ///< When an epoch is tried again, or a plan's turn ends.
-  bool looking_again_ = false;        ///< The timer above runs.
-  /// A timer's handler that is due already cannot be called back: it looks whether this is there.
-  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
-  /// Plans, batches and journals that are made, sent or poisoned just now.
-  std::uint32_t under_way_ = 0;
-  std::size_t turn_ = 0;  ///< Which subscription is served first, in rotation.
-  bool had_subscriber_ = false;
-  bool pump_posted_ = false;
-  bool settle_posted_ = false;
-  bool slots_changed_ = true;  ///< Another batch may be due, or a slot have come free.
-  bool plans_due_ = true;      ///< Another plan may be needed.
-  bool forget_due_ = false;    ///< A plan may be needed no more.
-  bool has_first_batch_ = false;
-  bool retired_ = false;
-  /// Waits for the journal's disk, where there is a journal. Last: it is joined before what it
-  /// posts to goes.
-  std::unique_ptr<boost::asio::thread_pool> journal_thread_;
+  FeedLoop loop_;  ///< Last: it is joined before what it calls back to goes.
 };
 
 }  // namespace batchwright

@@ -10,20 +10,16 @@ void Feed::adjust(const FeedAdjustments& wanted) {
   FeedAdjustments& own = settings_;
   if (own == wanted) return;
   own = wanted;
-  style_ = make_style();
+  style_ = make_style(style_->times);
   scheduler_.forget_broken();  // what could not be assembled may be so with a sequence left out
   pump();
 }
 
 void Feed::retire(const Error& error) {
-  retired_ = true;
   on_state_ = nullptr;
-  grace_.cancel();
-  patience_.cancel();
-  replan_.cancel();
-  watch_.cancel();
+  loop_.silence();
   end_subscriptions(error);
-  failure_ = error;  // whatever comes back from other threads changes nothing any more
+  life_.retire(error);  // whatever comes back from other threads changes nothing any more
   desk_.close();
 }
 
@@ -33,7 +29,7 @@ void Feed::end_subscriptions(const Error& error) {
   refuse_all(error);
   subscriptions_.clear();
   scheduler_.stragglers().clear();
-  starved_.clear();
+  waits_.clear();
 }
 
 std::vector<std::shared_ptr<const void>> Feed::belongings() const {

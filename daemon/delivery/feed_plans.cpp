@@ -3,32 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
 
 namespace batchwright {
-/// Those of the subscriptions, and of the queue.
-PlanNeeds Feed::plan_needs() const {
-  PlanNeeds needs = subscriptions_.needs();
-  if (!desk_.is_open()) return needs;
-  if (had_subscriber_) needs.stood_in.insert(queue().epoch());
-  needs.next.insert({queue().epoch(), Epoch{queue().epoch().value + 1}});
-  return needs;
-}
-
 /// Asks for one plan, if one is missing: of an epoch that a client stands in, or else of the one
 /// behind it, so that no epoch begins with a pause. The choice is made anew after each plan, for by
 /// then the client that wanted another may be gone.
 void Feed::request_plan() {
-  if (plans_.is_planning() || failure_) return;
-  const PlanNeeds needs = plan_needs();
-  const auto choice = plans_.next(needs, most_plans(), PlanTurns::Time::clock::now());
+  if (plans_.is_planning() || failure()) return;
+  const PlanNeeds needs = view().plan_needs();
+  const auto choice = plans_.next(needs, view().most_plans(), PlanTurns::Time::clock::now());
   // While one is missing, whose turn it is depends on which clients could take a batch.
-  plans_due_ = plans_.misses_any(needs);
+  due_.plans = plans_.misses_any(needs);
   if (choice.drop && needs.stood_in.contains(*choice.drop)) {
-    ports_.log.note<Event::plans_take_turns>(name(), needs.stood_in.size(), most_plans());
+    ports_.log.note<Event::plans_take_turns>(name(), needs.stood_in.size(), view().most_plans());
   }
   if (choice.drop) note_all(*choice.drop);
   if (choice.plan) return plan(*choice.plan);
@@ -36,41 +26,35 @@ void Feed::request_plan() {
 }
 
 void Feed::request_plan_at(PlanTurns::Time when) {
-  if (replan_.expiry() == when) return;  // the timer runs already
-  replan_.expires_at(when);
-  replan_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
-    if (error || alive.expired()) return;
-    replan_.expires_at(PlanTurns::Time::min());
-    request_plan();
-  });
+  if (loop_.due(FeedLoop::Alarm::plans) == when) return;
+  loop_.set(FeedLoop::Alarm::plans, when, [this] { request_plan(); });
 }
 
 void Feed::plan(Epoch epoch) {
-  ++under_way_;
   if (settings_.follow) return plan_followed(epoch);
   ports_.planner.plan(resources_.snapshot, settings_, epoch,
-                      [this, epoch](Result<PlannedEpoch> result) {
-                        --under_way_;
+                      loop_.awaited([this, epoch](Result<PlannedEpoch> result) {
                         planned(epoch, std::move(result));
-                      });
+                      }));
 }
 
 void Feed::plan_followed(Epoch epoch) {
+  using Made = std::shared_ptr<Result<GrownEpoch>>;
   Growth growth{resources_.dataset, resources_.snapshot, plans_.data_of(epoch),
                 arena().slot_bytes(), ports_.memory};
-  ports_.planner.run([this, growth = std::move(growth), settings = settings_, epoch] {
-    auto result = std::make_shared<Result<GrownEpoch>>(plan_growing(growth, settings, epoch));
-    boost::asio::post(ports_.loop, [this, result, epoch, asked = growth.content] {
-      --under_way_;
-      grown(epoch, asked, std::move(*result));
-    });
+  auto done = loop_.brought_back([this, epoch, asked = growth.content](const Made& made) {
+    grown(epoch, asked, std::move(*made));
+  });
+  ports_.planner.run([growth = std::move(growth), settings = settings_, epoch, done]() mutable {
+    done(std::make_shared<Result<GrownEpoch>>(plan_growing(growth, settings, epoch)));
   });
 }
 
 /// A client may have decided meanwhile that the epoch is of other data: then this plan, or why
 /// there is none, is of no use, and its arena goes with it.
 void Feed::grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEpoch> result) {
-  if (retired_) return planned(epoch, Error{ErrorCode::disconnected, "the feed has ended"});
+  if (life_.is_retired())
+    return planned(epoch, Error{ErrorCode::disconnected, "the feed has ended"});
   const auto made = result ? std::optional(result->epoch.source->fingerprint.data) : asked;
   if (plans_.is_outdated(epoch, made)) return pump();
   if (!result) return planned(epoch, result.error());
@@ -103,8 +87,8 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
 }
 
 void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
-  plans_due_ = true;
-  if (retired_) return;
+  due_.plans = true;
+  if (life_.is_retired()) return;
   const auto now = PlanTurns::Time::clock::now();
   if (result) {
     const bool is_late = plans_.made(std::move(*result), now);
@@ -140,7 +124,7 @@ void Feed::end_without_data(Epoch epoch, const Error& error) {
   }
 }
 
-std::string Feed::planning_trouble() const { return plans_.trouble(plan_needs().stood_in); }
+std::string Feed::planning_trouble() const { return plans_.trouble(view().plan_needs().stood_in); }
 
 /// Goes on to the next epoch once each batch of this one is done. The journal's new file waits for
 /// its disk elsewhere, for which others do not wait.
@@ -149,25 +133,19 @@ void Feed::advance_queue() {
   if (!next) return;
   const auto plan = plans_.find(*next);  // the journal tells of its data
   if (!plan) return request_plan();
-  ++under_way_;
-  boost::asio::post(*journal_thread_,
-                    [this, next = *next, begin = desk_.begin(*next, plan->fingerprint)] {
-                      auto begun = std::make_shared<Result<BegunJournal>>(begin());
-                      boost::asio::post(ports_.loop, [this, next, begun] {
-                        --under_way_;
-                        queue_begun(next, std::move(*begun));
-                      });
-                    });
+  loop_.elsewhere(
+      desk_.begin(*next, plan->fingerprint),
+      [this, epoch = *next](Result<BegunJournal> begun) { queue_begun(epoch, std::move(begun)); });
 }
 
 void Feed::queue_begun(Epoch epoch, Result<BegunJournal> begun) {
-  if (!written(desk_.begun(epoch, std::move(begun))) || failure_) return;
+  if (!written(desk_.begun(epoch, std::move(begun))) || failure()) return;
   ports_.log.note<Event::queue_epoch_done>(name(), epoch.value - 1);
   pump_soon();
 }
 
 void Feed::forget_epochs() {
-  const PlanNeeds needs = plan_needs();
+  const PlanNeeds needs = view().plan_needs();
   scheduler_.forget_broken_beside(plans_.keep(needs));
   if (!settings_.follow) return;
   // What is assembled of an epoch goes with the knowledge of what data it is of.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <set>
 #include <utility>
 
@@ -18,7 +17,7 @@ void Feed::serve(const SubscriptionKey& key) {
 
 void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
   subscriptions_.let_go_on(key);
-  while (!subscription.is_over() && !failure_ && serve_next(key, subscription)) {
+  while (!subscription.is_over() && !failure() && serve_next(key, subscription)) {
   }
   note_waiting(subscription);
 }
@@ -37,17 +36,17 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
   }
   if (subscription.stage == Subscription::Stage::between_epochs)
     begin_epoch(key, subscription, *epoch);
-  if (is_over(subscription, epoch->plan.steps())) {
+  if (view().is_over(subscription, epoch->plan.steps())) {
     end_epoch(key, subscription, epoch->plan.steps());
     return true;
   }
-  const auto id = next_of(subscription);
+  const auto id = view().next_of(subscription);
   if (!id || !subscription.has_credit()) return false;
-  if (leads_too_far(subscription)) {
+  if (view().leads_too_far(subscription)) {
     subscriptions_.hold_back(key, SubscriptionTable::Bar::lead);
     return false;
   }
-  if (!may_take(key, *id)) {
+  if (!view().may_take(key, *id)) {
     const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
     if (!looks_on) subscriptions_.hold_back(key, SubscriptionTable::Bar::slots);
     return false;
@@ -99,13 +98,6 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
                                      epoch.plan.world(), subscription.terms.window);
 }
 
-bool Feed::is_over(const Subscription& subscription, std::uint64_t steps) const {
-  if (!subscription.rehearsals.empty()) return false;
-  if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
-  return desk_.is_over_for(subscription.owner(), subscription.cursor.epoch(),
-                           steps * settings_.plan.world);
-}
-
 void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
                        const EpochSource& source) {
   subscription.stage = Subscription::Stage::in_epoch;
@@ -130,14 +122,14 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   publish_ended(subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
   note(key, subscription);
-  plans_due_ = forget_due_ = true;
+  due_.plans = due_.epochs = true;
 }
 
 void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
                    const EpochSource& source, SlotIndex slot) {
   const auto began = WaitingTimes::Time::clock::now();
   const bool rehearsal = !subscription.rehearsals.empty();
-  const BatchId id = *next_of(subscription);
+  const BatchId id = *view().next_of(subscription);
   const auto lease = desk_.give(holder_of(subscription), source, id, rehearsal);
   if (!written(lease)) return;
   const SlotRef held{scheduler_.slots(), slot};
@@ -162,15 +154,13 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
     subscription.leases.emplace(*lease, HeldBatch{{}, began});
     note(key, subscription);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
-    ++under_way_;
+    auto sent = loop_.awaited([this, held, began] {
+      stage_times().add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
+      give_back(held);
+      settle_soon();
+    });
     return ports_.send_batch(key.session, encode(std::move(ticket)),
-                             arena().slot(slot).subspan(within, extent.size), [this, held, began] {
-                               --under_way_;
-                               times_->add(Stage::deliver,
-                                           WaitingTimes::Time::clock::now() - began);
-                               give_back(held);
-                               settle_soon();
-                             });
+                             arena().slot(slot).subspan(within, extent.size), std::move(sent));
   }
   ticket.arena = arena_number();
   ticket.slot = slot.value;
@@ -178,7 +168,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   subscription.leases.emplace(*lease, HeldBatch{held, began});
   note(key, subscription);
   ports_.send(key.session, encode(std::move(ticket)));
-  times_->add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
+  stage_times().add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
 }
 
 void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
@@ -212,13 +202,12 @@ void Feed::refuse_all(const Error& error) {
 /// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed
 /// that is opened in this one's place needs them.
 void Feed::fail(const Error& error) {
-  if (failure_) return;
+  if (!life_.fail({error.code, fmt::format("feed {} failed: {}", name(), error.message)})) return;
   desk_.close();
-  failure_ = Error{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
   ports_.log.note<Event::feed_failed>(name(), error.message);
-  publish(wire::EventKind::feed_failed, Epoch{0}, failure_->message);
+  publish(wire::EventKind::feed_failed, Epoch{0}, failure()->message);
   if (!is_passing(error.code) || !ports_.takes_over()) {
-    refuse_all(*failure_);
+    refuse_all(*failure());
   }
   if (on_state_) on_state_();
 }

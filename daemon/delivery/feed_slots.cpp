@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
@@ -15,66 +14,12 @@ namespace {
 /// Between two looks whether there is still patience with stragglers, where nothing else happens.
 constexpr std::chrono::milliseconds kBetweenLooks{5};
 
-/// Where no subscription stands.
-const std::set<SubscriptionKey> kEmptyPlace;
-
 }  // namespace
 
-Itinerary Feed::itinerary_of(const Subscription& subscription) const {
-  const Epoch epoch = subscription.cursor.epoch();
-  const bool goes_on = subscription.epochs_left != 1;
-  return {subscription.cursor, steps_of(epoch), goes_on ? steps_of(Epoch{epoch.value + 1}) : 0,
-          subscription.in_queue() ? &queue() : nullptr, subscription.rehearsals};
-}
-
-/// One for all that stand at the same place, and are in an epoch that is planned. Before the first
-/// subscriber comes: the beginning of the first epoch, so that its first batches are there by then.
-std::vector<Front> Feed::fronts() const {
-  if (!had_subscriber_) {
-    const Epoch epoch = first_epoch().epoch;
-    const Cursor start(whole_share(settings_.plan.world), epoch, Step{0});
-    return {{{start, steps_of(epoch), 0, nullptr, {}}, &kEmptyPlace}};
-  }
-  std::vector<Front> all;
-  for (const auto& [place, keys] : subscriptions_.places().all()) {
-    const Subscription& first = subscriptions_.at(*keys.begin());
-    if (waits_for_plan(first)) continue;
-    all.push_back({itinerary_of(first), &keys, place.left_behind});
-  }
-  return all;
-}
-
-/// The batch that a subscription waits for, could have, and that is not in a slot.
-std::optional<BatchId> Feed::demand_of(const SubscriptionKey& key, const Subscription& of) const {
-  if (!of.has_credit() || waits_for_plan(of)) return {};
-  const auto id = next_of(of);
-  if (!id || !scheduler_.is_missing(*id)) return {};
-  return may_take(key, *id) && !leads_too_far(of) ? id : std::nullopt;
-}
-
-/// Each time beginning with another of the batches that are wanted. What is refused to one is so to
-/// all that want it.
-std::vector<std::pair<BatchId, SubscriptionKey>> Feed::demands() const {
-  std::vector<std::pair<BatchId, SubscriptionKey>> all;
-  for (const auto& [wanted, wanting] : subscriptions_.roster().wanted()) {
-    if (!scheduler_.is_missing(wanted)) continue;
-    for (const SubscriptionKey& key : wanting.all) {
-      const auto id = demand_of(key, subscriptions_.at(key));
-      if (!id) continue;
-      all.emplace_back(*id, key);
-      break;
-    }
-  }
-  if (all.empty()) return all;
-  const std::size_t first = turn_ % all.size();
-  std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
-  return all;
-}
-
 void Feed::assemble_demands() {
-  const auto wanted = demands();
+  const auto wanted = view().demands(due_.turn);
   if (wanted.empty()) return;
-  std::vector<Front> standing = fronts();
+  std::vector<Front> standing = view().fronts();
   for (const auto& [id, key] : wanted) {
     if (!scheduler_.is_missing(id)) continue;  // it was a queue's next batch, too
     const bool follows_plan = subscriptions_.at(key).follows_plan();
@@ -84,12 +29,12 @@ void Feed::assemble_demands() {
     if (answer.stragglers.waits) look_again();
     if (answer.stragglers.left_behind.empty()) continue;
     leave_behind(answer.stragglers.left_behind);
-    standing = fronts();
+    standing = view().fronts();
   }
 }
 
 void Feed::assemble_ahead() {
-  for (const auto& next : scheduler_.ahead(fronts(), SlotScheduler::Time::clock::now())) {
+  for (const auto& next : scheduler_.ahead(view().fronts(), SlotScheduler::Time::clock::now())) {
     assemble(next, Urgency::ahead);
   }
 }
@@ -105,35 +50,28 @@ void Feed::leave_behind(const std::vector<Stragglers::LeftBehind>& left_behind) 
 void Feed::end_turn() {
   Stragglers& stragglers = scheduler_.stragglers();
   if (stragglers.empty()) return;
-  for (const SubscriptionKey& key : stragglers.end_turn(fronts(), Stragglers::Time::clock::now())) {
+  for (const SubscriptionKey& key :
+       stragglers.end_turn(view().fronts(), Stragglers::Time::clock::now())) {
     note(key, subscriptions_.at(key));
   }
 }
 
 /// Nothing else may happen until patience ends.
 void Feed::look_again() {
-  if (std::exchange(looking_again_, true)) return;
-  patience_.expires_after(kBetweenLooks);
-  patience_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
-    if (error || alive.expired()) return;
-    looking_again_ = false;
-    settle();
-  });
+  if (loop_.is_set(FeedLoop::Alarm::stragglers)) return;
+  loop_.set(FeedLoop::Alarm::stragglers, FeedLoop::Time::clock::now() + kBetweenLooks,
+            [this] { settle(); });
 }
 
 void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
-  times_->add(Stage::wait_for_slot, next.waited);
+  stage_times().add(Stage::wait_for_slot, next.waited);
   auto epoch = plans_.find(next.id.epoch);
   read_ahead(*epoch, next.id.index);
   const std::uint64_t data = epoch->fingerprint.data;
-  ++under_way_;
-  auto done = [this, next, data](Result<AssembledBatch> batch) {
-    boost::asio::post(ports_.loop, [this, next, data, batch = std::move(batch)]() mutable {
-      --under_way_;
-      const bool outdated = settings_.follow && plans_.data_of(next.id.epoch) != data;
-      outdated ? discard(next) : assembled(next, std::move(batch));
-    });
-  };
+  auto done = loop_.brought_back([this, next, data](Result<AssembledBatch> batch) {
+    const bool outdated = settings_.follow && plans_.data_of(next.id.epoch) != data;
+    outdated ? discard(next) : assembled(next, std::move(batch));
+  });
   ports_.assembler.submit(std::move(epoch), style_, next.id.index,
                           next.slot.of->arena->slot(next.slot.index), std::move(done), urgency);
 }
@@ -141,13 +79,13 @@ void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
 /// The epoch is planned anew from other data meanwhile.
 void Feed::discard(const SlotScheduler::Assignment& done) {
   scheduler_.discard(done);
-  if (!failure_) note_first_batch();
+  if (!failure()) note_first_batch();
   pump();
 }
 
 /// The feed is ready.
 void Feed::note_first_batch() {
-  if (std::exchange(has_first_batch_, true)) return;
+  if (!life_.first_batch_is_there()) return;
   ports_.log.note<Event::feed_ready>(name());
   if (on_state_) on_state_();
 }
@@ -158,19 +96,19 @@ void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
                                                     next ? next->plan.batches() : 0);
   if (!wanted) return;
   if (wanted->epoch == epoch.epoch) next = plans_.find(epoch.epoch);
-  ports_.readahead.will_need(std::move(next), wanted->index, times_);
+  ports_.readahead.will_need(std::move(next), wanted->index, style_->times);
 }
 
 void Feed::assembled(const SlotScheduler::Assignment& done, Result<AssembledBatch> batch) {
-  slots_changed_ = true;
+  due_.slots = true;
   if (batch) {
     scheduler_.finished(done, *batch);
     count_assembled(done.id, *batch);
   } else {
     not_assembled(done, batch.error());
   }
-  if (!failure_ && (had_subscriber_ || is_first(done.id))) note_first_batch();
-  if (!failure_) serve_all(subscriptions_.wanting(done.id));
+  if (!failure() && (life_.had_client() || is_first(done.id))) note_first_batch();
+  if (!failure()) serve_all(subscriptions_.wanting(done.id));
   settle();
 }
 
@@ -186,7 +124,7 @@ void Feed::not_assembled(const SlotScheduler::Assignment& done, const Error& err
 /// Whether no client can begin without this batch, and so trainers are not to be sent here.
 bool Feed::bars_all(const BatchId& id, const Error& error) const {
   const bool resumed = desk_.is_open() && desk_.epoch() > id.epoch;
-  return error.code == ErrorCode::corrupt_record && is_first(id) && !had_subscriber_ && !resumed;
+  return error.code == ErrorCode::corrupt_record && is_first(id) && !life_.had_client() && !resumed;
 }
 
 bool Feed::is_first(const BatchId& id) const {

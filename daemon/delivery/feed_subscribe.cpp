@@ -44,7 +44,7 @@ Result<Share> Feed::share_of(const wire::Subscribe& request) const {
 
 Result<void> Feed::check_subscribe(const SubscriptionKey& key,
                                    const wire::Subscribe& request) const {
-  if (failure_) return *failure_;
+  if (failure()) return *failure();
   if (key.number == 0 || subscriptions_.contains(key)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("subscription {} is taken; numbers start at 1", key.number)};
@@ -135,7 +135,7 @@ bool Feed::keep_data(const wire::Subscribe& request) {
 /// Whether somebody is in this epoch, or holds one of its batches, or the queue is in it, or begins
 /// it.
 bool Feed::is_in_use(Epoch epoch) const {
-  return plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) ||
+  return view().plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) ||
          desk_.beginning() == epoch || (desk_.is_open() && desk_.epoch() == epoch);
 }
 
@@ -193,10 +193,10 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
     terms.first_step = Step{request.step()};
     terms.resumes = keep_data(request);
   }
-  had_subscriber_ = true;
-  last_came_ = WaitingTimes::Time::clock::now();
+  life_.come();
+  waits_.come(WaitingTimes::Time::clock::now());
   note(key, subscriptions_.add(key, std::move(subscription)));
-  plans_due_ = true;
+  due_.plans = true;
   watch();
   if (in_queue) {
     pump();  // what it released may be what others wait for
@@ -211,13 +211,13 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
 Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& request) {
   const std::vector<std::uint64_t> held = leases_in(request.held());
   const auto claimed = desk_.claim(holder_of(subscription), leases_in(request.released()), held);
-  if (!written(claimed)) return *failure_;
+  if (!written(claimed)) return *failure();
   const auto now = WaitingTimes::Time::clock::now();
   for (const std::uint64_t lease : *claimed) {
     subscription.leases.emplace(lease, HeldBatch{{}, now});
   }
   advance_queue();
-  return failure_ ? Result<void>(*failure_) : Result<void>();
+  return failure() ? Result<void>(*failure()) : Result<void>();
 }
 
 }  // namespace batchwright

@@ -1,7 +1,6 @@
 // The part of Feed that knows whom an event concerns: who is served when something has changed.
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "daemon/delivery/feed.h"
@@ -10,19 +9,15 @@ namespace batchwright {
 
 /// Looks at everyone: for what happens seldom and may concern all.
 void Feed::pump() {
-  if (failure_) return;
-  plans_due_ = slots_changed_ = true;
+  if (failure()) return;
+  due_.plans = due_.slots = true;
   serve_all(subscriptions_.keys());
   settle();
 }
 
 /// Once for all that happens in this turn of the loop.
 void Feed::pump_soon() {
-  if (std::exchange(pump_posted_, true)) return;
-  boost::asio::post(ports_.loop, [this] {
-    pump_posted_ = false;
-    pump();
-  });
+  loop_.soon(FeedLoop::Chore::pump, [this] { pump(); });
 }
 
 /// What any event may bring about, once those that it concerns are served. What is ready is handed
@@ -30,41 +25,37 @@ void Feed::pump_soon() {
 /// way round, one who waits could take the slot of a batch that is ready for the next in line, and
 /// be robbed in turn, without end.
 void Feed::settle() {
-  if (failure_) return;
+  if (failure()) return;
   serve_barred();
-  if (failure_) return;
-  if (std::exchange(forget_due_, false)) forget_epochs();
-  if (std::exchange(plans_due_, false)) request_plan();
-  ++turn_;
+  if (failure()) return;
+  if (std::exchange(due_.epochs, false)) forget_epochs();
+  if (std::exchange(due_.plans, false)) request_plan();
+  ++due_.turn;
   assemble_demands();
   end_turn();
   // What is due next changes with a queue at any time, and else with places and slots.
   const bool moved = subscriptions_.have_moved();
-  if (std::exchange(slots_changed_, false) || moved || desk_.is_open()) assemble_ahead();
+  if (std::exchange(due_.slots, false) || moved || desk_.is_open()) assemble_ahead();
 }
 
 void Feed::settle_soon() {
-  if (std::exchange(settle_posted_, true)) return;
-  boost::asio::post(ports_.loop, [this] {
-    settle_posted_ = false;
-    settle();
-  });
+  loop_.soon(FeedLoop::Chore::settle, [this] { settle(); });
 }
 
 /// Each time beginning with another.
 void Feed::serve_all(std::vector<SubscriptionKey> keys) {
   if (keys.empty()) return;
-  std::rotate(keys.begin(), keys.begin() + long(turn_++ % keys.size()), keys.end());
+  std::rotate(keys.begin(), keys.begin() + long(due_.turn++ % keys.size()), keys.end());
   for (const SubscriptionKey& key : keys) {
     serve(key);
-    if (failure_) return;
+    if (failure()) return;
   }
 }
 
 /// Those that could have had a batch if others had held less, or been further.
 void Feed::serve_barred() {
   while (const auto keys = subscriptions_.leading_once_slowest_moved()) serve_all(*keys);
-  if (!failure_) serve_all(subscriptions_.barred_once_loosened(slots_changed_));
+  if (!failure()) serve_all(subscriptions_.barred_once_loosened(due_.slots));
 }
 
 }  // namespace batchwright

@@ -1,4 +1,4 @@
-// The part of Feed that says in words what a subscription waits for.
+#include "daemon/delivery/wait_reason.h"
 
 #include <fmt/format.h>
 
@@ -7,17 +7,66 @@
 #include <set>
 #include <vector>
 
-#include "daemon/delivery/feed.h"
-
 namespace batchwright {
 namespace {
 
-using Clock = WaitingTimes::Time::clock;
-
-/// Who releases nothing for so long is said to.
+/// A client that releases nothing for so long is said to.
 constexpr std::chrono::seconds kStill{1};
 /// Named in one text.
 constexpr std::size_t kMostNamed = 8;
+
+/// The one that stands still for longest comes first.
+std::string holders_of_slots(const FeedView& feed, WaitingTimes::Time now) {
+  std::vector<const Subscription*> holders;
+  for (const auto& [key, subscription] : feed.subscriptions.all()) {
+    if (!subscription.leases.empty()) holders.push_back(&subscription);
+  }
+  std::sort(holders.begin(), holders.end(),
+            [](const auto* one, const auto* other) { return one->moved < other->moved; });
+  const std::size_t others = holders.size() - std::min(holders.size(), kMostNamed);
+  holders.resize(holders.size() - others);
+  std::string text;
+  for (const Subscription* holder : holders) {
+    text +=
+        fmt::format("{}{} holds {}", text.empty() ? "" : ", ", who(*holder), holder->leases.size());
+    const auto still = std::chrono::duration_cast<std::chrono::seconds>(now - holder->moved);
+    if (still >= kStill) text += fmt::format(" and has released none for {} s", still.count());
+  }
+  if (others != 0) text += fmt::format(", and {} others", others);
+  if (const std::string left = feed.subscriptions.held_over().describe(); !left.empty()) {
+    text += (text.empty() ? "" : ", ") + left;
+  }
+  return text.empty() ? "nobody holds any" : text;
+}
+
+/// Ranks that are to come, of jobs of which some are here; empty when all are.
+std::string absent_ranks(const FeedView& feed) {
+  std::set<Job> jobs;
+  for (const auto& [key, subscription] : feed.subscriptions.all()) jobs.insert(subscription.job());
+  std::string text;
+  for (const Job& job : jobs) {
+    if (const std::size_t absent = feed.subscriptions.roster().absent(job); absent != 0) {
+      text += fmt::format("; {} ranks of a job of {} are to come", absent, job.ranks);
+    }
+  }
+  return text;
+}
+
+std::string slowest_client(const FeedView& feed) {
+  for (const auto& [key, subscription] : feed.subscriptions.all()) {
+    const Places::Position here{subscription.cursor.epoch(), subscription.cursor.step()};
+    const bool counts = subscription.is_served() && !subscription.in_queue();
+    if (counts && feed.subscriptions.places().slowest() == here) return who(subscription);
+  }
+  return "nobody";
+}
+
+/// Where there are fewer slots than all that are here need, some wait for the others to be done.
+std::string slots_wanted(const FeedView& feed) {
+  const std::size_t needed = feed.subscriptions.roster().slots_needed();
+  if (needed <= feed.scheduler.cache().size()) return "";
+  return fmt::format("; with {} slots all that are here could go on at once", needed);
+}
 
 }  // namespace
 
@@ -27,98 +76,46 @@ std::string who(const Subscription& subscription) {
                      describe(subscription.client));
 }
 
-/// Who stands still for longest comes first.
-std::string Feed::who_holds_slots() const {
-  std::vector<const Subscription*> holders;
-  for (const auto& [key, subscription] : subscriptions_.all()) {
-    if (!subscription.leases.empty()) holders.push_back(&subscription);
-  }
-  std::sort(holders.begin(), holders.end(),
-            [](const auto* one, const auto* other) { return one->moved < other->moved; });
-  const std::size_t others = holders.size() - std::min(holders.size(), kMostNamed);
-  holders.resize(holders.size() - others);
-  const auto now = Clock::now();
-  std::string text;
-  for (const Subscription* holder : holders) {
-    text +=
-        fmt::format("{}{} holds {}", text.empty() ? "" : ", ", who(*holder), holder->leases.size());
-    const auto still = std::chrono::duration_cast<std::chrono::seconds>(now - holder->moved);
-    if (still >= kStill) text += fmt::format(" and has released none for {} s", still.count());
-  }
-  if (others != 0) text += fmt::format(", and {} others", others);
-  if (const std::string left = held_over().describe(); !left.empty()) {
-    text += (text.empty() ? "" : ", ") + left;
-  }
-  return text.empty() ? "nobody holds any" : text;
-}
-
-/// Ranks that are to come, of jobs of which some are here; empty when all are.
-std::string Feed::who_is_absent() const {
-  std::set<Job> jobs;
-  for (const auto& [key, subscription] : subscriptions_.all()) jobs.insert(subscription.job());
-  std::string text;
-  for (const Job& job : jobs) {
-    if (const std::size_t absent = subscriptions_.roster().absent(job); absent != 0) {
-      text += fmt::format("; {} ranks of a job of {} are to come", absent, job.ranks);
-    }
-  }
-  return text;
-}
-
-std::string Feed::slowest_client() const {
-  for (const auto& [key, subscription] : subscriptions_.all()) {
-    const Places::Position here{subscription.cursor.epoch(), subscription.cursor.step()};
-    const bool counts = subscription.is_served() && !subscription.in_queue();
-    if (counts && subscriptions_.places().slowest() == here) return who(subscription);
-  }
-  return "nobody";
-}
-
-std::string Feed::reason_to_wait(const Subscription& subscription) const {
+std::string reason_to_wait(const FeedView& feed, const Subscription& subscription,
+                           WaitingTimes::Time now) {
   const Epoch epoch = subscription.cursor.epoch();
-  if (failure_) return failure_->message;
-  if (!plans_.has(epoch)) {
-    return plans_.reason_to_wait(epoch, plan_needs().stood_in.size(), most_plans());
+  if (feed.life.has_ended()) return feed.life.why()->message;
+  if (!feed.plans.has(epoch)) {
+    return feed.plans.reason_to_wait(epoch, feed.plan_needs().stood_in.size(), feed.most_plans());
   }
   if (subscription.is_over()) return "nothing: its epochs are over";
-  const auto id = next_of(subscription);
-  if (subscription.in_queue() && desk_.beginning()) {
+  const auto id = feed.next_of(subscription);
+  if (subscription.in_queue() && feed.desk.beginning()) {
     return fmt::format("the journal's new file, which is being written to its disk for epoch {}",
-                       desk_.beginning()->value);
+                       feed.desk.beginning()->value);
   }
   if (!id && subscription.in_queue()) {
     return fmt::format("the end of epoch {}: batches are not done yet, {}", epoch.value,
-                       who_holds_slots());
+                       holders_of_slots(feed, now));
   }
   if (!id) return "a batch that is about to come";
   if (!subscription.has_credit()) {
     return fmt::format("its own releases: it holds {} batches, as many as its window allows",
                        subscription.leases.size());
   }
-  if (leads_too_far(subscription)) {
+  if (feed.leads_too_far(subscription)) {
     return fmt::format("the slowest client, of which it is max_lead = {} steps ahead: {}",
-                       settings_.max_lead, slowest_client());
+                       feed.settings.max_lead, slowest_client(feed));
   }
-  const auto slot = slots().find(*id);
-  if (slot && slots().state(*slot) == SlotState::filling) {
+  const auto slot = feed.scheduler.cache().find(*id);
+  if (slot && feed.scheduler.cache().state(*slot) == SlotState::filling) {
     return fmt::format("batch {} of epoch {}, which is being assembled", id->index.value,
                        id->epoch.value);
   }
-  if (const auto straggler = scheduler_.stragglers().awaited()) {
+  if (const auto straggler = feed.scheduler.stragglers().awaited()) {
     return fmt::format("{}, for a moment: it is behind, and its next batches would leave the slots",
-                       describe(subscriptions_.at(*straggler).client));
+                       describe(feed.subscriptions.at(*straggler).client));
   }
   return fmt::format(
       "a slot: of {} slots {} are held, and some are kept for clients that have "
       "nothing; {}{}{}",
-      slots().size(), slots().held(), who_holds_slots(), who_is_absent(), slots_wanted());
-}
-
-/// Where there are fewer slots than all that are here need, some wait for the others to be done.
-std::string Feed::slots_wanted() const {
-  const std::size_t needed = subscriptions_.roster().slots_needed();
-  if (needed <= slots().size()) return "";
-  return fmt::format("; with {} slots all that are here could go on at once", needed);
+      feed.scheduler.cache().size(), feed.scheduler.cache().held(), holders_of_slots(feed, now),
+      absent_ranks(feed), slots_wanted(feed));
 }
 
 }  // namespace batchwright

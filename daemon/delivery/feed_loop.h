@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace batchwright {
+
+/// A feed's way to the event loop and back: its timers, what it puts off to the end of a turn, and
+/// the calls back to it that are under way. So this is what knows whether the feed may be
+/// destroyed. Threads: the event loop only.
+class FeedLoop {
+ public:
+  using Time = boost::asio::steady_timer::time_point;
+
+  enum class Alarm : std::uint8_t {
+    returns,     ///< Ends what a queue keeps for clients that are away.
+    stragglers,  ///< Ends a wait for stragglers.
+    long_waits,  ///< Looks for waits that get long.
+    plans,       ///< An epoch is tried again, or a plan's turn ends.
+  };
+  static constexpr std::size_t kAlarms = 4;
+
+  /// Work that is done once, however often it is asked for in a turn of the loop.
+  enum class Chore : std::uint8_t { pump, settle };
+  static constexpr std::size_t kChores = 2;
+
+  explicit FeedLoop(boost::asio::io_context& loop);
+
+  /// Calls `then` at this time, in place of what the alarm was set for before.
+  void set(Alarm alarm, Time when, std::function<void()> then);
+  bool is_set(Alarm alarm) const { return timer(alarm).due.has_value(); }
+  /// When it is due; empty: it is not set.
+  std::optional<Time> due(Alarm alarm) const { return timer(alarm).due; }
+  /// Every alarm, for good.
+  void silence();
+
+  /// Later in this turn of the loop, unless the same chore is to be done by then already.
+  void soon(Chore chore, std::function<void()> then);
+
+  /// A call back that comes on the loop, later and exactly once.
+  template <class Then>
+  auto awaited(Then then) {
+    ++under_way_;
+    return [this, then = std::move(then)](auto&&... results) mutable {
+      --under_way_;
+      then(std::forward<decltype(results)>(results)...);
+    };
+  }
+  /// A call back that comes on another thread, once, and is brought to the loop.
+  template <class Then>
+  auto brought_back(Then then) {
+    return [&loop = loop_, then = awaited(std::move(then))](auto... results) mutable {
+      boost::asio::post(loop, [then = std::move(then), ... results = std::move(results)]() mutable {
+        then(std::move(results)...);
+      });
+    };
+  }
+  /// Does `work` on a thread of the feed's own, and calls `then` on the loop with what comes of it.
+  template <class Work, class Then>
+  void elsewhere(Work work, Then then) {
+    if (!thread_) thread_ = std::make_unique<boost::asio::thread_pool>(1);
+    boost::asio::post(*thread_, [work = std::move(work),
+                                 done = brought_back(std::move(then))]() mutable { done(work()); });
+  }
+
+  /// No other thread works for the feed, and no call back to it is under way.
+  bool at_rest() const { return under_way_ == 0; }
+
+ private:
+  struct Timer {
+    boost::asio::steady_timer timer;
+    std::optional<Time> due;
+  };
+  const Timer& timer(Alarm alarm) const { return timers_[static_cast<std::size_t>(alarm)]; }
+
+  boost::asio::io_context& loop_;
+  std::array<Timer, kAlarms> timers_;
+  std::array<bool, kChores> posted_{};
+  bool silent_ = false;
+  std::uint32_t under_way_ = 0;
+  /// A timer's handler that is due already cannot be called off: it looks whether this is there.
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+  /// Last: it is joined before what it posts to goes.
+  std::unique_ptr<boost::asio::thread_pool> thread_;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,135 @@
+#include "daemon/delivery/feed_view.h"
+
+#include <algorithm>
+#include <set>
+
+namespace batchwright {
+namespace {
+
+/// Where no subscription stands.
+const std::set<SubscriptionKey> kEmptyPlace;
+
+}  // namespace
+
+PlanNeeds FeedView::plan_needs() const {
+  PlanNeeds needs = subscriptions.needs();
+  if (!desk.is_open()) return needs;
+  if (life.had_client()) needs.stood_in.insert(desk.epoch());
+  needs.next.insert({desk.epoch(), Epoch{desk.epoch().value + 1}});
+  return needs;
+}
+
+Itinerary FeedView::itinerary_of(const Subscription& subscription) const {
+  const Epoch epoch = subscription.cursor.epoch();
+  const bool goes_on = subscription.epochs_left != 1;
+  return {subscription.cursor, plans.steps(epoch),
+          goes_on ? plans.steps(Epoch{epoch.value + 1}) : 0,
+          subscription.in_queue() ? &desk.queue() : nullptr, subscription.rehearsals};
+}
+
+std::optional<BatchId> FeedView::next_of(const Subscription& subscription) const {
+  if (!subscription.is_served()) return {};
+  return itinerary_of(subscription).ahead(0);
+}
+
+std::vector<Front> FeedView::fronts() const {
+  if (!life.had_client()) {
+    const Cursor start(whole_share(settings.plan.world), first_epoch, Step{0});
+    return {{{start, plans.steps(first_epoch), 0, nullptr, {}}, &kEmptyPlace}};
+  }
+  std::vector<Front> all;
+  for (const auto& [place, keys] : subscriptions.places().all()) {
+    const Subscription& first = subscriptions.at(*keys.begin());
+    if (waits_for_plan(first)) continue;
+    all.push_back({itinerary_of(first), &keys, place.left_behind});
+  }
+  return all;
+}
+
+std::optional<BatchId> FeedView::demand_of(const SubscriptionKey& key,
+                                           const Subscription& of) const {
+  if (!of.has_credit() || waits_for_plan(of)) return {};
+  const auto id = next_of(of);
+  if (!id || !scheduler.is_missing(*id)) return {};
+  return may_take(key, *id) && !leads_too_far(of) ? id : std::nullopt;
+}
+
+/// What is refused to one is so to all that want it.
+std::vector<std::pair<BatchId, SubscriptionKey>> FeedView::demands(std::size_t turn) const {
+  std::vector<std::pair<BatchId, SubscriptionKey>> all;
+  for (const auto& [wanted, wanting] : subscriptions.roster().wanted()) {
+    if (!scheduler.is_missing(wanted)) continue;
+    for (const SubscriptionKey& key : wanting.all) {
+      const auto id = demand_of(key, subscriptions.at(key));
+      if (!id) continue;
+      all.emplace_back(*id, key);
+      break;
+    }
+  }
+  if (all.empty()) return all;
+  const auto first = static_cast<std::ptrdiff_t>(turn % all.size());
+  std::rotate(all.begin(), all.begin() + first, all.end());
+  return all;
+}
+
+bool FeedView::waits_for_plan(const Subscription& subscription) const {
+  if (subscription.is_over()) return false;
+  return !subscription.is_served() || !plans.has(subscription.cursor.epoch());
+}
+
+bool FeedView::may_take(const SubscriptionKey& key, const BatchId& id) const {
+  const auto slot = slots().find(id);
+  const bool is_held = slot && slots().is_held(*slot);
+  return subscriptions.roster().may_take(key, slots().held(), is_held);
+}
+
+bool FeedView::leads_too_far(const Subscription& subscription) const {
+  if (settings.max_lead == 0 || subscription.in_queue()) return false;
+  const auto slowest = subscriptions.places().slowest();
+  if (!slowest) return false;
+  const auto lead = steps_ahead(subscription, *slowest);
+  return lead && *lead >= settings.max_lead;
+}
+
+std::optional<std::uint64_t> FeedView::steps_ahead(const Subscription& one,
+                                                   const Places::Position& of) const {
+  const auto [epoch, step] = of;
+  const std::uint64_t epochs = one.cursor.epoch().value - epoch.value;
+  if (one.cursor.epoch() < epoch) return {};
+  const std::uint64_t here = one.cursor.step().value + epochs * plans.steps(epoch);
+  if (here < step.value) return {};
+  return here - step.value;
+}
+
+bool FeedView::is_over(const Subscription& subscription, std::uint64_t steps) const {
+  if (!subscription.rehearsals.empty()) return false;
+  if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
+  return desk.is_over_for(subscription.owner(), subscription.cursor.epoch(),
+                          steps * settings.plan.world);
+}
+
+WaitingFor FeedView::waiting_for(const Subscription& subscription) const {
+  if (subscription.is_over() || life.has_ended()) return WaitingFor::none;
+  const auto daemon = subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
+  if (waits_for_plan(subscription)) return daemon;
+  const auto id = next_of(subscription);
+  if (!id || leads_too_far(subscription)) return WaitingFor::none;
+  const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
+  if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
+    return daemon;
+  }
+  const bool could_be_had = slots().find(*id) || slots().held() < slots().size();
+  return could_be_had ? WaitingFor::client : WaitingFor::none;
+}
+
+bool FeedView::waits_for_clients(const SubscriptionKey& key,
+                                 const Subscription& subscription) const {
+  if (subscription.is_over() || waits_for_plan(subscription)) return false;
+  const auto id = next_of(subscription);
+  if (!id) return subscription.in_queue() && subscription.leases.empty();
+  if (!subscription.has_credit() || !subscription.has_no_reserve()) return false;
+  if (leads_too_far(subscription) || !may_take(key, *id)) return true;
+  return !slots().find(*id) && slots().held() == slots().size();
+}
+
+}  // namespace batchwright

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "daemon/delivery/feed_life.h"
+#include "daemon/delivery/feed_resources.h"
+#include "daemon/delivery/plan_keeper.h"
+#include "daemon/delivery/queue_desk.h"
+#include "daemon/delivery/slot_scheduler.h"
+#include "daemon/delivery/subscription_table.h"
+
+namespace batchwright {
+
+/// The parts of a feed as they stand now, and what follows from them together: which batch each
+/// subscription gets next, what holds it back, and which batches and plans are wanted.
+///
+/// It changes nothing and keeps nothing. Lifetime: refers to the parts.
+struct FeedView {
+  const FeedSettings& settings;
+  const SubscriptionTable& subscriptions;
+  const PlanKeeper& plans;
+  const QueueDesk& desk;
+  const SlotScheduler& scheduler;
+  const FeedLife& life;
+  Epoch first_epoch;            ///< That the feed begins with.
+  std::uint64_t sequences = 0;  ///< Of the data that it serves.
+
+  /// How many plans are kept at a time.
+  std::size_t most_plans() const { return PlanKeeper::room_for(sequences); }
+  /// The epochs that subscriptions stand in and come to, and those of the queue.
+  PlanNeeds plan_needs() const;
+
+  Itinerary itinerary_of(const Subscription& subscription) const;
+  /// The batch that a subscription gets next; empty at the end of its epoch, where a queue has
+  /// nothing left, and for one that is not served.
+  std::optional<BatchId> next_of(const Subscription& subscription) const;
+  /// One for all that stand at the same place, in an epoch that is planned. Before the first client
+  /// comes: the beginning of the first epoch, so that its first batches are there by then.
+  std::vector<Front> fronts() const;
+  /// The batches that clients wait for, could have, and that are in no slot, each with a
+  /// subscription that waits for it. They begin with another one at each turn.
+  std::vector<std::pair<BatchId, SubscriptionKey>> demands(std::size_t turn) const;
+
+  bool waits_for_plan(const Subscription& subscription) const;
+  /// By the rule on slots.
+  bool may_take(const SubscriptionKey& key, const BatchId& id) const;
+  /// By max_lead: where sharing matters more than speed, none is further ahead of the slowest.
+  bool leads_too_far(const Subscription& subscription) const;
+  /// How many global steps `one` is ahead of a place; empty where it is behind, or that is unknown.
+  std::optional<std::uint64_t> steps_ahead(const Subscription& one,
+                                           const Places::Position& of) const;
+  /// Whether the epoch of so many steps that a subscription is in is over for it.
+  bool is_over(const Subscription& subscription, std::uint64_t steps) const;
+
+  /// Which side waits for the other. A client that is held back by max_lead waits for other
+  /// clients, and so does one that waits for the end of a queue's epoch: neither for the daemon,
+  /// nor the daemon for it. One that looks on is given no more before it says something: it is
+  /// waited for.
+  WaitingFor waiting_for(const Subscription& subscription) const;
+  /// Whether others' releases or arrival would let it go on, and nothing else.
+  bool waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const;
+
+ private:
+  const SlotCache& slots() const { return scheduler.cache(); }
+  std::optional<BatchId> demand_of(const SubscriptionKey& key, const Subscription& of) const;
+};
+
+}  // namespace batchwright

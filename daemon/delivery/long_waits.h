@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "daemon/delivery/subscription_key.h"
+#include "daemon/stats/stats.h"
+
+namespace batchwright {
+
+/// How long the subscriptions of a feed waited, those that are gone included.
+struct WaitedSeconds {
+  double clients = 0.0;  ///< For the daemon.
+  double daemon = 0.0;   ///< For a client.
+};
+
+/// Which subscriptions of a feed wait for other clients, and since when; and how long those waited
+/// that are gone. Threads: one at a time.
+class LongWaits {
+ public:
+  using Time = WaitingTimes::Time;
+
+  /// A wait is looked at so often, and is long from so long on.
+  static constexpr std::chrono::seconds kLook{1};
+  /// A job that does not say how many of its ranks are on this host has so long to gather here.
+  static constexpr std::chrono::seconds kGathering{5};
+
+  /// A client has subscribed.
+  void come(Time now) { last_came_ = now; }
+  /// Whether ranks that did not come by now are elsewhere.
+  bool is_gathering_over(Time now) const { return now - last_came_ >= kGathering; }
+
+  /// Notes whether a subscription waits for other clients, and how many batches it was given by
+  /// now. How long it waits for the next one, where that is long.
+  std::optional<std::chrono::seconds> note(const SubscriptionKey& key, bool waits,
+                                           std::uint64_t delivered, Time now);
+  /// A subscription goes.
+  void leave(const SubscriptionKey& key, const WaitingTimes& waited, Time now);
+  /// All of them go, whose waits are not counted.
+  void clear() { waiting_.clear(); }
+  /// What those that have left waited.
+  const WaitedSeconds& before() const { return before_; }
+
+ private:
+  struct Wait {
+    std::uint64_t delivered = 0;
+    Time since;
+  };
+  std::map<SubscriptionKey, Wait> waiting_;
+  Time last_came_{};
+  WaitedSeconds before_;
+};
+
+}  // namespace batchwright

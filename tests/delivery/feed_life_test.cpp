@@ -1,0 +1,51 @@
+#include "daemon/delivery/feed_life.h"
+
+#include <doctest/doctest.h>
+
+using namespace batchwright;
+
+namespace {
+
+using Phase = FeedLife::Stage;
+
+Error because(const char* why) { return {ErrorCode::io_error, why}; }
+
+}  // namespace
+
+TEST_CASE("delivery: a feed serves from its first batch on, which is there once") {
+  FeedLife life;
+  CHECK(life.state() == FeedState::starting);
+  CHECK(life.first_batch_is_there());
+  CHECK(life.state() == FeedState::serving);
+  CHECK(!life.first_batch_is_there());
+  CHECK(!life.has_ended());
+}
+
+TEST_CASE("delivery: a feed that failed keeps its first reason, and comes to serve no longer") {
+  FeedLife life;
+  CHECK(life.fail(because("first")));
+  CHECK(!life.fail(because("second")));
+  CHECK(life.why()->message == "first");
+  CHECK(!life.first_batch_is_there());
+  CHECK(life.state() == FeedState::failed);
+  CHECK(!life.is_retired());
+}
+
+TEST_CASE("delivery: a feed is retired for the reason that is given, also after it failed") {
+  FeedLife life;
+  life.first_batch_is_there();
+  life.fail(because("failed"));
+  life.retire(because("removed"));
+  CHECK(life.is_retired());
+  CHECK(life.has_ended());
+  CHECK(life.why()->message == "removed");
+  CHECK(!life.fail(because("late")));
+  CHECK(life.stage() == Phase::retired);
+}
+
+TEST_CASE("delivery: that a client has come is remembered") {
+  FeedLife life;
+  CHECK(!life.had_client());
+  life.come();
+  CHECK(life.had_client());
+}
