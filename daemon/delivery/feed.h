@@ -46,7 +46,7 @@ struct FeedPorts {
   std::function<void(SessionId, const flatbuffers::DetachedBuffer&, std::span<const std::byte>,
                      std::function<void()>)>
       send_batch;
-  /// Tells whoever listens of an event; never waits.
+  /// Tells those that listen of an event; never waits.
   std::function<void(wire::EventT)> publish;
   std::shared_ptr<MemoryBudget> memory;  ///< For arenas that grow.
   EventLog& log;
@@ -61,8 +61,9 @@ struct Departure {
   bool lives = false;       ///< Its process may still read the slots that it holds.
 };
 
-/// One configured stream, from its plans to tickets: which batch is due to whom, which slot it is
-/// assembled in, and who still holds it.
+/// One configured stream, from its plans to tickets: which batch is due to which client, which slot
+/// it is assembled in, and which clients still hold it. It joins objects that decide (README.md):
+/// it tells them what happened, and carries out what they decide.
 ///
 /// Slots are filled for the nearest need first: what a subscription waits for, then what is next
 /// in the order of distance from any cursor. A batch further away never pushes out a nearer one.
@@ -84,7 +85,7 @@ class Feed {
   std::size_t drop_session(SessionId session, Departure departure);
   /// The process of a session that ended lets go of the arenas, or is dead: its slots come back.
   void let_go(SessionId session);
-  /// The session's process is dead: nobody reads its slots, and nothing more is sent to it. Its
+  /// The session's process is dead: its slots are read no longer, and nothing is sent to it. Its
   /// leases stay until drop_session(), since its last words may say that they are done.
   void stop_serving(SessionId session);
   /// What sessions that ended still hold.
@@ -152,7 +153,7 @@ class Feed {
   void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
  private:
-  // feed_subscribe.cpp: who may subscribe, and to what.
+  // feed_subscribe.cpp: which clients may subscribe, and to what.
   Result<Share> share_of(const wire::Subscribe& request) const;
   Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
   Result<void> check_extras(const wire::Subscribe& request) const;
@@ -195,7 +196,7 @@ class Feed {
   // feed_end.cpp: how it changes in place, and how it ends.
   void end_subscriptions(const Error& error);
 
-  // feed_turn.cpp: whom an event concerns. feed_serve.cpp: what each is told next.
+  // feed_turn.cpp: which clients an event concerns. feed_serve.cpp: what each is told next.
   void pump();
   void pump_soon();
   void settle();

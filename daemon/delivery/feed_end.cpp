@@ -23,7 +23,7 @@ void Feed::retire(const Error& error) {
   desk_.close();
 }
 
-/// What clients hold stays held: a slot that nobody holds might be poisoned once a batch on its way
+/// What clients hold stays held: a slot that is not held might be poisoned once a batch on its way
 /// to a remote client has left.
 void Feed::end_subscriptions(const Error& error) {
   refuse_all(error);

@@ -1,5 +1,5 @@
-// The part of Feed that carries out what the scheduler of slots decides: whom it is asked for, what
-// is assembled, and what becomes of it.
+// The part of Feed that carries out what the scheduler of slots decides: for which clients it is
+// asked, what is assembled, and what becomes of it.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// The part of Feed that knows who may subscribe, and to what.
+// The part of Feed that knows which clients may subscribe, and to what.
 
 #include <fmt/format.h>
 
@@ -115,9 +115,9 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
                            to_string(have))};
 }
 
-/// Who goes on within an epoch says which data it has; then nobody gets others. The epoch may be
-/// under way on the planning thread, from other data: then it is planned again. True when the
-/// subscription takes these data or none.
+/// A client that goes on within an epoch says which data it has; then no client gets others. The
+/// epoch may be under way on the planning thread, from other data: then it is planned again. True
+/// when the subscription takes these data or none.
 bool Feed::keep_data(const wire::Subscribe& request) {
   if (!settings_.follow || !request.expects_fingerprint() || request.fingerprint() == nullptr) {
     return false;
@@ -132,7 +132,7 @@ bool Feed::keep_data(const wire::Subscribe& request) {
   return true;
 }
 
-/// Whether somebody is in this epoch, or holds one of its batches, or the queue is in it, or begins
+/// Whether a client is in this epoch, or holds one of its batches, or the queue is in it, or begins
 /// it.
 bool Feed::is_in_use(Epoch epoch) const {
   return view().plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) ||

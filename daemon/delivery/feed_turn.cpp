@@ -1,4 +1,5 @@
-// The part of Feed that knows whom an event concerns: who is served when something has changed.
+// The part of Feed that knows which clients an event concerns, and serves them when something has
+// changed.
 
 #include <algorithm>
 #include <utility>
@@ -22,8 +23,8 @@ void Feed::pump_soon() {
 
 /// What any event may bring about, once those that it concerns are served. What is ready is handed
 /// out first, and only then is assembled what is waited for, and then what comes next. The other
-/// way round, one who waits could take the slot of a batch that is ready for the next in line, and
-/// be robbed in turn, without end.
+/// way round, a client that waits could take the slot of a batch that is ready for the next in
+/// line, and lose its own in turn, without end.
 void Feed::settle() {
   if (failure()) return;
   serve_barred();

@@ -25,7 +25,7 @@ struct SchedulerLimits {
 ///
 /// The distance of a batch is how many deliveries lie between it and the nearest front that needs
 /// it. Slots are filled in the order of distance, and a batch takes the place of the one that is
-/// needed latest. What somebody waits for comes first, and may take any slot that is not held once
+/// needed latest. What a client waits for comes first, and may take any slot that is not held once
 /// no straggler is waited for; what is only due next never pushes out what is due before it.
 ///
 /// It decides and counts along; the caller assembles, and says what became of it. The fronts are
