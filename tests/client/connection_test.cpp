@@ -76,7 +76,7 @@ TEST_CASE("client: no daemon and a silent one are told apart when the time is ov
   CHECK(error_says("there is no such socket"));
   FakeDaemon silent({.answers_hello = false});
   CHECK(try_connect(silent.endpoint(), 50) == BW_TIMED_OUT);
-  CHECK(error_says("nobody answers"));
+  CHECK(error_says("no daemon answers on it"));
 }
 
 TEST_CASE("client: a daemon of another version is named, with both versions") {

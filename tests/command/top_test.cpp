@@ -77,7 +77,7 @@ TEST_CASE("command: top ends with 1 where nobody answers once, with 2 where no a
   for (const std::string address : {"tcp://127.0.0.1:9477", "unix://relative", "http://"}) {
     const Finished wrong = run({program("batchwright"), "top", "--stats", address});
     CHECK(wrong.code == 2);
-    CHECK(wrong.err.find("is no address") != std::string::npos);
+    CHECK(wrong.err.find("is not an address") != std::string::npos);
   }
   CHECK(run({program("batchwright"), "top", "--interval", "0"}).code == 2);
 }

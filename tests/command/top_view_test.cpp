@@ -326,7 +326,7 @@ TEST_CASE("command: top says what to do for a feed that failed") {
   const auto lines = texts(model, kWide);
   CHECK(has(lines, "broken  failed  nothing is served"));
   CHECK(has(lines, "  data.mdb: EIO"));
-  CHECK(has(lines, "`batchwright verify /data/a /data/b` names what is broken"));
+  CHECK(has(lines, "`batchwright verify /data/a /data/b` names the damage"));
   CHECK_FALSE(has(lines, "Slots"));
 }
 
