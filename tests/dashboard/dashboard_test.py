@@ -105,12 +105,16 @@ def shown_figures(page: browser.Browser, least: int) -> Figures:
 
 
 def check_page(daemon: watched.Watched, page: browser.Browser, least: int) -> Figures:
-    """Opens the page, which takes /stats after us and before we take it again."""
-    before = daemon.stats()
-    page.open(daemon.address + "/?once")
-    page.wait_for("location.search === '?once'")
-    figures = shown_figures(page, least)
-    after = daemon.stats()
+    """Opens the page, which takes /stats after us and before we take it again. Rates rise and fall
+    with each second's sample, so it is opened again when one was taken meanwhile."""
+    for _ in range(20):
+        before = daemon.stats()
+        page.open(daemon.address + "/?once")
+        page.wait_for("location.search === '?once'")
+        figures = shown_figures(page, least)
+        after = daemon.stats()
+        if [feed["rates"] for feed in before["feeds"]] == [feed["rates"] for feed in after["feeds"]]:
+            break
     for key, shown in figures.found.items():
         if key == "resident_bytes":  # rises and falls by itself
             assert 0.5 * before[key] < shown[0] < 2 * after[key]
