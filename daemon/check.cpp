@@ -9,7 +9,7 @@
 
 #include "daemon/account_ids.h"
 #include "daemon/command_line.h"
-#include "daemon/room_settings.h"
+#include "daemon/reload/room_settings.h"
 
 namespace batchwright {
 namespace {

@@ -14,9 +14,9 @@
 #include "daemon/account_ids.h"
 #include "daemon/command_line.h"
 #include "daemon/notify.h"
-#include "daemon/reload_prepare.h"
-#include "daemon/room_settings.h"
-#include "daemon/routes.h"
+#include "daemon/pages/routes.h"
+#include "daemon/reload/reload_prepare.h"
+#include "daemon/reload/room_settings.h"
 #include "daemon/signals.h"
 
 namespace batchwright {

@@ -13,12 +13,13 @@
 #include "daemon/delivery/delivery.h"
 #include "daemon/disk_watch.h"
 #include "daemon/feed_opener.h"
-#include "daemon/figures.h"
-#include "daemon/reload.h"
-#include "daemon/reload_door.h"
+#include "daemon/http/http.h"
+#include "daemon/pages/figures.h"
+#include "daemon/reload/reload.h"
+#include "daemon/reload/reload_door.h"
 #include "daemon/socket_watch.h"
 #include "daemon/stats/stats.h"
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 

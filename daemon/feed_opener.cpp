@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "daemon/reload_prepare.h"
+#include "daemon/reload/reload_prepare.h"
 
 namespace batchwright {
 

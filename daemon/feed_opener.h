@@ -9,9 +9,9 @@
 #include <string>
 
 #include "daemon/delivery/delivery.h"
-#include "daemon/reload.h"
-#include "daemon/retries.h"
-#include "storage/storage.h"
+#include "daemon/reload/reload.h"
+#include "daemon/reload/retries.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 

@@ -11,7 +11,7 @@
 #include "daemon/config/config.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
-#include "daemon/reload_door.h"
+#include "daemon/reload/reload_door.h"
 #include "daemon/signals.h"
 
 namespace {

@@ -1,8 +1,8 @@
+#include "formats/checksum.h"
+
 #include <isa-l/crc.h>
 
 #include <algorithm>
-
-#include "storage/dataset.h"
 
 namespace batchwright {
 

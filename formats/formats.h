@@ -3,14 +3,18 @@
 // Front door of the room: bytes on disk and on the wire, and the words for what goes wrong.
 // Values, no threads, no I/O. Layouts byte by byte: README.md.
 
-#include "formats/batch.h"         // one finished batch
-#include "formats/c_border.h"      // where a C ABI ends errors
-#include "formats/control.h"       // messages between client and daemon
-#include "formats/ids.h"           // numbers that must not be swapped, fingerprints
-#include "formats/nearest.h"       // the word that a misspelt one is nearest to
-#include "formats/record.h"        // one stored sequence
-#include "formats/result.h"        // Result, Error, ErrorCode
-#include "formats/schema.h"        // what a dataset says of itself
-#include "formats/terms.h"         // what decides which batches come, and what of it has changed
-#include "formats/utf8.h"          // names as JSON may hold them
-#include "formats/whole_number.h"  // numbers that people write
+#include "formats/batch.h"           // one finished batch
+#include "formats/c_border.h"        // where a C ABI ends errors
+#include "formats/checksum.h"        // CRC-32C
+#include "formats/control.h"         // messages between client and daemon
+#include "formats/descriptor.h"      // an open file's owner
+#include "formats/ids.h"             // numbers that must not be swapped, fingerprints
+#include "formats/record.h"          // one stored sequence
+#include "formats/result.h"          // Result, Error, ErrorCode
+#include "formats/schema.h"          // what a dataset says of itself
+#include "formats/socket_path.h"     // files of Unix sockets, and their access rights
+#include "formats/terms.h"           // what decides which batches come, and what of it has changed
+#include "formats/text/nearest.h"    // the word that a misspelt one is nearest to
+#include "formats/text/printable.h"  // keys in messages of one line
+#include "formats/text/utf8.h"       // names as JSON may hold them
+#include "formats/text/whole_number.h"  // numbers that people write

@@ -1,4 +1,4 @@
-#include "daemon/stats/socket_path.h"
+#include "formats/socket_path.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/batchwright/client.h"
-#include "storage/storage.h"
+#include "client/library/batchwright/client.h"
+#include "storage/ingest/ingest.h"
 
 // One struct of options and one function a command. command_line.cpp fills the struct and calls
 // the function, which lives in the file named after the command and returns the exit code.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <zmq.hpp>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 
 namespace batchwright {
 namespace {

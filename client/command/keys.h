@@ -1,8 +1,8 @@
 #pragma once
 
-#include "client/batchwright/client.hpp"
 #include "client/command/commands.h"
 #include "client/command/event_stream.h"
+#include "client/library/batchwright/client.hpp"
 
 namespace batchwright {
 

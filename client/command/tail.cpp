@@ -4,12 +4,12 @@
 #include <boost/json/object.hpp>
 #include <numeric>
 
-#include "client/batchwright/client.hpp"
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/keys.h"
 #include "client/command/output.h"
-#include "client/command/real_bytes.h"
+#include "client/command/plan/real_bytes.h"
+#include "client/library/batchwright/client.hpp"
 
 namespace batchwright {
 namespace {

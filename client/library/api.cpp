@@ -6,12 +6,12 @@
 #include <new>
 #include <string>
 
-#include "client/batch.h"
-#include "client/batchwright/client.h"
-#include "client/connections.h"
-#include "client/fault_handler.h"
-#include "client/merged.h"
-#include "client/options.h"
+#include "client/library/batchwright/client.h"
+#include "client/library/memory/batch.h"
+#include "client/library/memory/fault_handler.h"
+#include "client/library/options.h"
+#include "client/library/session/connections.h"
+#include "client/library/session/merged.h"
 #include "formats/formats.h"
 
 using namespace batchwright;

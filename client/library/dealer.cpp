@@ -1,4 +1,4 @@
-#include "client/dealer.h"
+#include "client/library/dealer.h"
 
 #include <zmq.h>
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "client/fork_guard.h"
-#include "client/payload.h"
-#include "client/settings.h"
+#include "client/library/fork_guard.h"
+#include "client/library/memory/payload.h"
+#include "client/library/settings.h"
 #include "formats/formats.h"
 
 namespace batchwright {

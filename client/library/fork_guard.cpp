@@ -1,4 +1,4 @@
-#include "client/fork_guard.h"
+#include "client/library/fork_guard.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "client/options.h"
+#include "client/library/options.h"
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/dealer.h"
+#include "client/library/dealer.h"
 
 namespace batchwright {
 namespace {

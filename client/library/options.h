@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "client/batchwright/client.h"
-#include "client/settings.h"
+#include "client/library/batchwright/client.h"
+#include "client/library/settings.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "client/reach.h"
+#include "client/library/reach.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/descriptor.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 #include "formats/formats.h"
 
 using namespace batchwright;

@@ -14,7 +14,7 @@
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "daemon/config/keys.h"
-#include "daemon/stats/stats.h"
+#include "daemon/http/http.h"
 
 namespace batchwright {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/feed_settings.h"
-#include "storage/storage.h"
+#include "daemon/delivery/feed/feed_settings.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 

@@ -11,18 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/absent_feed.h"
-#include "daemon/delivery/accept_guard.h"
-#include "daemon/delivery/access.h"
-#include "daemon/delivery/arena_socket.h"
 #include "daemon/delivery/conduct.h"
-#include "daemon/delivery/curve.h"
-#include "daemon/delivery/event_publisher.h"
-#include "daemon/delivery/feed.h"
-#include "daemon/delivery/gatekeeper.h"
+#include "daemon/delivery/feed/feed.h"
 #include "daemon/delivery/late_answers.h"
-#include "daemon/delivery/router.h"
 #include "daemon/delivery/waiting_room.h"
+#include "daemon/delivery/wire/wire.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/delivery/client_info.h"
-#include "daemon/delivery/subscription.h"
+#include "daemon/delivery/feed/feed.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -8,7 +8,7 @@
 // When there are too many connections the most silent one makes room, for a peer that means well
 // sends its request at once: however many connect and say nothing, the next scrape is answered.
 
-#include "daemon/stats/endpoint.h"
+#include "daemon/http/endpoint.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -20,9 +20,9 @@
 #include <set>
 #include <utility>
 
-#include "daemon/stats/host_names.h"
-#include "daemon/stats/http_listener.h"
-#include "daemon/stats/live.h"
+#include "daemon/http/host_names.h"
+#include "daemon/http/http_listener.h"
+#include "daemon/http/live.h"
 
 namespace batchwright {
 

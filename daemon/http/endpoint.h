@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/stats/events.h"
-#include "daemon/stats/listen_address.h"
-#include "daemon/stats/routes.h"
-#include "daemon/stats/socket_path.h"
+#include "daemon/http/listen_address.h"
+#include "daemon/http/routes.h"
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace boost::asio {

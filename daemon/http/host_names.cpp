@@ -1,4 +1,4 @@
-#include "daemon/stats/host_names.h"
+#include "daemon/http/host_names.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

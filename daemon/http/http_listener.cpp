@@ -1,4 +1,4 @@
-#include "daemon/stats/http_listener.h"
+#include "daemon/http/http_listener.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include <chrono>
 #include <utility>
 
-#include "daemon/stats/listen_address.h"
+#include "daemon/http/listen_address.h"
 
 namespace batchwright {
 namespace {

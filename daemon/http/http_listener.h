@@ -7,8 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/stats/events.h"
-#include "daemon/stats/socket_path.h"
+#include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "daemon/stats/kept_text.h"
+#include "daemon/http/kept_text.h"
 
 namespace batchwright {
 

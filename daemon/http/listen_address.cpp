@@ -1,11 +1,11 @@
-#include "daemon/stats/listen_address.h"
+#include "daemon/http/listen_address.h"
 
 #include <arpa/inet.h>
 
 #include <optional>
 #include <utility>
 
-#include "daemon/stats/socket_path.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/stats/live.h"
+#include "daemon/http/live.h"
 
 #include <chrono>
 #include <exception>

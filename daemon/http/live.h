@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/stats/events.h"
-#include "daemon/stats/routes.h"
+#include "daemon/http/routes.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 

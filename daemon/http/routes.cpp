@@ -1,4 +1,4 @@
-#include "daemon/stats/routes.h"
+#include "daemon/http/routes.h"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "daemon/figures.h"
+#include "daemon/pages/figures.h"
 
 #include <algorithm>
 #include <boost/asio/ip/host_name.hpp>

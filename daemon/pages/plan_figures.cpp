@@ -1,4 +1,4 @@
-#include "daemon/plan_figures.h"
+#include "daemon/pages/plan_figures.h"
 
 #include <boost/json.hpp>
 #include <chrono>

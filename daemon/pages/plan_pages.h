@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "daemon/delivery/delivery.h"
-#include "daemon/plan_figures.h"
+#include "daemon/http/http.h"
+#include "daemon/pages/plan_figures.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {

@@ -1,10 +1,10 @@
-#include "daemon/routes.h"
+#include "daemon/pages/routes.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "daemon/plan_pages.h"
+#include "daemon/pages/plan_pages.h"
 
 namespace batchwright {
 namespace {
@@ -53,7 +53,14 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
   routes.pages["/stats"] = [stats] { return Reply{200, "application/json", stats->text()}; };
   routes.live["/live"] = [stats] { return stats->text(); };
   routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };
-  routes.pages["/"] = [] { return dashboard_page(); };
+  routes.pages["/"] = [] {
+    DashboardPage page = dashboard_page();
+    return Reply{
+        200,
+        "text/html; charset=utf-8",
+        std::move(page.html),
+        {{"Content-Security-Policy", std::move(page.policy)}, {"Referrer-Policy", "no-referrer"}}};
+  };
   routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
   routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "daemon/delivery/delivery.h"
+#include "daemon/http/http.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {

@@ -2,11 +2,11 @@
 #include <bit>
 #include <vector>
 
-#include "daemon/planning/cut.h"
 #include "daemon/planning/later_epochs.h"
-#include "daemon/planning/order.h"
 #include "daemon/planning/plan.h"
-#include "daemon/planning/select.h"
+#include "daemon/planning/stages/cut.h"
+#include "daemon/planning/stages/order.h"
+#include "daemon/planning/stages/select.h"
 
 // Whatever the order, a batch of r rows is at least as long as the r-th shortest item. So the
 // most rows, and the most padded frames, follow from how many items there are of each length.

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <string>
 
-#include "daemon/planning/cut.h"
-#include "daemon/planning/select.h"
-#include "daemon/planning/sweep.h"
+#include "daemon/planning/stages/cut.h"
+#include "daemon/planning/stages/select.h"
+#include "daemon/planning/stages/sweep.h"
 
 namespace batchwright {
 namespace {

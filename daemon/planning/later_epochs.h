@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/planning/draft.h"
 #include "daemon/planning/plan.h"
+#include "daemon/planning/stages/draft.h"
 
 namespace batchwright {
 

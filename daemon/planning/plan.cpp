@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "daemon/planning/cut.h"
-#include "daemon/planning/draft.h"
-#include "daemon/planning/order.h"
-#include "daemon/planning/select.h"
-#include "daemon/planning/shuffle.h"
-#include "daemon/planning/sweep.h"
-#include "daemon/planning/unroll.h"
+#include "daemon/planning/stages/cut.h"
+#include "daemon/planning/stages/draft.h"
+#include "daemon/planning/stages/order.h"
+#include "daemon/planning/stages/select.h"
+#include "daemon/planning/stages/shuffle.h"
+#include "daemon/planning/stages/sweep.h"
+#include "daemon/planning/stages/unroll.h"
 
 namespace batchwright {
 

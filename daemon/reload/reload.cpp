@@ -1,4 +1,4 @@
-#include "daemon/reload.h"
+#include "daemon/reload/reload.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +11,8 @@
 
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "daemon/reload_prepare.h"
-#include "daemon/room_settings.h"
+#include "daemon/reload/reload_prepare.h"
+#include "daemon/reload/room_settings.h"
 
 namespace batchwright {
 namespace {

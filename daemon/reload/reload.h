@@ -15,7 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/reload_door.h"
+#include "daemon/reload/reload_door.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

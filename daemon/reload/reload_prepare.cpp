@@ -1,4 +1,4 @@
-#include "daemon/reload_prepare.h"
+#include "daemon/reload/reload_prepare.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <exception>
 #include <utility>
 
-#include "daemon/room_settings.h"
+#include "daemon/reload/room_settings.h"
 
 namespace batchwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <string>
 
-#include "daemon/reload.h"
+#include "daemon/reload/reload.h"
 
 namespace batchwright {
 

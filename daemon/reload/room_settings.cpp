@@ -1,4 +1,4 @@
-#include "daemon/room_settings.h"
+#include "daemon/reload/room_settings.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,22 +1,16 @@
 #pragma once
 
-// Front door of the room: every event that can be counted, and the endpoint that shows them.
+// Front door of the room: every event that can be counted, and the pages that show them.
 
-#include "daemon/stats/bytes.h"           // bytes as lines write them
-#include "daemon/stats/counters.h"        // FeedCounters, one a feed
-#include "daemon/stats/dashboard_page.h"  // the page /
-#include "daemon/stats/endpoint.h"        // HTTP, on loopback and Unix sockets
-#include "daemon/stats/events.h"          // everything that can happen, counted and logged
-#include "daemon/stats/histogram.h"       // durations
-#include "daemon/stats/host_names.h"      // which names of this machine the pages are asked for by
-#include "daemon/stats/kept_text.h"       // a page kept for many readers
-#include "daemon/stats/listen_address.h"  // where it listens
-#include "daemon/stats/log_limit.h"       // one line a second
-#include "daemon/stats/metrics.h"         // the page /metrics
-#include "daemon/stats/process_stats.h"   // memory and processor time of this process
-#include "daemon/stats/report.h"          // the page /stats
-#include "daemon/stats/routes.h"          // what the endpoint answers
-#include "daemon/stats/socket_path.h"     // files of Unix sockets, and their access rights
-#include "daemon/stats/stages.h"          // StageTimes, one a feed
-#include "daemon/stats/verdict.h"         // rates, and what they depend on
-#include "daemon/stats/waiting_times.h"   // the time that client and daemon wait for each other
+#include "daemon/stats/bytes.h"                     // bytes as lines write them
+#include "daemon/stats/counters.h"                  // FeedCounters, one a feed
+#include "daemon/stats/dashboard/dashboard_page.h"  // the page /
+#include "daemon/stats/events.h"         // everything that can happen, counted and logged
+#include "daemon/stats/histogram.h"      // durations
+#include "daemon/stats/log_limit.h"      // one line a second
+#include "daemon/stats/metrics.h"        // the page /metrics
+#include "daemon/stats/process_stats.h"  // memory and processor time of this process
+#include "daemon/stats/report.h"         // the page /stats
+#include "daemon/stats/stages.h"         // StageTimes, one a feed
+#include "daemon/stats/verdict.h"        // rates, and what they depend on
+#include "daemon/stats/waiting_times.h"  // the time that client and daemon wait for each other

@@ -1,4 +1,4 @@
-#include "formats/nearest.h"
+#include "formats/text/nearest.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "formats/utf8.h"
+#include "formats/text/utf8.h"
 
 namespace batchwright {
 namespace {

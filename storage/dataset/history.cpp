@@ -1,4 +1,4 @@
-#include "storage/history.h"
+#include "storage/dataset/history.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "storage/dataset.h"
+#include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {

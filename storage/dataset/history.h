@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/state.h"
+#include "storage/dataset/state.h"
 
 // Which commits a dataset has had. Sequences are only ever appended, so an earlier commit is the
 // first so many of them. Layout in README.md.

@@ -1,9 +1,9 @@
-#include "storage/length_index.h"
+#include "storage/dataset/length_index.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "storage/dataset.h"
+#include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {

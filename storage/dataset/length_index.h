@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "storage/environment.h"
+#include "storage/dataset/lmdb/environment.h"
 
 // The table `lengths`: for each column, the values of all sequences packed into chunks, so that
 // opening a dataset reads a few bytes a sequence. Layout in README.md.

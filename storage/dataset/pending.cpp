@@ -1,4 +1,4 @@
-#include "storage/pending.h"
+#include "storage/dataset/pending.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "storage/dataset.h"
+#include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "storage/length_index.h"
-#include "storage/state.h"
+#include "storage/dataset/length_index.h"
+#include "storage/dataset/state.h"
 
 namespace batchwright {
 

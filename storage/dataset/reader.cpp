@@ -1,4 +1,4 @@
-#include "storage/dataset.h"
+#include "storage/dataset/reader.h"
 
 #include <sys/stat.h>
 
@@ -9,11 +9,11 @@
 #include <cstring>
 #include <set>
 
-#include "storage/environment.h"
-#include "storage/fault_guard.h"
-#include "storage/history.h"
-#include "storage/snapshot.h"
-#include "storage/state.h"
+#include "storage/dataset/history.h"
+#include "storage/dataset/lmdb/environment.h"
+#include "storage/dataset/lmdb/fault_guard.h"
+#include "storage/dataset/snapshot.h"
+#include "storage/dataset/state.h"
 
 namespace batchwright {
 namespace {

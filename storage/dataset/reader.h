@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/map_lock.h"
+#include "storage/dataset/lmdb/map_lock.h"
 
 namespace batchwright {
 
@@ -65,9 +65,6 @@ class Snapshot {
 /// Copies bytes that lie in a memory map. A fault of the map (file truncated, disk error) comes
 /// back as store_unavailable instead of SIGBUS. Threads: any.
 Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> from);
-
-/// CRC-32C (Castagnoli) of `bytes`, continued from `crc`; 0 to begin. Threads: any.
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
 /// An ordered list of LMDB environments with one schema, open for reading.
 /// Threads: any; calls are cheap except for snapshots, which read the length index.

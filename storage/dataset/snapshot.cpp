@@ -1,12 +1,12 @@
-#include "storage/snapshot.h"
+#include "storage/dataset/snapshot.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
 
-#include "storage/fault_guard.h"
-#include "storage/printable.h"
+#include "formats/formats.h"
+#include "storage/dataset/lmdb/fault_guard.h"
 
 namespace batchwright {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "storage/dataset.h"
-#include "storage/history.h"
-#include "storage/length_index.h"
-#include "storage/verified_records.h"
+#include "storage/dataset/history.h"
+#include "storage/dataset/length_index.h"
+#include "storage/dataset/reader.h"
+#include "storage/dataset/verified_records.h"
 
 namespace batchwright {
 

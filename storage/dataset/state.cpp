@@ -1,9 +1,9 @@
-#include "storage/state.h"
+#include "storage/dataset/state.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "storage/dataset.h"
+#include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "storage/environment.h"
+#include "storage/dataset/lmdb/environment.h"
 
 namespace batchwright {
 

@@ -1,16 +1,16 @@
-#include "storage/verify.h"
+#include "storage/dataset/verify.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
-#include "storage/dataset.h"
-#include "storage/fault_guard.h"
-#include "storage/history.h"
-#include "storage/length_index.h"
-#include "storage/printable.h"
-#include "storage/state.h"
+#include "formats/formats.h"
+#include "storage/dataset/history.h"
+#include "storage/dataset/length_index.h"
+#include "storage/dataset/lmdb/fault_guard.h"
+#include "storage/dataset/reader.h"
+#include "storage/dataset/state.h"
 
 namespace batchwright {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/map_lock.h"
+#include "storage/dataset/lmdb/map_lock.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "storage/writer.h"
+#include "storage/dataset/writer.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,13 +10,13 @@
 #include <thread>
 #include <utility>
 
-#include "storage/dataset.h"
-#include "storage/environment.h"
-#include "storage/file_system.h"
-#include "storage/history.h"
-#include "storage/length_index.h"
-#include "storage/pending.h"
-#include "storage/state.h"
+#include "storage/dataset/history.h"
+#include "storage/dataset/length_index.h"
+#include "storage/dataset/lmdb/environment.h"
+#include "storage/dataset/lmdb/file_system.h"
+#include "storage/dataset/pending.h"
+#include "storage/dataset/reader.h"
+#include "storage/dataset/state.h"
 
 // A write transaction lives only within commit(), and what was appended stays in memory until it
 // has succeeded. LMDB alone would let a sequence be written straight into a page, which saves one

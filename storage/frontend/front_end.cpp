@@ -1,4 +1,4 @@
-#include "storage/front_end.h"
+#include "storage/frontend/front_end.h"
 
 #include <fftw3.h>
 #include <fmt/core.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "storage/mel.h"
+#include "storage/frontend/mel.h"
 
 namespace batchwright {
 namespace {

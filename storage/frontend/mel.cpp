@@ -1,4 +1,4 @@
-#include "storage/mel.h"
+#include "storage/frontend/mel.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "storage/printable.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "storage/dataset.h"
+#include "storage/dataset/dataset.h"
 #include "storage/ingest/ordered_loader.h"
 
 // Loading threads turn files into features, in the order of the files and a bounded way ahead;

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/dataset/dataset.h"
 #include "storage/ingest/annotations.h"
 #include "storage/ingest/file_list.h"
 #include "storage/ingest/ingest_source.h"
-#include "storage/writer.h"
 
 namespace batchwright {
 

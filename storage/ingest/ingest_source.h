@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/front_end.h"
-#include "storage/ingest/audio.h"
+#include "storage/frontend/front_end.h"
 #include "storage/ingest/file_list.h"
+#include "storage/ingest/files/audio.h"
 #include "storage/ingest/ordered_loader.h"
 
 namespace batchwright {

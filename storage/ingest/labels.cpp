@@ -6,8 +6,8 @@
 #include <fstream>
 #include <set>
 
-#include "storage/dataset.h"
-#include "storage/printable.h"
+#include "formats/formats.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "storage/ingest/array_source.h"
-#include "storage/ingest/npz.h"
+#include "storage/ingest/files/npz.h"
 
 namespace batchwright {
 namespace {

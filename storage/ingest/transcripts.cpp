@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/ingest/file_list.h"
-#include "storage/printable.h"
 
 namespace batchwright {
 namespace {

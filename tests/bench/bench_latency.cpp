@@ -8,7 +8,7 @@
 #include <iostream>
 #include <vector>
 
-#include "client/batchwright/client.hpp"
+#include "client/library/batchwright/client.hpp"
 #include "tests/bench/raw_zmq.h"
 #include "tests/bench/words.h"
 

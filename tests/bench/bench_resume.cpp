@@ -7,7 +7,7 @@
 #include <iostream>
 #include <random>
 
-#include "client/batchwright/client.hpp"
+#include "client/library/batchwright/client.hpp"
 #include "tests/bench/words.h"
 
 namespace {

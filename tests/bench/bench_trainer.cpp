@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/batchwright/client.hpp"
+#include "client/library/batchwright/client.hpp"
 #include "tests/bench/words.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace {
 

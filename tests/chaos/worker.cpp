@@ -20,7 +20,7 @@
 #include <string>
 #include <thread>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "client/arena_link.h"
+#include "client/library/memory/arena_link.h"
 
 #include <doctest/doctest.h>
 #include <pthread.h>

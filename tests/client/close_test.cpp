@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/lease_book.h"
+#include "client/library/session/lease_book.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"

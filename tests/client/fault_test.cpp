@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "client/fault_handler.h"
-#include "client/fault_table.h"
+#include "client/library/memory/fault_handler.h"
+#include "client/library/memory/fault_table.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/one_client.h"
 

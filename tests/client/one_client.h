@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 
 namespace batchwright::test {
 

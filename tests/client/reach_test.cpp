@@ -1,4 +1,4 @@
-#include "client/reach.h"
+#include "client/library/reach.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "client/descriptor.h"
+#include "formats/descriptor.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/one_client.h"
 

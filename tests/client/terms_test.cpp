@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "client/batchwright/client.hpp"
+#include "client/library/batchwright/client.hpp"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"

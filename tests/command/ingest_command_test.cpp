@@ -8,8 +8,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "storage/storage.h"
-#include "tests/storage/sounds.h"
+#include "storage/frontend/front_end.h"
+#include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/plan_pages.h"
+#include "daemon/pages/plan_pages.h"
 
 #include <doctest/doctest.h>
 

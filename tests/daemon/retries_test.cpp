@@ -1,4 +1,4 @@
-#include "daemon/retries.h"
+#include "daemon/reload/retries.h"
 
 #include <doctest/doctest.h>
 

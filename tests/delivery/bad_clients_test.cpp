@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "daemon/delivery/client_info.h"
 #include "daemon/delivery/conduct.h"
+#include "daemon/delivery/feed/roster/client_info.h"
 #include "daemon/stats/stats.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/delivery/conduct.h"
-#include "daemon/delivery/held_over.h"
+#include "daemon/delivery/feed/roster/held_over.h"
 #include "daemon/delivery/late_answers.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"

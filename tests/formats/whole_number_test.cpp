@@ -1,4 +1,4 @@
-#include "formats/whole_number.h"
+#include "formats/text/whole_number.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "client/arena_link.h"
+#include "client/library/memory/arena_link.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace batchwright;

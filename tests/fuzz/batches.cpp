@@ -1,7 +1,7 @@
 // A batch as it lies in the arena: checked as the client checks it, then read through the C ABI's
 // structs as a trainer reads it.
 
-#include "client/batch.h"
+#include "client/library/memory/batch.h"
 #include "formats/formats.h"
 #include "tests/fuzz/fuzz.h"
 

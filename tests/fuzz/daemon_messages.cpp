@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "client/feeds.h"
-#include "client/lane.h"
+#include "client/library/session/feeds.h"
+#include "client/library/session/lane.h"
 #include "formats/formats.h"
 #include "tests/fuzz/fuzz.h"
 

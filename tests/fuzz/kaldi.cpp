@@ -1,6 +1,6 @@
 // A matrix or vector of a Kaldi archive.
 
-#include "storage/ingest/kaldi_value.h"
+#include "storage/ingest/files/kaldi_value.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace batchwright;

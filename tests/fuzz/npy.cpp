@@ -1,6 +1,6 @@
 // A .npy file: its header, and the array that it holds.
 
-#include "storage/ingest/npy.h"
+#include "storage/ingest/files/npy.h"
 
 #include "tests/fuzz/fuzz.h"
 

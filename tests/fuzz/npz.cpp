@@ -1,6 +1,6 @@
 // A .npz file. libarchive reads the zip archive, and its own faults show here, too.
 
-#include "storage/ingest/npz.h"
+#include "storage/ingest/files/npz.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/stats/served_endpoint.h"
+#include "tests/http/served_endpoint.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -20,7 +20,7 @@ std::size_t many_connections() {
 
 }  // namespace
 
-TEST_CASE("stats: a request is answered however many peers connect and dawdle") {
+TEST_CASE("http: a request is answered however many peers connect and dawdle") {
   Served served({64, 16, 60s});
   const std::size_t most = many_connections();
   std::vector<std::unique_ptr<Peer>> peers;
@@ -38,7 +38,7 @@ TEST_CASE("stats: a request is answered however many peers connect and dawdle") 
   CHECK(served.endpoint->figures().refused >= most / 2);
 }
 
-TEST_CASE("stats: who has been silent longest makes room, who reads events stays") {
+TEST_CASE("http: who has been silent longest makes room, who reads events stays") {
   Served served({2, 16, 60s});
   Peer reader(served.loop, served.port());
   reader.send(get("/live"));

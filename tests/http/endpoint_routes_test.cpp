@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/stats/served_endpoint.h"
+#include "tests/http/served_endpoint.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -27,7 +27,7 @@ Error refusal(const std::string& address) {
 
 }  // namespace
 
-TEST_CASE("stats: HEAD tells what GET would bring, without bringing it") {
+TEST_CASE("http: HEAD tells what GET would bring, without bringing it") {
   Served served;
   served.page = "{\"a\":1}";
   const std::string answer =
@@ -37,7 +37,7 @@ TEST_CASE("stats: HEAD tells what GET would bring, without bringing it") {
   CHECK(answer.ends_with("\r\n\r\n"));
 }
 
-TEST_CASE("stats: a connection goes on after HEAD") {
+TEST_CASE("http: a connection goes on after HEAD") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send("HEAD /stats HTTP/1.1\r\nHost: localhost\r\n\r\n" + get("/healthz"));
@@ -45,7 +45,7 @@ TEST_CASE("stats: a connection goes on after HEAD") {
   CHECK(peer.count("HTTP/1.1 200 OK\r\n") == 2);
 }
 
-TEST_CASE("stats: a path with a name in it, and its query, are decoded") {
+TEST_CASE("http: a path with a name in it, and its query, are decoded") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send(get("/feeds/a%2Fb%20c/plan?epoch=3&%65=%26&flag"));
@@ -55,7 +55,7 @@ TEST_CASE("stats: a path with a name in it, and its query, are decoded") {
         std::map<std::string, std::string>{{"epoch", "3"}, {"e", "&"}, {"flag", ""}});
 }
 
-TEST_CASE("stats: an answer may come later, and the connection waits for it") {
+TEST_CASE("http: an answer may come later, and the connection waits for it") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send(get("/feeds/train/plan") + get("/healthz"));
@@ -67,7 +67,7 @@ TEST_CASE("stats: an answer may come later, and the connection waits for it") {
   CHECK(peer.received().find("\r\n\r\n{}HTTP/1.1 200 OK") != std::string::npos);
 }
 
-TEST_CASE("stats: an answer that comes when its peer is gone harms nobody") {
+TEST_CASE("http: an answer that comes when its peer is gone harms nobody") {
   Served served;
   {
     Peer peer(served.loop, served.port());
@@ -86,7 +86,7 @@ TEST_CASE("stats: an answer that comes when its peer is gone harms nobody") {
   }
 }
 
-TEST_CASE("stats: a % without two digits is refused, and so are other paths of that kind") {
+TEST_CASE("http: a % without two digits is refused, and so are other paths of that kind") {
   Served served;
   for (const char* path : {"/feeds/%/plan", "/feeds/%4/plan", "/feeds/%xy/plan", "/feeds/a/plan?%",
                            "/feeds/a/plan?a=%+1"}) {
@@ -100,7 +100,7 @@ TEST_CASE("stats: a % without two digits is refused, and so are other paths of t
   CHECK(served.asked.empty());
 }
 
-TEST_CASE("stats: events come at once and then each second, until the reader goes") {
+TEST_CASE("http: events come at once and then each second, until the reader goes") {
   Served served;
   auto peer = std::make_unique<Peer>(served.loop, served.port());
   peer->send(get("/live"));
@@ -113,7 +113,7 @@ TEST_CASE("stats: events come at once and then each second, until the reader goe
   CHECK(served.run_until([&] { return served.endpoint->figures().connections == 0; }));
 }
 
-TEST_CASE("stats: so many read events and no more") {
+TEST_CASE("http: so many read events and no more") {
   Served served({64, 2, 10s});
   std::vector<std::unique_ptr<Peer>> readers;
   for (int i = 0; i < 2; ++i) {
@@ -130,7 +130,7 @@ TEST_CASE("stats: so many read events and no more") {
   CHECK(served.run_until([&] { return next.count("data: ") == 1; }));
 }
 
-TEST_CASE("stats: a reader of events that takes none is hung up on, others go on") {
+TEST_CASE("http: a reader of events that takes none is hung up on, others go on") {
   Served served({64, 16, 3s});
   constexpr std::size_t kEvent = 16 << 20;  // more than the kernel keeps for a reader
   served.page = std::string(kEvent, 'x');
@@ -146,7 +146,7 @@ TEST_CASE("stats: a reader of events that takes none is hung up on, others go on
   CHECK(served.run_until([&] { return quick.received().size() > before; }));
 }
 
-TEST_CASE("stats: stop ends the streams of events") {
+TEST_CASE("http: stop ends the streams of events") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send(get("/live"));
@@ -155,7 +155,7 @@ TEST_CASE("stats: stop ends the streams of events") {
   CHECK(served.run_until([&] { return peer.closed(); }));
 }
 
-TEST_CASE("stats: one endpoint answers on a port and on a Unix socket") {
+TEST_CASE("http: one endpoint answers on a port and on a Unix socket") {
   const TemporaryFolder folder;
   const std::string path = folder / "stats.sock";
   Served served({}, {kAnyPort, "unix://" + path});
@@ -171,7 +171,7 @@ TEST_CASE("stats: one endpoint answers on a port and on a Unix socket") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("stats: a socket that a killed daemon left is taken over, a living one is not") {
+TEST_CASE("http: a socket that a killed daemon left is taken over, a living one is not") {
   const TemporaryFolder folder;
   const std::string path = folder / "stats.sock";
   leave_behind(path);
@@ -186,7 +186,7 @@ TEST_CASE("stats: a socket that a killed daemon left is taken over, a living one
   CHECK(served.run_until([&] { return peer.count("ok\n") == 1; }));
 }
 
-TEST_CASE("stats: a file in the socket's place stays, and a folder that is not there is named") {
+TEST_CASE("http: a file in the socket's place stays, and a folder that is not there is named") {
   const TemporaryFolder folder;
   const std::string path = folder / "file";
   std::ofstream(path) << "mine";
@@ -197,7 +197,7 @@ TEST_CASE("stats: a file in the socket's place stays, and a folder that is not t
   CHECK(error.message.find((folder / "none" / "s").string()) != std::string::npos);
 }
 
-TEST_CASE("stats: an address that fails leaves none of the others behind") {
+TEST_CASE("http: an address that fails leaves none of the others behind") {
   const TemporaryFolder folder;
   const std::string path = folder / "stats.sock";
   asio::io_context loop;

@@ -1,9 +1,9 @@
-#include "tests/stats/served_endpoint.h"
+#include "tests/http/served_endpoint.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("stats: a page comes with its type and length") {
+TEST_CASE("http: a page comes with its type and length") {
   Served served;
   served.page = "{\"a\":1}";
   const std::string answer = served.answer(get_once("/stats"));
@@ -13,19 +13,19 @@ TEST_CASE("stats: a page comes with its type and length") {
   CHECK(answer.ends_with("\r\n\r\n{\"a\":1}"));
 }
 
-TEST_CASE("stats: a page larger than any buffer comes whole") {
+TEST_CASE("http: a page larger than any buffer comes whole") {
   Served served;
   served.page = std::string(8 << 20, 'x');
   const std::string answer = served.answer(get_once("/stats"));
   CHECK(answer.ends_with("\r\n\r\n" + served.page));
 }
 
-TEST_CASE("stats: a query is no part of the path") {
+TEST_CASE("http: a query is no part of the path") {
   Served served;
   CHECK(starts(served.answer(get_once("/healthz?a=b")), "200"));
 }
 
-TEST_CASE("stats: an unknown path is answered with those that are known") {
+TEST_CASE("http: an unknown path is answered with those that are known") {
   Served served;
   const std::string answer = served.answer(get_once("/metricss"));
   CHECK(starts(answer, "404"));
@@ -33,7 +33,7 @@ TEST_CASE("stats: an unknown path is answered with those that are known") {
       "no such page; available: /broken /healthz /stats /live /feeds/NAME/plan\n"));
 }
 
-TEST_CASE("stats: other methods are refused, with and without a body") {
+TEST_CASE("http: other methods are refused, with and without a body") {
   Served served;
   for (const char* method : {"POST", "PUT", "DELETE", "BREW"}) {
     CAPTURE(method);
@@ -45,14 +45,14 @@ TEST_CASE("stats: other methods are refused, with and without a body") {
   }
 }
 
-TEST_CASE("stats: a body is refused") {
+TEST_CASE("http: a body is refused") {
   Served served;
   CHECK(starts(served.answer(get("/stats", "Content-Length: 3\r\n") + "abc"), "413"));
   CHECK(starts(served.answer(get("/stats", "Transfer-Encoding: chunked\r\n") + "3\r\nabc\r\n"),
                "413"));
 }
 
-TEST_CASE("stats: what is no HTTP is answered with 400") {
+TEST_CASE("http: what is no HTTP is answered with 400") {
   Served served;
   for (const char* text : {"hello\r\n\r\n", "GET /stats\r\n\r\n", "GET /stats HTTP/9.9\r\n\r\n",
                            "GET /stats HTTP/1.1\r\nno colon\r\n\r\n", "\x16\x03\x01\x02\r\n\r\n",
@@ -62,7 +62,7 @@ TEST_CASE("stats: what is no HTTP is answered with 400") {
   }
 }
 
-TEST_CASE("stats: a header above 8 KiB is refused, one below is served") {
+TEST_CASE("http: a header above 8 KiB is refused, one below is served") {
   Served served;
   const std::string padding(7000, 'x');
   CHECK(starts(served.answer(get("/stats", "Connection: close\r\nX: " + padding + "\r\n")), "200"));
@@ -71,13 +71,13 @@ TEST_CASE("stats: a header above 8 KiB is refused, one below is served") {
   CHECK(starts(served.answer(get("/stats", std::string(1 << 20, 'y'))), "431"));
 }
 
-TEST_CASE("stats: a page that cannot be made is 500, and the endpoint goes on") {
+TEST_CASE("http: a page that cannot be made is 500, and the endpoint goes on") {
   Served served;
   CHECK(starts(served.answer(get_once("/broken")), "500"));
   CHECK(starts(served.answer(get_once("/healthz")), "200"));
 }
 
-TEST_CASE("stats: a connection serves one request after the other") {
+TEST_CASE("http: a connection serves one request after the other") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send(get("/healthz"));
@@ -88,20 +88,20 @@ TEST_CASE("stats: a connection serves one request after the other") {
   CHECK_FALSE(peer.closed());
 }
 
-TEST_CASE("stats: an HTTP/1.0 peer is answered in kind and hung up on") {
+TEST_CASE("http: an HTTP/1.0 peer is answered in kind and hung up on") {
   Served served;
   const std::string answer = served.answer("GET /healthz HTTP/1.0\r\n\r\n");
   CHECK(answer.starts_with("HTTP/1.0 200 OK\r\n"));
 }
 
-TEST_CASE("stats: a peer that has gone silent is hung up on") {
+TEST_CASE("http: a peer that has gone silent is hung up on") {
   Served served({64, 16, 50ms});
   SUBCASE("before a word") { CHECK(served.answer("") == ""); }
   SUBCASE("within a request") { CHECK(served.answer("GET /stats HTTP/1.1\r\n") == ""); }
   SUBCASE("after a request") { CHECK(starts(served.answer(get("/healthz")), "200")); }
 }
 
-TEST_CASE("stats: a peer that leaves within its request harms nobody") {
+TEST_CASE("http: a peer that leaves within its request harms nobody") {
   Served served;
   {
     Peer peer(served.loop, served.port());
@@ -113,12 +113,12 @@ TEST_CASE("stats: a peer that leaves within its request harms nobody") {
   CHECK(starts(served.answer(get_once("/healthz")), "200"));
 }
 
-TEST_CASE("stats: a hundred connections one after the other leave nothing behind") {
+TEST_CASE("http: a hundred connections one after the other leave nothing behind") {
   Served served({4, 16, 10s});
   for (int i = 0; i < 100; ++i) CHECK(starts(served.answer(get_once("/healthz")), "200"));
 }
 
-TEST_CASE("stats: stop hangs up on open connections and frees the port") {
+TEST_CASE("http: stop hangs up on open connections and frees the port") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send(get("/healthz"));
@@ -129,7 +129,7 @@ TEST_CASE("stats: stop hangs up on open connections and frees the port") {
   CHECK(Endpoint::listen(served.loop, {{address}, {}}, {}));
 }
 
-TEST_CASE("stats: an endpoint that is gone leaves the loop in peace") {
+TEST_CASE("http: an endpoint that is gone leaves the loop in peace") {
   Served served;
   Peer peer(served.loop, served.port());
   peer.send(get("/healthz"));
@@ -139,7 +139,7 @@ TEST_CASE("stats: an endpoint that is gone leaves the loop in peace") {
   CHECK(served.run_until([&] { return peer.closed(); }));
 }
 
-TEST_CASE("stats: a port in use is told with its address") {
+TEST_CASE("http: a port in use is told with its address") {
   Served served;
   const std::string address = "127.0.0.1:" + std::to_string(served.port());
   const auto second = Endpoint::listen(served.loop, {{address}, {}}, {});
@@ -151,7 +151,7 @@ TEST_CASE("stats: a port in use is told with its address") {
             "another port, or to \"\" for none");
 }
 
-TEST_CASE("stats: an address of no known form is refused") {
+TEST_CASE("http: an address of no known form is refused") {
   asio::io_context loop;
   const auto listening = Endpoint::listen(loop, {{"everywhere"}, {}}, {});
   REQUIRE_FALSE(listening);

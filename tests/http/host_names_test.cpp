@@ -1,4 +1,4 @@
-#include "daemon/stats/host_names.h"
+#include "daemon/http/host_names.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -6,12 +6,12 @@
 #include <array>
 #include <string>
 
-#include "tests/stats/served_endpoint.h"
+#include "tests/http/served_endpoint.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
-TEST_CASE("stats: pages are asked for by numeric addresses, localhost and this machine's name") {
+TEST_CASE("http: pages are asked for by numeric addresses, localhost and this machine's name") {
   const HostNames names({"Gpu01.Cluster.Example"});
   for (const char* header : {"localhost", "LocalHost:9477", "localhost.", "127.0.0.1",
                              "127.0.0.1:80", "10.1.2.3:9477", "[::1]", "[::1]:9477", "[fe80::1]:80",
@@ -24,7 +24,7 @@ TEST_CASE("stats: pages are asked for by numeric addresses, localhost and this m
   CHECK(names.includes(std::string(own.data()) + ":9477"));
 }
 
-TEST_CASE("stats: a name that somebody else's server may have is no name of ours") {
+TEST_CASE("http: a name that somebody else's server may have is no name of ours") {
   const HostNames names({"gpu01.cluster.example"});
   for (const char* header :
        {"", ":9477", "evil.example.com", "localhost.evil.com", "127.0.0.1.evil.com", "[evil]", "[",
@@ -34,7 +34,7 @@ TEST_CASE("stats: a name that somebody else's server may have is no name of ours
   }
 }
 
-TEST_CASE("stats: a request for another host is refused with the names that are served") {
+TEST_CASE("http: a request for another host is refused with the names that are served") {
   Served served;
   const std::string answer =
       served.answer("GET /stats HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n");
@@ -44,7 +44,7 @@ TEST_CASE("stats: a request for another host is refused with the names that are 
   CHECK(answer.find(served.page) == std::string::npos);
 }
 
-TEST_CASE("stats: each path is refused to another host, the stream of events, too") {
+TEST_CASE("http: each path is refused to another host, the stream of events, too") {
   Served served;
   for (const char* path : {"/", "/metrics", "/live", "/healthz", "/feeds/a/plan"}) {
     CAPTURE(path);
@@ -54,7 +54,7 @@ TEST_CASE("stats: each path is refused to another host, the stream of events, to
   }
 }
 
-TEST_CASE("stats: a request without a host is answered: no browser sends one") {
+TEST_CASE("http: a request without a host is answered: no browser sends one") {
   Served served;
   CHECK(served.answer("GET /healthz HTTP/1.0\r\n\r\n").starts_with("HTTP/1.0 200 OK\r\n"));
 }

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "daemon/stats/stats.h"
+#include "daemon/http/http.h"
 
 using namespace batchwright;
 using namespace std::chrono_literals;
@@ -25,14 +25,14 @@ struct Made {
 
 }  // namespace
 
-TEST_CASE("stats: however many ask for a text at once, it is made once") {
+TEST_CASE("http: however many ask for a text at once, it is made once") {
   Made made;
   for (int i = 0; i < 1000; ++i) CHECK(made.kept.text() == "1");
   made.now += KeptText::kKept - 1ms;
   CHECK(made.kept.text() == "1");
 }
 
-TEST_CASE("stats: a text that was kept long enough is made anew") {
+TEST_CASE("http: a text that was kept long enough is made anew") {
   Made made;
   CHECK(made.kept.text() == "1");
   made.now += KeptText::kKept;
@@ -40,7 +40,7 @@ TEST_CASE("stats: a text that was kept long enough is made anew") {
   CHECK(made.kept.text() == "2");
 }
 
-TEST_CASE("stats: a text that takes long to make is kept as long as any") {
+TEST_CASE("http: a text that takes long to make is kept as long as any") {
   Made made;
   made.takes = 2 * KeptText::kKept;
   CHECK(made.kept.text() == "1");
@@ -48,7 +48,7 @@ TEST_CASE("stats: a text that takes long to make is kept as long as any") {
   CHECK(made.kept.text() == "1");
 }
 
-TEST_CASE("stats: a text that cannot be made is tried again at once") {
+TEST_CASE("http: a text that cannot be made is tried again at once") {
   Made made;
   made.broken = true;
   CHECK_THROWS(made.kept.text());

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/stats/stats.h"
+#include "daemon/http/http.h"
 
 // An endpoint, and peers of it on the same loop.
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 #include "tests/integration/daemon_process.h"
 #include "tests/integration/trainer.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 #include "tests/integration/daemon_process.h"
 
 using namespace batchwright;

@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 #include "tests/integration/daemon_process.h"
 
 using namespace batchwright;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 #include "tests/support/flip_byte.h"
 
 namespace batchwright::test {

@@ -34,7 +34,7 @@ def from_the_header(folder):
     source.write_text("#include <batchwright/client.h>\n#include <stdio.h>\nint main(void) {\n" +
                       "\n".join(lines) + "\nreturn 0;\n}\n")
     compiler = os.environ.get("BATCHWRIGHT_CC") or shutil.which("cc")
-    subprocess.run([compiler, "-I", ROOT / "client", "-I", ROOT / "formats", source, "-o",
+    subprocess.run([compiler, "-I", ROOT / "client" / "library", "-I", ROOT / "formats", source, "-o",
                     folder / "layout"], check=True)
     printed = subprocess.run([folder / "layout"], check=True, stdout=subprocess.PIPE, text=True)
     return [line.split(" ", 1) for line in printed.stdout.splitlines()]
@@ -57,7 +57,7 @@ def test_structs_and_names_are_those_of_the_header(tmp_path):
 
 
 def test_every_function_of_the_header_that_is_declared_is_in_the_library():
-    header = (ROOT / "client" / "batchwright" / "client.h").read_text()
+    header = (ROOT / "client" / "library" / "batchwright" / "client.h").read_text()
     for name in _abi._FUNCTIONS:
         assert f"{name}(" in header
         assert getattr(_abi.library, name)

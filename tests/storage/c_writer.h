@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
 // The library is the shared one; what it wrote is read by the room itself once the writer is

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

@@ -1,4 +1,4 @@
-#include "storage/fault_guard.h"
+#include "storage/dataset/lmdb/fault_guard.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

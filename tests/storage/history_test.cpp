@@ -1,8 +1,8 @@
-#include "storage/history.h"
+#include "storage/dataset/history.h"
 
 #include <doctest/doctest.h>
 
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

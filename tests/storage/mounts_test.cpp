@@ -5,9 +5,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "storage/file_system.h"
+#include "storage/dataset/lmdb/file_system.h"
 #include "tests/storage/child.h"
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

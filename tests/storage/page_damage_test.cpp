@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/lmdb_pages.h"
 #include "tests/support/temporary_folder.h"
 

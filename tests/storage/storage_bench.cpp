@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 using namespace batchwright;
 

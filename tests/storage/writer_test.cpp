@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/storage/child.h"
-#include "tests/storage/samples.h"
+#include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

@@ -34,26 +34,26 @@ function(refuses sentence message)
 endfunction()
 
 accepts("an arrow of the house through a front door passes"
-  FILES daemon/assembly/a.cpp "#include \"storage/storage.h\" // reads; sizes"
-  LINKS "assembly: storage formats Threads::Threads")
+  FILES daemon/assembly/a.cpp "#include \"storage/dataset/dataset.h\" // reads; sizes"
+  LINKS "assembly: dataset formats Threads::Threads")
 accepts("a room may include its own headers"
-  FILES storage/a.cpp "#include \"storage/inner.h\"")
+  FILES storage/dataset/a.cpp "#include \"storage/dataset/inner.h\"")
 accepts("the command may look into every room"
   FILES client/command/a.cpp "#include \"daemon/planning/planning.h\"")
-refuses("an include against the arrows fails" "storage must not include planning"
-  FILES storage/a.cpp "#include \"daemon/planning/planning.h\"")
-refuses("an inner header of another room fails" "is not a front door of storage"
-  FILES daemon/assembly/a.cpp "#include \"storage/inner.h\"")
-refuses("angle brackets hide nothing" "client must not include storage"
-  FILES client/a.cpp "#  include <storage/storage.h>")
+refuses("an include against the arrows fails" "dataset must not include planning"
+  FILES storage/dataset/a.cpp "#include \"daemon/planning/planning.h\"")
+refuses("an inner header of another room fails" "is not a front door of dataset"
+  FILES daemon/assembly/a.cpp "#include \"storage/dataset/inner.h\"")
+refuses("angle brackets hide nothing" "library must not include dataset"
+  FILES client/library/a.cpp "#  include <storage/dataset/dataset.h>")
 refuses("a generated header outside formats fails" "generated headers are for formats alone"
-  FILES storage/a.cpp "#include \"batch_generated.h\"")
+  FILES storage/dataset/a.cpp "#include \"batch_generated.h\"")
 refuses("an include that is not rooted at the project fails" "is not rooted at the project"
-  FILES storage/a.cpp "#include \"inner.h\"")
-refuses("a second file with lmdb.h fails" "lmdb is included by more than one file of storage"
-  FILES storage/a.cpp "#include <lmdb.h>" storage/b.cpp "#include <lmdb.h>")
-refuses("lmdb.h in another room fails" "<lmdb.h> belongs to storage, not to stats"
+  FILES storage/dataset/a.cpp "#include \"inner.h\"")
+refuses("a second file with lmdb.h fails" "lmdb is included by more than one file of dataset"
+  FILES storage/dataset/a.cpp "#include <lmdb.h>" storage/dataset/b.cpp "#include <lmdb.h>")
+refuses("lmdb.h in another room fails" "<lmdb.h> belongs to dataset, not to stats"
   FILES daemon/stats/a.cpp "#include <lmdb.h>")
-refuses("a link against the arrows fails" "client must not link storage"
-  FILES formats/a.h "#pragma once" LINKS "formats: " "client: formats storage")
+refuses("a link against the arrows fails" "library must not link dataset"
+  FILES formats/a.h "#pragma once" LINKS "formats: " "library: formats dataset")
 file(REMOVE_RECURSE ${WORK})

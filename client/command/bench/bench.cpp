@@ -4,14 +4,14 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
-#include "client/batchwright/client.hpp"
-#include "client/command/bench_clients.h"
-#include "client/command/bench_memcpy.h"
+#include "client/command/bench/bench_clients.h"
+#include "client/command/bench/bench_memcpy.h"
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/http_get.h"
 #include "client/command/keys.h"
 #include "client/command/output.h"
+#include "client/library/batchwright/client.hpp"
 
 // Measures in this order: rows of epoch 0, which also warms everything up; memcpy of these rows;
 // the clients, from epoch 1 on; memcpy again. The better memcpy counts.

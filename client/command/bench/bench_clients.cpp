@@ -1,12 +1,12 @@
-#include "client/command/bench_clients.h"
+#include "client/command/bench/bench_clients.h"
 
 #include <algorithm>
 #include <barrier>
 #include <exception>
 #include <thread>
 
-#include "client/batchwright/client.hpp"
-#include "client/command/real_bytes.h"
+#include "client/command/plan/real_bytes.h"
+#include "client/library/batchwright/client.hpp"
 
 namespace batchwright {
 namespace {

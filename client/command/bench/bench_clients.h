@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "client/batchwright/client.hpp"
 #include "client/command/commands.h"
+#include "client/library/batchwright/client.hpp"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "client/command/bench_memcpy.h"
+#include "client/command/bench/bench_memcpy.h"
 
 #include <algorithm>
 #include <chrono>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 

@@ -1,3 +1,5 @@
+#include "storage/ingest/ingest.h"
+
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -11,11 +13,10 @@
 #include <vector>
 
 #include "client/command/commands.h"
+#include "client/command/data/ingest_report.h"
 #include "client/command/exit_code.h"
-#include "client/command/ingest_report.h"
 #include "client/command/interrupt.h"
 #include "client/command/progress.h"
-#include "storage/storage.h"
 
 namespace batchwright {
 namespace {

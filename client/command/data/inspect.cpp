@@ -16,7 +16,7 @@
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/output.h"
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 namespace {

@@ -8,7 +8,7 @@
 #include "client/command/exit_code.h"
 #include "client/command/output.h"
 #include "client/command/progress.h"
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 namespace {

@@ -10,9 +10,9 @@
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/output.h"
-#include "client/command/plan_compare.h"
-#include "client/command/plan_html.h"
-#include "client/command/plan_lengths.h"
+#include "client/command/plan/plan_compare.h"
+#include "client/command/plan/plan_html.h"
+#include "client/command/plan/plan_lengths.h"
 #include "daemon/planning/planning.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "client/command/plan_compare.h"
+#include "client/command/plan/plan_compare.h"
 
 #include <fmt/core.h>
 

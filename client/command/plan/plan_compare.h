@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/command/plan_lengths.h"
+#include "client/command/plan/plan_lengths.h"
 #include "daemon/planning/planning.h"
 
 namespace batchwright {

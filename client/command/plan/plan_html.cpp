@@ -1,4 +1,4 @@
-#include "client/command/plan_html.h"
+#include "client/command/plan/plan_html.h"
 
 #include <fmt/core.h>
 

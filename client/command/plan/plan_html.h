@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "client/command/plan_compare.h"
-#include "client/command/plan_lengths.h"
+#include "client/command/plan/plan_compare.h"
+#include "client/command/plan/plan_lengths.h"
 #include "daemon/planning/planning.h"
 
 namespace batchwright {

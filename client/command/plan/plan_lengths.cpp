@@ -1,4 +1,4 @@
-#include "client/command/plan_lengths.h"
+#include "client/command/plan/plan_lengths.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <iostream>
 #include <system_error>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 namespace {

@@ -1,9 +1,9 @@
-#include "client/command/real_bytes.h"
+#include "client/command/plan/real_bytes.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "storage/storage.h"
+#include "storage/dataset/dataset.h"
 
 namespace batchwright {
 namespace {

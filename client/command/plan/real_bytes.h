@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "client/batchwright/client.hpp"
+#include "client/library/batchwright/client.hpp"
 
 namespace batchwright {
 

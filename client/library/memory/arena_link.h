@@ -4,10 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "client/deadline.h"
-#include "client/descriptor.h"
-#include "client/fork_guard.h"
-#include "client/mapping.h"
+#include "client/library/deadline.h"
+#include "client/library/fork_guard.h"
+#include "client/library/memory/mapping.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "client/arenas.h"
+#include "client/library/memory/arenas.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -6,10 +6,9 @@
 #include <mutex>
 #include <thread>
 
-#include "client/arena_link.h"
-#include "client/deadline.h"
-#include "client/descriptor.h"
-#include "client/mapping.h"
+#include "client/library/deadline.h"
+#include "client/library/memory/arena_link.h"
+#include "client/library/memory/mapping.h"
 #include "formats/formats.h"
 
 namespace batchwright {

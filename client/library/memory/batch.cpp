@@ -1,8 +1,8 @@
-#include "client/batch.h"
+#include "client/library/memory/batch.h"
 
 #include <algorithm>
 
-#include "client/mapping.h"
+#include "client/library/memory/mapping.h"
 
 namespace batchwright {
 namespace {

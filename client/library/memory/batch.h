@@ -3,12 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include "client/arena_link.h"
-#include "client/batchwright/client.h"
-#include "client/course.h"
-#include "client/fault_table.h"
-#include "client/lease_book.h"
-#include "client/payload.h"
+#include "client/library/batchwright/client.h"
+#include "client/library/memory/arena_link.h"
+#include "client/library/memory/fault_table.h"
+#include "client/library/memory/payload.h"
+#include "client/library/session/course.h"
+#include "client/library/session/lease_book.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 
 namespace {
 

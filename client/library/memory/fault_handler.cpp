@@ -1,4 +1,4 @@
-#include "client/fault_handler.h"
+#include "client/library/memory/fault_handler.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "client/fault_table.h"
+#include "client/library/memory/fault_table.h"
 #include "formats/formats.h"
 
 namespace batchwright {

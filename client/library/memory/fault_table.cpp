@@ -1,4 +1,4 @@
-#include "client/fault_table.h"
+#include "client/library/memory/fault_table.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "client/mapping.h"
+#include "client/library/memory/mapping.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

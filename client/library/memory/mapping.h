@@ -5,8 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "client/descriptor.h"
-#include "client/fault_table.h"
+#include "client/library/memory/fault_table.h"
 #include "formats/formats.h"
 
 namespace batchwright {

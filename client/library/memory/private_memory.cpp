@@ -1,4 +1,4 @@
-#include "client/private_memory.h"
+#include "client/library/memory/private_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "client/mapping.h"
-#include "client/payload.h"
+#include "client/library/memory/mapping.h"
+#include "client/library/memory/payload.h"
 
 namespace batchwright {
 

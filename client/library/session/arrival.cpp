@@ -5,8 +5,8 @@
 // a daemon listens, so an attempt ends only when its connection does. All of it happens inside the
 // calls that wait, bw_subscribe and bw_next, and within their limits.
 
-#include "client/reach.h"
-#include "client/session.h"
+#include "client/library/reach.h"
+#include "client/library/session/session.h"
 
 namespace batchwright {
 namespace {

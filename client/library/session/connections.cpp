@@ -1,4 +1,4 @@
-#include "client/connections.h"
+#include "client/library/session/connections.h"
 
 #include <pthread.h>
 

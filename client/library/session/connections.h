@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "client/merged.h"
+#include "client/library/session/merged.h"
 
 namespace batchwright {
 

@@ -5,7 +5,7 @@
 
 #include <climits>
 
-#include "client/session.h"
+#include "client/library/session/session.h"
 
 namespace batchwright {
 

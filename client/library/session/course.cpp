@@ -1,4 +1,4 @@
-#include "client/course.h"
+#include "client/library/session/course.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/batchwright/client.h"
-#include "client/payload.h"
+#include "client/library/batchwright/client.h"
+#include "client/library/memory/payload.h"
 #include "formats/formats.h"
 
 namespace batchwright {

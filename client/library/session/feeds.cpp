@@ -1,4 +1,4 @@
-#include "client/feeds.h"
+#include "client/library/session/feeds.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "client/batchwright/client.h"
+#include "client/library/batchwright/client.h"
 #include "formats/formats.h"
 
 namespace batchwright {

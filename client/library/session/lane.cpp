@@ -1,4 +1,4 @@
-#include "client/lane.h"
+#include "client/library/session/lane.h"
 
 namespace batchwright {
 namespace {

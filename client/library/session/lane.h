@@ -7,8 +7,8 @@
 #include <string>
 #include <variant>
 
-#include "client/batchwright/client.h"
-#include "client/course.h"
+#include "client/library/batchwright/client.h"
+#include "client/library/session/course.h"
 #include "formats/formats.h"
 
 namespace batchwright {

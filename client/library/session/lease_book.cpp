@@ -1,4 +1,4 @@
-#include "client/lease_book.h"
+#include "client/library/session/lease_book.h"
 
 #include <algorithm>
 

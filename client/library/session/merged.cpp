@@ -1,4 +1,4 @@
-#include "client/merged.h"
+#include "client/library/session/merged.h"
 
 #include <algorithm>
 #include <sstream>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/session.h"
+#include "client/library/session/session.h"
 
 namespace batchwright {
 

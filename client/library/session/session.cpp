@@ -1,6 +1,6 @@
 // What a program asks for: the giving half of Session.
 
-#include "client/session.h"
+#include "client/library/session/session.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "client/private_memory.h"
+#include "client/library/memory/private_memory.h"
 
 namespace batchwright {
 

@@ -10,14 +10,14 @@
 #include <optional>
 #include <string>
 
-#include "client/arenas.h"
-#include "client/batch.h"
-#include "client/deadline.h"
-#include "client/dealer.h"
-#include "client/feeds.h"
-#include "client/lane.h"
-#include "client/lease_book.h"
-#include "client/settings.h"
+#include "client/library/deadline.h"
+#include "client/library/dealer.h"
+#include "client/library/memory/arenas.h"
+#include "client/library/memory/batch.h"
+#include "client/library/session/feeds.h"
+#include "client/library/session/lane.h"
+#include "client/library/session/lease_book.h"
+#include "client/library/settings.h"
 
 namespace batchwright {
 

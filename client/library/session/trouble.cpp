@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "client/reach.h"
-#include "client/session.h"
+#include "client/library/reach.h"
+#include "client/library/session/session.h"
 
 namespace batchwright {
 namespace {

@@ -1,4 +1,4 @@
-"""The C ABI of libbatchwright-storage, declared for ctypes: storage/batchwright/writer.h."""
+"""The C ABI of libbatchwright-storage, declared for ctypes: storage/dataset/c_abi/batchwright/writer.h."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-#include "daemon/assembly/arena.h"
+#include "daemon/assembly/arena/arena.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #include <limits>
 #include <string>
 
-#include "daemon/assembly/pinning.h"
+#include "daemon/assembly/arena/pinning.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <string_view>
 
-#include "daemon/assembly/memory_room.h"
+#include "daemon/assembly/arena/memory_room.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "daemon/assembly/pinning.h"
+#include "daemon/assembly/arena/pinning.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/assembly/memory_room.h"
+#include "daemon/assembly/arena/memory_room.h"
 
 #include <algorithm>
 #include <cstdio>

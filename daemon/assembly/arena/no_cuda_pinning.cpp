@@ -1,6 +1,6 @@
 // Stands in for cuda_pinning.cpp in a build without CUDA.
 
-#include "daemon/assembly/pinning.h"
+#include "daemon/assembly/arena/pinning.h"
 
 namespace batchwright {
 

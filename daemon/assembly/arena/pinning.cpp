@@ -1,4 +1,4 @@
-#include "daemon/assembly/pinning.h"
+#include "daemon/assembly/arena/pinning.h"
 
 #include <sys/mman.h>
 

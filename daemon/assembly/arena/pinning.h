@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "daemon/assembly/arena.h"
+#include "daemon/assembly/arena/arena.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed.h"
+#include "daemon/delivery/feed/feed.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "daemon/delivery/plan_words.h"
+#include "daemon/delivery/feed/plans/plan_words.h"
 
 namespace batchwright {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "daemon/delivery/feed.h"
+#include "daemon/delivery/feed/feed.h"
 
 namespace batchwright {
 

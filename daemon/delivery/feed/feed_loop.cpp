@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed_loop.h"
+#include "daemon/delivery/feed/feed_loop.h"
 
 namespace batchwright {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/delivery/feed.h"
+#include "daemon/delivery/feed/feed.h"
 
 namespace batchwright {
 /// Asks for one plan, if one is missing: of an epoch that a client stands in, or else of the one

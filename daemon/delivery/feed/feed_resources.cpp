@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed_resources.h"
+#include "daemon/delivery/feed/feed_resources.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -5,11 +5,11 @@
 #include <stop_token>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/feed_settings.h"
-#include "daemon/delivery/journal.h"
-#include "daemon/delivery/ledger.h"
-#include "daemon/delivery/planner.h"
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/feed_settings.h"
+#include "daemon/delivery/feed/plans/planner.h"
+#include "daemon/delivery/feed/queue/journal.h"
+#include "daemon/delivery/feed/queue/ledger.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 
 namespace batchwright {

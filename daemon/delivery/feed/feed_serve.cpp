@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "daemon/delivery/feed.h"
-#include "daemon/delivery/feed_terms.h"
+#include "daemon/delivery/feed/feed.h"
+#include "daemon/delivery/feed/feed_terms.h"
 
 namespace batchwright {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/delivery/feed.h"
+#include "daemon/delivery/feed/feed.h"
 
 namespace batchwright {
 namespace {

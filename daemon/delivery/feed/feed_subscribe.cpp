@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/delivery/feed.h"
-#include "daemon/delivery/feed_terms.h"
+#include "daemon/delivery/feed/feed.h"
+#include "daemon/delivery/feed/feed_terms.h"
 
 namespace batchwright {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "daemon/delivery/feed_resources.h"
+#include "daemon/delivery/feed/feed_resources.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed_view.h"
+#include "daemon/delivery/feed/feed_view.h"
 
 #include <algorithm>
 #include <set>

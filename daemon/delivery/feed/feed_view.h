@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/feed_life.h"
-#include "daemon/delivery/feed_resources.h"
-#include "daemon/delivery/plan_keeper.h"
-#include "daemon/delivery/queue_desk.h"
-#include "daemon/delivery/slot_scheduler.h"
-#include "daemon/delivery/subscription_table.h"
+#include "daemon/delivery/feed/feed_life.h"
+#include "daemon/delivery/feed/feed_resources.h"
+#include "daemon/delivery/feed/plans/plan_keeper.h"
+#include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/roster/subscription_table.h"
+#include "daemon/delivery/feed/slots/slot_scheduler.h"
 
 namespace batchwright {
 

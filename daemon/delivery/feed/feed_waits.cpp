@@ -1,7 +1,7 @@
 // The part of Feed that sees to subscriptions that wait: what they are told, and the log.
 
-#include "daemon/delivery/feed.h"
-#include "daemon/delivery/wait_reason.h"
+#include "daemon/delivery/feed/feed.h"
+#include "daemon/delivery/feed/wait_reason.h"
 
 namespace batchwright {
 namespace {

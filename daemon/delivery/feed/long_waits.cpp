@@ -1,4 +1,4 @@
-#include "daemon/delivery/long_waits.h"
+#include "daemon/delivery/feed/long_waits.h"
 
 namespace batchwright {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "daemon/delivery/subscription_key.h"
+#include "daemon/delivery/feed/roster/subscription_key.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {

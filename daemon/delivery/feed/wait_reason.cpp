@@ -1,4 +1,4 @@
-#include "daemon/delivery/wait_reason.h"
+#include "daemon/delivery/feed/wait_reason.h"
 
 #include <fmt/format.h>
 

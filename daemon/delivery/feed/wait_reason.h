@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "daemon/delivery/feed_view.h"
+#include "daemon/delivery/feed/feed_view.h"
 
 namespace batchwright {
 

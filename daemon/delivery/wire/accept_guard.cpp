@@ -1,4 +1,4 @@
-#include "daemon/delivery/accept_guard.h"
+#include "daemon/delivery/wire/accept_guard.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>

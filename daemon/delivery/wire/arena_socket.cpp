@@ -1,4 +1,4 @@
-#include "daemon/delivery/arena_socket.h"
+#include "daemon/delivery/wire/arena_socket.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

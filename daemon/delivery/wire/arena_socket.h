@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/delivery/access.h"
+#include "daemon/delivery/wire/access.h"
 #include "formats/formats.h"
 
 namespace batchwright {

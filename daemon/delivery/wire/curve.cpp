@@ -1,4 +1,4 @@
-#include "daemon/delivery/curve.h"
+#include "daemon/delivery/wire/curve.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <functional>
 #include <string_view>
 
-#include "daemon/delivery/frame_socket.h"
+#include "daemon/delivery/wire/frame_socket.h"
 
 namespace batchwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/delivery/event_publisher.h"
+#include "daemon/delivery/wire/event_publisher.h"
 
 #include <utility>
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "daemon/delivery/frame_socket.h"
-#include "daemon/delivery/router.h"
+#include "daemon/delivery/wire/frame_socket.h"
+#include "daemon/delivery/wire/router.h"
 #include "formats/formats.h"
 
 namespace batchwright {

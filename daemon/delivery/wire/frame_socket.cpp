@@ -1,4 +1,4 @@
-#include "daemon/delivery/frame_socket.h"
+#include "daemon/delivery/wire/frame_socket.h"
 
 #include <unistd.h>
 

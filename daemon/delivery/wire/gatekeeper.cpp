@@ -1,4 +1,4 @@
-#include "daemon/delivery/gatekeeper.h"
+#include "daemon/delivery/wire/gatekeeper.h"
 
 #include <string_view>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/delivery/frame_socket.h"
+#include "daemon/delivery/wire/frame_socket.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "daemon/delivery/router.h"
+#include "daemon/delivery/wire/router.h"
 
 #include <utility>
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "daemon/delivery/frame_socket.h"
+#include "daemon/delivery/wire/frame_socket.h"
 #include "formats/formats.h"
 
 namespace batchwright {

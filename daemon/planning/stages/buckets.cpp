@@ -1,4 +1,4 @@
-#include "daemon/planning/buckets.h"
+#include "daemon/planning/stages/buckets.h"
 
 #include <algorithm>
 #include <deque>

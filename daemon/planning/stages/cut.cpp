@@ -1,4 +1,4 @@
-#include "daemon/planning/cut.h"
+#include "daemon/planning/stages/cut.h"
 
 #include <limits>
 #include <string>

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/planning/buckets.h"
-#include "daemon/planning/items.h"
-#include "daemon/planning/word_buffer.h"
+#include "daemon/planning/stages/buckets.h"
+#include "daemon/planning/stages/items.h"
+#include "daemon/planning/stages/word_buffer.h"
 
 namespace batchwright {
 

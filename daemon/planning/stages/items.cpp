@@ -1,4 +1,4 @@
-#include "daemon/planning/items.h"
+#include "daemon/planning/stages/items.h"
 
 #include <bit>
 #include <string>

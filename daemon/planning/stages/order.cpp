@@ -1,12 +1,12 @@
-#include "daemon/planning/order.h"
+#include "daemon/planning/stages/order.h"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 
-#include "daemon/planning/buckets.h"
-#include "daemon/planning/sort.h"
+#include "daemon/planning/stages/buckets.h"
+#include "daemon/planning/stages/sort.h"
 
 namespace batchwright {
 namespace {

@@ -1,11 +1,11 @@
-#include "daemon/planning/select.h"
+#include "daemon/planning/stages/select.h"
 
 #include <algorithm>
 #include <limits>
 #include <string>
 
 #include "daemon/planning/rng.h"
-#include "daemon/planning/sweep.h"
+#include "daemon/planning/stages/sweep.h"
 
 namespace batchwright {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/planning/draft.h"
+#include "daemon/planning/stages/draft.h"
 
 namespace batchwright {
 

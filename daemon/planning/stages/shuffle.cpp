@@ -1,4 +1,4 @@
-#include "daemon/planning/shuffle.h"
+#include "daemon/planning/stages/shuffle.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/planning/rng.h"
-#include "daemon/planning/sort.h"
+#include "daemon/planning/stages/sort.h"
 
 namespace batchwright {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "daemon/planning/draft.h"
+#include "daemon/planning/stages/draft.h"
 
 namespace batchwright {
 

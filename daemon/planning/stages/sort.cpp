@@ -1,4 +1,4 @@
-#include "daemon/planning/sort.h"
+#include "daemon/planning/stages/sort.h"
 
 namespace batchwright {
 namespace {

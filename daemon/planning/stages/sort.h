@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/planning/draft.h"
 #include "daemon/planning/rng.h"
+#include "daemon/planning/stages/draft.h"
 
 // Ordering ten million items in less time than std::sort needs for their lengths alone. What
 // costs is memory: pages touched for the first time, and look-ups all over it. So keys are

@@ -1,4 +1,4 @@
-#include "daemon/planning/sweep.h"
+#include "daemon/planning/stages/sweep.h"
 
 #include <algorithm>
 #include <cstdio>

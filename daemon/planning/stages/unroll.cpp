@@ -1,4 +1,4 @@
-#include "daemon/planning/unroll.h"
+#include "daemon/planning/stages/unroll.h"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "daemon/planning/draft.h"
+#include "daemon/planning/stages/draft.h"
 
 namespace batchwright {
 

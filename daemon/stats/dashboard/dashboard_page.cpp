@@ -1,4 +1,4 @@
-#include "daemon/stats/dashboard_page.h"
+#include "daemon/stats/dashboard/dashboard_page.h"
 
 #include <array>
 #include <cstdint>
@@ -72,17 +72,14 @@ std::string with_nonce(std::string_view page, std::string_view nonce) {
 
 }  // namespace
 
-Reply dashboard_page() {
+DashboardPage dashboard_page() {
   static const std::string page = assembled();
   const std::string nonce = make_nonce();
-  const std::string policy = "default-src 'none'; script-src 'nonce-" + nonce +
-                             "'; style-src 'nonce-" + nonce +
-                             "'; connect-src 'self'; img-src data:; base-uri 'none'; "
-                             "form-action 'none'; frame-ancestors 'none'";
-  return {200,
-          "text/html; charset=utf-8",
-          with_nonce(page, nonce),
-          {{"Content-Security-Policy", policy}, {"Referrer-Policy", "no-referrer"}}};
+  std::string policy = "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'nonce-" +
+                       nonce +
+                       "'; connect-src 'self'; img-src data:; base-uri 'none'; "
+                       "form-action 'none'; frame-ancestors 'none'";
+  return {with_nonce(page, nonce), std::move(policy)};
 }
 
 }  // namespace batchwright

@@ -1,11 +1,18 @@
 #pragma once
 
-#include "daemon/stats/routes.h"
+#include <string>
 
 namespace batchwright {
 
-/// The page /: dashboard/page.html with its style and scripts in it. Its header lets the browser
-/// load nothing for it, and connect only to the daemon that it comes from.
-Reply dashboard_page();
+/// The page /: page.html with its style and scripts in it.
+struct DashboardPage {
+  std::string html;
+  /// The Content-Security-Policy of this answer: the browser loads nothing for the page, and
+  /// connects only to the daemon that it comes from.
+  std::string policy;
+};
+
+/// Makes the page with a nonce of its own.
+DashboardPage dashboard_page();
 
 }  // namespace batchwright

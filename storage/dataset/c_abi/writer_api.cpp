@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/batchwright/writer.h"
-#include "storage/writer.h"
-#include "storage/writer_options.h"
+#include "storage/dataset/c_abi/batchwright/writer.h"
+#include "storage/dataset/c_abi/writer_options.h"
+#include "storage/dataset/writer.h"
 
 using namespace batchwright;
 

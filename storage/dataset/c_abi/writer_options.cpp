@@ -1,10 +1,10 @@
-#include "storage/writer_options.h"
+#include "storage/dataset/c_abi/writer_options.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
-#include "storage/dataset.h"
+#include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "storage/batchwright/writer.h"
-#include "storage/writer.h"
+#include "storage/dataset/c_abi/batchwright/writer.h"
+#include "storage/dataset/writer.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "storage/environment.h"
+#include "storage/dataset/lmdb/environment.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "storage/file_system.h"
-#include "storage/lmdb_call.h"
+#include "storage/dataset/lmdb/file_system.h"
+#include "storage/dataset/lmdb/lmdb_call.h"
 
 namespace batchwright {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "formats/formats.h"
-#include "storage/map_lock.h"
+#include "storage/dataset/lmdb/map_lock.h"
 
 struct MDB_env;
 struct MDB_txn;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/environment.h"
+#include "storage/dataset/lmdb/environment.h"
 
 // LMDB forbids a process to have an environment open twice: closing one drops the file locks of
 // both, and opening the second resets the reader table under the first. So this file keeps the

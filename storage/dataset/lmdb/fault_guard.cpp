@@ -1,4 +1,4 @@
-#include "storage/fault_guard.h"
+#include "storage/dataset/lmdb/fault_guard.h"
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "formats/formats.h"
-#include "storage/environment.h"
-#include "storage/fault_guard.h"
+#include "storage/dataset/lmdb/environment.h"
+#include "storage/dataset/lmdb/fault_guard.h"
 
 // The one file that includes lmdb.h: how LMDB is called, and what its codes mean here.
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
-#include "storage/environment.h"
-#include "storage/lmdb_call.h"
+#include "storage/dataset/lmdb/environment.h"
+#include "storage/dataset/lmdb/lmdb_call.h"
 
 namespace batchwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "storage/ingest/array.h"
+#include "storage/ingest/files/array.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "storage/ingest/audio.h"
+#include "storage/ingest/files/audio.h"
 
 #include <fmt/core.h>
 #include <sndfile.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "storage/ingest/flac_end.h"
+#include "storage/ingest/files/flac_end.h"
 
 namespace batchwright {
 namespace {

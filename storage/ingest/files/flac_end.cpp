@@ -1,4 +1,4 @@
-#include "storage/ingest/flac_end.h"
+#include "storage/ingest/files/flac_end.h"
 
 #include <array>
 #include <cstdint>

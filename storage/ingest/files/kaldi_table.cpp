@@ -1,4 +1,4 @@
-#include "storage/ingest/kaldi_table.h"
+#include "storage/ingest/files/kaldi_table.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "storage/printable.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/ingest/kaldi_value.h"
+#include "storage/ingest/files/kaldi_value.h"
 
 namespace batchwright {
 

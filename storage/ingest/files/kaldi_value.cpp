@@ -1,4 +1,4 @@
-#include "storage/ingest/kaldi_value.h"
+#include "storage/ingest/files/kaldi_value.h"
 
 #include <fmt/core.h>
 

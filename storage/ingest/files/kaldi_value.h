@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "formats/formats.h"
-#include "storage/ingest/array.h"
+#include "storage/ingest/files/array.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "storage/ingest/npz.h"
+#include "storage/ingest/files/npz.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
-#include "storage/ingest/npy.h"
-#include "storage/printable.h"
+#include "formats/formats.h"
+#include "storage/ingest/files/npy.h"
 
 namespace batchwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed_view.h"
+#include "daemon/delivery/feed/feed_view.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/wait_reason.h"
+#include "daemon/delivery/feed/wait_reason.h"
 
 using namespace batchwright;
 using namespace std::chrono_literals;

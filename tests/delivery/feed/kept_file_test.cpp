@@ -1,4 +1,4 @@
-#include "daemon/delivery/kept_file.h"
+#include "daemon/delivery/feed/queue/kept_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "daemon/delivery/journal.h"
-#include "daemon/delivery/ledger.h"
+#include "daemon/delivery/feed/queue/journal.h"
+#include "daemon/delivery/feed/queue/ledger.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

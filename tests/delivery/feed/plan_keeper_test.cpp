@@ -1,4 +1,4 @@
-#include "daemon/delivery/plan_keeper.h"
+#include "daemon/delivery/feed/plans/plan_keeper.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
-#include "daemon/delivery/plan_turns.h"
+#include "daemon/delivery/feed/plans/plan_turns.h"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-#include "daemon/delivery/epoch_contents.h"
-#include "daemon/delivery/plan_failures.h"
+#include "daemon/delivery/feed/plans/epoch_contents.h"
+#include "daemon/delivery/feed/plans/plan_failures.h"
 
 using namespace batchwright;
 using namespace std::chrono_literals;

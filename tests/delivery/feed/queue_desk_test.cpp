@@ -1,4 +1,4 @@
-#include "daemon/delivery/queue_desk.h"
+#include "daemon/delivery/feed/queue/queue_desk.h"
 
 #include <doctest/doctest.h>
 

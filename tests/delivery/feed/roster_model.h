@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/roster.h"
+#include "daemon/delivery/feed/roster/roster.h"
 
 namespace batchwright::test {
 

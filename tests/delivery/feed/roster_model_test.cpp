@@ -1,4 +1,4 @@
-#include "tests/delivery/roster_model.h"
+#include "tests/delivery/feed/roster_model.h"
 
 #include <doctest/doctest.h>
 

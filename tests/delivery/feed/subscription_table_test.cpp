@@ -1,4 +1,4 @@
-#include "daemon/delivery/subscription_table.h"
+#include "daemon/delivery/feed/roster/subscription_table.h"
 
 #include <doctest/doctest.h>
 

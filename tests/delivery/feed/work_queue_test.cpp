@@ -1,11 +1,11 @@
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/delivery/journal.h"
+#include "daemon/delivery/feed/queue/journal.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

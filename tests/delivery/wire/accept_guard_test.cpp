@@ -1,7 +1,7 @@
 // Connections that say nothing, in a process that may open few files: by construction, since a
 // server in a child process has a low limit and the silent ones are this process's.
 
-#include "daemon/delivery/accept_guard.h"
+#include "daemon/delivery/wire/accept_guard.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>

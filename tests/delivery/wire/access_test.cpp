@@ -1,4 +1,4 @@
-#include "daemon/delivery/access.h"
+#include "daemon/delivery/wire/access.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

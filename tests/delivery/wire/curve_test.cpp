@@ -1,4 +1,4 @@
-#include "daemon/delivery/curve.h"
+#include "daemon/delivery/wire/curve.h"
 
 #include <doctest/doctest.h>
 

@@ -1,3 +1,5 @@
+#include "storage/frontend/front_end.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,8 +8,6 @@
 #include <numbers>
 #include <thread>
 #include <vector>
-
-#include "storage/storage.h"
 
 using namespace batchwright;
 

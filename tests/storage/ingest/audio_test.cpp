@@ -1,11 +1,11 @@
-#include "storage/ingest/audio.h"
+#include "storage/ingest/files/audio.h"
 
 #include <doctest/doctest.h>
 #include <sndfile.h>
 
 #include <limits>
 
-#include "tests/storage/sounds.h"
+#include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "tests/storage/sounds.h"
+#include "tests/storage/ingest/sounds.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "tests/storage/ingest_place.h"
+#include "tests/storage/ingest/ingest_place.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/storage/ingest_place.h"
+#include "tests/storage/ingest/ingest_place.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

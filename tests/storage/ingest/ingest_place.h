@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/storage.h"
-#include "tests/storage/sounds.h"
+#include "storage/ingest/ingest.h"
+#include "tests/storage/ingest/sounds.h"
 #include "tests/support/temporary_folder.h"
 
 namespace batchwright::test {

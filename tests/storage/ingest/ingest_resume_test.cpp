@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "tests/storage/ingest_place.h"
+#include "tests/storage/ingest/ingest_place.h"
 #include "tests/support/process.h"
 
 using namespace batchwright;

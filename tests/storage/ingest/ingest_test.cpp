@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "tests/storage/ingest_place.h"
+#include "tests/storage/ingest/ingest_place.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

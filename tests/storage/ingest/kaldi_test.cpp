@@ -4,9 +4,9 @@
 #include <cstring>
 #include <fstream>
 
-#include "storage/ingest/kaldi_table.h"
-#include "storage/ingest/npy.h"
-#include "tests/storage/ingest_place.h"
+#include "storage/ingest/files/kaldi_table.h"
+#include "storage/ingest/files/npy.h"
+#include "tests/storage/ingest/ingest_place.h"
 #include "tests/support/process.h"
 
 using namespace batchwright;

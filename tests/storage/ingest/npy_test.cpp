@@ -1,4 +1,4 @@
-#include "storage/ingest/npy.h"
+#include "storage/ingest/files/npy.h"
 
 #include <doctest/doctest.h>
 

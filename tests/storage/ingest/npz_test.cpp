@@ -1,8 +1,8 @@
-#include "storage/ingest/npz.h"
+#include "storage/ingest/files/npz.h"
 
 #include <doctest/doctest.h>
 
-#include "tests/storage/ingest_place.h"
+#include "tests/storage/ingest/ingest_place.h"
 #include "tests/support/process.h"
 
 using namespace batchwright;

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "storage/ingest/annotations.h"
-#include "tests/storage/sounds.h"
+#include "tests/storage/ingest/sounds.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

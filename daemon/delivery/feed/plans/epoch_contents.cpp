@@ -1,4 +1,4 @@
-#include "daemon/delivery/epoch_contents.h"
+#include "daemon/delivery/feed/plans/epoch_contents.h"
 
 #include <algorithm>
 #include <utility>

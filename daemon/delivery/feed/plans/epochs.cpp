@@ -1,4 +1,4 @@
-#include "daemon/delivery/epochs.h"
+#include "daemon/delivery/feed/plans/epochs.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "daemon/delivery/planner.h"
+#include "daemon/delivery/feed/plans/planner.h"
 
 namespace batchwright {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "daemon/delivery/feed_resources.h"
-#include "daemon/delivery/memory_budget.h"
-#include "daemon/delivery/planner.h"
+#include "daemon/delivery/feed/feed_resources.h"
+#include "daemon/delivery/feed/plans/planner.h"
+#include "daemon/delivery/feed/slots/memory_budget.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/plan_failures.h"
+#include "daemon/delivery/feed/plans/plan_failures.h"
 
 #include <algorithm>
 

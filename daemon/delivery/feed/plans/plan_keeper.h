@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/epoch_contents.h"
-#include "daemon/delivery/epochs.h"
-#include "daemon/delivery/plan_failures.h"
-#include "daemon/delivery/plan_turns.h"
+#include "daemon/delivery/feed/plans/epoch_contents.h"
+#include "daemon/delivery/feed/plans/epochs.h"
+#include "daemon/delivery/feed/plans/plan_failures.h"
+#include "daemon/delivery/feed/plans/plan_turns.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/plan_turns.h"
+#include "daemon/delivery/feed/plans/plan_turns.h"
 
 #include <algorithm>
 

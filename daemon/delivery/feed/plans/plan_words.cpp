@@ -1,4 +1,4 @@
-#include "daemon/delivery/plan_words.h"
+#include "daemon/delivery/feed/plans/plan_words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "daemon/delivery/planner.h"
+#include "daemon/delivery/feed/plans/planner.h"
 
 namespace batchwright {
 

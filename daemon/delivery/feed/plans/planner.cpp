@@ -1,4 +1,4 @@
-#include "daemon/delivery/planner.h"
+#include "daemon/delivery/feed/plans/planner.h"
 
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "daemon/delivery/feed_resources.h"
-#include "daemon/delivery/feed_terms.h"
+#include "daemon/delivery/feed/feed_resources.h"
+#include "daemon/delivery/feed/feed_terms.h"
 
 namespace batchwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/delivery/journal.h"
+#include "daemon/delivery/feed/queue/journal.h"
 
 #include <unistd.h>
 

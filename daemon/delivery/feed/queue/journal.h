@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "daemon/delivery/kept_file.h"
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/queue/kept_file.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "daemon/delivery/kept_file.h"
+#include "daemon/delivery/feed/queue/kept_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,4 +1,4 @@
-#include "daemon/delivery/ledger.h"
+#include "daemon/delivery/feed/queue/ledger.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/client_info.h"
-#include "daemon/delivery/kept_file.h"
+#include "daemon/delivery/feed/queue/kept_file.h"
+#include "daemon/delivery/feed/roster/client_info.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "daemon/delivery/client_info.h"
-#include "daemon/delivery/journal.h"
-#include "daemon/delivery/ledger.h"
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/queue/journal.h"
+#include "daemon/delivery/feed/queue/ledger.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
+#include "daemon/delivery/feed/roster/client_info.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "daemon/delivery/client_info.h"
+#include "daemon/delivery/feed/roster/client_info.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/held_over.h"
+#include "daemon/delivery/feed/roster/held_over.h"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/client_info.h"
-#include "daemon/delivery/slot_generation.h"
+#include "daemon/delivery/feed/roster/client_info.h"
+#include "daemon/delivery/feed/slots/slot_generation.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/places.h"
+#include "daemon/delivery/feed/roster/places.h"
 
 namespace batchwright {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/subscription_key.h"
+#include "daemon/delivery/feed/roster/subscription_key.h"
 
 namespace batchwright {
 

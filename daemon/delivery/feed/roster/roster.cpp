@@ -1,4 +1,4 @@
-#include "daemon/delivery/roster.h"
+#include "daemon/delivery/feed/roster/roster.h"
 
 #include <algorithm>
 

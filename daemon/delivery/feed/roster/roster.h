@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/subscription_key.h"
+#include "daemon/delivery/feed/roster/subscription_key.h"
 
 namespace batchwright {
 

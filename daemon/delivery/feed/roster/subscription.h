@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/client_info.h"
-#include "daemon/delivery/cursor.h"
-#include "daemon/delivery/roster.h"
-#include "daemon/delivery/slot_generation.h"
-#include "daemon/delivery/subscription_key.h"
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
+#include "daemon/delivery/feed/roster/client_info.h"
+#include "daemon/delivery/feed/roster/roster.h"
+#include "daemon/delivery/feed/roster/subscription_key.h"
+#include "daemon/delivery/feed/slots/cursor.h"
+#include "daemon/delivery/feed/slots/slot_generation.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 

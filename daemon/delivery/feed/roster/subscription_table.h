@@ -6,11 +6,11 @@
 #include <set>
 #include <vector>
 
-#include "daemon/delivery/held_over.h"
-#include "daemon/delivery/places.h"
-#include "daemon/delivery/plan_turns.h"
-#include "daemon/delivery/roster.h"
-#include "daemon/delivery/subscription.h"
+#include "daemon/delivery/feed/plans/plan_turns.h"
+#include "daemon/delivery/feed/roster/held_over.h"
+#include "daemon/delivery/feed/roster/places.h"
+#include "daemon/delivery/feed/roster/roster.h"
+#include "daemon/delivery/feed/roster/subscription.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/cursor.h"
+#include "daemon/delivery/feed/slots/cursor.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/itinerary.h"
+#include "daemon/delivery/feed/slots/itinerary.h"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/cursor.h"
-#include "daemon/delivery/subscription_key.h"
-#include "daemon/delivery/work_queue.h"
+#include "daemon/delivery/feed/queue/work_queue.h"
+#include "daemon/delivery/feed/roster/subscription_key.h"
+#include "daemon/delivery/feed/slots/cursor.h"
 
 namespace batchwright {
 

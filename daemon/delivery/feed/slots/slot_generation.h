@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/memory_budget.h"
+#include "daemon/delivery/feed/slots/memory_budget.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/slot_scheduler.h"
+#include "daemon/delivery/feed/slots/slot_scheduler.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/itinerary.h"
-#include "daemon/delivery/slot_generation.h"
-#include "daemon/delivery/stragglers.h"
+#include "daemon/delivery/feed/slots/itinerary.h"
+#include "daemon/delivery/feed/slots/slot_generation.h"
+#include "daemon/delivery/feed/slots/stragglers.h"
 
 namespace batchwright {
 

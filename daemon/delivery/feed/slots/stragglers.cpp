@@ -1,4 +1,4 @@
-#include "daemon/delivery/stragglers.h"
+#include "daemon/delivery/feed/slots/stragglers.h"
 
 #include <algorithm>
 

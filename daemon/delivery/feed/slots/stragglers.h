@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "daemon/delivery/itinerary.h"
-#include "daemon/delivery/patience.h"
+#include "daemon/delivery/feed/slots/itinerary.h"
+#include "daemon/delivery/feed/slots/patience.h"
 
 namespace batchwright {
 
