@@ -11,13 +11,13 @@
 #include "client/library/memory/fault_handler.h"
 #include "client/library/options.h"
 #include "client/library/session/connections.h"
-#include "client/library/session/merged.h"
+#include "client/library/session/subscription.h"
 #include "formats/formats.h"
 
 using namespace batchwright;
 
 struct bw_subscription {
-  std::unique_ptr<Merged> merged;
+  std::unique_ptr<Subscription> inner;
 };
 
 namespace {
@@ -42,7 +42,7 @@ bw_connect_options default_connect_options() { return BW_CONNECT_OPTIONS_INIT; }
 bw_subscribe_options default_subscribe_options() { return BW_SUBSCRIBE_OPTIONS_INIT; }
 
 /// The first server's feeds that the others have as well. Only of those can batches be merged.
-std::vector<bw_feed> common_feeds(const Merged::Sessions& sessions) {
+std::vector<bw_feed> common_feeds(const Subscription::Sessions& sessions) {
   std::vector<bw_feed> common;
   for (std::size_t i = 0; i < sessions.front()->feeds().size(); ++i) {
     bw_feed feed = sessions.front()->feeds().at(i);
@@ -98,16 +98,17 @@ bw_status subscribe(const Connected& connection, const bw_subscribe_options& giv
   auto request = to_request(*options);
   if (!request) return report(request.error());
   auto handle = std::make_unique<bw_subscription>();
-  auto merged = Merged::subscribe(connection.sessions, std::move(*request), options->writable != 0);
-  if (!merged) return report(merged.error());
-  handle->merged = std::move(*merged);
+  auto made =
+      Subscription::subscribe(connection.sessions, std::move(*request), options->writable != 0);
+  if (!made) return report(made.error());
+  handle->inner = std::move(*made);
   *subscription = handle.release();
   return BW_OK;
 }
 
 bw_status next(bw_subscription& subscription, const Deadline& deadline, bw_batch** batch,
                std::uint64_t* epoch) {
-  auto event = subscription.merged->next(deadline);
+  auto event = subscription.inner->next(deadline);
   if (!event) return report(event.error());
   if (event->batch) {
     if (epoch != nullptr) *epoch = event->batch->header.epoch;
@@ -188,7 +189,7 @@ bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* op
 
 bw_status bw_unsubscribe(bw_subscription* subscription) {
   if (subscription == nullptr) return BW_OK;
-  if (subscription->merged->forked()) return forked();
+  if (subscription->inner->forked()) return forked();
   return at_border([&] {
     delete subscription;
     return BW_OK;
@@ -196,11 +197,11 @@ bw_status bw_unsubscribe(bw_subscription* subscription) {
 }
 
 const bw_grant* bw_subscription_grant(const bw_subscription* subscription) {
-  return subscription != nullptr ? &subscription->merged->grant() : nullptr;
+  return subscription != nullptr ? &subscription->inner->grant() : nullptr;
 }
 
 const char* bw_subscription_terms(const bw_subscription* subscription) {
-  return subscription != nullptr ? subscription->merged->terms().c_str() : nullptr;
+  return subscription != nullptr ? subscription->inner->terms().c_str() : nullptr;
 }
 
 bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** batch,
@@ -209,7 +210,7 @@ bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** 
   *batch = nullptr;
   if (subscription == nullptr) return invalid("no subscription");
   if (timeout_ms < 0) return invalid("timeout_ms is below 0");
-  if (subscription->merged->forked()) return forked();
+  if (subscription->inner->forked()) return forked();
   return at_border([&] {
     return next(*subscription, Deadline(std::chrono::milliseconds(timeout_ms)), batch, epoch);
   });
@@ -217,9 +218,9 @@ bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** 
 
 bw_status bw_subscription_position(const bw_subscription* subscription, bw_position* position) {
   if (subscription == nullptr || position == nullptr) return invalid("no subscription or no place");
-  if (subscription->merged->forked()) return forked();
+  if (subscription->inner->forked()) return forked();
   return at_border([&] {
-    *position = subscription->merged->position();
+    *position = subscription->inner->position();
     return BW_OK;
   });
 }
@@ -227,10 +228,10 @@ bw_status bw_subscription_position(const bw_subscription* subscription, bw_posit
 bw_status bw_subscription_steps(const bw_subscription* subscription, uint64_t* epoch,
                                 uint64_t* steps) {
   if (subscription == nullptr || steps == nullptr) return invalid("no subscription or no place");
-  if (subscription->merged->forked()) return forked();
+  if (subscription->inner->forked()) return forked();
   return at_border([&] {
-    if (epoch != nullptr) *epoch = subscription->merged->position().epoch;
-    *steps = subscription->merged->steps();
+    if (epoch != nullptr) *epoch = subscription->inner->position().epoch;
+    *steps = subscription->inner->steps();
     return BW_OK;
   });
 }

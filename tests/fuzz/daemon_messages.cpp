@@ -41,8 +41,8 @@ void take_all(Lane& lane) {
     if (std::holds_alternative<NothingFollows>(event)) return;
     if (const auto* ticket = std::get_if<Ticket>(&event)) lane.take(*ticket);
     if (const auto* ended = std::get_if<EpochEnded>(&event)) lane.take(*ended);
-    static_cast<void>(lane.course().position());
-    static_cast<void>(lane.course().steps());
+    static_cast<void>(lane.progress().position());
+    static_cast<void>(lane.progress().steps());
   }
 }
 

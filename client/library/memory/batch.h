@@ -7,8 +7,8 @@
 #include "client/library/memory/arena_link.h"
 #include "client/library/memory/fault_table.h"
 #include "client/library/memory/payload.h"
-#include "client/library/session/course.h"
 #include "client/library/session/lease_book.h"
+#include "client/library/session/progress.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -6,13 +6,13 @@
 #include <mutex>
 #include <vector>
 
-#include "client/library/session/merged.h"
+#include "client/library/session/subscription.h"
 
 namespace batchwright {
 
 /// The object behind a program's handle of a connection. Threads: immutable.
 struct Connected {
-  Merged::Sessions sessions;   ///< One for each endpoint.
+  Subscription::Sessions sessions;  ///< One for each endpoint.
   std::vector<bw_feed> feeds;  ///< The common feeds; their pointers refer to the first session.
 };
 

@@ -12,12 +12,12 @@ Result<void> Lane::granted(const wire::Subscribed& answer) {
   if (served_) {
     return Error{ErrorCode::malformed_message, "feed \"" + feed() + "\": a second Subscribed"};
   }
-  if (auto started = course_.start(answer); !started) return started;
+  if (auto started = progress_.start(answer); !started) return started;
   served_ = true;
   arena_ = answer.arena();
   window_ = answer.window();
   if (grant_) return {};
-  const bw_position& first = course_.first();
+  const bw_position& first = progress_.first();
   grant_ = bw_grant{
       first.fingerprint, first.epoch,   first.step,     answer.steps(), answer.batches_per_step(),
       answer.world(),    request_.rank, request_.ranks, answer.window()};
@@ -39,49 +39,49 @@ bool Lane::waited_in_vain(std::chrono::steady_clock::time_point now) {
 
 Result<Lane::Next> Lane::look() {
   if (over_) return Next(NothingFollows{});
-  if (course_.is_behind()) return Next(EpochEnded{course_.position().epoch, 0, false});
+  if (progress_.is_behind()) return Next(EpochEnded{progress_.position().epoch, 0, false});
   if (inbox_.empty()) return *failure_;
   return std::visit([this](const auto& event) { return look_at(event); }, inbox_.front());
 }
 
 Result<Lane::Next> Lane::look_at(const Ticket& ticket) {
-  const auto verdict = course_.check(ticket);
+  const auto verdict = progress_.check(ticket);
   if (!verdict) return verdict.error();
-  if (*verdict == Course::Verdict::hand_out) return Next(ticket);
+  if (*verdict == Progress::Verdict::hand_out) return Next(ticket);
   const Doubled doubled{ticket.lease};
   inbox_.pop_front();
   return Next(doubled);
 }
 
 Result<Lane::Next> Lane::look_at(const EpochEnded& ended) {
-  const auto verdict = course_.check(ended);
+  const auto verdict = progress_.check(ended);
   if (!verdict) return verdict.error();
-  if (*verdict == Course::Verdict::hand_out) return Next(ended);
+  if (*verdict == Progress::Verdict::hand_out) return Next(ended);
   over_ = ended.last;
   inbox_.pop_front();
   return Next(Passed{});
 }
 
 Result<Lane::Next> Lane::look_at(const EpochBegan& began) {
-  if (auto begun = course_.begin(began); !begun) return begun.error();
+  if (auto begun = progress_.begin(began); !begun) return begun.error();
   inbox_.pop_front();
   return Next(Passed{});
 }
 
 void Lane::take(const Ticket& ticket) {
-  course_.advance(ticket);
+  progress_.advance(ticket);
   inbox_.pop_front();
 }
 
 /// The next epoch's beginning is taken note of as well when it is at hand, so that a position has
 /// its fingerprint.
 void Lane::take(const EpochEnded& ended) {
-  const bool was_behind = course_.is_behind();
-  over_ = course_.advance(ended);
+  const bool was_behind = progress_.is_behind();
+  over_ = progress_.advance(ended);
   if (was_behind) return;
   inbox_.pop_front();
   if (inbox_.empty() || !std::holds_alternative<EpochBegan>(inbox_.front())) return;
-  const auto begun = course_.begin(std::get<EpochBegan>(inbox_.front()));
+  const auto begun = progress_.begin(std::get<EpochBegan>(inbox_.front()));
   if (begun) inbox_.pop_front();  // else look() finds it, and says so
 }
 
@@ -113,7 +113,7 @@ bool Lane::wants_more() const {
 
 wire::SubscribeT Lane::resume() {
   wire::SubscribeT request = request_;
-  course_.resume(request);
+  progress_.resume(request);
   return request;
 }
 

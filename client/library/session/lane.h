@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "client/library/batchwright/client.h"
-#include "client/library/session/course.h"
+#include "client/library/session/progress.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -35,7 +35,7 @@ class Lane {
   using Next = std::variant<Ticket, EpochEnded, NothingFollows, Doubled, Passed>;
 
   explicit Lane(wire::SubscribeT request, bool writable = false)
-      : request_(std::move(request)), writable_(writable), course_(request_) {}
+      : request_(std::move(request)), writable_(writable), progress_(request_) {}
 
   std::uint32_t number() const { return request_.subscription; }
   const std::string& feed() const { return request_.feed; }
@@ -57,7 +57,7 @@ class Lane {
   /// is to hear of it: once for each wait.
   bool waited_in_vain(std::chrono::steady_clock::time_point now);
   /// Whether look() has something to say.
-  bool has_news() const { return over_ || failure_ || !inbox_.empty() || course_.is_behind(); }
+  bool has_news() const { return over_ || failure_ || !inbox_.empty() || progress_.is_behind(); }
   /// The next event. A ticket or an epoch's end stays until take().
   /// Errors: failure(); malformed_message for what was not due.
   Result<Next> look();
@@ -82,7 +82,7 @@ class Lane {
   /// The daemon's latest reason for this subscription's wait; empty when it gave none.
   const std::string& reason() const { return reason_; }
   void set_reason(std::string reason) { reason_ = std::move(reason); }
-  const Course& course() const { return course_; }
+  const Progress& progress() const { return progress_; }
 
  private:
   Result<Next> look_at(const Ticket& ticket);
@@ -91,7 +91,7 @@ class Lane {
 
   const wire::SubscribeT request_;
   const bool writable_;
-  Course course_;
+  Progress progress_;
   std::optional<bw_grant> grant_;
   bool served_ = false;
   std::uint32_t arena_ = 0;

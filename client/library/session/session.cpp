@@ -212,7 +212,7 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket
   }
   const auto bytes = checked_batch(payload, ticket);
   if (!bytes) return end(lane, bytes.error());
-  if (auto ours = lane.course().check(ticket, **bytes); !ours) return end(lane, ours.error());
+  if (auto ours = lane.progress().check(ticket, **bytes); !ours) return end(lane, ours.error());
   const auto lease = book_.take(lane.number(), ticket.lease);
   if (!lease) {
     return end(lane, {ErrorCode::malformed_message,
@@ -224,7 +224,7 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket
   batch->lease = *lease;
   batch->set_writable(lane.is_writable());
   batch->link = std::move(link);
-  batch->position = ticket.rehearsal ? lane.course().first() : lane.course().position();
+  batch->position = ticket.rehearsal ? lane.progress().first() : lane.progress().position();
   return std::optional(Event{std::move(batch), std::nullopt});
 }
 

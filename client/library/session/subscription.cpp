@@ -1,4 +1,4 @@
-#include "client/library/session/merged.h"
+#include "client/library/session/subscription.h"
 
 #include <algorithm>
 #include <sstream>
@@ -34,7 +34,7 @@ const bw_feed* find_feed(const Session& session, const std::string& name) {
 }
 
 /// Batches of one subscription look alike, wherever they come from.
-Result<void> check_alike(const Merged::Sessions& sessions, const std::string& name) {
+Result<void> check_alike(const Subscription::Sessions& sessions, const std::string& name) {
   const bw_feed* first = find_feed(*sessions.front(), name);
   if (first == nullptr) return {};  // that server says it better
   for (const auto& session : sessions) {
@@ -70,7 +70,7 @@ struct Survey {
 
 /// How many steps each server has in the epoch asked for, and by which plan: its word at the
 /// epoch's start.
-Result<Survey> survey(const Merged::Sessions& sessions, wire::SubscribeT request) {
+Result<Survey> survey(const Subscription::Sessions& sessions, wire::SubscribeT request) {
   Survey seen;
   request.step = 0;
   request.epochs = 1;
@@ -80,7 +80,7 @@ Result<Survey> survey(const Merged::Sessions& sessions, wire::SubscribeT request
     const auto lane = session->subscribe(request);
     if (!lane) return at(*session, lane.error());
     seen.plans.push_back((*lane)->grant().fingerprint);
-    seen.terms.push_back((*lane)->course().terms());
+    seen.terms.push_back((*lane)->progress().terms());
     seen.steps.push_back((*lane)->grant().steps);
     session->unsubscribe((*lane)->number());
   }
@@ -135,16 +135,17 @@ std::optional<Turns> turns_after(std::uint64_t merged_steps,
   return turns;
 }
 
-Result<std::unique_ptr<Merged>> Merged::subscribe(const Sessions& sessions,
-                                                  wire::SubscribeT request, bool writable) {
-  std::unique_ptr<Merged> merged(new Merged(writable));
+Result<std::unique_ptr<Subscription>> Subscription::subscribe(const Sessions& sessions,
+                                                              wire::SubscribeT request,
+                                                              bool writable) {
+  std::unique_ptr<Subscription> made(new Subscription(writable));
   if (sessions.size() == 1) {
-    if (auto added = merged->add(sessions.front(), std::move(request)); !added) {
+    if (auto added = made->add(sessions.front(), std::move(request)); !added) {
       return added.error();
     }
-    merged->grant_ = merged->parts_.front().lane->grant();
-    merged->terms_ = merged->parts_.front().lane->course().terms();
-    return merged;
+    made->grant_ = made->parts_.front().lane->grant();
+    made->terms_ = made->parts_.front().lane->progress().terms();
+    return made;
   }
   if (request.mode == wire::Mode::queue) {
     return Error{ErrorCode::invalid_argument,
@@ -152,22 +153,22 @@ Result<std::unique_ptr<Merged>> Merged::subscribe(const Sessions& sessions,
                  "servers have no order to be merged in"};
   }
   if (auto alike = check_alike(sessions, request.feed); !alike) return alike.error();
-  if (auto added = merged->add_all(sessions, request); !added) return added.error();
-  return merged;
+  if (auto added = made->add_all(sessions, request); !added) return added.error();
+  return made;
 }
 
-Merged::~Merged() {
+Subscription::~Subscription() {
   for (const Part& part : parts_) part.session->unsubscribe(part.lane->number());
 }
 
-Result<void> Merged::add(const std::shared_ptr<Session>& session, wire::SubscribeT request) {
+Result<void> Subscription::add(const std::shared_ptr<Session>& session, wire::SubscribeT request) {
   auto lane = session->subscribe(std::move(request), writable_);
   if (!lane) return lane.error();
   parts_.push_back({session, std::move(*lane)});
   return {};
 }
 
-Result<void> Merged::add_all(const Sessions& sessions, const wire::SubscribeT& request) {
+Result<void> Subscription::add_all(const Sessions& sessions, const wire::SubscribeT& request) {
   const std::uint64_t step = request.step;
   wire::SubscribeT open = request;
   open.expects_fingerprint = false;
@@ -206,7 +207,7 @@ Result<void> Merged::add_all(const Sessions& sessions, const wire::SubscribeT& r
   return check_plan(request, position_.fingerprint, terms_);
 }
 
-void Merged::note_grant(std::uint64_t step) {
+void Subscription::note_grant(std::uint64_t step) {
   grant_ = parts_.front().lane->grant();
   grant_.fingerprint = plan();
   grant_.step = step;
@@ -214,7 +215,7 @@ void Merged::note_grant(std::uint64_t step) {
   grant_.window = 0;
   std::vector<std::string> terms;
   for (const Part& part : parts_) {
-    terms.push_back(part.lane->course().terms());
+    terms.push_back(part.lane->progress().terms());
     grant_.steps += part.lane->grant().steps;
     grant_.window += part.lane->grant().window;
   }
@@ -224,13 +225,13 @@ void Merged::note_grant(std::uint64_t step) {
   steps_ = grant_.steps;
 }
 
-bw_fingerprint Merged::plan() const {
+bw_fingerprint Subscription::plan() const {
   std::vector<bw_fingerprint> plans;
-  for (const Part& part : parts_) plans.push_back(part.lane->course().position().fingerprint);
+  for (const Part& part : parts_) plans.push_back(part.lane->progress().position().fingerprint);
   return combined(plans);
 }
 
-Result<Session::Event> Merged::next(const Deadline& deadline) {
+Result<Session::Event> Subscription::next(const Deadline& deadline) {
   if (parts_.size() == 1) return parts_.front().session->next(parts_.front().lane, deadline);
   if (busy_.exchange(true, std::memory_order_acquire)) {
     return Error{ErrorCode::busy, "another thread is in bw_next on this subscription"};
@@ -240,7 +241,7 @@ Result<Session::Event> Merged::next(const Deadline& deadline) {
   return next_of_several(deadline);
 }
 
-Result<Session::Event> Merged::next_of_several(const Deadline& deadline) {
+Result<Session::Event> Subscription::next_of_several(const Deadline& deadline) {
   while (!over_) {
     if (!met_) {
       auto rehearsal = meet_epoch(deadline);
@@ -264,7 +265,7 @@ Result<Session::Event> Merged::next_of_several(const Deadline& deadline) {
 
 /// Sees what each server begins the epoch with. By then all have said by which plan, so that a
 /// position is that of all; and rehearsals come before everything else.
-Result<std::unique_ptr<bw_batch>> Merged::meet_epoch(const Deadline& deadline) {
+Result<std::unique_ptr<bw_batch>> Subscription::meet_epoch(const Deadline& deadline) {
   for (Part& part : parts_) {
     const auto coming = part.session->peek(part.lane, deadline);
     if (!coming) return at(*part.session, coming.error());
@@ -276,7 +277,7 @@ Result<std::unique_ptr<bw_batch>> Merged::meet_epoch(const Deadline& deadline) {
   }
   met_ = true;
   std::uint64_t steps = 0;
-  for (const Part& part : parts_) steps += part.lane->course().steps();
+  for (const Part& part : parts_) steps += part.lane->progress().steps();
   const std::lock_guard lock(mutex_);
   position_.fingerprint = plan();
   steps_ = steps;
@@ -284,7 +285,7 @@ Result<std::unique_ptr<bw_batch>> Merged::meet_epoch(const Deadline& deadline) {
 }
 
 /// Empty when the server's epoch is over.
-Result<std::unique_ptr<bw_batch>> Merged::next_of(Part& part, const Deadline& deadline) {
+Result<std::unique_ptr<bw_batch>> Subscription::next_of(Part& part, const Deadline& deadline) {
   auto event = part.session->next(part.lane, deadline);
   if (!event) return event.error();
   if (!event->batch) {
@@ -293,7 +294,7 @@ Result<std::unique_ptr<bw_batch>> Merged::next_of(Part& part, const Deadline& de
     return std::unique_ptr<bw_batch>();
   }
   const std::lock_guard lock(mutex_);
-  if (!part.lane->course().within_step()) {
+  if (!part.lane->progress().within_step()) {
     ++position_.step;
     turn_ = (turn_ + 1) % parts_.size();
   }
@@ -301,7 +302,7 @@ Result<std::unique_ptr<bw_batch>> Merged::next_of(Part& part, const Deadline& de
   return std::move(event->batch);
 }
 
-Session::Event Merged::end_epoch() {
+Session::Event Subscription::end_epoch() {
   over_ = last_;
   met_ = false;
   turn_ = 0;
@@ -313,14 +314,14 @@ Session::Event Merged::end_epoch() {
   return {nullptr, ended};
 }
 
-bw_position Merged::position() const {
-  if (parts_.size() == 1) return parts_.front().lane->course().position();
+bw_position Subscription::position() const {
+  if (parts_.size() == 1) return parts_.front().lane->progress().position();
   const std::lock_guard lock(mutex_);
   return position_;
 }
 
-std::uint64_t Merged::steps() const {
-  if (parts_.size() == 1) return parts_.front().lane->course().steps();
+std::uint64_t Subscription::steps() const {
+  if (parts_.size() == 1) return parts_.front().lane->progress().steps();
   const std::lock_guard lock(mutex_);
   return steps_;
 }

@@ -44,14 +44,14 @@ struct EpochBegan {
 /// What was handed out of it already comes again, and is due again, but not for the program. The
 /// same goes for an epoch's end while the next epoch is not known: its fingerprint may be another.
 /// Threads: the one that has the turn; position() and steps() from any.
-class Course {
+class Progress {
  public:
   enum class Verdict {
     hand_out,  ///< The program's, and taken by advance().
     pass,      ///< It was handed out before.
   };
 
-  explicit Course(const wire::SubscribeT& request);
+  explicit Progress(const wire::SubscribeT& request);
 
   /// The daemon's answer to Subscribe. Errors: malformed_message; fingerprint_mismatch.
   Result<void> start(const wire::Subscribed& answer);

@@ -1,4 +1,4 @@
-#include "client/library/session/course.h"
+#include "client/library/session/progress.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ std::string_view terms_of(const wire::Subscribed& answer) {
 
 }  // namespace
 
-Course::Course(const wire::SubscribeT& request)
+Progress::Progress(const wire::SubscribeT& request)
     : feed_(request.feed),
       queue_(request.mode == wire::Mode::queue),
       epochs_(request.epochs),
@@ -30,7 +30,7 @@ Course::Course(const wire::SubscribeT& request)
   terms_ = request.terms;
 }
 
-Result<void> Course::start(const wire::Subscribed& answer) {
+Result<void> Progress::start(const wire::Subscribed& answer) {
   if (answer.fingerprint() == nullptr || answer.world() == 0 || answer.batches_per_step() == 0 ||
       answer.batches_per_step() > answer.world() || answer.window() == 0) {
     return Error{ErrorCode::malformed_message, "feed \"" + feed_ + "\": an impossible Subscribed"};
@@ -57,7 +57,7 @@ Result<void> Course::start(const wire::Subscribed& answer) {
 /// The daemon compares too; but whatever it makes of that, a program never goes on with other data
 /// than it asked for. At an epoch's start newer ones are as good, and a queue that has gone on is
 /// in another epoch.
-Result<void> Course::check_expected(const wire::Subscribed& answer) const {
+Result<void> Progress::check_expected(const wire::Subscribed& answer) const {
   if (!expected_) return {};
   const wire::Fingerprint& plan = *answer.fingerprint();
   bw_fingerprint had = expected_->fingerprint;
@@ -75,7 +75,7 @@ Result<void> Course::check_expected(const wire::Subscribed& answer) const {
 /// of which nothing was handed out yet may be planned anew, from a dataset that has grown. A queue
 /// may also have gone on; or be in an epoch that has ended here, as the releases that end it came
 /// when the daemon was gone.
-Result<void> Course::go_on(const wire::Subscribed& answer) {
+Result<void> Progress::go_on(const wire::Subscribed& answer) {
   const wire::Fingerprint& wire_plan = *answer.fingerprint();
   const bw_fingerprint plan{wire_plan.data(), wire_plan.settings(), wire_plan.seed()};
   bw_fingerprint had = plan_;
@@ -106,7 +106,7 @@ Result<void> Course::go_on(const wire::Subscribed& answer) {
 }
 
 /// Takes up another plan of the epoch that is due from its start.
-void Course::begin_anew(const bw_fingerprint& plan, std::uint64_t steps) {
+void Progress::begin_anew(const bw_fingerprint& plan, std::uint64_t steps) {
   if (epoch_ == start_.epoch) start_.fingerprint = plan;
   known_epoch_ = epoch_;
   const std::lock_guard lock(mutex_);
@@ -114,15 +114,15 @@ void Course::begin_anew(const bw_fingerprint& plan, std::uint64_t steps) {
   steps_ = steps;
 }
 
-Result<void> Course::check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
-                                std::string_view terms) const {
+Result<void> Progress::check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
+                                  std::string_view terms) const {
   const std::string changes = describe_change(had, terms_, found, terms);
   if (changes.empty()) return {};
   return Error{ErrorCode::fingerprint_mismatch,
                "feed \"" + feed_ + "\": the daemon came back with another plan: " + changes};
 }
 
-void Course::resume(wire::SubscribeT& request) {
+void Progress::resume(wire::SubscribeT& request) {
   if (!started_ || queue_) return;
   again_ = place_;
   end_again_ = epoch_ != known_epoch_;
@@ -136,7 +136,7 @@ void Course::resume(wire::SubscribeT& request) {
   request.terms = terms_;
 }
 
-Result<Course::Verdict> Course::check(const Ticket& ticket) {
+Result<Progress::Verdict> Progress::check(const Ticket& ticket) {
   if (ticket.rehearsal) return check_rehearsal(ticket);
   if (queue_) return Verdict::hand_out;
   if (end_again_ || ticket.epoch != epoch_ || ticket.index != expected_index() ||
@@ -150,7 +150,7 @@ Result<Course::Verdict> Course::check(const Ticket& ticket) {
   return Verdict::pass;
 }
 
-Result<void> Course::check(const Ticket& ticket, const wire::Batch& batch) const {
+Result<void> Progress::check(const Ticket& ticket, const wire::Batch& batch) const {
   const wire::Fingerprint& plan = *batch.fingerprint();
   bw_fingerprint due = ticket.rehearsal ? start_.fingerprint : plan_;
   // A queue may be in an epoch whose data this side has not heard of.
@@ -165,7 +165,7 @@ Result<void> Course::check(const Ticket& ticket, const wire::Batch& batch) const
                    std::to_string(ticket.epoch) + " is not what was subscribed to: " + why};
 }
 
-Result<Course::Verdict> Course::check_rehearsal(const Ticket& ticket) {
+Result<Progress::Verdict> Progress::check_rehearsal(const Ticket& ticket) {
   if (!rehearsing_ || ticket.epoch != start_.epoch) return not_due("a rehearsal");
   if (rehearsed_again_ < rehearsed_.size()) {
     if (rehearsed_[rehearsed_again_++] == ticket.index) return Verdict::pass;
@@ -177,7 +177,7 @@ Result<Course::Verdict> Course::check_rehearsal(const Ticket& ticket) {
   return Verdict::hand_out;
 }
 
-Result<Course::Verdict> Course::check(const EpochEnded& ended) {
+Result<Progress::Verdict> Progress::check(const EpochEnded& ended) {
   if (queue_) return ended.epoch < epoch_ ? Verdict::pass : Verdict::hand_out;
   if (end_again_ && ended.epoch == known_epoch_ && ended.steps == steps_) {
     end_again_ = false;
@@ -190,7 +190,7 @@ Result<Course::Verdict> Course::check(const EpochEnded& ended) {
   return Verdict::hand_out;
 }
 
-Result<void> Course::begin(const EpochBegan& began) {
+Result<void> Progress::begin(const EpochBegan& began) {
   bw_fingerprint due = plan_;
   due.data = began.plan.data;  // a dataset may grow with an epoch; all else stays
   if (auto same = check_plan(due, began.plan, {}); !same) return same;
@@ -207,7 +207,7 @@ Result<void> Course::begin(const EpochBegan& began) {
   return {};
 }
 
-void Course::advance(const Ticket& ticket) {
+void Progress::advance(const Ticket& ticket) {
   if (ticket.rehearsal) {
     rehearsed_.push_back(ticket.index);
     rehearsed_again_ = rehearsed_.size();
@@ -225,7 +225,7 @@ void Course::advance(const Ticket& ticket) {
   ++step_;
 }
 
-bool Course::advance(const EpochEnded& ended) {
+bool Progress::advance(const EpochEnded& ended) {
   const std::lock_guard lock(mutex_);
   if (epoch_ == known_epoch_ && !is_behind()) steps_ = ended.steps;
   ++epoch_;
@@ -234,23 +234,23 @@ bool Course::advance(const EpochEnded& ended) {
 }
 
 /// In queue mode the daemon counts from where the queue was when it was asked again.
-bool Course::counted_out(std::uint64_t next_epoch) const {
+bool Progress::counted_out(std::uint64_t next_epoch) const {
   return queue_ && epochs_ != 0 && next_epoch - start_.epoch >= epochs_;
 }
 
-bw_position Course::position() const {
+bw_position Progress::position() const {
   const std::lock_guard lock(mutex_);
   return {plan_, epoch_, step_};
 }
 
-std::uint64_t Course::steps() const {
+std::uint64_t Progress::steps() const {
   const std::lock_guard lock(mutex_);
   return steps_;
 }
 
-std::uint64_t Course::expected_index() const { return step_ * world_ + first_ + place_ - again_; }
+std::uint64_t Progress::expected_index() const { return step_ * world_ + first_ + place_ - again_; }
 
-Error Course::not_due(const std::string& what) const {
+Error Progress::not_due(const std::string& what) const {
   const std::string due = end_again_ ? "the end of epoch " + std::to_string(known_epoch_)
                                      : "batch " + std::to_string(expected_index()) + " of epoch " +
                                            std::to_string(epoch_);

@@ -18,17 +18,17 @@ namespace batchwright {
 /// ended. So the order depends on the servers' plans alone, never on their speed. A server that
 /// fails, fails the whole.
 /// Threads: next() one at a time, which is checked; position() and steps() any.
-class Merged {
+class Subscription {
  public:
   using Sessions = std::vector<std::shared_ptr<Session>>;
 
   /// Errors: as bw_subscribe() says, with the server named when there are several.
-  static Result<std::unique_ptr<Merged>> subscribe(const Sessions& sessions,
-                                                   wire::SubscribeT request, bool writable);
+  static Result<std::unique_ptr<Subscription>> subscribe(const Sessions& sessions,
+                                                         wire::SubscribeT request, bool writable);
   /// Ends the subscription with each server.
-  ~Merged();
-  Merged(const Merged&) = delete;
-  Merged& operator=(const Merged&) = delete;
+  ~Subscription();
+  Subscription(const Subscription&) = delete;
+  Subscription& operator=(const Subscription&) = delete;
 
   /// Errors: as bw_next() says.
   Result<Session::Event> next(const Deadline& deadline);
@@ -48,7 +48,7 @@ class Merged {
     std::shared_ptr<Lane> lane;
     bool ended = false;  ///< This merged epoch.
   };
-  explicit Merged(bool writable) : writable_(writable) {}
+  explicit Subscription(bool writable) : writable_(writable) {}
   Result<void> add(const std::shared_ptr<Session>& session, wire::SubscribeT request);
   Result<void> add_all(const Sessions& sessions, const wire::SubscribeT& request);
   void note_grant(std::uint64_t step);
