@@ -55,9 +55,8 @@ set(same_version "(= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 
 set(CPACK_DEBIAN_DAEMON_PACKAGE_NAME batchwright)
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SECTION science)
-# kill is what reloads the daemon.
 set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS "libbatchwright1 ${same_version}, \
-systemd | systemd-standalone-sysusers, procps")
+systemd | systemd-standalone-sysusers")
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "prometheus, python3-batchwright")
 set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
   "${debian}/conffiles;${debian}/postinst;${debian}/prerm;${debian}/postrm")

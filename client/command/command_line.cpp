@@ -94,7 +94,9 @@ void add_tail(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TailOptions>();
   CLI::App* command = app.add_subcommand("tail", "Show the batches of a feed as they are served");
   command->add_option("--feed", options->feed, "Name of the feed")->required();
-  command->add_option("--endpoint", options->endpoint, "Of the daemon")->capture_default_str();
+  command->add_option("--endpoint", options->endpoint, "Of the daemon")
+      ->check(an_endpoint())
+      ->capture_default_str();
   add_keys(*command, options->keys);
   auto* rank = command->add_option("--rank", options->rank, "Take one rank's share of every step");
   auto* ranks = command->add_option("--ranks", options->ranks, "Number of ranks");
@@ -126,7 +128,9 @@ void add_bench(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure how fast a daemon serves a feed");
   command->add_option("--feed", options->feed, "Name of the feed")->required();
-  command->add_option("--endpoint", options->endpoint, "Of the daemon")->capture_default_str();
+  command->add_option("--endpoint", options->endpoint, "Of the daemon")
+      ->check(an_endpoint())
+      ->capture_default_str();
   add_keys(*command, options->keys);
   command->add_option("--clients", options->clients, "Replicas that take batches at once")
       ->check(CLI::Range(1, 1000))
@@ -168,7 +172,7 @@ void add_events(CLI::App& app, Action& action) {
   const auto options = std::make_shared<EventsOptions>();
   CLI::App* command = app.add_subcommand("events", "Show what happens at a daemon");
   auto* endpoint = command->add_option("--endpoint", options->endpoint, "Of the daemon");
-  endpoint->capture_default_str();
+  endpoint->check(an_endpoint())->capture_default_str();
   command
       ->add_option("--events", options->events,
                    "Endpoint of the events, where no daemon is asked for it")
@@ -194,7 +198,7 @@ void add_top(CLI::App& app, Action& action) {
           [options](double seconds) { options->interval = std::chrono::duration<double>(seconds); },
           "Time between two looks")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->transform(a_time(0.1, 3600.0))
       ->default_str("1");
   command->add_flag("--once", options->once, "Print one snapshot and end");
   command->add_flag("--json", options->json, "Print the daemon's JSON object, one a line");

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,6 +43,37 @@ CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
 inline CLI::Validator from_zero() {
   return {[](std::string& text) {
             return text.starts_with('-') ? "found " + text + ", allowed: 0 and up" : std::string();
+          },
+          ""};
+}
+
+/// A check for the address of a daemon.
+inline CLI::Validator an_endpoint() {
+  return {[](std::string& text) {
+            return text.starts_with("ipc://") || text.starts_with("tcp://")
+                       ? std::string()
+                       : fmt::format("found \"{}\", allowed: ipc://PATH or tcp://HOST:PORT", text);
+          },
+          ""};
+}
+
+/// A time in seconds, or with a unit as the configuration has them ("100ms", "2s"); it becomes a
+/// number of seconds.
+inline CLI::Validator a_time(double least, double most) {
+  return {[least, most](std::string& text) {
+            const auto unit = std::min(text.find_first_not_of("0123456789.+-e"), text.size());
+            const std::string name = text.substr(unit);
+            double seconds = 0;
+            const bool is_number = CLI::detail::lexical_cast(text.substr(0, unit), seconds);
+            if (name == "ms") seconds /= 1000;
+            if (!is_number || !(name.empty() || name == "ms" || name == "s") || seconds < least ||
+                seconds > most) {
+              return fmt::format(
+                  "found {}, allowed: a time such as 500ms or 2s, or seconds, from {} to {}", text,
+                  least, most);
+            }
+            text = std::to_string(seconds);
+            return std::string();
           },
           ""};
 }

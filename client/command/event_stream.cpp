@@ -6,6 +6,7 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "client/command/wait_note.h"
 #include "client/library/batchwright/client.h"
 
 namespace batchwright {
@@ -76,6 +77,7 @@ Result<void> await(const EventSource& daemon) {
     options.secret_key = daemon.own.secret_key.c_str();
   }
   bw_connection* connection = nullptr;
+  const WaitNote note(waiting_for(daemon.endpoint));
   const bw_status status = bw_connect(daemon.endpoint.c_str(), &options, &connection);
   if (status != BW_OK) return Error{static_cast<ErrorCode>(status), bw_error_message()};
   bw_close(connection);

@@ -9,6 +9,7 @@
 #include "client/command/keys.h"
 #include "client/command/output.h"
 #include "client/command/plan/real_bytes.h"
+#include "client/command/wait_note.h"
 #include "client/library/batchwright/client.hpp"
 
 namespace batchwright {
@@ -16,8 +17,10 @@ namespace {
 
 namespace json = boost::json;
 
-/// A daemon that sends nothing for so long is given up.
+/// A daemon that sends nothing for so long is given up, and after the first second it is said what
+/// is waited for.
 constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kSoon{1};
 
 void print_json(const client::Batch& batch) {
   const bw_batch_header& header = batch.header();
@@ -66,15 +69,37 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
   return wanted;
 }
 
+client::Subscription subscribe(client::Connection& connection, const TailOptions& options) {
+  const WaitNote note(fmt::format("feed \"{}\" has no place for this client yet", options.feed));
+  return connection.subscribe(to_subscribe(options));
+}
+
+std::unique_ptr<client::Connection> connect(const TailOptions& options,
+                                            const client::ConnectOptions& wanted) {
+  const WaitNote note(waiting_for(options.endpoint));
+  return std::make_unique<client::Connection>(options.endpoint, wanted);
+}
+
+/// Whether the next event comes soon is the trainers' affair, too: a wait is told, not ended.
+client::Event next_event(client::Subscription& subscription) {
+  try {
+    return subscription.next(kSoon);
+  } catch (const client::Error& error) {
+    if (error.code() != BW_TIMED_OUT) throw;
+    warn(error.what());
+  }
+  return subscription.next(kPatience - kSoon);
+}
+
 }  // namespace
 
 int run_tail(const TailOptions& options) {
   const auto wanted = connect_options(options.keys);
   if (!wanted) return fail(wanted.error());
   try {
-    client::Connection connection(options.endpoint, *wanted);
-    client::Subscription subscription = connection.subscribe(to_subscribe(options));
-    while (const client::Event event = subscription.next(kPatience)) {
+    const auto connection = connect(options, *wanted);
+    client::Subscription subscription = subscribe(*connection, options);
+    while (const client::Event event = next_event(subscription)) {
       if (!event.is_batch()) continue;
       options.json ? print_json(event.batch) : print_line(event.batch);
       flush_output();  // a program that reads along waits for this line

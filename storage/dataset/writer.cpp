@@ -159,7 +159,7 @@ Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, con
   if (!transaction) return transaction.error();
   auto meta = read_meta(*transaction);
   if (!meta) return meta.error();
-  const std::string difference = describe_field_difference(meta->schema, schema);
+  const std::string difference = describe_field_difference(schema, meta->schema);
   if (difference.empty()) return meta;
   return Error{ErrorCode::schema_mismatch,
                "dataset " + environment->path().string() + " has other fields: " + difference};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <csignal>
 #include <fstream>
 #include <regex>
 
@@ -101,6 +102,45 @@ TEST_CASE("command: events say at once why a daemon cannot be reached") {
                               "ipc://no-such-folder/a.sock"});
   CHECK(wrong.code == 2);
   CHECK(wrong.err.find("is a relative path, and there is no folder") != std::string::npos);
+}
+
+TEST_CASE("command: an endpoint of another kind is a wrong call") {
+  for (const char* command : {"tail", "bench", "events"}) {
+    CAPTURE(command);
+    std::vector<std::string> words = {program("batchwright"), command, "--endpoint", "http://host"};
+    if (std::string(command) != "events") words.insert(words.end(), {"--feed", "train"});
+    const Finished wrong = run(words);
+    CHECK(wrong.code == 2);
+    CHECK(wrong.err.find("found \"http://host\", allowed: ipc://PATH or tcp://HOST:PORT") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("command: a daemon that does not answer is named after a second") {
+  TemporaryFolder folder;
+  const std::string endpoint = "ipc://" + (folder / "none.sock").string();
+  for (const char* command : {"tail", "events"}) {
+    CAPTURE(command);
+    std::vector<std::string> words = {program("batchwright"), command, "--endpoint", endpoint};
+    if (std::string(command) == "tail") words.insert(words.end(), {"--feed", "train"});
+    Process waiting(words);
+    CHECK(eventually([&] {
+      return waiting.err().find(endpoint + " has not answered yet; waiting for up to 10 s") !=
+             std::string::npos;
+    }));
+  }
+}
+
+TEST_CASE("command: tail says what it waits for, and waits on") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\n");
+  REQUIRE(daemon.start());
+  Process tail({program("batchwright"), "tail", "--endpoint", daemon.endpoint(), "--feed", "train",
+                "--epochs", "0", "--json"});
+  REQUIRE(eventually([&] { return daemon.counter("batches_delivered") > 0; }));
+  daemon.process().signal(SIGSTOP);
+  CHECK(eventually([&] { return tail.err().find("batchwright: ") != std::string::npos; }));
+  CHECK(tail.running());
+  daemon.process().signal(SIGCONT);
 }
 
 TEST_CASE("command: with keys, events and batches go over tcp, and nobody else gets any") {

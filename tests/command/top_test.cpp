@@ -79,5 +79,15 @@ TEST_CASE("command: top ends with 1 where nobody answers once, with 2 where no a
     CHECK(wrong.code == 2);
     CHECK(wrong.err.find("is not an address") != std::string::npos);
   }
-  CHECK(run({program("batchwright"), "top", "--interval", "0"}).code == 2);
+  for (const char* interval : {"0", "99ms", "2h", "3601", "soon", ""}) {
+    CAPTURE(interval);
+    const Finished wrong = run({program("batchwright"), "top", "--interval", interval});
+    CHECK(wrong.code == 2);
+    CHECK(wrong.err.find("allowed: a time such as 500ms or 2s") != std::string::npos);
+  }
+  // A time with its unit is taken: what fails is the address.
+  for (const char* interval : {"100ms", "2s", "0.5"}) {
+    CHECK(run({program("batchwright"), "top", "--once", "--stats", nobody, "--interval", interval})
+              .code == 1);
+  }
 }

@@ -128,6 +128,7 @@ std::vector<TopKey> keys_in(std::string_view bytes) {
 }
 
 constexpr TopSize kWide{140, 40};
+constexpr TopSize kWider{200, 40};
 
 }  // namespace
 
@@ -320,13 +321,27 @@ TEST_CASE("command: top leaves a feed that is no longer there") {
   CHECK(has(texts(model, kWide), "0 to 0 of 0 feeds"));
 }
 
+TEST_CASE("command: top shows a refused reload until one is taken") {
+  json::value stats = page(feed("dev"));
+  stats.as_object()["reload"] = json::parse(
+      R"({"applied":0,"refused":1,"last_refusal":"line 3: no such key","last_seconds_ago":30})");
+  TopModel model = model_of(stats);
+  const auto lines = texts(model, kWider);
+  CHECK(has(lines, "The configuration was refused 30"));
+  CHECK(has(lines, " ago, the one before it goes on; a restart would fail: line 3: no such key"));
+  stats.at("reload").as_object()["last_refusal"] = nullptr;
+  model.take(stats);
+  CHECK_FALSE(has(texts(model, kWider), "refused"));
+}
+
 TEST_CASE("command: top says what to do for a feed that failed") {
   TopModel model = model_of(page(feed("broken", {"failed", 0, 0, ""})));
   press(model, TopKey::open);
-  const auto lines = texts(model, kWide);
+  const auto lines = texts(model, kWider);
   CHECK(has(lines, "broken  failed  nothing is served"));
   CHECK(has(lines, "  data.mdb: EIO"));
-  CHECK(has(lines, "`batchwright verify /data/a /data/b` names the damage"));
+  CHECK(has(lines, "Remedy: once the cause is mended, `systemctl reload batchwrightd`"));
+  CHECK(has(lines, "`batchwright verify /data/a /data/b`"));
   CHECK_FALSE(has(lines, "Slots"));
 }
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 import sys
 
 import browser
@@ -88,6 +89,32 @@ def check_card(page: browser.Browser) -> None:
     assert "batchwright verify" in text and text.count("failed") <= 3, text
 
 
+def check_words(page: browser.Browser) -> None:
+    """Columns, the process's figures, and the events are there, in words."""
+    columns = page.run("[...document.querySelectorAll('#overview th')].map(c => c.innerText).join()")
+    for column in ("feed", "verdict", "batches/s", "clients", "worst wait", "corrupt", "skipped"):
+        assert column in columns.lower(), (column, columns)
+    page.wait_for("/core/.test(document.getElementById('process').innerText)")
+    assert "clients refused" in page.run("document.getElementById('process').innerText")
+    page.wait_for(f"/{FAILS}/.test(document.getElementById('events').textContent)")
+    links = page.run("[...document.querySelectorAll('footer a')].map(a => a.pathname)")
+    assert links == ["/stats", "/metrics", "/readyz"], links
+
+
+def check_reload(daemon: watched.Watched, page: browser.Browser) -> None:
+    """A refused reload stands on the page until one is taken."""
+    configuration_file = daemon.folder / "config.toml"
+    good = configuration_file.read_text()
+    banner = "document.getElementById('reload')"
+    configuration_file.write_text(good + "nonsense = 1\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    page.wait_for(f"{banner}.dataset.state === 'refused' && !{banner}.hidden")
+    assert "nonsense" in page.run(f"{banner}.innerText")
+    configuration_file.write_text(good)
+    daemon.process.send_signal(signal.SIGHUP)
+    page.wait_for(f"{banner}.dataset.state === 'taken'")
+
+
 def main() -> None:
     if browser.program() is None:
         print("dashboard: skipped, there is no chromium")
@@ -101,7 +128,9 @@ def main() -> None:
         break_dataset(daemon)
         check_overview(page)
         check_order(page)
+        check_words(page)
         check_card(page)
+        check_reload(daemon, page)
         page.look(390, 844, dark=True)
         assert page.run("document.documentElement.scrollWidth") <= 390
         assert not page.complaints, page.complaints

@@ -359,7 +359,12 @@ TEST_CASE("storage: a writer with other fields is refused, and so is a folder of
   REQUIRE(make_samples(folder / "d", 0, 3));
   Schema other = mixed_schema();
   other.fields[0].shape = {4};
-  CHECK(DatasetWriter::open(folder / "d", other).error().code == ErrorCode::schema_mismatch);
+  const Error refusal = DatasetWriter::open(folder / "d", other).error();
+  CHECK(refusal.code == ErrorCode::schema_mismatch);
+  // The dataset's own field first: it has that, not what was wanted.
+  const std::size_t has = refusal.message.find("[3]");
+  CHECK(has < refusal.message.find("[4]"));
+  CHECK(has != std::string::npos);
   other.fields.clear();
   CHECK(DatasetWriter::open(folder / "d", other).error().code == ErrorCode::invalid_argument);
   std::filesystem::create_directory(folder / "music");

@@ -79,8 +79,8 @@ std::string why_of(const json::value& feed) {
 
 std::string what_to_do(const json::value& feed) {
   return fmt::format(
-      "Remedy: `batchwright verify {}` names the damage; after the repair, `systemctl "
-      "reload batchwrightd` opens the feed anew.",
+      "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. "
+      "Damage of the dataset is named by `batchwright verify {}`.",
       dataset_of(feed, " "));
 }
 

@@ -55,6 +55,16 @@ void keep_shown(std::vector<TopLine>& lines, std::size_t first, std::size_t rows
   if (lines.size() > rows) lines.resize(rows);
 }
 
+/// What a restart would meet; nothing where the last reload was taken.
+std::vector<TopLine> reload_lines(const json::value& stats, std::size_t columns) {
+  const std::string refusal = text_at(stats, "reload.last_refusal");
+  if (refusal.empty()) return {};
+  return wrapped(
+      "The configuration was refused " + seconds_text(number_at(stats, "reload.last_seconds_ago")) +
+          " ago, the one before it goes on; a restart would fail: " + printable_ascii(refusal),
+      columns, Tone::bad);
+}
+
 std::vector<TopLine> process_lines(const json::value& stats, const std::string& address,
                                    std::size_t columns) {
   return figure_lines({"version " + text_at(stats, "version"),
@@ -77,6 +87,7 @@ std::vector<TopLine> head_lines(const json::value& stats, const std::vector<Feed
         {"  " + text_at(stats, "host") + "  ", Tone::plain},
         {failed.empty() ? "live" : failed, failed.empty() ? Tone::good : Tone::bad}}}};
   append(lines, process_lines(stats, address, columns));
+  append(lines, reload_lines(stats, columns));
   return lines;
 }
 

@@ -24,7 +24,8 @@ function setFigure(element, key, value, write) {
   setText(element, write(value));
 }
 
-// A list of figures, each with its name: rows are [name, key, value, write].
+// A list of figures, each with its name: rows are [name, key, value, write]. A figure that the page
+// works out itself has no key.
 function setFigures(list, rows) {
   while (list.children.length < rows.length) {
     const pair = make("div");
@@ -34,7 +35,8 @@ function setFigures(list, rows) {
   rows.forEach(([name, key, value, write], i) => {
     const [term, figure] = list.children[i].children;
     setText(term, name);
-    setFigure(figure, key, value, write);
+    if (key === null) setText(figure, write(value));
+    else setFigure(figure, key, value, write);
   });
 }
 

@@ -107,8 +107,8 @@ function setVerdict(section, feed, path) {
   setText(box.querySelector("p"), feed.reason || feed.verdict.why);
   const next = section.querySelector(".next");
   next.hidden = feed.state !== "failed";
-  setText(next, "Remedy: `batchwright verify " + feed.dataset.join(" ") + "` names the damage; " +
-          "after the repair, `systemctl reload batchwrightd` opens the feed anew.");
+  setText(next, "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. " +
+          "Damage of the dataset is named by `batchwright verify " + feed.dataset.join(" ") + "`.");
   setText(section.querySelector(".place"), "dataset " + feed.dataset.join(", ") +
           (feed.dataset_lock === "none" ? " (not locked: a writer could harm what is read)" : ""));
 }

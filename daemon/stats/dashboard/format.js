@@ -40,4 +40,5 @@ const show = {
   bytes: orDash(value => scaled(value, kibi, "B")),
   share: orDash(value => (100 * value).toFixed(1) + " %"),
   time: orDash(duration),
+  cores: orDash(value => digits(value) + (value === 1 ? " core" : " cores")),
 };

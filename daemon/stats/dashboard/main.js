@@ -2,6 +2,7 @@
 
 const kSilence = 5000;  // ms without an event until the connection counts as lost
 const memories = new Map();  // feed name -> Memory
+let cpuBefore = null;  // processor time of the message before
 let lastUptime = -1;
 let lastSeen = 0;
 let latest = null;  // what came last
@@ -42,11 +43,26 @@ function remember(stats) {
   }
 }
 
+// Cores in use since the message before this one; null until there are two.
+function processorShare(stats) {
+  const before = cpuBefore;
+  if (before === null || stats.uptime_seconds < before.uptime) {
+    cpuBefore = {uptime: stats.uptime_seconds, cpu: stats.cpu_seconds};
+    return null;
+  }
+  const seconds = stats.uptime_seconds - before.uptime;
+  if (seconds <= 0) return null;
+  cpuBefore = {uptime: stats.uptime_seconds, cpu: stats.cpu_seconds};
+  return (stats.cpu_seconds - before.cpu) / seconds;
+}
+
 function setProcess(stats) {
   setFigures(document.getElementById("process"), [
     ["version", "version", stats.version, show.text],
     ["up for", "uptime_seconds", stats.uptime_seconds, show.time],
     ["clients", "sessions", stats.sessions, show.whole],
+    ["clients refused", "clients_refused", stats.clients_refused, show.whole],
+    ["processor", null, processorShare(stats), show.cores],
     ["memory in use", "resident_bytes", stats.resident_bytes, show.bytes],
     ["batches' memory", "arena_bytes", stats.arena_bytes, show.bytes],
     ["its limit", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes]]);

@@ -1,0 +1,36 @@
+#include "client/command/wait_note.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "client/command/exit_code.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::chrono::seconds kLate{1};
+
+}  // namespace
+
+WaitNote::WaitNote(std::string text) : text_(std::move(text)), thread_([this] { say_if_late(); }) {}
+
+WaitNote::~WaitNote() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  over_.notify_one();
+  thread_.join();
+}
+
+void WaitNote::say_if_late() {
+  std::unique_lock lock(mutex_);
+  if (!over_.wait_for(lock, kLate, [this] { return is_over_; })) warn(text_);
+}
+
+std::string waiting_for(const std::string& endpoint) {
+  return fmt::format("{} has not answered yet; waiting for up to 10 s", endpoint);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace batchwright {
+
+/// Says on stderr what is waited for, once, when a second has passed and it still lives: a command
+/// that a daemon keeps waiting is never mute.
+/// Threads: made and destroyed on one thread; the line is written by a thread of its own.
+class WaitNote {
+ public:
+  explicit WaitNote(std::string text);
+  ~WaitNote();
+  WaitNote(const WaitNote&) = delete;
+  WaitNote& operator=(const WaitNote&) = delete;
+
+ private:
+  void say_if_late();
+
+  std::string text_;
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+/// The note for a daemon that may not be there.
+std::string waiting_for(const std::string& endpoint);
+
+}  // namespace batchwright
