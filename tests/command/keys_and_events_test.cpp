@@ -176,6 +176,11 @@ TEST_CASE("command: with keys, events and batches go over tcp, and nobody else g
                              trainer + ".secret", "--epochs", "1", "--json"});
   CHECK_MESSAGE(tail.code == 0, tail.err);
   CHECK(std::count(tail.out.begin(), tail.out.end(), '\n') > 1);
+  const Finished bench =
+      run({program("batchwright"), "bench", "--feed", "train", "--endpoint", endpoint,
+           "--server-key", line_of(server + ".public"), "--key-file", trainer + ".secret",
+           "--seconds", "0.1", "--stats", daemon.stats_address()});
+  CHECK_MESSAGE(bench.code == 0, bench.err);
   const std::vector<std::string> stranger(words.begin(), words.begin() + 6);
   Process refused(stranger);
   CHECK(eventually([&] {

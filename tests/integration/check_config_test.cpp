@@ -1,6 +1,7 @@
 // What --check-config and --reload say of a configuration, by exit code and in words.
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -20,10 +21,11 @@ class Checked {
   void insert_daemon_key(const std::string& line) {
     config().insert(std::string("[daemon]\n").size(), line + "\n");
   }
-  Finished check() {
+  Finished check(std::vector<std::string> words = {}) {
     std::ofstream(folder() / "config.toml") << config();
-    return run({program("batchwrightd"), "--config", (folder() / "config.toml").string(),
-                "--check-config"});
+    words.insert(words.end(), {program("batchwrightd"), "--config",
+                               (folder() / "config.toml").string(), "--check-config"});
+    return run(words);
   }
 
  private:
@@ -70,6 +72,19 @@ TEST_CASE("daemon: what the daemon would start with, and not serve, is a warning
            "warning: daemon.endpoints: /run/nowhere/s: the folder /run/nowhere "
            "does not exist; the unit batchwrightd.service makes it");
   }
+}
+
+TEST_CASE("daemon: a group that the daemon's user is not in is a warning") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: only root can become another user");
+    return;
+  }
+  Checked checked;
+  checked.insert_daemon_key("socket_group = \"daemon\"");
+  std::filesystem::permissions(checked.folder(), std::filesystem::perms(0777));
+  expect(checked.check({"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}), 1,
+         "warning: daemon.socket_group: uid 65534 is not in group daemon, so it cannot give the "
+         "sockets to that; add SupplementaryGroups=daemon to the unit");
 }
 
 TEST_CASE("daemon: what the daemon would refuse to start with is an error") {

@@ -194,6 +194,8 @@ TEST_CASE("reload: a configuration that has vanished or turned into a folder cha
                 last_refusal(daemon));
   std::filesystem::remove(file);
   CHECK(daemon.reload());
+  CHECK(daemon.process().err().find("; 1 unchanged") == std::string::npos);
+  CHECK(daemon.process().err().find("1 unchanged") != std::string::npos);
   CHECK(last_refusal(daemon).empty());
   CHECK(reload_figures(daemon).at("applied").to_number<int>() == 1);
   CHECK(reload_figures(daemon).at("refused").to_number<int>() == 1);
@@ -224,15 +226,18 @@ TEST_CASE("reload: a feed that has failed is opened anew, its journal and change
   REQUIRE(eventually(has_failed));
   REQUIRE(daemon.reload());  // as broken as before
   REQUIRE(eventually(has_failed));
+  std::string told = "opened anew train; 0 unchanged";
   SUBCASE("as it was") {
     std::filesystem::rename(daemon.dataset(), daemon.folder() / "broken");
     std::filesystem::rename(spare, daemon.dataset());
   }
   SUBCASE("changed") {  // elsewhere, or it would be opened with its old keys at once
+    told = "replaced train";
     replace(daemon.config(), "slots = 8", "slots = 6");
     replace(daemon.config(), daemon.dataset().string(), spare.string());
   }
   REQUIRE(daemon.reload());
+  CHECK(eventually([&] { return daemon.process().err().find(told) != std::string::npos; }));
   Trainer trainer(daemon.endpoint());
   subscribe(trainer, "train", 1);
   CHECK(trainer.ordinals_until_end().size() == 750);
