@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/library/batchwright/client.h"
+#include "client/library/c_values.h"
 #include "client/library/memory/batch.h"
 #include "client/library/memory/fault_handler.h"
 #include "client/library/options.h"
@@ -18,6 +19,7 @@ using namespace batchwright;
 
 struct bw_subscription {
   std::unique_ptr<Subscription> inner;
+  bw_grant grant;
 };
 
 namespace {
@@ -97,12 +99,12 @@ bw_status subscribe(const Connected& connection, const bw_subscribe_options& giv
   if (!options) return report(options.error());
   auto request = to_request(*options);
   if (!request) return report(request.error());
-  auto handle = std::make_unique<bw_subscription>();
   auto made =
       Subscription::subscribe(connection.sessions, std::move(*request), options->writable != 0);
   if (!made) return report(made.error());
-  handle->inner = std::move(*made);
-  *subscription = handle.release();
+  const bw_grant grant = to_c((*made)->grant());
+  // The program owns it from here, until bw_unsubscribe().
+  *subscription = new bw_subscription{std::move(*made), grant};
   return BW_OK;
 }
 
@@ -197,7 +199,7 @@ bw_status bw_unsubscribe(bw_subscription* subscription) {
 }
 
 const bw_grant* bw_subscription_grant(const bw_subscription* subscription) {
-  return subscription != nullptr ? &subscription->inner->grant() : nullptr;
+  return subscription != nullptr ? &subscription->grant : nullptr;
 }
 
 const char* bw_subscription_terms(const bw_subscription* subscription) {
@@ -220,7 +222,7 @@ bw_status bw_subscription_position(const bw_subscription* subscription, bw_posit
   if (subscription == nullptr || position == nullptr) return invalid("no subscription or no place");
   if (subscription->inner->forked()) return forked();
   return at_border([&] {
-    *position = subscription->inner->position();
+    *position = to_c(subscription->inner->position());
     return BW_OK;
   });
 }
@@ -278,7 +280,7 @@ const bw_tensor* bw_batch_tensor_named(const bw_batch* batch, const char* name) 
 
 bw_status bw_batch_position(const bw_batch* batch, bw_position* position) {
   if (batch == nullptr || position == nullptr) return invalid("no batch or no place");
-  *position = batch->position;
+  *position = to_c(batch->position);
   return BW_OK;
 }
 

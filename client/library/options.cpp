@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/library/c_values.h"
 #include "client/library/dealer.h"
 
 namespace batchwright {
@@ -173,8 +174,8 @@ Result<wire::SubscribeT> to_request(const bw_subscribe_options& options) {
   if (options.terms != nullptr) request.terms = options.terms;
   if (options.fingerprint != nullptr) {
     request.expects_fingerprint = true;
-    const bw_fingerprint& plan = *options.fingerprint;
-    request.fingerprint = std::make_unique<wire::Fingerprint>(plan.data, plan.settings, plan.seed);
+    const Fingerprint plan = from_c(*options.fingerprint);
+    request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(plan));
   }
   if (options.mode == BW_SHARDED) {
     if (auto ranked = choose_rank(options, request); !ranked) return ranked.error();

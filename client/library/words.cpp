@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "client/library/batchwright/client.h"
+#include "client/library/c_values.h"
 #include "formats/formats.h"
 
 using namespace batchwright;
@@ -29,8 +30,7 @@ bw_status bw_fingerprint_text(const bw_fingerprint* fingerprint,
     return report({ErrorCode::invalid_argument, "no fingerprint or no place for its text"});
   }
   return at_border([&] {
-    const std::string words =
-        to_string(Fingerprint{fingerprint->data, fingerprint->settings, fingerprint->seed});
+    const std::string words = to_string(from_c(*fingerprint));
     std::memcpy(text, words.c_str(), words.size() + 1);
     return BW_OK;
   });
@@ -55,7 +55,7 @@ bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerprint) {
                      "\"" + std::string(words.substr(0, 64)) +
                          "\" is not a fingerprint: three groups of 16 hexadecimal digits are"});
     }
-    *fingerprint = {*data, *settings, *seed};
+    *fingerprint = to_c(Fingerprint{*data, *settings, *seed});
     return static_cast<bw_status>(BW_OK);
   });
 }

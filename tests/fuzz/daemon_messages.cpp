@@ -35,12 +35,12 @@ void read_feeds(const wire::Welcome& welcome) {
 void take_all(Lane& lane) {
   // A queue's epochs may be told to be over up to the last number there is.
   for (int taken = 0; taken < 100 && lane.is_served() && lane.has_news(); ++taken) {
-    const auto next = lane.look();
+    auto next = lane.look();
     if (!next) return lane.fail(next.error());
-    const Lane::Next& event = *next;
+    Lane::Next& event = *next;
     if (std::holds_alternative<NothingFollows>(event)) return;
-    if (const auto* ticket = std::get_if<Ticket>(&event)) lane.take(*ticket);
-    if (const auto* ended = std::get_if<EpochEnded>(&event)) lane.take(*ended);
+    if (auto* batch = std::get_if<NextBatch>(&event)) static_cast<void>(std::move(*batch).take());
+    if (auto* end = std::get_if<NextEnd>(&event)) static_cast<void>(std::move(*end).take());
     static_cast<void>(lane.progress().position());
     static_cast<void>(lane.progress().steps());
   }
@@ -56,8 +56,7 @@ std::optional<Lane::Event> event_of(const ControlMessage& message) {
   }
   const auto* began = message.as<wire::EpochBegin>();
   if (began == nullptr || began->fingerprint() == nullptr) return std::nullopt;
-  const wire::Fingerprint& plan = *began->fingerprint();
-  return EpochBegan{began->epoch(), began->steps(), {plan.data(), plan.settings(), plan.seed()}};
+  return EpochBegan{began->epoch(), began->steps(), from_wire(*began->fingerprint())};
 }
 
 void take_in(Lane& lane, const ControlMessage& message) {

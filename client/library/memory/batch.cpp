@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/library/c_values.h"
 #include "client/library/memory/mapping.h"
 
 namespace batchwright {
@@ -66,10 +67,9 @@ bw_tensor tensor_of(const wire::Batch& batch, const wire::Tensor& tensor) {
 }
 
 bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
-  const wire::Fingerprint& plan = *batch.fingerprint();
   bw_batch_header header{};
   header.feed = batch.feed()->c_str();
-  header.fingerprint = {plan.data(), plan.settings(), plan.seed()};
+  header.fingerprint = to_c(from_wire(*batch.fingerprint()));
   header.epoch = batch.epoch();
   header.step = batch.step();
   header.index = batch.index();
@@ -120,11 +120,13 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
 }  // namespace batchwright
 
 bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
-                   const batchwright::Ticket& ticket, const batchwright::wire::Batch& bytes)
+                   const batchwright::Taken& taken, const batchwright::wire::Batch& bytes)
     : session(std::move(session_)),
       payload(std::move(payload_)),
       content(&bytes),
-      header(batchwright::header_of(bytes, ticket.size)) {
+      header(batchwright::header_of(bytes, taken.ticket.size)),
+      position(taken.position) {
+  const batchwright::Ticket& ticket = taken.ticket;
   header.rehearsal = ticket.rehearsal ? 1 : 0;
   header.shared = payload.shared ? 1 : 0;
   const auto memory = batchwright::memory_of(payload);

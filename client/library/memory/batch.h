@@ -8,7 +8,8 @@
 #include "client/library/memory/fault_table.h"
 #include "client/library/memory/payload.h"
 #include "client/library/session/lease_book.h"
-#include "client/library/session/progress.h"
+#include "client/library/session/position.h"
+#include "client/library/session/ticket.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -29,7 +30,7 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
 /// Threads: immutable once the program has it.
 struct bw_batch {
   bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
-           const batchwright::Ticket& ticket, const batchwright::wire::Batch& bytes);
+           const batchwright::Taken& taken, const batchwright::wire::Batch& bytes);
 
   /// Whether its holder may write to it: these bytes are shared with no other subscription.
   void set_writable(bool writable) { header.writable = writable && !payload.shared ? 1 : 0; }
@@ -40,8 +41,7 @@ struct bw_batch {
   batchwright::Lease lease;
   const batchwright::wire::Batch* content;
   bw_batch_header header;
-  bw_position
-      position{};  ///< The position to resume from when this batch was the last one finished.
+  batchwright::Position position;  ///< Where to resume when this was the last one finished.
   std::vector<bw_tensor> tensors;
   batchwright::FaultTable::Entry shown;  ///< While it may only be read.
 };

@@ -86,10 +86,8 @@ void Session::on_subscription(const ControlMessage& message) {
     if (began->fingerprint() == nullptr) {
       return fail({ErrorCode::malformed_message, "an EpochBegin without a fingerprint"});
     }
-    const wire::Fingerprint& plan = *began->fingerprint();
     if (Lane* lane = find(began->subscription())) {
-      lane->push(
-          EpochBegan{began->epoch(), began->steps(), {plan.data(), plan.settings(), plan.seed()}});
+      lane->push(EpochBegan{began->epoch(), began->steps(), from_wire(*began->fingerprint())});
     }
   } else if (const auto* waiting = message.as<wire::Waiting>()) {
     if (Lane* lane = find(waiting->subscription())) lane->set_reason(waiting->reason()->str());

@@ -8,6 +8,18 @@ constexpr std::chrono::milliseconds kWorthAWord{1};
 
 }  // namespace
 
+Taken NextBatch::take() && {
+  lane_->take(ticket_);
+  const Progress& progress = lane_->progress();
+  const Position position = ticket_.rehearsal ? progress.first() : progress.position();
+  return {std::move(ticket_), position};
+}
+
+EpochEnded NextEnd::take() && {
+  lane_->take(ended_);
+  return ended_;
+}
+
 Result<void> Lane::granted(const wire::Subscribed& answer) {
   if (served_) {
     return Error{ErrorCode::malformed_message, "feed \"" + feed() + "\": a second Subscribed"};
@@ -17,10 +29,9 @@ Result<void> Lane::granted(const wire::Subscribed& answer) {
   arena_ = answer.arena();
   window_ = answer.window();
   if (grant_) return {};
-  const bw_position& first = progress_.first();
-  grant_ = bw_grant{
-      first.fingerprint, first.epoch,   first.step,     answer.steps(), answer.batches_per_step(),
-      answer.world(),    request_.rank, request_.ranks, answer.window()};
+  grant_ = Grant{progress_.first(), answer.steps(), answer.batches_per_step(),
+                 answer.world(),    request_.rank,  request_.ranks,
+                 answer.window()};
   return {};
 }
 
@@ -39,7 +50,9 @@ bool Lane::waited_in_vain(std::chrono::steady_clock::time_point now) {
 
 Result<Lane::Next> Lane::look() {
   if (over_) return Next(NothingFollows{});
-  if (progress_.is_behind()) return Next(EpochEnded{progress_.position().epoch, 0, false});
+  if (progress_.is_behind()) {
+    return Next(NextEnd(*this, {progress_.position().epoch, 0, false}));
+  }
   if (inbox_.empty()) return *failure_;
   return std::visit([this](const auto& event) { return look_at(event); }, inbox_.front());
 }
@@ -47,7 +60,7 @@ Result<Lane::Next> Lane::look() {
 Result<Lane::Next> Lane::look_at(const Ticket& ticket) {
   const auto verdict = progress_.check(ticket);
   if (!verdict) return verdict.error();
-  if (*verdict == Progress::Verdict::hand_out) return Next(ticket);
+  if (*verdict == Progress::Verdict::hand_out) return Next(NextBatch(*this, ticket));
   const Doubled doubled{ticket.lease};
   inbox_.pop_front();
   return Next(doubled);
@@ -56,7 +69,7 @@ Result<Lane::Next> Lane::look_at(const Ticket& ticket) {
 Result<Lane::Next> Lane::look_at(const EpochEnded& ended) {
   const auto verdict = progress_.check(ended);
   if (!verdict) return verdict.error();
-  if (*verdict == Progress::Verdict::hand_out) return Next(ended);
+  if (*verdict == Progress::Verdict::hand_out) return Next(NextEnd(*this, ended));
   over_ = ended.last;
   inbox_.pop_front();
   return Next(Passed{});

@@ -7,11 +7,43 @@
 #include <string>
 #include <variant>
 
-#include "client/library/batchwright/client.h"
 #include "client/library/session/progress.h"
+#include "client/library/session/ticket.h"
 #include "formats/formats.h"
 
 namespace batchwright {
+
+class Lane;
+
+/// The batch that is next in line. It stays there until take(), which alone gives what a program's
+/// batch is made from: a batch that is handed out cannot stay in line.
+/// Lifetime: until the lane is told something else.
+class [[nodiscard]] NextBatch {
+ public:
+  const Ticket& ticket() const { return ticket_; }
+  /// Takes it out of the line. Once.
+  Taken take() &&;
+
+ private:
+  friend class Lane;
+  NextBatch(Lane& lane, Ticket ticket) : lane_(&lane), ticket_(std::move(ticket)) {}
+
+  Lane* lane_;
+  Ticket ticket_;
+};
+
+/// The end of an epoch that is next in line. The same holds for it.
+class [[nodiscard]] NextEnd {
+ public:
+  EpochEnded take() &&;
+
+ private:
+  friend class Lane;
+  NextEnd(Lane& lane, const EpochEnded& ended) : lane_(&lane), ended_(ended) {}
+
+  Lane* lane_;
+  EpochEnded ended_;
+};
 
 /// The counted epochs are over.
 struct NothingFollows {};
@@ -32,7 +64,7 @@ class Lane {
   };
   /// Nothing for the program; look again.
   struct Passed {};
-  using Next = std::variant<Ticket, EpochEnded, NothingFollows, Doubled, Passed>;
+  using Next = std::variant<NextBatch, NextEnd, NothingFollows, Doubled, Passed>;
 
   explicit Lane(wire::SubscribeT request, bool writable = false)
       : request_(std::move(request)), writable_(writable), progress_(request_) {}
@@ -48,7 +80,7 @@ class Lane {
   /// Whether this session's daemon has granted it.
   bool is_served() const { return served_; }
   /// The first grant. Set before the program has the subscription.
-  const bw_grant& grant() const { return *grant_; }
+  const Grant& grant() const { return *grant_; }
   std::uint32_t arena() const { return arena_; }
   std::uint32_t window() const { return window_; }
 
@@ -58,11 +90,8 @@ class Lane {
   bool waited_in_vain(std::chrono::steady_clock::time_point now);
   /// Whether look() has something to say.
   bool has_news() const { return over_ || failure_ || !inbox_.empty() || progress_.is_behind(); }
-  /// The next event. A ticket or an epoch's end stays until take().
-  /// Errors: failure(); malformed_message for what was not due.
-  Result<Next> look();
-  void take(const Ticket& ticket);
-  void take(const EpochEnded& ended);
+  /// The next event. Errors: failure(); malformed_message for what was not due.
+  [[nodiscard]] Result<Next> look();
 
   /// Nothing more comes, for this reason. Tickets at hand are void: the daemon that gave them may
   /// have taken their slots back. The end of an epoch that is next in line still counts.
@@ -85,6 +114,11 @@ class Lane {
   const Progress& progress() const { return progress_; }
 
  private:
+  friend class NextBatch;
+  friend class NextEnd;
+
+  void take(const Ticket& ticket);
+  void take(const EpochEnded& ended);
   Result<Next> look_at(const Ticket& ticket);
   Result<Next> look_at(const EpochEnded& ended);
   Result<Next> look_at(const EpochBegan& began);
@@ -92,7 +126,7 @@ class Lane {
   const wire::SubscribeT request_;
   const bool writable_;
   Progress progress_;
-  std::optional<bw_grant> grant_;
+  std::optional<Grant> grant_;
   bool served_ = false;
   std::uint32_t arena_ = 0;
   std::uint32_t window_ = 0;

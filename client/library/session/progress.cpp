@@ -3,54 +3,41 @@
 #include <algorithm>
 
 namespace batchwright {
-
-std::string describe_change(const bw_fingerprint& had, std::string_view had_terms,
-                            const bw_fingerprint& found, std::string_view found_terms) {
-  return describe_change(Terms{{had.data, had.settings, had.seed}, had_terms},
-                         Terms{{found.data, found.settings, found.seed}, found_terms});
-}
-
 namespace {
 
-std::string_view terms_of(const wire::Subscribed& answer) {
-  return answer.terms() != nullptr ? answer.terms()->string_view() : std::string_view();
+Terms terms_of(const wire::Subscribed& answer) {
+  const auto* text = answer.terms();
+  return {from_wire(*answer.fingerprint()),
+          text != nullptr ? text->string_view() : std::string_view()};
 }
 
 }  // namespace
 
 Progress::Progress(const wire::SubscribeT& request)
-    : feed_(request.feed),
-      queue_(request.mode == wire::Mode::queue),
-      epochs_(request.epochs),
-      rank_(request.mode == wire::Mode::sharded ? request.rank : 0),
+    : asked_{request.feed, request.mode == wire::Mode::queue, request.epochs,
+             request.mode == wire::Mode::sharded ? request.rank : 0},
       rehearsals_(request.worst_first) {
   if (!request.expects_fingerprint || !request.fingerprint) return;
-  const wire::Fingerprint& plan = *request.fingerprint;
-  expected_ = {{plan.data(), plan.settings(), plan.seed()}, request.epoch, request.step};
+  expected_ = {from_wire(*request.fingerprint), request.epoch, request.step};
   terms_ = request.terms;
 }
 
 Result<void> Progress::start(const wire::Subscribed& answer) {
   if (answer.fingerprint() == nullptr || answer.world() == 0 || answer.batches_per_step() == 0 ||
       answer.batches_per_step() > answer.world() || answer.window() == 0) {
-    return Error{ErrorCode::malformed_message, "feed \"" + feed_ + "\": an impossible Subscribed"};
+    return Error{ErrorCode::malformed_message,
+                 "feed \"" + asked_.feed + "\": an impossible Subscribed"};
   }
   if (started_) return go_on(answer);
   if (auto same = check_expected(answer); !same) return same;
+  const Terms granted = terms_of(answer);
   started_ = true;
-  world_ = answer.world();
-  per_step_ = answer.batches_per_step();
-  first_ = rank_ * per_step_;
-  known_epoch_ = told_epoch_ = answer.epoch();
-  rehearsing_ = rehearsals_ != 0;
-  const wire::Fingerprint& plan = *answer.fingerprint();
-  start_ = {{plan.data(), plan.settings(), plan.seed()}, answer.epoch(), answer.step()};
-  terms_ = terms_of(answer);
+  share_ = {answer.world(), answer.batches_per_step(), asked_.rank * answer.batches_per_step()};
+  known_epoch_ = queue_.told_epoch = answer.epoch();
+  first_ = {granted.fingerprint, answer.epoch(), answer.step()};
+  terms_ = granted.text;
   const std::lock_guard lock(mutex_);
-  plan_ = start_.fingerprint;
-  steps_ = answer.steps();
-  epoch_ = answer.epoch();
-  step_ = answer.step();
+  place_ = {first_, answer.steps(), 0};
   return {};
 }
 
@@ -59,16 +46,15 @@ Result<void> Progress::start(const wire::Subscribed& answer) {
 /// in another epoch.
 Result<void> Progress::check_expected(const wire::Subscribed& answer) const {
   if (!expected_) return {};
-  const wire::Fingerprint& plan = *answer.fingerprint();
-  bw_fingerprint had = expected_->fingerprint;
-  const bool elsewhere = queue_ && answer.epoch() != expected_->epoch;
-  if (expected_->step == 0 || elsewhere) had.data = plan.data();
-  const std::string changes =
-      describe_change(had, terms_, {plan.data(), plan.settings(), plan.seed()}, terms_of(answer));
+  const Terms granted = terms_of(answer);
+  Fingerprint had = expected_->plan;
+  const bool elsewhere = asked_.queue && answer.epoch() != expected_->epoch;
+  if (expected_->step == 0 || elsewhere) had.data = granted.fingerprint.data;
+  const std::string changes = describe_change({had, terms_}, granted);
   if (changes.empty()) return {};
   return Error{
       ErrorCode::fingerprint_mismatch,
-      "feed \"" + feed_ + "\": the daemon has another plan than was asked for: " + changes};
+      "feed \"" + asked_.feed + "\": the daemon has another plan than was asked for: " + changes};
 }
 
 /// The daemon may be another, but its plan and the place reached in it must be the same. An epoch
@@ -76,114 +62,123 @@ Result<void> Progress::check_expected(const wire::Subscribed& answer) const {
 /// may also have gone on; or be in an epoch that has ended here, as the releases that end it came
 /// when the daemon was gone.
 Result<void> Progress::go_on(const wire::Subscribed& answer) {
-  const wire::Fingerprint& wire_plan = *answer.fingerprint();
-  const bw_fingerprint plan{wire_plan.data(), wire_plan.settings(), wire_plan.seed()};
-  bw_fingerprint had = plan_;
-  const bool begun = queue_ ? answer.epoch() == known_epoch_ && taken_of_ == known_epoch_
-                            : end_again_ || step_ != 0 || place_ != 0 || !rehearsed_.empty();
-  if (!begun) had.data = plan.data;
-  if (auto same = check_plan(had, plan, terms_of(answer)); !same) return same;
-  if (answer.world() != world_ || answer.batches_per_step() != per_step_) {
+  const Terms granted = terms_of(answer);
+  const bool begun = has_begun(answer);
+  Fingerprint had = place_.next.plan;
+  if (!begun) had.data = granted.fingerprint.data;
+  if (auto same = check_plan(had, granted); !same) return same;
+  if (answer.world() != share_.world || answer.batches_per_step() != share_.per_step) {
     return not_due("a world of " + std::to_string(answer.world()));
   }
-  if (queue_) {
-    told_epoch_ = std::max(told_epoch_, answer.epoch());
+  if (asked_.queue) {
+    queue_.told_epoch = std::max(queue_.told_epoch, answer.epoch());
     if (answer.epoch() < known_epoch_) return {};
     known_epoch_ = answer.epoch();
-    const std::lock_guard lock(mutex_);
-    plan_ = plan;
-    steps_ = answer.steps();
+    take_up(granted.fingerprint, answer.steps());
     return {};
   }
-  const std::uint64_t epoch = end_again_ ? known_epoch_ : epoch_;
-  const std::uint64_t step = end_again_ ? steps_ : step_;
-  if (answer.epoch() == epoch && answer.step() == step) {
-    if (!begun) begin_anew(plan, answer.steps());
+  const Position due = resumption();
+  if (answer.epoch() == due.epoch && answer.step() == due.step) {
+    if (!begun) begin_anew(granted.fingerprint, answer.steps());
     return {};
   }
   return not_due("step " + std::to_string(answer.step()) + " of epoch " +
                  std::to_string(answer.epoch()));
 }
 
-/// Takes up another plan of the epoch that is due from its start.
-void Progress::begin_anew(const bw_fingerprint& plan, std::uint64_t steps) {
-  if (epoch_ == start_.epoch) start_.fingerprint = plan;
-  known_epoch_ = epoch_;
-  const std::lock_guard lock(mutex_);
-  plan_ = plan;
-  steps_ = steps;
+/// Whether anything was handed out of the epoch that a new daemon goes on with.
+bool Progress::has_begun(const wire::Subscribed& answer) const {
+  if (asked_.queue) return answer.epoch() == known_epoch_ && queue_.taken_of == known_epoch_;
+  return again_.end || place_.next.step != 0 || place_.taken != 0 || rehearsals_.any_taken();
 }
 
-Result<void> Progress::check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
-                                  std::string_view terms) const {
-  const std::string changes = describe_change(had, terms_, found, terms);
+/// Takes up another plan of the epoch that is due from its start.
+void Progress::begin_anew(const Fingerprint& plan, std::uint64_t steps) {
+  if (place_.next.epoch == first_.epoch) first_.plan = plan;
+  known_epoch_ = place_.next.epoch;
+  take_up(plan, steps);
+}
+
+void Progress::take_up(const Fingerprint& plan, std::uint64_t steps) {
+  const std::lock_guard lock(mutex_);
+  place_.next.plan = plan;
+  place_.steps = steps;
+}
+
+Result<void> Progress::check_plan(const Fingerprint& had, const Terms& found) const {
+  const std::string changes = describe_change({had, terms_}, found);
   if (changes.empty()) return {};
   return Error{ErrorCode::fingerprint_mismatch,
-               "feed \"" + feed_ + "\": the daemon came back with another plan: " + changes};
+               "feed \"" + asked_.feed + "\": the daemon came back with another plan: " + changes};
 }
 
 void Progress::resume(wire::SubscribeT& request) {
-  if (!started_ || queue_) return;
-  again_ = place_;
-  end_again_ = epoch_ != known_epoch_;
-  rehearsed_again_ = 0;
-  request.epoch = end_again_ ? known_epoch_ : epoch_;
-  request.step = end_again_ ? steps_ : step_;
-  if (epochs_ != 0) request.epochs = epochs_ - (request.epoch - start_.epoch);
-  if (!rehearsing_) request.worst_first = 0;
+  if (!started_ || asked_.queue) return;
+  again_ = {place_.taken, place_.next.epoch != known_epoch_};
+  rehearsals_.begin_again();
+  const Position due = resumption();
+  request.epoch = due.epoch;
+  request.step = due.step;
+  if (asked_.epochs != 0) request.epochs = asked_.epochs - (due.epoch - first_.epoch);
+  if (!rehearsals_.are_due()) request.worst_first = 0;
   request.expects_fingerprint = true;
-  request.fingerprint = std::make_unique<wire::Fingerprint>(plan_.data, plan_.settings, plan_.seed);
+  request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(due.plan));
   request.terms = terms_;
+}
+
+Position Progress::resumption() const {
+  if (!again_.end) return place_.next;
+  return {place_.next.plan, known_epoch_, place_.steps};
 }
 
 Result<Progress::Verdict> Progress::check(const Ticket& ticket) {
   if (ticket.rehearsal) return check_rehearsal(ticket);
-  if (queue_) return Verdict::hand_out;
-  if (end_again_ || ticket.epoch != epoch_ || ticket.index != expected_index() ||
-      ticket.step != step_) {
+  if (asked_.queue) return Verdict::hand_out;
+  if (again_.end || ticket.epoch != place_.next.epoch || ticket.index != expected_index() ||
+      ticket.step != place_.next.step) {
     return not_due("batch " + std::to_string(ticket.index) + " of epoch " +
                    std::to_string(ticket.epoch));
   }
-  known_epoch_ = epoch_;  // begun without a word: it has the last one's plan
-  if (again_ == 0) return Verdict::hand_out;
-  --again_;
+  known_epoch_ = place_.next.epoch;  // begun without a word: it has the last one's plan
+  if (again_.batches == 0) return Verdict::hand_out;
+  --again_.batches;
   return Verdict::pass;
 }
 
 Result<void> Progress::check(const Ticket& ticket, const wire::Batch& batch) const {
-  const wire::Fingerprint& plan = *batch.fingerprint();
-  bw_fingerprint due = ticket.rehearsal ? start_.fingerprint : plan_;
+  const Fingerprint plan = from_wire(*batch.fingerprint());
+  Fingerprint due = ticket.rehearsal ? first_.plan : place_.next.plan;
   // A queue may be in an epoch whose data this side has not heard of.
-  if (queue_ && ticket.epoch != known_epoch_) due.data = plan.data();
-  const std::string what =
-      describe_change(due, {}, {plan.data(), plan.settings(), plan.seed()}, {});
-  if (batch.feed()->string_view() == feed_ && what.empty()) return {};
+  if (asked_.queue && ticket.epoch != known_epoch_) due.data = plan.data;
+  const std::string what = describe_change({due, {}}, {plan, {}});
+  if (batch.feed()->string_view() == asked_.feed && what.empty()) return {};
   const std::string why =
       what.empty() ? "it is of feed \"" + batch.feed()->str() + "\"" : "of its plan " + what;
-  return Error{ErrorCode::malformed_message,
-               "feed \"" + feed_ + "\": batch " + std::to_string(ticket.index) + " of epoch " +
-                   std::to_string(ticket.epoch) + " is not what was subscribed to: " + why};
+  return Error{ErrorCode::malformed_message, "feed \"" + asked_.feed + "\": batch " +
+                                                 std::to_string(ticket.index) + " of epoch " +
+                                                 std::to_string(ticket.epoch) +
+                                                 " is not what was subscribed to: " + why};
 }
 
 Result<Progress::Verdict> Progress::check_rehearsal(const Ticket& ticket) {
-  if (!rehearsing_ || ticket.epoch != start_.epoch) return not_due("a rehearsal");
-  if (rehearsed_again_ < rehearsed_.size()) {
-    if (rehearsed_[rehearsed_again_++] == ticket.index) return Verdict::pass;
-    return not_due("rehearsal " + std::to_string(ticket.index));
+  if (!rehearsals_.are_due() || ticket.epoch != first_.epoch) return not_due("a rehearsal");
+  switch (rehearsals_.check(ticket.index)) {
+    case Rehearsals::Verdict::fresh: return Verdict::hand_out;
+    case Rehearsals::Verdict::repeated: return Verdict::pass;
+    case Rehearsals::Verdict::astray: return not_due("rehearsal " + std::to_string(ticket.index));
+    case Rehearsals::Verdict::surplus: break;
   }
-  const bool twice =
-      std::find(rehearsed_.begin(), rehearsed_.end(), ticket.index) != rehearsed_.end();
-  if (twice || rehearsed_.size() >= rehearsals_) return not_due("one more rehearsal");
-  return Verdict::hand_out;
+  return not_due("one more rehearsal");
 }
 
 Result<Progress::Verdict> Progress::check(const EpochEnded& ended) {
-  if (queue_) return ended.epoch < epoch_ ? Verdict::pass : Verdict::hand_out;
-  if (end_again_ && ended.epoch == known_epoch_ && ended.steps == steps_) {
-    end_again_ = false;
+  const Position& next = place_.next;
+  if (asked_.queue) return ended.epoch < next.epoch ? Verdict::pass : Verdict::hand_out;
+  if (again_.end && ended.epoch == known_epoch_ && ended.steps == place_.steps) {
+    again_.end = false;
     return Verdict::pass;
   }
-  if (end_again_ || ended.epoch != epoch_ || ended.steps != step_ || place_ != 0) {
+  if (again_.end || ended.epoch != next.epoch || ended.steps != next.step || place_.taken != 0) {
     return not_due("the end of epoch " + std::to_string(ended.epoch) + " after " +
                    std::to_string(ended.steps) + " steps");
   }
@@ -191,71 +186,69 @@ Result<Progress::Verdict> Progress::check(const EpochEnded& ended) {
 }
 
 Result<void> Progress::begin(const EpochBegan& began) {
-  bw_fingerprint due = plan_;
+  Fingerprint due = place_.next.plan;
   due.data = began.plan.data;  // a dataset may grow with an epoch; all else stays
-  if (auto same = check_plan(due, began.plan, {}); !same) return same;
-  if (queue_) {
-    if (began.epoch < told_epoch_) return {};
-    told_epoch_ = began.epoch;
-  } else if (end_again_ || began.epoch != epoch_ || place_ != 0 || step_ != 0) {
+  if (auto same = check_plan(due, {began.plan, {}}); !same) return same;
+  if (asked_.queue) {
+    if (began.epoch < queue_.told_epoch) return {};
+    queue_.told_epoch = began.epoch;
+  } else if (again_.end || began.epoch != place_.next.epoch || place_.taken != 0 ||
+             place_.next.step != 0) {
     return not_due("the beginning of epoch " + std::to_string(began.epoch));
   }
   known_epoch_ = began.epoch;
-  const std::lock_guard lock(mutex_);
-  plan_ = began.plan;
-  steps_ = began.steps;
+  take_up(began.plan, began.steps);
   return {};
 }
 
 void Progress::advance(const Ticket& ticket) {
-  if (ticket.rehearsal) {
-    rehearsed_.push_back(ticket.index);
-    rehearsed_again_ = rehearsed_.size();
-    return;
-  }
-  rehearsing_ = false;
+  if (ticket.rehearsal) return rehearsals_.take(ticket.index);
+  rehearsals_.end();
   const std::lock_guard lock(mutex_);
-  if (queue_) {
-    step_ = ticket.step;
-    taken_of_ = ticket.epoch;
+  if (asked_.queue) {
+    place_.next.step = ticket.step;
+    queue_.taken_of = ticket.epoch;
     return;
   }
-  if (++place_ < per_step_) return;
-  place_ = 0;
-  ++step_;
+  if (++place_.taken < share_.per_step) return;
+  place_.taken = 0;
+  ++place_.next.step;
 }
 
 bool Progress::advance(const EpochEnded& ended) {
   const std::lock_guard lock(mutex_);
-  if (epoch_ == known_epoch_ && !is_behind()) steps_ = ended.steps;
-  ++epoch_;
-  step_ = 0;
-  return ended.last || counted_out(epoch_);
+  Position& next = place_.next;
+  if (next.epoch == known_epoch_ && !is_behind()) place_.steps = ended.steps;
+  ++next.epoch;
+  next.step = 0;
+  return ended.last || counted_out(next.epoch);
 }
 
 /// In queue mode the daemon counts from where the queue was when it was asked again.
 bool Progress::counted_out(std::uint64_t next_epoch) const {
-  return queue_ && epochs_ != 0 && next_epoch - start_.epoch >= epochs_;
+  return asked_.queue && asked_.epochs != 0 && next_epoch - first_.epoch >= asked_.epochs;
 }
 
-bw_position Progress::position() const {
+Position Progress::position() const {
   const std::lock_guard lock(mutex_);
-  return {plan_, epoch_, step_};
+  return place_.next;
 }
 
 std::uint64_t Progress::steps() const {
   const std::lock_guard lock(mutex_);
-  return steps_;
+  return place_.steps;
 }
 
-std::uint64_t Progress::expected_index() const { return step_ * world_ + first_ + place_ - again_; }
+std::uint64_t Progress::expected_index() const {
+  return share_.index_at(place_.next.step, place_.taken) - again_.batches;
+}
 
 Error Progress::not_due(const std::string& what) const {
-  const std::string due = end_again_ ? "the end of epoch " + std::to_string(known_epoch_)
+  const std::string due = again_.end ? "the end of epoch " + std::to_string(known_epoch_)
                                      : "batch " + std::to_string(expected_index()) + " of epoch " +
-                                           std::to_string(epoch_);
+                                           std::to_string(place_.next.epoch);
   return {ErrorCode::malformed_message,
-          "feed \"" + feed_ + "\": " + what + " came where " + due + " was due"};
+          "feed \"" + asked_.feed + "\": " + what + " came where " + due + " was due"};
 }
 
 }  // namespace batchwright

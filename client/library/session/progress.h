@@ -5,37 +5,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "client/library/batchwright/client.h"
-#include "client/library/memory/payload.h"
+#include "client/library/session/position.h"
+#include "client/library/session/rehearsals.h"
+#include "client/library/session/ticket.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
-/// A batch as the daemon announced it: where it lies, or what came along.
-struct Ticket {
-  std::uint64_t lease = 0;
-  std::uint32_t arena = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t step = 0;
-  std::uint64_t index = 0;
-  bool rehearsal = false;
-  Payload payload{};  ///< Without an arena only.
-};
+/// The batches of each step that are one subscription's: so many from `first` on.
+struct Share {
+  std::uint32_t world = 1;
+  std::uint32_t per_step = 1;
+  std::uint32_t first = 0;
 
-struct EpochEnded {
-  std::uint64_t epoch = 0;
-  std::uint64_t steps = 0;  ///< Steps that the epoch had.
-  bool last = false;        ///< Nothing follows.
-};
-
-struct EpochBegan {
-  std::uint64_t epoch = 0;
-  std::uint64_t steps = 0;
-  bw_fingerprint plan{};
+  /// The index of the batch at this place of the subscription's part of a step.
+  std::uint64_t index_at(std::uint64_t step, std::uint32_t place) const {
+    return step * world + first + place;
+  }
 };
 
 /// The order of one subscription, and the place that the program has reached.
@@ -71,63 +58,67 @@ class Progress {
   bool advance(const EpochEnded& ended);
 
   /// In queue mode other clients may have ended an epoch that this one has not heard the end of.
-  bool is_behind() const { return queue_ && epoch_ < told_epoch_; }
+  bool is_behind() const { return asked_.queue && place_.next.epoch < queue_.told_epoch; }
 
   /// The position of the first batch that was not handed out.
-  bw_position position() const;
-  const bw_position& first() const { return start_; }
+  Position position() const;
+  const Position& first() const { return first_; }
   /// The number of steps of the epoch that position() names.
   std::uint64_t steps() const;
   /// Whether a global step is begun and not complete.
-  bool within_step() const { return place_ != 0; }
-  const bw_fingerprint& plan() const { return plan_; }
-  /// The first arguments of start(): they stay the same as long as it lives.
+  bool within_step() const { return place_.taken != 0; }
+  /// The text behind the first plan: it stays the same as long as this lives.
   const std::string& terms() const { return terms_; }
 
  private:
+  /// The part of the request that the order depends on.
+  struct Asked {
+    std::string feed;
+    bool queue = false;
+    std::uint64_t epochs = 0;  ///< 0: no end.
+    std::uint32_t rank = 0;    ///< 0 except when sharded.
+  };
+  /// A queue's epochs, which other clients end as well.
+  struct QueueEpochs {
+    std::uint64_t told_epoch = 0;           ///< The daemon's.
+    std::optional<std::uint64_t> taken_of;  ///< That of the latest batch.
+  };
+  /// What a new daemon sends though it was handed out before.
+  struct Again {
+    std::uint32_t batches = 0;  ///< Of the step that is not complete.
+    bool end = false;           ///< The end of known_epoch_.
+  };
+  struct Place {
+    Position next;  ///< With the plan of known_epoch_.
+    std::uint64_t steps = 0;
+    std::uint32_t taken = 0;  ///< Batches taken of the next step.
+  };
+
   std::uint64_t expected_index() const;
+  /// Where a new daemon is to go on.
+  Position resumption() const;
+  bool has_begun(const wire::Subscribed& answer) const;
   Result<Verdict> check_rehearsal(const Ticket& ticket);
   Result<void> check_expected(const wire::Subscribed& answer) const;
   Result<void> go_on(const wire::Subscribed& answer);
-  void begin_anew(const bw_fingerprint& plan, std::uint64_t steps);
-  Result<void> check_plan(const bw_fingerprint& had, const bw_fingerprint& found,
-                          std::string_view terms) const;
+  void begin_anew(const Fingerprint& plan, std::uint64_t steps);
+  void take_up(const Fingerprint& plan, std::uint64_t steps);
+  Result<void> check_plan(const Fingerprint& had, const Terms& found) const;
   Error not_due(const std::string& what) const;
   bool counted_out(std::uint64_t next_epoch) const;
 
-  const std::string feed_;
-  const bool queue_;
-  const std::uint64_t epochs_;  ///< Asked for; 0: no end.
-  const std::uint32_t rank_;    ///< 0 but when sharded.
-  const std::uint32_t rehearsals_;
-  std::optional<bw_position> expected_;  ///< The program's next place, and its plan.
+  const Asked asked_;
+  std::optional<Position> expected_;  ///< The program's next place, and its plan.
   bool started_ = false;
-  bw_position start_{};
+  Position first_;
   std::string terms_;
-  std::uint32_t world_ = 1;
-  std::uint32_t per_step_ = 1;
-  std::uint32_t first_ = 0;  ///< Our first place within a step.
-
-  std::uint64_t known_epoch_ = 0;          ///< The epoch of plan_ and steps_.
-  std::uint64_t told_epoch_ = 0;           ///< Queue mode: where the daemon is.
-  std::optional<std::uint64_t> taken_of_;  ///< Queue mode: the epoch of the latest batch.
-  std::uint32_t again_ = 0;                ///< Batches of this step that come again.
-  bool end_again_ = false;                 ///< The end of known_epoch_ comes again.
-  bool rehearsing_ = false;                ///< Nothing else was handed out yet.
-  std::vector<std::uint64_t> rehearsed_;   ///< Indices, as handed out.
-  std::size_t rehearsed_again_ = 0;        ///< Those of them that came in this session.
-
-  mutable std::mutex mutex_;  // guards the place, which is written by the thread that has the turn
-  bw_fingerprint plan_{};
-  std::uint64_t steps_ = 0;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t step_ = 0;
-  std::uint32_t place_ = 0;  ///< Batches taken of this step.
+  Share share_;
+  std::uint64_t known_epoch_ = 0;  ///< The epoch that place_'s plan and steps are of.
+  QueueEpochs queue_;
+  Again again_;
+  Rehearsals rehearsals_;
+  mutable std::mutex mutex_;  ///< Guards place_, which the thread that has the turn writes.
+  Place place_;
 };
-
-/// What is another, in words; empty when nothing is. The texts may be empty, where they are not
-/// known.
-std::string describe_change(const bw_fingerprint& had, std::string_view had_terms,
-                            const bw_fingerprint& found, std::string_view found_terms);
 
 }  // namespace batchwright

@@ -110,21 +110,21 @@ Result<Session::Event> Session::next(const std::shared_ptr<Lane>& lane, const De
   const Turn turn(*this);
   if (!turn) return busy();
   while (true) {
-    const auto next = look(*lane, deadline);
+    auto next = look(*lane, deadline);
     if (!next) return next.error();
-    const Lane::Next& coming = *next;
-    if (const auto* ticket = std::get_if<Ticket>(&coming)) {
-      auto handed = hand_out(*lane, *ticket);
+    Lane::Next& coming = *next;
+    if (auto* batch = std::get_if<NextBatch>(&coming)) {
+      auto handed = hand_out(*lane, std::move(*batch));
       if (!handed) return handed.error();
       if (*handed) return std::move(**handed);
       continue;  // the daemon was lost over it
     }
-    const auto* ended = std::get_if<EpochEnded>(&coming);
-    if (ended == nullptr) return Event{};
-    lane->take(*ended);
+    auto* end = std::get_if<NextEnd>(&coming);
+    if (end == nullptr) return Event{};
+    const EpochEnded ended = std::move(*end).take();
     // The daemon may not know that it is over: it counts from where the queue was.
     if (lane->is_queue() && lane->is_over()) book_.close(lane->number());
-    return Event{nullptr, *ended};
+    return Event{nullptr, ended};
   }
 }
 
@@ -134,10 +134,10 @@ Result<Session::Coming> Session::peek(const std::shared_ptr<Lane>& lane, const D
   const auto next = look(*lane, deadline);
   if (!next) return next.error();
   const Lane::Next& coming = *next;
-  if (const auto* ticket = std::get_if<Ticket>(&coming)) {
-    return ticket->rehearsal ? Coming::rehearsal : Coming::batch;
+  if (const auto* batch = std::get_if<NextBatch>(&coming)) {
+    return batch->ticket().rehearsal ? Coming::rehearsal : Coming::batch;
   }
-  return std::holds_alternative<EpochEnded>(coming) ? Coming::epoch_end : Coming::nothing;
+  return std::holds_alternative<NextEnd>(coming) ? Coming::epoch_end : Coming::nothing;
 }
 
 /// Waits for something that the program is to see.
@@ -191,7 +191,8 @@ void Session::say_waiting(const Lane& lane) {
 }
 
 /// Empty when the daemon was lost over it, and the ticket is void.
-Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket& ticket) {
+Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch next) {
+  const Ticket& ticket = next.ticket();
   if (!link_ || !link_->up || !lane.is_served()) {
     // The daemon that gave it is gone, and the lease with it.
     lane.lost();
@@ -219,12 +220,11 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, const Ticket
                       "lease " + std::to_string(ticket.lease) +
                           " was handed out before, or its subscription is over"});
   }
-  lane.take(ticket);
-  auto batch = std::make_unique<bw_batch>(shared_from_this(), std::move(payload), ticket, **bytes);
+  const Taken taken = std::move(next).take();
+  auto batch = std::make_unique<bw_batch>(shared_from_this(), std::move(payload), taken, **bytes);
   batch->lease = *lease;
   batch->set_writable(lane.is_writable());
   batch->link = std::move(link);
-  batch->position = ticket.rehearsal ? lane.progress().first() : lane.progress().position();
   return std::optional(Event{std::move(batch), std::nullopt});
 }
 

@@ -104,7 +104,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Lane::Next> look(Lane& lane, const Deadline& deadline);
   bool await_news(Lane& lane, const Deadline& deadline, bool& asked);
   void say_waiting(const Lane& lane);
-  Result<std::optional<Event>> hand_out(Lane& lane, const Ticket& ticket);
+  Result<std::optional<Event>> hand_out(Lane& lane, NextBatch next);
   Result<std::shared_ptr<const Mapping>> arena(std::uint32_t number);
   bool tell_news();
   void tell_news_if_free();

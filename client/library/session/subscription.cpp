@@ -3,22 +3,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "client/library/session/turns.h"
+
 namespace batchwright {
 namespace {
-
-std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t value) {
-  for (int shift = 0; shift < 64; shift += 8) {
-    hash = (hash ^ (value >> shift & 0xFF)) * 0x100000001B3U;
-  }
-  return hash;
-}
-
-/// The sum over all servers of the steps within r rounds of turns.
-std::uint64_t steps_of_rounds(const std::vector<std::uint64_t>& steps, std::uint64_t rounds) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t one : steps) sum += std::min(one, rounds);
-  return sum;
-}
 
 Error at(const Session& session, const Error& error) {
   std::string text = "server ";
@@ -63,7 +51,7 @@ std::string joined(const std::vector<std::string>& terms) {
 
 /// What servers said of themselves, each in its turn.
 struct Survey {
-  std::vector<bw_fingerprint> plans;
+  std::vector<Fingerprint> plans;
   std::vector<std::string> terms;
   std::vector<std::uint64_t> steps;
 };
@@ -79,7 +67,7 @@ Result<Survey> survey(const Subscription::Sessions& sessions, wire::SubscribeT r
   for (const auto& session : sessions) {
     const auto lane = session->subscribe(request);
     if (!lane) return at(*session, lane.error());
-    seen.plans.push_back((*lane)->grant().fingerprint);
+    seen.plans.push_back((*lane)->grant().first.plan);
     seen.terms.push_back((*lane)->progress().terms());
     seen.steps.push_back((*lane)->grant().steps);
     session->unsubscribe((*lane)->number());
@@ -87,12 +75,11 @@ Result<Survey> survey(const Subscription::Sessions& sessions, wire::SubscribeT r
   return seen;
 }
 
-Result<void> check_plan(const wire::SubscribeT& request, const bw_fingerprint& plan,
+Result<void> check_plan(const wire::SubscribeT& request, const Fingerprint& plan,
                         const std::string& terms) {
   if (!request.expects_fingerprint) return {};
-  const wire::Fingerprint& wanted = *request.fingerprint;
-  const std::string changes = describe_change({wanted.data(), wanted.settings(), wanted.seed()},
-                                              request.terms, plan, terms);
+  const Terms wanted{from_wire(*request.fingerprint), request.terms};
+  const std::string changes = describe_change(wanted, {plan, terms});
   if (changes.empty()) return {};
   return Error{ErrorCode::fingerprint_mismatch,
                "feed \"" + request.feed + "\": the servers' plans together are not those " +
@@ -100,40 +87,6 @@ Result<void> check_plan(const wire::SubscribeT& request, const bw_fingerprint& p
 }
 
 }  // namespace
-
-bw_fingerprint combined(const std::vector<bw_fingerprint>& plans) {
-  constexpr std::uint64_t kBasis = 0xCBF29CE484222325U;
-  const std::uint64_t start = fnv1a(kBasis, plans.size());
-  bw_fingerprint all{start, start, start};
-  for (const bw_fingerprint& plan : plans) {
-    all.data = fnv1a(all.data, plan.data);
-    all.settings = fnv1a(all.settings, plan.settings);
-    all.seed = fnv1a(all.seed, plan.seed);
-  }
-  return all;
-}
-
-std::optional<Turns> turns_after(std::uint64_t merged_steps,
-                                 const std::vector<std::uint64_t>& steps) {
-  if (steps_of_rounds(steps, UINT64_MAX) < merged_steps) return std::nullopt;
-  // The most whole rounds that fit; a round has at least one step until all are over.
-  std::uint64_t rounds = 0;
-  std::uint64_t too_many = *std::max_element(steps.begin(), steps.end()) + 1;
-  while (too_many - rounds > 1) {
-    const std::uint64_t middle = rounds + (too_many - rounds) / 2;
-    (steps_of_rounds(steps, middle) <= merged_steps ? rounds : too_many) = middle;
-  }
-  Turns turns;
-  std::uint64_t rest = merged_steps - steps_of_rounds(steps, rounds);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const bool goes_on = steps[i] > rounds && rest != 0;
-    turns.done.push_back(std::min(steps[i], rounds) + (goes_on ? 1 : 0));
-    if (!goes_on) continue;
-    --rest;
-    turns.next = (i + 1) % steps.size();
-  }
-  return turns;
-}
 
 Result<std::unique_ptr<Subscription>> Subscription::subscribe(const Sessions& sessions,
                                                               wire::SubscribeT request,
@@ -185,10 +138,10 @@ Result<void> Subscription::add_all(const Sessions& sessions, const wire::Subscri
     }
     auto found = turns_after(step, seen.steps);
     if (!found) {
-      return Error{ErrorCode::invalid_argument,
-                   "step " + std::to_string(step) + " of feed \"" + request.feed +
-                       "\": the servers have " +
-                       std::to_string(steps_of_rounds(seen.steps, UINT64_MAX)) + " in that epoch"};
+      return Error{ErrorCode::invalid_argument, "step " + std::to_string(step) + " of feed \"" +
+                                                    request.feed + "\": the servers have " +
+                                                    std::to_string(total_steps(seen.steps)) +
+                                                    " in that epoch"};
     }
     turns = std::move(*found);
   }
@@ -196,21 +149,20 @@ Result<void> Subscription::add_all(const Sessions& sessions, const wire::Subscri
     open.step = turns.done[i];
     open.expects_fingerprint = !seen.plans.empty();
     if (open.expects_fingerprint) {
-      const bw_fingerprint& plan = seen.plans[i];
       open.terms = seen.terms[i];
-      open.fingerprint = std::make_unique<wire::Fingerprint>(plan.data, plan.settings, plan.seed);
+      open.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(seen.plans[i]));
     }
     if (auto added = add(sessions[i], open); !added) return at(*sessions[i], added.error());
   }
   turn_ = turns.next;
   note_grant(step);
-  return check_plan(request, position_.fingerprint, terms_);
+  return check_plan(request, position_.plan, terms_);
 }
 
 void Subscription::note_grant(std::uint64_t step) {
   grant_ = parts_.front().lane->grant();
-  grant_.fingerprint = plan();
-  grant_.step = step;
+  grant_.first.plan = plan();
+  grant_.first.step = step;
   grant_.steps = 0;
   grant_.window = 0;
   std::vector<std::string> terms;
@@ -221,13 +173,13 @@ void Subscription::note_grant(std::uint64_t step) {
   }
   terms_ = joined(terms);
   const std::lock_guard lock(mutex_);
-  position_ = {grant_.fingerprint, grant_.epoch, step};
+  position_ = grant_.first;
   steps_ = grant_.steps;
 }
 
-bw_fingerprint Subscription::plan() const {
-  std::vector<bw_fingerprint> plans;
-  for (const Part& part : parts_) plans.push_back(part.lane->progress().position().fingerprint);
+Fingerprint Subscription::plan() const {
+  std::vector<Fingerprint> plans;
+  for (const Part& part : parts_) plans.push_back(part.lane->progress().position().plan);
   return combined(plans);
 }
 
@@ -279,7 +231,7 @@ Result<std::unique_ptr<bw_batch>> Subscription::meet_epoch(const Deadline& deadl
   std::uint64_t steps = 0;
   for (const Part& part : parts_) steps += part.lane->progress().steps();
   const std::lock_guard lock(mutex_);
-  position_.fingerprint = plan();
+  position_.plan = plan();
   steps_ = steps;
   return std::unique_ptr<bw_batch>();
 }
@@ -314,7 +266,7 @@ Session::Event Subscription::end_epoch() {
   return {nullptr, ended};
 }
 
-bw_position Subscription::position() const {
+Position Subscription::position() const {
   if (parts_.size() == 1) return parts_.front().lane->progress().position();
   const std::lock_guard lock(mutex_);
   return position_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/library/session/position.h"
 #include "client/library/session/session.h"
 
 namespace batchwright {
@@ -34,10 +35,10 @@ class Subscription {
   Result<Session::Event> next(const Deadline& deadline);
 
   bool forked() const { return parts_.front().session->forked(); }
-  const bw_grant& grant() const { return grant_; }
+  const Grant& grant() const { return grant_; }
   /// The terms; with several servers, each line begins with its server's number.
   const std::string& terms() const { return terms_; }
-  bw_position position() const;
+  Position position() const;
   /// The number of steps of the epoch that position() names.
   std::uint64_t steps() const;
 
@@ -57,11 +58,11 @@ class Subscription {
   Result<std::unique_ptr<bw_batch>> meet_epoch(const Deadline& deadline);
   Result<std::unique_ptr<bw_batch>> next_of(Part& part, const Deadline& deadline);
   Session::Event end_epoch();
-  bw_fingerprint plan() const;
+  Fingerprint plan() const;
 
   const bool writable_;  ///< Whether the program may write to its batches.
   std::vector<Part> parts_;
-  bw_grant grant_{};
+  Grant grant_;
   std::string terms_;
   std::atomic<bool> busy_ = false;
   // Used only by the thread that is in next().
@@ -71,21 +72,8 @@ class Subscription {
   bool over_ = false;
 
   mutable std::mutex mutex_;  // guards what follows; of several only
-  bw_position position_{};
+  Position position_;
   std::uint64_t steps_ = 0;
 };
-
-/// The plan of several servers, in their order: each of its three parts is the FNV-1a hash over
-/// the number of servers and their values, 8 little-endian bytes each.
-bw_fingerprint combined(const std::vector<bw_fingerprint>& plans);
-
-/// The places of servers after a number of turns.
-struct Turns {
-  std::vector<std::uint64_t> done;  ///< Steps of each.
-  std::size_t next = 0;             ///< The server whose turn it is.
-};
-/// After so many merged steps of servers that have `steps` each; empty when they have fewer.
-std::optional<Turns> turns_after(std::uint64_t merged_steps,
-                                 const std::vector<std::uint64_t>& steps);
 
 }  // namespace batchwright

@@ -53,7 +53,7 @@ Error Session::nothing_came(const Lane& lane, const Deadline& deadline, bool ask
   if (away_) return {ErrorCode::timed_out, what + away_text() + ", trying again"};
   const std::size_t held = book_.held(lane.number());
   const std::uint32_t window = lane.window();
-  const bw_position due = lane.progress().position();
+  const Position due = lane.progress().position();
   const std::string credits =
       held >= window ? "all " + std::to_string(window) + " credits are out: release a batch"
                      : std::to_string(held) + " of " + std::to_string(window) +

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "client/library/batchwright/client.h"
+#include "client/library/session/position.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+// The library's values as the C ABI shows them, and back. Only the files of the border use them.
+
+inline bw_fingerprint to_c(const Fingerprint& plan) {
+  return {plan.data, plan.settings, plan.seed};
+}
+
+inline Fingerprint from_c(const bw_fingerprint& plan) {
+  return {plan.data, plan.settings, plan.seed};
+}
+
+inline bw_position to_c(const Position& position) {
+  return {to_c(position.plan), position.epoch, position.step};
+}
+
+inline bw_grant to_c(const Grant& grant) {
+  return {to_c(grant.first.plan),
+          grant.first.epoch,
+          grant.first.step,
+          grant.steps,
+          grant.batches_per_step,
+          grant.world,
+          grant.rank,
+          grant.ranks,
+          grant.window};
+}
+
+}  // namespace batchwright

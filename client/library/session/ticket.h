@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include "client/library/memory/payload.h"
+#include "client/library/session/position.h"
+
+namespace batchwright {
+
+/// A batch as the daemon announced it: where it lies, or what came along.
+struct Ticket {
+  std::uint64_t lease = 0;
+  std::uint32_t arena = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::uint64_t index = 0;
+  bool rehearsal = false;
+  Payload payload{};  ///< Without an arena only.
+};
+
+/// A batch that the program has taken.
+struct Taken {
+  Ticket ticket;
+  Position position;  ///< Where to resume when this batch was the last one finished.
+};
+
+struct EpochEnded {
+  std::uint64_t epoch = 0;
+  std::uint64_t steps = 0;  ///< Steps that the epoch had.
+  bool last = false;        ///< Nothing follows.
+};
+
+struct EpochBegan {
+  std::uint64_t epoch = 0;
+  std::uint64_t steps = 0;
+  Fingerprint plan;
+};
+
+}  // namespace batchwright
