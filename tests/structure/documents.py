@@ -1,0 +1,49 @@
+"""Documents name files that exist, and CONTRIBUTING.md shows the rooms and arrows of the house."""
+
+import os
+import pathlib
+import re
+
+import house
+from tree import Breach
+
+_SKIPPED = {"build"}
+_ROW = re.compile(r"^\| `([\w/.*]+)`.*?\| [^|]* \| ([^|]*) \|$", re.MULTILINE)
+
+
+def _documents(root):
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        yield from (pathlib.Path(folder) / name for name in sorted(files) if name.endswith(".md"))
+
+
+def _named(text, tops):
+    """Links, and `paths` whose first folder is one of the project's. NAME stands for any name."""
+    links = re.findall(r"\]\(([^)#\s]+)\)", text)
+    paths = re.findall(r"`([\w./-]+/[\w./-]*)`", text)
+    return [path for path in links if "://" not in path] + [
+        path for path in paths if path.split("/")[0] in tops and "NAME" not in path]
+
+
+def check_references(tree):
+    """A path may be relative to the root or to the document."""
+    root = tree.root
+    tops = {path.name for path in root.iterdir() if path.is_dir() and path.name not in _SKIPPED}
+    for document in _documents(root):
+        shown = document.relative_to(root).as_posix()
+        for path in _named(document.read_text(encoding="utf-8"), tops):
+            if not (root / path).exists() and not (document.parent / path).exists():
+                yield Breach("references", f"{shown}: {path}",
+                             f"{shown} names {path}, which does not exist")
+
+
+def check_contributing(tree):
+    """The table of CONTRIBUTING.md: folder, what it knows, the rooms that it may use."""
+    text = (tree.root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown = {folder: frozenset(re.findall(r"`(\w+)`", sees)) for folder, sees in _ROW.findall(text)}
+    for room in house.ROOMS:
+        if shown.pop(room.folder, None) != frozenset(room.sees):
+            yield Breach("contributing", room.folder, f"CONTRIBUTING.md: {room.folder} may use "
+                         f"{' '.join(room.sees) or 'nothing'}, as house.py says")
+    for folder in shown:
+        yield Breach("contributing", folder, f"CONTRIBUTING.md: {folder} is no room of house.py")

@@ -1,0 +1,40 @@
+"""What may break a rule, and why. An exception that is no longer needed fails the test, too."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Exempt:
+    """`most` is the figure up to which a limit may be passed."""
+
+    rule: str
+    what: str
+    reason: str
+    most: int = 0
+
+
+EXCEPTIONS = (
+    Exempt("files", "tests/command/top_view_test.cpp", "it is to be split by page", 459),
+    Exempt("files", "tests/python/test_dataset.py", "it is to be split by topic", 416),
+    Exempt("folders", "client/python/batchwright", "its private modules are to move below it", 29),
+    Exempt("folders", "tests/python", "helpers of the tests are to move below it", 26),
+    Exempt("circles", "batch gpu", "a batch makes the copy that lies on a GPU", 0),
+    Exempt("circles", "connection subscription", "a subscription names its connection's type", 0),
+    Exempt("files", "client/library/batchwright/client.h",
+           "the C ABI is one header, two thirds of it the contract's text", 415),
+    Exempt("functions", "tests/config/values_test.cpp: config: every key is read",
+           "one text with every key, and a line for each value", 82),
+    Exempt("functions", "tests/delivery/conversation_test.cpp: "
+           "delivery: what a client must not say gets a refusal that says why",
+           "a list of subcases, each of which stands alone", 77),
+    Exempt("members", "tests/client/fake_daemon.h: FakeDaemon",
+           "it stands for a whole daemon, and a test may have any part of it misbehave", 22),
+    Exempt("members", "daemon/delivery/server.h: Server",
+           "sockets, sessions and feeds in one object: each is to become one of its own", 34),
+    Exempt("members", "daemon/daemon.h: Daemon",
+           "it connects all rooms, and each is a member", 16),
+    Exempt("members", "client/library/session/session.h: Session",
+           "the meeting of a daemon and the calls of a program share one lock", 19),
+    Exempt("members", "client/library/session/progress.h: Progress",
+           "a subscription's place, credits and trouble are to become objects of their own", 26),
+)

@@ -1,0 +1,84 @@
+"""The house: its rooms, the arrows between them, their front doors, and the awkward libraries.
+
+CONTRIBUTING.md shows the same table, and a test compares the two.
+"""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Room:
+    """A folder with what lies below it, except for rooms of their own."""
+
+    name: str  # also its target's name in CMake
+    folder: str
+    sees: tuple  # the rooms whose headers and names it may use
+    doors: tuple  # what other rooms may include of it
+
+
+_TABLE = (
+    ("formats", "formats", "", "formats.h batchwright/values.h"),
+    ("dataset", "storage/dataset", "formats", "dataset.h c_abi/batchwright/writer.h"),
+    ("frontend", "storage/frontend", "formats", "front_end.h"),
+    ("ingest", "storage/ingest", "formats dataset frontend", "ingest.h"),
+    ("planning", "daemon/planning", "formats", "planning.h"),
+    ("stats", "daemon/stats", "formats", "stats.h"),
+    ("http", "daemon/http", "formats stats", "http.h"),
+    ("assembly", "daemon/assembly", "formats dataset planning stats", "assembly.h"),
+    ("wire", "daemon/delivery/wire", "formats stats", "wire.h"),
+    ("feed", "daemon/delivery/feed", "formats dataset planning assembly stats",
+     "feed.h feed_settings.h feed_terms.h"),
+    ("delivery", "daemon/delivery", "formats assembly stats wire feed", "delivery.h"),
+    ("config", "daemon/config", "formats dataset planning assembly feed http", "config.h"),
+    ("daemon", "daemon",
+     "formats dataset planning assembly delivery feed wire stats http config", "daemon.h"),
+    ("library", "client/library", "formats", "batchwright/client.h batchwright/client.hpp"),
+    ("examples", "client/examples", "library", ""),
+    ("command", "client/command", "formats dataset frontend ingest planning library", ""),
+)
+ROOMS = tuple(Room(name, folder, tuple(sees.split()),
+                   tuple(f"{folder}/{door}" for door in doors.split()))
+              for name, folder, sees, doors in _TABLE)
+
+# An awkward library: its headers, and the rooms that may have one file that includes them.
+AWKWARD = {
+    "lmdb": (r"lmdb\.h$", "dataset"),
+    "cuda": (r"cuda", "assembly"),
+    "zmq": (r"zmq", "wire library command"),
+    "toml": (r"toml\+\+/", "config"),
+    "cli": (r"CLI/", "daemon command"),
+    "sd_daemon": (r"systemd/", "daemon"),
+    "beast": (r"boost/beast", "http command"),
+    "json_body": (r"boost/json/src\.hpp$", "formats"),
+    "sndfile": (r"sndfile", "ingest"),
+    "fftw": (r"fftw3", "frontend"),
+    "isal": (r"isa-l", "formats"),
+    "archive": (r"archive(_entry)?\.h$", "ingest"),
+}
+
+# Public headers are installed as <batchwright/...>.
+INSTALLED = {
+    "batchwright/values.h": "formats/batchwright/values.h",
+    "batchwright/writer.h": "storage/dataset/c_abi/batchwright/writer.h",
+    "batchwright/client.h": "client/library/batchwright/client.h",
+    "batchwright/client.hpp": "client/library/batchwright/client.hpp",
+}
+
+# Targets that are not named like their room.
+TARGETS = {"batchwright_client": "library", "batchwright": "command", "batchwrightd": "daemon",
+           "cmvn": "examples", "minimal": "examples"}
+
+BY_NAME = {room.name: room for room in ROOMS}
+_INNERMOST_FIRST = sorted(ROOMS, key=lambda room: -len(room.folder))
+
+
+def room_of(path):
+    """The room that the path, relative to the root, lies in; None outside of the house."""
+    return next((room for room in _INNERMOST_FIRST if path.startswith(room.folder + "/")), None)
+
+
+def awkward_libraries(included):
+    """The awkward libraries that the header belongs to, each with the rooms that may include it."""
+    return [(name, homes.split()) for name, (header, homes) in AWKWARD.items()
+            if re.match(header, included)]

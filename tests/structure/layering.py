@@ -1,0 +1,68 @@
+"""Includes and links are arrows of the house, through front doors; libraries have homes."""
+
+import re
+
+import house
+from tree import CPP, Breach
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:([<"])([^>"\n]+)[>"])?', re.MULTILINE)
+
+
+def includes(tree, path):
+    """The headers that a file includes: whether by quotes, and the path as of the tree's root."""
+    for quote, name in _INCLUDE.findall(tree.text(path)):
+        yield quote == '"', house.INSTALLED.get(name, name)
+
+
+def check_includes(tree):
+    users = {}
+    for path in tree.of_kind(CPP, tests=False):
+        room = house.room_of(path)
+        for quoted, included in includes(tree, path):
+            if not included:
+                yield Breach("includes", path, f"{path}: an include that names no header")
+            elif included.endswith("_generated.h"):
+                if room.name != "formats":
+                    yield Breach("includes", path, f"{path}: generated headers are for formats "
+                                 f'alone ("{included}")')
+            elif quoted or house.room_of(included):
+                yield from _own(path, room, included)
+            else:
+                for library, homes in house.awkward_libraries(included):
+                    users.setdefault((library, room.name), {})[path] = None
+                    if room.name not in homes:
+                        yield Breach("includes", path, f"{path}: <{included}> belongs to "
+                                     f"{' '.join(homes)}, not to {room.name}")
+    for (library, room), paths in users.items():
+        if len(paths) > 1:
+            yield Breach("includes", f"{library} in {room}", f"{library} is included by more than "
+                         f"one file of {room}: {' '.join(paths)}")
+
+
+def _own(path, room, included):
+    target = house.room_of(included)
+    if target is None:
+        yield Breach("includes", path, f'{path}: "{included}" is not rooted at the project')
+    elif target is room:
+        return
+    elif target.name not in room.sees:
+        yield Breach("includes", path,
+                     f'{path}: {room.name} must not include {target.name} ("{included}")')
+    elif included not in target.doors:
+        yield Breach("includes", path, f'{path}: "{included}" is not a front door of '
+                     f"{target.name}: {' '.join(target.doors)}")
+
+
+def check_links(lines):
+    """`lines` are "target: link link ...", as CMake writes them."""
+    for line in lines:
+        target, _, links = line.partition(":")
+        room = _room_of_target(target.strip())
+        for link in links.split():
+            linked = _room_of_target(link)
+            if room and linked and linked is not room and linked.name not in room.sees:
+                yield Breach("links", line, f"{room.name} must not link {linked.name}")
+
+
+def _room_of_target(target):
+    return house.BY_NAME.get(house.TARGETS.get(target, target))
