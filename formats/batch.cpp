@@ -1,5 +1,7 @@
 #include "formats/batch.h"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 
 #include "formats/aligned_copy.h"
@@ -114,9 +116,8 @@ Result<LaidOutBatch> lay_out_batch(const BatchSpec& spec, std::span<std::byte> s
   const std::size_t needed = batch_bytes_bound(spec);
   if (needed > slot.size() || needed > kMaxBatchBytes) {
     return Error{ErrorCode::does_not_fit,
-                 "a batch needs " + std::to_string(needed) + " bytes, the slot has " +
-                     std::to_string(slot.size()) + " and the format allows " +
-                     std::to_string(kMaxBatchBytes)};
+                 fmt::format("a batch needs {} bytes, the slot has {} and the format allows {}",
+                             needed, slot.size(), kMaxBatchBytes)};
   }
   SlotAllocator allocator(slot);
   Builder builder(slot.size(), &allocator, false, kTensorAlignment);
@@ -136,7 +137,7 @@ Result<LaidOutBatch> lay_out_batch(const BatchSpec& spec, std::span<std::byte> s
 Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const auto bad = [](const std::string& what) {
-    return Error{ErrorCode::malformed_message, "batch: " + what};
+    return Error{ErrorCode::malformed_message, fmt::format("batch: {}", what)};
   };
   if (reinterpret_cast<std::uintptr_t>(data) % 8 != 0) return bad("not 8-byte aligned");
   flatbuffers::Verifier verifier(data, bytes.size(), 64, 1'000'000'000);

@@ -1,5 +1,7 @@
 #include "formats/control.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 namespace batchwright {
@@ -18,15 +20,15 @@ bool lists_are_aligned(const wire::Message& message) {
 
 Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) {
   if (bytes.size() > kMaxControlBytes) {
-    return Error{ErrorCode::malformed_message, "a control message of " +
-                                                   std::to_string(bytes.size()) +
-                                                   " bytes; at most 1 MiB is allowed"};
+    return Error{
+        ErrorCode::malformed_message,
+        fmt::format("a control message of {} bytes; at most 1 MiB is allowed", bytes.size())};
   }
   AlignedCopy copy(bytes);
   flatbuffers::Verifier verifier(copy.data(), copy.size());
   if (!wire::VerifyMessageBuffer(verifier) || !lists_are_aligned(*wire::GetMessage(copy.data()))) {
     return Error{ErrorCode::malformed_message,
-                 std::to_string(bytes.size()) + " bytes that are no control message"};
+                 fmt::format("{} bytes that are no control message", bytes.size())};
   }
   return ControlMessage(std::move(copy));
 }

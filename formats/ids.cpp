@@ -1,17 +1,12 @@
 #include "formats/ids.h"
 
-#include <array>
-#include <cinttypes>
-#include <cstdio>
+#include <fmt/core.h>
 
 namespace batchwright {
 
 std::string to_string(const Fingerprint& fingerprint) {
-  std::array<char, 64> text{};
-  const int size =
-      std::snprintf(text.data(), text.size(), "%016" PRIx64 "-%016" PRIx64 "-%016" PRIx64,
-                    fingerprint.data, fingerprint.settings, fingerprint.seed);
-  return {text.data(), static_cast<std::size_t>(size)};
+  return fmt::format("{:016x}-{:016x}-{:016x}", fingerprint.data, fingerprint.settings,
+                     fingerprint.seed);
 }
 
 std::string describe_difference(const Fingerprint& a, const Fingerprint& b) {

@@ -1,5 +1,7 @@
 #include "formats/record.h"
 
+#include <fmt/core.h>
+
 #include <cstring>
 
 namespace batchwright {
@@ -32,10 +34,12 @@ Places places_of(const Sequence& sequence) {
 }
 
 Error mismatch(const Sequence& sequence, const std::string& what) {
-  return {ErrorCode::schema_mismatch, "key \"" + std::string(sequence.key) + "\": " + what};
+  return {ErrorCode::schema_mismatch, fmt::format("key \"{}\": {}", sequence.key, what)};
 }
 
-Error corrupt(const std::string& what) { return {ErrorCode::corrupt_record, "record: " + what}; }
+Error corrupt(const std::string& what) {
+  return {ErrorCode::corrupt_record, fmt::format("record: {}", what)};
+}
 
 wire::RecordField read_entry(const std::byte* table, std::size_t i) {
   wire::RecordField entry;
@@ -47,13 +51,13 @@ Result<void> check_entry(const FieldSpec& spec, const wire::RecordField& entry,
                          const wire::RecordHeader& header) {
   if (entry.offset() < kHeaderBytes || entry.offset() > header.table_offset() ||
       entry.bytes() > header.table_offset() - entry.offset()) {
-    return corrupt("field \"" + spec.name + "\" lies outside the record");
+    return corrupt(fmt::format("field \"{}\" lies outside the record", spec.name));
   }
   const bool per_frame = spec.kind == FieldKind::primary || spec.kind == FieldKind::aligned;
   const bool right_length = per_frame ? entry.length() == header.length()
                                       : spec.kind != FieldKind::scalar || entry.length() == 1;
   if (!right_length || entry.bytes() != std::uint64_t{entry.length()} * frame_bytes(spec)) {
-    return corrupt("field \"" + spec.name + "\" has the wrong size");
+    return corrupt(fmt::format("field \"{}\" has the wrong size", spec.name));
   }
   return {};
 }
@@ -63,7 +67,7 @@ Result<void> check_header(const Schema& schema, const wire::RecordHeader& header
   if (header.magic() != kMagic) return corrupt("does not start with BWR1");
   if (header.version() != kVersion) {
     return Error{ErrorCode::unsupported_version,
-                 "record version " + std::to_string(header.version()) + ", this program reads 1"};
+                 fmt::format("record version {}, this program reads 1", header.version())};
   }
   if (header.fields() != schema.fields.size()) return corrupt("wrong number of fields");
   if (header.length() == 0) return corrupt("no frames");
@@ -84,12 +88,11 @@ Result<void> check_header(const Schema& schema, const wire::RecordHeader& header
 Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
   if (sequence.key.empty() || sequence.key.size() > kMaxKeyBytes) {
     return mismatch(sequence,
-                    "a key has 1 to 511 bytes, found " + std::to_string(sequence.key.size()));
+                    fmt::format("a key has 1 to 511 bytes, found {}", sequence.key.size()));
   }
   if (sequence.fields.size() != schema.fields.size()) {
-    return mismatch(sequence, "found " + std::to_string(sequence.fields.size()) +
-                                  " fields, the schema has " +
-                                  std::to_string(schema.fields.size()));
+    return mismatch(sequence, fmt::format("found {} fields, the schema has {}",
+                                          sequence.fields.size(), schema.fields.size()));
   }
   const std::uint32_t length = sequence.fields[schema.primary()].length;
   if (length == 0) return mismatch(sequence, "no frames; a sequence has at least one");
@@ -99,15 +102,13 @@ Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
     const bool per_frame = spec.kind == FieldKind::primary || spec.kind == FieldKind::aligned;
     const std::uint32_t wanted = spec.kind == FieldKind::scalar ? 1 : length;
     if ((per_frame || spec.kind == FieldKind::scalar) && value.length != wanted) {
-      return mismatch(sequence, "field \"" + spec.name + "\" has length " +
-                                    std::to_string(value.length) + ", not " +
-                                    std::to_string(wanted));
+      return mismatch(sequence, fmt::format("field \"{}\" has length {}, not {}", spec.name,
+                                            value.length, wanted));
     }
     const std::size_t bytes = value.length * frame_bytes(spec);
     if (value.bytes.size() != bytes) {
-      return mismatch(sequence, "field \"" + spec.name + "\" has " +
-                                    std::to_string(value.bytes.size()) + " bytes, not " +
-                                    std::to_string(bytes));
+      return mismatch(sequence, fmt::format("field \"{}\" has {} bytes, not {}", spec.name,
+                                            value.bytes.size(), bytes));
     }
   }
   return {};

@@ -1,5 +1,7 @@
 #include "formats/schema.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -22,7 +24,7 @@ constexpr std::array kDTypes = {
     DTypeRow{DType::uint8, "uint8", 1}};
 
 Error bad_field(const FieldSpec& field, const std::string& what) {
-  return {ErrorCode::invalid_argument, "field \"" + field.name + "\": " + what};
+  return {ErrorCode::invalid_argument, fmt::format("field \"{}\": {}", field.name, what)};
 }
 
 Result<void> validate_field(const FieldSpec& field) {
@@ -85,7 +87,7 @@ Result<DType> parse_dtype(std::string_view name) {
     names += row.name;
   }
   return Error{ErrorCode::invalid_argument,
-               "unknown dtype \"" + std::string(name) + "\"; allowed: " + names};
+               fmt::format("unknown dtype \"{}\"; allowed: {}", name, names)};
 }
 
 std::string_view kind_name(FieldKind kind) {
@@ -119,13 +121,13 @@ Result<std::size_t> Schema::find(std::string_view name) const {
     names += fields[i].name;
   }
   return Error{ErrorCode::not_found,
-               "no field \"" + std::string(name) + "\"; the dataset has: " + names};
+               fmt::format("no field \"{}\"; the dataset has: {}", name, names)};
 }
 
 Result<void> validate(const Schema& schema) {
   if (schema.fields.size() > kMaxFields) {
     return Error{ErrorCode::invalid_argument,
-                 "a schema has at most 64 fields, found " + std::to_string(schema.fields.size())};
+                 fmt::format("a schema has at most 64 fields, found {}", schema.fields.size())};
   }
   std::set<std::string_view> names;
   std::size_t primaries = 0;
@@ -136,7 +138,7 @@ Result<void> validate(const Schema& schema) {
   }
   if (primaries != 1) {
     return Error{ErrorCode::invalid_argument,
-                 "a schema has exactly one primary field, found " + std::to_string(primaries)};
+                 fmt::format("a schema has exactly one primary field, found {}", primaries)};
   }
   return {};
 }
@@ -171,10 +173,11 @@ Result<Schema> decode_description(std::span<const std::byte> bytes) {
   }
   const auto* description = wire::GetDatasetDescription(copy.data());
   if (description->format_version() > kDatasetFormatVersion) {
-    return Error{ErrorCode::unsupported_version,
-                 "dataset format version " + std::to_string(description->format_version()) +
-                     " is newer than version " + std::to_string(kDatasetFormatVersion) +
-                     ", the newest this program reads"};
+    return Error{
+        ErrorCode::unsupported_version,
+        fmt::format(
+            "dataset format version {} is newer than version {}, the newest this program reads",
+            description->format_version(), kDatasetFormatVersion)};
   }
   Schema schema;
   for (const auto* field : *description->fields()) schema.fields.push_back(read_field(*field));
@@ -185,7 +188,7 @@ Result<Schema> decode_description(std::span<const std::byte> bytes) {
   }
   if (auto checked = validate(schema); !checked) {
     return Error{ErrorCode::corrupt_record,
-                 "the dataset's description is wrong: " + checked.error().message};
+                 fmt::format("the dataset's description is wrong: {}", checked.error().message)};
   }
   return schema;
 }

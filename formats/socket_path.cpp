@@ -1,5 +1,6 @@
 #include "formats/socket_path.h"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,35 +39,36 @@ std::string folder_of(const std::string& path) {
 /// Below /run folders are systemd's to make.
 std::string who_makes(const std::string& folder) {
   if (!folder.starts_with("/run/")) return "make it, or name another";
-  return std::string(
-             "the unit batchwrightd.service makes it at the start of the service "
-             "(RuntimeDirectory=); without it ") +
-         kNameAnother;
+  return fmt::format(
+      "the unit batchwrightd.service makes it at the start of the service (RuntimeDirectory=); "
+      "without it {}",
+      kNameAnother);
 }
 
 }  // namespace
 
 Result<void> check_socket_folder(const std::string& path) {
   if (path.size() > kMaxSocketPath) {
-    return Error{ErrorCode::io_error, path + ": a socket's path has at most " +
-                                          std::to_string(kMaxSocketPath) + " bytes, found " +
-                                          std::to_string(path.size())};
+    return Error{ErrorCode::io_error,
+                 fmt::format("{}: a socket's path has at most {} bytes, found {}", path,
+                             kMaxSocketPath, path.size())};
   }
   const std::string folder = folder_of(path);
   struct stat status {};
   const bool there = ::stat(folder.c_str(), &status) == 0;
   if (!there && errno == ENOENT) {
-    return Error{ErrorCode::io_error,
-                 path + ": the folder " + folder + " does not exist; " + who_makes(folder)};
+    return Error{ErrorCode::io_error, fmt::format("{}: the folder {} does not exist; {}", path,
+                                                  folder, who_makes(folder))};
   }
-  if (!there) return Error{ErrorCode::io_error, folder + ": " + std::strerror(errno)};
+  if (!there) {
+    return Error{ErrorCode::io_error, fmt::format("{}: {}", folder, std::strerror(errno))};
+  }
   if (!S_ISDIR(status.st_mode)) {
-    return Error{ErrorCode::io_error, path + ": " + folder + " is no folder"};
+    return Error{ErrorCode::io_error, fmt::format("{}: {} is no folder", path, folder)};
   }
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-  return Error{ErrorCode::io_error, path + ": uid " + std::to_string(::geteuid()) +
-                                        " may not make a socket in " + folder + "; " +
-                                        kNameAnother};
+  return Error{ErrorCode::io_error, fmt::format("{}: uid {} may not make a socket in {}; {}", path,
+                                                ::geteuid(), folder, kNameAnother)};
 }
 
 Result<void> clear_socket_path(const std::string& path) {
@@ -74,10 +76,11 @@ Result<void> clear_socket_path(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode)) {
-    return Error{ErrorCode::already_exists, path + ": a file that is no socket is in the way"};
+    return Error{ErrorCode::already_exists,
+                 fmt::format("{}: a file that is no socket is in the way", path)};
   }
   if (is_listened_to(path)) {
-    return Error{ErrorCode::already_exists, path + ": another daemon answers there"};
+    return Error{ErrorCode::already_exists, fmt::format("{}: another daemon answers there", path)};
   }
   ::unlink(path.c_str());
   return {};
@@ -85,13 +88,13 @@ Result<void> clear_socket_path(const std::string& path) {
 
 Result<void> set_access(const std::string& path, const SocketAccess& access) {
   const auto failed = [&path](const char* call) {
-    return Error{ErrorCode::io_error, std::string(call) + " " + path + ": " + std::strerror(errno)};
+    return Error{ErrorCode::io_error, fmt::format("{} {}: {}", call, path, std::strerror(errno))};
   };
   const auto not_a_member = [&] {
-    return Error{ErrorCode::io_error, path + ": cannot be given to group " +
-                                          std::to_string(*access.gid) +
-                                          " (socket_group), of which the daemon is no member; add "
-                                          "SupplementaryGroups= to the unit"};
+    return Error{ErrorCode::io_error,
+                 fmt::format("{}: cannot be given to group {} (socket_group), of which the daemon "
+                             "is no member; add SupplementaryGroups= to the unit",
+                             path, *access.gid)};
   };
   if (access.gid && ::chown(path.c_str(), static_cast<uid_t>(-1), *access.gid) != 0) {
     return errno == EPERM ? not_a_member() : failed("chown");

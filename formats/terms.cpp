@@ -1,5 +1,7 @@
 #include "formats/terms.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -38,7 +40,7 @@ const std::string_view* find(const Lines& lines, std::string_view key) {
 std::string shown(const std::string_view* value) {
   if (value == nullptr) return "not set";
   if (value->size() <= kMostBytesOfValue) return std::string(*value);
-  return std::string(value->substr(0, kMostBytesOfValue)) + "...";
+  return fmt::format("{}...", value->substr(0, kMostBytesOfValue));
 }
 
 /// Collects the differences, and counts those that are too many to be listed.
@@ -48,12 +50,11 @@ class Changes {
     if (before != nullptr && now != nullptr && *before == *now) return;
     if (++count_ > kMostChanges) return;
     if (!text_.empty()) text_ += "; ";
-    text_.append(key).append(": ").append(shown(before)).append(" before, ");
-    text_.append(shown(now)).append(" now");
+    text_ += fmt::format("{}: {} before, {} now", key, shown(before), shown(now));
   }
   std::string text() && {
     if (count_ > kMostChanges) {
-      text_ += "; and " + std::to_string(count_ - kMostChanges) + " more";
+      text_ += fmt::format("; and {} more", count_ - kMostChanges);
     }
     return std::move(text_);
   }
@@ -81,9 +82,9 @@ std::string describe_change(const Terms& before, const Terms& now) {
   if (parts.empty()) return {};
   const bool both_say = !before.text.empty() && !now.text.empty();
   const std::string settings = both_say ? changed_settings(before.text, now.text) : "";
-  if (settings.empty()) return parts + " changed";
+  if (settings.empty()) return fmt::format("{} changed", parts);
   const bool data_too = before.fingerprint.data != now.fingerprint.data;
-  return data_too ? "data changed; " + settings : settings;
+  return data_too ? fmt::format("data changed; {}", settings) : settings;
 }
 
 }  // namespace batchwright
