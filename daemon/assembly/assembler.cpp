@@ -1,5 +1,6 @@
 #include "daemon/assembly/assembler.h"
 
+#include <fmt/core.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -31,8 +32,8 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
   // One a thread, so that its lists grow to the largest batch once and allocate no more.
   thread_local BatchBuilder builder;
   const auto named = [&](const Error& error) {
-    return Error{error.code, "batch " + std::to_string(index.value) + " of epoch " +
-                                 std::to_string(source.epoch.value) + ": " + error.message};
+    return Error{error.code, fmt::format("batch {} of epoch {}: {}", index.value,
+                                         source.epoch.value, error.message)};
   };
   try {
     auto batch = builder.build({source, style, index, slot});

@@ -1,5 +1,7 @@
 #include "daemon/assembly/batch_builder.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -31,9 +33,8 @@ Result<void> check_against_index(const Snapshot& snapshot, std::span<const Field
                                                        : snapshot.field_lengths(f)[row.ordinal];
     if (values[f].length == indexed) continue;
     return Error{ErrorCode::corrupt_record,
-                 "sequence " + std::to_string(row.ordinal) + ": field \"" + fields[f].name +
-                     "\" has length " + std::to_string(values[f].length) +
-                     ", the length index says " + std::to_string(indexed)};
+                 fmt::format("sequence {}: field \"{}\" has length {}, the length index says {}",
+                             row.ordinal, fields[f].name, values[f].length, indexed)};
   }
   if (std::uint64_t{row.start} + row.length > snapshot.lengths()[row.ordinal]) {
     return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
@@ -80,7 +81,7 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   const EpochPlan& plan = job.source.plan;
   if (job.index.value >= plan.batches()) {
     return Error{ErrorCode::invalid_argument,
-                 "the epoch has " + std::to_string(plan.batches()) + " batches"};
+                 fmt::format("the epoch has {} batches", plan.batches())};
   }
   AssembledBatch batch;
   plan.rows(job.index, planned_);
@@ -137,10 +138,11 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
 Result<void> BatchBuilder::check_not_empty(std::span<const SkippedSequence> skipped) const {
   const auto has_frames = [](std::uint32_t length) { return length != 0; };
   if (skipped.empty() || std::any_of(lengths_.begin(), lengths_.end(), has_frames)) return {};
-  return Error{ErrorCode::corrupt_record,
-               "all " + std::to_string(skipped.size()) +
-                   " rows are corrupt, and a batch without any cannot be delivered; the first: " +
-                   skipped.front().reason};
+  return Error{
+      ErrorCode::corrupt_record,
+      fmt::format(
+          "all {} rows are corrupt, and a batch without any cannot be delivered; the first: {}",
+          skipped.size(), skipped.front().reason)};
 }
 
 Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row) {

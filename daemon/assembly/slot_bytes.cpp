@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -52,10 +54,9 @@ Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& s
   const std::size_t bytes = least > kMaxBatchBytes ? least : batch_bytes_bound(batch);
   if (bytes <= kMaxBatchBytes) return bytes;
   return Error{ErrorCode::does_not_fit,
-               "the largest batch of feed \"" + style.feed + "\" would take " +
-                   std::to_string(bytes) + " bytes (" + std::to_string(bound.rows) + " rows, " +
-                   std::to_string(bound.padded_frames) + " padded frames); the format allows " +
-                   std::to_string(kMaxBatchBytes) + ": make the plan's batches smaller"};
+               fmt::format("the largest batch of feed \"{}\" would take {} bytes ({} rows, {} "
+                           "padded frames); the format allows {}: make the plan's batches smaller",
+                           style.feed, bytes, bound.rows, bound.padded_frames, kMaxBatchBytes)};
 }
 
 }  // namespace batchwright

@@ -1,5 +1,7 @@
 #include "daemon/planning/later_epochs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -85,10 +87,9 @@ Error in_epoch(std::uint64_t epoch, std::uint64_t used, const PlanInput& input, 
   if (epoch == 0) return error;
   const std::uint32_t epochs = input.settings.epochs;
   const bool past = epochs != 0 && epoch >= epochs;
-  return {error.code, "epoch " + std::to_string(epoch) +
-                          (past ? ", past epochs = " + std::to_string(epochs) + "," : "") +
-                          " uses " + std::to_string(used) + " of " + std::to_string(draft.kept) +
-                          " sequences: " + error.message};
+  return {error.code, fmt::format("epoch {}{} uses {} of {} sequences: {}", epoch,
+                                  past ? fmt::format(", past epochs = {},", epochs) : "", used,
+                                  draft.kept, error.message)};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "daemon/planning/settings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -120,8 +122,8 @@ const std::array kTable = {
 // clang-format on
 
 Error refuse(const SettingRow& row, std::string_view found) {
-  return {ErrorCode::bad_configuration, std::string(row.name) + ": found \"" + std::string(found) +
-                                            "\", allowed: " + std::string(row.allowed)};
+  return {ErrorCode::bad_configuration,
+          fmt::format("{}: found \"{}\", allowed: {}", row.name, found, row.allowed)};
 }
 
 std::optional<double> parse_real(std::string_view text) {
@@ -253,9 +255,9 @@ Result<void> set_setting(PlanSettings& settings, std::string_view name, std::str
         kTable.begin(), kTable.end(), [name](const TableRow& a, const TableRow& b) {
           return edits_between(a.row.name, name) < edits_between(b.row.name, name);
         });
-    return Error{ErrorCode::bad_configuration, "unknown setting \"" + std::string(name) +
-                                                   "\"; did you mean \"" +
-                                                   std::string(nearest->row.name) + "\"?"};
+    return Error{
+        ErrorCode::bad_configuration,
+        fmt::format("unknown setting \"{}\"; did you mean \"{}\"?", name, nearest->row.name)};
   }
   const bool parsed = std::visit(
       [&](const auto& slot) { return parse_into(slot, entry->row, settings, value); }, entry->slot);

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <string>
 
 #include "daemon/planning/settings.h"
@@ -18,13 +20,13 @@ class Checker {
   void only_if(bool used, std::string_view name, std::string_view when) {
     const std::string value = get_setting(s_, name);
     if (used || value == get_setting(PlanSettings{}, name)) return;
-    say(std::string(name) + " = " + value + " has a meaning only with " + std::string(when));
+    say(fmt::format("{} = {} has a meaning only with {}", name, value, when));
   }
 
   /// `name` must be set if `needed`.
   void needs(bool needed, std::string_view name, std::string_view when) {
     if (!needed || !get_setting(s_, name).empty()) return;
-    say(std::string(when) + " needs " + std::string(name));
+    say(fmt::format("{} needs {}", when, name));
   }
 
   void refuse(bool wrong, std::string why) {
@@ -61,27 +63,28 @@ void check_select(const PlanSettings& s, Checker& check) {
   check.needs((linear || cosine) && s.usage, "epochs", "usage");
   const bool ends_in_time = s.epochs != 0 && s.epochs - 1 <= s.flat_after;
   check.refuse((linear || cosine) && s.flat_after != 0 && s.floor == 0 && !ends_in_time,
-               "floor = 0 leaves one sequence to each epoch after flat_after = " +
-                   std::to_string(s.flat_after) + "; set floor above 0, or epochs = " +
-                   std::to_string(s.flat_after + 1) + " where training ends there");
-  check.refuse((linear || cosine) && s.epochs != 0 && s.flat_after >= s.epochs,
-               "flat_after = " + std::to_string(s.flat_after) +
-                   " must be less than epochs = " + std::to_string(s.epochs));
+               fmt::format("floor = 0 leaves one sequence to each epoch after flat_after = {}; set "
+                           "floor above 0, or epochs = {} where training ends there",
+                           s.flat_after, s.flat_after + 1));
+  check.refuse(
+      (linear || cosine) && s.epochs != 0 && s.flat_after >= s.epochs,
+      fmt::format("flat_after = {} must be less than epochs = {}", s.flat_after, s.epochs));
 }
 
 void check_chunk(const PlanSettings& s, Checker& check) {
   const bool unrolled = s.lanes != 0;
   check.only_if(s.chunk != 0, "hop", "chunk");
-  check.refuse(s.hop > s.chunk && s.chunk != 0,
-               "hop = " + std::to_string(s.hop) + " must not pass chunk = " +
-                   std::to_string(s.chunk) + ": frames would be skipped");
+  check.refuse(
+      s.hop > s.chunk && s.chunk != 0,
+      fmt::format("hop = {} must not pass chunk = {}: frames would be skipped", s.hop, s.chunk));
   check.only_if(s.chunk != 0, "min_chunk", "chunk");
   check.refuse(s.min_chunk > s.chunk && s.chunk != 0,
-               "min_chunk = " + std::to_string(s.min_chunk) +
-                   " must not pass chunk = " + std::to_string(s.chunk));
-  check.refuse(s.min_chunk > s.min_length,
-               "min_chunk = " + std::to_string(s.min_chunk) + " needs min_length = " +
-                   std::to_string(s.min_chunk) + " or more: shorter sequences would have no chunk");
+               fmt::format("min_chunk = {} must not pass chunk = {}", s.min_chunk, s.chunk));
+  check.refuse(
+      s.min_chunk > s.min_length,
+      fmt::format(
+          "min_chunk = {} needs min_length = {} or more: shorter sequences would have no chunk",
+          s.min_chunk, s.min_chunk));
   check.only_if(unrolled, "unroll", "lanes");
   check.needs(unrolled, "unroll", "lanes");
   check.refuse(unrolled && s.chunk != 0, "lanes and chunk exclude each other");
@@ -95,9 +98,9 @@ void check_chunk(const PlanSettings& s, Checker& check) {
   check.only_if(!unrolled, "size_multiple", "batches without lanes");
   check.only_if(!unrolled, "max_size", "batches without lanes");
   check.only_if(!unrolled, "remainder", "batches without lanes: each rank has its own");
-  check.refuse(s.max_length != 0 && s.min_length > s.max_length,
-               "min_length = " + std::to_string(s.min_length) +
-                   " must not pass max_length = " + std::to_string(s.max_length));
+  check.refuse(
+      s.max_length != 0 && s.min_length > s.max_length,
+      fmt::format("min_length = {} must not pass max_length = {}", s.min_length, s.max_length));
   check.only_if(!s.mix_weights.empty(), "mix_exhausted", "mix_weights");
 }
 
@@ -124,16 +127,15 @@ void check_cut(const PlanSettings& s, Checker& check) {
   check.only_if(s.cut == Cut::quadratic, "quadratic_scale", "cut = quadratic");
   check.needs(s.cut == Cut::quadratic, "quadratic_scale", "cut = quadratic");
   check.only_if(s.cut != Cut::fixed, "rule", "cut = dynamic, frames or quadratic");
-  check.refuse(s.max_size != 0 && s.size_multiple > s.max_size,
-               "size_multiple = " + std::to_string(s.size_multiple) +
-                   " must not pass max_size = " + std::to_string(s.max_size));
+  check.refuse(
+      s.max_size != 0 && s.size_multiple > s.max_size,
+      fmt::format("size_multiple = {} must not pass max_size = {}", s.size_multiple, s.max_size));
   const bool fixed = s.cut == Cut::fixed && s.lanes == 0;
-  check.refuse(fixed && s.size % s.size_multiple != 0,
-               "size = " + std::to_string(s.size) +
-                   " must be a multiple of size_multiple = " + std::to_string(s.size_multiple));
+  check.refuse(
+      fixed && s.size % s.size_multiple != 0,
+      fmt::format("size = {} must be a multiple of size_multiple = {}", s.size, s.size_multiple));
   check.refuse(fixed && s.max_size != 0 && s.size > s.max_size,
-               "size = " + std::to_string(s.size) +
-                   " must not pass max_size = " + std::to_string(s.max_size));
+               fmt::format("size = {} must not pass max_size = {}", s.size, s.max_size));
 }
 
 }  // namespace

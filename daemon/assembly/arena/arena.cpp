@@ -1,6 +1,7 @@
 #include "daemon/assembly/arena/arena.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ Error failed(const char* call, std::size_t bytes) {
   const int code = errno;
   const bool short_of_memory = code == ENOMEM || code == ENOSPC || code == EFBIG;
   return {short_of_memory ? ErrorCode::busy : ErrorCode::io_error,
-          std::string("arena: ") + call + " of " + in_mib(bytes) + ": " + std::strerror(code)};
+          fmt::format("arena: {} of {}: {}", call, in_mib(bytes), std::strerror(code))};
 }
 
 /// `bytes` rounded up to whole pages. Errors: invalid_argument, does_not_fit.
@@ -40,8 +41,8 @@ Result<std::size_t> whole_pages(std::size_t bytes) {
 Error lack(ErrorCode code, std::uint32_t slots, std::size_t slot_bytes, const std::string& what) {
   std::size_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(slots, slot_bytes, &bytes);
-  return {code, "arena: " + std::to_string(slots) + " slots of " + in_mib(slot_bytes) + " need " +
-                    (overflow ? "over 2^64 bytes" : in_mib(bytes)) + ", " + what};
+  return {code, fmt::format("arena: {} slots of {} need {}, {}", slots, in_mib(slot_bytes),
+                            overflow ? "over 2^64 bytes" : in_mib(bytes), what)};
 }
 
 }  // namespace
@@ -52,11 +53,11 @@ Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes,
   const std::string most = in_mib(room.most);
   if (slot_bytes > room.most / slots) {
     return lack(ErrorCode::does_not_fit, slots, slot_bytes,
-                "this machine, or the control group, has at most " + most);
+                fmt::format("this machine, or the control group, has at most {}", most));
   }
   if (slot_bytes > room.available / slots) {
     return lack(ErrorCode::busy, slots, slot_bytes,
-                in_mib(room.available) + " of " + most + " are available now");
+                fmt::format("{} of {} are available now", in_mib(room.available), most));
   }
   return slots * slot_bytes;
 }

@@ -1,5 +1,7 @@
 #include "daemon/planning/stages/cut.h"
 
+#include <fmt/core.h>
+
 #include <limits>
 #include <string>
 
@@ -56,10 +58,9 @@ Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
     too_long += kept && length > fits ? 1 : 0;
   }
   return Error{ErrorCode::infeasible,
-               std::to_string(too_long) + " of " + std::to_string(draft.kept) +
-                   " sequences alone pass max_frames = " + std::to_string(settings.max_frames) +
-                   ", the longest with " + std::to_string(draft.longest) +
-                   " frames; max_length = " + std::to_string(fits) + " would leave them out"};
+               fmt::format("{} of {} sequences alone pass max_frames = {}, the longest with {} "
+                           "frames; max_length = {} would leave them out",
+                           too_long, draft.kept, settings.max_frames, draft.longest, fits)};
 }
 
 namespace {
@@ -151,9 +152,9 @@ Result<void> cut_batches(Draft& draft, const PlanSettings& settings) {
   }
   cutter.finish();
   if (draft.batches() > 0) return {};
-  return Error{ErrorCode::infeasible, std::to_string(rows) +
-                                          " rows fill no batch and last = drop: use keep, or a "
-                                          "smaller batch"};
+  return Error{
+      ErrorCode::infeasible,
+      fmt::format("{} rows fill no batch and last = drop: use keep, or a smaller batch", rows)};
 }
 
 }  // namespace batchwright

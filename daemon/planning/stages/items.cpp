@@ -1,5 +1,7 @@
 #include "daemon/planning/stages/items.h"
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <string>
 
@@ -40,9 +42,9 @@ Result<ItemTable> ItemTable::chunked(std::span<const std::uint32_t> lengths,
     chunks += table.items_of(ordinal);
   }
   if (chunks > std::numeric_limits<std::uint32_t>::max()) {
-    return Error{ErrorCode::infeasible, "chunk = " + std::to_string(table.chunk_) +
-                                            " and hop = " + std::to_string(table.hop_) +
-                                            " make more than 4294967295 chunks"};
+    return Error{ErrorCode::infeasible,
+                 fmt::format("chunk = {} and hop = {} make more than 4294967295 chunks",
+                             table.chunk_, table.hop_)};
   }
   table.chunks_ = static_cast<std::uint32_t>(chunks);
   table.blocks_.resize((chunks + 63) / 64);

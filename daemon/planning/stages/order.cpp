@@ -1,5 +1,7 @@
 #include "daemon/planning/stages/order.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -132,9 +134,9 @@ void order_ascending(Draft& draft) {
 }
 
 Error too_many(std::string_view name, std::uint32_t value, std::size_t rows) {
-  return {ErrorCode::infeasible, std::string(name) + " = " + std::to_string(value) +
-                                     " is more than the epoch's " + std::to_string(rows) +
-                                     " rows, allowed: 1 to " + std::to_string(rows)};
+  return {ErrorCode::infeasible,
+          fmt::format("{} = {} is more than the epoch's {} rows, allowed: 1 to {}", name, value,
+                      rows, rows)};
 }
 
 void order_by_rank(Draft& draft, std::uint32_t size, std::uint64_t seed) {
@@ -200,10 +202,10 @@ Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::ui
 Result<void> check_boundaries(const Draft& draft, const PlanSettings& settings) {
   const auto& limits = settings.bucket_boundaries;
   if (limits.empty() || limits.back() >= draft.longest) return {};
-  return Error{ErrorCode::infeasible, "bucket_boundaries end at " + std::to_string(limits.back()) +
-                                          ", and the longest row has " +
-                                          std::to_string(draft.longest) +
-                                          " frames: add a boundary, or set max_length"};
+  return Error{ErrorCode::infeasible,
+               fmt::format("bucket_boundaries end at {}, and the longest row has {} frames: add a "
+                           "boundary, or set max_length",
+                           limits.back(), draft.longest)};
 }
 
 Result<void> order_items(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {

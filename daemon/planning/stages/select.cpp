@@ -1,5 +1,7 @@
 #include "daemon/planning/stages/select.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -11,20 +13,19 @@ namespace batchwright {
 namespace {
 
 Error bad_length(std::size_t ordinal, std::uint32_t length) {
-  return {ErrorCode::invalid_argument, "sequence " + std::to_string(ordinal) + " has " +
-                                           std::to_string(length) +
-                                           " frames, allowed: 1 to 2147483647"};
+  return {ErrorCode::invalid_argument,
+          fmt::format("sequence {} has {} frames, allowed: 1 to 2147483647", ordinal, length)};
 }
 
 Result<void> check_product(std::uint64_t items, std::uint32_t longest) {
   if (items > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::infeasible,
-                 "an epoch of " + std::to_string(items) + " rows, allowed: up to 4294967295"};
+                 fmt::format("an epoch of {} rows, allowed: up to 4294967295", items)};
   }
   if (items * longest > std::uint64_t{1} << 62) {
-    return Error{ErrorCode::infeasible, std::to_string(items) + " rows of up to " +
-                                            std::to_string(longest) +
-                                            " frames: their product passes 2^62 frames"};
+    return Error{ErrorCode::infeasible,
+                 fmt::format("{} rows of up to {} frames: their product passes 2^62 frames", items,
+                             longest)};
   }
   return {};
 }
@@ -36,8 +37,8 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
   const std::size_t count = std::max<std::size_t>(given.size(), 1);
   if (!settings.mix_weights.empty() && settings.mix_weights.size() != count) {
     return Error{ErrorCode::invalid_argument,
-                 "mix_weights has " + std::to_string(settings.mix_weights.size()) +
-                     " weights for " + std::to_string(count) + " datasets"};
+                 fmt::format("mix_weights has {} weights for {} datasets",
+                             settings.mix_weights.size(), count)};
   }
   if (settings.mix_weights.empty() || given.empty()) {
     return std::vector<Draft::Dataset>{{sequences, 0}};
@@ -46,9 +47,8 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
   std::uint64_t end = 0;
   for (const std::uint64_t size : given) datasets.push_back({end += size, 0});
   if (end == sequences) return datasets;
-  return Error{ErrorCode::invalid_argument, "datasets of " + std::to_string(end) +
-                                                " sequences in all, and " +
-                                                std::to_string(sequences) + " lengths"};
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("datasets of {} sequences in all, and {} lengths", end, sequences)};
 }
 
 /// Why nothing is kept of a dataset.
@@ -57,21 +57,21 @@ Error none_kept(const Draft& draft, std::size_t number, std::span<const std::uin
   const std::uint64_t begin = number == 0 ? 0 : draft.datasets[number - 1].end;
   const auto own = lengths.subspan(begin, draft.datasets[number].end - begin);
   const bool mixed = draft.datasets.size() > 1;
-  const std::string name = mixed ? "dataset " + std::to_string(number + 1) + " of " +
-                                       std::to_string(draft.datasets.size()) + ": "
-                                 : "";
+  const std::string name =
+      mixed ? fmt::format("dataset {} of {}: ", number + 1, draft.datasets.size()) : "";
   if (own.empty()) {
-    return {ErrorCode::infeasible, name + "has no sequences; each that is mixed needs some"};
+    return {ErrorCode::infeasible,
+            fmt::format("{}has no sequences; each that is mixed needs some", name)};
   }
   const bool both = settings.min_length != 0 && settings.max_length != 0;
   std::string limits;
-  if (settings.min_length != 0) limits += "min_length = " + std::to_string(settings.min_length);
+  if (settings.min_length != 0) limits += fmt::format("min_length = {}", settings.min_length);
   if (both) limits += " and ";
-  if (settings.max_length != 0) limits += "max_length = " + std::to_string(settings.max_length);
+  if (settings.max_length != 0) limits += fmt::format("max_length = {}", settings.max_length);
   const auto [least, most] = std::minmax_element(own.begin(), own.end());
-  return {ErrorCode::infeasible, name + limits + (both ? " leave" : " leaves") +
-                                     " out every sequence; they have " + std::to_string(*least) +
-                                     " to " + std::to_string(*most) + " frames"};
+  return {ErrorCode::infeasible,
+          fmt::format("{}{} {} out every sequence; they have {} to {} frames", name, limits,
+                      both ? "leave" : "leaves", *least, *most)};
 }
 
 Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
@@ -133,7 +133,7 @@ Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSett
   if (lengths.empty()) return Error{ErrorCode::invalid_argument, "no sequences to plan"};
   if (lengths.size() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::invalid_argument,
-                 std::to_string(lengths.size()) + " sequences, allowed: up to 4294967295"};
+                 fmt::format("{} sequences, allowed: up to 4294967295", lengths.size())};
   }
   Draft draft;
   auto parts = datasets_of(lengths.size(), settings, datasets);
@@ -180,9 +180,9 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
     draft.selected += sequences;
     if (wanted.size() > 1 && draft.selected > std::numeric_limits<std::uint32_t>::max()) {
       return Error{ErrorCode::infeasible,
-                   "mix_weights = " + get_setting(settings, "mix_weights") +
-                       " make an epoch of more than 4294967295 sequences: use weights closer to "
-                       "each other, or mix_exhausted = end"};
+                   fmt::format("mix_weights = {} make an epoch of more than 4294967295 sequences: "
+                               "use weights closer to each other, or mix_exhausted = end",
+                               get_setting(settings, "mix_weights"))};
     }
     if (auto fits = check_product(draft.selected, draft.longest); !fits) return fits;
   }

@@ -1,5 +1,7 @@
 #include "daemon/planning/stages/shuffle.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 #include <queue>
@@ -146,10 +148,11 @@ Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
   const std::uint32_t over = draft.batches() % settings.world;
   if (settings.remainder != Remainder::spread || over == 0) return {};
   if (draft.order.items().size() < draft.batches() - over + std::size_t{settings.world}) {
-    return Error{ErrorCode::infeasible,
-                 "remainder = spread: " + std::to_string(draft.order.items().size()) +
-                     " rows cannot make a multiple of world = " + std::to_string(settings.world) +
-                     " batches out of " + std::to_string(draft.batches())};
+    return Error{
+        ErrorCode::infeasible,
+        fmt::format(
+            "remainder = spread: {} rows cannot make a multiple of world = {} batches out of {}",
+            draft.order.items().size(), settings.world, draft.batches())};
   }
   const std::size_t splits = settings.world - over;
   std::vector<std::uint32_t>().swap(draft.batch_lengths);  // of batches that will be no more
@@ -180,9 +183,9 @@ Result<void> sequence_batches(Draft& draft, const PlanSettings& settings, std::u
     draft.sequence.resize(draft.sequence.size() - over);
     if (!draft.sequence.empty()) return {};
     return Error{ErrorCode::infeasible,
-                 "the epoch has " + std::to_string(draft.batches()) +
-                     " batches, fewer than world = " + std::to_string(settings.world) +
-                     ", and remainder = drop leaves none: use spread or wrap"};
+                 fmt::format("the epoch has {} batches, fewer than world = {}, and remainder = "
+                             "drop leaves none: use spread or wrap",
+                             draft.batches(), settings.world)};
   }
   for (std::size_t next = 0; draft.sequence.size() % settings.world != 0; ++next) {
     draft.sequence.push_back(draft.sequence[next]);

@@ -1,19 +1,14 @@
 #include "daemon/planning/stages/sweep.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 namespace batchwright {
 namespace {
 
 constexpr double kHalfPi = 1.5707963267948966;
-
-std::string number(double value) {
-  char text[32];
-  const int size = std::snprintf(text, sizeof text, "%.8g", value);
-  return {text, static_cast<std::size_t>(size)};
-}
 
 /// Sum of cos(lambda n) for n = 0 ... l, in this order.
 double cosine_sum(double lambda, std::uint64_t l) {
@@ -34,9 +29,11 @@ double solve_cosine(double wanted, std::uint64_t l) {
 }
 
 Error too_large(std::string_view name, double found, double most, std::uint64_t l) {
-  return {ErrorCode::infeasible,
-          std::string(name) + " = " + number(found) + " with flat_after = " + std::to_string(l) +
-              " would pass below 0; feasible: above 0, up to " + number(most)};
+  return {
+      ErrorCode::infeasible,
+      fmt::format(
+          "{} = {:.8g} with flat_after = {} would pass below 0; feasible: above 0, up to {:.8g}",
+          name, found, l, most)};
 }
 
 }  // namespace
@@ -72,12 +69,11 @@ Result<Sweep> Sweep::make(const PlanSettings& s) {
   const double wanted = *s.usage * epochs - flat;  // W: what epochs 0 to l add up to
   const double least = linear ? (l + 1) / 2 : cosine_sum(most, s.flat_after);
   if (wanted < least || wanted >= l + 1) {
-    return Error{ErrorCode::infeasible, "usage = " + number(*s.usage) +
-                                            " with flat_after = " + std::to_string(s.flat_after) +
-                                            ", floor = " + number(s.floor) +
-                                            " and epochs = " + std::to_string(s.epochs) +
-                                            "; feasible: from " + number((least + flat) / epochs) +
-                                            " to below " + number((l + 1 + flat) / epochs)};
+    return Error{ErrorCode::infeasible,
+                 fmt::format("usage = {:.8g} with flat_after = {}, floor = {:.8g} and epochs = {}; "
+                             "feasible: from {:.8g} to below {:.8g}",
+                             *s.usage, s.flat_after, s.floor, s.epochs, (least + flat) / epochs,
+                             (l + 1 + flat) / epochs)};
   }
   sweep.parameter_ =
       linear ? 2 * (l + 1 - wanted) / (l * (l + 1)) : solve_cosine(wanted, s.flat_after);

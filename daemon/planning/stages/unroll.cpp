@@ -1,5 +1,7 @@
 #include "daemon/planning/stages/unroll.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -79,8 +81,8 @@ class LaneKey {
 Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   const std::uint64_t all_lanes = std::uint64_t{settings.lanes} * settings.world;
   if (all_lanes > kMostLanes) {
-    return Error{ErrorCode::infeasible, "lanes times world = " + std::to_string(all_lanes) +
-                                            ", allowed: up to " + std::to_string(kMostLanes)};
+    return Error{ErrorCode::infeasible,
+                 fmt::format("lanes times world = {}, allowed: up to {}", all_lanes, kMostLanes)};
   }
   Unrolled plan;
   plan.lanes_ = settings.lanes;
@@ -100,8 +102,9 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   const bool keeps = settings.last == LastBatch::keep;
   plan.steps_ = keeps ? dealer.last_free() : dealer.first_free();
   if (plan.steps_ == 0) {
-    return Error{ErrorCode::infeasible, std::to_string(words.size()) + " sequences do not fill " +
-                                            std::to_string(all_lanes) + " lanes, and last = drop"};
+    return Error{
+        ErrorCode::infeasible,
+        fmt::format("{} sequences do not fill {} lanes, and last = drop", words.size(), all_lanes)};
   }
   if (dealer.last_free() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::infeasible, "more than 4294967295 steps: use a larger unroll or lanes"};
