@@ -1,5 +1,7 @@
 #include "storage/dataset/history.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -24,8 +26,9 @@ std::string chunk_key(std::uint64_t chunk) {
 }
 
 Error damaged(const Transaction& transaction, std::uint64_t chunk) {
-  return {ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
-                                         ": its " + chunk_key(chunk) + " is damaged"};
+  return {ErrorCode::corrupt_record,
+          fmt::format("dataset {}: its {} is damaged", transaction.environment().path().string(),
+                      chunk_key(chunk))};
 }
 
 std::vector<std::byte> encode_chunk(std::span<const Commit> commits) {

@@ -1,5 +1,7 @@
 #include "storage/dataset/length_index.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -71,10 +73,9 @@ Result<void> read_chunk(const Transaction& transaction, Column column, std::uint
             crc == crc32c(out, crc32c(std::span<const std::byte>(header).subspan(kCrcEnd)));
   }
   if (whole) return {};
-  return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
-                                              ": length index: chunk " + std::to_string(chunk) +
-                                              " of column " + std::to_string(column.number) +
-                                              " is damaged"};
+  return Error{ErrorCode::corrupt_record,
+               fmt::format("dataset {}: length index: chunk {} of column {} is damaged",
+                           transaction.environment().path().string(), chunk, column.number)};
 }
 
 Result<void> read_column(const Transaction& transaction, Column column, std::uint64_t sequences,

@@ -1,11 +1,9 @@
 #include "storage/dataset/reader.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <set>
 
@@ -30,8 +28,9 @@ Result<void> check_same_fields(const Schema& schema, const Paths& shards, std::s
                                const Schema& found) {
   const std::string difference = describe_field_difference(schema, found);
   if (difference.empty()) return {};
-  return Error{ErrorCode::schema_mismatch, "dataset " + shards[shard].string() + " differs from " +
-                                               shards.front().string() + ": " + difference};
+  return Error{ErrorCode::schema_mismatch,
+               fmt::format("dataset {} differs from {}: {}", shards[shard].string(),
+                           shards.front().string(), difference)};
 }
 
 bool shows(const PinnedSnapshot& snapshot, const std::vector<PinnedShard>& shards) {
@@ -39,12 +38,6 @@ bool shows(const PinnedSnapshot& snapshot, const std::vector<PinnedShard>& shard
     if (snapshot.commit(i) != shards[i].commit) return false;
   }
   return true;
-}
-
-std::string hex(std::uint64_t content) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016" PRIx64, content);
-  return text.data();
 }
 
 /// What was asked for, and what there is.
@@ -62,11 +55,11 @@ Error nothing_has(std::uint64_t content, const std::vector<std::vector<Commit>>&
     earlier += histories[i].size() - 1;
   }
   const std::string others = paths.size() == 1 ? "" : " and its other shards";
-  return {ErrorCode::not_found, "dataset " + paths.front().string() + others + " is at content " +
-                                    hex(now) + " (" + std::to_string(sequences) +
-                                    " sequences, generation " + std::to_string(generation) +
-                                    "); nothing in its history of " + std::to_string(earlier) +
-                                    " earlier commits has content " + hex(content)};
+  return {ErrorCode::not_found,
+          fmt::format(
+              "dataset {}{} is at content {:016x} ({} sequences, generation {}); nothing in its "
+              "history of {} earlier commits has content {:016x}",
+              paths.front().string(), others, now, sequences, generation, earlier, content)};
 }
 
 MapLock least_lock(const std::vector<Shard>& shards) {
@@ -171,9 +164,9 @@ Result<Schema> read_schema(const std::shared_ptr<Environment>& environment) {
   const auto tables = environment->has_tables();
   if (!tables) return tables.error();
   if (!*tables) {
-    return Error{
-        ErrorCode::store_unavailable,
-        environment->path().string() + " is an empty LMDB environment, not a Batchwright dataset"};
+    return Error{ErrorCode::store_unavailable,
+                 fmt::format("{} is an empty LMDB environment, not a Batchwright dataset",
+                             environment->path().string())};
   }
   const auto transaction = Transaction::begin(environment, Access::read);
   if (!transaction) return transaction.error();
@@ -191,8 +184,9 @@ Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords 
     auto environment = Environment::open(paths[i], locking);
     if (!environment) return environment.error();
     if (!seen.insert(environment->get()).second) {
-      return Error{ErrorCode::invalid_argument,
-                   "dataset " + paths[i].string() + " appears twice in the list of shards"};
+      return Error{
+          ErrorCode::invalid_argument,
+          fmt::format("dataset {} appears twice in the list of shards", paths[i].string())};
     }
     auto found = read_schema(*environment);
     if (!found) return found.error();
@@ -257,9 +251,10 @@ Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem
 
 std::string lock_warning(const Dataset& dataset) {
   if (dataset.lock() != MapLock::none) return {};
-  return "dataset " + dataset.shards().front().string() +
-         " is read without a lock: a writer's commits will end the reading; lock.mdb must be "
-         "writable if it grows (under systemd: ReadWritePaths=)";
+  return fmt::format(
+      "dataset {} is read without a lock: a writer's commits will end the reading; lock.mdb must "
+      "be writable if it grows (under systemd: ReadWritePaths=)",
+      dataset.shards().front().string());
 }
 
 Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& shards,
@@ -270,7 +265,7 @@ Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& sh
   if (!snapshot) return snapshot.error();
   Examination found{(*snapshot)->sequences(), (*dataset)->lock(), lock_warning(**dataset)};
   if (found.sequences == 0 && found.warning.empty()) {
-    found.warning = "dataset " + shards.front().string() + " has no sequences";
+    found.warning = fmt::format("dataset {} has no sequences", shards.front().string());
   }
   return found;
 }

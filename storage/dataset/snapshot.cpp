@@ -1,8 +1,9 @@
 #include "storage/dataset/snapshot.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
 
 #include "formats/formats.h"
@@ -24,12 +25,6 @@ Result<std::vector<Value>> read_whole_column(const std::vector<PinnedShard>& sha
     rest = rest.subspan(bytes);
   }
   return values;
-}
-
-std::string hex(std::uint32_t crc) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%08x", crc);
-  return text;
 }
 
 }  // namespace
@@ -107,17 +102,17 @@ Result<MapBytes> PinnedSnapshot::find(const Place& place) const {
 
 Error PinnedSnapshot::broken(const Place& place, const Error& error) const {
   const auto& path = shards_[place.shard].transaction.environment().path();
-  const std::string dataset = "dataset " + path.string();
-  const std::string sequence = dataset + ", sequence " + std::to_string(place.local) + ": ";
+  const std::string dataset = fmt::format("dataset {}", path.string());
   const bool named = error.message.starts_with(dataset + ": ");
   return {error.code,
-          sequence + (named ? error.message.substr(dataset.size() + 2) : error.message)};
+          fmt::format("{}, sequence {}: {}", dataset, place.local,
+                      named ? error.message.substr(dataset.size() + 2) : error.message)};
 }
 
 Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
   if (ordinal.value >= sequences()) {
-    return Error{ErrorCode::not_found, "sequence " + std::to_string(ordinal.value) +
-                                           ": the snapshot has " + std::to_string(sequences())};
+    return Error{ErrorCode::not_found,
+                 fmt::format("sequence {}: the snapshot has {}", ordinal.value, sequences())};
   }
   const Place place = place_of(ordinal);
   auto record = checked_record(ordinal, place);
@@ -193,10 +188,10 @@ Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
     return broken(place, shards_[place.shard].transaction.environment().fault());
   }
   if (computed == stored) return {};
-  return broken(place,
-                {ErrorCode::corrupt_record,
-                 "key \"" + printable(std::string(key.data(), record.key().size())) +
-                     "\": CRC-32C is " + hex(computed) + ", its record says " + hex(stored)});
+  return broken(place, {ErrorCode::corrupt_record,
+                        fmt::format("key \"{}\": CRC-32C is {:08x}, its record says {:08x}",
+                                    printable(std::string(key.data(), record.key().size())),
+                                    computed, stored)});
 }
 
 void PinnedSnapshot::will_need(Ordinal ordinal) const {

@@ -1,5 +1,7 @@
 #include "storage/dataset/state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -48,7 +50,7 @@ std::uint64_t mix_field(std::uint64_t hash, const FieldSpec& field) {
 
 Error in_dataset(const Transaction& transaction, const Error& error) {
   return {error.code,
-          "dataset " + transaction.environment().path().string() + ": " + error.message};
+          fmt::format("dataset {}: {}", transaction.environment().path().string(), error.message)};
 }
 
 /// A value of `meta`, out of the map.
@@ -56,12 +58,14 @@ Result<std::vector<std::byte>> read_copy(const Transaction& transaction, std::st
   const auto found = transaction.get(Table::meta, as_key(key));
   if (!found) return found.error();
   if (!*found) {
-    return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
-                                                ": its " + std::string(key) + " is missing"};
+    return Error{ErrorCode::corrupt_record,
+                 fmt::format("dataset {}: its {} is missing",
+                             transaction.environment().path().string(), key)};
   }
   if ((*found)->size() > kMostMetaBytes) {
-    return Error{ErrorCode::corrupt_record, "dataset " + transaction.environment().path().string() +
-                                                ": its " + std::string(key) + " is damaged"};
+    return Error{ErrorCode::corrupt_record,
+                 fmt::format("dataset {}: its {} is damaged",
+                             transaction.environment().path().string(), key)};
   }
   std::vector<std::byte> copy((*found)->size());
   if (!copy_from_map(copy, **found)) return transaction.environment().fault();
@@ -74,10 +78,11 @@ Result<DatasetState> decode_state(std::span<const std::byte> bytes) {
   if (bytes.size() >= kStateBytes) {
     std::memcpy(static_cast<void*>(&state), bytes.data(), kStateBytes);
     if (state.format_version() > kDatasetFormatVersion) {
-      return Error{ErrorCode::unsupported_version,
-                   "dataset format version " + std::to_string(state.format_version()) +
-                       " is newer than version " + std::to_string(kDatasetFormatVersion) +
-                       ", the newest this program reads"};
+      return Error{
+          ErrorCode::unsupported_version,
+          fmt::format(
+              "dataset format version {} is newer than version {}, the newest this program reads",
+              state.format_version(), kDatasetFormatVersion)};
     }
   }
   if (bytes.size() != kStateBytes || crc32c(bytes.subspan(kCrcEnd)) != state.crc()) {
@@ -88,12 +93,9 @@ Result<DatasetState> decode_state(std::span<const std::byte> bytes) {
 }
 
 std::string name_of(const FieldSpec& field) {
-  std::string name = "\"" + field.name + "\" (" + std::string(kind_name(field.kind)) + ", " +
-                     std::string(dtype_name(field.dtype)) + " [";
-  for (std::size_t i = 0; i < field.shape.size(); ++i) {
-    name += (i == 0 ? "" : ", ") + std::to_string(field.shape[i]);
-  }
-  return name + "], " + std::to_string(field.categories.size()) + " categories)";
+  return fmt::format("\"{}\" ({}, {} [{}], {} categories)", field.name, kind_name(field.kind),
+                     dtype_name(field.dtype), fmt::join(field.shape, ", "),
+                     field.categories.size());
 }
 
 bool same_but_for_categories(const FieldSpec& a, const FieldSpec& b) {
@@ -105,12 +107,13 @@ bool same_but_for_categories(const FieldSpec& a, const FieldSpec& b) {
 std::string category_difference(const std::vector<std::string>& expected,
                                 const std::vector<std::string>& found) {
   if (expected.empty() != found.empty()) {
-    return std::to_string(found.size()) + " categories, not " + std::to_string(expected.size());
+    return fmt::format("{} categories, not {}", found.size(), expected.size());
   }
   for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
     if (expected[i] != found[i]) {
-      return "category " + std::to_string(i) + " is \"" + found[i] + "\", not \"" + expected[i] +
-             "\"; allowed: the same list, or more behind it";
+      return fmt::format(
+          "category {} is \"{}\", not \"{}\"; allowed: the same list, or more behind it", i,
+          found[i], expected[i]);
     }
   }
   return {};
@@ -176,16 +179,20 @@ Result<void> write_state(Transaction& transaction, const DatasetState& state) {
 
 std::string describe_field_difference(const Schema& expected, const Schema& found) {
   for (std::size_t i = 0; i < std::max(expected.fields.size(), found.fields.size()); ++i) {
-    if (i >= found.fields.size()) return "field " + name_of(expected.fields[i]) + " is missing";
-    if (i >= expected.fields.size()) return "field " + name_of(found.fields[i]) + " is too many";
+    if (i >= found.fields.size()) {
+      return fmt::format("field {} is missing", name_of(expected.fields[i]));
+    }
+    if (i >= expected.fields.size()) {
+      return fmt::format("field {} is too many", name_of(found.fields[i]));
+    }
     if (!same_but_for_categories(expected.fields[i], found.fields[i])) {
-      return "field " + std::to_string(i) + " is " + name_of(found.fields[i]) + ", not " +
-             name_of(expected.fields[i]);
+      return fmt::format("field {} is {}, not {}", i, name_of(found.fields[i]),
+                         name_of(expected.fields[i]));
     }
     const std::string difference =
         category_difference(expected.fields[i].categories, found.fields[i].categories);
     if (!difference.empty()) {
-      return "field \"" + expected.fields[i].name + "\": " + difference;
+      return fmt::format("field \"{}\": {}", expected.fields[i].name, difference);
     }
   }
   return {};

@@ -1,5 +1,7 @@
 #include "storage/dataset/verify.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -73,8 +75,8 @@ void ShardCheck::problem(const std::string& what) { report_.problems.push_back(w
 
 void ShardCheck::compare(std::string_view what, std::uint64_t found, std::uint64_t expected) {
   if (found == expected) return;
-  problem("dataset " + transaction_.environment().path().string() + ": " + std::string(what) +
-          ": found " + std::to_string(found) + ", the state says " + std::to_string(expected));
+  problem(fmt::format("dataset {}: {}: found {}, the state says {}",
+                      transaction_.environment().path().string(), what, found, expected));
 }
 
 void ShardCheck::read_index() {
@@ -102,9 +104,9 @@ void ShardCheck::check_commits() {
   while (all_sound_ && !history_.empty() && history_.back().sequences <= rebuilt_.sequences) {
     const Commit& commit = history_.back();
     if (commit.sequences != rebuilt_.sequences || commit.content != rebuilt_.content) {
-      problem("dataset " + transaction_.environment().path().string() + ": its history: commit " +
-              std::to_string(commit.generation) + " is not of its first " +
-              std::to_string(commit.sequences) + " sequences");
+      problem(fmt::format("dataset {}: its history: commit {} is not of its first {} sequences",
+                          transaction_.environment().path().string(), commit.generation,
+                          commit.sequences));
     }
     history_.pop_back();
   }

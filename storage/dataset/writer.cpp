@@ -1,6 +1,7 @@
 #include "storage/dataset/writer.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ int lock_within(int directory, const WriterLimits& limits) {
 /// Waits until no other writer has the directory.
 Result<DirectoryLock> lock_directory(const std::filesystem::path& path,
                                      const WriterLimits& limits) {
-  const std::string where = "dataset " + path.string() + ": ";
+  const std::string where = fmt::format("dataset {}", path.string());
   DirectoryLock directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto start = Clock::now();
   const int code = directory.number() < 0 ? errno : lock_within(directory.number(), limits);
@@ -81,12 +82,12 @@ Result<DirectoryLock> lock_directory(const std::filesystem::path& path,
   if (code == EWOULDBLOCK) {
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
     const auto owner = flock_owner(directory.number());
-    return Error{ErrorCode::timed_out, where + "another process writes it" +
-                                           (owner ? " (pid " + std::to_string(*owner) + ")" : "") +
-                                           ", for longer than " + std::to_string(waited.count()) +
-                                           " ms"};
+    return Error{ErrorCode::timed_out,
+                 fmt::format("{}: another process writes it{}, for longer than {} ms", where,
+                             owner ? fmt::format(" (pid {})", *owner) : "", waited.count())};
   }
-  return Error{ErrorCode::io_error, where + "lock for writing: " + std::strerror(code)};
+  return Error{ErrorCode::io_error,
+               fmt::format("{}: lock for writing: {}", where, std::strerror(code))};
 }
 
 Result<void> create(const std::shared_ptr<Environment>& environment, const Schema& schema) {
@@ -125,7 +126,8 @@ struct DatasetWriter::State {
 namespace {
 
 Error nothing_to_append_to(const std::filesystem::path& path) {
-  return {ErrorCode::not_found, "there is no dataset at " + path.string() + " to append to"};
+  return {ErrorCode::not_found,
+          fmt::format("there is no dataset at {} to append to", path.string())};
 }
 
 /// A writer that was killed between the last two acts of its commit leaves a state that is whole
@@ -143,8 +145,9 @@ Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, con
   const auto there = environment->has_tables();
   if (!there) return there.error();
   if (*there && opening == Opening::create) {
-    return Error{ErrorCode::already_exists, "dataset " + environment->path().string() +
-                                                " is there already, and was to be created"};
+    return Error{ErrorCode::already_exists,
+                 fmt::format("dataset {} is there already, and was to be created",
+                             environment->path().string())};
   }
   if (!*there && opening == Opening::append) return nothing_to_append_to(environment->path());
   if (!*there) {
@@ -161,8 +164,8 @@ Result<Meta> load_or_create(const std::shared_ptr<Environment>& environment, con
   if (!meta) return meta.error();
   const std::string difference = describe_field_difference(schema, meta->schema);
   if (difference.empty()) return meta;
-  return Error{ErrorCode::schema_mismatch,
-               "dataset " + environment->path().string() + " has other fields: " + difference};
+  return Error{ErrorCode::schema_mismatch, fmt::format("dataset {} has other fields: {}",
+                                                       environment->path().string(), difference)};
 }
 
 Result<Pending> load_tail(const std::shared_ptr<Environment>& environment, const Meta& meta,
@@ -196,17 +199,15 @@ Result<bool> DatasetWriter::State::contains(std::string_view key) const {
 Result<void> DatasetWriter::State::check_new(const Sequence& sequence) const {
   if (auto checked = check_sequence(schema, sequence); !checked) return checked;
   if (const std::size_t bytes = record_bytes(sequence); bytes > kMaxRecordBytes) {
-    return Error{ErrorCode::does_not_fit, "key \"" + std::string(sequence.key) +
-                                              "\": its record takes " + std::to_string(bytes) +
-                                              " bytes, of at most " +
-                                              std::to_string(kMaxRecordBytes)};
+    return Error{ErrorCode::does_not_fit,
+                 fmt::format("key \"{}\": its record takes {} bytes, of at most {}", sequence.key,
+                             bytes, kMaxRecordBytes)};
   }
   const auto taken = contains(sequence.key);
   if (!taken) return taken.error();
   if (!*taken) return {};
-  return Error{ErrorCode::already_exists, "key \"" + std::string(sequence.key) +
-                                              "\" is already in dataset " +
-                                              environment->path().string()};
+  return Error{ErrorCode::already_exists, fmt::format("key \"{}\" is already in dataset {}",
+                                                      sequence.key, environment->path().string())};
 }
 
 Result<Ordinal> DatasetWriter::State::append(const Sequence& sequence) {
@@ -253,8 +254,8 @@ Result<void> DatasetWriter::State::write(Transaction& transaction, DatasetState&
   if (!found) return found.error();
   if (*found != committed) {
     return Error{ErrorCode::store_unavailable,
-                 "dataset " + environment->path().string() +
-                     " was written to by another program without the lock"};
+                 fmt::format("dataset {} was written to by another program without the lock",
+                             environment->path().string())};
   }
   for (std::size_t i = 0; i < pending.size(); ++i) extend(state, pending.summary(i));
   ++state.generation;

@@ -1,5 +1,7 @@
 #include "storage/frontend/mel.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -34,10 +36,11 @@ Result<MelFilters> MelFilters::create(const MelSpec& spec) {
       filters.weights_.push_back(weight);
     }
     if (band.bins == 0) {
-      return Error{ErrorCode::invalid_argument,
-                   "mel band " + std::to_string(b) + " around " + std::to_string(hz_of_mel(top)) +
-                       " Hz holds no FFT bin (bins are " + std::to_string(bin_hz) +
-                       " Hz apart): fewer mel bands or a larger FFT are needed"};
+      return Error{
+          ErrorCode::invalid_argument,
+          fmt::format("mel band {} around {:f} Hz holds no FFT bin (bins are {:f} Hz apart): "
+                      "fewer mel bands or a larger FFT are needed",
+                      b, hz_of_mel(top), bin_hz)};
     }
     filters.bands_.push_back(band);
   }

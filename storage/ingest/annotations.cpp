@@ -38,7 +38,7 @@ Result<void> check_sets(const std::vector<LabelSet>& sets, const std::vector<Lab
     if (known) continue;
     return wrong(fmt::format("{}: {}; fields of labels: {}", set.origin,
                              set.field.empty() ? "it is for one field (NAME=FILE says which)"
-                                               : "there is no field \"" + set.field + "\"",
+                                               : fmt::format("there is no field \"{}\"", set.field),
                              fields.empty() ? "none" : fmt::format("{}", fmt::join(fields, ", "))));
   }
   return {};

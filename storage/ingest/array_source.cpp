@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLookedAt = 100;
 
 Error wrong(ErrorCode code, const std::string& where, std::string_view what) {
-  return {code, where + ": " + std::string(what)};
+  return {code, fmt::format("{}: {}", where, what)};
 }
 
 /// "float32 [T, 80]", "int32 [U]", "int64 []".
@@ -40,9 +40,8 @@ const ArrayCast* cast_for(const ArrayOptions& options, const std::string& name, 
 Result<Array> storable(Array array, const std::string& name, const ArrayOptions& options) {
   if (!options.allow_nonfinite) {
     if (const auto odd = not_finite(array)) {
-      return Error{ErrorCode::schema_mismatch, *odd +
-                                                   "; allowed: finite numbers, or all with "
-                                                   "--allow-nonfinite"};
+      return Error{ErrorCode::schema_mismatch,
+                   fmt::format("{}; allowed: finite numbers, or all with --allow-nonfinite", *odd)};
     }
   }
   if (const ArrayCast* to = cast_for(options, name, array.element)) {
@@ -117,7 +116,7 @@ class ArraySource : public IngestSource {
     }
     if (usable > 0) return {};
     return Error{ErrorCode::invalid_argument,
-                 "none of the files is a usable array; the first: " + reason};
+                 fmt::format("none of the files is a usable array; the first: {}", reason)};
   }
 
   std::vector<FieldSpec> fields() const override { return fields_; }

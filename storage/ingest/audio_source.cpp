@@ -98,7 +98,8 @@ Result<Majority> majority_rate(std::span<const SourceFile> files) {
   // Should those be none of the few that are audio, all are looked at until one is.
   for (std::size_t i = 0; i < files.size() && counts.empty(); ++i) look_at(files[i]);
   if (counts.empty()) {
-    return Error{ErrorCode::invalid_argument, "none of the files is audio; the first: " + reason};
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("none of the files is audio; the first: {}", reason)};
   }
   const auto most =
       std::max_element(counts.begin(), counts.end(),

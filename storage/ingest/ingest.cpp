@@ -26,7 +26,7 @@ struct Item {
 
 std::string with_file(const SourceFile& file, const std::string& reason) {
   const std::string path = file.path.string();
-  return reason.starts_with(path) ? reason : path + ": " + reason;
+  return reason.starts_with(path) ? reason : fmt::format("{}: {}", path, reason);
 }
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -49,14 +49,14 @@ Result<void> check_settings(const IngestJob& job, const Schema& schema) {
   const Settings own = job.source->settings();
   for (const auto& [name, wanted] : own) {
     const std::string* const stored = find_setting(schema.settings, name);
-    if (stored == nullptr) return differs("no " + name, "", wanted);
-    if (*stored != wanted) return differs(name, " = " + *stored, wanted);
+    if (stored == nullptr) return differs(fmt::format("no {}", name), "", wanted);
+    if (*stored != wanted) return differs(name, fmt::format(" = {}", *stored), wanted);
   }
   for (const auto& [name, stored] : schema.settings) {
     const bool is_origin = std::find(kOrigin.begin(), kOrigin.end(), name) != kOrigin.end() ||
                            find_setting(job.origin, name) != nullptr;
     if (!is_origin && find_setting(own, name) == nullptr) {
-      return differs(name, " = " + stored, "no such setting");
+      return differs(name, fmt::format(" = {}", stored), "no such setting");
     }
   }
   return {};

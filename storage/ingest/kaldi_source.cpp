@@ -31,7 +31,8 @@ class KaldiReader : public ArrayReader {
       // Kaldi's own programs read matrices of doubles as floats.
       if (array->element == Element::float64) array = cast(std::move(*array), DType::float32);
       if (!array) {
-        return Error{array.error().code, where(file, arrays.size()) + ": " + array.error().message};
+        return Error{array.error().code,
+                     fmt::format("{}: {}", where(file, arrays.size()), array.error().message)};
       }
       arrays.push_back(std::move(*array));
     }

@@ -27,7 +27,7 @@ std::string some_of(const std::vector<std::string>& names) {
 Result<LabelSet> read_label_set(const std::filesystem::path& path) {
   const std::string where = fmt::format("labels {}", path.string());
   std::ifstream file(path);
-  if (!file) return wrong(where + ": cannot be opened");
+  if (!file) return wrong(fmt::format("{}: cannot be opened", where));
   LabelSet set{"", {}, where};
   std::set<std::string> seen;
   std::string line;
@@ -41,8 +41,8 @@ Result<LabelSet> read_label_set(const std::filesystem::path& path) {
     }
     set.names.push_back(line);
   }
-  if (file.bad()) return wrong(where + ": cannot be read");
-  if (set.names.empty()) return wrong(where + ": no name in it");
+  if (file.bad()) return wrong(fmt::format("{}: cannot be read", where));
+  if (set.names.empty()) return wrong(fmt::format("{}: no name in it", where));
   return set;
 }
 
@@ -53,7 +53,7 @@ Result<std::vector<LabelSet>> label_sets_of(const std::filesystem::path& path) {
   std::vector<LabelSet> sets;
   for (const FieldSpec& field : (*dataset)->schema().fields) {
     if (field.categories.empty()) continue;
-    sets.push_back({field.name, field.categories, "dataset " + path.string()});
+    sets.push_back({field.name, field.categories, fmt::format("dataset {}", path.string())});
   }
   if (sets.empty()) return wrong(fmt::format("dataset {}: no field with labels", path.string()));
   return sets;

@@ -89,7 +89,8 @@ Result<std::unique_ptr<IngestSource>> npz_source(const NpzSourceOptions& options
     if (names) return array_source(std::make_unique<NpzReader>(*names), options.arrays, files);
     if (&file == &files.front()) reason = names.error().message;
   }
-  return Error{ErrorCode::invalid_argument, "none of the files is usable; the first: " + reason};
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("none of the files is usable; the first: {}", reason)};
 }
 
 }  // namespace batchwright

@@ -1,5 +1,6 @@
 // The C ABI: arguments checked, errors reported, exceptions stopped. The work is DatasetWriter's.
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -66,24 +67,25 @@ bw_status open(const char* path, const bw_writer_options* options, bw_writer** w
 /// Errors: invalid_argument, schema_mismatch, which name the key.
 Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) {
   const auto wrong = [&](ErrorCode code, const std::string& what) {
-    return Error{code, "key \"" + std::string(sequence.key, sequence.key_bytes) + "\": " + what};
+    return Error{code, fmt::format("key \"{}\": {}",
+                                   std::string_view(sequence.key, sequence.key_bytes), what)};
   };
   if (sequence.value_count != writer.values.size()) {
-    return wrong(ErrorCode::schema_mismatch, "found " + std::to_string(sequence.value_count) +
-                                                 " values, the dataset has " +
-                                                 std::to_string(writer.values.size()) + " fields");
+    return wrong(ErrorCode::schema_mismatch,
+                 fmt::format("found {} values, the dataset has {} fields", sequence.value_count,
+                             writer.values.size()));
   }
   for (std::size_t i = 0; i < writer.values.size(); ++i) {
     const bw_value& value = sequence.values[i];
     const std::string_view name = writer.fields.at(i)->name;
     if (value.data == nullptr && value.bytes != 0) {
       return wrong(ErrorCode::invalid_argument,
-                   "field \"" + std::string(name) + "\" has bytes, but no data");
+                   fmt::format("field \"{}\" has bytes, but no data", name));
     }
     if (value.length > UINT32_MAX) {
-      return wrong(ErrorCode::schema_mismatch, "field \"" + std::string(name) + "\" has length " +
-                                                   std::to_string(value.length) +
-                                                   "; at most 4294967295 is allowed");
+      return wrong(ErrorCode::schema_mismatch,
+                   fmt::format("field \"{}\" has length {}; at most 4294967295 is allowed", name,
+                               value.length));
     }
     writer.values[i] = {{static_cast<const std::byte*>(value.data), value.bytes},
                         static_cast<std::uint32_t>(value.length)};

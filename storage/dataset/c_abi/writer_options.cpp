@@ -1,5 +1,7 @@
 #include "storage/dataset/c_abi/writer_options.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -20,8 +22,7 @@ Result<bw_writer_options> read_options(const bw_writer_options* given) {
   if (given == nullptr) return options;
   const std::size_t size = given->struct_size;
   if (size < sizeof given->struct_size || size > 4096) {
-    return invalid("struct_size is " + std::to_string(size) +
-                   "; set it to the size of the options");
+    return invalid(fmt::format("struct_size is {}; set it to the size of the options", size));
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   const auto is_set = [](unsigned char byte) { return byte != 0; };
@@ -37,32 +38,34 @@ Result<FieldSpec> to_spec(const bw_field& field) {
   if (field.name == nullptr) return invalid("a field has no name");
   FieldSpec spec;
   spec.name = field.name;
-  const std::string where = "field \"" + spec.name + "\": ";
+  const std::string where = fmt::format("field \"{}\"", spec.name);
   if (field.kind < BW_PRIMARY || field.kind > BW_SCALAR) {
-    return invalid(where + "kind " + std::to_string(field.kind) +
-                   "; 0 (primary) to 3 (scalar) is allowed");
+    return invalid(
+        fmt::format("{}: kind {}; 0 (primary) to 3 (scalar) is allowed", where, field.kind));
   }
   if (field.dtype < BW_FLOAT32 || field.dtype > BW_UINT8) {
-    return invalid(where + "dtype " + std::to_string(field.dtype) +
-                   "; 1 (float32) to 7 (uint8) is allowed");
+    return invalid(
+        fmt::format("{}: dtype {}; 1 (float32) to 7 (uint8) is allowed", where, field.dtype));
   }
   spec.kind = static_cast<FieldKind>(field.kind);
   spec.dtype = static_cast<DType>(field.dtype);
   if (field.ndim > BW_MAX_DIMENSIONS) {
-    return invalid(where + std::to_string(field.ndim) + " dimensions a frame; 0 to 6 is allowed");
+    return invalid(fmt::format("{}: {} dimensions a frame; 0 to 6 is allowed", where, field.ndim));
   }
   for (std::uint32_t i = 0; i < field.ndim; ++i) {
     if (field.shape[i] > kMaxFrameBytes) {
-      return invalid(where + "a dimension of " + std::to_string(field.shape[i]) +
-                     "; a frame takes at most 16 MiB");
+      return invalid(fmt::format("{}: a dimension of {}; a frame takes at most 16 MiB", where,
+                                 field.shape[i]));
     }
     spec.shape.push_back(static_cast<std::uint32_t>(field.shape[i]));
   }
   if (field.category_count != 0 && field.categories == nullptr) {
-    return invalid(where + "has categories without names");
+    return invalid(fmt::format("{}: has categories without names", where));
   }
   for (std::uint32_t i = 0; i < field.category_count; ++i) {
-    if (field.categories[i] == nullptr) return invalid(where + "has a category without a name");
+    if (field.categories[i] == nullptr) {
+      return invalid(fmt::format("{}: has a category without a name", where));
+    }
     spec.categories.emplace_back(field.categories[i]);
   }
   return spec;
@@ -94,8 +97,9 @@ Result<Schema> to_schema(const bw_writer_options& options) {
 Result<Schema> schema_at(const std::filesystem::path& path) {
   std::error_code unreadable;  // then opening it says why
   if (!std::filesystem::exists(path / "data.mdb", unreadable) && !unreadable) {
-    return Error{ErrorCode::not_found, "there is no dataset at " + path.string() +
-                                           ", and none can be made without fields"};
+    return Error{ErrorCode::not_found,
+                 fmt::format("there is no dataset at {}, and none can be made without fields",
+                             path.string())};
   }
   const auto dataset = Catalog().open({path});
   if (!dataset) return dataset.error();
@@ -109,8 +113,9 @@ Result<WriterRequest> to_writer_request(const std::filesystem::path& path,
   const auto options = read_options(given);
   if (!options) return options.error();
   if (options->opening < BW_CREATE_OR_APPEND || options->opening > BW_APPEND) {
-    return invalid("opening is " + std::to_string(options->opening) +
-                   "; BW_CREATE_OR_APPEND, BW_CREATE and BW_APPEND are allowed");
+    return invalid(
+        fmt::format("opening is {}; BW_CREATE_OR_APPEND, BW_CREATE and BW_APPEND are allowed",
+                    options->opening));
   }
   if (options->timeout_ms < 0) return invalid("timeout_ms is below 0");
   auto schema = options->field_count == 0 ? schema_at(path) : to_schema(*options);

@@ -1,5 +1,6 @@
 #include "storage/dataset/lmdb/environment.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,38 +47,39 @@ ErrorCode code_of(int code) {
 void CloseEnvironment::operator()(MDB_env* env) const noexcept { mdb_env_close(env); }
 
 Error Environment::damaged(std::string_view doing, std::string_view what) const {
-  return {ErrorCode::corrupt_record, "dataset " + path_.string() + ": damaged index: " +
-                                         std::string(doing) + ": " + std::string(what)};
+  return {ErrorCode::corrupt_record,
+          fmt::format("dataset {}: damaged index: {}: {}", path_.string(), doing, what)};
 }
 
 Error Environment::error(int code, std::string_view doing) const {
   if (code == kFaulted) {
     Error faulted = fault();
-    if (faulted.code == ErrorCode::corrupt_record) faulted.message += ": " + std::string(doing);
+    if (faulted.code == ErrorCode::corrupt_record) faulted.message += fmt::format(": {}", doing);
     return faulted;
   }
   if (is_damage(code)) return damaged(doing, mdb_strerror(code));
-  const std::string where = "dataset " + path_.string() + ": ";
+  const std::string where = fmt::format("dataset {}", path_.string());
   if (code == MDB_INVALID) {
-    return {ErrorCode::store_unavailable, where + "data.mdb is not an LMDB file"};
+    return {ErrorCode::store_unavailable, fmt::format("{}: data.mdb is not an LMDB file", where)};
   }
   if (code == MDB_READERS_FULL) {
-    return {ErrorCode::does_not_fit, where + "all reader slots of lock.mdb are taken"};
+    return {ErrorCode::does_not_fit,
+            fmt::format("{}: all reader slots of lock.mdb are taken", where)};
   }
   if (code == EAGAIN) {
     return {ErrorCode::store_unavailable,
-            where + "another program that reads it has the same process number, " +
-                std::to_string(getpid()) +
-                ", in another PID namespace, and LMDB tells readers apart by that number: let the "
-                "containers share a PID namespace, or read a dataset that no program writes "
-                "without a lock"};
+            fmt::format(
+                "{}: another program that reads it has the same process number, {}, in another PID "
+                "namespace, and LMDB tells readers apart by that number: let the containers share "
+                "a PID namespace, or read a dataset that no program writes without a lock",
+                where, getpid())};
   }
   const auto room = code == EIO || code == ENOSPC ? room_left(path_) : std::nullopt;
   if (room && (*room < kFullBelowBytes || code == ENOSPC)) {
-    return {ErrorCode::io_error, where + std::string(doing) + ": " + std::strerror(ENOSPC) + ": " +
-                                     std::to_string(*room) + " bytes are left"};
+    return {ErrorCode::io_error, fmt::format("{}: {}: {}: {} bytes are left", where, doing,
+                                             std::strerror(ENOSPC), *room)};
   }
-  return {code_of(code), where + std::string(doing) + ": " + mdb_strerror(code)};
+  return {code_of(code), fmt::format("{}: {}: {}", where, doing, mdb_strerror(code))};
 }
 
 std::uint64_t Environment::file_bytes() const {
@@ -98,8 +100,8 @@ Result<void> Environment::check_size() const {
   }
   if (found >= needed) return {};
   return Error{ErrorCode::store_unavailable,
-               "dataset " + path_.string() + ": data.mdb is truncated: it has " +
-                   std::to_string(found) + " bytes, of at least " + std::to_string(needed)};
+               fmt::format("dataset {}: data.mdb is truncated: it has {} bytes, of at least {}",
+                           path_.string(), found, needed)};
 }
 
 bool Environment::is_lost() const {
@@ -109,21 +111,23 @@ bool Environment::is_lost() const {
 
 Error Environment::lost() const {
   return {ErrorCode::corrupt_record,
-          "dataset " + path_.string() +
-              ": this process met a damaged index while it wrote, and can no longer write; earlier "
-              "commits are intact. Run `batchwright verify`"};
+          fmt::format("dataset {}: this process met a damaged index while it wrote, and can no "
+                      "longer write; earlier commits are intact. Run `batchwright verify`",
+                      path_.string())};
 }
 
 Error Environment::fault() const {
   // The caller has a transaction alive, so env_ stays as it is. check_size() reads under a guard.
   const MapFault fault = last_fault();
   if (auto sized = check_size(); !sized) return sized.error();
-  const std::string where = "dataset " + path_.string() + ": ";
+  const std::string where = fmt::format("dataset {}", path_.string());
   const auto offset = fault.signal == SIGBUS ? file_offset_of(fault.address) : std::nullopt;
   if (fault.signal == SIGBUS && !(offset && *offset >= file_bytes())) {
-    return {ErrorCode::store_unavailable, where + "data.mdb cannot be read: disk error"};
+    return {ErrorCode::store_unavailable,
+            fmt::format("{}: data.mdb cannot be read: disk error", where)};
   }
-  return {ErrorCode::corrupt_record, where + "damaged index: a page of data.mdb leads astray"};
+  return {ErrorCode::corrupt_record,
+          fmt::format("{}: damaged index: a page of data.mdb leads astray", where)};
 }
 
 Result<void> Environment::check_still_there() const {
@@ -135,28 +139,30 @@ Result<void> Environment::check_still_there() const {
   if (mdb_env_get_fd(env_.get(), &descriptor) != 0 || fstat(descriptor, &open_file) != 0 ||
       stat((path_ / "data.mdb").c_str(), &named_file) != 0 ||
       open_file.st_ino != named_file.st_ino || open_file.st_dev != named_file.st_dev) {
-    return Error{ErrorCode::store_unavailable,
-                 "dataset " + path_.string() + " was removed or replaced while it was open"};
+    return Error{
+        ErrorCode::store_unavailable,
+        fmt::format("dataset {} was removed or replaced while it was open", path_.string())};
   }
   return {};
 }
 
 Error Environment::may_not_open(Access access) const {
-  const std::string where = "dataset " + path_.string() + ": ";
+  const std::string where = fmt::format("dataset {}", path_.string());
   const auto data = path_ / "data.mdb";
   const auto lock = path_ / "lock.mdb";
   if (access == Access::read && may_read(data)) {
-    return {ErrorCode::store_unavailable,
-            where + "lock.mdb: Permission denied (" + permissions_of(lock) +
-                "): data.mdb may be read, but a reader also takes a slot in lock.mdb, which keeps "
-                "writers off the pages it reads. Make lock.mdb writable for this user (chown, or "
-                "chgrp and chmod g+w), or read a dataset that no program writes without a lock "
-                "(lock = false of the feed)"};
+    return {
+        ErrorCode::store_unavailable,
+        fmt::format("{}: lock.mdb: Permission denied ({}): data.mdb may be read, but a reader also "
+                    "takes a slot in lock.mdb, which keeps writers off the pages it reads. Make "
+                    "lock.mdb writable for this user (chown, or chgrp and chmod g+w), or read a "
+                    "dataset that no program writes without a lock (lock = false of the feed)",
+                    where, permissions_of(lock))};
   }
   const bool is_data = access == Access::read || !may_write(data);
-  return {ErrorCode::store_unavailable, where + (is_data ? "data.mdb" : "lock.mdb") +
-                                            ": Permission denied (" +
-                                            permissions_of(is_data ? data : lock) + ")"};
+  return {ErrorCode::store_unavailable,
+          fmt::format("{}: {}: Permission denied ({})", where, is_data ? "data.mdb" : "lock.mdb",
+                      permissions_of(is_data ? data : lock))};
 }
 
 Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_t map_bytes) const {
@@ -184,13 +190,12 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
     }
     if (code == EACCES) return may_not_open(access);
     if (code == ENOMEM) {
-      return Error{ErrorCode::does_not_fit, "dataset " + path_.string() +
-                                                ": no room for a map of " +
-                                                std::to_string(map_bytes) + " bytes"};
+      return Error{ErrorCode::does_not_fit, fmt::format("dataset {}: no room for a map of {} bytes",
+                                                        path_.string(), map_bytes)};
     }
     if (code == kFaulted && last_fault().signal == SIGBUS) {
       return Error{ErrorCode::store_unavailable,
-                   "dataset " + path_.string() + ": data.mdb cannot be read"};
+                   fmt::format("dataset {}: data.mdb cannot be read", path_.string())};
     }
     if (code == kFaulted) return damaged("open data.mdb", "its meta page makes no sense");
     return error(code, "open data.mdb");
@@ -199,10 +204,10 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
 
 Result<void> Environment::reopen(Access access, std::uint64_t map_bytes) {
   if (alive_ != 0) {
-    return Error{ErrorCode::busy, "dataset " + path_.string() +
-                                      ": this process has a snapshot of it open, so its map "
-                                      "cannot be changed; release the snapshot, or open the "
-                                      "writer first"};
+    return Error{ErrorCode::busy,
+                 fmt::format("dataset {}: this process has a snapshot of it open, so its map "
+                             "cannot be changed; release the snapshot, or open the writer first",
+                             path_.string())};
   }
   env_.reset();  // one at a time
   auto opened = open_map(access, map_bytes);
@@ -252,8 +257,9 @@ Result<void> Environment::open_map(Access access, std::uint64_t map_bytes) {
 }
 
 Result<void> Environment::open_tables() {
-  const Error foreign{ErrorCode::store_unavailable,
-                      path_.string() + " is an LMDB environment, but not a Batchwright dataset"};
+  const Error foreign{
+      ErrorCode::store_unavailable,
+      fmt::format("{} is an LMDB environment, but not a Batchwright dataset", path_.string())};
   MDB_txn* txn = nullptr;
   int code = call([&] { return mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &txn); });
   if (code != 0) return error(code, "begin to read");

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ class EnvironmentRegistry {
 namespace {
 
 Error unavailable(const std::filesystem::path& path, const std::string& what) {
-  return {ErrorCode::store_unavailable, "dataset " + path.string() + what};
+  return {ErrorCode::store_unavailable, fmt::format("dataset {}{}", path.string(), what)};
 }
 
 Result<void> check_readable(const std::filesystem::path& path) {
@@ -60,7 +61,7 @@ Result<void> check_readable(const std::filesystem::path& path) {
   if (status.type() == std::filesystem::file_type::not_found) {
     return unavailable(path, " does not exist");
   }
-  if (code) return unavailable(path, ": " + code.message());
+  if (code) return unavailable(path, fmt::format(": {}", code.message()));
   if (!std::filesystem::is_directory(status)) {
     return unavailable(path, " is not a directory; a dataset is one that holds data.mdb");
   }
@@ -68,7 +69,7 @@ Result<void> check_readable(const std::filesystem::path& path) {
   if (code == std::errc::no_such_file_or_directory) {
     return unavailable(path, " holds no data.mdb: not a Batchwright dataset");
   }
-  if (code) return unavailable(path, "/data.mdb: " + code.message());
+  if (code) return unavailable(path, fmt::format("/data.mdb: {}", code.message()));
   if (bytes == 0) return unavailable(path, ": data.mdb is empty: not a Batchwright dataset");
   return {};
 }
@@ -80,7 +81,7 @@ Result<void> check_writable(const std::filesystem::path& path) {
   if (status.type() == std::filesystem::file_type::not_found) {
     if (std::filesystem::create_directory(path, code); !code) return {};
     return Error{ErrorCode::io_error,
-                 "dataset " + path.string() + ": make directory: " + code.message()};
+                 fmt::format("dataset {}: make directory: {}", path.string(), code.message())};
   }
   if (!std::filesystem::is_directory(status)) {
     return unavailable(path, " is not a directory; a dataset is one that holds data.mdb");
@@ -120,8 +121,9 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
   Environment& environment = *entry.environment;
   if (auto there = environment.check_still_there(); !there) return there;
   if (request.access == Access::write && entry.writing) {
-    return Error{ErrorCode::busy, "dataset " + request.path.string() +
-                                      ": this process has a writer of it open already"};
+    return Error{ErrorCode::busy,
+                 fmt::format("dataset {}: this process has a writer of it open already",
+                             request.path.string())};
   }
   const std::lock_guard lock(environment.mutex_);
   if (request.access == Access::write) {
@@ -132,9 +134,10 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
   }
   if (request.locking != Locking::on || environment.locking_ != Locking::off) return {};
   if (environment.alive_ != 0) {
-    return Error{ErrorCode::busy, "dataset " + request.path.string() +
-                                      ": this process reads it without a lock (lock = false), and "
-                                      "cannot take one before that has ended"};
+    return Error{ErrorCode::busy,
+                 fmt::format("dataset {}: this process reads it without a lock (lock = false), and "
+                             "cannot take one before that has ended",
+                             request.path.string())};
   }
   environment.locking_ = request.locking;
   return environment.reopen(Access::read, request.map_bytes);
@@ -145,7 +148,7 @@ Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request&
   forget_parent();
   struct stat status = {};
   if (stat(request.path.c_str(), &status) != 0) {
-    return unavailable(request.path, std::string(": ") + strerror(errno));
+    return unavailable(request.path, fmt::format(": {}", strerror(errno)));
   }
   const FileId id(status.st_dev, status.st_ino);
   Entry& entry = entries_[id];

@@ -1,6 +1,7 @@
 #include "storage/dataset/lmdb/file_system.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -84,15 +85,12 @@ bool may_write(const std::filesystem::path& path) {
 }
 
 std::string permissions_of(const std::filesystem::path& path) {
-  std::array<char, 120> text{};
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0) {
-    std::snprintf(text.data(), text.size(), "uid %u, gid %u", geteuid(), getegid());
-  } else {
-    std::snprintf(text.data(), text.size(), "uid %u, gid %u; mode %04o, owner %u:%u", geteuid(),
-                  getegid(), status.st_mode & 07777U, status.st_uid, status.st_gid);
+    return fmt::format("uid {}, gid {}", geteuid(), getegid());
   }
-  return text.data();
+  return fmt::format("uid {}, gid {}; mode {:04o}, owner {}:{}", geteuid(), getegid(),
+                     status.st_mode & 07777U, status.st_uid, status.st_gid);
 }
 
 /// A line of maps: "BEGIN-END PERMISSIONS OFFSET DEVICE INODE PATH", numbers in hexadecimal.

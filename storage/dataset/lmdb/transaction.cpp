@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ unsigned flags_of(Put how) {
 
 /// What a message says was done.
 std::string look_up_in(Table table) {
-  return std::string("look-up in table ") + kTableNames[static_cast<std::size_t>(table)];
+  return fmt::format("look-up in table {}", kTableNames[static_cast<std::size_t>(table)]);
 }
 
 }  // namespace
@@ -93,10 +94,10 @@ Result<void> Transaction::check_unchanged() const {
   // The commit after ours frees pages that we see, the one after that may write to them.
   if (info.me_last_txnid <= mdb_txn_id(handle_.get()) + 1) return {};
   return Error{ErrorCode::store_unavailable,
-               "dataset " + env.path().string() +
-                   " was written to while this process reads it without a lock, and its pages "
-                   "have been overwritten; lock.mdb must be writable where a dataset grows "
-                   "while it is read (under systemd: ReadWritePaths=)"};
+               fmt::format("dataset {} was written to while this process reads it without a lock, "
+                           "and its pages have been overwritten; lock.mdb must be writable where a "
+                           "dataset grows while it is read (under systemd: ReadWritePaths=)",
+                           env.path().string())};
 }
 
 Result<std::uint64_t> Transaction::entries(Table table) const {

@@ -192,7 +192,7 @@ Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channe
   const std::uint64_t file_bytes = std::filesystem::file_size(path, failed);
   if (!cut) cut = cut_wav(path, file_bytes);
   if (!cut) cut = cut_flac(path, info, file_bytes);
-  if (cut) return bad_file(path, "truncated: " + *cut);
+  if (cut) return bad_file(path, fmt::format("truncated: {}", *cut));
   Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
   audio.samples = read_samples(sound->get(), info, channels);
   if (const auto reason = complaint(sound->get(), info, audio.samples)) {

@@ -173,7 +173,7 @@ Result<void> KaldiTable::read_scp() {
     auto added = add(std::string(text.substr(0, blank)), std::move(*place), where);
     if (!added) return added;
   }
-  if (file.bad()) return wrong(path_.string() + ": cannot be read");
+  if (file.bad()) return wrong(fmt::format("{}: cannot be read", path_.string()));
   return {};
 }
 
@@ -217,7 +217,7 @@ Result<KaldiTable> KaldiTable::read(const std::string& name) {
   const bool named_archive = name.starts_with("ark:");
   table.path_ = is_scp || named_archive ? name.substr(4) : name;
   if (table.path_.extension() == ".gz") {
-    return wrong(table.path_.string() + ": compressed by gzip; expand it first");
+    return wrong(fmt::format("{}: compressed by gzip; expand it first", table.path_.string()));
   }
   std::error_code failed;
   if (!fs::is_regular_file(table.path_, failed)) {
@@ -227,7 +227,7 @@ Result<KaldiTable> KaldiTable::read(const std::string& name) {
   const bool archive = named_archive || (!is_scp && table.path_.extension() == ".ark");
   auto read = archive ? table.read_archive() : table.read_scp();
   if (!read) return read.error();
-  if (table.keys_.empty()) return wrong(table.path_.string() + ": no key in it");
+  if (table.keys_.empty()) return wrong(fmt::format("{}: no key in it", table.path_.string()));
   return table;
 }
 

@@ -109,7 +109,7 @@ Result<std::vector<NamedArray>> read_npz(const std::filesystem::path& path,
       archive_read_open_filename(reader.get(), path.c_str(), kBlockBytes) == ARCHIVE_OK;
   auto arrays = open ? read_arrays(reader.get(), wanted)
                      : Result<std::vector<NamedArray>>(failure(reader.get()));
-  if (!arrays) return wrong(path.string() + ": " + arrays.error().message);
+  if (!arrays) return wrong(fmt::format("{}: {}", path.string(), arrays.error().message));
   return arrays;
 }
 
