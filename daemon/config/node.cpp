@@ -1,5 +1,6 @@
 #include "daemon/config/node.h"
 
+#include <fmt/core.h>
 #include <toml++/toml.h>
 
 namespace batchwright {
@@ -49,10 +50,9 @@ ConfigNode convert(const toml::node& node) {
 }  // namespace
 
 std::string place(std::string_view name, std::uint32_t line, std::uint32_t column) {
-  std::string out(name);
-  if (line != 0) out += ":" + std::to_string(line);
-  if (line != 0 && column != 0) out += ":" + std::to_string(column);
-  return out;
+  if (line == 0) return std::string(name);
+  if (column == 0) return fmt::format("{}:{}", name, line);
+  return fmt::format("{}:{}:{}", name, line, column);
 }
 
 Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
@@ -61,7 +61,7 @@ Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
   } catch (const toml::parse_error& fault) {
     const toml::source_position at = fault.source().begin;
     return Error{ErrorCode::bad_configuration,
-                 place(name, at.line, at.column) + ": " + std::string(fault.description())};
+                 fmt::format("{}: {}", place(name, at.line, at.column), fault.description())};
   }
 }
 

@@ -92,7 +92,7 @@ class Reader {
   void read_keys(const ConfigNode& table, std::string_view path, Target& target,
                  std::span<const Key<Target>> keys, std::string_view below = {}) {
     if (table.table() == nullptr) {
-      return complain(table, path, "found " + describe_found(table), "a table");
+      return complain(table, path, fmt::format("found {}", describe_found(table)), "a table");
     }
     for (const ConfigNode& node : table.table()->entries) {
       if (!below.empty() && node.key == below) continue;
@@ -105,7 +105,7 @@ class Reader {
         if (!below.empty()) known.push_back(below);
         unknown(node, full, known);
       } else if (const Fault fault = key->read(node, target)) {
-        complain(*fault, full, "found " + describe_found(*fault), key->row.allowed);
+        complain(*fault, full, fmt::format("found {}", describe_found(*fault)), key->row.allowed);
       }
     }
   }
@@ -119,7 +119,8 @@ class Reader {
     }
     for (const std::string& endpoint : daemon.endpoints) {
       if (endpoint == daemon.events) {
-        complain(node, "daemon.events", "found \"" + endpoint + "\", which is in endpoints",
+        complain(node, "daemon.events",
+                 fmt::format("found \"{}\", which is in endpoints", endpoint),
                  "an address of its own");
       }
       require_keys(node, "daemon.endpoints", endpoint);
@@ -131,7 +132,7 @@ class Reader {
     const DaemonConfig& daemon = config_.daemon;
     if (!endpoint.starts_with("tcp://")) return;
     if (!daemon.curve_secret_key_file.empty() || daemon.insecure) return;
-    complain(node, path, "found \"" + endpoint + "\" without keys",
+    complain(node, path, fmt::format("found \"{}\" without keys", endpoint),
              "tcp:// with curve_secret_key_file (batchwright keygen makes one), or with insecure "
              "= true where every program that reaches the port may read the data");
   }
@@ -139,7 +140,7 @@ class Reader {
   void read_feeds(const ConfigNode& node) {
     const ConfigNode::List* list = node.list();
     if (list == nullptr || list->empty()) {
-      return complain(node, "feed", "found " + describe_found(node),
+      return complain(node, "feed", fmt::format("found {}", describe_found(node)),
                       "one [[feed]] or more, in double brackets");
     }
     for (const ConfigNode& feed : *list) read_feed(feed);
@@ -161,7 +162,7 @@ class Reader {
   void claim(const ConfigNode& node, std::string_view path, const std::string& value,
              std::set<std::string>& taken) {
     if (value.empty() || taken.insert(value).second) return;
-    complain(node, path, "found " + describe_found(node) + " a second time",
+    complain(node, path, fmt::format("found {} a second time", describe_found(node)),
              "one that no other feed has");
   }
 
@@ -180,7 +181,7 @@ class Reader {
 
   void read_plan(const ConfigNode& node, PlanSettings& plan) {
     if (node.table() == nullptr) {
-      return complain(node, "feed.plan", "found " + describe_found(node), "a table");
+      return complain(node, "feed.plan", fmt::format("found {}", describe_found(node)), "a table");
     }
     const std::size_t before = complaints_.size();
     for (const ConfigNode& entry : node.table()->entries) read_setting(entry, plan);
@@ -204,8 +205,11 @@ class Reader {
     }
     const auto text = plain_text(node);
     if (!text || !has_type(node, setting_type(row->name)) || !set_setting(plan, row->name, *text)) {
-      const std::string found = text && node.list() ? "[" + *text + "]" : describe_found(node);
-      complain(node, full, "found " + found, row->allowed);
+      const bool is_list = text && node.list() != nullptr;
+      complain(node, full,
+               is_list ? fmt::format("found [{}]", *text)
+                       : fmt::format("found {}", describe_found(node)),
+               row->allowed);
     }
   }
 

@@ -72,8 +72,9 @@ Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedM
     return {Bound::storage,
             fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
   }
-  return {Bound::assembly, threads + (moment.planning ? "; an epoch is being planned" : "") +
-                               (moment.all_held ? "; clients hold all slots" : "")};
+  return {Bound::assembly,
+          fmt::format("{}{}{}", threads, moment.planning ? "; an epoch is being planned" : "",
+                      moment.all_held ? "; clients hold all slots" : "")};
 }
 
 }  // namespace
@@ -165,7 +166,7 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   const std::string waits = who_waited(shares, span);
   if (shares.clients_waited < kNoticed) {
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
-      return {Bound::idle, "nothing was asked for: " + waits};
+      return {Bound::idle, fmt::format("nothing was asked for: {}", waits)};
     }
     return {Bound::trainer, fmt::format("{}; {} batches lie ready", waits, moment.ready_slots)};
   }
@@ -173,7 +174,7 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
   const Verdict cause = cause_of_waits(shares, sum.all, moment, hangs);
   if (shares.daemon_waited <= shares.clients_waited) {
-    return {cause.bound, waits + "; " + cause.why};
+    return {cause.bound, fmt::format("{}; {}", waits, cause.why)};
   }
   return {Bound::mixed,
           fmt::format("{}; clients' waits are {}: {}", waits, name_of(cause.bound), cause.why)};

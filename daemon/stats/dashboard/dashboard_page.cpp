@@ -1,5 +1,7 @@
 #include "daemon/stats/dashboard/dashboard_page.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstdint>
 #include <random>
@@ -75,10 +77,10 @@ std::string with_nonce(std::string_view page, std::string_view nonce) {
 DashboardPage dashboard_page() {
   static const std::string page = assembled();
   const std::string nonce = make_nonce();
-  std::string policy = "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'nonce-" +
-                       nonce +
-                       "'; connect-src 'self'; img-src data:; base-uri 'none'; "
-                       "form-action 'none'; frame-ancestors 'none'";
+  std::string policy = fmt::format(
+      "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
+      "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      nonce);
   return {with_nonce(page, nonce), std::move(policy)};
 }
 
