@@ -1,5 +1,6 @@
 #include "client/library/dealer.h"
 
+#include <fmt/core.h>
 #include <zmq.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ constexpr int kHeartbeatTimeoutMs = 10'000;
 constexpr const char* kMonitor = "inproc://monitor";
 
 Error failed(const std::string& call) {
-  return {ErrorCode::io_error, call + ": " + zmq_strerror(zmq_errno())};
+  return {ErrorCode::io_error, fmt::format("{}: {}", call, zmq_strerror(zmq_errno()))};
 }
 
 /// Retries a ZeroMQ call interrupted by a signal (EINTR); such a call has had no effect.
@@ -133,7 +134,7 @@ Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
   if (auto watched = dealer->watch_connection(); !watched) return watched.error();
   if (uninterrupted([&] { return zmq_connect(socket, way.endpoint.c_str()); }) != 0) {
     return Error{ErrorCode::invalid_argument,
-                 "endpoint \"" + way.endpoint + "\": " + zmq_strerror(zmq_errno())};
+                 fmt::format("endpoint \"{}\": {}", way.endpoint, zmq_strerror(zmq_errno()))};
   }
   return dealer;
 }

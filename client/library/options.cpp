@@ -1,6 +1,7 @@
 #include "client/library/options.h"
 
 #include <errno.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,8 +23,8 @@ Result<std::optional<std::uint32_t>> from_environment(const char* name) {
   if (text == nullptr || *text == '\0') return std::optional<std::uint32_t>();
   const auto value = parse_whole<std::uint32_t>(text);
   if (!value) {
-    return invalid(std::string("the environment's ") + name + " is \"" + text +
-                   "\"; a number from 0 is allowed");
+    return invalid(
+        fmt::format("the environment's {} is \"{}\"; a number from 0 is allowed", name, text));
   }
   return value;
 }
@@ -33,8 +34,7 @@ Result<std::optional<std::uint32_t>> chosen(std::int32_t given, const char* opti
                                             const char* variable) {
   if (given == BW_AUTO) return from_environment(variable);
   if (given < 0) {
-    return invalid(std::string(option) + " is " + std::to_string(given) +
-                   "; BW_AUTO or a number from 0 is allowed");
+    return invalid(fmt::format("{} is {}; BW_AUTO or a number from 0 is allowed", option, given));
   }
   return std::optional(static_cast<std::uint32_t>(given));
 }
@@ -69,12 +69,12 @@ Result<void> choose_rank(const bw_subscribe_options& options, wire::SubscribeT& 
   request.ranks = ranks->value_or(1);
   request.ranks_here = options.ranks_here != 0 ? options.ranks_here : ranks_here(request.ranks);
   if (request.ranks_here > request.ranks) {
-    return invalid("ranks_here is " + std::to_string(request.ranks_here) + " of " +
-                   std::to_string(request.ranks) + " ranks; it is at most these");
+    return invalid(fmt::format("ranks_here is {} of {} ranks; it is at most these",
+                               request.ranks_here, request.ranks));
   }
   if (request.rank < request.ranks) return {};
-  return invalid("rank " + std::to_string(request.rank) + " of " + std::to_string(request.ranks) +
-                 " ranks; 0 to ranks - 1 is allowed");
+  return invalid(
+      fmt::format("rank {} of {} ranks; 0 to ranks - 1 is allowed", request.rank, request.ranks));
 }
 
 constexpr std::size_t kKeyCharacters = 40;
@@ -93,12 +93,12 @@ Result<std::optional<CurveKeys>> to_keys(const bw_connect_options& options) {
   if (std::all_of(std::begin(given), std::end(given), missing)) return std::optional<CurveKeys>();
   for (const Given& key : given) {
     if (missing(key)) {
-      return invalid(std::string(key.name) +
-                     " is not given; server_key, public_key and secret_key go together");
+      return invalid(fmt::format(
+          "{} is not given; server_key, public_key and secret_key go together", key.name));
     }
     if (std::strlen(key.text) != kKeyCharacters) {
-      return invalid(std::string(key.name) + " has " + std::to_string(std::strlen(key.text)) +
-                     " characters; Z85 text of 40 is allowed");
+      return invalid(fmt::format("{} has {} characters; Z85 text of 40 is allowed", key.name,
+                                 std::strlen(key.text)));
     }
   }
   CurveKeys keys{options.server_key, options.public_key, options.secret_key};
@@ -108,15 +108,15 @@ Result<std::optional<CurveKeys>> to_keys(const bw_connect_options& options) {
 
 Result<void> check_mode(const bw_subscribe_options& options) {
   if (options.mode != BW_REPLICA && options.mode != BW_SHARDED && options.mode != BW_QUEUE) {
-    return invalid("mode " + std::to_string(options.mode) +
-                   "; BW_REPLICA, BW_SHARDED and BW_QUEUE are allowed");
+    return invalid(
+        fmt::format("mode {}; BW_REPLICA, BW_SHARDED and BW_QUEUE are allowed", options.mode));
   }
   if (options.writable > 1) {
-    return invalid("writable is " + std::to_string(options.writable) + "; 0 and 1 are allowed");
+    return invalid(fmt::format("writable is {}; 0 and 1 are allowed", options.writable));
   }
   if (options.worst_first > BW_MAX_WORST_FIRST) {
-    return invalid("worst_first is " + std::to_string(options.worst_first) + "; 0 to " +
-                   std::to_string(BW_MAX_WORST_FIRST) + " is allowed");
+    return invalid(fmt::format("worst_first is {}; 0 to {} is allowed", options.worst_first,
+                               BW_MAX_WORST_FIRST));
   }
   if (options.worst_first != 0 && options.mode == BW_QUEUE) {
     return invalid("worst_first goes with BW_REPLICA and BW_SHARDED: a queue has no first batch");
@@ -126,12 +126,16 @@ Result<void> check_mode(const bw_subscribe_options& options) {
 
 }  // namespace
 
+Error wrong_struct_size(std::size_t size) {
+  return invalid(fmt::format("struct_size is {}; set it to the size of the options", size));
+}
+
 Result<ConnectSettings> to_settings(const bw_connect_options& options) {
   if (options.timeout_ms < 1) return invalid("timeout_ms is below 1");
   if (options.reconnect_ms < 0) return invalid("reconnect_ms is below 0");
   if (options.inline_batches != 0 && options.inline_batches != 1) {
-    return invalid("inline_batches is " + std::to_string(options.inline_batches) +
-                   "; 0 and 1 are allowed");
+    return invalid(
+        fmt::format("inline_batches is {}; 0 and 1 are allowed", options.inline_batches));
   }
   auto keys = to_keys(options);
   if (!keys) return keys.error();
@@ -149,9 +153,12 @@ Result<std::vector<std::string>> to_endpoints(const std::string& list) {
   for (std::size_t start = 0; start <= list.size();) {
     const std::size_t end = std::min(list.find(',', start), list.size());
     std::string endpoint = list.substr(start, end - start);
-    if (endpoint.empty()) return invalid("\"" + list + "\" names an endpoint that is empty");
+    if (endpoint.empty()) {
+      return invalid(fmt::format("\"{}\" names an endpoint that is empty", list));
+    }
     if (std::find(endpoints.begin(), endpoints.end(), endpoint) != endpoints.end()) {
-      return invalid("endpoint " + endpoint + " is named twice: its batches would come twice");
+      return invalid(
+          fmt::format("endpoint {} is named twice: its batches would come twice", endpoint));
     }
     endpoints.push_back(std::move(endpoint));
     start = end + 1;

@@ -11,6 +11,9 @@
 
 namespace batchwright {
 
+/// The error of options whose `struct_size` cannot be right.
+Error wrong_struct_size(std::size_t size);
+
 /// The caller's options, whose header may be older or newer than this library: what is missing
 /// keeps its default, and what is unknown must be zero.
 /// Errors: invalid_argument, unsupported (a newer option is set).
@@ -19,8 +22,7 @@ Result<Options> read_options(const Options* given, Options defaults) {
   if (given == nullptr) return defaults;
   const std::size_t size = given->struct_size;
   if (size < sizeof given->struct_size || size > 4096) {
-    return Error{ErrorCode::invalid_argument,
-                 "struct_size is " + std::to_string(size) + "; set it to the size of the options"};
+    return wrong_struct_size(size);
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (size > sizeof defaults &&

@@ -1,15 +1,14 @@
 #include "client/library/reach.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <vector>
@@ -42,17 +41,15 @@ std::string group_name(gid_t gid) {
 
 std::string denied_user() {
   const uid_t uid = geteuid();
-  return "permission denied: uid " + std::to_string(uid) + " (" + user_name(uid) + ")";
+  return fmt::format("permission denied: uid {} ({})", uid, user_name(uid));
 }
 
 /// "0660 batchwright:batchwright", as far as it can be seen.
 std::string rights_of(const std::string& path, std::string& group) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return "whose mode cannot be seen";
-  std::array<char, 8> mode{};
-  std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(status.st_mode & 07777));
   group = group_name(status.st_gid);
-  return std::string(mode.data()) + " " + user_name(status.st_uid) + ":" + group;
+  return fmt::format("{:04o} {}:{}", status.st_mode & 07777U, user_name(status.st_uid), group);
 }
 
 bool may(const std::string& path, int what) {
@@ -72,19 +69,21 @@ std::string closed_folder(const std::filesystem::path& path) {
 Error not_searched(const std::string& folder, const std::string& socket) {
   std::string group;
   const std::string rights = rights_of(folder, group);
-  return {ErrorCode::io_error, denied_user() + " may not search the folder " + folder + " (" +
-                                   rights + "), in which the daemon's socket " + socket +
-                                   " is looked for; its owner can allow that, as by chmod o+x"};
+  return {ErrorCode::io_error,
+          fmt::format("{} may not search the folder {} ({}), in which the daemon's socket {} is "
+                      "looked for; its owner can allow that, as by chmod o+x",
+                      denied_user(), folder, rights, socket)};
 }
 
 Error not_written(const std::string& socket) {
   std::string group;
   const std::string rights = rights_of(socket, group);
-  return {ErrorCode::io_error,
-          denied_user() + " may not write to the daemon's socket " + socket + " (" + rights +
-              "); join its group (usermod -aG " + group + " " + user_name(geteuid()) +
-              ", and log in again), or see socket_mode and socket_group of the daemon's "
-              "configuration"};
+  return {
+      ErrorCode::io_error,
+      fmt::format(
+          "{} may not write to the daemon's socket {} ({}); join its group (usermod -aG {} {}, and "
+          "log in again), or see socket_mode and socket_group of the daemon's configuration",
+          denied_user(), socket, rights, group, user_name(geteuid()))};
 }
 
 }  // namespace
@@ -97,9 +96,9 @@ std::optional<Error> barred(const std::string& endpoint) {
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
   if (path.is_relative() && !may(folder, F_OK) && errno == ENOENT) {
     return Error{ErrorCode::invalid_argument,
-                 "endpoint \"" + endpoint + "\": " + socket +
-                     " is a relative path, and there is no folder " + folder +
-                     " here; an absolute one has three slashes: ipc:///" + socket};
+                 fmt::format("endpoint \"{}\": {} is a relative path, and there is no folder {} "
+                             "here; an absolute one has three slashes: ipc:///{}",
+                             endpoint, socket, folder, socket)};
   }
   if (may(socket, W_OK) || errno != EACCES) return std::nullopt;
   const std::string closed = closed_folder(path);
@@ -114,12 +113,12 @@ Result<void> room_for_descriptors(std::size_t count) {
     const bool full = errno == ENFILE;
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    return Error{ErrorCode::io_error,
-                 full ? "the system has no file descriptors left (fs.file-max)"
-                      : "no file descriptors are left: a connection takes up to " +
-                            std::to_string(count) + ", and this process may have " +
-                            std::to_string(limit.rlim_cur) +
-                            " (ulimit -n); close connections that are not needed"};
+    return Error{
+        ErrorCode::io_error,
+        full ? "the system has no file descriptors left (fs.file-max)"
+             : fmt::format("no file descriptors are left: a connection takes up to {}, and this "
+                           "process may have {} (ulimit -n); close connections that are not needed",
+                           count, limit.rlim_cur)};
   }
   return {};
 }

@@ -1,5 +1,7 @@
 // The part of the C ABI that needs no connection: versions, names, texts.
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -51,9 +53,10 @@ bw_status bw_fingerprint_parse(const char* text, bw_fingerprint* fingerprint) {
     const auto settings = group(17);
     const auto seed = group(34);
     if (!data || !settings || !seed) {
-      return report({ErrorCode::invalid_argument,
-                     "\"" + std::string(words.substr(0, 64)) +
-                         "\" is not a fingerprint: three groups of 16 hexadecimal digits are"});
+      return report(
+          {ErrorCode::invalid_argument,
+           fmt::format("\"{}\" is not a fingerprint: three groups of 16 hexadecimal digits are",
+                       words.substr(0, 64))});
     }
     *fingerprint = to_c(Fingerprint{*data, *settings, *seed});
     return static_cast<bw_status>(BW_OK);

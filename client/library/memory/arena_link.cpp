@@ -1,5 +1,6 @@
 #include "client/library/memory/arena_link.h"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -15,12 +16,12 @@ static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
 Error failed(const std::string& call) {
   const int code = errno;
   if (code == EAGAIN || code == EINPROGRESS) {
-    return {ErrorCode::timed_out, "the arena socket: " + call + ": no answer in time"};
+    return {ErrorCode::timed_out, fmt::format("the arena socket: {}: no answer in time", call)};
   }
   if (code == EPIPE || code == ECONNRESET) {
     return {ErrorCode::disconnected, "the arena socket: the daemon closed it"};
   }
-  return {ErrorCode::io_error, "the arena socket: " + call + ": " + std::strerror(code)};
+  return {ErrorCode::io_error, fmt::format("the arena socket: {}: {}", call, std::strerror(code))};
 }
 
 /// Makes connect, send and receive return EAGAIN when the time is over.
@@ -56,8 +57,8 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
     return Error{ErrorCode::malformed_message,
-                 "the arena socket's path has " + std::to_string(path.size()) + " bytes; 1 to " +
-                     std::to_string(sizeof address.sun_path - 1) + " are allowed"};
+                 fmt::format("the arena socket's path has {} bytes; 1 to {} are allowed",
+                             path.size(), sizeof address.sun_path - 1)};
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -68,7 +69,7 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
     connected =
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   } while (connected != 0 && errno == EINTR && !deadline.passed());
-  if (connected != 0) return failed("connect to " + path);
+  if (connected != 0) return failed(fmt::format("connect to {}", path));
   auto link = std::make_unique<ArenaLink>(std::move(socket), session);
   if (const auto bound = link->ask(0, deadline); !bound) return bound.error();
   return link;
@@ -106,8 +107,7 @@ Result<ArenaLink::Answer> ArenaLink::ask(std::uint32_t arena, const Deadline& de
   }
   if (reply.code != 0) {
     const auto code = static_cast<ErrorCode>(reply.code);
-    return Error{code, "the daemon refuses arena " + std::to_string(arena) + ": " +
-                           std::string(to_string(code))};
+    return Error{code, fmt::format("the daemon refuses arena {}: {}", arena, to_string(code))};
   }
   return answer;
 }

@@ -1,5 +1,7 @@
 #include "client/library/memory/batch.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "client/library/c_values.h"
@@ -100,12 +102,12 @@ std::span<const std::byte> memory_of(const Payload& payload) {
 
 Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& ticket) {
   const auto bad = [&ticket](const std::string& what) {
-    const std::string place = ticket.payload ? ", in a message"
-                                             : ", at byte " + std::to_string(ticket.offset) +
-                                                   " of arena " + std::to_string(ticket.arena);
-    return Error{ErrorCode::malformed_message, "batch " + std::to_string(ticket.index) +
-                                                   " of epoch " + std::to_string(ticket.epoch) +
-                                                   place + ": " + what};
+    const std::string place =
+        ticket.payload ? ", in a message"
+                       : fmt::format(", at byte {} of arena {}", ticket.offset, ticket.arena);
+    return Error{
+        ErrorCode::malformed_message,
+        fmt::format("batch {} of epoch {}{}: {}", ticket.index, ticket.epoch, place, what)};
   };
   const auto batch = verify_batch(payload.bytes);
   if (!batch) return bad(batch.error().message);

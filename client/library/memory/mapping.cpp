@@ -1,6 +1,7 @@
 #include "client/library/memory/mapping.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -12,7 +13,7 @@ namespace batchwright {
 namespace {
 
 Error malformed(const std::string& what) {
-  return {ErrorCode::malformed_message, "the daemon's arena " + what};
+  return {ErrorCode::malformed_message, fmt::format("the daemon's arena {}", what)};
 }
 
 }  // namespace
@@ -23,8 +24,7 @@ Result<std::shared_ptr<const Mapping>> Mapping::map(Descriptor arena, std::uint6
     return Error{ErrorCode::io_error, std::string("fstat of the arena: ") + std::strerror(errno)};
   }
   if (bytes == 0 || static_cast<std::uint64_t>(status.st_size) < bytes) {
-    return malformed("has " + std::to_string(status.st_size) + " bytes and was announced with " +
-                     std::to_string(bytes));
+    return malformed(fmt::format("has {} bytes and was announced with {}", status.st_size, bytes));
   }
   // Without the seal a daemon that shrinks it would kill its clients by SIGBUS.
   const int seals = fcntl(arena.get(), F_GET_SEALS);
@@ -32,8 +32,8 @@ Result<std::shared_ptr<const Mapping>> Mapping::map(Descriptor arena, std::uint6
     return malformed("is not sealed against shrinking");
   void* start = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, arena.get(), 0);
   if (start == MAP_FAILED) {
-    return Error{ErrorCode::io_error, "mmap of an arena of " + std::to_string(bytes) +
-                                          " bytes: " + std::strerror(errno)};
+    return Error{ErrorCode::io_error,
+                 fmt::format("mmap of an arena of {} bytes: {}", bytes, std::strerror(errno))};
   }
   return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), bytes),
                                          std::move(arena));
@@ -43,8 +43,8 @@ Mapping::~Mapping() { munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size(
 
 Result<std::span<const std::byte>> Mapping::part(std::uint64_t offset, std::uint64_t size) const {
   if (offset > bytes_.size() || size > bytes_.size() - offset) {
-    return malformed("has " + std::to_string(bytes_.size()) + " bytes; a batch was announced at " +
-                     std::to_string(offset) + " with " + std::to_string(size));
+    return malformed(fmt::format("has {} bytes; a batch was announced at {} with {}", bytes_.size(),
+                                 offset, size));
   }
   return bytes_.subspan(offset, size);
 }

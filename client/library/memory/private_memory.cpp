@@ -1,5 +1,6 @@
 #include "client/library/memory/private_memory.h"
 
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,8 +27,8 @@ Result<Payload> private_memory(const Mapping& arena, std::uint64_t offset, std::
                      arena.descriptor(), static_cast<off_t>(offset - before));
   if (start == MAP_FAILED) {
     const ErrorCode code = errno == ENOMEM ? ErrorCode::does_not_fit : ErrorCode::io_error;
-    return Error{code, "mmap of a batch of " + std::to_string(size) +
-                           " bytes that may be written to: " + std::strerror(errno)};
+    return Error{code, fmt::format("mmap of a batch of {} bytes that may be written to: {}", size,
+                                   std::strerror(errno))};
   }
   std::shared_ptr<std::byte> keeper(static_cast<std::byte*>(start), Unmap{before + size});
   const std::span<const std::byte> bytes(keeper.get() + before, size);
