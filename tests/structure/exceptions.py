@@ -14,7 +14,6 @@ class Exempt:
 
 
 EXCEPTIONS = (
-    Exempt("files", "tests/command/top_view_test.cpp", "it is to be split by page", 459),
     Exempt("files", "tests/python/test_dataset.py", "it is to be split by topic", 416),
     Exempt("folders", "client/python/batchwright", "its private modules are to move below it", 29),
     Exempt("folders", "tests/python", "helpers of the tests are to move below it", 26),
