@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "client/command/commands.h"
-#include "client/command/event_stream.h"
 #include "client/command/exit_code.h"
 #include "client/command/output.h"
+#include "client/command/watch/event_stream.h"
 
 namespace batchwright {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "client/command/commands.h"
-#include "client/command/event_stream.h"
+#include "client/command/watch/event_stream.h"
 #include "client/library/batchwright/client.hpp"
 
 namespace batchwright {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/library/session/lease_book.h"
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"
 

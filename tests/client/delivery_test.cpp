@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
 using namespace batchwright;

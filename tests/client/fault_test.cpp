@@ -12,7 +12,7 @@
 
 #include "client/library/memory/fault_handler.h"
 #include "client/library/memory/fault_table.h"
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
 using namespace batchwright;

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"
 

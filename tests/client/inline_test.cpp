@@ -4,7 +4,7 @@
 #include <array>
 #include <chrono>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"
 

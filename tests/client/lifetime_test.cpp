@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
 using namespace batchwright;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"
 

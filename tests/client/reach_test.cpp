@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "formats/descriptor.h"
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
 using namespace batchwright;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
 namespace batchwright::test {

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "client/library/batchwright/client.hpp"
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
 using namespace batchwright;

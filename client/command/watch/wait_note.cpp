@@ -1,4 +1,4 @@
-#include "client/command/wait_note.h"
+#include "client/command/watch/wait_note.h"
 
 #include <fmt/core.h>
 

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 
 // Between the two files of the fake daemon.
 namespace batchwright::test {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "tests/client/fake_sockets.h"
+#include "tests/client/fake/fake_sockets.h"
 
 namespace batchwright::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/client/answers.h"
+#include "tests/client/session/answers.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

@@ -3,11 +3,11 @@
 #include <boost/json/object.hpp>
 
 #include "client/command/commands.h"
-#include "client/command/event_stream.h"
 #include "client/command/exit_code.h"
 #include "client/command/interrupt.h"
 #include "client/command/keys.h"
 #include "client/command/output.h"
+#include "client/command/watch/event_stream.h"
 
 namespace batchwright {
 namespace {

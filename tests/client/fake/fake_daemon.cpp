@@ -1,4 +1,4 @@
-#include "tests/client/fake_daemon.h"
+#include "tests/client/fake/fake_daemon.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 #include <array>
 #include <cstring>
 
-#include "tests/client/fake_sockets.h"
+#include "tests/client/fake/fake_sockets.h"
 
 namespace batchwright::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "client/command/keys.h"
 #include "client/command/output.h"
 #include "client/command/plan/real_bytes.h"
-#include "client/command/wait_note.h"
+#include "client/command/watch/wait_note.h"
 #include "client/library/batchwright/client.hpp"
 
 namespace batchwright {

@@ -1,4 +1,4 @@
-#include "client/command/event_stream.h"
+#include "client/command/watch/event_stream.h"
 
 #include <array>
 #include <cerrno>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <zmq.hpp>
 
-#include "client/command/wait_note.h"
+#include "client/command/watch/wait_note.h"
 #include "client/library/batchwright/client.h"
 
 namespace batchwright {
