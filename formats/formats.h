@@ -5,6 +5,7 @@
 
 #include "formats/batch.h"           // one finished batch
 #include "formats/c_border.h"        // where a C ABI ends errors
+#include "formats/categories.h"      // numbers without a name
 #include "formats/checksum.h"        // CRC-32C
 #include "formats/control.h"         // messages between client and daemon
 #include "formats/descriptor.h"      // an open file's owner

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "formats/categories.h"
+
 namespace batchwright {
 namespace {
 
@@ -110,6 +112,8 @@ Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
       return mismatch(sequence, fmt::format("field \"{}\" has {} bytes, not {}", spec.name,
                                             value.bytes.size(), bytes));
     }
+    const std::string wrong = describe_wrong_category(spec, value.bytes);
+    if (!wrong.empty()) return mismatch(sequence, wrong);
   }
   return {};
 }

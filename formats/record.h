@@ -28,7 +28,8 @@ struct Sequence {
 /// LMDB's limit; a key also has at least one byte.
 inline constexpr std::size_t kMaxKeyBytes = 511;
 
-/// Checks key, number, lengths and sizes of the fields against the schema (which is valid).
+/// Checks key, number, lengths and sizes of the fields against the schema (which is valid), and
+/// that the numbers of a field with categories are of those.
 /// Errors: schema_mismatch, naming key and field, what was found and what is allowed.
 Result<void> check_sequence(const Schema& schema, const Sequence& sequence);
 

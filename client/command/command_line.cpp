@@ -77,6 +77,10 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--html", options->html, "Write one self-contained page of charts");
   add_plan_settings(*command, options);
   command->footer(
+      "ZPR is the zero-padding rate and ABL the average batch length in frames, both means over "
+      "the\n"
+      "batches weighted by their sizes; APR the average padding ratio, the plain mean of padded\n"
+      "shares; DUR the data usage rate, the share of all sequences that an epoch uses.\n\n"
       "Example: batchwright plan --dataset /data/train --order semi-sorted --cut dynamic");
   on_chosen(*command, action, options, run_plan);
 }

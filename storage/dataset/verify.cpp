@@ -26,7 +26,7 @@ struct Found {
   RecordSummary summary;
   std::string key;
   std::vector<std::uint32_t> columns;  // as in the length index
-  std::string_view wrong;              // why it cannot be trusted; empty when it can
+  std::string wrong;                   // why it cannot be trusted; empty when it can
 };
 
 /// One shard, read under one transaction.
@@ -138,6 +138,9 @@ Result<Found> ShardCheck::read(std::uint64_t ordinal) const {
   } else if (record->ordinal().value != ordinal) {
     found.wrong = "its record is of another sequence";
   }
+  for (std::size_t i = 0; i < schema_.fields.size() && found.wrong.empty(); ++i) {
+    found.wrong = describe_wrong_category(schema_.fields[i], record->field(i).bytes);
+  }
   return found;
 }
 
@@ -173,7 +176,7 @@ void ShardCheck::check_record(std::uint64_t ordinal) {
   if (!found || !found->wrong.empty()) {
     all_sound_ = false;
     if (!found) return broken(ordinal, {}, found.error().message);
-    return broken(ordinal, found->key, std::string(found->wrong));
+    return broken(ordinal, found->key, found->wrong);
   }
   report_.bytes += found->summary.bytes;
   extend(rebuilt_, found->summary);

@@ -192,6 +192,24 @@ TEST_CASE("command: .npz files are ingested, their arrays as fields") {
   CHECK(fields.at(2).at("kind").as_string() == "scalar");
 }
 
+TEST_CASE("command: plan refuses datasets that no feed could serve together") {
+  const TemporaryFolder folder;
+  const std::string a = folder / "a";
+  const std::string b = folder / "b";
+  const auto ingested = [](const std::string& into, const std::string& dtype) {
+    return run({program("batchwright"), "ingest", "npz", BATCHWRIGHT_TEST_DATA "/npz/stored.npz",
+                "--into", into, "--cast", dtype, "--cast", "labels=uint8", "--cast",
+                "speaker=int32", "--kind", "labels=independent"})
+               .code == 0;
+  };
+  REQUIRE(ingested(a, "float16"));
+  REQUIRE(ingested(b, "float32"));
+  const auto finished = run({program("batchwright"), "plan", "--dataset", a, "--dataset", b});
+  CHECK(finished.code == 2);
+  CHECK_MESSAGE(has(finished.err, b + " differs from " + a + ": field "), finished.err);
+  CHECK(run({program("batchwright"), "plan", "--dataset", a, "--size", "1"}).code == 0);
+}
+
 TEST_CASE("command: a Kaldi data folder is ingested with its texts and speakers") {
   const TemporaryFolder folder;
   const std::string data = BATCHWRIGHT_TEST_DATA "/kaldi/";

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstring>
 
 #include "formats/formats.h"
@@ -92,6 +93,26 @@ TEST_CASE("formats: a record with any structural byte flipped parses within its 
   }
 }
 
+TEST_CASE("formats: a number without a category is named, in each dtype") {
+  const std::vector<std::string> three = {"a", "b", "c"};
+  const auto look = [&](DType dtype, auto number) {
+    const std::array<decltype(number), 3> values{0, 2, number};
+    return describe_wrong_category({"label", FieldKind::aligned, dtype, {}, three},
+                                   std::as_bytes(std::span(values)));
+  };
+  CHECK(look(DType::uint8, std::uint8_t{1}).empty());
+  CHECK(look(DType::int16, std::int16_t{2}).empty());
+  CHECK(look(DType::uint8, std::uint8_t{3}) ==
+        "field \"label\" has the value 3; allowed: 0 to 2, the numbers of its categories");
+  CHECK(look(DType::int16, std::int16_t{-1}).find("value -1;") != std::string::npos);
+  CHECK(look(DType::int32, std::int32_t{70'000}).find("value 70000;") != std::string::npos);
+  CHECK(look(DType::int64, std::int64_t{1} << 40).find("value 1099511627776;") !=
+        std::string::npos);
+  CHECK(describe_wrong_category({"t", FieldKind::scalar, DType::uint8, {}, {}},
+                                std::as_bytes(std::span("9", 1)))
+            .empty());
+}
+
 TEST_CASE("formats: a sequence that does not fit the schema names key, field and sizes") {
   Sample sample;
   SUBCASE("aligned length") {
@@ -109,6 +130,15 @@ TEST_CASE("formats: a sequence that does not fit the schema names key, field and
   SUBCASE("no frames") {
     sample.values[0] = {{}, 0};
     CHECK_FALSE(check_sequence(speech(), sample.sequence));
+  }
+  SUBCASE("a number that no category has") {
+    Schema schema = speech();
+    schema.fields[3].categories = {"ann", "bob"};
+    const auto checked = check_sequence(schema, sample.sequence);
+    REQUIRE_FALSE(checked);
+    CHECK(checked.error().message ==
+          "key \"some/key\": field \"speaker\" has the value 9; allowed: 0 to 1, the numbers of "
+          "its categories");
   }
   SUBCASE("empty key") {
     sample.sequence.key = "";

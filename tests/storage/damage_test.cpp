@@ -144,6 +144,29 @@ TEST_CASE("storage: verify lists every broken record and nothing else") {
   CHECK(report->broken[1].ordinal.value == 2399);
 }
 
+TEST_CASE("storage: verify finds a number that no category has, in a record that is whole") {
+  const TemporaryFolder folder;
+  REQUIRE(make_samples(folder / "d", 0, 100));
+  const Sample sample(41);
+  std::vector<std::byte> record(record_bytes(sample.sequence()));
+  write_record(sample.sequence(), Ordinal{41}, sample.length(), record);
+  const auto text = [&record] {
+    set_record_crc(record, crc32c(record_crc_range(record)));
+    return std::string(reinterpret_cast<const char*>(record.data()), record.size());
+  };
+  const std::string good = text();
+  const auto view = RecordView::parse(mixed_schema(), record);
+  REQUIRE(view);
+  record[static_cast<std::size_t>(view->field(3).bytes.data() - record.data())] = std::byte{7};
+  patch(folder / "d", good, 0, text());
+  const auto report = verify_dataset({folder / "d"});
+  REQUIRE(report);
+  REQUIRE(report->broken.size() == 1);
+  CHECK(report->broken[0].ordinal.value == 41);
+  CHECK(report->broken[0].reason ==
+        "field \"speaker\" has the value 7; allowed: 0 to 1, the numbers of its categories");
+}
+
 TEST_CASE("storage: verify finds a sound dataset sound") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "a", 0, 5000));

@@ -45,9 +45,8 @@ Result<PlanLengths> read_lengths(const PlanOptions& options) {
   for (const auto& file : options.lengths) {
     if (auto read = append_length_file(file, lengths); !read) return read.error();
   }
-  for (const auto& dataset : options.datasets) {
-    if (auto read = append_dataset(dataset, lengths); !read) return read.error();
-  }
+  if (options.datasets.empty()) return lengths;
+  if (auto read = append_datasets(options.datasets, lengths); !read) return read.error();
   return lengths;
 }
 

@@ -64,15 +64,17 @@ Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
   return append_length_list(in, file, lengths);
 }
 
-Result<void> append_dataset(const std::filesystem::path& dataset, PlanLengths& lengths) {
+Result<void> append_datasets(const std::vector<std::filesystem::path>& datasets,
+                             PlanLengths& lengths) {
   Catalog catalog;
-  const auto opened = catalog.open({dataset}, VerifyRecords::once, Locking::permitted);
+  const auto opened = catalog.open(datasets, VerifyRecords::once, Locking::permitted);
   if (!opened) return opened.error();
   const auto snapshot = (*opened)->snapshot();
   if (!snapshot) return snapshot.error();
   const auto frames = (*snapshot)->lengths();
   lengths.frames.insert(lengths.frames.end(), frames.begin(), frames.end());
-  lengths.datasets.push_back(frames.size());
+  const auto shards = (*snapshot)->shard_sequences();
+  lengths.datasets.insert(lengths.datasets.end(), shards.begin(), shards.end());
   return {};
 }
 

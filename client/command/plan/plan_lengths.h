@@ -24,7 +24,9 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
 /// Errors: not_found; as append_length_list().
 Result<void> append_length_file(const std::string& file, PlanLengths& lengths);
 
-/// Appends the lengths of a dataset. Errors: those of opening it.
-Result<void> append_dataset(const std::filesystem::path& dataset, PlanLengths& lengths);
+/// Appends the lengths of datasets that a feed could serve together.
+/// Errors: those of opening them; schema_mismatch (one has other fields than the first).
+Result<void> append_datasets(const std::vector<std::filesystem::path>& datasets,
+                             PlanLengths& lengths);
 
 }  // namespace batchwright

@@ -52,8 +52,8 @@ def packed(batch: AnyBatch, name: str) -> PackedSequence:
     """For torch's recurrent layers. Packing copies the real frames once. Rows that are in falling
     order of length are taken as they are; others are sorted, which copies them once more.
 
-    Errors: UnsupportedError for a batch without rows, of which torch has no packed form; the feed
-    skipped all of them. `if batch.sequences:` passes over it.
+    Errors: UnsupportedError for a batch without rows, of which torch has no packed form.
+    `if batch.sequences:` passes over it.
     """
     own = lengths(batch, name)
     if own.numel() == 0:

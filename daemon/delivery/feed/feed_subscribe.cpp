@@ -27,6 +27,14 @@ std::string_view about_plan_alone(const Fingerprint& expected, const PlanSetting
          "it";
 }
 
+/// The way out for a checkpoint from before sequences were appended, where the feed has one.
+std::string_view about_growth(const Fingerprint& expected, const Fingerprint& have,
+                              const FeedSettings& settings) {
+  if (expected.data == have.data || settings.follow) return "";
+  return "; after sequences were appended, a feed with follow = true goes on with the data of the "
+         "checkpoint";
+}
+
 }  // namespace
 
 Result<Share> Feed::share_of(const wire::Subscribe& request) const {
@@ -108,11 +116,12 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (expected == have) return {};
   const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
   const std::string has = terms_text(settings_, resources_.snapshot->schema());
-  return Error{ErrorCode::fingerprint_mismatch,
-               fmt::format("the plan of feed {} is another: {}{} (expected {}, now {})", name(),
-                           describe_change({expected, had}, {have, has}),
-                           about_plan_alone(expected, settings_.plan), to_string(expected),
-                           to_string(have))};
+  return Error{
+      ErrorCode::fingerprint_mismatch,
+      fmt::format("the plan of feed {} is another: {}{}{} (expected {}, now {})", name(),
+                  describe_change({expected, had}, {have, has}),
+                  about_plan_alone(expected, settings_.plan),
+                  about_growth(expected, have, settings_), to_string(expected), to_string(have))};
 }
 
 /// A client that goes on within an epoch says which data it has; then no client gets others. The
