@@ -117,18 +117,6 @@ TEST_CASE("delivery: what a client must not say gets a refusal that says why") {
     const std::string text = refusal(client, ErrorCode::fingerprint_mismatch);
     CHECK(text.find("seed changed (expected " + to_string(other)) != std::string::npos);
   }
-  SUBCASE("data from before sequences were appended") {
-    client.join(server.arena_socket());
-    auto subscribe = subscribe_to_train();
-    subscribe.expects_fingerprint = true;
-    auto other = server.ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
-    other.data += 1;
-    subscribe.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(other));
-    client.send(std::move(subscribe));
-    const std::string text = refusal(client, ErrorCode::fingerprint_mismatch);
-    CHECK(text.find("data changed; after sequences were appended, a feed with follow = true goes "
-                    "on with the data of the checkpoint (expected ") != std::string::npos);
-  }
   SUBCASE("a number that is taken") {
     client.join(server.arena_socket());
     client.send(subscribe_to_train());

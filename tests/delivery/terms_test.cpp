@@ -112,6 +112,18 @@ TEST_CASE("delivery: another layout and padding are refused, with both values") 
   CHECK_MESSAGE(contains(text, "padding.features: -100 before, 0 now (expected"), text);
 }
 
+TEST_CASE("delivery: a checkpoint from before sequences were appended is told of follow") {
+  Asking asking;
+  auto other = asking.server().ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
+  other.data += 1;
+  wire::SubscribeT request = subscribe_to_train();
+  request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(other));
+  const std::string text = asking.refused(std::move(request));
+  CHECK_MESSAGE(contains(text, "data changed; after sequences were appended, a feed with follow = "
+                               "true goes on with the data of the checkpoint (expected "),
+                text);
+}
+
 TEST_CASE("delivery: each property of a field belongs to the fingerprint's terms") {
   const Schema now = small_schema();
   const auto differs = [&now](const auto& change) {

@@ -29,6 +29,7 @@ RULES = {
     "members": sizes.check_members,
     "circles": circles.check_circles,
     "references": documents.check_references,
+    "examples": documents.check_examples,
 }
 
 

@@ -1,5 +1,7 @@
-"""Documents name files that exist, and CONTRIBUTING.md shows the rooms and arrows of the house."""
+"""Documents name files that exist, and their examples in Python can be parsed; CONTRIBUTING.md shows
+the rooms and arrows of the house."""
 
+import ast
 import os
 import pathlib
 import re
@@ -35,6 +37,19 @@ def check_references(tree):
             if not (root / path).exists() and not (document.parent / path).exists():
                 yield Breach("references", f"{shown}: {path}",
                              f"{shown} names {path}, which does not exist")
+
+
+def check_examples(tree):
+    """Every block of Python in a document is code."""
+    for document in _documents(tree.root):
+        shown = document.relative_to(tree.root).as_posix()
+        for block in re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"),
+                                re.MULTILINE | re.DOTALL):
+            try:
+                ast.parse(block)
+            except SyntaxError as error:
+                yield Breach("examples", f"{shown}: {error.text}",
+                             f"{shown}: an example in Python: {error.msg}: {error.text}")
 
 
 def check_contributing(tree):

@@ -224,6 +224,11 @@ class Documents(Rule):
         self.refuses("README.md names formats/b.h", "references", {
             "README.md": "see `formats/b.h`", "formats/a.h": ""})
 
+    def test_examples_that_are_no_python_fail(self):
+        self.accepts("examples", {"a/README.md": "```python\nx = 1\n```\n```c\nint x;\n```"})
+        self.refuses("a/README.md: an example in Python: ", "examples", {
+            "a/README.md": "```python\nfeed.epoch(0):\n    x = 1\n```"})
+
     def test_the_table_of_contributing_is_the_houses(self):
         self.accepts("contributing", {"CONTRIBUTING.md": self.table()})
         self.refuses("CONTRIBUTING.md: daemon/http may use", "contributing", {
