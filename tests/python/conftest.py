@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "client" / "python"))
 
 import served  # noqa: E402
@@ -62,4 +62,13 @@ def feed(connection):
 @pytest.fixture
 def subscription(feed):
     with feed.subscribe(window=served.WINDOW, timeout=served.SECONDS) as made:
+        yield made
+
+
+@pytest.fixture
+def dataset(daemon, monkeypatch):
+    from batchwright.torch import BatchDataset
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    with BatchDataset(daemon.endpoint, timeout=served.SECONDS) as made:
         yield made

@@ -9,7 +9,7 @@ import torch
 
 import batchwright
 import served
-from batchwright import _dlpack
+from batchwright._memory import dlpack
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_a_consumer_that_refuses_keeps_its_exception_and_no_batch(halves):
                     np.from_dlpack(tensor)
                 del tensor
             assert torch.from_dlpack(subscription.next().tensor("features")).dtype == torch.bfloat16
-    assert not _dlpack._lent
+    assert not dlpack._lent
 
 
 def test_a_capsule_that_nobody_takes_ends_quietly_amid_an_exception(feed):
@@ -42,12 +42,12 @@ def test_a_capsule_that_nobody_takes_ends_quietly_amid_an_exception(feed):
 
     def drops():
         capsule = tensor.__dlpack__()
-        assert len(_dlpack._lent) == 1
+        assert len(dlpack._lent) == 1
         raise KeyError(id(capsule))
 
     with pytest.raises(KeyError):
         drops()
-    assert not _dlpack._lent
+    assert not dlpack._lent
 
 
 def test_a_capsule_that_was_taken_is_its_consumers(feed):
@@ -55,10 +55,10 @@ def test_a_capsule_that_was_taken_is_its_consumers(feed):
     capsule = tensor.__dlpack__()
     taken = torch.utils.dlpack.from_dlpack(capsule)
     del capsule
-    assert len(_dlpack._lent) == 1
+    assert len(dlpack._lent) == 1
     assert np.array_equal(taken.numpy(), tensor.numpy())
     del taken
-    assert not _dlpack._lent
+    assert not dlpack._lent
 
 
 def test_an_interpreter_that_ends_with_capsules_alive_ends_well(daemon):

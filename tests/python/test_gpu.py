@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import batchwright
-from batchwright import _in_flight, gpu
+from batchwright import gpu
+from batchwright._memory import in_flight
 
 
 def why_not():
@@ -32,8 +33,8 @@ def test_a_batch_arrives_on_the_gpu_and_its_slot_goes_back(feed):
         for name, values in wanted.items():
             assert moved[name].is_cuda
             assert torch.equal(moved[name].cpu(), values)
-    _in_flight.reap()
-    assert not _in_flight.pending
+    in_flight.reap()
+    assert not in_flight.pending
 
 
 def test_the_arena_is_pinned_where_the_device_can(feed):

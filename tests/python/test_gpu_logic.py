@@ -10,7 +10,8 @@ import torch
 
 import batchwright
 import served
-from batchwright import _in_flight, gpu
+from batchwright import gpu
+from batchwright._memory import in_flight
 
 GPU = "cuda:0"
 
@@ -75,7 +76,7 @@ def cuda(monkeypatch):
     monkeypatch.setattr(gpu, "cuda", made)
     monkeypatch.setattr(gpu, "_said", [])
     yield made
-    _in_flight.drain()
+    in_flight.drain()
     gc.collect()
     assert not made.registered  # whoever registers, unregisters
 
@@ -114,7 +115,7 @@ def test_a_batch_that_is_held_keeps_the_registration(daemon, cuda):
         cuda.events[1].come = True
         last = subscription.next()
         kept = last.torch("features")
-        gpu.to_device(last, torch.device(GPU), True, ["features"])
+        last.to(torch.device(GPU), fields=["features"])
         subscription.close()
     assert cuda.calls == ["register"]  # of what `kept` lies in
     del kept, view
@@ -143,25 +144,25 @@ def test_a_copy_and_a_release_look_at_events_too(subscription, cuda):
     first, second = subscription.next(), subscription.next()
     first.to(GPU)
     cuda.events[0].come = True
-    assert len(_in_flight.pending) == 1
+    assert len(in_flight.pending) == 1
     second.to(GPU)
-    assert len(_in_flight.pending) == 1
+    assert len(in_flight.pending) == 1
     cuda.events[1].come = True
     second.release()
-    assert not _in_flight.pending
+    assert not in_flight.pending
 
 
 def test_blocking_copies_leave_nothing_behind(subscription, cuda):
     batch = subscription.next()
     batch.to(GPU, non_blocking=False)
-    assert batch.released and not cuda.events and not _in_flight.pending
+    assert batch.released and not cuda.events and not in_flight.pending
 
 
 def test_closing_waits_for_copies_that_are_under_way(daemon, cuda):
     connection = batchwright.connect(daemon.endpoint)
     connection.feed("train").subscribe().next().to(GPU)
     connection.close()
-    assert cuda.events[0].come and not _in_flight.pending
+    assert cuda.events[0].come and not in_flight.pending
 
 
 @pytest.mark.parametrize("why,settings", [
@@ -178,7 +179,7 @@ def test_without_registration_copies_are_staged_and_it_is_said_once(
             wanted = batch.torch("features").clone()
             moved = batch.to(GPU)
             assert torch.equal(moved["features"], wanted)
-            assert not _in_flight.pending  # the staged copy is all that is waited for
+            assert not in_flight.pending  # the staged copy is all that is waited for
     assert len(said) == 1 and why in str(said[0].message)
     assert cuda.staged == 15 * 3
     assert cuda.calls.count("register") == settings.get("error", 0) // 801
@@ -230,7 +231,7 @@ def test_a_forked_child_calls_no_driver(subscription, cuda):
         code = 1
         try:
             cuda.unregister = cuda.register = Event.query = Event.synchronize = None
-            _in_flight.reap()
+            in_flight.reap()
             gpu._locks.clear()
             batch.release()
             del subscription, batch

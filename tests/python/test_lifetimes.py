@@ -217,8 +217,8 @@ def test_slots_do_not_leak(daemon):
             held = [subscription.next() for _ in range(served.WINDOW)]
             assert len({view["features"].ctypes.data for view in held}) == served.WINDOW
     gc.collect()
-    from batchwright import _dlpack
-    assert not _dlpack._lent
+    from batchwright._memory import dlpack
+    assert not dlpack._lent
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -14,11 +14,6 @@ class Exempt:
 
 
 EXCEPTIONS = (
-    Exempt("files", "tests/python/test_dataset.py", "it is to be split by topic", 416),
-    Exempt("folders", "client/python/batchwright", "its private modules are to move below it", 29),
-    Exempt("folders", "tests/python", "helpers of the tests are to move below it", 26),
-    Exempt("circles", "batch gpu", "a batch makes the copy that lies on a GPU", 0),
-    Exempt("circles", "connection subscription", "a subscription names its connection's type", 0),
     Exempt("files", "client/library/batchwright/client.h",
            "the C ABI is one header, two thirds of it the contract's text", 415),
     Exempt("functions", "tests/config/values_test.cpp: config: every key is read",

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, List, NoReturn, Optional, Tuple
 
 import numpy as np
 
-from . import _abi, _fork, _in_flight
-from ._homes import Homes
+from . import _abi, _fork
+from ._memory import in_flight
+from ._memory.homes import Homes
+from ._memory.slot import slot_type
 from ._own import Own
-from ._slot import slot_type
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
+from .gpu import DeviceBatch, copied_to, device_of
 from .tensor import NUMPY, Tensor, array_over, lengths_at, place_of, torch_over
 from .values import LAYOUTS, Position, fingerprint_text
 
 if TYPE_CHECKING:
     import torch
-
-    from .gpu import DeviceBatch
 
 _U1, _U8, _I8 = np.dtype("u1"), np.dtype("<u8"), np.dtype("i8")
 _WHOLE = 3  # a row's flags: starts its sequence, and ends it
@@ -93,8 +93,8 @@ class Batch(Own):
         """Gives the batch back; with views of it alive, the last of them does. Calling it twice is
         fine."""
         self._slot = None
-        if _in_flight.pending:
-            _in_flight.reap()
+        if in_flight.pending:
+            in_flight.reap()
 
     def done(self) -> None:
         """Marks a queue's batch as done before it is released. Does nothing for other batches."""
@@ -172,9 +172,20 @@ class Batch(Own):
            fields: Optional[List[str]] = None) -> DeviceBatch:
         """Copies the fields, all or those named, to a torch device, and releases this batch; with a
         GPU it does so when the copy's event has come, without waiting for it. See
-        `batchwright.gpu`."""
-        from .gpu import to_device
-        return to_device(self, device, non_blocking, fields)
+        `batchwright.gpu`.
+
+        Errors: InvalidArgumentError for what is no device, UnsupportedError without CUDA,
+        NotFoundError for a field.
+        """
+        place = device_of(device)
+        in_flight.reap()
+        names = self.names if fields is None else list(fields)
+        views = {name: self._in_place(name) for name in names}
+        tensors = copied_to(place, self._held(), views, non_blocking)
+        made = DeviceBatch(self, tensors, {name: self.tensor(name).lengths for name in names})
+        del views  # they hold the slot
+        self.release()
+        return made
 
     # ---- rows -------------------------------------------------------------------------------
 

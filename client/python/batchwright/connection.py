@@ -9,8 +9,9 @@ import sys
 import threading
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
 
-from . import _abi, _fork, _in_flight, _ranks
-from ._homes import Homes
+from . import _abi, _fork, _ranks
+from ._memory import in_flight
+from ._memory.homes import Homes
 from ._own import Own
 from ._waits import interruptible, milliseconds, warn
 from .batch import Batch
@@ -115,10 +116,11 @@ class Feed(Own):
             _unsigned("worst_first", worst_first, 32), 0, 1 if writable else 0,
             _unsigned("ranks_here", ranks_here or 0, 32),
             terms.encode("utf-8", "surrogateescape") or None)
-        made = Subscription(self._connection._subscribe(options), self._connection, timeout,
+        connection = self._connection
+        made = Subscription(connection._subscribe(options), connection, connection._homes, timeout,
                             in_queue=mode == "queue")
         _explain_faults()
-        asked = window * self._connection._servers
+        asked = window * connection._servers
         if made.grant.window < asked:
             warn(f'feed "{self.name}" grants a window of {made.grant.window}, and {asked} were asked '
                  "for: its max_window, or its slots, allow no more")
@@ -239,7 +241,7 @@ class Connection(Own):
         if self._generation != _fork.generation:
             raise _fork.refuse("this connection")
         self._closed = True
-        _in_flight.drain()
+        in_flight.drain()
         self._homes.clear()
         self._free()
 

@@ -16,19 +16,18 @@ import ctypes
 import threading
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 import numpy as np
 
-from . import _abi, _fork, _in_flight
-from ._slot import note
+from . import _abi, _fork
+from ._memory import in_flight
+from ._memory.slot import note
 from .errors import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
-from .values import Position
+from .values import Figures
 
 if TYPE_CHECKING:
     import torch
-
-    from .batch import Batch
 
 _PORTABLE, _READ_ONLY = 0x01, 0x08  # flags of cudaHostRegister
 _READ_ONLY_SUPPORTED = 113  # the device attribute that says whether the latter will do
@@ -163,7 +162,7 @@ def _page_lock(slot: Any, device: Any) -> Optional[PageLock]:
     return lock if lock.active else None
 
 
-class DeviceBatch:
+class DeviceBatch(Figures):
     """A batch whose tensors are on a device. Its figures mean what those of `Batch` mean, and are
     its own: the batch it was made from is released. What it has not is `keys`: take them before.
 
@@ -171,28 +170,12 @@ class DeviceBatch:
     an event of that stream, like any other that was copied with `non_blocking=True`.
     """
 
-    def __init__(self, batch: Batch, tensors: Dict[str, torch.Tensor]) -> None:
+    def __init__(self, batch: Any, tensors: Dict[str, torch.Tensor],
+                 own_lengths: Dict[str, Optional[np.ndarray]]) -> None:
+        """`own_lengths` are the rows' lengths of each field; None for a scalar one."""
+        super().__init__(batch)
         self._tensors = tensors
-        self._own_lengths = {each: _own(batch, each) for each in tensors}
-        self.lengths: np.ndarray = batch.lengths
-        self.ordinals: np.ndarray = batch.ordinals
-        self.starts: np.ndarray = batch.starts
-        self.flags: np.ndarray = batch.flags
-        self.feed: str = batch.feed
-        self.epoch: int = batch.epoch
-        self.step: int = batch.step
-        self.index: int = batch.index
-        self.world: int = batch.world
-        self.layout: str = batch.layout
-        self.sequences: int = batch.sequences
-        self.batch_length: int = batch.batch_length
-        self.frames: int = batch.frames
-        self.step_sequences: int = batch.step_sequences
-        self.step_frames: int = batch.step_frames
-        self.loss_weight: float = batch.loss_weight
-        self.rows_lost: int = batch.rows_lost
-        self.rehearsal: bool = batch.rehearsal
-        self.position: Position = batch.position
+        self._own_lengths = own_lengths
 
     @property
     def names(self) -> List[str]:
@@ -223,36 +206,29 @@ class DeviceBatch:
         return found
 
 
-def _own(batch: Batch, name: str) -> Optional[np.ndarray]:
-    return batch.tensor(name).lengths
-
-
-def _copy_out(batch: Batch, slot: Any, device: Any, how: Tuple[bool, List[str]]) -> DeviceBatch:
-    """Copies, and says when the slot may go back."""
-    non_blocking, names = how
-    views = {name: batch._in_place(name) for name in names}
+def copied_to(device: torch.device, slot: Any, views: Dict[str, torch.Tensor],
+              non_blocking: bool) -> Dict[str, torch.Tensor]:
+    """Copies of these views of the slot. The slot is kept until they are done."""
     if device.type == "cpu":
-        return DeviceBatch(batch, {name: view.clone() for name, view in views.items()})
+        return {name: view.clone() for name, view in views.items()}
     if device.type != "cuda":  # there are no events of it to wait for: the copies end here
-        made = DeviceBatch(batch, {name: cuda.copy(view, device, False)
-                                   for name, view in views.items()})
+        made = {name: cuda.copy(view, device, False) for name, view in views.items()}
         cuda.synchronize(device)
         return made
     lock = _page_lock(slot, device)
     if lock is None:
         views = {name: cuda.stage(view) for name, view in views.items()}
-    made = DeviceBatch(batch, {name: cuda.copy(view, device, non_blocking)
-                               for name, view in views.items()})
+    made = {name: cuda.copy(view, device, non_blocking) for name, view in views.items()}
     if lock is not None and non_blocking:
         event = cuda.event(device)
         note(slot, event, "its copy to a GPU")
-        _in_flight.add(event, slot)
+        in_flight.add(event, slot)
     return made
 
 
-def _device(wanted: Any) -> torch.device:
-    """Errors: InvalidArgumentError, UnsupportedError."""
-    from ._torch_views import torch
+def device_of(wanted: Any) -> torch.device:
+    """torch's device of that name. Errors: InvalidArgumentError, UnsupportedError."""
+    from ._memory.torch_views import torch
     if isinstance(wanted, torch.dtype):
         raise InvalidArgumentError(f"to({wanted}): a batch moves to a device; of another dtype is "
                                    f'batch.torch(name).to({wanted}), which copies')
@@ -265,16 +241,3 @@ def _device(wanted: Any) -> torch.device:
         raise UnsupportedError(f'to("{device}"): torch finds no CUDA here (torch.cuda.is_available() '
                                'is False); to("cpu") is a copy in memory')
     return device
-
-
-def to_device(batch: Batch, device: Any, non_blocking: bool,
-              fields: Optional[List[str]]) -> DeviceBatch:
-    """Copies the fields, all or those named, and releases the batch: at once where the copy is done
-    when this returns, otherwise with the copy's event. Errors: InvalidArgumentError for what is no
-    device, UnsupportedError without CUDA, NotFoundError for a field."""
-    place = _device(device)
-    _in_flight.reap()
-    names = batch.names if fields is None else list(fields)
-    made = _copy_out(batch, batch._held(), place, (non_blocking, names))
-    batch.release()
-    return made

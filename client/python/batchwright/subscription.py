@@ -7,18 +7,17 @@ import re
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
-from . import _abi, _fork, _in_flight
-from ._credits import Credits
+from . import _abi, _fork
+from ._memory import in_flight
+from ._memory.credits import Credits
+from ._memory.homes import Homes
 from ._own import Own
 from ._waits import SLICE_MS, milliseconds, warn
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
 from .values import EpochEnd, Grant, Position
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 _next = _abi.next_event
 _LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked what it waits for
@@ -41,13 +40,14 @@ class Subscription(Own):
     a connection; `close()` from any.
     """
 
-    def __init__(self, raw: int, connection: Connection, timeout: float,
+    def __init__(self, raw: int, connection: Own, homes: Homes, timeout: float,
                  in_queue: bool = False) -> None:
-        """Takes ownership of a bw_subscription."""
+        """Takes ownership of a bw_subscription. `homes` are those of the connection, which it
+        keeps open."""
         self._in_queue = in_queue
         self._raw: Optional[int] = raw
         self._connection = connection
-        self._homes = connection._homes
+        self._homes = homes
         self._lock = threading.Lock()  # held during a call with the handle
         self._closed = False
         self._generation = _fork.generation
@@ -98,9 +98,9 @@ class Subscription(Own):
         if self._closed:
             raise ClosedError("this subscription was closed")
         try:
-            if _in_flight.pending:
-                _in_flight.reap()
-            status = _next(self._raw, SLICE_MS if timeout > 0.1 and not _in_flight.pending else 0,
+            if in_flight.pending:
+                in_flight.reap()
+            status = _next(self._raw, SLICE_MS if timeout > 0.1 and not in_flight.pending else 0,
                            self._out_place, self._epoch_place)
             if status == _abi.TIMED_OUT:
                 status = self._wait(timeout)
@@ -125,8 +125,8 @@ class Subscription(Own):
         while status == _abi.TIMED_OUT:
             if self._closed:
                 raise ClosedError("this subscription was closed")
-            if _in_flight.pending:
-                _in_flight.reap()
+            if in_flight.pending:
+                in_flight.reap()
                 part = min(left, _SHORT_MS)
             else:
                 part = left if left <= _LAST_SLICE_MS else SLICE_MS

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 import numpy as np
 
-from . import _abi, _dlpack
+from . import _abi
+from ._memory import dlpack
+from ._memory.slot import copied, note
 from ._own import Own
-from ._slot import copied, note
 from .values import DTYPES, KINDS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def torch_over(slot: Any, address: int, code: int, shape: Tuple[int, ...],
     which says what to install."""
     global _torch_view
     if _torch_view is None:
-        from ._torch_views import view
+        from ._memory.torch_views import view
         _torch_view = view
     return _torch_view(slot, address, code, shape, name)
 
@@ -110,12 +111,12 @@ class Tensor(Own):
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: Optional[bool] = None) -> Any:
         """A DLPack capsule. Errors: BufferError for a request that needs a copy."""
-        if copy or dl_device not in (None, _dlpack.CPU):
+        if copy or dl_device not in (None, dlpack.CPU):
             raise BufferError("a batch is shown where it lies, without a copy")
-        return _dlpack.capsule(self._slot, self._address, self._code, self.shape, self.name)
+        return dlpack.capsule(self._slot, self._address, self._code, self.shape, self.name)
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        return _dlpack.CPU
+        return dlpack.CPU
 
     def __repr__(self) -> str:
         return f"<batchwright.Tensor {self.name!r} {self.dtype} {list(self.shape)}>"

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Iterator, List, Optional, Union
 
-from . import _torch_views  # says what to install when torch is missing
+from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
 from ._collation import INSTEAD, refuse_collation
 from ._places import STATE_VERSION, Place, place_of
@@ -41,7 +41,7 @@ import torch.utils.data
 __all__ = ["BatchDataset", "Ragged", "batch_major", "lengths", "packed", "ragged", "targets",
            "time_major"]
 
-del _torch_views
+del torch_views
 
 refuse_collation()
 

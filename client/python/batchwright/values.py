@@ -1,11 +1,14 @@
-"""Small values that describe feeds, positions and ends of epochs."""
+"""Small values that describe feeds, batches, positions and ends of epochs."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple
 
 from . import _abi
+
+if TYPE_CHECKING:
+    import numpy as np
 
 KINDS = ("primary", "aligned", "independent", "scalar")
 LAYOUTS = ("batch-major", "time-major")
@@ -37,6 +40,35 @@ class Position(NamedTuple):
     @classmethod
     def of(cls, raw: _abi.Position) -> Position:
         return cls(fingerprint_text(raw.fingerprint), raw.epoch, raw.step)
+
+
+class Figures:
+    """What a batch says of itself without the memory that it lies in. `Batch` has the meanings."""
+
+    lengths: np.ndarray
+    ordinals: np.ndarray
+    starts: np.ndarray
+    flags: np.ndarray
+    feed: str
+    epoch: int
+    step: int
+    index: int
+    world: int
+    layout: str
+    sequences: int
+    batch_length: int
+    frames: int
+    step_sequences: int
+    step_frames: int
+    loss_weight: float
+    rows_lost: int
+    rehearsal: bool
+    position: Position
+
+    def __init__(self, batch: Any) -> None:
+        """Those of an object that has them all."""
+        for name in Figures.__annotations__:
+            setattr(self, name, getattr(batch, name))
 
 
 class EpochEnd(NamedTuple):

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "client" / "python")]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[3] / "client" / "python")]
 
 import served  # noqa: E402
 import batchwright  # noqa: E402

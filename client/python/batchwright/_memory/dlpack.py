@@ -13,8 +13,8 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_int32, c_int64, c_uint8, c_u
     c_void_p, py_object
 from typing import Any, Dict, Tuple
 
-from . import _abi
-from ._slot import note
+from .. import _abi
+from .slot import note
 
 CPU = (1, 0)  # kDLCPU, and the device's number
 _INT, _UINT, _FLOAT, _BFLOAT = 0, 1, 2, 4

@@ -15,7 +15,7 @@ import numpy
 
 import batchwright
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BIN = pathlib.Path(os.environ["BATCHWRIGHT_BIN"])
 SEQUENCES = 60
 SECONDS = 30  # that any single wait may take

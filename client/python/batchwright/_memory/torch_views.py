@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Tuple
 
-from . import _abi
-from ._slot import note
+from .. import _abi
+from .slot import note
 
 try:
     import torch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, List
 
-from ._slot import holders
+from .slot import holders
 
 _SHOWN = 8  # batches that a text names
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from typing import Any, Deque, Tuple
 
-from . import _fork
+from .. import _fork
 
 # Event and slot. Appending and removing are atomic, so that any thread may do both.
 pending: Deque[Tuple[Any, Any]] = collections.deque()
