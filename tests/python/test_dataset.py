@@ -231,6 +231,16 @@ def test_the_steps_of_a_whole_run_are_known_ahead(serve):
             assert dataset.state_dict()["epoch"] == 3  # it stays where it is
 
 
+def test_steps_are_counted_beside_a_job_that_needs_every_slot(serve):
+    daemon = serve(world=2, slots=3)
+    with BatchDataset(daemon.endpoint, rank=0, ranks=2) as first:
+        assert next(iter(first)) is not None
+        assert first.steps(2) > 0
+        with BatchDataset(daemon.endpoint, rank=1, ranks=2) as second:  # and none is left over
+            assert next(iter(second)) is not None
+            assert second.steps(1) * 2 == first.steps(2)
+
+
 def test_a_data_loader_that_collates_is_told_what_to_write(dataset):
     with pytest.raises(batchwright.UnsupportedError, match="batch_size=None, num_workers=0"):
         next(iter(DataLoader(dataset)))

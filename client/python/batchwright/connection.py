@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import sys
 import threading
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 from . import _abi, _fork, _ranks
 from ._memory import in_flight
@@ -172,9 +173,11 @@ class Connection(Own):
     of another thread that is under way ends first, or with ClosedError or DisconnectedError.
     """
 
-    def __init__(self, raw: int) -> None:
-        """Takes over a bw_connection."""
+    def __init__(self, raw: int, asking: Callable[[], Connection]) -> None:
+        """Takes over a bw_connection. `asking` makes another to the same daemons, by which batches
+        come as messages: what only asks takes no slot from those that train."""
         self._raw: Optional[int] = raw
+        self._asking = asking
         self._generation = _fork.generation
         self._lock = threading.Lock()  # guards the three around it, for moments
         self._closed = False
@@ -287,4 +290,7 @@ def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float 
         _abi.check(_abi.connect(_bytes(place), ctypes.byref(options), ctypes.byref(made)))
         return made.value or 0
 
-    return Connection(interruptible(ask, _abi.close))
+    asking = functools.partial(
+        connect, place, timeout=timeout, reconnect=0.0, program=program, server_key=server_key,
+        public_key=public_key, secret_key=secret_key, inline=True)
+    return Connection(interruptible(ask, _abi.close), asking)

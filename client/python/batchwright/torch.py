@@ -285,14 +285,19 @@ class BatchDataset(torch.utils.data.IterableDataset):
         whole run, such as OneCycleLR's total_steps. Epochs may differ in their number.
 
         The daemon is asked for the plan of each, one after the other: milliseconds an epoch, and
-        what planning takes. A feed that follows a growing dataset is counted as it is now.
-        Errors: as Feed.subscribe().
+        what planning takes, over a connection of its own that takes no slot. A feed that follows a
+        growing dataset is counted as it is now.
+        Errors: as connect() and Feed.subscribe().
         """
         share, counted = self._share or self._choice.resolve(), 0
         self._check_share(share)
-        for epoch in range(epochs):
-            with self.feed.subscribe(epoch=epoch, epochs=1, window=1) as asked:
-                counted += asked.grant.steps
+        if epochs <= 0:
+            return 0
+        with self.feed._connection._asking() as asking:
+            feed = asking.feed(self.feed.name)
+            for epoch in range(epochs):
+                with feed.subscribe(epoch=epoch, epochs=1, window=1) as asked:
+                    counted += asked.grant.steps
         return counted * (self.feed.world // share[1])
 
     # ---- checkpoints ------------------------------------------------------------------------
