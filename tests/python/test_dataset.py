@@ -152,6 +152,13 @@ def test_a_window_that_a_loop_would_hang_in_is_refused(daemon):
         BatchDataset(daemon.endpoint, window=1)
 
 
+@pytest.mark.filterwarnings("ignore:.*grants a window of 1")
+def test_a_granted_window_that_a_loop_would_hang_in_is_refused(serve):
+    with BatchDataset(serve(feed="max_window = 1").endpoint) as dataset:
+        with pytest.raises(batchwright.InvalidArgumentError, match="grants a window of 1, and a loop"):
+            next(iter(dataset))
+
+
 def test_a_closed_dataset_holds_no_batch_and_knows_its_place(daemon):
     dataset = BatchDataset(daemon.endpoint)
     batches = iter(dataset)
