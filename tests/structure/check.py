@@ -28,6 +28,7 @@ RULES = {
     "functions": sizes.check_functions,
     "members": sizes.check_members,
     "circles": circles.check_circles,
+    "readmes": documents.check_readmes,
     "references": documents.check_references,
     "examples": documents.check_examples,
 }

@@ -52,6 +52,13 @@ def check_examples(tree):
                              f"{shown}: an example in Python: {error.msg}: {error.text}")
 
 
+def check_readmes(tree):
+    """Each room says what it promises, and where to begin reading."""
+    for room in house.ROOMS:
+        if not (tree.root / room.folder / "README.md").exists():
+            yield Breach("readmes", room.folder, f"{room.folder} has no README.md")
+
+
 def check_contributing(tree):
     """The table of CONTRIBUTING.md: folder, what it knows, the rooms that it may use."""
     text = (tree.root / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -229,6 +229,12 @@ class Documents(Rule):
         self.refuses("a/README.md: an example in Python: ", "examples", {
             "a/README.md": "```python\nfeed.epoch(0):\n    x = 1\n```"})
 
+    def test_each_room_has_a_readme(self):
+        readmes = {f"{room.folder}/README.md": "" for room in house.ROOMS}
+        self.accepts("readmes", readmes)
+        readmes.pop("daemon/http/README.md")
+        self.refuses("daemon/http has no README.md", "readmes", readmes)
+
     def test_the_table_of_contributing_is_the_houses(self):
         self.accepts("contributing", {"CONTRIBUTING.md": self.table()})
         self.refuses("CONTRIBUTING.md: daemon/http may use", "contributing", {
