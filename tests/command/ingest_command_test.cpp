@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "storage/frontend/front_end.h"
+#include "tests/integration/daemon_process.h"
 #include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -345,6 +346,21 @@ TEST_CASE("command: output that cannot be written is an error of every command")
   CHECK(full({batchwright, "ingest", "audio", place.in(), "--into", place.out(), "--resume"}) == 1);
   CHECK(full({batchwright, "keygen", "--into", place.folder / "key"}) == 1);
   CHECK(full({batchwright, "--help"}) == 1);
+}
+
+TEST_CASE("command: tail and top end when their output cannot be written") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\n");
+  REQUIRE(daemon.start());
+  const std::string batchwright = program("batchwright");
+  const std::string tail = batchwright + " tail --feed train --endpoint " + daemon.endpoint();
+  const std::string top = batchwright + " top --stats " + daemon.stats_address();
+  for (const std::string& command : {tail + " --epochs 0", tail + " --epochs 0 --json",
+                                     top + " --once", top + " --once --json", top}) {
+    CAPTURE(command);
+    const Finished finished = run({"/bin/sh", "-c", command + " >/dev/full"});
+    CHECK(finished.code == 1);
+    CHECK(has(finished.err, "No space left on device"));
+  }
 }
 
 TEST_CASE("command: every command has help with an example") {

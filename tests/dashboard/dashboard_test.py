@@ -153,6 +153,9 @@ def check_still(daemon: watched.Watched, page: browser.Browser) -> int:
     assert len(held) == 2, held
     assert all(re.fullmatch(r"4 of 4 \([\d.]+ m?s\)", text) for text in held), held
     assert HOSTILE in figures.text and "img" not in figures.tags
+    # A name from right to left turns nothing around it.
+    names = page.run("[...document.querySelectorAll('td.name bdi')].map(name => name.textContent)")
+    assert names[0].startswith(HOSTILE) and names[1].startswith("steady"), names
     return len(figures.found)
 
 

@@ -87,6 +87,29 @@ TEST_CASE("daemon: a group that the daemon's user is not in is a warning") {
          "sockets to that; add SupplementaryGroups=daemon to the unit");
 }
 
+TEST_CASE("daemon: pages that may not be locked are told with the limit") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: only root can become another user");
+    return;
+  }
+  Checked checked;
+  REQUIRE(checked.check().code == 0);  // and the file is written
+  std::filesystem::permissions(checked.folder(), std::filesystem::perms(0777));
+  std::filesystem::permissions(checked.folder() / "data", std::filesystem::perms(0777));
+  for (const auto& file : std::filesystem::directory_iterator(checked.folder() / "data")) {
+    std::filesystem::permissions(file, std::filesystem::perms(0666));
+  }
+  Process daemon({"/usr/bin/prlimit", "--memlock=65536:65536", "/usr/bin/setpriv", "--reuid=65534",
+                  "--regid=65534", "--clear-groups", program("batchwrightd"), "--config",
+                  (checked.folder() / "config.toml").string()});
+  CHECK_MESSAGE(eventually([&] {
+                  return daemon.err().find(
+                             "not locked: this process may lock 0.062 MiB "
+                             "(LimitMEMLOCK=, ulimit -l)") != std::string::npos;
+                }),
+                daemon.err());
+}
+
 TEST_CASE("daemon: what the daemon would refuse to start with is an error") {
   Checked checked;
   SUBCASE("a key of the file") {
