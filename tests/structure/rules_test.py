@@ -2,12 +2,13 @@
 """Shows that each rule finds what it is there to find: one small tree a sentence."""
 
 import pathlib
+import re
 import tempfile
 import unittest
 
 import house
-from check import check
-from exceptions import Exempt
+from check import RULES, check
+from exceptions import EXCEPTIONS, Exempt
 
 
 class Rule(unittest.TestCase):
@@ -258,6 +259,16 @@ class Exceptions(Rule):
         self.refuses("formats/a.h keeps to the rule 'files': the exception can go", "files",
                      {"formats/a.h": ""},
                      exceptions=[Exempt("files", "formats/a.h", "a reason", 401)])
+
+    def test_each_exception_names_a_rule_and_has_a_reason(self):
+        for one in EXCEPTIONS:
+            self.assertIn(one.rule, RULES)
+            self.assertTrue(one.reason)
+
+    def test_each_rule_belongs_to_a_test(self):
+        tests = (pathlib.Path(__file__).parent / "CMakeLists.txt").read_text(encoding="utf-8")
+        used = " ".join(re.findall(r'^test_structure\("[^"]*" (.*)\)$', tests, re.MULTILINE)).split()
+        self.assertEqual(sorted(used), sorted([*RULES, "links"]))
 
 
 if __name__ == "__main__":
