@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "client/library/c_values.h"
-#include "client/library/dealer.h"
+#include "client/library/link/dealer.h"
 
 namespace batchwright {
 namespace {

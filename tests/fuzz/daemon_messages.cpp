@@ -48,8 +48,14 @@ void take_all(Lane& lane) {
 
 std::optional<Lane::Event> event_of(const ControlMessage& message) {
   if (const auto* delivery = message.as<wire::Delivery>()) {
-    return Ticket{delivery->lease(), delivery->arena(), delivery->offset(), delivery->size(),
-                  delivery->epoch(), delivery->step(),  delivery->index(),  delivery->rehearsal()};
+    return Ticket{LeaseNumber{delivery->lease()},
+                  delivery->arena(),
+                  delivery->offset(),
+                  delivery->size(),
+                  delivery->epoch(),
+                  delivery->step(),
+                  delivery->index(),
+                  delivery->rehearsal()};
   }
   if (const auto* ended = message.as<wire::EpochEnd>()) {
     return EpochEnded{ended->epoch(), ended->steps(), ended->last()};

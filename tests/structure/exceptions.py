@@ -27,6 +27,4 @@ EXCEPTIONS = (
            "sockets, sessions and feeds in one object: each is to become one of its own", 34),
     Exempt("members", "daemon/daemon.h: Daemon",
            "it connects all rooms, and each is a member", 16),
-    Exempt("members", "client/library/session/session.h: Session",
-           "the meeting of a daemon and the calls of a program share one lock", 19),
 )

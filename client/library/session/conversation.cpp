@@ -1,20 +1,35 @@
 // What the daemon says, and what becomes of it: the receiving half of Session.
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <climits>
-
+#include "client/library/reach.h"
 #include "client/library/session/session.h"
 
 namespace batchwright {
+namespace {
+
+/// A daemon that starts makes its socket first, and opens it to its users after that.
+constexpr std::chrono::milliseconds kOpensItsSocket{50};
+
+}  // namespace
+
+Result<void> Session::greet() {
+  const std::lock_guard lock(link_mutex_);
+  const auto limit = contact_.settings().limit;
+  const Deadline deadline(limit);
+  const auto is_up = [this] { return contact_.is_up(); };
+  if (!pump_until(is_up, Deadline(std::min(limit, kOpensItsSocket)))) {
+    if (const auto error = barred(contact_.endpoint())) return *error;
+  }
+  if (!pump_until(is_up, deadline)) return contact_.no_welcome();
+  if (failure_) return *failure_;
+  return {};
+}
 
 bool Session::pump_until(const std::function<bool()>& done, const Deadline& deadline) {
   while (true) {
     pump(deadline);
     if (done() || failure_) return true;
     if (deadline.passed()) return false;
-    wait(deadline);
+    if (auto waited = contact_.wait(deadline); !waited) fail(waited.error());
   }
 }
 
@@ -25,127 +40,41 @@ void Session::pump(const Deadline& deadline) {
     tell_news();
     return fail({ErrorCode::disconnected, "bw_close ended the connection"});
   }
-  tend();
-  if (failure_ || !link_) return;
-  const bool cut = link_->dealer->cut();  // asked first: what came before the end is still there
+  if (auto tended = contact_.tend(); !tended) return fail(tended.error());
+  if (!contact_.is_linked()) return;
+  const bool cut = contact_.was_cut();  // asked first: what came before the end is still there
   receive();
-  if (failure_ || !link_) return;
-  if (link_->welcomed && !link_->up) arrive(deadline);
-  if (failure_ || !link_) return;
-  if (cut || (link_->arenas && !link_->arenas->alive())) return lose("closed the connection");
+  if (failure_ || !contact_.is_linked()) return;
+  if (contact_.is_silent()) return lose("has been silent for 10 s");
+  if (contact_.is_welcomed() && !contact_.is_up()) arrive(deadline);
+  if (failure_ || !contact_.is_linked()) return;
+  if (cut || contact_.lost_arenas()) return lose("closed the connection");
   tell_news();
 }
 
 void Session::receive() {
-  while (!failure_ && link_) {
-    const auto incoming = link_->dealer->receive();
+  while (!failure_ && contact_.is_linked()) {
+    const auto incoming = contact_.receive();
     if (!incoming) return fail(incoming.error());
     if (!incoming->has_value()) return;
-    link_->heard = Clock::now();
     dispatch((*incoming)->control, (*incoming)->batch);
   }
 }
 
-void Session::wait(const Deadline& deadline) {
-  const auto limit = std::min(deadline.remaining(), until_next_chore());
-  if (link_) {
-    const int daemon = link_->arenas ? link_->arenas->descriptor() : alarm_.get();
-    const auto waited = link_->dealer->wait({alarm_.get(), daemon}, limit);
-    if (!waited) fail(waited.error());
-  } else {
-    pollfd alarm{alarm_.get(), POLLIN, 0};
-    static_cast<void>(
-        poll(&alarm, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), INT_MAX))));
-  }
-  std::uint64_t calls = 0;
-  static_cast<void>(!read(alarm_.get(), &calls, sizeof calls));  // it does not block
-}
-
 void Session::dispatch(const ControlMessage& message, const Payload& batch) {
+  Result<void> taken;
   if (const auto* delivery = message.as<wire::Delivery>()) {
-    deliver(*delivery, batch);
+    taken = lanes_.deliver(*delivery, batch, contact_.is_inline());
   } else if (const auto* refusal = message.as<wire::Refused>()) {
     refused(*refusal);
   } else if (const auto* welcome = message.as<wire::Welcome>()) {
-    if (auto done = welcomed(*welcome); !done) fail(done.error());
+    taken = contact_.welcome(*welcome);
   } else if (message.as<wire::Bye>() != nullptr) {
     lose("said goodbye");
   } else if (message.as<wire::Alive>() == nullptr) {
-    on_subscription(message);
+    taken = lanes_.take_in(message);
   }
-}
-
-/// Handles news of one subscription. A subscription that was closed meanwhile is not found, and its
-/// news are dropped.
-void Session::on_subscription(const ControlMessage& message) {
-  if (const auto* ended = message.as<wire::EpochEnd>()) {
-    if (Lane* lane = find(ended->subscription())) {
-      lane->push(EpochEnded{ended->epoch(), ended->steps(), ended->last()});
-    }
-  } else if (const auto* began = message.as<wire::EpochBegin>()) {
-    if (began->fingerprint() == nullptr) {
-      return fail({ErrorCode::malformed_message, "an EpochBegin without a fingerprint"});
-    }
-    if (Lane* lane = find(began->subscription())) {
-      lane->push(EpochBegan{began->epoch(), began->steps(), from_wire(*began->fingerprint())});
-    }
-  } else if (const auto* waiting = message.as<wire::Waiting>()) {
-    if (Lane* lane = find(waiting->subscription())) lane->set_reason(waiting->reason()->str());
-  } else if (const auto* answer = message.as<wire::Subscribed>()) {
-    subscribed(*answer);
-  } else {
-    fail({ErrorCode::malformed_message,
-          std::string("a message that no daemon sends: ") + wire::EnumNameBody(message.kind())});
-  }
-}
-
-Result<void> Session::welcomed(const wire::Welcome& welcome) {
-  if (link_->welcomed) return Error{ErrorCode::malformed_message, "a second Welcome"};
-  if (welcome.protocol() != kProtocolVersion) {
-    return Error{ErrorCode::unsupported_version,
-                 "the daemon speaks protocol " + std::to_string(welcome.protocol()) +
-                     ", this client " + std::to_string(kProtocolVersion)};
-  }
-  link_->welcomed = true;
-  link_->session = SessionId{welcome.session()};
-  link_->shares_memory = welcome.arena_socket() != nullptr;
-  if (feeds_) return {};  // the program has those of the first one
-  auto feeds = Feeds::from(welcome);
-  if (!feeds) return feeds.error();
-  feeds_ = std::move(*feeds);
-  return {};
-}
-
-void Session::subscribed(const wire::Subscribed& answer) {
-  Lane* lane = find(answer.subscription());
-  if (lane == nullptr) return;
-  if (auto granted = lane->granted(answer); granted) {
-    book_.noted(lane->number());
-  } else if (granted.error().code == ErrorCode::malformed_message) {
-    fail(granted.error());
-  } else {
-    end(*lane, granted.error());
-  }
-}
-
-/// The batches of a subscription that was closed meanwhile are taken back when the daemon hears
-/// of it.
-void Session::deliver(const wire::Delivery& delivery, const Payload& batch) {
-  Lane* lane = find(delivery.subscription());
-  if (lane == nullptr || lane->failure()) return;
-  if (!lane->is_served()) {
-    return fail({ErrorCode::malformed_message, "a batch came before its Subscribed"});
-  }
-  const bool whole = is_inline() ? batch && batch.bytes.size() == delivery.size() : !batch;
-  if (!whole) {
-    return fail({ErrorCode::malformed_message,
-                 "a batch of " + std::to_string(delivery.size()) + " bytes came with " +
-                     std::to_string(batch.bytes.size()) + " bytes as second frame"});
-  }
-  Ticket ticket{delivery.lease(), delivery.arena(), delivery.offset(), delivery.size(),
-                delivery.epoch(), delivery.step(),  delivery.index(),  delivery.rehearsal()};
-  ticket.payload = batch;
-  lane->push(std::move(ticket));
+  if (!taken) fail(taken.error());
 }
 
 void Session::refused(const wire::Refused& refusal) {
@@ -154,7 +83,7 @@ void Session::refused(const wire::Refused& refusal) {
   const Error error{refusal.code() != 0 ? code : ErrorCode::malformed_message,
                     refusal.message()->str()};
   if (refusal.subscription() != 0) {
-    if (Lane* lane = find(refusal.subscription())) refused(*lane, error);
+    if (Lane* lane = lanes_.find(refusal.subscription())) refused(*lane, error);
   } else if (code == ErrorCode::disconnected) {
     lose("knows nothing of this session: " + error.message);
   } else {
@@ -166,14 +95,81 @@ void Session::refused(const wire::Refused& refusal) {
 /// program is, and refuses that itself when its plan is another.
 void Session::refused(Lane& lane, const Error& error) {
   const bool replaced = error.code == ErrorCode::disconnected;
-  if (!replaced || settings_.reconnect.count() == 0) return lane.refuse(error);
+  if (!replaced || !contact_.search().has_patience()) return lane.refuse(error);
   lane.lost();
-  if (link_->up && !book_.closed(lane.number()) && lane.wants_more()) ask_for(lane);
+  if (contact_.is_up() && lanes_.goes_on(lane)) send(encode(lanes_.request_for(lane)));
 }
 
-Lane* Session::find(std::uint32_t subscription) {
-  const auto found = lanes_.find(subscription);
-  return found == lanes_.end() || book_.closed(subscription) ? nullptr : found->second.get();
+/// Welcome has come: binds the arenas' connection, and asks for all that the program wants.
+void Session::arrive(const Deadline& deadline) {
+  if (auto opened = contact_.open_arenas(deadline); !opened) return arena_trouble(opened.error());
+  contact_.come_up();
+  for (wire::SubscribeT& request : lanes_.requests()) send(encode(std::move(request)));
+}
+
+void Session::arena_trouble(const Error& error) {
+  switch (contact_.meaning_of(error)) {
+    case Contact::Trouble::daemon_gone: return lose(error.message);
+    case Contact::Trouble::fatal: return fail(error);
+    case Contact::Trouble::no_memory: break;
+  }
+  if (contact_.go_inline(error.message, book_.holds_any())) lanes_.lost();
+}
+
+/// The daemon is gone: from now on it is looked for, unless the program does not want that.
+void Session::lose(const std::string& how) {
+  if (failure_) return;
+  const Search& search = contact_.search();
+  if (search.has_met() && (!search.has_patience() || book_.all_closed())) {
+    return fail(contact_.gone(how));
+  }
+  if (contact_.lose(how)) lanes_.lost();
+}
+
+/// The first reason is the one that counts. Towards the daemon the conversation ends when the
+/// last batch is released.
+void Session::fail(const Error& error) {
+  if (failure_) return;
+  failure_ = error;
+  lanes_.fail(error);
+}
+
+/// Called by a thread that has just unlocked the link, so that news which came meanwhile are sent.
+void Session::tell_news_if_free() {
+  while (book_.has_news()) {
+    const std::unique_lock lock(link_mutex_, std::try_to_lock);
+    if (!lock || !tell_news()) return;
+  }
+}
+
+/// False when there is no daemon to send to; the book keeps the news until there is one.
+bool Session::tell_news() {
+  const bool up = contact_.is_up();
+  if (!up && !book_.all_closed()) return false;
+  const LeaseBook::News news = book_.take_news();
+  const auto tell = [&](const LeaseBook::Leases& told, bool keeps) {
+    for (const auto& [subscription, leases] : told) {
+      if (!up) return;
+      wire::ReleaseT release;
+      release.subscription = subscription;
+      release.leases = to_wire(leases);
+      release.keeps = keeps;
+      send(encode(std::move(release)));
+    }
+  };
+  tell(news.done, true);
+  tell(news.releases, false);
+  for (const std::uint32_t subscription : news.ended) {
+    wire::UnsubscribeT unsubscribe;
+    unsubscribe.subscription = subscription;
+    send(encode(std::move(unsubscribe)));
+  }
+  if (news.goodbye) contact_.say_goodbye();
+  return true;
+}
+
+void Session::send(const flatbuffers::DetachedBuffer& message) {
+  if (auto sent = contact_.send(message); !sent) fail(sent.error());
 }
 
 }  // namespace batchwright

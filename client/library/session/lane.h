@@ -60,7 +60,7 @@ class Lane {
   using Event = std::variant<Ticket, EpochEnded, EpochBegan>;
   /// A batch that was handed out before: to be given back.
   struct Doubled {
-    std::uint64_t lease = 0;
+    LeaseNumber lease;
   };
   /// Nothing for the program; look again.
   struct Passed {};

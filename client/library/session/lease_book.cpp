@@ -4,6 +4,13 @@
 
 namespace batchwright {
 
+std::vector<std::uint64_t> to_wire(const std::vector<LeaseNumber>& leases) {
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(leases.size());
+  for (const LeaseNumber lease : leases) numbers.push_back(lease.value);
+  return numbers;
+}
+
 void LeaseBook::open(std::uint32_t subscription, bool queue) {
   const std::lock_guard lock(mutex_);
   accounts_[subscription].queue = queue;
@@ -14,7 +21,7 @@ void LeaseBook::forget(std::uint32_t subscription) {
   accounts_.erase(subscription);
 }
 
-std::optional<Lease> LeaseBook::take(std::uint32_t subscription, std::uint64_t number) {
+std::optional<Lease> LeaseBook::take(std::uint32_t subscription, LeaseNumber number) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found == accounts_.end()) return std::nullopt;
@@ -54,7 +61,7 @@ void LeaseBook::done(const Lease& lease) {
   found->second.finished.push_back(lease.number);
 }
 
-void LeaseBook::skip(std::uint32_t subscription, std::uint64_t number) {
+void LeaseBook::skip(std::uint32_t subscription, LeaseNumber number) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found != accounts_.end()) found->second.returned.push_back(number);
@@ -93,7 +100,7 @@ void LeaseBook::end_session() {
   }
 }
 
-void LeaseBook::remember(Account& account, const std::vector<std::uint64_t>& leases) {
+void LeaseBook::remember(Account& account, const std::vector<LeaseNumber>& leases) {
   account.done.insert(account.done.end(), leases.begin(), leases.end());
   while (account.done.size() > kRemembered) account.done.pop_front();
 }

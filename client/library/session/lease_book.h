@@ -10,14 +10,22 @@
 #include <utility>
 #include <vector>
 
+#include "formats/formats.h"
+
 namespace batchwright {
+
+/// The daemon's number of one batch in one client's hands.
+using LeaseNumber = Strong<struct LeaseNumberTag, std::uint64_t>;
+
+/// Lease numbers as they travel.
+std::vector<std::uint64_t> to_wire(const std::vector<LeaseNumber>& leases);
 
 /// The right to a batch, to be given back. The same number means something else in another
 /// session, but in queue mode.
 struct Lease {
   std::uint32_t subscription = 0;
   std::uint64_t session = 0;  ///< The book's own count of sessions.
-  std::uint64_t number = 0;
+  LeaseNumber number;
 };
 
 /// The batches that each subscription holds, and the releases that the daemon has yet to hear of.
@@ -35,7 +43,7 @@ struct Lease {
 class LeaseBook {
  public:
   /// The news for the daemon, in this order.
-  using Leases = std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>>;
+  using Leases = std::vector<std::pair<std::uint32_t, std::vector<LeaseNumber>>>;
   struct News {
     Leases done;  ///< Done batches of queues that are still held.
     Leases releases;
@@ -44,8 +52,8 @@ class LeaseBook {
   };
   /// The leases to claim from a new daemon, in queue mode.
   struct Claims {
-    std::vector<std::uint64_t> held;
-    std::vector<std::uint64_t> released;
+    std::vector<LeaseNumber> held;
+    std::vector<LeaseNumber> released;
   };
   /// So many releases are remembered.
   static constexpr std::size_t kRemembered = 1024;
@@ -55,12 +63,12 @@ class LeaseBook {
   void forget(std::uint32_t subscription);
   /// Empty when the subscription has ended, and in queue mode for a lease that is held or was
   /// released lately. Only open() makes an account: news of one that has ended are ignored.
-  std::optional<Lease> take(std::uint32_t subscription, std::uint64_t number);
+  std::optional<Lease> take(std::uint32_t subscription, LeaseNumber number);
   void give_back(const Lease& lease);
   /// Marks a queue's batch as done before it is given back. Does nothing in other modes.
   void done(const Lease& lease);
   /// Gives back a batch that is not to be handed out.
-  void skip(std::uint32_t subscription, std::uint64_t number);
+  void skip(std::uint32_t subscription, LeaseNumber number);
   void close(std::uint32_t subscription);
   void close_all();
 
@@ -84,15 +92,15 @@ class LeaseBook {
     bool queue = false;
     bool closed = false;
     std::size_t held = 0;
-    std::vector<std::uint64_t> returned;  ///< Not reported yet.
+    std::vector<LeaseNumber> returned;  ///< Not reported yet.
     // Queue mode only.
-    std::set<std::uint64_t> holding;
-    std::set<std::uint64_t> kept;         ///< Done, and held nevertheless.
-    std::vector<std::uint64_t> finished;  ///< Those of them that the daemon has not heard of.
-    std::deque<std::uint64_t> done;       ///< Reported, or to be claimed; the latest is the last.
-    std::vector<std::uint64_t> claimed;   ///< Leases in claims that are not answered yet.
+    std::set<LeaseNumber> holding;
+    std::set<LeaseNumber> kept;         ///< Done, and held nevertheless.
+    std::vector<LeaseNumber> finished;  ///< Those of them that the daemon has not heard of.
+    std::deque<LeaseNumber> done;       ///< Reported, or to be claimed; the latest is the last.
+    std::vector<LeaseNumber> claimed;   ///< Leases in claims that are not answered yet.
   };
-  static void remember(Account& account, const std::vector<std::uint64_t>& leases);
+  static void remember(Account& account, const std::vector<LeaseNumber>& leases);
   bool has_releases(const Account& account) const;
   bool may_say_goodbye() const;
 

@@ -3,13 +3,14 @@
 #include <cstdint>
 
 #include "client/library/memory/payload.h"
+#include "client/library/session/lease_book.h"
 #include "client/library/session/position.h"
 
 namespace batchwright {
 
 /// A batch as the daemon announced it: where it lies, or what came along.
 struct Ticket {
-  std::uint64_t lease = 0;
+  LeaseNumber lease;
   std::uint32_t arena = 0;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;

@@ -23,7 +23,7 @@ struct Served {
   void grant() { REQUIRE(lane.granted(*subscribed(0, 1).as<wire::Subscribed>())); }
   void batch(std::uint64_t index, bool rehearsal = false) {
     Ticket ticket;
-    ticket.lease = 10 + index;
+    ticket.lease = LeaseNumber{10 + index};
     ticket.step = ticket.index = index;
     ticket.rehearsal = rehearsal;
     lane.push(ticket);

@@ -1,4 +1,4 @@
-#include "client/library/dealer.h"
+#include "client/library/link/dealer.h"
 
 #include <fmt/core.h>
 #include <zmq.h>

@@ -1,0 +1,249 @@
+#include "client/library/link/contact.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <random>
+#include <utility>
+
+#include "client/library/reach.h"
+
+namespace batchwright {
+namespace {
+
+constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kTcp = "tcp://";
+constexpr std::string_view kArenaSuffix = ".arena";
+
+/// What the arena socket's answers may take in a call that has no time left.
+constexpr std::chrono::milliseconds kLeastForArena{100};
+constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
+/// Descriptors that a connection takes, those of ZeroMQ's threads included, with some to spare.
+constexpr std::size_t kDescriptors = 16;
+
+std::uint64_t random_token() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device() | 1;  // 0 would be none
+}
+
+}  // namespace
+
+Contact::Contact(std::string endpoint, ConnectSettings settings)
+    : endpoint_(std::move(endpoint)),
+      settings_(std::move(settings)),
+      pid_(getpid()),
+      token_(random_token()),
+      alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      search_(settings_.reconnect) {
+  const bool remote = endpoint_.starts_with(kTcp);
+  if (remote) inline_reason_ = "the daemon is reached by TCP";
+  if (!remote && settings_.always_inline) inline_reason_ = "the program asked for it";
+  inline_ = remote || settings_.always_inline;
+}
+
+Result<void> Contact::check() const {
+  if (!is_local() && !endpoint_.starts_with(kTcp)) {
+    return Error{ErrorCode::unsupported,
+                 "endpoint \"" + endpoint_ + "\": this client reaches ipc:// and tcp:// endpoints"};
+  }
+  if (!alarm_) return Error{ErrorCode::io_error, "eventfd: no descriptor left"};
+  return {};
+}
+
+bool Contact::forked() const { return getpid() != pid_; }
+
+bool Contact::is_local() const { return endpoint_.starts_with(kIpc); }
+
+std::string Contact::socket_path() const { return endpoint_.substr(kIpc.size()); }
+
+Result<void> Contact::tend() {
+  const auto now = Clock::now();
+  if (search_.is_given_up(now)) {
+    return Error{ErrorCode::disconnected, away_text() + "; it is given up"};
+  }
+  if (!link_ && search_.attempt_is_due(now)) return begin_attempt();
+  return {};
+}
+
+bool Contact::is_silent() {
+  return is_up() && is_inline() && link_->silence.is_too_long(Clock::now());
+}
+
+std::chrono::milliseconds Contact::until_next_chore() const {
+  const auto now = Clock::now();
+  auto next = search_.next_change(!link_, now + kNever);
+  if (is_up() && is_inline()) next = std::min(next, now + Silence::kSecondLook / 2);
+  return std::max(std::chrono::milliseconds(0),
+                  std::chrono::ceil<std::chrono::milliseconds>(next - now));
+}
+
+Result<void> Contact::begin_attempt() {
+  search_.attempted(Clock::now());
+  if (auto room = room_for_descriptors(kDescriptors); !room) {
+    if (!search_.has_met()) return room;
+    search_.note_obstacle(room.error().message);
+    return {};
+  }
+  auto dealer = Dealer::connect({endpoint_, settings_.keys, is_inline()});
+  if (!dealer) return dealer.error();
+  link_.emplace();
+  link_->dealer = std::move(*dealer);
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  hello.client = settings_.program;
+  hello.pid = static_cast<std::uint32_t>(pid_);
+  hello.token = token_;
+  hello.inline_batches = is_inline();
+  return send(encode(std::move(hello)));
+}
+
+Result<std::optional<Dealer::Incoming>> Contact::receive() {
+  auto incoming = link_->dealer->receive();
+  if (incoming && incoming->has_value()) link_->silence.heard(Clock::now());
+  return incoming;
+}
+
+Result<void> Contact::send(const flatbuffers::DetachedBuffer& message) {
+  return link_->dealer->send(message);
+}
+
+Result<void> Contact::wait(const Deadline& deadline) {
+  const auto limit = std::min(deadline.remaining(), until_next_chore());
+  Result<void> waited;
+  if (link_) {
+    const int daemon = link_->arenas ? link_->arenas->descriptor() : alarm_.get();
+    waited = link_->dealer->wait({alarm_.get(), daemon}, limit);
+  } else {
+    pollfd alarm{alarm_.get(), POLLIN, 0};
+    static_cast<void>(
+        poll(&alarm, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), INT_MAX))));
+  }
+  std::uint64_t calls = 0;
+  static_cast<void>(!read(alarm_.get(), &calls, sizeof calls));  // it does not block
+  return waited;
+}
+
+void Contact::wake() const {
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(alarm_.get(), &one, sizeof one));  // full is as good
+}
+
+Result<void> Contact::welcome(const wire::Welcome& welcome) {
+  if (link_->welcomed) return Error{ErrorCode::malformed_message, "a second Welcome"};
+  if (welcome.protocol() != kProtocolVersion) {
+    return Error{ErrorCode::unsupported_version,
+                 "the daemon speaks protocol " + std::to_string(welcome.protocol()) +
+                     ", this client " + std::to_string(kProtocolVersion)};
+  }
+  link_->welcomed = true;
+  link_->session = SessionId{welcome.session()};
+  link_->shares_memory = welcome.arena_socket() != nullptr;
+  if (feeds_) return {};  // the program has those of the first one
+  auto feeds = Feeds::from(welcome);
+  if (!feeds) return feeds.error();
+  feeds_ = std::move(*feeds);
+  return {};
+}
+
+Result<void> Contact::open_arenas(const Deadline& deadline) {
+  if (is_inline()) return {};
+  if (!link_->shares_memory) {
+    return Error{ErrorCode::io_error, "the daemon shares no memory"};
+  }
+  // By the way we came: where the daemon's own path leads to here is not certain.
+  const std::string path = socket_path() + std::string(kArenaSuffix);
+  // The first time a glance may have brought Welcome, whose end says nothing of how long to wait.
+  const auto left = search_.has_met() ? deadline.remaining() : settings_.limit;
+  const Deadline limit(std::min(settings_.limit, std::max(left, kLeastForArena)));
+  auto arenas = ArenaLink::open(path, link_->session, limit);
+  if (!arenas) return arenas.error();
+  link_->arenas = std::make_unique<Arenas>(std::move(*arenas));
+  return {};
+}
+
+void Contact::come_up() {
+  link_->up = true;
+  if (search_.met()) reconnects_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Result<std::shared_ptr<const Mapping>> Contact::arena(std::uint32_t number) {
+  if (!link_ || !link_->arenas) {
+    return Error{ErrorCode::disconnected, "the arena's connection is gone"};
+  }
+  return link_->arenas->at(number, Deadline(settings_.limit));
+}
+
+Contact::Trouble Contact::meaning_of(const Error& error) const {
+  const bool late = error.code == ErrorCode::timed_out;
+  const bool gone = error.code == ErrorCode::disconnected || error.code == ErrorCode::not_found;
+  if (gone || (late && search_.has_met())) return Trouble::daemon_gone;
+  if (error.code != ErrorCode::io_error) return Trouble::fatal;
+  return search_.has_met() && !is_up() ? Trouble::daemon_gone : Trouble::no_memory;
+}
+
+bool Contact::lose(const std::string& how) {
+  search_.lost(how, Clock::now());
+  return drop_link();
+}
+
+/// Bye would say that nothing is held. Where something is, the next Hello ends this session by its
+/// token, and the daemon keeps the slots until the arena's connection ends with the last batch.
+bool Contact::go_inline(const std::string& why, bool holds_batches) {
+  inline_reason_ = why;
+  inline_.store(true, std::memory_order_release);
+  if (!holds_batches) static_cast<void>(link_->dealer->send_last(encode(wire::ByeT{})));
+  search_.hurry(Clock::now());
+  return drop_link();
+}
+
+void Contact::say_goodbye() {
+  if (is_up() && !lost_arenas()) {
+    static_cast<void>(link_->dealer->send_last(encode(wire::ByeT{})));
+  }
+  link_.reset();
+}
+
+bool Contact::drop_link() {
+  const bool was_up = is_up();
+  link_.reset();
+  return was_up;
+}
+
+Error Contact::no_welcome() const {
+  if (const auto error = barred(endpoint_)) return *error;
+  std::string why = "no daemon is there, or none answers";
+  if (is_local()) {
+    const std::string path = socket_path();
+    why = access(path.c_str(), F_OK) == 0 ? "the socket is there, but no daemon answers on it"
+                                          : "there is no such socket; is batchwrightd running?";
+  }
+  return {ErrorCode::timed_out, "no answer from " + endpoint_ + " within " +
+                                    std::to_string(settings_.limit.count()) + " ms: " + why +
+                                    about_keys()};
+}
+
+/// A daemon never answers a client with the wrong keys.
+std::string Contact::about_keys() const {
+  if (settings_.keys) {
+    return "; or the keys are wrong: the daemon's own, or it does not know public_key, or it uses "
+           "no CURVE";
+  }
+  return is_local() ? "" : "; or it wants CURVE keys, and none were given";
+}
+
+std::string Contact::away_text() const {
+  const auto error = barred(endpoint_);
+  return "the daemon at " + endpoint_ + " " + search_.text(Clock::now()) +
+         (error ? "; " + error->message : "");
+}
+
+Error Contact::gone(const std::string& how) const {
+  return {ErrorCode::disconnected,
+          "the daemon at " + endpoint_ + " " + how +
+              "; batches that are held stay valid until they are released"};
+}
+
+}  // namespace batchwright

@@ -1,0 +1,14 @@
+#include "client/library/link/silence.h"
+
+namespace batchwright {
+
+bool Silence::is_too_long(Clock::time_point now) {
+  if (now - heard_ < kLongest) {
+    suspected_.reset();
+    return false;
+  }
+  if (!suspected_) suspected_ = now;
+  return now - *suspected_ >= kSecondLook;
+}
+
+}  // namespace batchwright
