@@ -11,6 +11,7 @@ from tree import Breach
 
 _SKIPPED = {"build"}
 _ROW = re.compile(r"^\| `([\w/.*]+)`.*?\| [^|]* \| ([^|]*) \|$", re.MULTILINE)
+_BARE = re.compile(r"`(?!NAME)([\w-]+\.(?:h|hpp|cpp|c|fbs|py|js))`")
 
 
 def _documents(root):
@@ -28,15 +29,21 @@ def _named(text, tops):
 
 
 def check_references(tree):
-    """A path may be relative to the root or to the document."""
+    """A path may be relative to the root or to the document; a source file's bare name may be that
+    of any file."""
     root = tree.root
     tops = {path.name for path in root.iterdir() if path.is_dir() and path.name not in _SKIPPED}
+    names = {path.rpartition("/")[2] for path in tree.files}
     for document in _documents(root):
         shown = document.relative_to(root).as_posix()
         for path in _named(document.read_text(encoding="utf-8"), tops):
             if not (root / path).exists() and not (document.parent / path).exists():
                 yield Breach("references", f"{shown}: {path}",
                              f"{shown} names {path}, which does not exist")
+        for name in _BARE.findall(document.read_text(encoding="utf-8")):
+            if name not in names:
+                yield Breach("references", f"{shown}: {name}",
+                             f"{shown} names {name}, which does not exist")
 
 
 def check_examples(tree):

@@ -224,6 +224,8 @@ class Documents(Rule):
                                     "formats/a.h": ""})
         self.refuses("README.md names formats/b.h", "references", {
             "README.md": "see `formats/b.h`", "formats/a.h": ""})
+        self.refuses("README.md names b.h", "references", {
+            "README.md": "see `b.h` and `a.h`", "formats/a.h": ""})
 
     def test_examples_that_are_no_python_fail(self):
         self.accepts("examples", {"a/README.md": "```python\nx = 1\n```\n```c\nint x;\n```"})
