@@ -33,14 +33,17 @@ class SlotAllocator final : public flatbuffers::Allocator {
 
 using Builder = flatbuffers::FlatBufferBuilder;
 
+/// Adds a tensor, whose bytes the caller fills in later: `payload` is their place in the slot.
 flatbuffers::Offset<wire::Tensor> lay_out_tensor(Builder& builder, const TensorSpec& tensor,
                                                  std::span<std::byte>& payload) {
   const std::size_t bytes = payload_bytes(tensor);
   std::uint8_t* start = nullptr;
+  // Alignment counts from the buffer's end, which the builder keeps at the end of the slot.
   builder.ForceVectorAlignment(bytes, 1, kTensorAlignment);
   if (bytes == 0) builder.Align(kTensorAlignment);  // FlatBuffers forces nothing for an empty one
   const auto data = builder.CreateUninitializedVector<std::uint8_t>(bytes, &start);
   payload = {reinterpret_cast<std::byte*>(start), bytes};
+  // All other kinds have the lengths of the batch's rows.
   const auto lengths =
       tensor.field->kind == FieldKind::independent
           ? builder.CreateVector(tensor.row_lengths.data(), tensor.row_lengths.size())
@@ -56,6 +59,7 @@ flatbuffers::Offset<flatbuffers::Vector<T>> optional_vector(Builder& builder,
   return builder.CreateVector(values.data(), values.size());
 }
 
+/// Adds all but the tensors. Names and lists come before the table: FlatBuffers nests nothing.
 void lay_out_header(Builder& builder, const BatchSpec& spec,
                     const std::vector<flatbuffers::Offset<wire::Tensor>>& tensors) {
   std::vector<flatbuffers::Offset<flatbuffers::String>> keys;
@@ -113,6 +117,7 @@ std::size_t batch_bytes_bound(const BatchSpec& spec) {
 }
 
 Result<LaidOutBatch> lay_out_batch(const BatchSpec& spec, std::span<std::byte> slot) {
+  // Asked first: a builder that runs out of room asks SlotAllocator again, and that aborts.
   const std::size_t needed = batch_bytes_bound(spec);
   if (needed > slot.size() || needed > kMaxBatchBytes) {
     return Error{ErrorCode::does_not_fit,
@@ -124,6 +129,7 @@ Result<LaidOutBatch> lay_out_batch(const BatchSpec& spec, std::span<std::byte> s
   LaidOutBatch laid_out;
   laid_out.payloads.resize(spec.tensors.size());
   std::vector<flatbuffers::Offset<wire::Tensor>> tensors;
+  // Payloads come first, so they lie at the slot's end; names, keys and tables lie below them.
   for (std::size_t i = 0; i < spec.tensors.size(); ++i) {
     tensors.push_back(lay_out_tensor(builder, spec.tensors[i], laid_out.payloads[i]));
   }
@@ -139,10 +145,12 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
   const auto bad = [](const std::string& what) {
     return Error{ErrorCode::malformed_message, fmt::format("batch: {}", what)};
   };
+  // 64-bit numbers are read in place, and a second frame of ZeroMQ may lie anywhere.
   if (reinterpret_cast<std::uintptr_t>(data) % 8 != 0) return bad("not 8-byte aligned");
   flatbuffers::Verifier verifier(data, bytes.size(), 64, 1'000'000'000);
   if (!wire::VerifyBatchBuffer(verifier)) return bad("not a batch");
   const wire::Batch* batch = wire::GetBatch(data);
+  // The verifier has checked each list by itself; that they belong together is checked here.
   const std::size_t rows = batch->lengths()->size();
   if (!is_aligned(batch->ordinals())) return bad("its ordinals are not aligned");
   if (batch->ordinals()->size() != rows || batch->keys()->size() != rows) {
@@ -152,6 +160,7 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
     if (!is_aligned(tensor->shape())) return bad("a shape is not aligned");
     std::size_t size = dtype_bytes(tensor->dtype());
     for (const std::uint64_t extent : *tensor->shape()) {
+      // A product that wraps around could agree with a short payload.
       if (__builtin_mul_overflow(size, extent, &size)) return bad("a shape overflows");
     }
     if (size == 0 && tensor->data()->size() != 0) return bad("an unknown dtype");

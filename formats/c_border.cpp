@@ -30,6 +30,7 @@ const char* status_name(bw_status status) noexcept {
   if (status == BW_EPOCH_END) return "epoch_end";
   if (status == BW_END) return "end";
   if (status < 0 || status > UINT16_MAX) return "unknown";
+  // A literal, so a zero stands behind it.
   return to_string(static_cast<ErrorCode>(status)).data();
 }
 

@@ -9,10 +9,12 @@
 namespace batchwright {
 namespace {
 
+/// The first value that is the number of no category; empty when there is none.
 template <class Number>
 std::optional<std::int64_t> find_wrong(std::span<const std::byte> bytes, std::int64_t categories) {
   for (std::size_t at = 0; at + sizeof(Number) <= bytes.size(); at += sizeof(Number)) {
     Number value;
+    // Values lie at any address: they may be in a record, or in a caller's memory.
     std::memcpy(&value, bytes.data() + at, sizeof value);
     if (value < 0 || std::int64_t{value} >= categories) return value;
   }

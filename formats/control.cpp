@@ -19,12 +19,14 @@ bool lists_are_aligned(const wire::Message& message) {
 }  // namespace
 
 Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) {
+  // Before the copy: no peer makes this side allocate more.
   if (bytes.size() > kMaxControlBytes) {
     return Error{
         ErrorCode::malformed_message,
         fmt::format("a control message of {} bytes; at most 1 MiB is allowed", bytes.size())};
   }
   AlignedCopy copy(bytes);
+  // By its defaults it follows at most 64 levels and a million tables, so no message keeps it long.
   flatbuffers::Verifier verifier(copy.data(), copy.size());
   if (!wire::VerifyMessageBuffer(verifier) || !lists_are_aligned(*wire::GetMessage(copy.data()))) {
     return Error{ErrorCode::malformed_message,

@@ -17,6 +17,7 @@ std::string describe_difference(const Fingerprint& a, const Fingerprint& b) {
     parts += name;
   };
   add(a.data != b.data, "data");
+  // The planner's version is part of this hash, so another planner looks like other settings.
   add(a.settings != b.settings, "settings (or planner)");
   add(a.seed != b.seed, "seed");
   return parts;

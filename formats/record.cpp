@@ -22,6 +22,7 @@ std::size_t payload_offset(std::size_t end) {
   return (end - kHeaderBytes + 63) / 64 * 64 + kHeaderBytes;
 }
 
+/// Offsets of what lies behind the payloads, and the size of it all.
 struct Places {
   std::size_t key = 0;
   std::size_t table = 0;
@@ -31,6 +32,7 @@ struct Places {
 Places places_of(const Sequence& sequence) {
   std::size_t end = kHeaderBytes;
   for (const FieldValue& field : sequence.fields) end = payload_offset(end) + field.bytes.size();
+  // The key ends where the table begins, so that a reader needs its length alone.
   const std::size_t table = (end + sequence.key.size() + 7) / 8 * 8;
   return {table - sequence.key.size(), table, table + sequence.fields.size() * kEntryBytes};
 }
@@ -51,6 +53,7 @@ wire::RecordField read_entry(const std::byte* table, std::size_t i) {
 
 Result<void> check_entry(const FieldSpec& spec, const wire::RecordField& entry,
                          const wire::RecordHeader& header) {
+  // Subtracted, not added: the sum of two corrupt numbers may wrap around.
   if (entry.offset() < kHeaderBytes || entry.offset() > header.table_offset() ||
       entry.bytes() > header.table_offset() - entry.offset()) {
     return corrupt(fmt::format("field \"{}\" lies outside the record", spec.name));
@@ -58,6 +61,7 @@ Result<void> check_entry(const FieldSpec& spec, const wire::RecordField& entry,
   const bool per_frame = spec.kind == FieldKind::primary || spec.kind == FieldKind::aligned;
   const bool right_length = per_frame ? entry.length() == header.length()
                                       : spec.kind != FieldKind::scalar || entry.length() == 1;
+  // 32 bits times at most 16 MiB: the product cannot wrap around.
   if (!right_length || entry.bytes() != std::uint64_t{entry.length()} * frame_bytes(spec)) {
     return corrupt(fmt::format("field \"{}\" has the wrong size", spec.name));
   }
@@ -66,6 +70,7 @@ Result<void> check_entry(const FieldSpec& spec, const wire::RecordField& entry,
 
 Result<void> check_header(const Schema& schema, const wire::RecordHeader& header,
                           std::size_t size) {
+  // Magic and version first: what follows means nothing in another version.
   if (header.magic() != kMagic) return corrupt("does not start with BWR1");
   if (header.version() != kVersion) {
     return Error{ErrorCode::unsupported_version,
@@ -74,6 +79,7 @@ Result<void> check_header(const Schema& schema, const wire::RecordHeader& header
   if (header.fields() != schema.fields.size()) return corrupt("wrong number of fields");
   if (header.length() == 0) return corrupt("no frames");
   if (header.total_bytes() != size) return corrupt("wrong total size");
+  // The table is the last part, so its place follows from the size, and reading it is safe.
   const std::uint64_t table_bytes = header.fields() * kEntryBytes;
   if (header.table_offset() > size || size - header.table_offset() != table_bytes) {
     return corrupt("the field table lies outside the record");
@@ -102,6 +108,7 @@ Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
     const FieldSpec& spec = schema.fields[i];
     const FieldValue& value = sequence.fields[i];
     const bool per_frame = spec.kind == FieldKind::primary || spec.kind == FieldKind::aligned;
+    // An independent field has any length, 0 included.
     const std::uint32_t wanted = spec.kind == FieldKind::scalar ? 1 : length;
     if ((per_frame || spec.kind == FieldKind::scalar) && value.length != wanted) {
       return mismatch(sequence, fmt::format("field \"{}\" has length {}, not {}", spec.name,
@@ -128,6 +135,7 @@ void write_record(const Sequence& sequence, Ordinal ordinal, std::uint32_t lengt
   for (std::size_t i = 0; i < sequence.fields.size(); ++i) {
     const FieldValue& value = sequence.fields[i];
     const std::size_t offset = payload_offset(end);
+    // Gaps are zeros, so that equal sequences have equal records, and equal CRCs.
     std::memset(out.data() + end, 0, offset - end);
     if (!value.bytes.empty())
       std::memcpy(out.data() + offset, value.bytes.data(), value.bytes.size());
@@ -137,6 +145,7 @@ void write_record(const Sequence& sequence, Ordinal ordinal, std::uint32_t lengt
   }
   std::memset(out.data() + end, 0, places.key - end);
   std::memcpy(out.data() + places.key, sequence.key.data(), sequence.key.size());
+  // The CRC stays 0 here: it covers the finished record, and set_record_crc() enters it.
   const wire::RecordHeader header(kMagic, 0, kVersion,
                                   static_cast<std::uint16_t>(sequence.fields.size()),
                                   static_cast<std::uint32_t>(sequence.key.size()), ordinal.value,
@@ -167,6 +176,7 @@ Result<RecordView> RecordView::parse(const Schema& schema, std::span<const std::
   if (auto checked = check_header(schema, view.header_, bytes.size()); !checked) {
     return checked.error();
   }
+  // check_header() has found room for the table, and for the key before it.
   const std::byte* table = bytes.data() + view.header_.table_offset();
   for (std::size_t i = 0; i < schema.fields.size(); ++i) {
     if (auto checked = check_entry(schema.fields[i], read_entry(table, i), view.header_);

@@ -36,13 +36,16 @@ Result<void> validate_field(const FieldSpec& field) {
   if (field.kind == FieldKind::scalar && !field.shape.empty()) {
     return bad_field(field, "a scalar has no shape");
   }
+  // A batch puts rows and frames in front, and the C ABI has room for 8 (BW_MAX_DIMENSIONS).
   if (field.shape.size() > 6) return bad_field(field, "at most 6 dimensions a frame");
   std::size_t bytes = dtype_bytes(field.dtype);
   for (const std::uint32_t extent : field.shape) {
     if (extent == 0) return bad_field(field, "a dimension of 0");
+    // Compared after each factor: 16 MiB times 32 bits cannot wrap around.
     bytes *= extent;
     if (bytes > kMaxFrameBytes) return bad_field(field, "a frame takes at most 16 MiB");
   }
+  // Floats come first in the enumeration, whose numbers are fixed by the format.
   const bool is_float = field.dtype <= DType::bfloat16;
   if (!field.categories.empty() && is_float) {
     return bad_field(field, "categories go with an integer dtype");
@@ -166,12 +169,14 @@ std::vector<std::byte> encode_description(const Schema& schema) {
 }
 
 Result<Schema> decode_description(std::span<const std::byte> bytes) {
+  // LMDB keeps the description at any even address.
   const AlignedCopy copy(bytes);
   flatbuffers::Verifier verifier(copy.data(), copy.size());
   if (!wire::VerifyDatasetDescriptionBuffer(verifier)) {
     return Error{ErrorCode::corrupt_record, "the dataset's description is not readable"};
   }
   const auto* description = wire::GetDatasetDescription(copy.data());
+  // Named before the fields are read: a newer format may mean something else by them.
   if (description->format_version() > kDatasetFormatVersion) {
     return Error{
         ErrorCode::unsupported_version,
@@ -186,6 +191,7 @@ Result<Schema> decode_description(std::span<const std::byte> bytes) {
       schema.settings.emplace_back(setting->name()->str(), setting->value()->str());
     }
   }
+  // Fields that no writer would have taken are damage, and not the caller's mistake.
   if (auto checked = validate(schema); !checked) {
     return Error{ErrorCode::corrupt_record,
                  fmt::format("the dataset's description is wrong: {}", checked.error().message)};

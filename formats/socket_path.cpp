@@ -74,11 +74,13 @@ Result<void> check_socket_folder(const std::string& path) {
 Result<void> clear_socket_path(const std::string& path) {
   if (auto folder = check_socket_folder(path); !folder) return folder;
   struct stat status {};
+  // lstat: a link is in the way itself, wherever it leads.
   if (::lstat(path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode)) {
     return Error{ErrorCode::already_exists,
                  fmt::format("{}: a file that is no socket is in the way", path)};
   }
+  // bind() refuses a path that exists: a dead daemon's socket has to go, a living one's must not.
   if (is_listened_to(path)) {
     return Error{ErrorCode::already_exists, fmt::format("{}: another daemon answers there", path)};
   }
@@ -96,6 +98,7 @@ Result<void> set_access(const std::string& path, const SocketAccess& access) {
                              "is no member; add SupplementaryGroups= to the unit",
                              path, *access.gid)};
   };
+  // The group first: the mode must not open the socket to the daemon's own group in between.
   if (access.gid && ::chown(path.c_str(), static_cast<uid_t>(-1), *access.gid) != 0) {
     return errno == EPERM ? not_a_member() : failed("chown");
   }
@@ -103,6 +106,7 @@ Result<void> set_access(const std::string& path, const SocketAccess& access) {
   return {};
 }
 
+// 0177 leaves 0600: connecting takes write permission, which the owner alone then has.
 RestrictedUmask::RestrictedUmask() : before_(::umask(0177)) {}
 RestrictedUmask::~RestrictedUmask() { ::umask(before_); }
 

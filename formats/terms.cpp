@@ -9,6 +9,7 @@
 namespace batchwright {
 namespace {
 
+/// The longest value that is shown whole: a difference is one line of a log.
 constexpr std::size_t kMostBytesOfValue = 80;
 
 using Lines = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -68,6 +69,7 @@ std::string changed_settings(std::string_view before, std::string_view now) {
   const Lines had = lines_of(before);
   const Lines has = lines_of(now);
   Changes changes;
+  // In the order of the old text; then the keys that only the new one has.
   for (const auto& [key, value] : had) changes.add(key, &value, find(has, key));
   for (const auto& [key, value] : has) {
     if (find(had, key) == nullptr) changes.add(key, nullptr, &value);
@@ -80,6 +82,7 @@ std::string changed_settings(std::string_view before, std::string_view now) {
 std::string describe_change(const Terms& before, const Terms& now) {
   const std::string parts = describe_difference(before.fingerprint, now.fingerprint);
   if (parts.empty()) return {};
+  // Without both texts only the parts of the fingerprint are known to differ.
   const bool both_say = !before.text.empty() && !now.text.empty();
   const std::string settings = both_say ? changed_settings(before.text, now.text) : "";
   if (settings.empty()) return fmt::format("{} changed", parts);

@@ -31,6 +31,7 @@ std::string utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t bytes = character_bytes(text, at);
     if (bytes == 0) {
+      // U+FFFD for each byte that begins no character; the next byte may begin one.
       out += "\xEF\xBF\xBD";
       ++at;
     } else {
