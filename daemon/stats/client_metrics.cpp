@@ -38,6 +38,7 @@ void add(Trainer& trainer, const SubscriberStats& each) {
 std::vector<Trainer> trainers_of(const std::vector<FeedStats>& feeds) {
   std::vector<Trainer> trainers;
   for (const FeedStats& feed : feeds) {
+    // A map for each feed: one process may be a trainer of several.
     std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, std::size_t> places;
     for (const SubscriberStats& each : feed.subscribers) {
       const auto [place, is_new] =
@@ -48,6 +49,7 @@ std::vector<Trainer> trainers_of(const std::vector<FeedStats>& feeds) {
                                                        {"client", each.client},
                                                        {"rank", std::to_string(each.rank)},
                                                        {"pid", std::to_string(each.pid)}});
+        // The minimum in add() starts from a real position, not from epoch 0.
         trainers.back().position = {each.epoch, each.step};
       }
       add(trainers[place->second], each);
@@ -56,6 +58,7 @@ std::vector<Trainer> trainers_of(const std::vector<FeedStats>& feeds) {
   return trainers;
 }
 
+/// One figure of all trainers: Prometheus wants the samples of a metric together.
 template <class Figure>
 void samples(MetricsPage& page, const std::vector<Trainer>& trainers, Figure figure) {
   for (const Trainer& each : trainers) page.sample(each.labels, figure(each));

@@ -38,6 +38,7 @@ constexpr std::array<CounterRow, kModeCounters> kModeRows{{
     {"bytes", "Bytes of the batches sent to subscribers."},
 }};
 
+// An array with too few rows is filled up with empty ones, so the last one shows it.
 static_assert(!kModeRows.back().name.empty(), "every counter of a mode has a row");
 static_assert(static_cast<std::size_t>(wire::Mode::queue) == kModes.size() - 1);
 static_assert(!kRows.back().name.empty(), "every counter has a row");
@@ -62,11 +63,13 @@ const char* name_of(wire::Mode mode) {
 }
 
 std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded) {
+  // No share, and not 0 %: nothing was delivered that could be padded.
   if (padded == 0) return {};
   return 1.0 - static_cast<double>(frames) / static_cast<double>(padded);
 }
 
 std::uint64_t FeedCounters::get(FeedCounter counter) const noexcept {
+  // A sum is made when it is read: deliveries are counted by mode alone, once each.
   const auto& by_mode = kRows[static_cast<std::size_t>(counter)].sum_of;
   if (!by_mode) return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
   std::uint64_t sum = 0;

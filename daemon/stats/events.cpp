@@ -7,7 +7,9 @@
 namespace batchwright {
 namespace {
 
+/// Pace::limited: a line a second, so that no peer fills the log.
 constexpr std::chrono::seconds kPace{1};
+/// Pace::bursts: the lines that come at once when all trainers of a job start or end.
 constexpr std::int64_t kBurst = 100;
 
 constexpr bool in_order() {
@@ -53,6 +55,7 @@ EventLog::EventLog(std::function<Clock::time_point()> clock) : clock_(std::move(
 
 bool EventLog::count(Event event) {
   const auto i = static_cast<std::size_t>(event);
+  // Counted in any case: the limit is the log's, and /metrics shows every event.
   ++counts_[i];
   left_out_ = 0;
   if (kEventRows[i].pace == Pace::each) return true;
@@ -64,10 +67,13 @@ bool EventLog::count(Event event) {
 const EventFields* fields_of_line() { return line_fields; }
 
 void EventLog::write(Event event, const EventFields& fields, std::string text) {
+  // The number belongs to the lines of this event that the limit held back before this one.
   if (left_out_ != 0) text += fmt::format(" ({} more)", left_out_);
+  // Set for the time of the call: the log's JSON format asks for it by fields_of_line().
   line_fields = &fields;
   spdlog::log(level_of(describe(event).severity), "{}", text);
   line_fields = nullptr;
+  // These come with each epoch, and would push the others out of the few that are kept.
   if (describe(event).severity == Severity::debug) return;
   if (latest_.size() == kKept) latest_.pop_front();
   latest_.push_back({event, std::chrono::system_clock::now(), std::move(text)});

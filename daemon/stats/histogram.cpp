@@ -9,6 +9,7 @@ namespace {
 /// The first range whose bound is not below the duration.
 std::size_t range_of(std::uint64_t nanoseconds) {
   if (nanoseconds <= 1000) return 0;
+  // Rounded up: a duration just above a bound belongs to the next range.
   const std::uint64_t microseconds = (nanoseconds + 999) / 1000;
   return std::min<std::size_t>(std::bit_width(microseconds - 1), Histogram::kBounds);
 }
@@ -39,6 +40,7 @@ std::optional<double> Histogram::quantile(double q) const noexcept {
   for (std::size_t i = 0; i < kBounds; ++i) {
     const auto here = static_cast<double>(in_range(i));
     if (here > 0.0 && below + here >= wanted) {
+      // Linear within the range, as Prometheus' histogram_quantile() does it.
       const double from = i == 0 ? 0.0 : bound_seconds(i - 1);
       return from + (bound_seconds(i) - from) * (wanted - below) / here;
     }

@@ -13,6 +13,7 @@ using Page = MetricsPage;
 using Feeds = std::vector<FeedStats>;
 
 std::uint64_t get(const FeedStats& feed, FeedCounter counter) {
+  // A feed that is not open yet has no counters, but its metrics are there from the start.
   return feed.counters == nullptr ? 0 : feed.counters->get(counter);
 }
 
@@ -66,6 +67,7 @@ void service(Page& page, const StatsSource& source) {
   page.counter("http_refused_total", "Requests that it refused, and connections that sent none.");
   page.sample(source.http.refused);
   page.counter("events_total", "Events, by their name in the table of events.");
+  // Every event has its line, at 0 too: rate() needs a value before the first one.
   for (const EventRow& row : kEventRows) {
     page.sample({{"event", row.name}},
                 source.events == nullptr ? 0 : source.events->get(row.event));
@@ -109,6 +111,7 @@ void counted(Page& page, const Feeds& feeds) {
 void states(Page& page, const Feeds& feeds) {
   page.gauge("feed_state", "1 for the state that the feed is in.");
   for (const FeedStats& feed : feeds) {
+    // A line for each state, 0 or 1, so that a state that ends is seen to end.
     for (const FeedState state : kFeedStates) {
       page.sample({{"feed", feed.name}, {"state", name_of(state)}}, feed.state == state ? 1 : 0);
     }
@@ -157,6 +160,7 @@ void plans(Page& page, const Feeds& feeds) {
   for (const FeedStats& feed : feeds) {
     // None is not 0 %: an alert compares with it.
     if (feed.plans.empty()) continue;
+    // The first epoch that is served, or was served last, as README.md has it.
     const PlanStats& plan = feed.plans.front();
     const auto share = padded_share(plan.frames, plan.padded_frames);
     if (share) page.sample({{"feed", feed.name}}, *share);
@@ -167,6 +171,7 @@ void plans(Page& page, const Feeds& feeds) {
 
 void stage(Page& page, const std::string& labels, const Histogram& times) {
   std::uint64_t sum = 0;
+  // Prometheus' buckets are cumulative, the histogram's ranges are not.
   for (std::size_t i = 0; i < Histogram::kBounds; ++i) {
     sum += times.in_range(i);
     page.part("_bucket", fmt::format("{},le=\"{}\"", labels, Histogram::bound_seconds(i)), sum);
@@ -174,10 +179,12 @@ void stage(Page& page, const std::string& labels, const Histogram& times) {
   sum += times.in_range(Histogram::kBounds);
   page.part("_bucket", labels + ",le=\"+Inf\"", sum);
   page.part("_sum", labels, times.seconds());
+  // The same sum once more: counting again might see a duration that was added since.
   page.part("_count", labels, sum);
 }
 
 void stages(Page& page, const Feeds& feeds) {
+  // Shown for a feed that is not open yet.
   static const Histogram kNone;
   page.histogram("stage_seconds", "Time of the stages of a batch's way.");
   for (const FeedStats& feed : feeds) {
@@ -199,6 +206,8 @@ void stages(Page& page, const Feeds& feeds) {
 
 std::string render_metrics(const StatsSource& source) {
   Page page;
+  // In the order of README.md's table. Each function writes whole metrics: their samples stay
+  // together, as the format asks.
   process(page, source);
   service(page, source);
   disks(page, source);

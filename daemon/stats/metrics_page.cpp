@@ -8,6 +8,7 @@ namespace {
 /// What would end a label's value, or its line.
 std::string escaped(std::string_view value) {
   std::string out;
+  // The format is UTF-8, and one bad byte would make Prometheus drop the whole page.
   for (const char c : utf8(value)) {
     switch (c) {
       case '\\': out += "\\\\"; break;

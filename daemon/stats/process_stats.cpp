@@ -23,12 +23,14 @@ std::uint64_t open_descriptors() {
   std::error_code code;
   std::uint64_t count = 0;
   std::filesystem::directory_iterator folder("/proc/self/fd", code);
+  // With a code: a loop over the range would throw where the next entry cannot be read.
   for (; !code && folder != std::filesystem::directory_iterator(); folder.increment(code)) ++count;
   return count == 0 ? 0 : count - 1;  // one was this look itself
 }
 
 std::uint64_t most_descriptors() {
   rlimit limit{};
+  // The soft limit, which is the one that open() and accept() run into.
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
@@ -52,6 +54,7 @@ ProcessStats read_process_stats() {
   for (std::string line; std::getline(status, line);) {
     std::istringstream words(line);  // "RssAnon:      1234 kB"
     std::string name;
+    // The kernel's kB are 1024 bytes; lines that are no number, such as Name, are skipped.
     std::uint64_t kib = 0;
     if (!(words >> name >> kib)) continue;
     if (name == "VmSize:") stats.virtual_bytes = kib * 1024;

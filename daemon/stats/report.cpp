@@ -90,6 +90,7 @@ json::object render(const Histogram& times) {
 }
 
 json::object render_stages(const StageTimes* stages) {
+  // Shown for a feed that is not open yet: the keys are there from the start.
   static const Histogram kNone;
   json::object out;
   for (std::size_t i = 0; i < kStages; ++i) {
@@ -150,6 +151,7 @@ json::array render_latest(const EventLog* events) {
   return out;
 }
 
+// Declared here because render_all() renders feeds, whose own members it renders, too.
 json::object render(const FeedStats& feed);
 
 template <class Item>
@@ -212,6 +214,7 @@ bool is_ready(const StatsSource& source) {
 
 std::uint64_t clients_refused(const StatsSource& source) {
   if (source.events == nullptr) return 0;
+  // Turned away by the conversation, or before it by the key.
   return source.events->get(Event::client_refused) + source.events->get(Event::key_refused);
 }
 

@@ -5,6 +5,7 @@
 namespace batchwright {
 namespace {
 
+// In the order of the enumeration.
 constexpr std::array<StageRow, kStages> kRows{{
     {"readahead", "asking the kernel for the pages of one batch"},
     {"fetch", "bringing the pages of one batch into memory, where they are not known to be there"},

@@ -11,6 +11,7 @@ namespace {
 constexpr double kNoticed = 0.05;
 /// The share from which on a thread has little else to do.
 constexpr double kMost = 0.5;
+/// There is one readahead thread: it limits a feed only when nearly all its time is taken.
 constexpr double kSaturated = 0.9;
 /// A feed with this share of all work is the only one that matters.
 constexpr double kAlone = 0.995;
@@ -56,6 +57,7 @@ std::string what_threads_did(const Shares& shares) {
 Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedMoment& moment,
                        bool hangs) {
   const BusySeconds& other = moment.other.busy;
+  // Work for others explains the waits only if the threads are busy, and mostly with that.
   const double others_part = share(other.assemble_seconds, all.assemble_seconds);
   if (shares.threads_busy >= kMost && others_part > kMost) {
     return {Bound::blocked,
@@ -67,6 +69,7 @@ Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedM
   }
   const std::string threads = what_threads_did(shares);
   const double threads_waited = shares.threads_busy * shares.threads_storage;  // of all their time
+  // This feed's own waits, or those of the threads it shares: either way pages come too late.
   if (shares.own_storage >= kMost || threads_waited >= kMost ||
       shares.readahead_busy >= kSaturated || hangs) {
     return {Bound::storage,
@@ -111,10 +114,12 @@ void FeedWindow::add(const FeedSample& sample) {
     const FeedSample& last = samples_.back();
     if (sample.batches_assembled < last.batches_assembled ||
         sample.subscribed_seconds < last.subscribed_seconds) {
+      // Counters only grow, so this is another feed under the same name.
       samples_.clear();
     }
   }
   samples_.push_back(sample);
+  // The oldest stays until the next one spans the window, so the window is never shorter.
   while (samples_.size() > 2 && sample.taken - samples_[1].taken >= kSpan) samples_.pop_front();
 }
 
@@ -152,6 +157,7 @@ Rates FeedWindow::rates() const {
 }
 
 Verdict FeedWindow::verdict(const FeedMoment& moment) const {
+  // In the order of the table in README.md: the first line that applies counts.
   if (moment.failed) return {Bound::failed, "see its reason"};
   if (moment.subscriptions == 0) return {Bound::idle, "no client is subscribed"};
   const double span = seconds();
@@ -165,6 +171,7 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
                       share(sum.all.readahead_seconds, span)};
   const std::string waits = who_waited(shares, span);
   if (shares.clients_waited < kNoticed) {
+    // Clients that hold all they may get are at work, though nothing is delivered.
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
       return {Bound::idle, fmt::format("nothing was asked for: {}", waits)};
     }
@@ -173,6 +180,7 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   // A batch that takes longer than the window is not in any sum yet.
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
   const Verdict cause = cause_of_waits(shares, sum.all, moment, hangs);
+  // Where the daemon waited longer, mending the cause alone would gain little: the text says both.
   if (shares.daemon_waited <= shares.clients_waited) {
     return {cause.bound, fmt::format("{}; {}", waits, cause.why)};
   }

@@ -12,6 +12,7 @@ const char* name_of(WaitingFor waited_for) {
 }
 
 void WaitingTimes::become(WaitingFor waited_for, Time now) {
+  // Told after each message, mostly without a change: the wait at hand goes on.
   if (waited_for == waited_for_) return;
   if (waited_for_ == WaitingFor::daemon) for_daemon_ += now - since_;
   if (waited_for_ == WaitingFor::client) for_client_ += now - since_;
@@ -21,6 +22,7 @@ void WaitingTimes::become(WaitingFor waited_for, Time now) {
 
 double WaitingTimes::seconds(WaitingFor waited_for, std::chrono::steady_clock::duration before,
                              Time now) const {
+  // The wait at hand counts at once: a hanging client's figure grows while it hangs.
   if (waited_for == waited_for_) before += now - since_;
   return std::chrono::duration<double>(before).count();
 }

@@ -36,6 +36,7 @@ void replace_first(std::string& text, std::string_view mark, std::string_view by
 
 /// All but the word that changes with each answer.
 std::string assembled() {
+  // One script, so the parts share their names; what runs at once stands in the last one.
   std::string script;
   for (const std::string_view part :
        {kDashboardFormat, kDashboardElements, kDashboardCharts, kDashboardClients, kDashboardFeed,
