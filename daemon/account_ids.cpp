@@ -15,6 +15,7 @@ bool cannot_say(int code) {
   return code != 0 && code != ENOENT && code != ESRCH && code != EBADF && code != EPERM;
 }
 
+/// io_error, which a supervisor retries: the name may resolve once the service is back.
 Error unknown(const std::string& key, const char* what, const std::string& name) {
   return {ErrorCode::io_error, key + ": " + what + " \"" + name + "\": " + std::strerror(errno)};
 }
@@ -23,6 +24,7 @@ Error unknown(const std::string& key, const char* what, const std::string& name)
 
 Result<unsigned> user_id(const std::string& key, const std::string& user) {
   if (const auto number = parse_whole<unsigned>(user)) return *number;
+  // A name that is not found may leave errno as it is.
   errno = 0;
   if (const struct passwd* entry = ::getpwnam(user.c_str())) return entry->pw_uid;
   if (cannot_say(errno)) return unknown(key, "user", user);

@@ -58,9 +58,11 @@ class Inspection {
   }
 
   static bool is_member_of(gid_t group) {
+    // With no room for a list, getgroups() returns the number of groups alone.
     std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
     const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
     groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+    // Whether the list includes the effective group is left open by getgroups(2).
     groups.push_back(::getegid());
     return std::find(groups.begin(), groups.end(), group) != groups.end();
   }
@@ -82,8 +84,10 @@ class Inspection {
   }
 
   void examine(const FeedConfig& feed) {
+    // What is found from here on is this feed's, and gets its name below.
     const std::size_t before = found_.size();
     if (auto served = examine_data(feed); !served) {
+      // The start refuses the same codes; with any other the daemon serves its other feeds.
       add(exit_code(served.error().code) == 2 ? Grade::error : Grade::warning,
           served.error().message);
     }
@@ -99,14 +103,17 @@ class Inspection {
   }
 
   Result<void> examine_data(const FeedConfig& feed) {
+    // No record is read here, whatever the feed's `verify` is: damage is for `batchwright verify`.
     auto dataset = catalog_.open(feed.dataset, VerifyRecords::never, feed.lock);
     if (!dataset) return dataset.error();
     if (const std::string lock = lock_warning(**dataset); !lock.empty()) add(Grade::warning, lock);
     const auto snapshot = (*dataset)->snapshot();
     if (!snapshot) return snapshot.error();
     const FeedSettings& settings = feed.served;
+    // The ceiling goes to feeds in the order of the file, as it does at the start.
     const auto needs = feed_needs(**snapshot, settings, memory_left_);
     if (!needs) return needs.error();
+    // Some settings are refused only once they meet the lengths of this dataset.
     const auto first = plan_snapshot(*snapshot, settings, Epoch{0});
     if (!first) return first.error();
     memory_left_ -= *needs * settings.slots;
@@ -127,6 +134,7 @@ class Inspection {
     if (!fs::is_directory(folder, ignored)) {
       return Error{ErrorCode::io_error, "the folder " + folder.string() + " does not exist"};
     }
+    // A file that is not there yet is created, which takes a writable folder.
     const fs::path& needed = fs::exists(file, ignored) ? file : folder;
     if (::access(needed.c_str(), R_OK | W_OK) == 0) return {};
     return Error{ErrorCode::io_error,

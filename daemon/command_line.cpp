@@ -7,6 +7,7 @@ namespace {
 
 /// Returns what is allowed; CLI11's own bounds are floating-point numbers of 300 digits.
 std::string check_process(const std::string& text) {
+  // Nine digits fit an int, and the kernel's largest process number, 2^22, has seven.
   const bool number = !text.empty() && text.size() < 10 &&
                       text.find_first_not_of("0123456789") == std::string::npos;
   return number && text.find_first_not_of('0') != std::string::npos
@@ -36,6 +37,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
       "Example: batchwrightd --config /etc/batchwright/batchwrightd.toml --check-config");
   try {
     app.parse(argc, argv);
+    // Either of the two will do, so neither can be ->required().
     if (call.config.empty() && !call.reload) throw CLI::RequiredError("--config or --reload");
   } catch (const CLI::ParseError& outcome) {
     return app.exit(outcome) == 0 ? 0 : 2;  // help and version come as "errors" of 0

@@ -35,6 +35,7 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
                              "process is allowed {} (ulimit -Hn, LimitNOFILE=)",
                              max_clients, needed, limit.rlim_max)};
   }
+  // All that is allowed, not just what is needed: the margin is an estimate.
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
   return {};
@@ -52,6 +53,7 @@ Daemon::~Daemon() = default;
 Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
                                               const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
+  // Before the server, whose sockets and threads take descriptors.
   if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
     return raised.error();
   }
@@ -66,10 +68,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
   daemon->opener_ =
       std::make_unique<FeedOpener>(daemon->loop_, daemon->catalog_, *daemon->server_,
                                    *daemon->reloader_, [&self = *daemon] { self.opened(); });
+  // Feeds before sockets: a client that connects finds every feed, or its reason.
   if (auto added = daemon->add_feeds(); !added) return added.error();
   if (is_asked_to_stop()) return daemon;  // run() hears of it first of all
   if (auto listening = daemon->listen(); !listening) return listening.error();
   daemon->open_reload_door();
+  // Behind listen(): the files of the sockets have to be there to be known.
   daemon->watch_sockets();
   daemon->watch_disks();
   daemon->opener_->look();
@@ -79,9 +83,11 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
 
 Result<void> Daemon::add_feeds() {
   for (const FeedConfig& feed : config_.feeds) {
+    // Each may take long to open, and a daemon that is to stop needs none of them.
     if (is_asked_to_stop()) return {};
     if (auto added = add_feed(feed); !added) return in_feed(feed.served.name, added.error());
   }
+  // What absent feeds and growing arenas may take later.
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
   server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes_),
                                               in_mib(config_.daemon.memory_bytes));
@@ -90,6 +96,7 @@ Result<void> Daemon::add_feeds() {
 
 /// What no retry can mend ends the start; all else is this feed's own trouble.
 Result<void> Daemon::add_feed(const FeedConfig& feed) {
+  // What the feeds before this one left: prepare_one() claims out of it.
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
   auto ready = prepare_one(feed, {server_->share_memory(), {}}, catalog_);
   if (!ready && exit_code(ready.error().code) == 2) return ready.error();
@@ -105,12 +112,14 @@ Result<void> Daemon::add_feed(const FeedConfig& feed) {
 
 Result<void> Daemon::listen() {
   if (auto served = serve_pages(); !served) return served;
+  // Before the server listens: that starts the feeds, and their first state is told, too.
   watch_feeds();
   return server_->listen();
 }
 
 Result<void> Daemon::serve_pages() {
   if (config_.daemon.stats.empty()) return {};
+  // The pages' sockets have the access of the clients' sockets.
   EndpointPlace place{
       config_.daemon.stats, {config_.daemon.socket_mode, {}}, {}, {}, &server_->log()};
   place.hosts.insert(config_.daemon.stats_hosts.begin(), config_.daemon.stats_hosts.end());
@@ -119,6 +128,7 @@ Result<void> Daemon::serve_pages() {
     if (!group) return group.error();
     place.access.gid = *group;
   }
+  // Called on the loop, when endpoint_ is set.
   const auto figures = [this] {
     StatsSource source = figures_->source();
     source.reload = reloader_->stats();
@@ -134,6 +144,7 @@ Result<void> Daemon::serve_pages() {
   for (std::size_t i = 0; i < place.addresses.size(); ++i) {
     const std::string& address = place.addresses[i];
     const std::uint16_t port = endpoint_->ports()[i];
+    // A Unix socket has no port; of ":0" the log tells the port that was bound.
     if (port == 0) {
       server_->log().note<Event::stats_on_socket>(address);
     } else {
@@ -169,6 +180,7 @@ std::string Daemon::status() const {
   const std::vector<std::string> gone = gone_sockets();
   if (!gone.empty()) text += fmt::format("; sockets are gone: {}", fmt::join(gone, " "));
   const auto refusal = reloader_->stats().last_refusal;
+  // A refusal stays until a reload succeeds: a restart would fail by that file.
   return refusal ? text + "; the last reload was refused: " + *refusal : text;
 }
 
@@ -178,12 +190,14 @@ std::string Daemon::status() const {
 /// status.
 void Daemon::tell_state() {
   const std::string text = status();
+  // READY=1 amid a reload would tell systemd that it is over.
   if (!owes_ready_ || reloader_->under_way()) return notify_status(text);
   const auto& feeds = server_->feeds();
   const bool starting = std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
     return feed->state() == FeedState::starting;
   });
   const bool refused = reloader_->stats().last_refusal.has_value();
+  // Called again as each feed changes state, until none is starting.
   if (starting && !(was_ready_ && refused)) return;
   owes_ready_ = false;
   if (!std::exchange(was_ready_, true) || !refused) server_->log().note<Event::daemon_ready>(text);
@@ -248,6 +262,7 @@ std::vector<std::string> Daemon::socket_paths() const {
     paths.push_back(endpoint.substr(kIpc.size()));
     paths.push_back(paths.back() + ".arena");
   }
+  // As it is in fact: the configuration may say "auto".
   const std::string& events = server_->events_endpoint();
   if (events.starts_with(kIpc)) paths.push_back(events.substr(kIpc.size()));
   for (const std::string& address : config_.daemon.stats) {
@@ -271,6 +286,7 @@ int Daemon::run() {
 }
 
 void Daemon::listen_to_signals() {
+  // Handlers first: a signal that is let in without one ends the process.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   await_signal();
   let_signals_in();
@@ -284,6 +300,7 @@ void Daemon::await_signal() {
       return await_signal();
     }
     server_->log().note<Event::stopping>(signal);
+    // Not waited for again: a second signal cannot hasten an orderly stop, SIGKILL can.
     stop();
   });
 }
@@ -291,6 +308,7 @@ void Daemon::await_signal() {
 void Daemon::feed_watchdog() {
   const auto interval = watchdog_interval();
   if (!interval) return;
+  // On the loop, for a loop that hangs is what systemd is to notice.
   notify_watchdog();
   watchdog_.expires_after(*interval);
   watchdog_.async_wait([this](const boost::system::error_code& error) {
@@ -300,9 +318,11 @@ void Daemon::feed_watchdog() {
 
 void Daemon::stop() {
   notify_stopping();
+  // What is being prepared is given up, so that the destructors need not wait for a plan.
   reloader_->stop();
   opener_->stop();
   server_->say_goodbye();
+  // Goodbye first: ZeroMQ's own threads deliver it while the rest is taken down.
   if (endpoint_) endpoint_->stop();
   loop_.stop();
 }

@@ -13,6 +13,7 @@ namespace {
 bool measure(DiskStats& disk) {
   struct statvfs status {};
   if (::statvfs(disk.path.c_str(), &status) != 0) return false;
+  // What the file system keeps back for root is not counted: the service does not run as root.
   disk.free_bytes = std::uint64_t{status.f_bavail} * status.f_frsize;
   disk.size_bytes = std::uint64_t{status.f_blocks} * status.f_frsize;
   return true;
@@ -26,6 +27,7 @@ DiskWatch::DiskWatch(boost::asio::io_context& loop, Files files, std::chrono::mi
 }
 
 void DiskWatch::look() {
+  // Asked for at each look: a reload may have changed the feeds and their files.
   std::vector<DiskStats> disks = files_();
   if (disks.empty()) {
     latest_->clear();
@@ -35,6 +37,7 @@ void DiskWatch::look() {
   auto loop = boost::asio::make_work_guard(loop_);
   boost::asio::post(thread_, [this, loop = std::move(loop), disks = std::move(disks),
                               latest = std::weak_ptr(latest_)]() mutable {
+    // One that cannot be measured is left out: a 0 would be taken for a full disk.
     std::erase_if(disks, [](DiskStats& disk) { return !measure(disk); });
     boost::asio::post(loop.get_executor(), [this, disks = std::move(disks), latest]() mutable {
       const auto into = latest.lock();

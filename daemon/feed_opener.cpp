@@ -16,16 +16,19 @@ FeedOpener::FeedOpener(boost::asio::io_context& loop, Catalog& catalog, Server& 
       reloader_(reloader),
       changed_(std::move(changed)),
       timer_(loop) {
+  // A reload opens absent feeds itself, and may need the same journal and memory.
   reloader_.on_begin([this] { give_up(); });
 }
 
 void FeedOpener::stop() {
   stopped_ = true;
   timer_.cancel();
+  // The try itself ends on the reloader's thread, which the reloader joins.
   if (trying_) trying_->stop.request_stop();
 }
 
 void FeedOpener::look() {
+  // First, so that what has failed since the last look is among absent() below.
   server_.put_away_failed();
   const auto now = Clock::now();
   std::set<std::string> configured;
@@ -33,8 +36,10 @@ void FeedOpener::look() {
     configured.insert(feed.served.name);
     if (server_.find_feed(feed.served.name) != nullptr) retries_.served(feed.served.name, now);
   }
+  // A feed that a reload took away is forgotten, and begins anew should it come back.
   retries_.keep(configured);
   for (const AbsentFeed& feed : server_.absent()) {
+    // A feed that waits for its next try has had its reason reported.
     if (retries_.waits(feed.name)) continue;
     retries_.failed(feed.name, feed.why.message, now);
     server_.log().note<Event::feed_absent>(feed.name, feed.why.message);
@@ -44,6 +49,7 @@ void FeedOpener::look() {
 
 void FeedOpener::arm() {
   const auto next = retries_.next();
+  // One at a time: opened() arms again, and after a reload look() does.
   if (!next || trying_ || stopped_) return;
   timer_.expires_at(*next);
   timer_.async_wait([this](const boost::system::error_code& error) {
@@ -57,6 +63,7 @@ void FeedOpener::try_due() {
   for (const std::string& name : retries_.due(now)) {
     const FeedConfig* feed = find_feed(reloader_.running(), name);
     if (feed != nullptr && !reloader_.under_way()) return open(*feed);
+    // Put off, not failed: that it had to wait tells nothing of the feed, so its pause stays.
     retries_.put_off(name, now);
   }
   arm();
@@ -78,6 +85,7 @@ void FeedOpener::open(const FeedConfig& feed) {
 void FeedOpener::opened(Try& made) {
   const std::string name = made.feed;
   Result<PreparedFeed> feed = std::move(*made.made);
+  // Before what follows leads to arm(), which begins nothing while a try is under way.
   trying_.reset();
   if (!feed) {
     not_opened(name, feed.error());
@@ -92,10 +100,12 @@ void FeedOpener::opened(Try& made) {
 }
 
 void FeedOpener::not_opened(const std::string& name, const Error& why) {
+  // One event for each new reason: a feed that stays absent for days does not fill the log.
   if (retries_.failed(name, why.message, Clock::now())) {
     server_.log().note<Event::feed_absent>(name, why.message);
   }
   const FeedConfig* feed = find_feed(reloader_.running(), name);
+  // Readiness, /stats and clients that are refused have the reason from there.
   if (feed != nullptr) server_.set_absent({name, feed->dataset, why});
 }
 

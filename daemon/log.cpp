@@ -49,6 +49,7 @@ class OneLine : public spdlog::custom_flag_formatter {
 class JsonMembers : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, Buffer& out) override {
+    // Set only while an event is logged, and on this thread: other lines have none.
     if (const EventFields* fields = fields_of_line()) {
       add(out, "event", fields->event);
       add(out, "feed", fields->feed);
@@ -56,6 +57,7 @@ class JsonMembers : public spdlog::custom_flag_formatter {
     }
     const std::string_view text(message.payload.data(), message.payload.size());
     append(out, ",\"message\":");
+    // Names come from clients and file systems; a line that is not UTF-8 is no JSON.
     append(out, boost::json::serialize(boost::json::value(utf8(text))));
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {
@@ -63,6 +65,7 @@ class JsonMembers : public spdlog::custom_flag_formatter {
   }
 
  private:
+  /// Nothing for an empty value: not every event has a feed or a session.
   static void add(Buffer& out, std::string_view name, std::string_view value) {
     if (value.empty()) return;
     fmt::format_to(std::back_inserter(out), ",\"{}\":", name);
@@ -89,6 +92,7 @@ class JournalLevel : public spdlog::custom_flag_formatter {
       case spdlog::level::err: return '3';
       case spdlog::level::warn: return '4';
       case spdlog::level::info: return '6';
+      // sd-daemon(3) has nothing below debug.
       default: return '7';
     }
   }
@@ -135,6 +139,7 @@ void start_logging(LogLevel level, LogFormat format) {
 }
 
 void set_logging(LogLevel level, LogFormat format) {
+  // The sink takes its lock for this: a line of another thread has the one format or the other.
   spdlog::default_logger_raw()->set_formatter(formatter_of(format));
   spdlog::default_logger_raw()->set_level(to_spdlog(level));
 }

@@ -29,6 +29,7 @@ int check_config(const CommandLine& call) {
   for (const Finding& each : findings) {
     fmt::print(stderr, "{}: {}: {}\n", file, name_of(each.grade), each.text);
   }
+  // Only without warnings and errors is it "ok"; a note leaves the code at 0.
   const int code = exit_code(findings);
   if (code != 0) return code;
   std::string names;
@@ -45,6 +46,7 @@ int reload(int pid) {
     fmt::print("reloaded: {}\n", *applied);
     return 0;
   }
+  // Any other error says nothing of the configuration: the daemon may not even be there.
   const bool refused = applied.error().code == ErrorCode::bad_configuration;
   fmt::print(
       stderr, "{}{}\n",
@@ -61,7 +63,9 @@ int fail(const Error& error) {
 }
 
 int serve(const CommandLine& call) {
+  // Before all else, since each thread inherits the mask of the one that starts it.
   hold_signals();
+  // Faults of the configuration are logged before the configuration can say how.
   start_logging(LogLevel::info);
   const auto config = load_config(call.config);
   if (!config) return fail(config.error());

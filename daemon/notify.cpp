@@ -11,6 +11,7 @@ namespace batchwright {
 namespace {
 
 // Failure is of no consequence here: systemd sees that nothing came.
+// 0: NOTIFY_SOCKET stays in the environment, for the messages to come.
 void notify(const std::string& state) { static_cast<void>(sd_notify(0, state.c_str())); }
 
 /// Line ends separate the parts of a state, so a status is one line.
@@ -40,6 +41,7 @@ void notify_watchdog() { notify("WATCHDOG=1"); }
 std::optional<std::chrono::microseconds> watchdog_interval() {
   std::uint64_t limit = 0;
   if (sd_watchdog_enabled(0, &limit) <= 0) return std::nullopt;
+  // Half of it, as sd_watchdog_enabled(3) recommends: one late turn of the loop is no hang.
   return std::chrono::microseconds(limit / 2);
 }
 

@@ -6,6 +6,7 @@
 namespace batchwright {
 namespace {
 
+/// Those that end the daemon or have it read its configuration again.
 sigset_t held_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -21,6 +22,7 @@ void hold_signals() {
 }
 
 bool is_asked_to_stop() {
+  // A signal that is blocked stays pending, so it can be seen and is still delivered later.
   sigset_t pending;
   return sigpending(&pending) == 0 &&
          (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);

@@ -13,6 +13,7 @@ SocketWatch::SocketWatch(boost::asio::io_context& loop, const std::vector<std::s
     : changed_(std::move(changed)), between_(between), timer_(loop) {
   for (const std::string& path : paths) {
     struct stat status {};
+    // The file itself, not what a link leads to: a link in its place is not our socket.
     if (::lstat(path.c_str(), &status) == 0) {
       files_.push_back({path, status.st_dev, status.st_ino});
     }
@@ -33,12 +34,15 @@ void SocketWatch::look() {
   std::vector<std::string> gone;
   for (const File& file : files_) {
     struct stat status {};
+    // Another daemon that binds the same path makes a file of another inode.
     const bool there = ::lstat(file.path.c_str(), &status) == 0 && status.st_dev == file.device &&
                        status.st_ino == file.inode;
     if (!there) gone.push_back(file.path);
   }
+  // A socket that stays gone is told once, not every two seconds.
   if (gone == gone_) return;
   const std::vector<std::string> before = std::exchange(gone_, gone);
+  // From here on `gone` is what is newly gone; empty where a file has come back.
   std::erase_if(gone, [&before](const std::string& path) {
     return std::find(before.begin(), before.end(), path) != before.end();
   });
