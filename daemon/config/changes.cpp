@@ -9,6 +9,7 @@
 namespace batchwright {
 namespace {
 
+/// Names of keys, in the order in which the rows have them.
 class Names {
  public:
   void add_if(bool differs, std::string_view name) {
@@ -35,6 +36,7 @@ void add_differing(std::span<const Key<Target>> keys, Applies applies, const Tar
   }
 }
 
+/// Every setting of a plan makes other batches, so none of them applies in place.
 void compare_plans(const PlanSettings& a, const PlanSettings& b, Names& names) {
   for (const SettingRow& row : setting_rows()) {
     names.add_if(get_setting(a, row.name) != get_setting(b, row.name),
@@ -46,6 +48,7 @@ FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
   Names anew;
   add_differing(feed_keys(), Applies::anew, a, b, anew);
   compare_plans(a.served.plan, b.served.plan, anew);
+  // One key that needs the feed anew makes it anew, whatever else has changed.
   Names in_place;
   add_differing(feed_keys(), Applies::in_place, a, b, in_place);
   const std::string between = in_place.empty() || anew.empty() ? "" : ", ";
@@ -75,6 +78,7 @@ ConfigChanges compare_configs(const Config& running, const Config& wanted) {
       changes.added.push_back(feed.served.name);
       continue;
     }
+    // No key that differs means the same feed: its clients notice nothing of the reload.
     FeedChange change = compare_feeds(*had, feed);
     if (change.keys.empty()) {
       ++changes.unchanged;

@@ -28,17 +28,20 @@ bool is_ipc_path(std::string_view text) {
 bool is_tcp_address(std::string_view text) {
   if (!text.starts_with(kTcp)) return false;
   std::string address(text.substr(kTcp.size()));
+  // ZeroMQ's word for every interface, which no parser of addresses knows.
   if (address.starts_with("*:")) address.replace(0, 1, "0.0.0.0");
   return parse_listen_address(address).has_value();
 }
 
 bool is_endpoint(std::string_view text) { return is_ipc_path(text) || is_tcp_address(text); }
 
+/// A list only, even of one; the element at fault where one is.
 Fault read_endpoints(const ConfigNode& node, std::vector<std::string>& out) {
   std::vector<std::string> endpoints;
   const ConfigNode::List* list = node.list();
   if (list == nullptr || list->size() > kMostEndpoints) return &node;
   if (const Fault fault = read_texts(node, endpoints)) return fault;
+  // The same address twice would fail at the second bind, as in use by this very daemon.
   std::set<std::string> seen;
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
     if (!is_endpoint(endpoints[i]) || !seen.insert(endpoints[i]).second) return &(*list)[i];
@@ -50,12 +53,14 @@ Fault read_endpoints(const ConfigNode& node, std::vector<std::string>& out) {
 Fault read_events(const ConfigNode& node, std::string& out) {
   std::string endpoint;
   if (const Fault fault = read_text(node, endpoint)) return fault;
+  // Whether it is in `endpoints` too is seen once all of [daemon] is read (parse.cpp).
   if (!endpoint.empty() && endpoint != "auto" && !is_endpoint(endpoint)) return &node;
   out = std::move(endpoint);
   return nullptr;
 }
 
 Fault read_stats(const ConfigNode& node, std::vector<std::string>& out) {
+  // An empty text stands for no pages; an empty list is refused by read_texts().
   const std::string* text = node.text();
   if (text != nullptr && text->empty()) {
     out.clear();
@@ -67,6 +72,7 @@ Fault read_stats(const ConfigNode& node, std::vector<std::string>& out) {
   if (const Fault fault = read_texts(node, addresses)) return fault;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
+    // Port 0 is another free port each time.
     const bool again = !seen.insert(addresses[i]).second && !addresses[i].ends_with(":0");
     if (again || !parse_http_address(addresses[i])) return list == nullptr ? &node : &(*list)[i];
   }
@@ -77,6 +83,7 @@ Fault read_stats(const ConfigNode& node, std::vector<std::string>& out) {
 bool is_host_name(std::string_view text) {
   static constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-";
+  // 253: the most that the DNS carries, whose 255 bytes have a length in front and an end.
   return !text.empty() && text.size() <= 253 &&
          text.find_first_not_of(kLetters) == std::string_view::npos;
 }
@@ -96,7 +103,9 @@ Fault read_stats_hosts(const ConfigNode& node, std::vector<std::string>& out) {
 
 Fault read_socket_mode(const ConfigNode& node, std::uint32_t& out) {
   const std::string* text = node.text();
+  // Text, since 660 as a number of TOML is decimal: another mode than the one that was meant.
   if (text == nullptr || text->size() < 3 || text->size() > 4) return &node;
+  // A first digit is for set-user-ID and the like, which mean nothing on a socket.
   if (text->size() == 4 && text->front() != '0') return &node;
   const auto mode = parse_whole<std::uint32_t>(*text, 8);
   if (!mode) return &node;
@@ -107,6 +116,7 @@ Fault read_socket_mode(const ConfigNode& node, std::uint32_t& out) {
 Fault read_group(const ConfigNode& node, std::string& out) {
   std::string group;
   if (const Fault fault = read_text(node, group)) return fault;
+  // 32 bytes: the longest name that useradd(8) and groupadd(8) take.
   if (!is_name(group, 32)) return &node;
   out = std::move(group);
   return nullptr;
@@ -120,6 +130,7 @@ Fault read_ids(const ConfigNode& node, std::vector<std::string>& out) {
   for (const ConfigNode& element : *list) {
     std::uint32_t number = 0;
     std::string name;
+    // (uid_t)-1 is the number of no account: to chown(2) it means "leave as it is".
     if (read_whole(element, number, 0, UINT32_MAX - 1) == nullptr) {
       name = std::to_string(number);
     } else if (read_text(element, name) != nullptr || name.empty() || !is_name(name, 32)) {
@@ -132,6 +143,7 @@ Fault read_ids(const ConfigNode& node, std::vector<std::string>& out) {
 }
 
 Fault read_memory(const ConfigNode& node, std::uint64_t& out) {
+  // No upper end: what the machine has is asked for when an arena is reserved.
   return read_bytes(node, out, kLeastMemoryBytes);
 }
 

@@ -9,6 +9,7 @@ namespace batchwright {
 
 namespace {
 
+/// A name is part of paths (/feeds/NAME/plan) and of labels, so it has no blank and no slash.
 Fault read_feed_name(const ConfigNode& node, std::string& out) {
   std::string name;
   if (const Fault fault = read_text(node, name)) return fault;
@@ -21,6 +22,7 @@ Fault read_dataset(const ConfigNode& node, std::vector<std::filesystem::path>& o
   std::vector<std::string> paths;
   if (const Fault fault = read_texts(node, paths)) return fault;
   for (std::size_t i = 0; i < paths.size(); ++i) {
+    // Refused here, with its line: as a dataset it would only fail to open.
     if (paths[i].empty()) return node.list() == nullptr ? &node : &(*node.list())[i];
   }
   out.assign(paths.begin(), paths.end());
@@ -38,6 +40,7 @@ Fault read_padding(const ConfigNode& node, PaddingValues& out) {
   if (node.table() == nullptr) return &node;
   PaddingValues values;
   for (const ConfigNode& entry : node.table()->entries) {
+    // Whether the dataset has such a field is seen when the feed is opened.
     if (const Fault fault = read_real(entry, values[entry.key])) return fault;
   }
   out = std::move(values);
@@ -68,6 +71,7 @@ Fault read_layout(const ConfigNode& node, Layout& out) {
                    {{"batch-major", Layout::batch_major}, {"time-major", Layout::time_major}});
 }
 
+// FeedConfig's members concern the opening of the dataset, FeedSettings' the serving.
 using F = FeedConfig;
 using S = FeedSettings;
 using enum Applies;

@@ -42,6 +42,7 @@ ConfigNode convert(const toml::node& node) {
     case toml::node_type::integer: out.value = node.as_integer()->get(); break;
     case toml::node_type::floating_point: out.value = node.as_floating_point()->get(); break;
     case toml::node_type::boolean: out.value = node.as_boolean()->get(); break;
+    // Dates and times: kept, so that the fault can be named where it stands.
     default: out.value = ConfigNode::Moment{};
   }
   return out;
@@ -50,6 +51,7 @@ ConfigNode convert(const toml::node& node) {
 }  // namespace
 
 std::string place(std::string_view name, std::uint32_t line, std::uint32_t column) {
+  // What is missing stands nowhere: then the file alone is named.
   if (line == 0) return std::string(name);
   if (column == 0) return fmt::format("{}:{}", name, line);
   return fmt::format("{}:{}:{}", name, line, column);
@@ -59,6 +61,7 @@ Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
   try {
     return convert(toml::parse(text));
   } catch (const toml::parse_error& fault) {
+    // toml++ stops at its first fault, so a text that is no TOML has one complaint.
     const toml::source_position at = fault.source().begin;
     return Error{ErrorCode::bad_configuration,
                  fmt::format("{}: {}", place(name, at.line, at.column), fault.description())};

@@ -57,9 +57,11 @@ class Reader {
         unknown(node, node.key, {kTopKeys.begin(), kTopKeys.end()});
       }
     }
+    // A [[feed]] that is there and wrong has its complaint already.
     if (config_.feeds.empty() && complaints_.empty()) {
       complain(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
     }
+    // A key of [daemon] that the feeds act on: rooms see no DaemonConfig.
     for (FeedConfig& feed : config_.feeds) feed.served.queue_grace = config_.daemon.queue_grace;
     if (complaints_.empty()) return std::move(config_);
     return Error{ErrorCode::bad_configuration, all_complaints()};
@@ -72,6 +74,7 @@ class Reader {
     std::string text;
   };
 
+  /// The one form of a complaint (parse.h), with its place in front, as compilers write it.
   void complain(const ConfigNode& at, std::string_view path, std::string_view what,
                 std::string_view allowed) {
     complaints_.push_back({at.line, at.column,
@@ -95,6 +98,7 @@ class Reader {
       return complain(table, path, fmt::format("found {}", describe_found(table)), "a table");
     }
     for (const ConfigNode& node : table.table()->entries) {
+      // Not unknown: read_feed() passes it to read_plan().
       if (!below.empty() && node.key == below) continue;
       const std::string full = fmt::format("{}.{}", path, node.key);
       const auto key = std::find_if(keys.begin(), keys.end(),
@@ -102,6 +106,7 @@ class Reader {
       if (key == keys.end()) {
         std::vector<std::string_view> known;
         for (const auto& k : keys) known.push_back(k.row.name);
+        // So that "plann" gets its hint, too.
         if (!below.empty()) known.push_back(below);
         unknown(node, full, known);
       } else if (const Fault fault = key->read(node, target)) {
@@ -113,6 +118,7 @@ class Reader {
   void read_daemon(const ConfigNode& node) {
     read_keys(node, "daemon", config_.daemon, daemon_keys());
     const DaemonConfig& daemon = config_.daemon;
+    // Without the daemon's own key nothing is encrypted, and so no client's key is checked.
     if (!daemon.authorized_keys_file.empty() && daemon.curve_secret_key_file.empty()) {
       complain(node, "daemon.authorized_keys_file", "found without curve_secret_key_file",
                "both, or neither");
@@ -130,6 +136,7 @@ class Reader {
 
   void require_keys(const ConfigNode& node, std::string_view path, const std::string& endpoint) {
     const DaemonConfig& daemon = config_.daemon;
+    // A Unix socket has its file's mode and the lists of users; a port is open to all.
     if (!endpoint.starts_with("tcp://")) return;
     if (!daemon.curve_secret_key_file.empty() || daemon.insecure) return;
     complain(node, path, fmt::format("found \"{}\" without keys", endpoint),
@@ -138,6 +145,7 @@ class Reader {
   }
 
   void read_feeds(const ConfigNode& node) {
+    // [feed] in single brackets is one table, and no list.
     const ConfigNode::List* list = node.list();
     if (list == nullptr || list->empty()) {
       return complain(node, "feed", fmt::format("found {}", describe_found(node)),
@@ -149,6 +157,7 @@ class Reader {
   void read_feed(const ConfigNode& node) {
     FeedConfig& feed = config_.feeds.emplace_back();
     read_keys(node, "feed", feed, feed_keys(), "plan");
+    // read_keys() has complained.
     if (node.table() == nullptr) return;
     require_keys_of(node);
     for (const ConfigNode& entry : node.table()->entries) {
@@ -183,6 +192,8 @@ class Reader {
     if (node.table() == nullptr) {
       return complain(node, "feed.plan", fmt::format("found {}", describe_found(node)), "a table");
     }
+    // With a setting at its default in place of a wrong one, check_settings() would find faults
+    // that the file does not have.
     const std::size_t before = complaints_.size();
     for (const ConfigNode& entry : node.table()->entries) read_setting(entry, plan);
     if (complaints_.size() != before) return;
@@ -204,6 +215,8 @@ class Reader {
       return unknown(node, full, known);
     }
     const auto text = plain_text(node);
+    // The planning room reads text, as from a command line; the type is checked here, as TOML has
+    // it.
     if (!text || !has_type(node, setting_type(row->name)) || !set_setting(plan, row->name, *text)) {
       const bool is_list = text && node.list() != nullptr;
       complain(node, full,
@@ -214,6 +227,7 @@ class Reader {
   }
 
   std::string all_complaints() {
+    // toml++ has the entries of a table in the order of their keys, not of the file.
     std::stable_sort(complaints_.begin(), complaints_.end(), [](const auto& a, const auto& b) {
       return std::pair(a.line, a.column) < std::pair(b.line, b.column);
     });
@@ -251,6 +265,7 @@ Result<Config> load_config(const std::filesystem::path& path) {
   std::string text(kMostFileBytes + 1, '\0');
   errno = 0;
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  // A directory can be opened, and fails here (EISDIR).
   if (file.bad() || (errno != 0 && file.gcount() == 0)) {
     return cannot_read(path, std::strerror(errno));
   }

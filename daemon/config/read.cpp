@@ -20,7 +20,9 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   if (text.starts_with(' ')) text.remove_prefix(1);
   const auto unit = std::find(kUnits.begin(), kUnits.end(), text);
   if (unit == kUnits.end()) return std::nullopt;
+  // Each unit is 1024 of the one before it.
   const auto shift = 10 * static_cast<unsigned>(unit - kUnits.begin());
+  // Asked before the shift, which would lose the upper bits in silence.
   if (*number > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
   return *number << shift;
 }
@@ -36,6 +38,7 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text,
   const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
                                  [text](const auto& each) { return each.first == text; });
   if (unit == kUnits.end()) return std::nullopt;
+  // By division, since the product may not fit.
   if (*number > static_cast<std::uint64_t>(max.count()) / unit->second) return std::nullopt;
   return std::chrono::milliseconds(*number * unit->second);
 }
@@ -72,6 +75,7 @@ Fault read_text(const ConfigNode& node, std::string& out) {
 }
 
 Fault read_texts(const ConfigNode& node, std::vector<std::string>& out) {
+  // One text stands for a list of one.
   std::vector<std::string> texts(1);
   if (const ConfigNode::List* list = node.list()) {
     texts.resize(list->size());
@@ -94,11 +98,13 @@ Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, 
 }
 
 Fault read_real(const ConfigNode& node, double& out) {
+  // TOML tells 1 from 1.0; people who write a share or a padding do not.
   if (const std::int64_t* whole = std::get_if<std::int64_t>(&node.value)) {
     out = static_cast<double>(*whole);
     return nullptr;
   }
   const double* value = std::get_if<double>(&node.value);
+  // TOML has inf and nan, and no key has a use for them.
   if (value == nullptr || !std::isfinite(*value)) return &node;
   out = *value;
   return nullptr;
@@ -125,6 +131,7 @@ Fault read_path(const ConfigNode& node, std::filesystem::path& out) {
 
 Fault read_duration(const ConfigNode& node, std::chrono::milliseconds& out,
                     std::chrono::milliseconds max) {
+  // A number without a unit is refused: seconds and milliseconds are easily confused.
   const std::string* text = node.text();
   const auto time = text == nullptr ? std::nullopt : parse_duration(*text, max);
   if (!time) return &node;
@@ -145,6 +152,7 @@ std::string describe_found(const ConfigNode& node) {
   }
   if (node.table() != nullptr) return "a table";
   const auto text = plain_text(node);
+  // All other types have their text by now.
   if (!text) return "a date or time";
   // As it was written: 16.0 is no whole number.
   const bool real = std::holds_alternative<double>(node.value);
@@ -157,6 +165,7 @@ Result<std::string> plain_text(const ConfigNode& node) {
   if (const double* value = std::get_if<double>(&node.value)) return fmt::format("{}", *value);
   if (const std::string* text = node.text()) return *text;
   const ConfigNode::List* list = node.list();
+  // For [feed.plan], whose lists are of numbers: no element has a comma in it.
   const Error refused{ErrorCode::invalid_argument, "no plain value"};
   if (list == nullptr) return refused;
   std::string joined;
