@@ -71,6 +71,8 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
 
 namespace {
 
+/// A page's answer: never cached, for figures are old at once, and never guessed to be of another
+/// type.
 Answer answer_with(Reply reply) {
   Answer answer;
   answer.result(reply.status);
@@ -110,10 +112,12 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
   if (code == http::error::header_limit || code == http::error::buffer_overflow) {
     return refuse(http::status::request_header_fields_too_large, "a header takes at most 8 KiB");
   }
+  // Beast says so before the method is looked at; to a POST its method is what is wrong.
   if (code == http::error::unexpected_body || code == http::error::body_limit) {
     if (!is_allowed(request.method())) return refuse_method();
     return refuse(http::status::payload_too_large, "a request has no body");
   }
+  // A reset, a time-out or an end between two requests: nothing is left to answer.
   const error_code example = http::error::bad_method;
   if (code.category() != example.category() || code == http::error::end_of_stream ||
       code == http::error::partial_message) {
@@ -147,8 +151,10 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
 
   void read() {
     begin_exchange();
+    // Beast's parsers serve one message each.
     parser_.emplace();
     parser_->header_limit(kHeaderBytes);
+    // A body is refused by the length in the header, before any of it is taken in.
     parser_->body_limit(0);
     http::async_read(
         stream_, buffer_, *parser_,
@@ -172,6 +178,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   }
 
   void has_read(error_code code) {
+    // Nothing is pending after this return, so the session goes with its handler.
     if (state_->stopped) return;
     const auto& request = parser_->get();
     if (code) {
@@ -194,6 +201,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     const auto local = stream_.socket().local_endpoint(code);
     if (!code && local.protocol().family() == AF_UNIX) return true;
     const auto host = request.find(http::field::host);
+    // HTTP/1.0 needs no Host; a browser always sends one, and it is browsers that are misled.
     return host == request.end() ||
            state_->hosts.includes({host->value().data(), host->value().size()});
   }
@@ -201,6 +209,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   void answer_to(std::string_view target) {
     const Routes& routes = state_->routes;
     const bool keep_alive = parser_->get().keep_alive();
+    // Plain pages take no query, so what follows is of no consequence to them.
     const std::string_view path = target.substr(0, target.find('?'));
     if (const auto page = routes.pages.find(path); page != routes.pages.end()) {
       return write(answer_with(page->second()), keep_alive);
@@ -225,6 +234,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   void write(Answer answer, bool keep_alive) {
     const bool is_page = answer.result_int() < 400;
     ++(is_page ? state_->figures.requests : state_->figures.refused);
+    // A member, since Beast writes from it until the handler is called.
     answer_ = std::move(answer);
     answer_.version(parser_->get().version() == 10 ? 10 : 11);
     answer_.keep_alive(keep_alive);
@@ -239,6 +249,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   }
 
   void has_written(error_code code, bool keep_alive) {
+    // The peer took too long or is gone; the session goes with this handler.
     if (state_->stopped || code) return;
     if (keep_alive) return read();
     error_code ignored;  // the peer may be gone already
@@ -258,10 +269,12 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   }
 
   void begin_events(LiveStream& live) {
+    // A stream has no length to tell, and a reader that wants its head alone is none.
     if (parser_->get().method() == http::verb::head) {
       return write(answer_with({200, "text/event-stream", ""}), false);
     }
     live_ = &live;
+    // Weak: the stream outlives its readers, and may not keep them.
     reader_ = live.join([weak = weak_from_this()](const LiveStream::Event& event) {
       if (const Self self = weak.lock()) self->send(event);
     });
@@ -283,6 +296,8 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   /// An event that comes while another is under way is skipped, and a reader that takes none for
   /// too long is disconnected: nothing piles up for slow readers.
   void send(const LiveStream::Event& event) {
+    // sending_ keeps the bytes until they are written, and so is the mark that a write is under
+    // way.
     if (sending_) return;
     sending_ = event;
     stream_.expires_after(state_->limits.request_time);
@@ -312,6 +327,7 @@ void Endpoint::State::take(Socket socket) {
     exchanges.splice(exchanges.end(), exchanges, exchanges.begin());  // it ends in a moment
     silent.close();
   }
+  // The handler of the read keeps it from here on.
   std::make_shared<Session>(std::move(socket), shared_from_this())->read();
 }
 
@@ -319,6 +335,7 @@ void Endpoint::State::stop() {
   stopped = true;
   for (const auto& listener : listeners) listener->stop();
   for (auto& [path, stream] : streams) stream.stop();
+  // Their handlers run later, find `stopped`, and let go of them one by one.
   for (Session* session : sessions) session->close();
 }
 

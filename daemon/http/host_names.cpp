@@ -11,6 +11,7 @@
 namespace batchwright {
 namespace {
 
+/// ASCII only: std::tolower() would go by the locale.
 std::string lower(std::string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(), [](char c) {
@@ -34,6 +35,7 @@ bool is_numeric(std::string_view host) {
 }  // namespace
 
 HostNames::HostNames(const std::set<std::string>& more) : names_{"localhost"} {
+  // A name that is cut need not end in a zero (gethostname(2)), so the last byte stays one.
   std::array<char, 256> own{};
   if (::gethostname(own.data(), own.size() - 1) == 0) names_.insert(lower(own.data()));
   for (const std::string& name : more) names_.insert(lower(name));
@@ -41,7 +43,9 @@ HostNames::HostNames(const std::set<std::string>& more) : names_{"localhost"} {
 
 bool HostNames::includes(std::string_view header) const {
   std::string host = lower(host_of(header));
+  // DNS rebinding needs a name: no attacker can have a number resolve to another one.
   if (is_numeric(host)) return true;
+  // "host." is the same name, complete (RFC 1034).
   if (host.ends_with('.')) host.pop_back();
   return names_.contains(host);
 }

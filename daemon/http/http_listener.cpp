@@ -59,10 +59,13 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
   }
 
   Result<void> bind_file(const std::string& file, const SocketAccess& access) {
+    // Only a socket at which nothing answers is removed: one left by a killed daemon.
     if (auto cleared = clear_socket_path(file); !cleared) return cleared;
+    // From bind() until set_access() the file would else be open to all.
     const RestrictedUmask nobody_else;
     auto bound = bind("unix://" + file, asio::local::stream_protocol::endpoint(file));
     if (!bound) return bound;
+    // Ours from here on, and so ours to remove, should set_access() fail.
     path = file;
     return set_access(file, access);
   }
@@ -101,6 +104,7 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
     error_code ignored;  // closing is all that is wanted
     acceptor.close(ignored);
     pause.cancel();
+    // It holds the endpoint's state, which holds this listener.
     take = nullptr;
     if (!path.empty()) ::unlink(path.c_str());
   }
@@ -135,6 +139,7 @@ Result<std::unique_ptr<HttpListener>> HttpListener::open(asio::io_context& loop,
   const asio::ip::tcp::endpoint where(asio::ip::make_address(port.host), port.port);
   if (auto bound = state.bind(address, where); !bound) return bound.error();
   asio::ip::tcp::endpoint found;
+  // The kernel says which port it is, as :0 leaves the choice to it.
   socklen_t size = static_cast<socklen_t>(found.capacity());
   ::getsockname(state.acceptor.native_handle(), found.data(), &size);
   state.port = found.port();

@@ -23,6 +23,7 @@ Error refused(std::string_view text) {
 std::optional<bool> loopback_v4(const std::string& host) {
   in_addr address{};
   if (inet_pton(AF_INET, host.c_str(), &address) != 1) return std::nullopt;
+  // All of 127.0.0.0/8 is loopback.
   return ntohl(address.s_addr) >> 24 == 127;
 }
 
@@ -35,6 +36,7 @@ std::optional<bool> loopback_v6(const std::string& host) {
 }  // namespace
 
 Result<ListenAddress> parse_listen_address(std::string_view text) {
+  // The last one: an IPv6 address has colons of its own, within its brackets.
   const std::size_t colon = text.rfind(':');
   // A zero byte would end the address for inet_pton() and hide what follows.
   if (colon == std::string_view::npos || text.find('\0') != std::string_view::npos) {
@@ -56,6 +58,7 @@ Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_
     return address ? Result<Address>(std::move(*address)) : address.error();
   }
   const std::string_view path = text.substr(kUnix.size());
+  // A slash at the end names a folder, at which no socket can be bound.
   const bool fits = path.size() > 1 && path.size() <= kMaxSocketPath && path.front() == '/' &&
                     path.back() != '/' && path.find('\0') == std::string_view::npos;
   if (fits) return Address(UnixAddress{std::string(path)});

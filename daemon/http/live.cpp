@@ -14,6 +14,7 @@ std::optional<std::uint64_t> LiveStream::join(Push push) {
   if (readers_.size() >= most_readers_) return std::nullopt;
   const std::uint64_t reader = ++last_;
   readers_.emplace(reader, std::move(push));
+  // The first reader starts the clock, which stops once there is none.
   if (!ticking_) tick();
   return reader;
 }
@@ -25,6 +26,7 @@ void LiveStream::stop() {
 
 LiveStream::Event LiveStream::make() const {
   try {
+    // The data is one line: what stands behind a line break would be no data.
     return std::make_shared<const std::string>("event: stats\ndata: " + page_() + "\n\n");
   } catch (const std::exception& fault) {
     log_.note<batchwright::Event::stats_page_failed>(fault.what());
@@ -40,6 +42,7 @@ void LiveStream::tick() {
     ticking_ = false;
     if (readers_.empty()) return;
     if (const Event event = make()) {
+      // A push only begins a write, so no reader leaves while this loop runs.
       for (const auto& [reader, push] : readers_) push(event);
     }
     tick();

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view kAnyName = "NAME";
 
+/// The parts between the marks; one part, maybe empty, where there is no mark.
 std::vector<std::string_view> split(std::string_view text, char by) {
   std::vector<std::string_view> parts;
   for (std::size_t at = 0;;) {
@@ -26,6 +27,7 @@ Result<std::string> percent_decoded(std::string_view text) {
     }
     const std::string_view digits = text.substr(at + 1, 2);
     const auto byte = parse_whole<unsigned>(digits, 16);
+    // At the end of the text there may be one digit, which parse_whole() would take.
     if (digits.size() < 2 || !byte) {
       return Error{ErrorCode::invalid_argument, "a % is followed by two hexadecimal digits"};
     }
@@ -55,6 +57,7 @@ std::optional<std::vector<std::string_view>> names_in(std::string_view path,
 Result<std::map<std::string, std::string>> parse_query(std::string_view text) {
   std::map<std::string, std::string> query;
   for (const std::string_view part : split(text, '&')) {
+    // "a&&b", a & at either end, or no query at all.
     if (part.empty()) continue;
     const std::size_t equals = part.find('=');
     auto key = percent_decoded(part.substr(0, equals));
@@ -96,6 +99,7 @@ Result<std::pair<const LaterPage*, Target>> find_later(const Routes& routes,
   const std::string_view path = target.substr(0, mark);
   const std::string_view query = mark == std::string_view::npos ? "" : target.substr(mark + 1);
   for (const auto& [pattern, page] : routes.later) {
+    // Compared before it is decoded: %2F within a name is no separator.
     const auto names = names_in(path, pattern);
     if (!names) continue;
     auto parsed = parse_target(*names, query);

@@ -15,6 +15,7 @@ constexpr const char* kCompiler = "GCC " __VERSION__;
 
 SlotStats slot_stats(const Feed& feed) {
   const SlotCache& slots = feed.slots();
+  // What clients hold is ready, too, and is counted once: as held.
   const std::uint32_t held = slots.held();
   return {slots.count(SlotState::free), slots.count(SlotState::filling),
           slots.count(SlotState::ready) - held, held, feed.slots_ahead()};
@@ -39,6 +40,7 @@ bool has_position(const Subscription& subscription) {
 /// The subscription that is ahead of all others, of those that have a position; null: none has.
 const Subscription* furthest(const Feed& feed) {
   const Subscription* first = nullptr;
+  // Epoch before step: a step counts within its epoch.
   const auto place = [](const Subscription& of) {
     return std::pair(of.cursor.epoch(), of.cursor.step());
   };
@@ -57,6 +59,7 @@ double position_share(const Feed& feed, const Subscription& subscription,
   const auto plan = std::find_if(plans.begin(), plans.end(),
                                  [epoch](const PlanStats& each) { return each.epoch == epoch; });
   if (plan == plans.end() || plan->steps == 0) return 0.0;
+  // A queue has no order of its own, so its share is that of the batches that are done.
   if (!subscription.in_queue()) {
     return static_cast<double>(subscription.cursor.step().value) / static_cast<double>(plan->steps);
   }
@@ -94,12 +97,14 @@ std::vector<SubscriberStats> subscribers_of(const Feed& feed, const std::vector<
   for (const auto& [key, subscription] : feed.subscriptions()) {
     all.push_back(subscriber_stats(key, subscription, now));
     all.back().position_share = position_share(feed, subscription, plans);
+    // Without a position there is nothing to be behind; what takes from a queue has none.
     if (first == nullptr || !has_position(subscription)) continue;
     all.back().lag_batches = feed.batches_behind(subscription, *first);
   }
   return all;
 }
 
+/// Those that can still wait or be waited for.
 std::uint32_t active(const Subscriptions& subscriptions) {
   return static_cast<std::uint32_t>(
       std::count_if(subscriptions.begin(), subscriptions.end(),
@@ -117,6 +122,7 @@ FeedStats absent_stats(const AbsentFeed& feed) {
   stats.name = feed.name;
   for (const auto& shard : feed.dataset) stats.dataset.push_back(shard.string());
   stats.state = FeedState::failed;
+  // In the words that its clients are told.
   stats.reason = feed.told().message;
   stats.pinned = to_string(PinState::none);
   stats.verdict = {Bound::failed, "the feed is not served, see its reason"};
@@ -134,6 +140,7 @@ FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now
                       counters.get(FeedCounter::bytes_delivered)};
   sample.batches_delivered = counters.get(FeedCounter::batches_delivered);
   sample.batches_assembled = counters.get(FeedCounter::batches_assembled);
+  // Waits while pages are fetched are in the second figure, which is a part of the first.
   sample.own = {
       feed.times().of(Stage::assemble).seconds() + feed.times().of(Stage::fetch).seconds(),
       feed.times().storage_wait_seconds(), feed.times().of(Stage::readahead).seconds()};
@@ -155,12 +162,14 @@ Figures::Figures(boost::asio::io_context& loop, const Server& server,
 
 void Figures::sample() {
   const Time now = std::chrono::steady_clock::now();
+  // By number, which no other feed ever gets: one that was replaced begins without a past.
   std::erase_if(past_, [this](const auto& entry) {
     return std::none_of(server_.feeds().begin(), server_.feeds().end(),
                         [&entry](const auto& feed) { return feed->number() == entry.first; });
   });
   for (const auto& feed : server_.feeds()) sample(*feed, now);
   for (auto& [number, past] : past_) {
+    // Only now, with the samples of all feeds in it.
     past.latest.all = busy_;
     past.window.add(past.latest);
   }
@@ -173,10 +182,12 @@ void Figures::sample() {
 void Figures::sample(const Feed& feed, Time now) {
   const auto [found, is_new] = past_.try_emplace(feed.number());
   FeedSample& latest = found->second.latest;
+  // A new entry has zeros: then all that the feed has done so far is added to busy_.
   const FeedSample before = latest;
   latest = sample_of(feed, now);
   busy_ += latest.own;
   busy_ -= before.own;
+  // Of a feed that is new it is not known since when it has had subscriptions.
   if (is_new) return;
   latest.subscribed_seconds =
       before.subscribed_seconds +
@@ -190,6 +201,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.dataset_lock = name_of(feed.dataset().lock());
   stats.state = feed.state();
   if (feed.failure()) stats.reason = feed.failure()->message;
+  // Not copied: the page is rendered before the loop goes on (figures.h).
   stats.counters = &feed.counters();
   stats.stages = &feed.times();
   stats.sequences = feed.snapshot().sequences();
@@ -203,7 +215,9 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
   stats.subscribers = subscribers_of(feed, stats.plans, now);
   const auto past = past_.find(feed.number());
+  // Added since the last sample: rates and a verdict take two.
   if (past == past_.end()) return stats;
+  // What the counters do not say, and the verdict needs to tell idle from blocked.
   FeedMoment moment{feed.failure().has_value(),
                     waits_for_plan(feed),
                     active(feed.subscriptions()),
@@ -240,6 +254,7 @@ StatsSource Figures::source() const {
       std::chrono::duration<double>(started_by_calendar_.time_since_epoch()).count();
   source.process = read_process_stats();
   source.memory_ceiling_bytes = memory_ceiling_bytes_;
+  // Including memory that a reload has claimed and not yet put to use.
   source.arena_bytes = memory_ceiling_bytes_ - server_.memory().left();
   source.sessions = static_cast<std::uint32_t>(server_.sessions().size());
   source.build = {kCompiler, built_with_cuda()};

@@ -23,6 +23,7 @@ json::array bars_json(const std::vector<HistogramBar>& bars) {
 
 /// Batches in the order they are delivered, thinned evenly: [index, longest length, rows].
 json::array length_order(const EpochPlan& plan) {
+  // Rounded up, so that there are never more than kMostPoints.
   const std::uint64_t every = (plan.batches() + kMostPoints - 1) / kMostPoints;
   json::array points;
   for (std::uint64_t index = 0; index < plan.batches(); index += every) {
@@ -60,6 +61,7 @@ void add_usage(json::object& page, const DataUsage& usage) {
 
 Result<std::string> plan_figures(const PlanQuestion& question) {
   std::shared_ptr<const EpochSource> source = question.planned;
+  // null where the feed has the plan already: nothing is timed here.
   json::value seconds = nullptr;
   if (!source) {
     const auto begin = std::chrono::steady_clock::now();

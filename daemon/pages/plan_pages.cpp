@@ -31,12 +31,14 @@ Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
     }
   }
   if (epoch) return Epoch{*epoch};
+  // That one costs no planning, and is what clients get now.
   const auto planned = feed.epochs();
   return planned.empty() ? Epoch{0} : planned.front().source->epoch;
 }
 
 PlanQuestion question_of(const Feed& feed, Epoch epoch) {
   PlanQuestion question{feed.name(), epoch, feed.settings(), feed.share_snapshot(), nullptr};
+  // Shared, so that the page can be made after the feed has passed on to the next epoch.
   for (const PlannedEpoch& planned : feed.epochs()) {
     if (planned.source->epoch == epoch) question.planned = planned.source;
   }
@@ -59,6 +61,7 @@ Reply busy() {
 
 Reply reply_of(const Result<std::string>& page) {
   if (page) return json_reply(*page);
+  // A plan that is infeasible is so by the epoch that was asked for: 400.
   const unsigned status = page.error().code == ErrorCode::internal ? 500 : 400;
   return {status, kText, page.error().message + "\n"};
 }
@@ -88,9 +91,11 @@ void PlanPages::answer(const Target& target, Answer answer) {
   if (!epoch) return answer({400, kText, epoch.error().message + "\n"});
   Waiting waiting{{}, question_of(*feed, *epoch), {}};
   waiting.key = key_of(waiting.question);
+  // A page never ages: the same key has the same plan.
   for (const Kept& kept : kept_) {
     if (kept.key == waiting.key) return answer(json_reply(kept.page));
   }
+  // A page that many readers ask for is made once.
   for (Waiting& other : waiting_) {
     if (other.key != waiting.key) continue;
     if (other.answers.size() >= kMostAnswers) return answer(busy());
@@ -113,6 +118,7 @@ void PlanPages::enqueue(Waiting waiting) {
 }
 
 void PlanPages::begin_rested() {
+  // The rest may be over already, or never have begun.
   if (rest_.expiry() <= std::chrono::steady_clock::now()) return begin_next();
   rest_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
@@ -125,6 +131,7 @@ void PlanPages::begin_next() {
                               question = waiting_.front().question]() mutable {
     const auto began = std::chrono::steady_clock::now();
     auto page = std::make_shared<Result<std::string>>(page_or_error(make_, question));
+    // Measured here: the wait for the loop is no work of this thread.
     const auto took = std::chrono::steady_clock::now() - began;
     // What the question keeps alive goes with it, on the loop: so do the last of its owners.
     boost::asio::post(loop_, [weak = std::move(weak), page, took, question = std::move(question)] {
@@ -138,6 +145,7 @@ void PlanPages::made(Result<std::string> page, std::chrono::steady_clock::durati
   waiting_.pop_front();
   if (page) kept_.push_back({done.key, *page});
   if (kept_.size() > kMostKept) kept_.pop_front();
+  // An error is not kept, but it has cost its time: the rest follows all the same.
   rest_.expires_after(took);
   if (!waiting_.empty()) begin_rested();
   const Reply reply = reply_of(page);

@@ -61,8 +61,10 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
         std::move(page.html),
         {{"Content-Security-Policy", std::move(page.policy)}, {"Referrer-Policy", "no-referrer"}}};
   };
+  // Alive is what answers: a loop that hangs does not. Whether it serves is /readyz's to say.
   routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
   routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
+  // Later, since a plan may take seconds, which the loop does not have.
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](
                                          const Target& target, PlanPages::Answer answer) {
     pages->answer(target, std::move(answer));
