@@ -43,6 +43,7 @@ std::string describe(const PreparedConfig& ready) {
   if (!ready.mended.empty()) {
     parts.push_back(fmt::format("opened anew {}", fmt::join(ready.mended, ", ")));
   }
+  // A feed that was opened anew with the same keys is among the unchanged, and is told once.
   std::size_t unchanged = changes.unchanged;
   for (const std::string& name : ready.mended) unchanged -= is_unchanged(changes, name) ? 1 : 0;
   parts.push_back(fmt::format("{} unchanged", unchanged));
@@ -56,6 +57,7 @@ Reloader::Reloader(boost::asio::io_context& loop, Catalog& catalog, Server& serv
     : loop_(loop), catalog_(catalog), server_(server), done_(std::move(done)) {}
 
 Reloader::~Reloader() {
+  // Preparing gives up at its next step; what has not begun is dropped.
   stop();
   thread_.stop();
   thread_.join();
@@ -69,6 +71,7 @@ void Reloader::set_running(std::filesystem::path file, Config running) {
 
 void Reloader::begin(Told told) {
   if (under_way_) {
+    // However many ask meanwhile: one more reload reads all that they can have changed.
     once_more_ = true;
     if (told) to_tell_next_.push_back(std::move(told));
     return;
@@ -81,8 +84,10 @@ void Reloader::start() {
   under_way_ = true;
   once_more_ = false;
   server_.log().note<Event::reload_began>(file_.string());
+  // systemd waits from here until READY=1, which Daemon::reloaded() owes it.
   notify_reloading();
   if (on_begin_) on_begin_();
+  // A copy of the state: the preparing thread touches nothing that the loop changes.
   ReloadRequest request{
       file_, running_, {}, server_.feed_numbers_left(), server_.share_memory(), stop_.get_token()};
   for (const auto& feed : server_.feeds()) {
@@ -99,19 +104,23 @@ void Reloader::prepared(Result<PreparedConfig> result) {
   under_way_ = false;
   last_ = Clock::now();
   const Outcome outcome = result ? take_up(std::move(*result)) : refuse(result.error());
+  // systemd hears before the callers do: one that asks it next finds the new state.
   done_();
+  // Those that asked while it was under way may have changed the file after it was read.
   for (const Told& told : std::exchange(to_tell_, std::exchange(to_tell_next_, {}))) told(outcome);
   if (once_more_) start();
 }
 
 /// Nothing here can fail.
 Reloader::Outcome Reloader::take_up(PreparedConfig ready) {
+  // Before `ready` is taken apart.
   const std::string told = describe(ready);
   for (const std::string& name : ready.changes.removed) server_.remove_feed(name);
   for (PreparedFeed& feed : ready.feeds) serve(std::move(feed));
   for (const FeedConfig& feed : ready.config.feeds) {
     Feed* running = server_.find_feed(feed.served.name);
     if (running == nullptr) continue;  // it is absent
+    // To all, changed or not: the same values change nothing.
     running->adjust(feed.served);
   }
   server_.set_allowed(std::move(ready.allowed), std::move(ready.authorized));
@@ -142,6 +151,7 @@ void Reloader::serve(PreparedFeed feed) {
 void Reloader::note_absent(const std::map<std::string, Error>& feeds) {
   for (const auto& [name, why] : feeds) {
     server_.log().note<Event::reload_left_failed>(name, why.message);
+    // One that failed and is still there keeps its own reason.
     if (server_.find_feed(name) != nullptr) continue;
     server_.set_absent({name, find_feed(running_, name)->dataset, why});
   }
@@ -151,6 +161,7 @@ Reloader::Outcome Reloader::refuse(const Error& error) {
   ++stats_.refused;
   stats_.last_refusal = error.message;
   std::string line;
+  // The log, and a caller at the door, take one line; a file may have several faults.
   for (const char c : error.message) line += c == '\n' ? std::string("; ") : std::string(1, c);
   server_.log().note<Event::reload_refused>(line);
   return {false, line};

@@ -28,6 +28,7 @@ Protocol::endpoint place_of(pid_t pid) {
 std::optional<ucred> peer_of(Protocol::socket& socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
+  // The kernel's word: credentials at the time of connect() or listen().
   const int got = ::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
   return got == 0 ? std::optional(peer) : std::nullopt;
 }
@@ -65,7 +66,9 @@ void ReloadDoor::accept() {
 
 void ReloadDoor::admit(Protocol::socket socket) {
   const auto peer = peer_of(socket);
+  // An abstract socket has no file, so no mode keeps others out.
   if (!peer || (peer->uid != 0 && peer->uid != ::geteuid())) return;
+  // Kept by the answer, which may come after many turns of the loop, or after the door is gone.
   const auto asker = std::make_shared<Protocol::socket>(std::move(socket));
   ask_([asker](bool applied, const std::string& text) {
     const auto line = std::make_shared<std::string>(applied ? kApplied : kRefused);
@@ -91,6 +94,7 @@ Result<std::string> ask_for_reload(pid_t pid) {
     return Error{ErrorCode::not_found, asked + " does not listen itself for requests to reload"};
   }
   std::string line;
+  // Until the daemon closes: the end of the stream is the end of the answer, and no error.
   boost::asio::read(socket, boost::asio::dynamic_buffer(line), error);
   if (!line.empty() && line.back() == '\n') line.pop_back();
   if (line.starts_with(kApplied)) return line.substr(kApplied.size());

@@ -46,11 +46,13 @@ class Preparation {
   Result<void> add(const std::string& name) {
     auto free = check_journal(request_, find_feed(ready_.config, name)->served, {});
     if (!free) return in_feed(name, free.error());
+    // No client is to be told why: the feed replaces none.
     const auto made = make(name, {});
     return made ? made : in_feed(name, made.error());
   }
 
   Result<void> change(const FeedChange& change) {
+    // Reloader::take_up() adjusts it; there is nothing to prepare.
     if (change.in_place) return {};
     auto free = check_journal(request_, find_feed(ready_.config, change.name)->served, change.keys);
     if (!free) return in_feed(change.name, free.error());
@@ -63,7 +65,9 @@ class Preparation {
   /// has not, it stays as it is, and the rest is taken up.
   void mend(const std::string& name) {
     const auto& changed = ready_.changes.changed;
+    // Failed, and not in the new file: it is removed.
     if (find_feed(ready_.config, name) == nullptr) return;
+    // change() has made it anew.
     if (std::any_of(changed.begin(), changed.end(), [&name](const FeedChange& change) {
           return change.name == name && !change.in_place;
         })) {
@@ -83,6 +87,7 @@ class Preparation {
         prepare_one(*find_feed(ready_.config, name), {request_.memory, request_.stop}, catalog_);
     if (!feed) {
       Error error = feed.error();
+      // The old arena is freed when the new one is taken up, so for a while both count.
       const bool replaces =
           find_feed(request_.running, name) != nullptr && !request_.failed.contains(name);
       if (replaces && error.code == ErrorCode::does_not_fit) {
@@ -105,6 +110,8 @@ Result<void> prepare_access(PreparedConfig& ready) {
   if (!allowed) return allowed.error();
   ready.allowed = std::move(*allowed);
   const DaemonConfig& daemon = ready.config.daemon;
+  // Read again at each reload, for a client's key is added to the file and not to the
+  // configuration.
   auto keys = load_server_keys(daemon.curve_secret_key_file, daemon.authorized_keys_file);
   if (!keys) return keys.error();
   ready.authorized = std::move(keys->authorized);
@@ -118,6 +125,7 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
   ready.changes = compare_configs(request.running, *config);
   ready.config = std::move(*config);
   const ConfigChanges& changes = ready.changes;
+  // Asked first: all that follows is slow.
   if (!changes.need_restart.empty()) {
     return needs_restart(fmt::format("{} cannot change while the daemon runs",
                                      fmt::join(changes.need_restart, ", ")));
@@ -133,6 +141,7 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
   for (const FeedChange& change : changes.changed) {
     if (auto changed = preparation.change(change); !changed) return changed.error();
   }
+  // Last, with the memory that is left: these are the ones whose failure refuses nothing.
   for (const std::string& name : request.failed) preparation.mend(name);
   return ready;
 }
@@ -146,6 +155,7 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
   auto resources = prepare_feed(std::move(*dataset), settings, with.memory->left(), with.stop);
   if (!resources) return resources.error();
   const std::uint64_t bytes = resources->arena->bytes();
+  // Its size is known only now, and another feed may have claimed in between.
   auto memory = claim_memory(with.memory, bytes);
   if (!memory) {
     return Error{
@@ -162,6 +172,7 @@ Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& 
   try {
     return prepare(feed, with, catalog);
   } catch (const std::exception& failure) {
+    // Lack of memory, most likely, which may pass: busy has the feed tried again.
     return Error{ErrorCode::busy, std::string("opening it: ") + failure.what()};
   }
 }

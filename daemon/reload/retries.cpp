@@ -9,8 +9,10 @@ bool Retries::failed(const std::string& feed, const std::string& reason, Time no
   const auto [found, is_new] = feeds_.try_emplace(feed, Feed{{}, now, kFirst, {}});
   Feed& waits = found->second;
   if (!is_new) {
+    // `due` is empty while the feed is served, and `since` is when that began.
     const bool settled = !waits.due && now - waits.since >= kSettled;
     waits.pause = settled ? kFirst : std::min(2 * waits.pause, kLongest);
+    // Of several failures in a row the first counts: that is how long it was gone.
     if (!waits.due) waits.since = now;
   }
   waits.due = now + waits.pause;
@@ -23,12 +25,14 @@ std::chrono::seconds Retries::served(const std::string& feed, Time now) {
   const auto took = now - found->second.since;
   found->second.due.reset();
   found->second.since = now;
+  // The same reason is told again, should the feed fail again.
   found->second.reason.clear();
   return std::chrono::duration_cast<std::chrono::seconds>(took);
 }
 
 void Retries::put_off(const std::string& feed, Time now) {
   const auto found = feeds_.find(feed);
+  // At the shortest pause, and without a step towards the longest.
   if (found != feeds_.end() && found->second.due) found->second.due = now + kFirst;
 }
 

@@ -8,6 +8,7 @@
 namespace batchwright {
 namespace {
 
+/// The address for events: beside the first Unix socket for "auto", empty for none.
 std::string events_endpoint(const DaemonConfig& config) {
   if (config.events != "auto") return config.events;
   const auto local =
@@ -46,6 +47,7 @@ Result<ServerSettings> server_settings(const DaemonConfig& config) {
   settings.max_clients = config.max_clients;
   settings.feed_grace = config.feed_grace;
   settings.access.mode = config.socket_mode;
+  // Without a group the sockets keep that of the process.
   if (!config.socket_group.empty()) {
     const auto group = group_id("daemon.socket_group", config.socket_group);
     if (!group) return group.error();
