@@ -48,6 +48,7 @@ Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint
   if (!*found) return std::vector<Commit>();
   std::array<std::byte, kHeaderBytes + kChunkCommits * kCommitBytes> bytes{};
   const std::size_t size = (*found)->size();
+  // The size stands in a page of LMDB's, which has no checksum: bounded before it is believed.
   if (size < kHeaderBytes || size > bytes.size()) return damaged(transaction, chunk);
   if (!copy_from_map(std::span(bytes).first(size), **found)) {
     return transaction.environment().fault();
@@ -57,6 +58,7 @@ Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint
   std::memcpy(&crc, bytes.data(), sizeof crc);
   std::memcpy(&count, bytes.data() + kCrcEnd, sizeof count);
   const auto covered = std::span<const std::byte>(bytes).first(size).subspan(kCrcEnd);
+  // The count decides how much is copied below, so it must agree with the size.
   if (size != kHeaderBytes + count * kCommitBytes || crc != crc32c(covered)) {
     return damaged(transaction, chunk);
   }
@@ -69,6 +71,7 @@ Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint
 Result<std::vector<Commit>> read_chunk(const Transaction& transaction, std::uint64_t chunk) {
   auto commits = read_place(transaction, chunk);
   if (commits) {
+    // Its place may still hold the chunk of kHistoryChunks before, which is not the one asked for.
     std::erase_if(*commits, [chunk](const Commit& commit) { return chunk_of(commit) != chunk; });
   }
   return commits;
@@ -77,6 +80,7 @@ Result<std::vector<Commit>> read_chunk(const Transaction& transaction, std::uint
 Result<void> enter(Transaction& transaction, const Commit& commit) {
   auto commits = read_chunk(transaction, chunk_of(commit));
   if (!commits) return commits.error();
+  // Usual for the commit before: it was entered when it was made.
   if (!commits->empty() && commits->back().generation >= commit.generation) return {};
   commits->push_back(commit);
   return transaction.put(Table::meta, as_key(chunk_key(chunk_of(commit))), encode_chunk(*commits),
@@ -104,6 +108,7 @@ class Search {
   /// Any, nearest first.
   bool several_behind() {
     const std::size_t most = furthest(0);
+    // Being one commit behind in sum means one shard alone, which one_behind() has tried.
     for (std::size_t behind = 2; behind <= most && tried_ < kMostCombinations; ++behind) {
       if (distribute(0, behind)) return true;
     }
@@ -133,6 +138,7 @@ class Search {
   bool distribute(std::size_t shard, std::size_t behind) {
     const std::size_t others = furthest(shard + 1);
     const std::size_t most = std::min(behind, histories_[shard].size() - 1);
+    // This shard takes at least what the ones after it cannot.
     for (std::size_t own = behind - std::min(behind, others); own <= most; ++own) {
       chosen_[shard] = own;
       if (shard + 1 < histories_.size()) {
@@ -159,6 +165,7 @@ Commit commit_of(const DatasetState& state) {
 }
 
 Result<void> remember(Transaction& transaction, const Commit& before, const Commit& after) {
+  // A dataset without a history, of an older version, begins it with the commit that it is at.
   if (auto entered = enter(transaction, before); !entered) return entered;
   return enter(transaction, after);
 }
@@ -166,10 +173,12 @@ Result<void> remember(Transaction& transaction, const Commit& before, const Comm
 Result<std::vector<Commit>> read_history(const Transaction& transaction, const Commit& current) {
   std::vector<Commit> history = {current};
   const std::uint64_t newest = chunk_of(current);
+  // Chunks newest first; those of generations below 0 do not exist.
   for (std::uint64_t back = 0; back < std::min(kHistoryChunks, newest + 1); ++back) {
     const auto commits = read_chunk(transaction, newest - back);
     if (!commits) return commits.error();
     for (auto commit = commits->rbegin(); commit != commits->rend(); ++commit) {
+      // `current` is in front already.
       if (commit->generation < current.generation) history.push_back(*commit);
     }
   }

@@ -13,8 +13,10 @@ namespace {
 constexpr std::size_t kCrcEnd = 4;
 constexpr std::size_t kHeaderBytes = 8;  // CRC and count
 
+/// The columns lie one behind the other in the table, with room for 2^40 chunks each.
 std::uint64_t chunk_key(Column column, std::uint64_t chunk) { return column.number << 40 | chunk; }
 
+/// The chunk in the map; empty when it is missing, which read_chunk() calls damaged.
 Result<MapBytes> find_chunk(const Transaction& transaction, Column column, std::uint64_t chunk) {
   const std::uint64_t key = chunk_key(column, chunk);
   const auto found = transaction.get(Table::lengths, as_key(key));
@@ -69,6 +71,7 @@ Result<void> read_chunk(const Transaction& transaction, Column column, std::uint
     std::uint32_t count = 0;
     std::memcpy(&crc, header.data(), sizeof crc);
     std::memcpy(&count, header.data() + kCrcEnd, sizeof count);
+    // In two parts, for the values were copied to where the caller wants them.
     whole = count * column.width == out.size() &&
             crc == crc32c(out, crc32c(std::span<const std::byte>(header).subspan(kCrcEnd)));
   }
@@ -91,6 +94,7 @@ Result<void> read_column(const Transaction& transaction, Column column, std::uin
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const auto rest = out.subspan(chunk * chunk_bytes);
     const auto wanted = rest.first(std::min(rest.size(), chunk_bytes));
+    // What the chunk holds by the transaction's state: all chunks are full but the last.
     const std::size_t stored =
         std::min(kChunkSequences, sequences - chunk * kChunkSequences) * column.width;
     if (wanted.size() == stored) {

@@ -38,6 +38,7 @@ Pending::Pending(const Schema& schema, std::uint64_t buffer_bytes)
 Result<void> Pending::load_tail(const Transaction& transaction, std::uint64_t sequences) {
   const std::uint64_t chunk = sequences / kChunkSequences;
   const std::uint64_t count = sequences % kChunkSequences;
+  // A commit rewrites the last chunk, so what it holds already has to be at hand.
   tail_first_ = chunk * kChunkSequences;
   for (std::size_t i = 0; i < columns_.size() && count != 0; ++i) {
     const Column column = columns_[i];
@@ -55,6 +56,7 @@ Result<void> Pending::load_tail(const Transaction& transaction, std::uint64_t se
 /// Room for a record behind the others. Records are referred to by offset, so the buffer may move.
 std::span<std::byte> Pending::take(std::size_t bytes) {
   if (used_ + bytes > capacity_) {
+    // By half at a time, so that the records are copied a few times only.
     capacity_ = std::max(used_ + bytes, capacity_ + capacity_ / 2);
     auto larger = buffer_of(capacity_);
     if (used_ != 0) std::memcpy(larger.get(), buffer_.get(), used_);
@@ -73,6 +75,7 @@ void Pending::add(const Sequence& sequence, Ordinal ordinal) {
   set_record_crc(record, crc32c(record_crc_range(record)));
   const auto [key, added] = keys_.emplace(sequence.key);
   records_.push_back({offset, record.size(), &*key, length});
+  // In the order of columns_of(): T, bytes of the key, then each independent field's U.
   tails_[0].push_back(length);
   tails_[1].push_back(static_cast<std::uint32_t>(sequence.key.size()));
   for (std::size_t n = 0; n < independent_.size(); ++n) {
@@ -95,6 +98,7 @@ RecordSummary Pending::summary(std::size_t i) const {
 Result<void> Pending::write(Transaction& transaction, std::uint64_t first) const {
   for (std::size_t i = 0; i < records_.size(); ++i) {
     const std::uint64_t ordinal = first + i;
+    // Ordinals only grow: MDB_APPEND goes without a search and leaves no page half full.
     auto put =
         transaction.put(Table::sequences, as_key(ordinal), bytes_of(records_[i]), Put::append);
     if (!put) return put;
@@ -124,6 +128,7 @@ void Pending::clear() {
   records_.clear();
   keys_.clear();
   used_ = 0;
+  // The rest begins a chunk that is not full yet, and that the next commit rewrites.
   const std::size_t complete = tails_[0].size() / kChunkSequences * kChunkSequences;
   for (auto& tail : tails_) tail.erase(tail.begin(), tail.begin() + static_cast<long>(complete));
   tail_first_ += complete;

@@ -64,6 +64,7 @@ Error nothing_has(std::uint64_t content, const std::vector<std::vector<Commit>>&
 
 MapLock least_lock(const std::vector<Shard>& shards) {
   MapLock least = MapLock::slot;
+  // The enumerators go from the strongest to the weakest.
   for (const Shard& shard : shards) least = std::max(least, shard.environment->lock());
   return least;
 }
@@ -100,6 +101,7 @@ class ShardedDataset final : public Dataset {
 Result<std::vector<PinnedShard>> ShardedDataset::pin_shards() {
   std::vector<PinnedShard> pinned;
   for (std::size_t i = 0; i < shards_.size(); ++i) {
+    // A map goes on showing a file that was deleted, so nothing else would notice it.
     if (auto there = shards_[i].environment->check_still_there(); !there) return there.error();
     auto transaction = Transaction::begin(shards_[i].environment, Access::read);
     if (!transaction) return transaction.error();
@@ -107,6 +109,7 @@ Result<std::vector<PinnedShard>> ShardedDataset::pin_shards() {
     if (!state) return state.error();
     std::optional<VerifiedRecords> verified;
     if (verify_ == VerifyRecords::once) {
+      // Under mutex_, and before the copy: snapshots share the bits, but not the list of blocks.
       shards_[i].verified.grow_to(state->sequences);
       verified = shards_[i].verified;
     }
@@ -125,6 +128,7 @@ Result<void> ShardedDataset::go_back(std::vector<PinnedShard>& shards,
     if (!history) return history.error();
     histories.push_back(std::move(*history));
   }
+  // Earlier commits are read through the newest transaction: they are prefixes of what it sees.
   const auto found = find_commits(histories, content);
   if (!found) return nothing_has(content, histories, paths_);
   for (std::size_t i = 0; i < shards.size(); ++i) shards[i].commit = histories[i][(*found)[i]];
@@ -135,6 +139,7 @@ Result<void> ShardedDataset::go_back(std::vector<PinnedShard>& shards,
 Result<std::shared_ptr<const Snapshot>> ShardedDataset::share(std::vector<PinnedShard> shards) {
   std::erase_if(alive_, [](const auto& each) { return each.expired(); });
   for (const auto& each : alive_) {
+    // An unchanged dataset is read into memory once, however many feeds and epochs ask for it.
     if (auto snapshot = each.lock(); snapshot != nullptr && shows(*snapshot, shards)) {
       return std::shared_ptr<const Snapshot>(std::move(snapshot));
     }
@@ -161,6 +166,7 @@ Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_at(std::uint64_
 }
 
 Result<Schema> read_schema(const std::shared_ptr<Environment>& environment) {
+  // Asked before anything is read: without tables a look-up has nothing to look into.
   const auto tables = environment->has_tables();
   if (!tables) return tables.error();
   if (!*tables) {
@@ -183,6 +189,7 @@ Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords 
   for (std::size_t i = 0; i < paths.size(); ++i) {
     auto environment = Environment::open(paths[i], locking);
     if (!environment) return environment.error();
+    // Two paths may lead to one directory, by a link; both then have the same environment.
     if (!seen.insert(environment->get()).second) {
       return Error{
           ErrorCode::invalid_argument,
@@ -207,6 +214,7 @@ std::vector<std::pair<dev_t, ino_t>> files_at(const Paths& paths) {
   std::vector<std::pair<dev_t, ino_t>> files;
   for (const auto& path : paths) {
     struct stat status = {};
+    // What is missing is like nothing that is open, so opening it says what is wrong.
     if (stat((path / "data.mdb").c_str(), &status) != 0) status = {};
     files.emplace_back(status.st_dev, status.st_ino);
   }
@@ -234,6 +242,7 @@ Catalog::~Catalog() = default;
 Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem::path>& shards,
                                                VerifyRecords verify, Locking locking) {
   if (shards.empty()) return Error{ErrorCode::invalid_argument, "a dataset without a shard"};
+  // Held while a dataset opens: two feeds of one dataset that start together share it, too.
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [](const auto& entry) { return entry.dataset.expired(); });
   auto files = files_at(shards);

@@ -87,12 +87,15 @@ std::span<const std::uint32_t> PinnedSnapshot::field_lengths(std::size_t field) 
 }
 
 PinnedSnapshot::Place PinnedSnapshot::place_of(Ordinal ordinal) const {
+  // The last shard that begins at or before it: an empty one begins where the next does.
   const auto next = std::upper_bound(firsts_.begin(), firsts_.end(), ordinal.value);
   const auto shard = static_cast<std::size_t>(next - firsts_.begin()) - 1;
   return {shard, ordinal.value - firsts_[shard]};
 }
 
 Result<MapBytes> PinnedSnapshot::find(const Place& place) const {
+  // For the look-up alone: LMDB allows one thread at a time in a transaction. The bytes stay where
+  // they are as long as the snapshot lives, and are read without a lock.
   const std::lock_guard lock(mutexes_[place.shard]);
   const auto found = shards_[place.shard].transaction.get(Table::sequences, as_key(place.local));
   if (!found) return broken(place, found.error());
@@ -103,6 +106,7 @@ Result<MapBytes> PinnedSnapshot::find(const Place& place) const {
 Error PinnedSnapshot::broken(const Place& place, const Error& error) const {
   const auto& path = shards_[place.shard].transaction.environment().path();
   const std::string dataset = fmt::format("dataset {}", path.string());
+  // Errors of the environment name the dataset themselves.
   const bool named = error.message.starts_with(dataset + ": ");
   return {error.code,
           fmt::format("{}, sequence {}: {}", dataset, place.local,
@@ -127,10 +131,12 @@ Result<RecordView> PinnedSnapshot::checked_record(Ordinal ordinal, const Place& 
   const auto bytes = find(place);
   if (!bytes) return bytes.error();
   auto record = parse(ordinal, place, *bytes);
+  // Bounds and index are compared each time: LMDB's own pages may lead to another record.
   if (!record || verify_ == VerifyRecords::never) return record;
   auto& verified = shards_[place.shard].verified;
   if (verified && verified->test(place.local)) return record;
   if (auto checked = check_crc(place, *bytes, *record); !checked) return checked.error();
+  // After the check: two threads may both check a record, and neither believes an unchecked one.
   if (verified) verified->set(place.local);
   return record;
 }

@@ -19,6 +19,7 @@ static_assert(kStateBytes == 48);
 
 /// One step of the chained hash; the formula is part of the format (README.md).
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  // The constants of SplitMix64: its increment, and the multipliers of its finalizer.
   std::uint64_t x = hash * 0x9E3779B97F4A7C15 + word;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
@@ -26,6 +27,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
 }
 
 std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {
+  // The size first, so that two texts do not mix in like one.
   hash = mix(hash, text.size());
   for (std::size_t i = 0; i < text.size(); i += 8) {
     std::uint64_t word = 0;
@@ -41,6 +43,7 @@ std::uint64_t mix_field(std::uint64_t hash, const FieldSpec& field) {
   hash = mix(hash, static_cast<std::uint64_t>(field.dtype));
   hash = mix(hash, field.shape.size());
   for (const std::uint32_t extent : field.shape) hash = mix(hash, extent);
+  // Appended names change no fingerprint, and so no position in an epoch.
   const auto original =
       std::span(field.categories).first(field.categories.size() - field.appended_categories);
   hash = mix(hash, original.size());
@@ -62,6 +65,7 @@ Result<std::vector<std::byte>> read_copy(const Transaction& transaction, std::st
                  fmt::format("dataset {}: its {} is missing",
                              transaction.environment().path().string(), key)};
   }
+  // Before memory is taken: a flipped bit in LMDB's page makes the size anything.
   if ((*found)->size() > kMostMetaBytes) {
     return Error{ErrorCode::corrupt_record,
                  fmt::format("dataset {}: its {} is damaged",
@@ -129,6 +133,7 @@ DatasetState empty_state(const Schema& schema) {
 }
 
 void extend(DatasetState& state, const RecordSummary& record) {
+  // 0 stands for "no sequence yet", and is no minimum.
   state.min_length =
       state.sequences == 0 ? record.length : std::min(state.min_length, record.length);
   state.max_length = std::max(state.max_length, record.length);
@@ -165,6 +170,7 @@ Result<void> write_schema(Transaction& transaction, const Schema& schema) {
 }
 
 Result<void> write_state(Transaction& transaction, const DatasetState& state) {
+  // Encoded twice: the CRC stands in front of what it covers.
   const auto encode = [&state](std::uint32_t crc) {
     const wire::DatasetState encoded(crc, kDatasetFormatVersion, state.sequences, state.frames,
                                      state.generation, state.content, state.min_length,
@@ -178,6 +184,7 @@ Result<void> write_state(Transaction& transaction, const DatasetState& state) {
 }
 
 std::string describe_field_difference(const Schema& expected, const Schema& found) {
+  // The first difference is named: the others often follow from it, as after a field too many.
   for (std::size_t i = 0; i < std::max(expected.fields.size(), found.fields.size()); ++i) {
     if (i >= found.fields.size()) {
       return fmt::format("field {} is missing", name_of(expected.fields[i]));

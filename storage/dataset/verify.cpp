@@ -19,6 +19,7 @@ namespace {
 
 /// Records that the kernel is asked for ahead of the one that is checked.
 constexpr std::uint64_t kAhead = 64;
+/// Records between two reports of progress.
 constexpr std::uint64_t kProgressEvery = 1024;
 
 /// What one record says of itself, out of the map.
@@ -101,6 +102,7 @@ void ShardCheck::read_index() {
 
 /// Whether the commits of so many sequences as were read say what was read.
 void ShardCheck::check_commits() {
+  // Oldest first, as the records come. After a broken record no content can be rebuilt.
   while (all_sound_ && !history_.empty() && history_.back().sequences <= rebuilt_.sequences) {
     const Commit& commit = history_.back();
     if (commit.sequences != rebuilt_.sequences || commit.content != rebuilt_.content) {
@@ -124,6 +126,7 @@ Result<Found> ShardCheck::read(std::uint64_t ordinal) const {
   if (!*in_map) return in_map->error();
   std::vector<std::byte> copy((*bytes)->size());
   if (!copy_from_map(copy, **bytes)) return transaction_.environment().fault();
+  // Parsed anew: the view into the map faults where the map does, the copy never.
   const auto record = RecordView::parse(schema_, copy);
   if (!record) return record.error();
   Found found;
@@ -147,6 +150,7 @@ Result<Found> ShardCheck::read(std::uint64_t ordinal) const {
 Result<void> ShardCheck::check_key(std::uint64_t ordinal, const std::string& key) const {
   const auto value = transaction_.get(Table::keys, as_key(key));
   if (!value) return value.error();
+  // A key that is missing, or of another size, leads to no sequence: not to this one either.
   std::uint64_t target = ~ordinal;
   if (*value && (*value)->size() == sizeof target) {
     std::array<std::byte, sizeof target> copy{};
@@ -159,6 +163,7 @@ Result<void> ShardCheck::check_key(std::uint64_t ordinal, const std::string& key
 
 bool ShardCheck::matches_index(std::uint64_t ordinal, const Found& found) const {
   for (std::size_t i = 0; i < index_.size(); ++i) {
+    // A column that could not be read is one problem, not one of each record.
     if (!index_[i].empty() && index_[i][ordinal] != found.columns[i]) return false;
   }
   return true;
@@ -166,6 +171,7 @@ bool ShardCheck::matches_index(std::uint64_t ordinal, const Found& found) const 
 
 void ShardCheck::check_record(std::uint64_t ordinal) {
   check_commits();
+  // The map is opened without the kernel's readahead, for feeds read in the plan's order.
   if (ordinal + kAhead < state_.sequences) {
     const std::uint64_t later = ordinal + kAhead;
     if (const auto ahead = transaction_.get(Table::sequences, as_key(later)); ahead && *ahead) {
@@ -179,6 +185,7 @@ void ShardCheck::check_record(std::uint64_t ordinal) {
     return broken(ordinal, found->key, found->wrong);
   }
   report_.bytes += found->summary.bytes;
+  // Before key and index: the sums are those of the records, whatever else is wrong.
   extend(rebuilt_, found->summary);
   if (auto key = check_key(ordinal, found->key); !key) {
     broken(ordinal, found->key, key.error().message);
@@ -245,6 +252,7 @@ Result<VerifyReport> verify_dataset(const std::vector<std::filesystem::path>& sh
       if (progress && ++checked % kProgressEvery == 0) progress(checked, report.sequences);
     }
     check.check_totals();
+    // Without a lock a writer may have caused all that looks broken: then there is no report.
     if (auto unchanged = shard.transaction.check_unchanged(); !unchanged) return unchanged.error();
   }
   if (progress) progress(report.sequences, report.sequences);

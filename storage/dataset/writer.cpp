@@ -64,6 +64,7 @@ int lock_within(int directory, const WriterLimits& limits) {
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
     if (errno != EWOULDBLOCK || waited >= limits.wait) return errno;
     if (limits.waiting && start + waited >= tell_next) {
+      // The caller's wish to end the wait is reported like the end of its time.
       if (!limits.waiting({waited, flock_owner(directory)})) return EWOULDBLOCK;
       tell_next = start + waited + kToldEvery;
     }
@@ -93,6 +94,7 @@ Result<DirectoryLock> lock_directory(const std::filesystem::path& path,
 Result<void> create(const std::shared_ptr<Environment>& environment, const Schema& schema) {
   auto transaction = Transaction::begin(environment, Access::write);
   if (!transaction) return transaction.error();
+  // Tables, schema and first state in one transaction: a dataset is there whole, or not.
   if (auto made = transaction->create_tables(); !made) return made;
   if (auto written = write_schema(*transaction, schema); !written) return written;
   const DatasetState empty = empty_state(schema);
@@ -185,7 +187,9 @@ Result<Pending> load_tail(const std::shared_ptr<Environment>& environment, const
 
 Result<bool> DatasetWriter::State::contains(std::string_view key) const {
   if (pending.contains(key)) return true;
+  // No dataset has such a key, and LMDB calls it an error to look for an empty one.
   if (key.empty() || key.size() > kMaxKeyBytes) return false;
+  // Kept for the next keys: an ingest looks each one up, and beginning takes a reader slot.
   if (!lookup) {
     auto transaction = Transaction::begin(environment, Access::read);
     if (!transaction) return transaction.error();
@@ -216,6 +220,7 @@ Result<Ordinal> DatasetWriter::State::append(const Sequence& sequence) {
   pending.add(sequence, ordinal);
   if (pending.size() >= limits.commit_sequences || pending.bytes() >= limits.commit_bytes) {
     if (auto done = commit(); !done) {
+      // The caller is told that this one was not taken; those before it stay, for another try.
       pending.drop_last();
       return done.error();
     }
@@ -225,6 +230,7 @@ Result<Ordinal> DatasetWriter::State::append(const Sequence& sequence) {
 
 Result<void> DatasetWriter::State::commit() {
   if (pending.size() == 0) return {};
+  // It does not see what the commit adds; and grow() can move the map without transactions alone.
   lookup.reset();
   for (;;) {
     auto done = try_commit();
@@ -237,6 +243,7 @@ Result<void> DatasetWriter::State::commit() {
 Result<void> DatasetWriter::State::try_commit() {
   auto transaction = Transaction::begin(environment, Access::write);
   if (!transaction) return transaction.error();
+  // A copy: what a failed commit would have made of it must not be believed.
   DatasetState state = committed;
   if (auto written = write(*transaction, state); !written) return written;
   if (has_new_categories) {
@@ -252,6 +259,7 @@ Result<void> DatasetWriter::State::try_commit() {
 Result<void> DatasetWriter::State::write(Transaction& transaction, DatasetState& state) const {
   const auto found = read_state(transaction);
   if (!found) return found.error();
+  // The lock on the directory binds only programs that ask for it; py-lmdb, for one, does not.
   if (*found != committed) {
     return Error{ErrorCode::store_unavailable,
                  fmt::format("dataset {} was written to by another program without the lock",
@@ -279,8 +287,10 @@ Result<DatasetWriter> DatasetWriter::open(const std::filesystem::path& path, con
   }
   auto environment = Environment::open_to_write(path, limits.map_bytes);
   if (!environment) return environment.error();
+  // After the environment: opening it makes the directory where there is none.
   auto directory = lock_directory(path, limits);
   if (!directory) return directory.error();
+  // Under the lock on the directory: no writer that lives is in the middle of a commit.
   if (auto finished = finish_last_commit(*environment); !finished) return finished.error();
   auto meta = load_or_create(*environment, schema, opening);
   if (!meta) return meta.error();

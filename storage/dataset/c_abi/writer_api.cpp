@@ -48,6 +48,7 @@ bw_status alone_with(bw_writer* writer, const Call& call) noexcept {
     return report({ErrorCode::forked,
                    "this writer was opened before fork(); a child process must open its own"});
   }
+  // Not waited for: two threads on one writer are a mistake that should show.
   std::unique_lock alone(writer->in_use, std::try_to_lock);
   if (!alone) {
     return report({ErrorCode::busy, "another thread is in a call on this writer"});
@@ -82,6 +83,7 @@ Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) {
       return wrong(ErrorCode::invalid_argument,
                    fmt::format("field \"{}\" has bytes, but no data", name));
     }
+    // Cut to 32 bits, it might pass for another length.
     if (value.length > UINT32_MAX) {
       return wrong(ErrorCode::schema_mismatch,
                    fmt::format("field \"{}\" has length {}; at most 4294967295 is allowed", name,
@@ -121,6 +123,7 @@ const char* bw_writer_status_name(bw_status status) { return status_name(status)
 
 bw_status bw_writer_open(const char* path, const bw_writer_options* options, bw_writer** writer) {
   if (writer == nullptr) return invalid("no place for the writer is given");
+  // A program that does not look at the status finds no writer, rather than an old pointer.
   *writer = nullptr;
   if (path == nullptr || *path == '\0') return invalid("no path is given");
   return at_border([&] { return open(path, options, writer); });
@@ -168,8 +171,10 @@ bw_status bw_writer_commit(bw_writer* writer) {
 bw_status bw_writer_close(bw_writer* writer) {
   if (writer == nullptr) return BW_OK;
   return alone_with(writer, [&](auto& alone) {
+    // Where it fails the writer stays, so that the program may close again, or abort.
     const bw_status done = commit(*writer);
     if (done != BW_OK) return done;
+    // The mutex is the writer's own, and must not be locked when it is destroyed.
     alone.unlock();
     delete writer;
     return done;

@@ -12,6 +12,7 @@ namespace batchwright {
 namespace {
 
 constexpr bw_writer_options kDefaults = BW_WRITER_OPTIONS_INIT;
+/// A year, which is as good as no limit.
 constexpr std::int64_t kLongestMs = 365LL * 24 * 3600 * 1000;
 
 Error invalid(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
@@ -21,11 +22,13 @@ Result<bw_writer_options> read_options(const bw_writer_options* given) {
   bw_writer_options options = kDefaults;
   if (given == nullptr) return options;
   const std::size_t size = given->struct_size;
+  // Options that were never set to anything mostly show here, before more of them is read.
   if (size < sizeof given->struct_size || size > 4096) {
     return invalid(fmt::format("struct_size is {}; set it to the size of the options", size));
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   const auto is_set = [](unsigned char byte) { return byte != 0; };
+  // From a program built for a newer library: what it left at zero is no loss.
   if (size > sizeof options && std::any_of(bytes + sizeof options, bytes + size, is_set)) {
     return Error{ErrorCode::unsupported, "an option is set that this library is too old for"};
   }
@@ -53,6 +56,7 @@ Result<FieldSpec> to_spec(const bw_field& field) {
     return invalid(fmt::format("{}: {} dimensions a frame; 0 to 6 is allowed", where, field.ndim));
   }
   for (std::uint32_t i = 0; i < field.ndim; ++i) {
+    // No smaller bound is needed: 24 bits fit our 32, and validate() looks at the product.
     if (field.shape[i] > kMaxFrameBytes) {
       return invalid(fmt::format("{}: a dimension of {}; a frame takes at most 16 MiB", where,
                                  field.shape[i]));
@@ -118,9 +122,11 @@ Result<WriterRequest> to_writer_request(const std::filesystem::path& path,
                     options->opening));
   }
   if (options->timeout_ms < 0) return invalid("timeout_ms is below 0");
+  // Without fields the writer appends to a dataset with the fields it has.
   auto schema = options->field_count == 0 ? schema_at(path) : to_schema(*options);
   if (!schema) return schema.error();
   WriterRequest request{std::move(*schema), {}, static_cast<Opening>(options->opening)};
+  // 0 stands for the default, as writer.h has it.
   if (options->commit_bytes != 0) request.limits.commit_bytes = options->commit_bytes;
   if (options->commit_sequences != 0) request.limits.commit_sequences = options->commit_sequences;
   request.limits.map_bytes = options->map_bytes;

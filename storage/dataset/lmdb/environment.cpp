@@ -32,6 +32,7 @@ void on_failed_assertion(MDB_env*, const char*) { abandon_guarded_read(); }
 
 ErrorCode code_of(int code) {
   switch (code) {
+    // The two that more room mends: a larger map, or more reader slots.
     case MDB_MAP_FULL:
     case MDB_READERS_FULL: return ErrorCode::does_not_fit;
     case MDB_KEYEXIST: return ErrorCode::already_exists;
@@ -74,6 +75,7 @@ Error Environment::error(int code, std::string_view doing) const {
                 "a PID namespace, or read a dataset that no program writes without a lock",
                 where, getpid())};
   }
+  // LMDB turns a short write into EIO, so a full disk is told from a broken one by what is left.
   const auto room = code == EIO || code == ENOSPC ? room_left(path_) : std::nullopt;
   if (room && (*room < kFullBelowBytes || code == ENOSPC)) {
     return {ErrorCode::io_error, fmt::format("{}: {}: {}: {} bytes are left", where, doing,
@@ -92,6 +94,7 @@ std::uint64_t Environment::file_bytes() const {
 /// The size is read behind the last page's number: a writer makes the file longer first.
 Result<void> Environment::check_size() const {
   std::uint64_t found = file_bytes();
+  // LMDB's two meta pages: without them mdb_env_info() itself would fault.
   std::uint64_t needed = 2 * page_bytes_;
   MDB_envinfo info = {};
   if (found >= needed && call([&] { return mdb_env_info(env_.get(), &info); }) == 0) {
@@ -122,6 +125,7 @@ Error Environment::fault() const {
   if (auto sized = check_size(); !sized) return sized.error();
   const std::string where = fmt::format("dataset {}", path_.string());
   const auto offset = fault.signal == SIGBUS ? file_offset_of(fault.address) : std::nullopt;
+  // Within the file the kernel failed to read; behind its end a damaged page led there.
   if (fault.signal == SIGBUS && !(offset && *offset >= file_bytes())) {
     return {ErrorCode::store_unavailable,
             fmt::format("{}: data.mdb cannot be read: disk error", where)};
@@ -150,6 +154,7 @@ Error Environment::may_not_open(Access access) const {
   const std::string where = fmt::format("dataset {}", path_.string());
   const auto data = path_ / "data.mdb";
   const auto lock = path_ / "lock.mdb";
+  // data.mdb may be read, so it is lock.mdb that may not be written.
   if (access == Access::read && may_read(data)) {
     return {
         ErrorCode::store_unavailable,
@@ -168,6 +173,8 @@ Error Environment::may_not_open(Access access) const {
 Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_t map_bytes) const {
   arm_fault_guard();
   const auto data = path_ / "data.mdb";
+  // NOTLS: a reader slot belongs to its transaction, which may move between threads. NORDAHEAD:
+  // records are read in the plan's order, where pages behind the one that is read are no use.
   unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
   if (access == Access::read) flags |= MDB_RDONLY;
   if (access == Access::read && locking_ == Locking::off) flags |= MDB_NOLOCK;
@@ -177,7 +184,9 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
     Handle env(raw);
     mdb_env_set_maxdbs(raw, kTables);
     mdb_env_set_mapsize(raw, map_bytes);
+    // Its default ends the process.
     mdb_env_set_assert(raw, on_failed_assertion);
+    // 0664: readers of the group take slots in lock.mdb, so they must be able to write it.
     const int code = call([&] { return mdb_env_open(raw, path_.c_str(), flags, 0664); });
     if (code == 0) return env;
     const bool without_lock =
@@ -193,6 +202,7 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
       return Error{ErrorCode::does_not_fit, fmt::format("dataset {}: no room for a map of {} bytes",
                                                         path_.string(), map_bytes)};
     }
+    // Nothing is known of the file yet, so its size tells nothing about the reason.
     if (code == kFaulted && last_fault().signal == SIGBUS) {
       return Error{ErrorCode::store_unavailable,
                    fmt::format("dataset {}: data.mdb cannot be read", path_.string())};
@@ -221,6 +231,7 @@ Result<void> Environment::open_map(Access access, std::uint64_t map_bytes) {
   const auto file = std::filesystem::file_size(path_ / "data.mdb", ignored);
   const std::uint64_t used = ignored ? 0 : file;
   std::uint64_t wanted = map_bytes != 0 ? map_bytes : std::max(kReservedBytes, 4 * used);
+  // A multiple of any page's size: 64 KiB is the largest that Linux uses.
   wanted = (wanted + 65535) / 65536 * 65536;
   auto opened = open_handle(access, wanted);
   // Less where address space is short (ulimit -v), as long as the file fits.
@@ -242,6 +253,7 @@ Result<void> Environment::open_map(Access access, std::uint64_t map_bytes) {
   if (code != 0) return error(code, "read meta page");
   map_bytes_ = info.me_mapsize;
   page_bytes_ = stat.ms_psize;
+  // Frees the slots of readers that were killed: they would keep writers from reusing pages.
   int dead = 0;
   mdb_reader_check(env_.get(), &dead);
   if (auto sized = check_size(); !sized) return sized;
@@ -277,6 +289,7 @@ Result<void> Environment::open_tables() {
     }
     return result;
   });
+  // Committed, though nothing was written: an abort would close the tables' handles again.
   if (code == 0)
     code = mdb_txn_commit(txn);
   else
@@ -299,6 +312,7 @@ Result<void> Environment::grow() {
   const std::lock_guard lock(mutex_);
   const std::uint64_t before = map_bytes_;
   auto grown = reopen(access_, 2 * before);
+  // The larger map did not fit; what is committed stays readable, and the writer's data pending.
   if (!grown && env_ == nullptr) static_cast<void>(reopen(access_, before));
   return grown;
 }

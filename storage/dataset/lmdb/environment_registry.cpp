@@ -88,6 +88,7 @@ Result<void> check_writable(const std::filesystem::path& path) {
   }
   if (std::filesystem::exists(path / "data.mdb", code)) return {};
   for (const auto& file : std::filesystem::directory_iterator(path, code)) {
+    // A lock.mdb alone is what a writer leaves that was killed before it made data.mdb.
     if (file.path().filename() != "lock.mdb") {
       return unavailable(path, ": the directory is not empty, and holds no dataset");
     }
@@ -129,9 +130,11 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
   if (request.access == Access::write) {
     if (environment.lost_) return environment.lost();
     if (environment.access_ == Access::write) return {};
+    // A writer needs LMDB's lock, whatever readers before it went without.
     environment.locking_ = Locking::on;
     return environment.reopen(Access::write, request.map_bytes);
   }
+  // What is open will do, unless it is without the lock that is asked for.
   if (request.locking != Locking::on || environment.locking_ != Locking::off) return {};
   if (environment.alive_ != 0) {
     return Error{ErrorCode::busy,
@@ -153,6 +156,7 @@ Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request&
   const FileId id(status.st_dev, status.st_ino);
   Entry& entry = entries_[id];
   if (auto prepared = prepare(entry, request); !prepared) {
+    // Only this request's own entry goes: others may use the environment as it was.
     if (entry.users == 0) entries_.erase(id);
     return prepared.error();
   }
@@ -168,6 +172,7 @@ void EnvironmentRegistry::release(const Environment* environment, FileId id, Acc
   const std::lock_guard lock(mutex_);
   forget_parent();
   const auto found = entries_.find(id);
+  // In a forked child the parent's environments are not in this list, or others are in their place.
   if (found == entries_.end() || found->second.environment.get() != environment) return;
   if (access == Access::write) found->second.writing = false;
   // One that is lost holds LMDB's writer lock, which cannot be given back: it stays open.

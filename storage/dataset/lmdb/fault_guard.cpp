@@ -48,6 +48,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if (passing) return take_default_course(signal, info);
   const auto place = std::find(kSignals.begin(), kSignals.end(), signal) - kSignals.begin();
   const struct sigaction& previous = previous_actions[static_cast<std::size_t>(place)];
+  // A fault's signal cannot be ignored: the kernel ends the process all the same.
   const bool is_default = previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN;
   if ((previous.sa_flags & SA_SIGINFO) == 0 && is_default) return take_default_course(signal, info);
   passing = true;
@@ -82,6 +83,7 @@ void arm_fault_guard() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now = {};
     sigaction(kSignals[i], nullptr, &now);
+    // Entered as its own predecessor, the handler would pass signals on to itself.
     const bool is_ours = (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault;
     if (!is_ours) sigaction(kSignals[i], &action, &previous_actions[i]);
   }
@@ -91,12 +93,15 @@ bool run_guarded(void (*read)(void*), void* argument) {
   static const bool armed = (arm_fault_guard(), true);
   static_cast<void>(armed);
   ReturnPoint point;
+  // Guards may nest: an inner one jumps to its own place, and then gives the outer's back.
   point.outer = return_point;
   if (sigsetjmp(point.place, 0) != 0) {
     return_point = point.outer;
     return false;
   }
   return_point = &point;
+  // The handler reads return_point: the compiler must not move reads of the map before it is set,
+  // or behind where it is set back.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   read(argument);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -106,6 +111,7 @@ bool run_guarded(void (*read)(void*), void* argument) {
 
 void abandon_guarded_read() {
   if (return_point == nullptr) return;
+  // No signal: an assertion of LMDB's failed, and no address tells where.
   fault_of_thread = {};
   siglongjmp(return_point->place, 1);
 }

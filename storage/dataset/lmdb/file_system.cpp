@@ -64,6 +64,7 @@ bool is_read_only_for_all(const std::filesystem::path& path) {
   for (std::string line; std::getline(mounts, line);) {
     const auto words = words_of(line);
     const auto dash = std::find(words.begin(), words.end(), "-");
+    // Three words behind the dash; tags before it vary in number.
     if (words.empty() || words.front() != id || words.end() - dash < 4) continue;
     return has_option(*(dash + 3), "ro") && !is_of_network(*(dash + 1));
   }
@@ -77,6 +78,7 @@ std::optional<std::uint64_t> room_left(const std::filesystem::path& path) {
 }
 
 bool may_read(const std::filesystem::path& path) {
+  // As open() sees it: access() would ask for the real user, not the effective one.
   return faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0;
 }
 
@@ -107,6 +109,7 @@ std::optional<std::uint64_t> file_offset_of(const void* address) {
       continue;
     }
     if (wanted < begin || wanted >= end) continue;
+    // Memory without a file has no place in one.
     return inode == 0 ? std::nullopt : std::optional(offset + (wanted - begin));
   }
   return std::nullopt;

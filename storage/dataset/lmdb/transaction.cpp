@@ -57,12 +57,14 @@ Result<Transaction::Handle> Transaction::begin_handle(std::shared_ptr<Environmen
       if (auto opened = env.reopen(env.access_, 0); !opened) return opened.error();
     }
     if (auto sized = env.check_size(); !sized) return sized.error();
+    // Before the lock is given up: while it counts, nothing moves the map under the call below.
     ++env.alive_;
     lock.unlock();  // a writer may have to wait
     const unsigned flags = access == Access::read ? MDB_RDONLY : 0;
     code = call([&] { return mdb_txn_begin(env.env_.get(), nullptr, flags, &txn); });
     lock.lock();
     if (code != 0) --env.alive_;
+    // The writer lock was taken, and there is no transaction by which to give it back.
     if (code == kFaulted && access == Access::write) env.lost_ = true;
   }
   if (code != 0) return env.error(code, "begin a transaction");
@@ -75,6 +77,8 @@ Result<std::optional<MapBytes>> Transaction::get(Table table,
   MDB_val found = {};
   const unsigned dbi = environment().tables_[static_cast<std::size_t>(table)];
   int code = call([&] { return mdb_get(reader(), dbi, &wanted, &found); });
+  // An earlier look-up met a damaged page. One that writes has no substitute: it would not see
+  // what this one wrote.
   if (code == MDB_BAD_TXN && handle_.get_deleter().access == Access::read) {
     auto substitute = begin_handle(handle_.get_deleter().environment, Access::read);
     if (!substitute) return substitute.error();
@@ -145,6 +149,7 @@ Result<void> Transaction::put(Table table, std::span<const std::byte> key,
 }
 
 Result<void> Transaction::commit() {
+  // LMDB frees it in any case, unless it is left in the middle by a fault.
   MDB_txn* const txn = handle_.get();
   const int code = call([txn] { return mdb_txn_commit(txn); });
   if (code == kFaulted) return written(code, "commit");
@@ -159,6 +164,7 @@ Result<void> Transaction::commit() {
 
 void prefetch(MapBytes bytes) {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  // madvise() takes whole pages only, from their beginning.
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
   // A hint: when it fails, the page is read when it is needed.
