@@ -48,6 +48,7 @@ struct Measures {
   double fmax_hz = 0;
 };
 
+/// A minute at 16 kHz: a longer window is a mistaken unit.
 constexpr std::uint32_t kMaxFftSize = 1U << 20;
 
 Error wrong(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
@@ -61,6 +62,7 @@ Result<std::size_t> in_samples(const char* name, double ms, std::uint32_t rate) 
 }
 
 Result<void> check_numbers(const FrontEndOptions& options) {
+  // Written so that NaN, which compares with nothing, is refused.
   if (!(options.pre_emphasis >= 0 && options.pre_emphasis < 1)) {
     return wrong(fmt::format("pre-emphasis {} is not in 0 <= k < 1", options.pre_emphasis));
   }
@@ -82,9 +84,11 @@ Result<Measures> measure(const FrontEndOptions& options, std::uint32_t rate) {
   if (rate == 0) return wrong("a sample rate of 0 Hz");
   const auto window = in_samples("window", options.window_ms, rate);
   if (!window) return window.error();
+  // Its weights divide by the window's size less one.
   if (*window < 2) return wrong("a window has at least 2 samples");
   const auto hop = in_samples("hop", options.hop_ms, rate);
   if (!hop) return hop.error();
+  // The next power of two (README.md); a Workspace has zeros behind the window.
   const auto needed = static_cast<std::uint32_t>(std::bit_ceil(*window));
   const std::uint32_t fft_size = options.fft_size == 0 ? needed : options.fft_size;
   if (fft_size < *window || fft_size > kMaxFftSize) {
@@ -106,6 +110,7 @@ Result<Measures> measure(const FrontEndOptions& options, std::uint32_t rate) {
 
 /// The symmetric window: both ends have the same value.
 std::vector<double> window_weights(WindowShape shape, std::size_t size) {
+  // HTK Book, "Speech Input/Output": 0.54 is Hamming's; 0.5 makes it Hann's, which ends in zeros.
   const double a = shape == WindowShape::hamming ? 0.54 : 0.5;
   std::vector<double> weights(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -144,6 +149,7 @@ void FrontEnd::State::cut_frame(std::span<const float> rest, double* frame) cons
 
 /// Turns work.frame into the logarithms of the band energies in work.energies.
 void FrontEnd::State::band_logs(Workspace& work) const {
+  // Of FFTW's calls the one that threads may share a plan in, each with arrays of its own.
   fftw_execute_dft_r2c(plan.get(), work.frame.get(), work.bins.get());
   for (std::size_t i = 0; i < work.power.size(); ++i) {
     const double re = work.bins[i][0];
@@ -151,6 +157,7 @@ void FrontEnd::State::band_logs(Workspace& work) const {
     work.power[i] = re * re + im * im;
   }
   filters.apply(work.power, work.energies);
+  // The floor keeps digital silence from becoming minus infinity.
   for (double& energy : work.energies) energy = std::log(std::max(energy, options.log_floor));
 }
 
@@ -168,6 +175,7 @@ Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t 
   if (!filters) return filters.error();
   std::vector<double> dct;
   if (options.features == FeatureKind::mfcc) dct = dct_rows(options.cepstra, options.mel_bands);
+  // Only to plan with: FFTW wants to see arrays of the alignment that compute() will use.
   Workspace work(measures->fft_size, options.mel_bands);
   // FFTW_ESTIMATE does not time the machine, so the same plan and the same bits come each time.
   Plan plan(fftw_plan_dft_r2c_1d(static_cast<int>(measures->fft_size), work.frame.get(),
@@ -191,6 +199,7 @@ std::uint32_t FrontEnd::dimensions() const {
 std::size_t FrontEnd::frames(std::size_t samples) const {
   if (samples == 0) return 0;
   const Measures& measures = state_->measures;
+  // Audio shorter than a window is padded to one frame; else samples behind the last are unused.
   return samples < measures.window ? 1 : 1 + (samples - measures.window) / measures.hop;
 }
 
@@ -199,10 +208,12 @@ std::vector<float> FrontEnd::compute(std::span<const float> samples) const {
   const std::size_t bands = state_->filters.bands();
   std::vector<float> features;
   features.reserve(count * dimensions());
+  // One a call, so that threads share nothing but the plan.
   Workspace work(state_->measures.fft_size, bands);
   for (std::size_t f = 0; f < count; ++f) {
     state_->cut_frame(samples.subspan(f * state_->measures.hop), work.frame.get());
     state_->band_logs(work);
+    // Log-mel features; with a DCT the loop below makes cepstra of them instead.
     if (state_->dct.empty()) {
       for (const double value : work.energies) features.push_back(static_cast<float>(value));
     }
