@@ -12,7 +12,7 @@ const char* name_of(WaitingFor waited_for) {
 }
 
 void WaitingTimes::become(WaitingFor waited_for, Time now) {
-  // Told after each message, mostly without a change: the wait at hand goes on.
+  // Told whenever it may have changed: mostly it has not, and the wait at hand goes on.
   if (waited_for == waited_for_) return;
   if (waited_for_ == WaitingFor::daemon) for_daemon_ += now - since_;
   if (waited_for_ == WaitingFor::client) for_client_ += now - since_;
