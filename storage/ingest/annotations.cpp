@@ -46,9 +46,11 @@ Result<void> check_sets(const std::vector<LabelSet>& sets, const std::vector<Lab
 
 Labels labels_for(const AnnotationOptions& options, const std::string& field) {
   for (const LabelSet& set : options.label_sets) {
+    // A given list goes before the dataset's own, and takes no name that is not in it.
     if (set.field.empty() || set.field == field) return Labels::fixed(set);
   }
   for (const FieldSpec& present : options.present) {
+    // The dataset's numbers stay, and new names are appended behind them.
     if (present.name == field) return Labels::open(present.categories);
   }
   return Labels::open({});
@@ -71,8 +73,10 @@ Result<void> Annotations::add_column(const AnnotationOptions& options, const Lab
     auto names = read_transcripts(wanted.table, TranscriptFormat::kaldi);
     if (!names) return names.error();
     column.names = std::move(*names);
+    // A report alone: tables often cover more than the files of one ingest.
     look_for_unmatched(column.table, column.names, files);
   }
+  // All names are looked at before the first number is given, so that they can be put in order.
   std::vector<std::string> found;
   for (const SourceFile& file : files) {
     if (const auto name = name_in(column, file.key)) found.emplace_back(*name);
@@ -102,6 +106,7 @@ Result<Annotations> Annotations::create(const AnnotationOptions& options,
   const auto columns = columns_of(options);
   if (auto checked = check_sets(options.label_sets, columns); !checked) return checked.error();
   Annotations made;
+  // Before any table is read: whether a short name is unique depends on all files.
   for (const SourceFile& file : files) made.short_names_.add(file.key);
   for (const LabelTable& column : columns) {
     if (auto added = made.add_column(options, column, files); !added) return added.error();
@@ -136,6 +141,7 @@ Result<void> Annotations::append_values(std::string_view key,
     if (!name) return wrong(fmt::format("key \"{}\": not in {}", shown, column.table));
     const auto label = column.labels.find(*name);
     if (!label) return wrong(fmt::format("key \"{}\": {}", shown, label.error().message));
+    // Points into the labels, which live as long as this.
     values.push_back({std::as_bytes(std::span(*label, 1)), 1});
   }
   if (has_text_) {

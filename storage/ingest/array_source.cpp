@@ -38,6 +38,7 @@ const ArrayCast* cast_for(const ArrayOptions& options, const std::string& name, 
 
 /// An array whose elements a dataset holds. Errors: schema_mismatch.
 Result<Array> storable(Array array, const std::string& name, const ArrayOptions& options) {
+  // Before the cast: a number that does not fit is another complaint.
   if (!options.allow_nonfinite) {
     if (const auto odd = not_finite(array)) {
       return Error{ErrorCode::schema_mismatch,
@@ -62,11 +63,13 @@ Result<FieldSpec> field_of(const std::string& name, FieldKind kind, const Array&
   };
   FieldSpec field{name, kind, *stored_as(array.element), {}, {}};
   if (kind == FieldKind::scalar) {
+    // Programs write a single value either way.
     if (array.shape.empty() || array.shape == std::vector<std::uint64_t>{1}) return field;
     return refuse(fmt::format("{}; a scalar has shape [] or [1]", describe(array)));
   }
   if (array.shape.empty()) return refuse("a single value; allowed: [T] or [T, D...]");
   for (std::size_t i = 0; i < array.shape.size(); ++i) {
+    // A transcript may be empty; a sequence without frames may not.
     const bool may_be_empty = i == 0 && kind == FieldKind::independent;
     const std::uint64_t extent = array.shape[i];
     if ((extent == 0 && !may_be_empty) || extent > std::numeric_limits<std::uint32_t>::max()) {
@@ -75,6 +78,7 @@ Result<FieldSpec> field_of(const std::string& name, FieldKind kind, const Array&
     }
     if (i > 0) field.shape.push_back(static_cast<std::uint32_t>(extent));
   }
+  // validate() wants a primary field in a schema, so this one takes that part for the check.
   FieldSpec alone = field;
   alone.kind = FieldKind::primary;
   if (auto checked = validate(Schema{{alone}, {}}); !checked) {
@@ -103,6 +107,7 @@ class ArraySource : public IngestSource {
       auto found =
           arrays ? fields_of(file, *arrays) : Result<std::vector<FieldSpec>>(arrays.error());
       if (!found) {
+        // One reason will do where none is usable; it is mostly the same for all.
         if (&file == &files.front()) reason = found.error().message;
         continue;
       }
@@ -112,6 +117,7 @@ class ArraySource : public IngestSource {
       } else {
         loosen(*found);
       }
+      // Each look reads a file that load() will read again.
       if (usable == kLookedAt || !kinds_may_change()) return {};
     }
     if (usable > 0) return {};
@@ -127,6 +133,7 @@ class ArraySource : public IngestSource {
     if (!arrays) return arrays.error();
     Loaded loaded;
     for (std::size_t i = 0; i < arrays->size(); ++i) {
+      // Before the move: an aligned field is compared with the first array's shape.
       if (auto checked = check(file, i, *arrays); !checked) return checked.error();
       Array& array = (*arrays)[i];
       loaded.fields.push_back({std::move(array.bytes), length_of(array, fields_[i].kind)});
@@ -147,6 +154,7 @@ class ArraySource : public IngestSource {
     }
     for (const auto& [name, kind] : options_.kinds) {
       if (auto checked = check(name, "--kind"); !checked) return checked;
+      // The primary one gives a sequence its length, and can be nothing else.
       if (name == names_.front()) {
         return Error{ErrorCode::invalid_argument,
                      fmt::format("--kind {}: this field is the primary one", name)};

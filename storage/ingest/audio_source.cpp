@@ -37,6 +37,7 @@ class AudioSource : public IngestSource {
     // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
     const std::uint64_t samples =
         header->samples ? *header->samples : std::filesystem::file_size(file.path, failed);
+    // Twice: compute() returns floats, which load() copies into bytes.
     const std::uint64_t features = front_end_.frames(samples) * front_end_.dimensions();
     return samples * sizeof(float) + 2 * features * sizeof(float);
   }
@@ -72,6 +73,8 @@ class AudioSource : public IngestSource {
   std::string rate_origin_;
 };
 
+/// Headers that are read to find the usual sample rate: spread over the list, since files of one
+/// rate often lie together.
 constexpr std::size_t kLookedAt = 256;
 
 /// The sample rate of most files, and the text that says so.
@@ -101,6 +104,7 @@ Result<Majority> majority_rate(std::span<const SourceFile> files) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("none of the files is audio; the first: {}", reason)};
   }
+  // Of two that are equally many the lower rate: the map is sorted, and the first of them counts.
   const auto most =
       std::max_element(counts.begin(), counts.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });

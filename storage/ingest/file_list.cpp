@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// For extensions: recorders write ".WAV", too.
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -47,6 +48,7 @@ class Way {
 
   /// Goes into a folder found at `depth` below the top. False when it is one of those above it.
   bool enter(const fs::path& folder, int depth) {
+    // Entries at depth d lie in the folder that was entered at d - 1: deeper ones have been left.
     folders_.resize(static_cast<std::size_t>(depth) + 1);
     const FolderId id = id_of(folder);
     if (std::find(folders_.begin(), folders_.end(), id) != folders_.end()) return false;
@@ -99,6 +101,7 @@ Result<FileList> find_files(const fs::path& folder, std::span<const std::string_
     return bad_folder(folder, fmt::format("no {} file below it{}{}", fmt::join(extensions, ", "),
                                           others.empty() ? "" : "; found: ", others));
   }
+  // Bytes, not a locale's order: the ordinals must be the same on every machine.
   std::sort(list.files.begin(), list.files.end(), [](const SourceFile& a, const SourceFile& b) {
     return a.path.native() < b.path.native();
   });

@@ -25,6 +25,7 @@ struct Item {
 };
 
 std::string with_file(const SourceFile& file, const std::string& reason) {
+  // Parsers that know the path have put it in front already.
   const std::string path = file.path.string();
   return reason.starts_with(path) ? reason : fmt::format("{}: {}", path, reason);
 }
@@ -53,6 +54,7 @@ Result<void> check_settings(const IngestJob& job, const Schema& schema) {
     if (*stored != wanted) return differs(name, fmt::format(" = {}", *stored), wanted);
   }
   for (const auto& [name, stored] : schema.settings) {
+    // Where files came from may differ from one ingest to the next; how they were made may not.
     const bool is_origin = std::find(kOrigin.begin(), kOrigin.end(), name) != kOrigin.end() ||
                            find_setting(job.origin, name) != nullptr;
     if (!is_origin && find_setting(own, name) == nullptr) {
@@ -68,6 +70,7 @@ Result<DatasetWriter> open_writer(const IngestJob& job) {
   schema.settings.insert(schema.settings.end(), job.origin.begin(), job.origin.end());
   auto writer = DatasetWriter::open(job.dataset, schema, job.limits);
   if (!writer) return writer;
+  // open() compares fields alone, and an existing dataset keeps its own settings.
   if (auto checked = check_settings(job, writer->schema()); !checked) return checked.error();
   return writer;
 }
@@ -77,6 +80,7 @@ Result<DatasetWriter> open_writer(const IngestJob& job) {
 Result<std::vector<Item>> sift(const IngestJob& job, const DatasetWriter& writer,
                                IngestFigures& figures) {
   std::unordered_map<std::string_view, const SourceFile*> seen;
+  // Items keep the files' order, also those known to be wrong: a report names them in it.
   std::vector<Item> items;
   for (const SourceFile& file : job.files) {
     Item item{&file, std::nullopt};
@@ -147,6 +151,7 @@ class Run {
       : job_(job), writer_(writer), report_(report), committed_(writer, report.figures) {}
 
   void take_all(const std::vector<Item>& items, const IngestWatch& watch) {
+    // Known errors go through the loader too, for the order, but read nothing and take no memory.
     OrderedLoader loader(
         items.size(), std::max(job_.threads, 1U),
         [this, &items](std::size_t i) {
@@ -158,6 +163,7 @@ class Run {
         });
     for (const Item& item : items) {
       take(*item.file, loader.next());
+      // The loader's destructor stops what is being read ahead.
       if (report_.failure) return;
       report_.interrupted = !watch(report_.figures);
       if (report_.interrupted) return;
@@ -167,6 +173,7 @@ class Run {
   void commit() {
     auto done = writer_.commit();
     committed_.look();
+    // The first failure is the reason; that the commit then fails as well mostly follows from it.
     if (!done && !report_.failure) report_.failure = done.error();
   }
 
@@ -183,6 +190,7 @@ class Run {
  private:
   void take(const SourceFile& file, const Result<Loaded>& loaded) {
     if (!loaded) return refuse_unread(file, loaded.error());
+    // Kept over all files for its memory; it points into `loaded`, which outlives the append.
     values_.clear();
     for (const LoadedField& field : loaded->fields) values_.push_back({field.bytes, field.length});
     if (auto known = job_.annotations->append_values(file.key, values_); !known) {
@@ -233,6 +241,7 @@ std::optional<Schema> present_schema(const std::filesystem::path& dataset) {
   if (!std::filesystem::exists(dataset / "data.mdb", ignored)) return std::nullopt;
   Catalog catalog;
   const auto opened = catalog.open({dataset});
+  // ingest() opens it again and reports why it cannot be read.
   if (!opened) return std::nullopt;
   return (*opened)->schema();
 }
@@ -245,6 +254,7 @@ Result<IngestReport> ingest(const IngestJob& job, const IngestWatch& watch) {
   if (!items) return items.error();
   Run run(job, *writer, report);
   run.take_all(*items, watch);
+  // After a failure and an interruption, too: what was taken before is whole, and stays.
   run.commit();
   run.check_something_taken();
   return report;

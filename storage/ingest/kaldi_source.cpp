@@ -54,9 +54,11 @@ Result<KaldiInput> kaldi_source(const KaldiSourceOptions& options) {
   }
   KaldiInput input;
   const KaldiTable& primary = tables.front().second;
+  // A "file" is a key here, in the table's order; its path serves messages alone.
   for (const std::string& key : primary.keys()) input.files.push_back({key, primary.path()});
   for (std::size_t i = 1; i < tables.size(); ++i) {
     for (const std::string& key : tables[i].second.keys()) {
+      // Counted, and no error: tables of a whole corpus go with features of a part.
       if (!primary.contains(key)) ++input.unmatched[tables[i].first];
     }
   }

@@ -32,9 +32,11 @@ Result<LabelSet> read_label_set(const std::filesystem::path& path) {
   std::set<std::string> seen;
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
+    // A byte order mark, as editors on Windows write it; CR likewise.
     if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
+    // Passed over, it would shift the numbers of the lines behind it in silence.
     if (!seen.insert(line).second) {
       return wrong(
           fmt::format("{}: line {}: \"{}\" was there before", where, number, printable(line)));
@@ -78,13 +80,16 @@ void Labels::append(const std::string& name) {
 }
 
 void Labels::add(std::span<const std::string> names) {
+  // A fixed list: find() refuses what is not in it.
   if (!origin_.empty()) return;
+  // In the byte order of the names, so that the order of files does not matter.
   const std::set<std::string> sorted(names.begin(), names.end());
   for (const std::string& name : sorted) append(name);
 }
 
 Result<const std::int32_t*> Labels::find(std::string_view name) const {
   const auto found = numbers_.find(name);
+  // A pointer, for values point to their bytes; nodes of a map stay where they are.
   if (found != numbers_.end()) return &found->second;
   return wrong(fmt::format("label \"{}\" is not in {}, which has {}: {}",
                            printable(std::string(name)), origin_, names_.size(), some_of(names_)));

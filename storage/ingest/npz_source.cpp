@@ -55,6 +55,7 @@ class NpzReader : public ArrayReader {
 Result<std::vector<std::string>> order_names(std::vector<std::string> names,
                                              const std::string& primary,
                                              const std::filesystem::path& path) {
+  // As storage/ingest/README.md has it: the caller's, the only array, or "features".
   const std::string wanted = !primary.empty()    ? primary
                              : names.size() == 1 ? names.front()
                                                  : std::string("features");
@@ -65,6 +66,7 @@ Result<std::vector<std::string>> order_names(std::vector<std::string> names,
         fmt::format("{}: no array \"{}\" for the primary field; found: {} (--primary NAME)",
                     path.string(), wanted, fmt::join(names, ", "))};
   }
+  // The others keep their order, which is the order of the fields.
   std::rotate(names.begin(), at, at + 1);
   return names;
 }
@@ -87,6 +89,7 @@ Result<std::unique_ptr<IngestSource>> npz_source(const NpzSourceOptions& options
                                     options.primary, file.path)
                       : Result<std::vector<std::string>>(read.error());
     if (names) return array_source(std::make_unique<NpzReader>(*names), options.arrays, files);
+    // The first usable file sets the names; a later one that lacks an array is refused by itself.
     if (&file == &files.front()) reason = names.error().message;
   }
   return Error{ErrorCode::invalid_argument,

@@ -10,6 +10,7 @@ namespace {
 /// Enough for a slow file not to hold up the other threads.
 constexpr std::size_t kItemsPerThread = 8;
 
+/// Bytes that a loaded item holds until it is handed out.
 std::uint64_t size_of(const Result<Loaded>& item) {
   std::uint64_t bytes = 0;
   if (item) {
@@ -48,6 +49,7 @@ OrderedLoader::OrderedLoader(std::size_t items, std::size_t threads, Load load, 
 
 OrderedLoader::~OrderedLoader() {
   {
+    // Under the lock, or a thread between its look and its wait would miss the notice.
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
@@ -70,8 +72,10 @@ void OrderedLoader::work() {
   while (true) {
     room_.wait(lock, [this] { return stopping_ || begun_ == items_ || may_begin(); });
     if (stopping_ || begun_ == items_) return;
+    // In order: the item that is due next is always among those that have begun.
     const std::size_t item = begun_++;
     lock.unlock();
+    // Without the lock: it reads the file's header.
     const std::uint64_t reserved = cost_safely(cost_, item);
     lock.lock();
     room_.wait(lock, [this, item, reserved] { return stopping_ || has_room(item, reserved); });
@@ -80,9 +84,11 @@ void OrderedLoader::work() {
     lock.unlock();
     Result<Loaded> result = load_safely(load_, item);
     lock.lock();
+    // What was an estimate becomes what is there.
     held_bytes_ += size_of(result);
     held_bytes_ -= reserved;
     window_[item % window_.size()] = std::move(result);
+    // One thread calls next(), and waits for this item alone.
     if (item == handed_out_) loaded_.notify_one();
     if (reserved > 0) room_.notify_all();
   }
@@ -90,6 +96,7 @@ void OrderedLoader::work() {
 
 Result<Loaded> OrderedLoader::next() {
   std::unique_lock lock(mutex_);
+  // may_begin() keeps items a window apart, so no other item has this place.
   auto& place = window_[handed_out_ % window_.size()];
   loaded_.wait(lock, [&place] { return place.has_value(); });
   Result<Loaded> item = std::move(*place);

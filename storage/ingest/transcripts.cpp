@@ -39,6 +39,7 @@ std::optional<Entry> divide(std::string_view line, TranscriptFormat format) {
                                     : format == TranscriptFormat::ljspeech ? "|"
                                                                            : kBlanks;
   const std::size_t end = line.find_first_of(dividers);
+  // A line of Kaldi's may have a key alone: an empty transcript.
   const bool may_lack_text = dividers == kBlanks;
   if (end == 0 || (end == line.npos && !may_lack_text)) return std::nullopt;
   if (end == line.npos) return Entry{line, ""};
@@ -67,6 +68,7 @@ Result<void> read_file(const fs::path& path, TranscriptFormat format, Texts& tex
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     std::string_view rest = line;
+    // Editors on Windows leave a byte order mark and CR, which belong to no key and no text.
     if (number == 1 && rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
     if (rest.ends_with('\r')) rest.remove_suffix(1);
     if (rest.empty()) continue;
@@ -80,6 +82,7 @@ Result<void> read_file(const fs::path& path, TranscriptFormat format, Texts& tex
     }
     const auto entry = divide(rest, format);
     if (!entry) return wrong(path, fmt::format("line {} is not {}", number, name_of(format)));
+    // Either text might be the right one, so neither is taken.
     if (!texts.emplace(entry->key, entry->text).second) {
       return wrong(path, fmt::format("line {}: key \"{}\" was there before", number,
                                      printable(std::string(entry->key))));
@@ -131,6 +134,7 @@ Texts::const_iterator ShortNames::find(const Texts& texts, std::string_view key)
   if (exact != texts.end()) return exact;
   const std::string_view name = short_name(key);
   const auto count = counts_.find(name);
+  // Two files of one short name would silently share a text.
   const bool alone = count != counts_.end() && count->second == 1;
   return alone ? texts.find(name) : texts.end();
 }

@@ -33,6 +33,7 @@ constexpr std::array kRows = {Row{Element::float64, "float64", 8, std::nullopt},
                               Row{Element::uint16, "uint16", 2, std::nullopt},
                               Row{Element::uint8, "uint8", 1, DType::uint8}};
 
+/// The table is in the order of the enumeration.
 const Row& row_of(Element element) { return kRows[static_cast<std::size_t>(element)]; }
 
 /// An IEEE half: 1 sign bit, 5 of exponent (bias 15), 10 of fraction.
@@ -47,6 +48,7 @@ double to_double(Half half) {
     return fraction == 0 ? sign * std::numeric_limits<double>::infinity()
                          : std::numeric_limits<double>::quiet_NaN();
   }
+  // Subnormal: no hidden bit, and steps of 2^-24.
   if (exponent == 0) return sign * std::ldexp(fraction, -24);
   return sign * std::ldexp(fraction + 1024, exponent - 25);
 }
@@ -54,10 +56,12 @@ double to_double(Half half) {
 /// Rounded to the nearest, ties to even. Nothing: finite, and too large.
 std::optional<Half> to_half(double value) {
   const unsigned sign = std::signbit(value) ? 0x8000U : 0;
+  // The quiet NaN: its payload is not kept.
   if (std::isnan(value)) return Half{0x7E00};
   if (std::isinf(value)) return static_cast<Half>(sign | 0x7C00U);
   const double size = std::fabs(value);
   if (size >= 65520) return std::nullopt;  // would round to 65536
+  // Below 2^-14 halves are subnormal: their steps stay those of 2^-14.
   const int exponent = size < std::ldexp(1.0, -14) ? -14 : std::ilogb(size);
   const auto steps = static_cast<unsigned>(std::nearbyint(std::ldexp(size, 10 - exponent)));
   // 1024 steps and more are normal, and one too many carries into the exponent as it should.
@@ -91,6 +95,7 @@ auto with_element(const Array& array, std::size_t i, Use use) {
   return use(std::int64_t{load_one<std::uint8_t>(at)});
 }
 
+/// Writes the value as `To`. False when `To` does not hold it; floats are not cast to integers.
 template <std::integral To, class From>
 bool put_one(From value, std::byte* to) {
   if constexpr (std::floating_point<From>) {
@@ -106,8 +111,10 @@ bool put_one(From value, std::byte* to) {
 template <std::same_as<float> To, class From>
 bool put_one(From value, std::byte* to) {
   const auto wide = static_cast<double>(value);
+  // Clamped first: converting a double beyond a float's range is undefined behaviour in C++.
   const auto narrow = static_cast<float>(std::clamp(wide, -1e39, 1e39));
   if (std::isfinite(wide) && !std::isfinite(narrow)) return false;
+  // Infinity, which was clamped above, stays what it is.
   const float kept = std::isfinite(wide) ? narrow : static_cast<float>(wide);
   std::memcpy(to, &kept, sizeof kept);
   return true;
@@ -124,6 +131,7 @@ bool put_one(From value, std::byte* to) {
 std::string place(const Array& array, std::size_t i) {
   std::vector<std::uint64_t> at(array.shape.size());
   for (std::size_t d = array.shape.size(); d-- > 0;) {
+    // Row-major: the last index runs fastest.
     at[d] = i % array.shape[d];
     i /= array.shape[d];
   }
@@ -171,6 +179,7 @@ std::vector<std::byte> from_fortran_order(const Array& array) {
   std::vector<std::uint64_t> at(array.shape.size());
   for (std::size_t to = 0; to < ordered.size(); to += size) {
     std::size_t from = 0;
+    // Fortran order is the other way round: the first index runs fastest.
     for (std::size_t d = at.size(); d-- > 0;) from = from * array.shape[d] + at[d];
     std::memcpy(ordered.data() + to, array.bytes.data() + from * size, size);
     // The last index runs fastest in C order.

@@ -58,6 +58,7 @@ std::optional<std::string> cut_wav(const std::filesystem::path& path, std::uint6
   };
   std::ifstream file(path, std::ios::binary);
   const Name form = number_in<Name>(file);
+  // The size of the whole, which a writer to a pipe cannot know.
   number_in<std::uint32_t>(file);
   if ((!is(form, "RIFF") && !is(form, "RF64")) || !is(number_in<Name>(file), "WAVE")) {
     return std::nullopt;
@@ -70,6 +71,7 @@ std::optional<std::string> cut_wav(const std::filesystem::path& path, std::uint6
     if (!file) return std::nullopt;
     at += 8;
     if (is(name, "data")) {
+      // RF64 puts this number where the true one does not fit 32 bits.
       const bool is_long = bytes == 0xffffffff && long_bytes > 0;
       const std::uint64_t promised = is_long ? long_bytes : bytes;
       const std::uint64_t there = file_bytes - at;
@@ -88,6 +90,7 @@ std::optional<std::string> cut_wav(const std::filesystem::path& path, std::uint6
 
 /// What libsndfile notices about an Ogg file that was cut.
 std::optional<std::string> cut_ogg(std::string_view log) {
+  // libsndfile's own words, in its log alone: it reads such a file without an error.
   if (log.find("without an End-Of-Stream flag") == log.npos) return std::nullopt;
   return "its last page is missing";
 }
@@ -104,6 +107,7 @@ std::optional<std::string> cut_flac(const std::filesystem::path& path, const SF_
   if ((info.format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC || promised_samples(info)) {
     return std::nullopt;
   }
+  // The end alone: no frame takes more (flac_end.h).
   std::vector<std::byte> tail(std::min<std::uint64_t>(file_bytes, kFlacTailBytes));
   std::ifstream file(path, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(file_bytes - tail.size()));
@@ -152,6 +156,7 @@ Result<Sound> open_sound(const std::filesystem::path& path, SF_INFO& info) {
 /// The file's reason to be refused once all that was there is read.
 std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info,
                                      const std::vector<float>& samples) {
+  // libsndfile ends a damaged file like a complete one, and keeps the error for sf_error().
   if (sf_error(sound) != SF_ERR_NO_ERROR) {
     return fmt::format("damaged or truncated after {} samples: {}", samples.size(),
                        sf_strerror(sound));
@@ -161,6 +166,7 @@ std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info,
                        samples.size());
   }
   if (samples.empty()) return "no samples: the file has a header only";
+  // WAV may hold floats; one NaN makes a whole batch's loss NaN.
   const auto odd = std::find_if_not(samples.begin(), samples.end(),
                                     [](float sample) { return std::isfinite(sample); });
   if (odd != samples.end()) {

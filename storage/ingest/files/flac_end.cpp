@@ -32,6 +32,7 @@ std::uint16_t crc16(std::span<const std::byte> bytes) {
 
 bool ends_with_flac_frame(std::span<const std::byte> tail) {
   constexpr std::size_t kLeastFrame = 8;  // header 6, CRC 2, and samples
+  // From the shortest on: the sync code may stand within samples, which the CRC then rules out.
   for (std::size_t bytes = kLeastFrame; bytes <= tail.size(); ++bytes) {
     const auto frame = tail.last(bytes);
     if (frame[0] != std::byte{0xFF} || (frame[1] & std::byte{0xFE}) != std::byte{0xF8}) continue;

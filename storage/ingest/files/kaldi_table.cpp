@@ -37,6 +37,7 @@ class File {
     const auto wanted = std::min(size, bytes_ - std::min(offset, bytes_));
     if (wanted <= there) return;
     buffer.resize(wanted);
+    // An earlier read that met the end has left its mark, and seekg() would fail.
     file_.clear();
     file_.seekg(static_cast<std::streamoff>(offset + there));
     file_.read(reinterpret_cast<char*>(buffer.data() + there),
@@ -61,6 +62,7 @@ Result<std::uint64_t> value_size(File& file, std::uint64_t offset, std::vector<s
     file.read(offset, wanted, bytes);
     const auto size = kaldi_value_bytes(bytes);
     if (!size) return size.error();
+    // kaldi_value_bytes() asks for one byte more where it cannot tell the size yet.
     const bool asks_for_more = *size == bytes.size() + 1;
     if (*size > there || (asks_for_more && bytes.size() < wanted)) {
       return wrong(
@@ -76,6 +78,7 @@ Result<std::vector<std::byte>> value_bytes(File& file, std::uint64_t offset) {
   if (!size) return size.error();
   file.read(offset, *size, bytes);
   if (bytes.size() < *size) return wrong("cannot be read");
+  // What was read ahead belongs to the next value.
   bytes.resize(*size);
   return bytes;
 }
@@ -111,6 +114,7 @@ std::string_view trimmed(std::string_view text) {
 
 /// "path", "path:offset", either with "[range]" behind it.
 Result<KaldiPlace> parse_place(std::string_view text) {
+  // Running what a data file says would let it do anything as this user.
   if (text.ends_with('|') || text.starts_with('|')) {
     return wrong("a command (ends in |), which is never run; copy what it prints to an archive");
   }
@@ -124,6 +128,7 @@ Result<KaldiPlace> parse_place(std::string_view text) {
     }
     text = text.substr(0, bracket);
   }
+  // The last one: a path may hold colons, and then has no number behind it.
   const std::size_t colon = text.rfind(':');
   if (colon != text.npos) {
     if (const auto offset = parse_whole<std::uint64_t>(text.substr(colon + 1))) {
@@ -166,6 +171,7 @@ Result<void> KaldiTable::read_scp() {
     }
     const auto [at, is_new] = found.try_emplace(place->archive.string(), place->archive);
     std::error_code ignored;  // a file that is not there is named when it is read
+    // Kaldi's paths are relative to where its programs run; here the table's folder is tried next.
     if (is_new && at->second.is_relative() && !fs::exists(at->second, ignored)) {
       at->second = path_.parent_path() / at->second;
     }
@@ -187,6 +193,7 @@ Result<void> KaldiTable::read_archive() {
     file.read(at, kMostKeyRead, start);
     const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
     const std::size_t first = text.find_first_not_of(" \t\r\n");
+    // Blanks alone, as between values of a text archive: on to the next part.
     if (first == text.npos) {
       at += text.size();
       if (text.empty()) break;  // the file has become shorter

@@ -18,7 +18,9 @@
 namespace batchwright {
 namespace {
 
+/// Far above the header of any plain array; only structured types, which are refused, have more.
 constexpr std::size_t kMaxHeaderBytes = 1 << 16;
+/// NumPy's own limit before its version 2 (NPY_MAXDIMS).
 constexpr std::size_t kMaxDimensions = 32;
 
 struct Descr {
@@ -167,6 +169,7 @@ Result<Extent> dictionary_extent(std::span<const std::byte> bytes) {
     extent = {12, extent.size | byte_at(10) << 16 | byte_at(11) << 24};
   }
   if (extent.size > kMaxHeaderBytes) return malformed(fmt::format("{} bytes long", extent.size));
+  // Subtracted, not added: the header's own number is not to be trusted.
   if (extent.size > bytes.size() - extent.begin) return malformed("cut off");
   return extent;
 }
@@ -200,6 +203,7 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes) {
   if (!entries) return entries.error();
   const auto element = element_of(*entries->descr);
   if (!element) return element.error();
+  // In one dimension both orders are the same.
   const bool fortran_order = *entries->fortran_order && entries->shape->size() > 1;
   return NpyHeader{*element, fortran_order, *entries->shape, extent->begin + extent->size};
 }
@@ -209,6 +213,7 @@ Result<Array> parse_npy(std::span<const std::byte> bytes) {
   if (!header) return header.error();
   const auto promised = array_bytes(header->element, header->shape);
   const auto elements = bytes.subspan(header->header_bytes);
+  // Exactly as many: a file that was cut, or written twice, is no sequence.
   if (!promised || *promised != elements.size()) {
     return Error{
         ErrorCode::invalid_argument,

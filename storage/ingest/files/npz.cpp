@@ -14,6 +14,7 @@
 namespace batchwright {
 namespace {
 
+/// Bytes read at once, of the archive and of a member.
 constexpr std::size_t kBlockBytes = std::size_t{1} << 18;
 constexpr std::string_view kExtension = ".npy";
 
@@ -74,8 +75,10 @@ Result<std::vector<NamedArray>> read_arrays(archive* reader, const NpzChoice& wa
   while (true) {
     const int code = next_header(reader, entry);
     if (code == ARCHIVE_EOF) return arrays;
+    // After a warning the member can still be read, and its data are checked by themselves.
     if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return failure(reader);
     std::string name = array_name(entry);
+    // Passed over unread: libarchive goes on by the directory at the end.
     if (name.empty() || !wanted(name)) continue;
     if (archive_entry_is_encrypted(entry) != 0) {
       return wrong(fmt::format("array \"{}\": encrypted", printable(name)));
