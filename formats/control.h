@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,8 +55,20 @@ flatbuffers::DetachedBuffer encode(TableT&& body) {
 wire::Fingerprint to_wire(const Fingerprint& fingerprint);
 Fingerprint from_wire(const wire::Fingerprint& fingerprint);
 
-/// The bits of an arena's number that name its feed. The rest counts the feed's arenas.
-inline constexpr std::uint32_t kFeedOfArena = 0xFFFF;
+/// The number by which clients ask for an arena. Its lower bits name the feed; those above them
+/// count the feed's arenas, so that of two arenas of a feed the later one has the greater number.
+struct ArenaNumber {
+  std::uint32_t value = 0;
+
+  static constexpr std::uint32_t kMostFeeds = 0xFFFF;
+
+  /// The feed's number, 1 to kMostFeeds.
+  constexpr std::uint32_t feed() const { return value & kMostFeeds; }
+  /// The number of the arena that takes this one's place.
+  constexpr ArenaNumber next() const { return {value + kMostFeeds + 1}; }
+
+  friend constexpr auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
+};
 
 /// A client's request on the arena socket: once with arena 0 right after Welcome, to bind the
 /// connection to its session, then once for each arena that it wants to map.

@@ -89,7 +89,7 @@ class Server {
   void put_away_failed();
   void set_feed_grace(std::chrono::milliseconds grace) { settings_.feed_grace = grace; }
   /// Feed numbers that are left: none is used twice, for clients know arenas by them.
-  std::uint32_t feed_numbers_left() const { return kFeedOfArena - last_feed_; }
+  std::uint32_t feed_numbers_left() const { return ArenaNumber::kMostFeeds - last_feed_; }
   /// Changes the rules of access for new clients; connected ones stay.
   void set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized);
 
@@ -149,9 +149,9 @@ class Server {
   void close_session(SessionId id, const std::string& why);
   void drop_unbound(SessionId id);
   Session* find(const PeerName& peer);
-  Result<ArenaHandle> find_arena(std::uint32_t number) const;
+  Result<ArenaHandle> find_arena(ArenaNumber number) const;
   // server_feeds.cpp
-  std::unique_ptr<Feed> make_feed(std::uint32_t number, FeedSettings settings,
+  std::unique_ptr<Feed> make_feed(ArenaNumber number, FeedSettings settings,
                                   FeedResources resources);
   void retire(std::unique_ptr<Feed> feed, const Error& error);
   void free_retired();

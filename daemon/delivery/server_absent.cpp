@@ -28,7 +28,7 @@ void Server::set_absent(AbsentFeed feed) {
     absent_.push_back(std::move(feed));
     return;
   }
-  if (feed.arena_number == 0) feed.arena_number = there->arena_number;
+  if (!feed.arena) feed.arena = there->arena;
   *there = std::move(feed);
 }
 

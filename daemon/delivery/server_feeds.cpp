@@ -16,8 +16,8 @@ constexpr std::chrono::milliseconds kBetweenLooks{20};
 
 Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
   const AbsentFeed* before = find_absent(settings.name);
-  const bool had_arena = before != nullptr && before->arena_number != 0;
-  const std::uint32_t number = had_arena ? before->arena_number + kFeedOfArena + 1 : ++last_feed_;
+  const bool had_arena = before != nullptr && before->arena;
+  const ArenaNumber number = had_arena ? before->arena->next() : ArenaNumber{++last_feed_};
   feeds_.push_back(make_feed(number, std::move(settings), std::move(resources)));
   Feed& feed = *feeds_.back();
   std::erase_if(absent_, [&feed](const AbsentFeed& each) { return each.name == feed.name(); });
@@ -32,7 +32,7 @@ Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const
   const auto place = std::find_if(feeds_.begin(), feeds_.end(), [&settings](const auto& feed) {
     return feed->name() == settings.name;
   });
-  const std::uint32_t number = (*place)->arena_number() + kFeedOfArena + 1;
+  const ArenaNumber number = (*place)->arena_number().next();
   auto feed = make_feed(number, std::move(settings), std::move(resources));
   std::swap(*place, feed);
   retire(std::move(feed), {ErrorCode::disconnected, why});
@@ -54,7 +54,7 @@ void Server::remove_feed(std::string_view name) {
   retire(std::move(feed), removed);
 }
 
-std::unique_ptr<Feed> Server::make_feed(std::uint32_t number, FeedSettings settings,
+std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings settings,
                                         FeedResources resources) {
   FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {},
                   {},    memory_,  log_,       {}};
@@ -107,14 +107,14 @@ Feed* Server::find_feed(std::string_view name) {
 
 /// Also finds a feed that has just ended: a client that was granted it asks for its arena next, and
 /// gets the reason after that.
-Result<ArenaHandle> Server::find_arena(std::uint32_t number) const {
+Result<ArenaHandle> Server::find_arena(ArenaNumber number) const {
   for (const auto* feeds : {&feeds_, &retired_}) {
     for (const auto& feed : *feeds) {
       const Arena* arena = feed->find_arena(number);
       if (arena != nullptr) return ArenaHandle{arena->descriptor(), arena->bytes()};
     }
   }
-  return Error{ErrorCode::not_found, "no arena " + std::to_string(number)};
+  return Error{ErrorCode::not_found, "no arena " + std::to_string(number.value)};
 }
 
 }  // namespace batchwright

@@ -55,7 +55,7 @@ Result<void> Server::listen_local(const std::string& endpoint) {
        [this](SessionId id) { return bind_session(id); },
        [this](SessionId id) { close_session(id, "it sent something other than an arena request"); },
        [this](SessionId id) { on_lost(id); },
-       [this](std::uint32_t number) { return find_arena(number); }});
+       [this](ArenaNumber number) { return find_arena(number); }});
   if (!socket) return socket.error();
   arena_sockets_.push_back(std::move(*socket));
   if (auto cleared = clear_socket_path(own_path); !cleared) return cleared;

@@ -46,8 +46,8 @@ class Figures {
   std::string host_;
   Time started_ = std::chrono::steady_clock::now();
   std::chrono::system_clock::time_point started_by_calendar_ = std::chrono::system_clock::now();
-  std::map<std::uint32_t, Past> past_;  ///< Samples, by the feed's number.
-  BusySeconds busy_;                    ///< Busy time for all feeds, removed ones included.
+  std::map<ArenaNumber, Past> past_;  ///< Samples, by the feed's number.
+  BusySeconds busy_;                  ///< Busy time for all feeds, removed ones included.
   boost::asio::steady_timer timer_;
 };
 

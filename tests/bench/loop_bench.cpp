@@ -51,7 +51,8 @@ class Scene {
     memory_->set_left(std::uint64_t{4} << 30);
     auto resources = prepare_feed(dataset, settings, std::uint64_t{4} << 30);
     if (!resources) throw std::runtime_error(resources.error().message);
-    feed_ = std::make_unique<Feed>(1, std::move(settings), std::move(*resources), ports());
+    feed_ =
+        std::make_unique<Feed>(ArenaNumber{1}, std::move(settings), std::move(*resources), ports());
     feed_->start();
     for (std::size_t i = 1; i <= clients; ++i) subscribe(SessionId{i});
   }

@@ -98,7 +98,7 @@ TEST_CASE("delivery: longer sequences get a larger arena, and nobody loses what 
   CHECK(std::vector<std::byte>(first, first + held->size) == before);
   holder.send(release_of(*held));
   CHECK(server.eventually([](TestServer& s) {
-    return s.ask([](const Server& at) { return at.feeds()[0]->find_arena(1) == nullptr; });
+    return s.ask([](const Server& at) { return at.feeds()[0]->find_arena({1}) == nullptr; });
   }));
   ::munmap(mapping, bytes);
   ::close(descriptor);

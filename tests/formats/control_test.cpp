@@ -28,6 +28,15 @@ TEST_CASE("formats: a control message survives the way, at an odd address too") 
   CHECK(message->as<wire::Hello>() == nullptr);
 }
 
+TEST_CASE("formats: an arena that takes another one's place is the same feed's, and is greater") {
+  constexpr ArenaNumber first{7};
+  constexpr ArenaNumber second = first.next();
+  CHECK(second > first);
+  CHECK(second.feed() == first.feed());
+  CHECK(second.value == 0x1'0007);
+  CHECK(ArenaNumber{ArenaNumber::kMostFeeds}.next().feed() == ArenaNumber::kMostFeeds);
+}
+
 TEST_CASE("formats: bytes that are no control message are refused") {
   wire::HelloT hello;
   hello.client = "a trainer";

@@ -58,7 +58,7 @@ Result<std::shared_ptr<const Mapping>> Arenas::at(std::uint32_t number, const De
     const std::lock_guard lock(mutex_);
     for (auto entry = mapped_.begin(); entry != mapped_.end();) {
       const bool smaller =
-          entry->first < number && (entry->first & kFeedOfArena) == (number & kFeedOfArena);
+          entry->first < number && ArenaNumber{entry->first}.feed() == ArenaNumber{number}.feed();
       const auto next = std::next(entry);
       if (smaller) outgrown.insert(mapped_.extract(entry));
       entry = next;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +14,8 @@ struct AbsentFeed {
   std::string name;
   std::vector<std::filesystem::path> dataset;
   Error why;  ///< The reason, without the feed's name.
-  /// The arena's number of the feed before it, as clients know it; 0: there was none.
-  std::uint32_t arena_number = 0;
+  /// The arena's number of the feed before it, as clients know it; empty: there was none.
+  std::optional<ArenaNumber> arena = {};
 
   /// The error that its clients get.
   Error told() const { return {why.code, "feed " + name + " is not served: " + why.message}; }

@@ -30,7 +30,7 @@ std::string describe_pages(PinState pinned) {
 
 }  // namespace
 
-Feed::Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports)
+Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, FeedPorts ports)
     : number_(number),
       settings_(std::move(settings)),
       resources_(std::move(resources)),
@@ -99,7 +99,7 @@ wire::FeedInfoT Feed::info() const {
   return info;
 }
 
-const Arena* Feed::find_arena(std::uint32_t number) const {
+const Arena* Feed::find_arena(ArenaNumber number) const {
   for (const auto& generation : scheduler_.generations()) {
     if (generation->number == number) return generation->arena.get();
   }

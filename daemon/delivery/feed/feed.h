@@ -70,7 +70,7 @@ struct Departure {
 /// Threads: the event loop only. It outlives nothing it handed out: destroy the assembler first.
 class Feed {
  public:
-  Feed(std::uint32_t number, FeedSettings settings, FeedResources resources, FeedPorts ports);
+  Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, FeedPorts ports);
 
   /// Begins to assemble the first batches, before anyone asks.
   void start();
@@ -109,13 +109,13 @@ class Feed {
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return settings_.name; }
-  /// No other feed of the server has or had it.
-  std::uint32_t number() const { return number_; }
+  /// The number of its first arena. No other feed of the server has or had it.
+  ArenaNumber number() const { return number_; }
   const Arena& arena() const { return *scheduler_.slots()->arena; }
-  /// By which clients ask for the arena: the feed's number and, above it, the arena's.
-  std::uint32_t arena_number() const { return scheduler_.slots()->number; }
+  /// The number of arena(), by which clients ask for it.
+  ArenaNumber arena_number() const { return scheduler_.slots()->number; }
   /// An arena of this feed by its number; null when there is none, or not any more.
-  const Arena* find_arena(std::uint32_t number) const;
+  const Arena* find_arena(ArenaNumber number) const;
   const FeedCounters& counters() const { return counters_; }
   const StageTimes& times() const { return *style_->times; }
   double plan_seconds() const { return plans_.seconds(); }  ///< What the latest plan took.
@@ -260,7 +260,7 @@ class Feed {
   void publish_began(Epoch epoch);
   void publish_ended(Epoch epoch);
 
-  std::uint32_t number_;
+  ArenaNumber number_;
   FeedSettings settings_;
   FeedResources resources_;
   FeedPorts ports_;

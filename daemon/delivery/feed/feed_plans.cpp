@@ -69,7 +69,7 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
                                             grown.why_not_newer);
   }
   if (grown.arena) {
-    const std::uint32_t number = arena_number() + kFeedOfArena + 1;
+    const ArenaNumber number = arena_number().next();
     grown.memory.release();  // the generation gives it back
     scheduler_.grow(
         std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory));

@@ -87,7 +87,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.batches_per_step = subscription.cursor.share().count;
   answer.world = epoch.plan.world();
   answer.window = subscription.terms.window;
-  answer.arena = arena_number();
+  answer.arena = arena_number().value;
   answer.arena_bytes = arena().bytes();
   answer.terms = terms_text(settings_, epoch.snapshot->schema());
   ports_.send(key.session, encode(std::move(answer)));
@@ -162,7 +162,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
     return ports_.send_batch(key.session, encode(std::move(ticket)),
                              arena().slot(slot).subspan(within, extent.size), std::move(sent));
   }
-  ticket.arena = arena_number();
+  ticket.arena = arena_number().value;
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
   subscription.leases.emplace(*lease, HeldBatch{held, began});

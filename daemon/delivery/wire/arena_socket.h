@@ -42,7 +42,7 @@ class ArenaSocket {
     /// The connection of a bound session ended, or that of one that was retired.
     std::function<void(SessionId)> lost;
     /// Errors: not_found.
-    std::function<Result<ArenaHandle>(std::uint32_t arena)> find;
+    std::function<Result<ArenaHandle>(ArenaNumber)> find;
   };
 
   /// Listens at `path`, replacing a socket that no process answers.

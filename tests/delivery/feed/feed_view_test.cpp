@@ -71,9 +71,10 @@ struct Parts {
   SubscriptionTable subscriptions{kSlots};
   PlanKeeper plans{false};
   QueueDesk desk{{}, nullptr, nullptr, 1};
-  SlotScheduler scheduler{std::make_shared<SlotGeneration>(1, *Arena::create(kSlots, 4096),
-                                                           std::make_shared<MemoryBudget>()),
-                          {1, 50ms}};
+  SlotScheduler scheduler{
+      std::make_shared<SlotGeneration>(ArenaNumber{1}, *Arena::create(kSlots, 4096),
+                                       std::make_shared<MemoryBudget>()),
+      {1, 50ms}};
   FeedLife life;
 };
 

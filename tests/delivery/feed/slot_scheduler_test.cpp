@@ -42,7 +42,7 @@ struct Replicas {
 
 struct Slots {
   explicit Slots(std::uint32_t slots, unsigned threads = kManyThreads)
-      : scheduler(std::make_shared<SlotGeneration>(1, *Arena::create(slots, 4096),
+      : scheduler(std::make_shared<SlotGeneration>(ArenaNumber{1}, *Arena::create(slots, 4096),
                                                    std::make_shared<MemoryBudget>()),
                   {threads, 50ms}) {}
 
@@ -161,12 +161,12 @@ TEST_CASE("delivery: larger slots take over, and the smaller ones last while a b
   Slots slots(2);
   const Replicas one({0});
   auto begun = slots.scheduler.ahead(one.fronts, kNow);
-  slots.scheduler.grow(std::make_shared<SlotGeneration>(2, *Arena::create(2, 8192),
+  slots.scheduler.grow(std::make_shared<SlotGeneration>(ArenaNumber{2}, *Arena::create(2, 8192),
                                                         std::make_shared<MemoryBudget>()));
   CHECK(slots.scheduler.generations().size() == 2);
   CHECK(slots.scheduler.is_missing(batch(0)));
   for (const auto& each : begun) slots.scheduler.discard(each);
   begun.clear();
   CHECK(slots.scheduler.generations().size() == 1);
-  CHECK(slots.scheduler.slots()->number == 2);
+  CHECK(slots.scheduler.slots()->number == ArenaNumber{2});
 }

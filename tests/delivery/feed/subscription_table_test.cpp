@@ -198,7 +198,7 @@ TEST_CASE("delivery: an epoch begins and ends once, with the first that comes to
 }
 
 TEST_CASE("delivery: slots that a session left count as held until its process lets go") {
-  const auto slots = std::make_shared<SlotGeneration>(1, *Arena::create(2, 4096),
+  const auto slots = std::make_shared<SlotGeneration>(ArenaNumber{1}, *Arena::create(2, 4096),
                                                       std::make_shared<MemoryBudget>());
   ClientInfo gone;
   gone.session = SessionId{5};

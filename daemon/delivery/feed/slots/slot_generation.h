@@ -7,6 +7,7 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/slots/memory_budget.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -21,7 +22,7 @@ struct DeliveredFigures {
 /// An arena of a feed, and the batches in it. A dataset that grows may need larger slots: then
 /// another generation takes its place, and this one lives until its last batch is given back.
 struct SlotGeneration {
-  SlotGeneration(std::uint32_t arena_number, std::unique_ptr<Arena> memory,
+  SlotGeneration(ArenaNumber arena_number, std::unique_ptr<Arena> memory,
                  std::shared_ptr<MemoryBudget> its_budget)
       : number(arena_number),
         arena(std::move(memory)),
@@ -32,7 +33,7 @@ struct SlotGeneration {
   SlotGeneration(const SlotGeneration&) = delete;
   SlotGeneration& operator=(const SlotGeneration&) = delete;
 
-  std::uint32_t number;  ///< The arena's number, by which clients request it.
+  ArenaNumber number;  ///< The arena's number, by which clients request it.
   std::unique_ptr<Arena> arena;
   SlotCache cache;
   std::vector<DeliveredFigures> figures;  ///< Figures of the batch in each slot.
