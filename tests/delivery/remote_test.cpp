@@ -221,8 +221,11 @@ TEST_CASE("delivery: a client without an arena that goes without a word is misse
 TEST_CASE("delivery: a port in use is refused by name") {
   TestServer server(sorted_feed(4), at({kAnyPort}));
   boost::asio::io_context loop;
-  Server second(loop, at({server.endpoint(0)}));
-  const auto listening = second.listen();
+  EventLog log;
+  ListenerSettings settings;
+  settings.endpoints = {server.endpoint(0)};
+  Listeners second(loop, log, settings, {});
+  const auto listening = second.open();
   REQUIRE_FALSE(listening);
   CHECK(listening.error().message == "bind " + server.endpoint(0) + ": Address already in use");
 }

@@ -9,4 +9,5 @@
 #include "daemon/delivery/wire/event_publisher.h"  // events for whoever subscribes
 #include "daemon/delivery/wire/frame_socket.h"     // a ZeroMQ socket on the event loop
 #include "daemon/delivery/wire/gatekeeper.h"       // ZAP
+#include "daemon/delivery/wire/listeners.h"        // all sockets for clients
 #include "daemon/delivery/wire/router.h"           // messages from and to clients

@@ -19,14 +19,15 @@ ServerSettings allowing(std::set<uid_t> uids, std::set<gid_t> gids) {
   return settings;
 }
 
-/// What a server with these endpoints says when it should listen.
+/// What those say that should listen at these addresses.
 std::string listen_error(const std::string& endpoint, const std::string& events = "") {
   boost::asio::io_context loop;
-  ServerSettings settings;
+  EventLog log;
+  ListenerSettings settings;
   settings.endpoints = {endpoint};
   settings.events = events;
-  Server server(loop, std::move(settings));
-  const auto listening = server.listen();
+  Listeners listeners(loop, log, std::move(settings), {});
+  const auto listening = listeners.open();
   return listening ? "" : listening.error().message;
 }
 

@@ -1,0 +1,188 @@
+#include "daemon/delivery/wire/listeners.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+constexpr std::string_view kIpc = "ipc://";
+constexpr std::string_view kTcp = "tcp://";
+constexpr std::string_view kArenaSuffix = ".arena";
+
+/// Connections to the arena socket that have not named a session.
+constexpr std::size_t kUnboundConnections = 64;
+
+unsigned remote_threads(const ListenerSettings& settings) {
+  const auto is_remote = [](const std::string& endpoint) { return endpoint.starts_with(kTcp); };
+  const bool any = std::any_of(settings.endpoints.begin(), settings.endpoints.end(), is_remote) ||
+                   is_remote(settings.events);
+  return any ? SocketThreads::remote_threads_of(std::thread::hardware_concurrency()) : 0;
+}
+
+std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& message) {
+  return {reinterpret_cast<const std::byte*>(message.data()), message.size()};
+}
+
+}  // namespace
+
+Listeners::Listeners(boost::asio::io_context& loop, EventLog& log, ListenerSettings settings,
+                     Calls calls)
+    : loop_(loop),
+      log_(log),
+      settings_(std::move(settings)),
+      calls_(std::move(calls)),
+      accept_guard_(loop, log),
+      socket_threads_(&log, remote_threads(settings_)) {
+  calls_.arena.admit = [this](const std::optional<PeerCredentials>& peer) {
+    const auto admitted = settings_.allowed.check(peer);
+    if (!admitted) log_.note<Event::client_refused>(admitted.error().message);
+    return admitted.has_value();
+  };
+}
+
+Result<void> Listeners::open() {
+  if (auto gate = open_gate(); !gate) return gate;
+  for (const std::string& endpoint : settings_.endpoints) {
+    auto listening = endpoint.starts_with(kIpc)   ? listen_local(endpoint)
+                     : endpoint.starts_with(kTcp) ? listen_remote(endpoint)
+                                                  : Error{ErrorCode::invalid_argument,
+                                                          endpoint + ": allowed: ipc:// or tcp://"};
+    if (!listening) return listening;
+  }
+  return listen_for_events();
+}
+
+/// Before the first endpoint: ZeroMQ looks for it at each connection.
+Result<void> Listeners::open_gate() {
+  if (!has_key_list()) return {};
+  gatekeeper_ =
+      std::make_unique<Gatekeeper>(loop_, socket_threads_, log_, *settings_.keys.authorized);
+  return gatekeeper_->open();
+}
+
+/// The arena socket comes first: it tells whether another daemon is there, while ZeroMQ would
+/// take the path away from it.
+Result<void> Listeners::listen_local(const std::string& endpoint) {
+  const std::string own_path = endpoint.substr(kIpc.size());
+  const std::string path = own_path + std::string(kArenaSuffix);
+  const RestrictedUmask nobody_else;
+  if (auto listening = listen_arena(path); !listening) return listening;
+  if (auto cleared = clear_socket_path(own_path); !cleared) return cleared;
+  if (!local_router_) {
+    local_router_ =
+        std::make_unique<Router>(loop_, socket_threads_, Router::Settings{}, calls_.message);
+  }
+  if (auto bound = local_router_->bind(endpoint); !bound) return bound.error();
+  for (const std::string& each : {path, own_path}) {
+    if (auto set = set_access(each, settings_.access); !set) return set;
+  }
+  if (arena_path_.empty()) arena_path_ = path;
+  endpoints_.push_back(endpoint);
+  log_.note<Event::listening>(endpoint);
+  return {};
+}
+
+Result<void> Listeners::listen_arena(const std::string& path) {
+  auto socket = ArenaSocket::listen(
+      loop_, path, {settings_.max_clients + kUnboundConnections, settings_.bind_time},
+      calls_.arena);
+  if (!socket) return socket.error();
+  arena_sockets_.push_back(std::move(*socket));
+  return {};
+}
+
+Result<void> Listeners::listen_remote(const std::string& endpoint) {
+  const std::string& secret_key = settings_.keys.secret_key;
+  if (!remote_router_) {
+    remote_router_ = std::make_unique<Router>(
+        loop_, socket_threads_, Router::Settings{true, secret_key, has_key_list()}, calls_.message);
+  }
+  auto bound = remote_router_->bind(endpoint);
+  if (!bound) return bound.error();
+  endpoints_.push_back(*bound);
+  if (secret_key.empty()) {
+    log_.note<Event::listening_insecure>(*bound);
+    return {};
+  }
+  const auto public_key = public_key_of(secret_key);
+  if (!public_key) return public_key.error();
+  note_remote(*bound, *public_key);
+  return {};
+}
+
+void Listeners::note_remote(const std::string& endpoint, const std::string& public_key) {
+  log_.note<Event::listening_with_keys>(
+      endpoint, public_key,
+      has_key_list()
+          ? std::to_string(settings_.keys.authorized->size()) + " clients' keys authorized"
+          : std::string("any client that knows it is let in"));
+}
+
+Result<void> Listeners::listen_for_events() {
+  if (settings_.events.empty()) return {};
+  const bool remote = settings_.events.starts_with(kTcp);
+  const std::string path = remote ? "" : settings_.events.substr(kIpc.size());
+  const RestrictedUmask nobody_else;
+  if (!remote) {
+    if (auto cleared = clear_socket_path(path); !cleared) return cleared;
+  }
+  events_ = std::make_unique<EventPublisher>(
+      loop_, socket_threads_,
+      Router::Settings{remote, remote ? settings_.keys.secret_key : "", remote && has_key_list()});
+  auto bound = events_->bind(settings_.events);
+  if (!bound) return bound.error();
+  if (!remote) {
+    if (auto set = set_access(path, settings_.access); !set) return set;
+  }
+  events_endpoint_ = *bound;
+  log_.note<Event::events_listening>(events_endpoint_);
+  return {};
+}
+
+Result<void> Listeners::send(const PeerName& peer, const flatbuffers::DetachedBuffer& message) {
+  return router(peer).send(peer, bytes_of(message));
+}
+
+Result<void> Listeners::send(const PeerName& peer, const flatbuffers::DetachedBuffer& ticket,
+                             Payload batch) {
+  return router(peer).send(peer, bytes_of(ticket), std::move(batch));
+}
+
+void Listeners::publish(wire::EventT event) {
+  if (events_) events_->publish(std::move(event));
+}
+
+void Listeners::disconnect(SessionId session) {
+  for (const auto& socket : arena_sockets_) socket->disconnect(session);
+}
+
+void Listeners::retire(SessionId session) {
+  for (const auto& socket : arena_sockets_) socket->retire(session);
+}
+
+void Listeners::set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized) {
+  settings_.allowed = std::move(allowed);
+  if (gatekeeper_ && authorized) gatekeeper_->authorize(std::move(*authorized));
+}
+
+std::string Listeners::arena_path_for(const PeerName& peer) const {
+  return peer.remote ? "" : arena_path_;
+}
+
+std::string Listeners::events_for(const PeerName& peer) const {
+  return address_for_client(peer.remote, events_endpoint_);
+}
+
+std::string address_for_client(bool remote, std::string endpoint) {
+  if (remote && endpoint.starts_with(kIpc)) return "";
+  for (const std::string_view everywhere : {"//0.0.0.0:", "//[::]:"}) {
+    const std::size_t at = endpoint.find(everywhere);
+    if (at == std::string::npos) continue;
+    endpoint.replace(at, everywhere.size(), remote ? "//*:" : "//localhost:");
+  }
+  return endpoint;
+}
+
+}  // namespace batchwright
