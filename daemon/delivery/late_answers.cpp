@@ -2,11 +2,22 @@
 
 namespace batchwright {
 
+LateAnswers::LateAnswers(boost::asio::io_context& loop, std::chrono::milliseconds pause,
+                         std::function<void(SessionId, const Refusal&)> send)
+    : send_(std::move(send)), rounds_(loop, pause, [this] { return send_due(); }) {}
+
 bool LateAnswers::add(SessionId session, Refusal refusal) {
+  const bool is_first = waiting_.empty();
   auto& waiting = waiting_[session];
   if (waiting.size() >= kWaiting) return false;
   waiting.push_back(std::move(refusal));
+  if (is_first) rounds_.start();
   return true;
+}
+
+bool LateAnswers::send_due() {
+  for (const auto& [session, refusal] : take_due()) send_(session, refusal);
+  return !waiting_.empty();
 }
 
 std::vector<std::pair<SessionId, LateAnswers::Refusal>> LateAnswers::take_due() {

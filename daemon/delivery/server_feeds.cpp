@@ -1,57 +1,38 @@
-// The set of feeds: how they are added, changed and removed.
+// The set of feeds: how they are added, changed and removed, and what becomes of clients that wait
+// for an absent one.
 
-#include <algorithm>
-#include <chrono>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "daemon/delivery/server.h"
 
 namespace batchwright {
-namespace {
-
-/// The pause between two looks at feeds that are to be freed.
-constexpr std::chrono::milliseconds kBetweenLooks{20};
-
-}  // namespace
 
 Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
-  const AbsentFeed* before = find_absent(settings.name);
+  const AbsentFeed* before = absent_.find(settings.name);
   const bool had_arena = before != nullptr && before->arena;
-  const ArenaNumber number = had_arena ? before->arena->next() : ArenaNumber{++last_feed_};
-  feeds_.push_back(make_feed(number, std::move(settings), std::move(resources)));
-  Feed& feed = *feeds_.back();
-  std::erase_if(absent_, [&feed](const AbsentFeed& each) { return each.name == feed.name(); });
-  if (listening_) feed.start();
-  if (listening_) serve_guests(feed);
+  const ArenaNumber number = had_arena ? before->arena->next() : feeds_.new_number();
+  auto made = make_feed(number, std::move(settings), std::move(resources));
+  auto guests = absent_.take_out(made->name());
+  Feed& feed = feeds_.add(std::move(made));
+  for (auto& guest : guests) serve_guest(feed, std::move(guest));
   return feed;
 }
 
 /// The new arena's number differs from the old one's in its upper bits only, so that clients unmap
 /// the old one.
 Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const std::string& why) {
-  const auto place = std::find_if(feeds_.begin(), feeds_.end(), [&settings](const auto& feed) {
-    return feed->name() == settings.name;
-  });
-  const ArenaNumber number = (*place)->arena_number().next();
-  auto feed = make_feed(number, std::move(settings), std::move(resources));
-  std::swap(*place, feed);
-  retire(std::move(feed), {ErrorCode::disconnected, why});
-  (*place)->start();
-  return **place;
+  const ArenaNumber number = feeds_.find(settings.name)->arena_number().next();
+  return feeds_.replace(make_feed(number, std::move(settings), std::move(resources)),
+                        {ErrorCode::disconnected, why});
 }
 
 void Server::remove_feed(std::string_view name) {
   const Error removed{ErrorCode::not_found, "feed " + std::string(name) +
                                                 " was removed from the configuration of "
                                                 "the daemon"};
-  std::erase_if(absent_, [name](const AbsentFeed& each) { return each.name == name; });
-  refuse_guests(name, removed);
-  const auto place = std::find_if(feeds_.begin(), feeds_.end(),
-                                  [name](const auto& feed) { return feed->name() == name; });
-  if (place == feeds_.end()) return;
-  auto feed = std::move(*place);
-  feeds_.erase(place);
-  retire(std::move(feed), removed);
+  for (const auto& guest : absent_.take_out(name)) refuse_guest(guest, removed);
+  feeds_.retire(name, removed);
 }
 
 std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings settings,
@@ -66,55 +47,63 @@ std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings setting
     send_batch(session, ticket, {batch, std::move(sent)});
   };
   ports.takes_over = [this] { return put_away_soon(); };
-  ports.publish = [this](wire::EventT event) { publish(std::move(event)); };
+  ports.publish = [this](wire::EventT event) { listeners_.publish(std::move(event)); };
   return std::make_unique<Feed>(number, std::move(settings), std::move(resources),
                                 std::move(ports));
 }
 
-void Server::retire(std::unique_ptr<Feed> feed, const Error& error) {
-  feed->retire(error);
-  retired_.push_back(std::move(feed));
-  if (retired_.size() == 1) free_retired();
-}
-
-/// Unmapping an arena takes long, and is left to the planning thread.
-void Server::free_retired() {
-  retired_timer_.expires_after(kBetweenLooks);
-  retired_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    std::vector<std::shared_ptr<const void>> belongings;
-    for (auto& feed : retired_) {
-      if (!feed->at_rest()) continue;
-      for (auto& each : feed->belongings()) belongings.push_back(std::move(each));
-      feed.reset();
-    }
-    std::erase(retired_, nullptr);
-    planner_.run([kept = std::move(belongings)]() mutable { kept.clear(); });
-    if (!retired_.empty()) free_retired();
-  });
-}
-
-void Server::set_allowed(AllowList allowed, std::optional<std::set<std::string>> authorized) {
-  settings_.allowed = std::move(allowed);
-  if (gatekeeper_ && authorized) gatekeeper_->authorize(std::move(*authorized));
-}
-
-Feed* Server::find_feed(std::string_view name) {
-  const auto found = std::find_if(feeds_.begin(), feeds_.end(),
-                                  [name](const auto& feed) { return feed->name() == name; });
-  return found == feeds_.end() ? nullptr : found->get();
-}
-
-/// Also finds a feed that has just ended: a client that was granted it asks for its arena next, and
-/// gets the reason after that.
-Result<ArenaHandle> Server::find_arena(ArenaNumber number) const {
-  for (const auto* feeds : {&feeds_, &retired_}) {
-    for (const auto& feed : *feeds) {
-      const Arena* arena = feed->find_arena(number);
-      if (arena != nullptr) return ArenaHandle{arena->descriptor(), arena->bytes()};
-    }
+/// Its arena is given back before another one is made in its place.
+void Server::put_away_failed() {
+  std::vector<const Feed*> failed;
+  for (const auto& feed : feeds_.all()) {
+    if (feed->failure() && is_passing(feed->failure()->code)) failed.push_back(feed.get());
   }
-  return Error{ErrorCode::not_found, "no arena " + std::to_string(number.value)};
+  for (const Feed* feed : failed) {
+    const std::string name = feed->name();
+    const Error told = *feed->failure();
+    Error why = told;
+    const std::string named = "feed " + name + " failed: ";
+    if (why.message.starts_with(named)) why.message.erase(0, named.size());
+    absent_.set({name, feed->dataset().shards(), why, feed->arena_number()});
+    // Clients treat `disconnected` as a pause: they ask again, and then wait.
+    feeds_.retire(name, absent_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
+  }
+}
+
+bool Server::put_away_soon() {
+  if (!absent_.lets_wait()) return false;
+  boost::asio::post(loop_, [this] { put_away_failed(); });
+  return true;
+}
+
+/// A client that waited for a feed that is there now.
+void Server::serve_guest(Feed& feed, AbsentFeeds::Guest guest) {
+  const auto bytes = encode(wire::SubscribeT(std::move(guest.request)));
+  const auto message =
+      ControlMessage::decode({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  const auto* request = message ? message->as<wire::Subscribe>() : nullptr;
+  if (request == nullptr) return;  // it was one when it came
+  if (auto done = feed.subscribe(guest.client, *request); !done) {
+    guest.request.subscription = request->subscription();
+    refuse_guest(guest, done.error());
+  } else if (guest.said_so) {
+    feed.waits({guest.client.session, request->subscription()}, 0);
+  }
+}
+
+void Server::refuse_guest(const AbsentFeeds::Guest& guest, const Error& why) {
+  const Session* session = sessions_.find(guest.client.session);
+  if (session == nullptr) return;
+  log_.note<Event::subscription_refused>(guest.client.session.value, why.message);
+  refuse(session->peer, why, guest.request.subscription);
+}
+
+Result<ArenaHandle> Server::find_arena(ArenaNumber number) const {
+  const Arena* arena = feeds_.find_arena(number);
+  if (arena == nullptr) {
+    return Error{ErrorCode::not_found, "no arena " + std::to_string(number.value)};
+  }
+  return ArenaHandle{arena->descriptor(), arena->bytes()};
 }
 
 }  // namespace batchwright

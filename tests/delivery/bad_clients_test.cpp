@@ -195,25 +195,6 @@ TEST_CASE("delivery: a session without an arena cannot be bound by another, and 
   CHECK(indices_to_the_end(client) == numbers(0, 10));
 }
 
-TEST_CASE("delivery: refused requests are forgiven one a second, malformed messages never") {
-  const Conduct::Clock::time_point start{};
-  Conduct conduct(start);
-  for (std::uint32_t i = 0; i < Conduct::kRefused; ++i) conduct.refused(start);
-  CHECK_FALSE(conduct.is_past_bearing());
-  conduct.refused(start + std::chrono::milliseconds(1500));
-  CHECK_FALSE(conduct.is_past_bearing());
-  conduct.refused(start + std::chrono::milliseconds(1999));
-  CHECK(conduct.asks_too_often());
-  Conduct other(start);
-  other.malformed();
-  other.malformed();
-  CHECK_FALSE(other.is_past_bearing());
-  other.refused(start + std::chrono::hours(1));
-  other.malformed();
-  CHECK(other.is_past_bearing());
-  CHECK_FALSE(other.asks_too_often());
-}
-
 TEST_CASE("delivery: the log gets one line an interval, which counts the others") {
   const LogLimit::Clock::time_point start{};
   LogLimit limit(std::chrono::seconds(1));

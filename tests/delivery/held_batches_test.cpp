@@ -268,21 +268,3 @@ TEST_CASE("delivery: slots of ended sessions are kept by session, and named") {
   CHECK(held.slots_of({2}) == 1);
   CHECK(held.slots() == 1);
 }
-
-TEST_CASE("delivery: late answers leave one by one for each session, and are bounded") {
-  LateAnswers late;
-  const Error error{ErrorCode::not_found, "no"};
-  for (std::uint32_t i = 0; i < LateAnswers::kWaiting; ++i) REQUIRE(late.add({1}, {i, error}));
-  CHECK_FALSE(late.add({1}, {99, error}));
-  CHECK(late.add({2}, {7, error}));
-  auto due = late.take_due();
-  REQUIRE(due.size() == 2);
-  CHECK(due[0].second.subscription == 0);
-  CHECK(due[1].second.subscription == 7);
-  due = late.take_due();
-  REQUIRE(due.size() == 1);
-  CHECK(due[0].second.subscription == 1);
-  late.forget({1});
-  CHECK(late.empty());
-  CHECK(late.take_due().empty());
-}

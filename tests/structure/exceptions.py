@@ -23,8 +23,6 @@ EXCEPTIONS = (
            "a list of subcases, each of which stands alone", 77),
     Exempt("members", "tests/client/fake/fake_daemon.h: FakeDaemon",
            "it stands for a whole daemon, and a test may have any part of it misbehave", 22),
-    Exempt("members", "daemon/delivery/server.h: Server",
-           "sockets, sessions and feeds in one object: each is to become one of its own", 34),
     Exempt("members", "daemon/daemon.h: Daemon",
            "it connects all rooms, and each is a member", 16),
 )

@@ -2,34 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/delivery/server/request.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 using std::chrono::seconds;
 
 namespace {
 
 const WaitingRoom::Time kStart{std::chrono::hours(1)};
-
-/// A request of session `session`, as it comes over the wire.
-class Request {
- public:
-  Request(std::uint32_t number, const std::string& feed, std::vector<std::uint64_t> held = {}) {
-    wire::SubscribeT request;
-    request.subscription = number;
-    request.feed = feed;
-    request.held = std::move(held);
-    bytes_ = encode(std::move(request));
-    auto message =
-        ControlMessage::decode({reinterpret_cast<const std::byte*>(bytes_.data()), bytes_.size()});
-    message_.emplace(std::move(*message));
-  }
-  const wire::Subscribe& table() const { return *message_->as<wire::Subscribe>(); }
-
- private:
-  flatbuffers::DetachedBuffer bytes_;
-  std::optional<ControlMessage> message_;
-};
-
-ClientInfo client(std::uint64_t session) { return {SessionId{session}, 0, "job", 1, false}; }
 
 std::vector<std::uint64_t> sessions(const std::vector<WaitingRoom::Guest>& guests) {
   std::vector<std::uint64_t> all;

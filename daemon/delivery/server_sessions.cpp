@@ -1,0 +1,123 @@
+// How clients come and go, and what is sent to them.
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "daemon/delivery/server.h"
+
+namespace batchwright {
+namespace {
+
+wire::EventT event_of(wire::EventKind kind, const Session& session) {
+  wire::EventT event;
+  event.kind = kind;
+  event.session = session.id().value;
+  event.text = session.client.program;
+  return event;
+}
+
+}  // namespace
+
+/// Events publish session numbers, and a process that knows the number of an unbound session could
+/// bind it: so its joining is published only later.
+void Server::joined(const Session& session) {
+  listeners_.publish(event_of(wire::EventKind::client_joined, session));
+  if (session.client.inline_batches && !alive_.is_running() && say_alive()) alive_.start();
+}
+
+void Server::left(const Session& session) {
+  if (!session.is_known()) return;  // its joining was not published
+  listeners_.publish(event_of(wire::EventKind::client_left, session));
+}
+
+/// A peer that cannot be reached shows when something is sent to it. False when there is none.
+bool Server::say_alive() {
+  bool any = false;
+  for (const auto& [id, session] : sessions_.all()) {
+    if (!session.client.inline_batches) continue;
+    any = true;
+    send(session.peer, encode(wire::AliveT{}));
+  }
+  return any;
+}
+
+bool Server::bind_session(SessionId id) {
+  const Session* session = sessions_.bind(id);
+  if (session == nullptr) return false;
+  joined(*session);
+  return true;
+}
+
+/// The arena connection has ended, so the client no longer reads the slots. A client's end may
+/// overtake its last words, and in a queue a release among them says what must not be done again:
+/// its leases go to others after kLastWords, for ZeroMQ's thread may get no processor for long.
+void Server::on_lost(SessionId id) {
+  for (const auto& feed : feeds()) feed->let_go(id);
+  Session* session = sessions_.find(id);
+  if (session == nullptr) return;
+  session->lost = true;
+  const bool in_queue = std::any_of(feeds().begin(), feeds().end(),
+                                    [id](const auto& feed) { return feed->has_in_queue(id); });
+  if (!in_queue) return close_session(id, "its connection ended");
+  for (const auto& feed : feeds()) feed->stop_serving(id);
+  sessions_.set_deadline(id, kLastWords, [this, id] { close_session(id, "its connection ended"); });
+}
+
+/// A process that lives may read its batches for as long as it keeps its arena connection. That is
+/// closed where nothing is held; otherwise only our direction of it, by which the client learns
+/// that the session is over. Takes the id by value: it often lives in the session that goes.
+void Server::close_session(SessionId id, const std::string& why) {
+  const std::optional<Session> gone = sessions_.take(id);
+  if (!gone) return;
+  log_.note<Event::client_gone>(id.value, gone->client.program, gone->client.pid, why);
+  late_answers_.forget(id);
+  std::size_t held = 0;
+  for (const auto& feed : feeds()) held += feed->drop_session(id, gone->departure());
+  if (held != 0) log_.note<Event::slots_held_over>(id.value, held);
+  held != 0 ? listeners_.retire(id) : listeners_.disconnect(id);
+  absent_.guests().remove_session(id);
+  left(*gone);  // listeners of the event find the slots free
+}
+
+void Server::send(const PeerName& peer, const flatbuffers::DetachedBuffer& message) {
+  const auto sent = listeners_.send(peer, message);
+  if (!sent) unreachable(peer, sent.error());
+}
+
+void Server::send_to_session(SessionId id, const flatbuffers::DetachedBuffer& message) {
+  if (const Session* session = sessions_.find(id)) send(session->peer, message);
+}
+
+void Server::send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket, Payload batch) {
+  const Session* session = sessions_.find(id);
+  if (session == nullptr) return boost::asio::post(loop_, std::move(batch.sent));
+  const PeerName peer = session->peer;
+  const auto sent = listeners_.send(peer, ticket, std::move(batch));
+  if (!sent) unreachable(peer, sent.error());
+}
+
+void Server::unreachable(const PeerName& peer, const Error& error) {
+  const Session* session = sessions_.find(peer);
+  if (session == nullptr) return;
+  // Not now: the caller may be walking through this session's subscriptions.
+  boost::asio::post(loop_,
+                    [this, id = session->id(), why = error.message] { close_session(id, why); });
+}
+
+void Server::refuse(const PeerName& peer, const Error& error, std::uint32_t subscription) {
+  wire::RefusedT refused;
+  refused.code = static_cast<std::uint16_t>(error.code);
+  refused.message = error.message;
+  refused.subscription = subscription;
+  send(peer, encode(std::move(refused)));
+}
+
+void Server::tell_reason(const SubscriptionKey& key, const Error& why) {
+  wire::WaitingT answer;
+  answer.subscription = key.number;
+  answer.reason = why.message;
+  send_to_session(key.session, encode(std::move(answer)));
+}
+
+}  // namespace batchwright
