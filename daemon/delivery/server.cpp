@@ -36,7 +36,9 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
                       }
                     }),
       alive_(loop, kAlive, [this] { return say_alive(); }),
-      listeners_(loop, log_, listener_settings(settings_), calls_of_listeners()) {}
+      listeners_(loop, log_, listener_settings(settings_), calls_of_listeners()) {
+  log_.on_told([this](wire::EventT event) { listeners_.publish(std::move(event)); });
+}
 
 Server::~Server() = default;
 

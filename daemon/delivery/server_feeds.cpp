@@ -37,8 +37,8 @@ void Server::remove_feed(std::string_view name) {
 
 std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings settings,
                                         FeedResources resources) {
-  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads, {}, {},
-                  {},    memory_,  log_,       {}};
+  FeedPorts ports{loop_, planner_, assembler_, readahead_, settings_.assembly_threads,
+                  {},    {},       memory_,    log_,       {}};
   ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };
@@ -47,7 +47,6 @@ std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings setting
     send_batch(session, ticket, {batch, std::move(sent)});
   };
   ports.takes_over = [this] { return put_away_soon(); };
-  ports.publish = [this](wire::EventT event) { listeners_.publish(std::move(event)); };
   return std::make_unique<Feed>(number, std::move(settings), std::move(resources),
                                 std::move(ports));
 }

@@ -9,9 +9,8 @@
 namespace batchwright {
 namespace {
 
-wire::EventT event_of(wire::EventKind kind, const Session& session) {
+wire::EventT about(const Session& session) {
   wire::EventT event;
-  event.kind = kind;
   event.session = session.id().value;
   event.text = session.client.program;
   return event;
@@ -22,13 +21,13 @@ wire::EventT event_of(wire::EventKind kind, const Session& session) {
 /// Events publish session numbers, and a process that knows the number of an unbound session could
 /// bind it: so its joining is published only later.
 void Server::joined(const Session& session) {
-  listeners_.publish(event_of(wire::EventKind::client_joined, session));
+  log_.tell_later<Event::client_connected>(about(session));
   if (session.client.inline_batches && !alive_.is_running() && say_alive()) alive_.start();
 }
 
 void Server::left(const Session& session) {
   if (!session.is_known()) return;  // its joining was not published
-  listeners_.publish(event_of(wire::EventKind::client_left, session));
+  log_.tell_later<Event::client_gone>(about(session));
 }
 
 /// A peer that cannot be reached shows when something is sent to it. False when there is none.

@@ -64,6 +64,11 @@ bool EventLog::count(Event event) {
   return left_out.has_value();
 }
 
+void EventLog::tell(const Told& told, wire::EventT about) {
+  about.kind = told.kind;
+  if (listener_) listener_(std::move(about));
+}
+
 const EventFields* fields_of_line() { return line_fields; }
 
 void EventLog::write(Event event, const EventFields& fields, std::string text) {

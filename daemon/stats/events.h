@@ -8,12 +8,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "daemon/stats/log_limit.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -93,12 +96,23 @@ const char* name_of(Severity severity);
 /// job's start, may come a hundred at once.
 enum class Pace : std::uint8_t { each, limited, bursts };
 
+/// How clients that listen for events are told of one.
+struct Told {
+  enum class When : std::uint8_t {
+    with_the_line,
+    later,  ///< By a call of its own: what the line says is not for them yet.
+  };
+  wire::EventKind kind;
+  When when = When::with_the_line;
+};
+
 struct EventRow {
   Event event;
   std::string_view name;  ///< Name in /stats and in the label `event` of /metrics.
   Severity severity;
   Pace pace;
   std::string_view line;  ///< The log line, with {} for its arguments; README.md shows them all.
+  std::optional<Told> told = {};  ///< What clients that listen are told; empty: nothing.
 };
 
 inline constexpr std::array<EventRow, kEvents> kEventRows{{
@@ -133,9 +147,10 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::stats_accept_failed, "stats_accept_failed", Severity::warning, Pace::limited,
      "stats: accept: {}"},
     {Event::client_connected, "client_connected", Severity::info, Pace::bursts,
-     "session {:x}: {} (pid {}) connects{}"},
+     "session {:x}: {} (pid {}) connects{}",
+     Told{wire::EventKind::client_joined, Told::When::later}},
     {Event::client_gone, "client_gone", Severity::info, Pace::bursts,
-     "session {:x}: {} (pid {}) ends: {}"},
+     "session {:x}: {} (pid {}) ends: {}", Told{wire::EventKind::client_left, Told::When::later}},
     {Event::slots_held_over, "slots_held_over", Severity::info, Pace::limited,
      "session {:x}: its process is alive and keeps {} slots until it unmaps the arena"},
     {Event::client_refused, "client_refused", Severity::warning, Pace::limited,
@@ -172,9 +187,10 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: its queue resumes in epoch {}, {} batches done, {} out"},
     {Event::feed_ready, "feed_ready", Severity::debug, Pace::each,
      "feed {}: its first batches are ready"},
-    {Event::epoch_began, "epoch_began", Severity::debug, Pace::each, "feed {}: epoch {} begins"},
+    {Event::epoch_began, "epoch_began", Severity::debug, Pace::each, "feed {}: epoch {} begins",
+     Told{wire::EventKind::epoch_began}},
     {Event::epoch_ended, "epoch_ended", Severity::debug, Pace::each,
-     "feed {}: epoch {} ends for the first subscriber"},
+     "feed {}: epoch {} ends for the first subscriber", Told{wire::EventKind::epoch_ended}},
     {Event::queue_epoch_done, "queue_epoch_done", Severity::info, Pace::each,
      "feed {}: its queue has finished epoch {}"},
     {Event::epoch_not_planned, "epoch_not_planned", Severity::error, Pace::limited,
@@ -185,7 +201,7 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: clients are in {} epochs, but only {} plans are kept at a time: the epochs take "
      "turns"},
     {Event::dataset_grown, "dataset_grown", Severity::info, Pace::each,
-     "feed {}: {} sequences from epoch {} on"},
+     "feed {}: {} sequences from epoch {} on", Told{wire::EventKind::dataset_changed}},
     {Event::growth_left_out, "growth_left_out", Severity::warning, Pace::each,
      "feed {}: epoch {} continues with {} sequences: {}"},
     {Event::arena_grown, "arena_grown", Severity::info, Pace::each,
@@ -194,7 +210,8 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: epoch {} batch {}: {}"},
     {Event::sequence_skipped, "sequence_skipped", Severity::warning, Pace::limited,
      "feed {}: epoch {} batch {}: sequence {} is left out: {}"},
-    {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}"},
+    {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}",
+     Told{wire::EventKind::feed_failed}},
     {Event::feed_absent, "feed_absent", Severity::error, Pace::each,
      "feed {}: not served; the daemon keeps trying: {}"},
     {Event::feed_returned, "feed_returned", Severity::info, Pace::each,
@@ -233,7 +250,7 @@ struct LoggedEvent {
   std::string text;
 };
 
-/// Counts what happens and logs it, by one call.
+/// Counts what happens, logs it, and tells clients of it, by one call.
 /// Threads: the event loop, or before it runs.
 class EventLog {
  public:
@@ -241,10 +258,40 @@ class EventLog {
 
   explicit EventLog(std::function<Clock::time_point()> clock = Clock::now);
 
+  /// Sets what takes the events that clients are told, on this thread and within the call.
+  void on_told(std::function<void(wire::EventT)> listener) { listener_ = std::move(listener); }
+
   /// Counts an event and logs its line. `told` fills the {} of the line; the compiler checks that
   /// it fits.
   template <Event E, class... Args>
   void note(const Args&... told) {
+    static_assert(!describe(E).told || describe(E).told->when == Told::When::later,
+                  "clients are told of it, too: say what");
+    log_line<E>(told...);
+  }
+  /// The same, and tells clients of it: all but the event's kind is in `about`.
+  template <Event E, class... Args>
+  void note(wire::EventT about, const Args&... told) {
+    static_assert(describe(E).told && describe(E).told->when == Told::When::with_the_line);
+    log_line<E>(told...);
+    tell(*describe(E).told, std::move(about));
+  }
+  /// Tells clients of an event that was noted before.
+  template <Event E>
+  void tell_later(wire::EventT about) {
+    static_assert(describe(E).told && describe(E).told->when == Told::When::later);
+    tell(*describe(E).told, std::move(about));
+  }
+  /// Counts an event without logging it. Returns whether a line may be written now.
+  bool count(Event event);
+  std::uint64_t get(Event event) const { return counts_[static_cast<std::size_t>(event)]; }
+  /// The latest kKept lines of Severity::info and above, the oldest first.
+  const std::deque<LoggedEvent>& latest() const { return latest_; }
+  static constexpr std::size_t kKept = 50;
+
+ private:
+  template <Event E, class... Args>
+  void log_line(const Args&... told) {
     constexpr std::string_view line = describe(E).line;
     if (!count(E)) return;
     EventFields fields{describe(E).name, {}, {}};
@@ -255,17 +302,11 @@ class EventLog {
     if constexpr (session >= 0) fields.session = fmt::format("{:x}", std::get<session>(all));
     write(E, fields, fmt::format(fmt::format_string<const Args&...>(line), told...));
   }
-  /// Counts an event without logging it. Returns whether a line may be written now.
-  bool count(Event event);
-  std::uint64_t get(Event event) const { return counts_[static_cast<std::size_t>(event)]; }
-  /// The latest kKept lines of Severity::info and above, the oldest first.
-  const std::deque<LoggedEvent>& latest() const { return latest_; }
-  static constexpr std::size_t kKept = 50;
-
- private:
   void write(Event event, const EventFields& fields, std::string text);
+  void tell(const Told& told, wire::EventT about);
 
   std::function<Clock::time_point()> clock_;
+  std::function<void(wire::EventT)> listener_;
   std::array<std::uint64_t, kEvents> counts_{};
   std::vector<LogLimit> limits_;  ///< One for each event.
   std::deque<LoggedEvent> latest_;

@@ -79,8 +79,7 @@ class Scene {
       const auto* ticket = read ? read->as<wire::Delivery>() : nullptr;
       if (ticket != nullptr) sent_.push_back({session, ticket->lease()});
     };
-    return {loop_,   planner_, assembler_, readahead_, 2, send, {}, [](wire::EventT) {},
-            memory_, log_,     {}};
+    return {loop_, planner_, assembler_, readahead_, 2, send, {}, memory_, log_, {}};
   }
 
   void subscribe(SessionId session) {

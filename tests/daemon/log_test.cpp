@@ -95,7 +95,7 @@ TEST_CASE("daemon: a program gets one JSON object a line, with what an event is 
   const auto events = [] {
     EventLog log;
     log.note<Event::subscribed>("train", 0xABCu, "replica", 1u, 2u, 1u, 1u, 4u);
-    log.note<Event::feed_failed>("dev", "batch 3: \"x\"\n\xFF");
+    log.note<Event::feed_failed>(wire::EventT{}, "dev", "batch 3: \"x\"\n\xFF");
     spdlog::error("a line of no event");
   };
   const std::string text = logged(Journal::none, LogLevel::info, events, LogFormat::json);

@@ -95,6 +95,32 @@ TEST_CASE("delivery: those who come and go are told, once they are bound") {
   }
 }
 
+TEST_CASE("delivery: that an epoch begins and ends is told once, under the feed's name") {
+  TemporaryFolder folder;
+  const std::string events = "ipc://" + (folder / "e").string();
+  TestServer server(sorted_feed(4), telling_at(events));
+  Listener listener(events);
+  REQUIRE(is_heard(listener, server.endpoint()));
+  for (int i = 0; i < 2; ++i) {
+    RawClient client(server.endpoint());
+    client.join(server.arena_socket());
+    client.send(subscribe_to_train());
+    REQUIRE(indices_to_the_end(client) == numbers(0, 10));
+  }
+  std::vector<wire::EventKind> heard;
+  for (int i = 0; i < 500 && heard.size() < 2; ++i) {
+    const auto next = listener.next();
+    if (!next || next->topic.empty()) continue;
+    CHECK(next->topic == "train");
+    CHECK(next->event.feed == "train");
+    CHECK(next->event.epoch == 0);
+    CHECK(next->event.sequences == 40);
+    heard.push_back(next->event.kind);
+  }
+  CHECK(heard == std::vector{wire::EventKind::epoch_began, wire::EventKind::epoch_ended});
+  CHECK(server.ask([](const Server& s) { return s.log().get(Event::epoch_began); }) == 1);
+}
+
 TEST_CASE("delivery: events over tcp are told under an address that can be reached") {
   TestServer server(sorted_feed(4), telling_at("tcp://*:0", {"tcp://127.0.0.1:0"}));
   const auto bound = server.ask([](const Server& s) { return s.events_endpoint(); });

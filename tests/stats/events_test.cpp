@@ -2,11 +2,13 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "daemon/stats/stats.h"
 
@@ -63,14 +65,58 @@ TEST_CASE("stats: noting an event counts it and writes its line at its level") {
   const Logged logged;
   EventLog log;
   log.note<Event::client_gone>(0xabU, "trainer", 42, "it says Bye");
-  log.note<Event::feed_failed>("train", "no data");
-  log.note<Event::epoch_began>("train", 3);
+  log.note<Event::feed_failed>(wire::EventT{}, "train", "no data");
+  log.note<Event::epoch_began>(wire::EventT{}, "train", 3);
   CHECK(logged.text() ==
         "info session ab: trainer (pid 42) ends: it says Bye\n"
         "error feed train failed: no data\n"
         "debug feed train: epoch 3 begins\n");
   CHECK(log.get(Event::client_gone) == 1);
   CHECK(log.get(Event::client_connected) == 0);
+}
+
+TEST_CASE("stats: every event that clients can be told of has one row") {
+  for (const wire::EventKind kind : wire::EnumValuesEventKind()) {
+    CAPTURE(wire::EnumNameEventKind(kind));
+    CHECK(std::count_if(kEventRows.begin(), kEventRows.end(), [kind](const EventRow& row) {
+            return row.told && row.told->kind == kind;
+          }) == 1);
+  }
+}
+
+TEST_CASE("stats: clients are told of an event by the call that notes it, with all but its kind") {
+  const Logged logged;
+  EventLog log;
+  wire::EventT about;
+  about.feed = "train";
+  about.epoch = 3;
+  log.note<Event::epoch_began>(about, "train", 3);  // nothing takes it yet
+  std::vector<wire::EventT> told;
+  log.on_told([&told](wire::EventT event) { told.push_back(std::move(event)); });
+  log.note<Event::epoch_ended>(about, "train", 3);
+  log.note<Event::epoch_planned_late>("train", 4);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].kind == wire::EventKind::epoch_ended);
+  CHECK(told[0].feed == "train");
+  CHECK(told[0].epoch == 3);
+  CHECK(log.get(Event::epoch_ended) == 1);
+  CHECK(logged.text() ==
+        "debug feed train: epoch 3 begins\n"
+        "debug feed train: epoch 3 ends for the first subscriber\n"
+        "info feed train: epoch 4 has been planned after all\n");
+}
+
+TEST_CASE("stats: what is told later is neither counted nor logged again") {
+  const Logged logged;
+  EventLog log;
+  std::vector<wire::EventKind> told;
+  log.on_told([&told](const wire::EventT& event) { told.push_back(event.kind); });
+  log.note<Event::client_connected>(0xabU, "trainer", 42, "");
+  CHECK(told.empty());
+  log.tell_later<Event::client_connected>({});
+  CHECK(told == std::vector{wire::EventKind::client_joined});
+  CHECK(log.get(Event::client_connected) == 1);
+  CHECK(logged.text() == "info session ab: trainer (pid 42) connects\n");
 }
 
 TEST_CASE("stats: what others can cause at will is counted each time and logged once a second") {
@@ -91,7 +137,7 @@ TEST_CASE("stats: what others can cause at will is counted each time and logged 
 TEST_CASE("stats: braces in what is told stay as they are") {
   const Logged logged;
   EventLog log;
-  log.note<Event::feed_failed>("train", "{} {0} %v");
+  log.note<Event::feed_failed>(wire::EventT{}, "train", "{} {0} %v");
   CHECK(logged.text() == "error feed train failed: {} {0} %v\n");
 }
 

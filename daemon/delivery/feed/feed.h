@@ -46,10 +46,8 @@ struct FeedPorts {
   std::function<void(SessionId, const flatbuffers::DetachedBuffer&, std::span<const std::byte>,
                      std::function<void()>)>
       send_batch;
-  /// Tells those that listen of an event; never waits.
-  std::function<void(wire::EventT)> publish;
   std::shared_ptr<MemoryBudget> memory;  ///< For arenas that grow.
-  EventLog& log;
+  EventLog& log;                         ///< Also tells clients that listen.
   /// It has failed for a reason that is_passing(). True: the server will end its subscriptions,
   /// not within this call.
   std::function<bool()> takes_over;
@@ -256,9 +254,9 @@ class Feed {
   void forget_epochs();
   std::uint64_t steps_of(Epoch epoch) const { return plans_.steps(epoch); }
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
-  void publish(wire::EventKind kind, Epoch epoch, const std::string& text = {});
-  void publish_began(Epoch epoch);
-  void publish_ended(Epoch epoch);
+  wire::EventT about(Epoch epoch, const std::string& text = {}) const;
+  void note_began(Epoch epoch);
+  void note_ended(Epoch epoch);
 
   ArenaNumber number_;
   FeedSettings settings_;

@@ -80,8 +80,8 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
   plans_.decide(epoch, source.fingerprint.data);
   if (source.snapshot->generation() > resources_.snapshot->generation()) {
     resources_.snapshot = source.snapshot;
-    ports_.log.note<Event::dataset_grown>(name(), resources_.snapshot->sequences(), epoch.value);
-    publish(wire::EventKind::dataset_changed, epoch);
+    ports_.log.note<Event::dataset_grown>(about(epoch), name(), resources_.snapshot->sequences(),
+                                          epoch.value);
   }
   return std::move(grown.epoch);
 }

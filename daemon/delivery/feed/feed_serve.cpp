@@ -91,7 +91,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.arena_bytes = arena().bytes();
   answer.terms = terms_text(settings_, epoch.snapshot->schema());
   ports_.send(key.session, encode(std::move(answer)));
-  publish_began(epoch.epoch);
+  note_began(epoch.epoch);
   ports_.log.note<Event::subscribed>(name(), key.session.value,
                                      wire::EnumNameMode(subscription.terms.mode), epoch.epoch.value,
                                      first.value, subscription.cursor.share().count,
@@ -107,7 +107,7 @@ void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
   begin.steps = source.plan.steps();
   begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(source.fingerprint));
   ports_.send(key.session, encode(std::move(begin)));
-  publish_began(source.epoch);
+  note_began(source.epoch);
 }
 
 void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps) {
@@ -119,7 +119,7 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   subscription.stage = end.last ? Subscription::Stage::over : Subscription::Stage::between_epochs;
   if (subscription.epochs_left > 1) --subscription.epochs_left;
   ports_.send(key.session, encode(std::move(end)));
-  publish_ended(subscription.cursor.epoch());
+  note_ended(subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
   note(key, subscription);
   due_.plans = due_.epochs = true;
@@ -204,35 +204,31 @@ void Feed::refuse_all(const Error& error) {
 void Feed::fail(const Error& error) {
   if (!life_.fail({error.code, fmt::format("feed {} failed: {}", name(), error.message)})) return;
   desk_.close();
-  ports_.log.note<Event::feed_failed>(name(), error.message);
-  publish(wire::EventKind::feed_failed, Epoch{0}, failure()->message);
+  ports_.log.note<Event::feed_failed>(about(Epoch{0}, failure()->message), name(), error.message);
   if (!is_passing(error.code) || !ports_.takes_over()) {
     refuse_all(*failure());
   }
   if (on_state_) on_state_();
 }
 
-void Feed::publish(wire::EventKind kind, Epoch epoch, const std::string& text) {
+wire::EventT Feed::about(Epoch epoch, const std::string& text) const {
   wire::EventT event;
-  event.kind = kind;
   event.feed = name();
   event.epoch = epoch.value;
   event.sequences = resources_.snapshot->sequences();
   event.text = text;
-  ports_.publish(std::move(event));
+  return event;
 }
 
 /// Once for each epoch, when the first subscription comes to it, or ends it.
-void Feed::publish_began(Epoch epoch) {
+void Feed::note_began(Epoch epoch) {
   if (!subscriptions_.is_first_to_begin(epoch)) return;
-  ports_.log.note<Event::epoch_began>(name(), epoch.value);
-  publish(wire::EventKind::epoch_began, epoch);
+  ports_.log.note<Event::epoch_began>(about(epoch), name(), epoch.value);
 }
 
-void Feed::publish_ended(Epoch epoch) {
+void Feed::note_ended(Epoch epoch) {
   if (!subscriptions_.is_first_to_end(epoch)) return;
-  ports_.log.note<Event::epoch_ended>(name(), epoch.value);
-  publish(wire::EventKind::epoch_ended, epoch);
+  ports_.log.note<Event::epoch_ended>(about(epoch), name(), epoch.value);
 }
 
 }  // namespace batchwright

@@ -29,7 +29,7 @@ struct Shelf {
     FeedResources resources;
     resources.first_epoch = ten_steps();
     resources.arena = std::move(*Arena::create(settings.slots, 4096));
-    FeedPorts ports{io, planner, assembler, readahead, 1, {}, {}, {}, memory, log, {}};
+    FeedPorts ports{io, planner, assembler, readahead, 1, {}, {}, memory, log, {}};
     return std::make_unique<Feed>(number, settings, std::move(resources), std::move(ports));
   }
   Feed& add(const std::string& name) { return feeds.add(make(name, feeds.new_number())); }
