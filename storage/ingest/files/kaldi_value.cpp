@@ -89,7 +89,6 @@ Result<const Token*> token_of(std::string_view text) {
 Result<std::uint64_t> size_at(std::span<const std::byte> bytes, std::size_t at, bool marked) {
   if (marked && bytes[at] != std::byte{4}) return malformed("a size is not marked as 4 bytes");
   const auto size = number_at<std::int32_t>(bytes, at + (marked ? 1 : 0));
-  // Kaldi's sizes are signed; as unsigned this one would promise 2^64 bytes.
   if (size < 0) return malformed(fmt::format("a size of {}", size));
   return static_cast<std::uint64_t>(size);
 }
@@ -97,7 +96,6 @@ Result<std::uint64_t> size_at(std::span<const std::byte> bytes, std::size_t at, 
 /// Nothing: there are too few bytes to tell.
 Result<std::optional<Header>> read_header(std::span<const std::byte> bytes) {
   const std::string_view text = text_of(bytes.subspan(2));
-  // The longest type has four characters: with fewer it may not be whole.
   if (text.size() < 4) return std::optional<Header>();
   const auto token = token_of(text);
   if (!token) return token.error();
@@ -115,7 +113,6 @@ Result<std::optional<Header>> read_header(std::span<const std::byte> bytes) {
     if (!columns) return columns.error();
     header.columns = *columns;
   }
-  // min and range stand before the sizes, and are read with the numbers.
   if (compressed) header.begin = sizes;
   return std::optional<Header>(header);
 }
@@ -172,7 +169,6 @@ std::vector<float> expand_columns(const Header& header, std::span<const std::byt
     const Points points = points_of(bytes, points_begin + kColumnPoints * c, scale);
     for (std::size_t r = 0; r < header.rows; ++r) {
       const auto step = number_at<std::uint8_t>(bytes, steps_begin + c * header.rows + r);
-      // Stored by column, kept by row like every other array.
       values[r * header.columns + c] = points.value(step);
     }
   }
@@ -222,7 +218,6 @@ Result<Array> read_integers(const Header& header, std::span<const std::byte> byt
 Result<Array> parse_binary(std::span<const std::byte> bytes) {
   const auto header = read_header(bytes);
   if (!header) return header.error();
-  // The whole value at once: below this line nothing is read beyond its end.
   if (!*header || bytes_of(**header) != bytes.size()) return malformed("cut off");
   if (is_compressed((*header)->form)) return expand(**header, bytes);
   if ((*header)->form == Form::integers) return read_integers(**header, bytes);
@@ -304,7 +299,6 @@ Result<Array> parse_brackets(std::string_view text) {
     const std::size_t before = values.size();
     if (auto taken = take_numbers(take_line(text), values); !taken) return taken.error();
     const std::uint64_t here = values.size() - before;
-    // The line of "[" itself, and the one before "]", have no numbers.
     if (here == 0) continue;
     if (rows > 0 && here != columns) {
       return malformed(fmt::format("row {} has {} columns, not {}", rows, here, columns));
@@ -312,7 +306,6 @@ Result<Array> parse_brackets(std::string_view text) {
     columns = here;
     ++rows;
   }
-  // "[ ]" is Kaldi's empty vector, and its empty matrix as well.
   if (rows == 0) return Array{Element::float32, {0}, {}};
   return Array{Element::float32, {rows, columns}, bytes_from(values)};
 }
@@ -387,7 +380,6 @@ Result<Array> cut_range(const Array& array, const KaldiRange& range) {
   if (range.columns && !is_matrix) {
     return Error{ErrorCode::invalid_argument, "a range of columns, but it is a vector"};
   }
-  // Of an array without rows this wraps around, and the check below refuses it.
   const auto rows = range.rows.value_or(KaldiRange::Part{0, array.shape[0] - 1});
   const auto columns = range.columns.value_or(KaldiRange::Part{0, all_columns - 1});
   if (rows.last >= array.shape[0]) return outside("rows", rows, array.shape[0]);
