@@ -35,6 +35,7 @@ struct DaemonFigures {
 };
 
 Result<DaemonFigures> parse_stats(const std::string& text, const std::string& feed) try {
+  // at() throws where a daemon of another version has other keys; that ends below.
   const json::value page = json::parse(text);
   for (const json::value& each : page.at("feeds").as_array()) {
     if (each.at("name").as_string() != feed) continue;
@@ -56,6 +57,7 @@ Result<DaemonFigures> parse_stats(const std::string& text, const std::string& fe
 }
 
 Result<DaemonFigures> read_stats(const BenchOptions& options) {
+  // A daemon under full load may take a while; five seconds without an answer is no daemon.
   const auto page = http_get(options.stats, "/stats", std::chrono::seconds(5));
   if (page) return parse_stats(*page, options.feed);
   return Error{page.error().code,
@@ -69,10 +71,12 @@ struct BenchFigures {
   std::uint64_t assembled = 0;
   std::uint64_t delivered = 0;
 
+  /// Real bytes a second; padding is not counted, as memcpy does not copy it.
   double rate() const { return static_cast<double>(taken.bytes) / taken.seconds; }
 };
 
 Result<BenchFigures> measure(const BenchOptions& options) {
+  // Cheap checks first: a wrong key or address is told before anything is measured.
   const auto connect = connect_options(options.keys);
   if (!connect) return connect.error();
   const auto known = read_stats(options);
@@ -83,11 +87,14 @@ Result<BenchFigures> measure(const BenchOptions& options) {
   if (!baseline) return baseline.error();
   BenchFigures figures;
   figures.memcpy_rate = baseline->measure();
+  // Right before and after the clients, so that warming up is not in the differences.
   const auto before = read_stats(options);
   if (!before) return before.error();
+  // Epoch 1: part of epoch 0 may still lie assembled in the slots, and would come for free.
   figures.taken = run_clients(options, *connect, 1);
   const auto after = read_stats(options);
   if (!after) return after.error();
+  // Twice, for other work on the machine can only make it look worse.
   figures.memcpy_rate = std::max(figures.memcpy_rate, baseline->measure());
   figures.cpu_seconds = after->cpu_seconds - before->cpu_seconds;
   figures.assembled = after->assembled - before->assembled;
@@ -117,6 +124,7 @@ void print_table(const BenchOptions& options, const BenchFigures& figures) {
   const auto row = [](const char* name, const std::string& value) {
     fmt::print("{:24} {:>16}\n", name, value);
   };
+  // A share of all clients' time: the sum is over the clients, the seconds are one client's.
   const double waited =
       figures.taken.waited_seconds / (figures.taken.seconds * static_cast<double>(options.clients));
   row("clients", std::to_string(options.clients));
@@ -141,6 +149,7 @@ int run_bench(const BenchOptions& options) {
     options.json ? print_json(options, *figures) : print_table(options, *figures);
     return kDone;
   } catch (const client::Error& error) {
+    // The library's codes are the daemon's (ErrorCode).
     return fail({static_cast<ErrorCode>(error.code()), error.what()});
   }
 }

@@ -18,6 +18,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr std::chrono::seconds kPatience{60};
 constexpr std::size_t kPage = 4096;
 
+/// All batches of each epoch for each client: so the daemon may hand one batch to several.
 client::SubscribeOptions replica(const BenchOptions& options, std::uint64_t epoch) {
   client::SubscribeOptions wanted;
   wanted.feed = options.feed;
@@ -33,6 +34,7 @@ std::uint64_t touch(const client::Batch& batch, BenchTouch how) {
   for (std::size_t i = 0; i < batch.tensors(); ++i) {
     const client::Tensor tensor = batch[i];
     sum += tensor.shape()[0];
+    // All: every real byte, for a checksum. Page: a byte of each, which is what maps it in.
     if (how == BenchTouch::all) sum += checksum(batch, tensor);
     if (how != BenchTouch::page) continue;
     const auto bytes = tensor.bytes();
@@ -43,6 +45,7 @@ std::uint64_t touch(const client::Batch& batch, BenchTouch how) {
   return sum;
 }
 
+/// What one thread has taken, for it alone until it is joined.
 struct Client {
   Taken taken;
   std::uint64_t seen = 0;
@@ -55,6 +58,7 @@ void take_batches(client::Subscription& subscription, const BenchOptions& option
   auto now = start;
   while (now < end) {
     const client::Event event = subscription.next(kPatience);
+    // Before touching: what the client does with a batch is not the daemon's doing.
     mine.taken.waited_seconds += Seconds(Clock::now() - now).count();
     if (event.is_batch()) {
       mine.seen += touch(event.batch, options.touch);
@@ -65,6 +69,7 @@ void take_batches(client::Subscription& subscription, const BenchOptions& option
     }
     now = Clock::now();
   }
+  // To the end of the last batch, which lies a little behind `end`.
   mine.taken.seconds = Seconds(now - start).count();
 }
 
@@ -76,6 +81,7 @@ Taken sum_up(const std::vector<Client>& clients) {
     all.bytes += client.taken.bytes;
     all.padded_bytes += client.taken.padded_bytes;
     all.waited_seconds += client.taken.waited_seconds;
+    // They run side by side, so the slowest one's time is that of all.
     all.seconds = std::max(all.seconds, client.taken.seconds);
   }
   return all;
@@ -104,6 +110,7 @@ std::vector<std::uint64_t> record_rows(const BenchOptions& options,
 Taken run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
                   std::uint64_t epoch) {
   std::vector<Client> clients(options.clients);
+  // All subscribe before the first takes a batch: connecting is not measured.
   std::barrier together(static_cast<std::ptrdiff_t>(options.clients));
   const auto run = [&](Client& mine) {
     try {
@@ -113,6 +120,7 @@ Taken run_clients(const BenchOptions& options, const client::ConnectOptions& con
       take_batches(subscription, options, mine);
     } catch (...) {
       mine.failure = std::current_exception();
+      // The others would wait for this one for ever.
       static_cast<void>(together.arrive_and_drop());
     }
   };
