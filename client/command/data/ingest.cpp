@@ -38,6 +38,7 @@ struct Input {
 /// Time that all threads of this process have computed, in seconds.
 double cpu_seconds() {
   rusage usage = {};
+  // All threads, those that have ended too.
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -47,6 +48,7 @@ double cpu_seconds() {
 
 /// The folder's own name, also when it is given as "." or with a slash behind it.
 std::string folder_name(const fs::path& folder) {
+  // Behind "." or a slash the last element is empty, and the one before it is the name.
   const auto path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
@@ -82,6 +84,7 @@ Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& anno
   auto others = label_sets_of(options.labels_like);
   if (!others) return others.error();
   std::size_t used = 0;
+  // The other dataset may have fields that this ingest does not fill: those are passed over.
   for (LabelSet& set : *others) {
     const auto& tables = annotations.label_tables;
     const bool wanted = (annotations.label_from_folder && set.field == "label") ||
@@ -92,6 +95,7 @@ Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& anno
     annotations.label_sets.push_back(std::move(set));
     ++used;
   }
+  // None at all is a mistake of the call: labels would be numbered anew, unlike the other's.
   if (used > 0) return {};
   return Error{ErrorCode::invalid_argument,
                fmt::format("--labels-like {}: no field of labels there has the name of one here",
@@ -101,6 +105,7 @@ Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& anno
 /// Annotations for the files. Errors: those of Annotations::create(), and of files of labels.
 Result<Annotations> annotate(const IngestOptions& options, Input& input) {
   AnnotationOptions& wanted = input.annotations;
+  // Labels that the dataset has keep their numbers.
   if (const auto schema = present_schema(options.dataset)) wanted.present = schema->fields;
   auto sets = label_sets(options);
   if (!sets) return sets.error();
@@ -115,11 +120,14 @@ void tell_who_writes(const IngestJob& job, const WriterWait& wait) {
 }
 
 Result<IngestReport> take_all(IngestJob& job, Clock::time_point start) {
+  // From here on Ctrl-C ends the ingest in order, with what was added committed.
   const Interrupt interrupt;
   job.limits.waiting = [&job, &interrupt](const WriterWait& wait) {
+    // Called again and again while it waits; said once.
     if (wait.waited == std::chrono::milliseconds(0)) tell_who_writes(job, wait);
     return !interrupt.came();
   };
+  // Gone at the end of this function: the report stands on a line of its own.
   Progress progress(stderr, start);
   return ingest(job, [&progress, &interrupt](const IngestFigures& figures) {
     const auto now = Clock::now();
@@ -135,6 +143,7 @@ int run(const IngestOptions& options, Input input) {
   const auto annotations = annotate(options, input);
   if (!annotations) return fail(annotations.error());
   IngestJob job;
+  // Pointers: `input` and `annotations` outlive ingest().
   job.source = input.source.get();
   job.annotations = &*annotations;
   job.files = input.files;
@@ -173,6 +182,7 @@ Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
 /// The rate that a dataset was made with goes before that of most files.
 AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions options) {
   const auto schema = present_schema(dataset);
+  // A rate on the command line is meant.
   if (!schema || options.sample_rate != 0) return options;
   for (const auto& [name, value] : schema->settings) {
     if (name != "sample_rate_hz") continue;
@@ -183,6 +193,7 @@ AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions opti
   return options;
 }
 
+/// Runs the ingest with its source; `input` is one that has been checked.
 int finish(const IngestOptions& options, Result<Input> input,
            Result<std::unique_ptr<IngestSource>> source) {
   if (!source) return fail(source.error());
@@ -198,6 +209,7 @@ Result<Input> input_of_npz(const IngestOptions& options) {
   input.annotations = options.annotations;
   for (const fs::path& path : options.files) {
     std::error_code ignored;  // a file that is not there is named when it is read
+    // A file that is named is taken, whatever its extension: that is what was asked for.
     if (!fs::is_directory(path, ignored)) {
       input.files.push_back({path.stem().string(), path});
       continue;
@@ -223,6 +235,7 @@ void add_data_folder(const fs::path& folder, std::span<const std::string> exclud
   for (const auto& [file, field] : kLabels) {
     if (has(file)) annotations.label_tables.push_back({field, folder / file});
   }
+  // --transcripts goes before what lies in the folder.
   if (annotations.transcripts.empty() && has("text")) {
     annotations.transcripts = folder / "text";
     annotations.transcript_format = TranscriptFormat::kaldi;
@@ -236,6 +249,7 @@ Result<KaldiSourceOptions> kaldi_tables(const IngestOptions& options) {
   std::error_code ignored;  // a table that is not there is named when it is read
   const fs::path folder(options.table);
   const bool is_folder = fs::is_directory(folder, ignored);
+  // Kaldi's folders of raw sound look the same but for this.
   if (is_folder && !fs::exists(folder / "feats.scp", ignored)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{}: no feats.scp in it{}", options.table,
@@ -290,6 +304,7 @@ int run_ingest_kaldi(const IngestOptions& options) {
   input.named_for = options.table;
   input.source = std::move(kaldi->source);
   input.files = std::move(kaldi->files);
+  // Features decide which sequences there are; what a table has beyond them is told, not taken.
   for (const auto& [field, count] : kaldi->unmatched) {
     input.unmatched.push_back(
         fmt::format("{} keys of field \"{}\" have no features", count, field));

@@ -52,6 +52,7 @@ void add_annotations(CLI::App& command, IngestOptions& options) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Texts and labels");
+  // Refused rather than added: an evaluation set must not get numbers that training lacks.
   add_several(command, "--labels", options.labels, "[NAME=]FILE",
               "Names of the labels 0, 1, ..., one a line; others are refused")
       ->group("Texts and labels");
@@ -90,6 +91,7 @@ void add_folder(CLI::App& command, IngestOptions& options) {
 
 /// What the kinds that read arrays take.
 void add_array_options(CLI::App& command, ArrayOptions& options) {
+  // One value each time it is given: CLI11 would else take the words behind it, up to DIR.
   const auto each = [&command](const char* name, const char* type, const char* what,
                                std::function<void(const std::string&)> take) {
     command
@@ -108,6 +110,7 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
        "to an integer type",
        [&options](const std::string& text) {
          auto [field, word] = named_value("--cast", text, true);
+         // Checked here, so that a slip is told before files are looked for.
          const auto dtype = parse_dtype(word);
          if (!dtype) throw CLI::ValidationError("--cast", dtype.error().message);
          options.casts.push_back({std::move(field), *dtype});
@@ -136,6 +139,7 @@ void add_front_end(CLI::App& command, FrontEndOptions& options) {
         ->capture_default_str()
         ->group("Front end");
   };
+  // Bounds are the front end's own (audio_source()): some depend on the sample rate.
   add_choice<FeatureKind>(command, "--features", options.features,
                           {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
       ->description("Log-mel energies, or cepstra of them")
@@ -156,6 +160,7 @@ void add_front_end(CLI::App& command, FrontEndOptions& options) {
 }
 
 void add_ingest_audio(CLI::App& ingest, Action& action) {
+  // Shared with the callback: CLI11 writes into it while it parses, behind this function.
   const auto options = std::make_shared<IngestOptions>();
   CLI::App* command = ingest.add_subcommand("audio", "wav, flac and ogg files to features");
   add_folder(*command, *options);
@@ -229,6 +234,7 @@ void add_ingest_kaldi(CLI::App& ingest, Action& action) {
 
 void add_ingest(CLI::App& app, Action& action) {
   CLI::App* ingest = app.add_subcommand("ingest", "Append files to a dataset");
+  // `ingest` alone has nothing that it could read.
   ingest->require_subcommand(1);
   add_ingest_audio(*ingest, action);
   add_ingest_npy(*ingest, action);

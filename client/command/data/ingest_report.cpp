@@ -14,6 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
+/// 0 where `b` is none: a short ingest may have taken no time that could be measured.
 double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
 json::array texts(const std::vector<std::string>& all) {
@@ -46,6 +47,7 @@ void print_text(const IngestOutcome& outcome) {
   const IngestFigures& figures = outcome.report.figures;
   fmt::print("added {} sequences of {} frames in {:.2f} s", figures.added, figures.frames,
              outcome.seconds);
+  // Only sound has a duration; arrays have frames and nothing else.
   if (figures.seconds > 0) {
     fmt::print(": {:.3f} h of sound, {:.0f} x real time, {:.0f} x for each core used",
                figures.seconds / 3600, ratio(figures.seconds, outcome.seconds),
@@ -83,10 +85,12 @@ int report_ingest(const IngestOptions& options, const IngestOutcome& outcome) {
                "goes on behind them\n",
                report.figures.added);
   }
+  // Skipped files leave it at kDone: --on-error skip asked for that.
   return report.failure || report.interrupted ? kFailed : kDone;
 }
 
 std::string ingest_rate(const IngestFigures& figures, double seconds) {
+  // Rate and progress count what was read, also where it could not be taken.
   const auto done = figures.taken + figures.skipped;
   std::string text = fmt::format("{} of {} files  {:.0f} files/s", done, figures.files,
                                  ratio(static_cast<double>(done), seconds));

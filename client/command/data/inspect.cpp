@@ -49,6 +49,7 @@ LengthFigures length_figures(std::span<const std::uint32_t> lengths) {
   figures.median = quantile(sorted, 0.5);
   figures.p95 = quantile(sorted, 0.95);
   figures.max = sorted.back();
+  // bit_width() of the longest: the class of [2^i, 2^(i+1)) is i, and no further one is needed.
   figures.histogram.resize(static_cast<std::size_t>(std::bit_width(figures.max)));
   for (const std::uint32_t length : sorted) {
     ++figures.histogram[static_cast<std::size_t>(std::bit_width(std::max(length, 1U))) - 1];
@@ -60,6 +61,7 @@ LengthFigures length_figures(std::span<const std::uint32_t> lengths) {
 std::uint64_t bytes_on_disk(const std::filesystem::path& dataset) {
   namespace fs = std::filesystem;
   std::error_code ignored;  // a file that went away counts as 0
+  // LMDB's MDB_NOSUBDIR makes the environment a file.
   if (!fs::is_directory(dataset, ignored)) return fs::file_size(dataset, ignored);
   std::uint64_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(dataset, ignored)) {
@@ -70,6 +72,7 @@ std::uint64_t bytes_on_disk(const std::filesystem::path& dataset) {
 
 /// Hours of signal, when the dataset says how many milliseconds a frame stands for.
 std::optional<double> hours(const Schema& schema, std::uint64_t frames) {
+  // Ingest writes it for sound; arrays have no such setting, and so no hours.
   for (const auto& [name, value] : schema.settings) {
     if (name != "hop_ms") continue;
     double hop_ms = 0;
@@ -90,6 +93,7 @@ struct Findings {
 };
 
 std::string shape_text(const FieldSpec& field) {
+  // By FieldKind: T is the sequence's length, U one of the field's own, a scalar has none.
   const std::array<std::string_view, 4> first = {"T", "T", "U", ""};
   std::string text = "[" + std::string(first[static_cast<std::size_t>(field.kind)]);
   for (const std::uint32_t extent : field.shape) text += ", " + std::to_string(extent);
@@ -106,6 +110,7 @@ json::object field_json(const FieldSpec& field) {
 
 json::object lengths_json(const LengthFigures& lengths) {
   json::array histogram;
+  // Empty classes are left out: a few very long sequences would bring many of them.
   for (std::size_t i = 0; i < lengths.histogram.size(); ++i) {
     if (lengths.histogram[i] == 0) continue;
     histogram.push_back(
@@ -171,6 +176,7 @@ void print_text(const Findings& found) {
   for (const FieldSpec& field : schema.fields) print_field(field);
   if (!schema.settings.empty()) fmt::print("settings\n");
   for (const auto& [name, value] : schema.settings) fmt::print("  {:<16} {}\n", name, value);
+  // An empty dataset has no lengths, and zeros would look like some.
   if (found.snapshot.sequences() == 0) return;
   fmt::print("lengths in frames: min {}, median {}, mean {:.1f}, 95 % {}, max {}\n",
              found.lengths.min, found.lengths.median, found.lengths.mean, found.lengths.p95,
@@ -182,8 +188,10 @@ void print_text(const Findings& found) {
 
 int run_inspect(const InspectOptions& options) {
   Catalog catalog;
+  // Without a lock where none may be taken: looking at a dataset takes no right to write.
   const auto dataset = catalog.open({options.dataset}, VerifyRecords::once, Locking::permitted);
   if (!dataset) return fail(dataset.error());
+  // Without one a writer may reuse pages while they are read.
   warn(lock_warning(**dataset));
   const auto snapshot = (*dataset)->snapshot();
   if (!snapshot) return fail(snapshot.error());

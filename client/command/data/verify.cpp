@@ -50,6 +50,7 @@ void print_text(const VerifyReport& report, double seconds) {
 
 int run_verify(const VerifyOptions& options) {
   const auto start = Clock::now();
+  // The line of progress goes with this scope, before the report is printed.
   const auto report = [&options, start] {
     Progress progress(stderr, start);
     const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
@@ -67,6 +68,7 @@ int run_verify(const VerifyOptions& options) {
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   options.json ? print_json(options, *report, seconds) : print_text(*report, seconds);
+  // 1, not 2: the call was right, and scripts learn of damage by the code.
   return report->sound() ? kDone : kFailed;
 }
 
