@@ -43,6 +43,7 @@ void add_verify(CLI::App& app, Action& action) {
 /// One option for each row of the planning room's table, spelled with `-` for `_`.
 void add_plan_settings(CLI::App& command, const std::shared_ptr<PlanOptions>& options) {
   for (const SettingRow& row : setting_rows()) {
+    // A setting that the planning room gains is an option from then on, with its help.
     std::string option = "--" + std::string(row.name);
     std::replace(option.begin(), option.end(), '_', '-');
     command
@@ -102,6 +103,7 @@ void add_tail(CLI::App& app, Action& action) {
       ->check(an_endpoint())
       ->capture_default_str();
   add_keys(*command, options->keys);
+  // Either says nothing without the other; without both tail takes every batch, as a replica.
   auto* rank = command->add_option("--rank", options->rank, "Take one rank's share of every step");
   auto* ranks = command->add_option("--ranks", options->ranks, "Number of ranks");
   rank->check(CLI::NonNegativeNumber)->needs(ranks);
@@ -205,6 +207,7 @@ void add_top(CLI::App& app, Action& action) {
       ->transform(a_time(0.1, 3600.0))
       ->default_str("1");
   command->add_flag("--once", options->once, "Print one snapshot and end");
+  // The page as it came, unlike the JSON of other commands: programs know its keys already.
   command->add_flag("--json", options->json, "Print the daemon's JSON object, one a line");
   command->footer(
       "Arrows, j, k, PgUp, PgDn, Home and End move, Enter opens the feed at the cursor with its\n"
@@ -218,6 +221,7 @@ void add_top(CLI::App& app, Action& action) {
 
 /// The words of a choice: CLI11 keeps them as "{a,b}", the planning room as "a b".
 std::vector<std::string> words_of(const CLI::Option& option) {
+  // CLI11 has no call for the words of an option: they are read from what --help shows.
   std::string type = option.get_type_name();
   std::string name = option.get_name().substr(2);
   std::replace(name.begin(), name.end(), '-', '_');
@@ -234,11 +238,14 @@ std::vector<std::string> words_of(const CLI::Option& option) {
 CompletedCommand completed(const CLI::App& app, const std::string& path) {
   CompletedCommand command{path, app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options()) {
+    // What has no name is a file or a folder, which the scripts offer anyway.
     if (option->get_positional() || option->get_lnames().empty()) continue;
+    // The first sentence: a menu has one line for each option.
     const std::string help = option->get_description();
     command.options.push_back({"--" + option->get_lnames()[0], help.substr(0, help.find(". ")),
                                option->get_items_expected_min() > 0, words_of(*option)});
   }
+  // Given a filter, be it an empty one, CLI11 lists all commands, and else those of the call.
   for (const CLI::App* below : app.get_subcommands({})) {
     const std::string name = below->get_name();
     command.commands.push_back(completed(*below, path.empty() ? name : path + " " + name));
@@ -255,6 +262,7 @@ void add_completion(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->footer("Example: source <(batchwright completion bash)");
   command->callback([&app, &action, shell] {
+    // Run after parsing, so the commands that are added behind this one are in the script.
     action = [&app, shell] {
       const auto script = completion_script(*shell, completed(app, ""));
       if (!script) return fail(script.error());
@@ -281,6 +289,7 @@ std::string nearest_command(const CLI::App& app, int argc, const char* const* ar
   const CLI::App* at = &app;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
+    // An option before any command, or behind a known one: CLI11's own message fits.
     if (word.starts_with('-')) return {};
     std::vector<std::string_view> names;
     const CLI::App* next = nullptr;
@@ -288,6 +297,7 @@ std::string nearest_command(const CLI::App& app, int argc, const char* const* ar
       names.emplace_back(below->get_name());
       if (below->get_name() == word) next = below;
     }
+    // Nothing below it, so the word is an argument and no slip of a command's name.
     if (names.empty()) return {};
     if (next == nullptr) {
       const std::string_view near = nearest(word, names);
@@ -315,6 +325,7 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App app("Builds, inspects and serves batches of variable-length sequences.", "batchwright");
   app.set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);
   app.require_subcommand(1);
+  // Set by the command that is called. It runs once the whole call has proved sound.
   Action action;
   add_ingest(app, action);
   add_inspect(app, action);
@@ -326,6 +337,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_events(app, action);
   add_top(app, action);
   add_completion(app, action);
+  // For the list of commands alone: words_to_parse() turns it into --help.
   app.add_subcommand("help", "Show what a command does: help COMMAND");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);

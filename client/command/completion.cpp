@@ -32,6 +32,7 @@ std::string quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
+      // The quotes end, a quote stands escaped, and they begin anew.
       out += "'\\''";
     } else {
       out += c;
@@ -42,6 +43,7 @@ std::string quoted(std::string_view text) {
 
 /// The lines that find out which command is written: `path` is "ingest audio", say. bash and zsh.
 std::string find_path(const CompletedCommand& program, std::string_view words) {
+  // All paths in one pattern: a word that is no command, such as a file, leaves `path` as it is.
   std::string known;
   each_command(program, [&](const CompletedCommand& command) {
     if (command.path.empty()) return;
@@ -62,7 +64,9 @@ std::string value_branches(const CompletedCommand& program, std::string_view off
   std::string branches;
   each_command(program, [&](const CompletedCommand& command) {
     for (const CompletedOption& option : command.options) {
+      // Behind a flag comes whatever may come anywhere.
       if (!option.takes_value) continue;
+      // Options of one name may have other words in another command, so the path is in the pattern.
       const std::string offer = option.words.empty() ? std::string(offer_files)
                                                      : fmt::format(fmt::runtime(offer_words),
                                                                    fmt::join(option.words, " "));
@@ -105,6 +109,7 @@ std::string bash_script(const CompletedCommand& program) {
 /// "word:what it does", as zsh's _describe takes it.
 std::string described(std::string_view word, std::string_view help) {
   std::string text;
+  // A bare colon would end the word.
   for (const char c : word) text += c == ':' ? "\\:" : std::string(1, c);
   return quoted(fmt::format("{}:{}", text, help));
 }
@@ -151,6 +156,7 @@ std::string fish_condition(const CompletedCommand& command) {
                              command.path.substr(from, to - from));
     from = to + 1;
   }
+  // Once a command below is on the line, this one's words are no longer to be offered.
   const auto below = words_below(command);
   if (below.empty()) return condition;
   return fmt::format("{}not __fish_seen_subcommand_from {}",
@@ -166,6 +172,7 @@ std::string fish_script(const CompletedCommand& program) {
                             last_word(below.path), quoted(below.help));
     }
     for (const CompletedOption& option : command.options) {
+      // -x: one of the words and no file; -r: a value, which may be a file.
       const std::string words =
           option.words.empty()
               ? (option.takes_value ? " -r" : "")

@@ -7,6 +7,7 @@
 namespace batchwright {
 
 int exit_code(ErrorCode code) {
+  // What another call, or other input, can mend is 2; for all else the same call may work later.
   switch (code) {
     case ErrorCode::not_found:
     case ErrorCode::store_unavailable:

@@ -19,6 +19,7 @@ using beast::error_code;
 constexpr std::string_view kUnixScheme = "unix://";
 constexpr std::size_t kLongestSocketPath = 107;  // what sockaddr_un holds, without the last zero
 
+/// Host and port of an http:// address.
 struct Place {
   std::string host;
   std::string port = "80";
@@ -33,6 +34,7 @@ Result<Place> parse_place(const std::string& address) {
   std::string rest = address.substr(kScheme.size());
   if (rest.ends_with('/')) rest.pop_back();
   Place place{rest};
+  // A colon within brackets belongs to an IPv6 address, and is followed by no port.
   const std::size_t colon = rest.rfind(':');
   const std::size_t bracket = rest.rfind(']');
   if (colon != std::string::npos && (bracket == std::string::npos || colon > bracket)) {
@@ -41,6 +43,7 @@ Result<Place> parse_place(const std::string& address) {
   if (place.host.starts_with('[') && place.host.ends_with(']')) {
     place.host = place.host.substr(1, place.host.size() - 2);
   }
+  // An address and no more: the page's path is the caller's.
   if (place.host.empty() || place.port.empty() || place.host.find('/') != std::string::npos) {
     return bad;
   }
@@ -54,6 +57,7 @@ struct Exchange {
 
   template <class Target>
   void start(const Target& target) {
+    // Of several addresses of a name, the first one that answers.
     stream.async_connect(target, [this](error_code code, const auto&...) {
       if (failed(code)) return;
       http::async_write(stream, request, [this](error_code written, std::size_t) {
@@ -85,9 +89,11 @@ struct Question {
 
 template <class Protocol, class Target>
 Result<std::string> ask(const Question& question, const Target& target) {
+  // A loop of its own, which ends with the answer: the caller waits.
   boost::asio::io_context loop;
   Exchange<Protocol> exchange(loop);
   exchange.request = {http::verb::get, question.path, 11};
+  // A daemon answers 421 to a name that it does not know as its own.
   exchange.request.set(http::field::host, question.host);
   exchange.stream.expires_after(question.limit);
   exchange.start(target);
@@ -97,6 +103,7 @@ Result<std::string> ask(const Question& question, const Target& target) {
     return Error{ErrorCode::timed_out, "no answer from " + page + " within " +
                                            std::to_string(question.limit.count()) + " ms"};
   }
+  // The sockets lie side by side in /run/batchwright, and the other one is easily named.
   if (exchange.error.category() == make_error_code(http::error::bad_version).category()) {
     return Error{ErrorCode::malformed_message,
                  question.address + " answers, but not in HTTP (" + exchange.error.message() +
@@ -130,6 +137,7 @@ Result<std::string> http_get(const std::string& address, const std::string& path
   const auto place = parse_place(address);
   if (!place) return place.error();
   boost::asio::io_context loop;
+  // The limit does not cover this: it is the system's resolver that decides how long it looks.
   tcp::resolver resolver(loop);
   error_code error;
   const auto targets = resolver.resolve(place->host, place->port, error);

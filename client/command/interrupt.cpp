@@ -14,9 +14,12 @@ extern "C" void set_interrupted(int) { interrupted = true; }
 }  // namespace
 
 Interrupt::Interrupt() {
+  // An earlier one of this process may have left it set.
   interrupted = false;
   struct sigaction action = {};
   action.sa_handler = set_interrupted;
+  // SA_RESETHAND: the next signal has its usual effect, should the command hang. No SA_RESTART, so
+  // that a wait in the kernel ends and the flag is looked at.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, &before_int_);
   sigaction(SIGTERM, &action, &before_term_);

@@ -20,12 +20,15 @@ Result<void> write_new(const std::string& path, const std::string& key, mode_t m
     const auto code = errno == EEXIST ? ErrorCode::invalid_argument : ErrorCode::io_error;
     return Error{code, path + ": " + std::strerror(errno)};
   };
+  // O_EXCL: a key is never written over, as all that trust it would be locked out. The mode goes
+  // with the creation, so that at no moment others can read a secret.
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (file < 0) return failed();
   const std::string line = key + "\n";
   const bool written =
       ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
       ::fsync(file) == 0;
+  // Before close(), which may change errno.
   const Error why = failed();
   if (::close(file) == 0 && written) return {};
   ::unlink(path.c_str());
@@ -41,6 +44,7 @@ int run_keygen(const KeygenOptions& options) {
   const std::string open = options.into.string() + ".public";
   if (const auto done = write_new(open, keys->public_key, 0644); !done) return fail(done.error());
   if (const auto done = write_new(secret, keys->secret_key, 0600); !done) {
+    // Half a pair is of no use, and would stop the next attempt.
     ::unlink(open.c_str());
     return fail(done.error());
   }

@@ -8,6 +8,7 @@ namespace batchwright {
 
 Result<KeyPair> own_keys(const KeyOptions& keys) {
   if (keys.server_key.empty()) return KeyPair{};
+  // CURVE takes a pair of every client, also where the daemon lets any in.
   if (keys.key_file.empty()) return make_key_pair();
   std::ifstream file(keys.key_file);
   std::string key;

@@ -21,6 +21,7 @@ std::string json_text(const boost::json::value& value) {
 void print_json_line(const boost::json::value& value) { fmt::print("{}\n", json_text(value)); }
 
 void flush_output() {
+  // ferror() too: an earlier write may have failed that fflush() has forgotten.
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
   throw std::system_error(errno, std::generic_category(), "standard output");
 }
@@ -32,6 +33,7 @@ int finish_output(int code) {
     return code;
   } catch (const std::system_error& error) {
     fmt::print(stderr, "batchwright: {}\n", error.what());
+    // A command that has failed by itself keeps its own code.
     return code == kDone ? kFailed : code;
   }
 }

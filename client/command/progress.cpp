@@ -10,6 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// On a terminal as often as the eye follows; in a log, where every line stays, seldom.
 constexpr milliseconds kTerminalPause{100};
 constexpr milliseconds kLinePause{5'000};
 constexpr milliseconds kSignOfLife{60'000};
@@ -22,6 +23,7 @@ Progress::Progress(std::FILE* out, Time start, bool terminal)
     : out_(out), start_(start), terminal_(terminal), last_(start) {}
 
 Progress::~Progress() {
+  // The line gives way to what the command prints next.
   if (terminal_ && printed_) fmt::print(out_, "\r\x1b[K");
 }
 
@@ -36,9 +38,11 @@ bool Progress::due(Time now, std::uint64_t done, std::uint64_t total) const {
 }
 
 void Progress::print(Time now, std::uint64_t done, std::uint64_t total, std::string_view text) {
+  // Nothing to do is done.
   const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
   const std::string left =
       done == 0 ? "" : fmt::format("  {} left", duration_text(seconds(now) * (1 - share) / share));
+  // Rounded down: 100 % is shown when all is done, and not before.
   fmt::print(out_, "{}{:3.0f} %  {}{}{}", terminal_ ? "\r\x1b[K" : "", std::floor(100 * share),
              text, left, terminal_ ? "" : "\n");
   std::fflush(out_);
