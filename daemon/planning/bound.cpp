@@ -14,6 +14,7 @@
 namespace batchwright {
 namespace {
 
+/// As good as no end, and times 2^32 sequences still within 64 bits.
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 31;
 
 /// How many items there are of lengths in [i << shift, (i + 1) << shift).
@@ -21,6 +22,7 @@ struct LengthCounts {
   int shift = 0;
   std::vector<std::uint64_t> counts;
 
+  // At most 2^20 classes, 8 MiB: longer lengths share a class, and the bound rounds up.
   explicit LengthCounts(std::uint32_t longest)
       : shift(std::max(0, static_cast<int>(std::bit_width(longest)) - 20)),
         counts((longest >> shift) + 1) {}
@@ -40,6 +42,7 @@ void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& set
       continue;
     }
     const std::uint64_t before = chunks_of(length, shape) - 1;
+    // All chunks but the last have full length.
     if (before > 0) counts.add(shape.chunk, before * times);
     const std::uint64_t left = length - before * shape.hop;  // of which the last chunk has most
     counts.add(std::min(static_cast<std::uint32_t>(left), shape.chunk), times);
@@ -54,6 +57,7 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
   for (std::size_t i = 0; i < counts.counts.size(); ++i) {
     if (counts.counts[i] == 0) continue;
     as_short += counts.counts[i];
+    // The shortest of the class decides how many rows fit, the longest how far they are padded.
     const auto low = static_cast<std::uint32_t>(std::max<std::size_t>(i << counts.shift, 1));
     const auto high =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(((i + 1) << counts.shift) - 1, longest));
@@ -66,6 +70,7 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
 }
 
 PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
+  // Every batch has `lanes` rows, each with at most `unroll` frames.
   if (settings.lanes != 0) {
     return {settings.lanes,
             std::uint64_t{settings.lanes} * std::min(settings.unroll, draft.longest)};
@@ -94,6 +99,7 @@ Result<PlanBound> plan_bound(std::span<const std::uint32_t> lengths, const PlanS
   if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
   if (auto reach = check_boundaries(*draft, settings); !reach) return reach.error();
   const PlanBound bound = bound_of(*draft, settings);
+  // Last, as it may have to plan whole epochs.
   const PlanInput input{lengths, settings, datasets};
   if (auto planned = check_later_epochs(input, *draft, bound); !planned) return planned.error();
   return bound;

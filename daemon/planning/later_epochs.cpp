@@ -14,6 +14,7 @@
 namespace batchwright {
 namespace {
 
+/// Rows and steps are counted in 32 bits, frames up to 2^62 (README.md, "Bounds and limits").
 constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 62;
 
@@ -31,10 +32,12 @@ std::uint64_t buckets_of(const PlanSettings& s, std::uint32_t longest) {
 /// Whether the largest epoch surely keeps within what 32 and 64 bits can count.
 bool surely_counted(const Draft& draft, const PlanSettings& s, const Sweep& sweep) {
   const auto wanted = sequences_wanted(draft, s, sweep.share(0));
+  // A mixed dataset that is used up starts again: epoch 0, which uses most, has the most passes.
   std::uint64_t passes = 1;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     passes = std::max(passes, (wanted[i] - 1) / draft.datasets[i].kept + 1);
   }
+  // Divided, not multiplied: the products are what might not fit.
   if (passes > kMost32 / draft.table.items()) return false;
   const std::uint64_t rows = passes * draft.table.items();
   if (rows > kMostFrames / draft.longest) return false;
@@ -47,11 +50,13 @@ bool surely_counted(const Draft& draft, const PlanSettings& s, const Sweep& swee
 bool surely_has_step(std::uint64_t rows, std::uint64_t largest, const Draft& draft,
                      const PlanSettings& s) {
   const std::uint64_t buckets = buckets_of(s, draft.longest);
+  // The last batch of each bucket is the only one that `last` = drop may drop.
   const std::uint64_t dropped = s.last == LastBatch::drop ? buckets : 0;
   const std::uint64_t batches = (rows - 1) / largest + 1;
   if (batches <= dropped) return false;
   if (s.world == 1 || s.remainder == Remainder::wrap) return true;
   if (s.remainder == Remainder::drop) return batches - dropped >= s.world;
+  // Spread splits batches in two, so there must be enough rows for a multiple of `world`.
   const std::uint64_t least = Capacity(s, draft.longest).full_rows(draft.longest);
   return least >= 2 && rows >= rows / least + 2 * buckets + s.world;
 }
@@ -62,6 +67,7 @@ bool surely_planned(const Draft& draft, const PlanSettings& s, const Sweep& swee
   if (!surely_counted(draft, s, sweep)) return false;
   // Each sequence gives at least one row.
   const auto rows = sum(sequences_wanted(draft, s, sweep.share(sweep.smallest_epoch())));
+  // Dealing gives each lane a row first, so with as many rows no lane stays empty.
   if (s.lanes != 0) {
     return s.last == LastBatch::keep || rows >= std::uint64_t{s.lanes} * s.world;
   }
@@ -73,6 +79,7 @@ bool surely_planned(const Draft& draft, const PlanSettings& s, const Sweep& swee
 /// The epoch that uses least, the first ones, and when there are many others up to it, so many
 /// that trying them takes no time worth speaking of.
 std::vector<std::uint64_t> epochs_to_try(const Sweep& sweep, std::size_t sequences) {
+  // About 2^18 sequences are planned in all, but at least two epochs.
   const auto count = std::clamp<std::uint64_t>((1 << 18) / sequences, 2, 256);
   const std::uint64_t smallest = sweep.smallest_epoch();
   std::vector<std::uint64_t> epochs = {smallest};
@@ -84,6 +91,7 @@ std::vector<std::uint64_t> epochs_to_try(const Sweep& sweep, std::size_t sequenc
 
 Error in_epoch(std::uint64_t epoch, std::uint64_t used, const PlanInput& input, const Draft& draft,
                const Error& error) {
+  // The first epoch's error is the plan's own, and needs no word on when.
   if (epoch == 0) return error;
   const std::uint32_t epochs = input.settings.epochs;
   const bool past = epochs != 0 && epoch >= epochs;
@@ -99,6 +107,7 @@ Result<void> check_later_epochs(const PlanInput& input, const Draft& draft,
   const PlanSettings& settings = input.settings;
   const auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
+  // The usual case: it costs a few divisions, and no epoch is planned.
   if (surely_planned(draft, settings, *sweep, bound)) return {};
   for (const std::uint64_t epoch : epochs_to_try(*sweep, input.lengths.size())) {
     const auto plan = plan_epoch(input.lengths, settings, Epoch{epoch}, input.datasets);

@@ -64,6 +64,7 @@ namespace {
 
 /// Turns the order of the items into the sequence of the batches.
 Result<void> batch_up(Draft& draft, const PlanSettings& settings, std::uint64_t seed) {
+  // Spreading splits batches where they stand in the order, so it comes before their shuffle.
   if (auto done = cut_batches(draft, settings); !done) return done;
   if (auto done = spread_batches(draft, settings); !done) return done;
   return sequence_batches(draft, settings, seed);
@@ -78,6 +79,7 @@ Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanS
   if (!draft) return draft.error();
   if (auto fits = check_capacity(*draft, settings); !fits) return fits.error();
   if (auto reach = check_boundaries(*draft, settings); !reach) return reach.error();
+  // As in the papers' code: seed 0's epoch 1 is seed 1's epoch 0 (README.md, "Random numbers").
   const std::uint64_t seed = settings.seed + epoch.value;
   if (auto done = select_items(*draft, settings, epoch); !done) return done.error();
   if (auto done = order_items(*draft, settings, seed); !done) return done.error();
@@ -122,6 +124,7 @@ void EpochPlan::each_figures(
     return;
   }
   constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
+  // In the order of the cut, whose rows lie together in memory: an order of delivery jumps about.
   std::vector<std::uint32_t> index_of(state_->draft.batches(), kNowhere);
   std::uint32_t index = 0;
   for (const std::uint32_t cut : state_->draft.sequence) {
@@ -155,12 +158,14 @@ Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch) {
   if (auto checked = check_settings(settings); !checked) return checked.error();
   const auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
+  // Without a number of epochs, training is taken to end with the one that is asked about.
   const std::uint64_t last = settings.epochs == 0 ? epoch.value : settings.epochs - 1;
   return DataUsage{sweep->share(epoch.value), sweep->usage_until(epoch.value),
                    sweep->usage_until(last), sweep->parameter()};
 }
 
 std::string plan_note(const PlanSettings& settings) {
+  // Only a share that falls can lie below `floor` at its end.
   const bool sweeps = settings.select == Select::linear || settings.select == Select::cosine;
   if (!sweeps || !check_settings(settings)) return {};
   const auto sweep = Sweep::make(settings);
@@ -185,9 +190,11 @@ std::uint64_t settings_hash(const PlanSettings& settings) {
     add(value);
     add("\n");
   };
+  // Other batches from the same settings are another plan: the version is part of the hash.
   add_line("planner", std::to_string(kPlannerVersion));
   for (const SettingRow& row : setting_rows()) {
     const std::string value = get_setting(settings, row.name);
+    // The seed is a part of the fingerprint of its own, so that a mismatch can name it.
     if (!value.empty() && row.name != "seed") add_line(row.name, value);
   }
   return hash;

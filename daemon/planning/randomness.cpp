@@ -24,6 +24,7 @@ void each_batch(const EpochPlan& plan, const Use& use) {
     plan.rows(BatchIndex{index}, rows);
     ordinals.clear();
     for (const Row& row : rows) {
+      // A sequence counts where it begins, or one in chunks would count many times.
       if (row.flags & kRowReset) ordinals.push_back(row.ordinal);
     }
     use(index, ordinals);
@@ -33,6 +34,7 @@ void each_batch(const EpochPlan& plan, const Use& use) {
 }  // namespace
 
 double Randomness::figure() const {
+  // Fewer than by chance is no better than chance, so 1 is the most.
   return shared_again <= shared_by_chance ? 1 : shared_by_chance / shared_again;
 }
 
@@ -60,6 +62,7 @@ Randomness measure_randomness(const EpochPlan& plan, const EpochPlan& next) {
       }
     }
     std::sort(batches.begin(), batches.end());
+    // Sorted, a run of equal batches holds the sequences that meet there again.
     for (auto run = batches.begin(); run != batches.end();) {
       const auto end = std::upper_bound(run, batches.end(), *run);
       again += pairs(static_cast<std::uint64_t>(end - run));

@@ -29,6 +29,7 @@ class Sums {
   }
 
   void end_step(std::uint32_t world) {
+    // The slowest rank's frames as a multiple of the mean: what the others wait for.
     if (step_padded_ != 0) {
       imbalance_ += static_cast<double>(step_largest_) * world / static_cast<double>(step_padded_);
     }
@@ -98,6 +99,8 @@ void each_batch(const EpochPlan& plan, const Use& use) {
 }  // namespace
 
 PlanHistograms plan_histograms(const EpochPlan& plan, std::uint32_t bars) {
+  // Two passes over the plan: the bars' width follows from the ranges, and keeping all values would
+  // take memory for each row.
   Range sizes;
   Range lengths;
   each_batch(plan, [&](const std::vector<Row>& rows) {
@@ -125,6 +128,7 @@ PlanReport report_plan(const EpochPlan& plan) {
       figures.batch_length = std::max(figures.batch_length, row.length);
       figures.frames += row.length;
       if (row.length == 0) continue;  // a lane that ran out
+      // Doubled, for ordinals come in any order: growing one by one would copy the bits each time.
       if (row.ordinal >= seen.size()) seen.resize(row.ordinal * 2 + 64);
       sequences += seen[row.ordinal] ? 0 : 1;
       seen[row.ordinal] = true;

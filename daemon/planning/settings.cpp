@@ -15,6 +15,7 @@
 namespace batchwright {
 namespace {
 
+/// The longest length, and the most of anything that is counted in lengths (kLongest).
 constexpr std::uint64_t kCount = std::numeric_limits<std::uint32_t>::max() / 2;
 
 /// One of the words in the row's `allowed`, in the order of the enumeration.
@@ -81,6 +82,7 @@ constexpr double kHalfPi = 1.5707963267948966;
 constexpr std::uint64_t kAny64 = std::numeric_limits<std::uint64_t>::max();
 
 // clang-format off
+// In the order of settings_hash(): rows that change places give all plans other fingerprints.
 const std::array kTable = {
   TableRow{{"select", "full fixed linear cosine", "Share of the sequences an epoch uses, by stochastic data sweeping s0 to s3 (Deng et al.)"}, word<&P::select>()},
   TableRow{{"usage", "above 0, up to 1", "Data usage rate over all epochs; alpha, beta or lambda follows from it"}, real<&P::usage>(0, 1, false)},
@@ -145,6 +147,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 bool parse_into(const Word& slot, const SettingRow& row, PlanSettings& settings,
                 std::string_view text) {
+  // What help and errors list is what is parsed: there is no second list of words.
   const auto words = split(row.allowed, ' ');
   const auto found = std::find(words.begin(), words.end(), text);
   if (found == words.end()) return false;
@@ -218,6 +221,7 @@ std::string text_of(const Word& slot, const SettingRow& row, const PlanSettings&
 }
 std::string text_of(const Whole& slot, const SettingRow&, const PlanSettings& settings) {
   const std::uint64_t value = slot.get(settings);
+  // An unset setting has no text, and so no part in the hash.
   return value == 0 && slot.zero_is_unset ? std::string() : number_text(value);
 }
 std::string text_of(const Real& slot, const SettingRow&, const PlanSettings& settings) {

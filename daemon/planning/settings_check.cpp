@@ -18,6 +18,7 @@ class Checker {
 
   /// Sets of `name` have an effect only if `used`.
   void only_if(bool used, std::string_view name, std::string_view when) {
+    // A default cannot be told from a value that is not set, and does no harm.
     const std::string value = get_setting(s_, name);
     if (used || value == get_setting(PlanSettings{}, name)) return;
     say(fmt::format("{} = {} has a meaning only with {}", name, value, when));
@@ -35,6 +36,7 @@ class Checker {
 
  private:
   void say(std::string text) {
+    // The first alone: the ones behind it are often its consequences.
     if (complaint_.empty()) complaint_ = std::move(text);
   }
 
@@ -61,6 +63,7 @@ void check_select(const PlanSettings& s, Checker& check) {
                "select = cosine needs either usage or lambda");
   check.needs(linear || cosine, "flat_after", "select = linear or cosine");
   check.needs((linear || cosine) && s.usage, "epochs", "usage");
+  // With floor = 0 an epoch behind flat_after would have one sequence; none may come there.
   const bool ends_in_time = s.epochs != 0 && s.epochs - 1 <= s.flat_after;
   check.refuse((linear || cosine) && s.flat_after != 0 && s.floor == 0 && !ends_in_time,
                fmt::format("floor = 0 leaves one sequence to each epoch after flat_after = {}; set "
@@ -88,6 +91,7 @@ void check_chunk(const PlanSettings& s, Checker& check) {
   check.only_if(unrolled, "unroll", "lanes");
   check.needs(unrolled, "unroll", "lanes");
   check.refuse(unrolled && s.chunk != 0, "lanes and chunk exclude each other");
+  // A batch of lanes has one row a lane, whatever its length.
   check.refuse(unrolled && s.cut != Cut::fixed,
                "lanes makes the batches itself: cut must stay fixed");
   check.refuse(unrolled && s.shuffle != Shuffle::off,
@@ -144,6 +148,7 @@ Result<void> check_settings(const PlanSettings& settings) {
   // A value that was not set from text is in range if its text is accepted.
   for (const SettingRow& row : setting_rows()) {
     const std::string value = get_setting(settings, row.name);
+    // Thrown away: only whether the value is accepted counts.
     PlanSettings scratch;
     if (value.empty()) continue;
     if (auto set = set_setting(scratch, row.name, value); !set) return set;

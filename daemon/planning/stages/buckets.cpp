@@ -28,6 +28,7 @@ class BoundaryFinder {
     while (high - low > 1) {
       const std::uint64_t middle = low + (high - low) / 2;
       const std::size_t most = most_buckets(middle);
+      // This price will do: trace_back() finds the set of so many.
       if (most == buckets_) return trace_back(middle);
       (most > buckets_ ? low : high) = middle;
     }
@@ -58,6 +59,7 @@ class BoundaryFinder {
     for (std::size_t p = 1; p < cost_.size(); ++p) {
       add(static_cast<std::uint32_t>(p - 1));
       const std::uint64_t at = length(p);
+      // Lengths grow, so a line that has been passed is lowest nowhere further on.
       while (hull_.size() > 1 && !lies_below(hull_[0], hull_[1], at)) hull_.pop_front();
       const std::uint32_t from = hull_.front();
       cost_[p] = cost_[from] + at * (classes_.items(p) - classes_.items(from)) + price;
@@ -75,6 +77,7 @@ class BoundaryFinder {
   void add(std::uint32_t line) {
     while (!hull_.empty()) {
       const std::uint64_t from = lowest_from(hull_.back(), line);
+      // Lowest only behind the longest length: it is never needed.
       if (from > classes_.lengths.back()) return;
       if (hull_.size() == 1 || from > back_from_) {
         back_from_ = from;
@@ -89,6 +92,7 @@ class BoundaryFinder {
   /// The first length at which the later line is not above the earlier.
   std::uint64_t lowest_from(std::uint32_t earlier, std::uint32_t later) const {
     const std::uint64_t items = classes_.items(later) - classes_.items(earlier);
+    // Rounded up: lengths are whole numbers.
     return (cost_[later] - cost_[earlier] + items - 1) / items;
   }
 
@@ -128,6 +132,7 @@ LengthClasses classes_of_counts(std::size_t count, std::uint32_t least,
                                 const std::vector<std::uint32_t>& counts) {
   const auto different =
       counts.size() - static_cast<std::size_t>(std::count(counts.begin(), counts.end(), 0u));
+  // Then `ends` would cost more memory than the lengths that come twice.
   const bool repeats = different > count / 2;
   LengthClasses classes;
   classes.lengths.reserve(repeats ? count : different);
@@ -164,6 +169,7 @@ LengthClasses classes_of_lengths(std::vector<std::uint32_t> lengths) {
 std::vector<std::uint32_t> optimal_boundaries(const LengthClasses& classes, std::uint32_t count) {
   std::vector<std::uint32_t> different;
   const auto& lengths = classes.lengths;
+  // Stops at one more than `count`: that many already need the search.
   for (std::size_t i = 0; i < lengths.size() && different.size() <= count; ++i) {
     if (i == 0 || lengths[i] != lengths[i - 1]) different.push_back(lengths[i]);
   }

@@ -16,10 +16,12 @@ Capacity::Capacity(const PlanSettings& settings, std::uint32_t longest)
       multiple_(settings.size_multiple),
       most_rows_(settings.max_size == 0 ? std::numeric_limits<std::uint32_t>::max()
                                         : settings.max_size) {
+  // Its size is its limit, too; settings_check.cpp has compared it with max_size.
   if (cut_ == Cut::fixed) most_rows_ = settings.size;
 }
 
 std::uint64_t Capacity::rows_within(std::uint32_t longest) const {
+  // Whole-number divisions, as README.md has them: the second planner must come to the same rows.
   const std::uint64_t frames = longest;
   switch (cut_) {
     case Cut::fixed: return most_rows_;
@@ -85,9 +87,11 @@ class Cutter {
     while (start < end) {
       const Batch batch = batch_at(start, end);
       const bool at_end = start + batch.rows == end;
+      // Fewer rows than its own longest would allow: the bucket's end cut it off.
       if (drops_ && at_end && batch.rows < capacity_.full_rows(batch.longest)) return;
       draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
       if (grouped_) draft_.batch_lengths.push_back(batch.longest);
+      // Packed to half the bytes behind the place that is read, so it never overtakes.
       for (const std::size_t next = start + batch.rows; start < next; ++start) {
         draft_.order.pack(packed_++, item_of(draft_.order.word(start)));
       }
@@ -115,6 +119,7 @@ class Cutter {
     std::size_t rows = 0;
     while (rows < most) {
       const std::uint32_t length = key_of(draft_.order.word(start + rows));
+      // The capacity depends on the longest alone, so a shorter row needs no division.
       const std::uint64_t allowed = length > longest ? capacity_.rows_within(length) : within;
       if (rows + 1 > allowed && !capacity_.overruns()) break;
       within = allowed;
@@ -122,6 +127,7 @@ class Cutter {
       if (++rows > within) break;  // the one that passes the capacity
     }
     const std::size_t rounded = capacity_.rounded(rows);
+    // The rows that are given back may have held the longest one.
     if (rounded < rows) longest = longest_of(start, rounded);
     return {rounded, longest};
   }

@@ -22,11 +22,13 @@ ChunkShape chunk_shape(const PlanSettings& settings) {
 std::uint32_t chunks_of(std::uint32_t length, const ChunkShape& shape) {
   if (length <= shape.chunk) return 1;
   const std::uint32_t before = (length - shape.chunk - 1) / shape.hop + 1;
+  // A last chunk that is too short is left out; the first one never is.
   return length - before * shape.hop < shape.least ? before : before + 1;
 }
 
 std::uint32_t ItemTable::items_of(std::uint32_t ordinal) const {
   const std::uint32_t length = lengths_[ordinal];
+  // A sequence that is left out has one place too: ids then need no look-up of what is kept.
   return chunk_ == 0 || !allowed_.has(length) ? 1 : chunks_of(length, {chunk_, hop_, min_chunk_});
 }
 
@@ -47,6 +49,7 @@ Result<ItemTable> ItemTable::chunked(std::span<const std::uint32_t> lengths,
                              table.chunk_, table.hop_)};
   }
   table.chunks_ = static_cast<std::uint32_t>(chunks);
+  // A bit a chunk and 8 bytes a block: a chunk's sequence is found by counting bits.
   table.blocks_.resize((chunks + 63) / 64);
   std::uint32_t first = 0;
   for (std::uint32_t ordinal = 0; ordinal < lengths.size(); ++ordinal) {
@@ -64,6 +67,7 @@ Result<ItemTable> ItemTable::chunked(std::span<const std::uint32_t> lengths,
 
 ItemTable::Place ItemTable::place_of(std::uint32_t item) const {
   const Block& block = blocks_[item / 64];
+  // The bits up to and with the item's own: 63 - item % 64 above it are cut off.
   const std::uint64_t firsts = block.firsts & ~std::uint64_t{0} >> (63 - item % 64);
   const auto begun = static_cast<std::uint32_t>(std::popcount(firsts));
   const std::uint32_t first = begun == 0 ? block.last_first : last_of(firsts, item / 64);

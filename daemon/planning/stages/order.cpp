@@ -39,6 +39,7 @@ struct LengthRange {
 };
 
 LengthRange range_of(const Draft& draft) {
+  // Counted when the draft began, so that the usual epoch needs no pass over its lengths.
   if (draft.uses_all && !draft.table.is_chunked()) return {draft.shortest, draft.longest};
   LengthRange range{draft.longest, 0};
   draft.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
@@ -53,11 +54,13 @@ KeyScale key_scale(const Draft& draft, double randomization) {
   const double range = lengths.longest - lengths.shortest;
   const double noise = range * randomization;
   int places = 31;
+  // The most places with which range and noise stay below 2^32: the finest grain of noise.
   while (std::ldexp(range + noise, places) >= 4294967296.0) --places;
   return {lengths.shortest, places, static_cast<std::uint64_t>(std::ldexp(noise, places))};
 }
 
 void order_randomly(Draft& draft, std::uint64_t seed) {
+  // Rao and Sandelius: each item draws a part, and each part is shuffled in the cache.
   const RandomStream random(seed, Stream::order);
   const auto place = [&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
     return Placed{part_of(random.bits32_at(i)), key_word(length, item)};
@@ -78,6 +81,8 @@ class PartSorter {
   /// Sorts by key; equal keys stay in order.
   void operator()(std::span<std::uint64_t> part) const {
     const auto falls = [](std::uint64_t a, std::uint64_t b) { return a >> 32 < b >> 32; };
+    // A part that does not fit the memory is sorted in pieces and merged; one with few different
+    // keys, as of equal lengths, is often in order already.
     if (part.size() > size_ && std::is_sorted(part.begin(), part.end(), falls)) return;
     stable_sort_by_key(part, {spare_.get(), size_});
   }
@@ -96,6 +101,7 @@ void order_descending(Draft& draft, double randomization, std::uint64_t seed) {
   const bool noisy = scale.width != 0;
   const auto place = [&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
     const std::uint32_t drawn = noisy ? noise.bits32_at(i) : 0;
+    // Inverted, since the sort is ascending and the longest come first.
     const std::uint32_t key = ~scale.key(length, drawn);
     return Placed{part_of(key), key_word(key, item)};
   };
@@ -128,6 +134,7 @@ void order_ascending(Draft& draft) {
   parts.each(draft.order.words(), [&](std::span<std::uint64_t> part) {
     sort(part);
     for (std::uint64_t& word : part) {
+      // The keys give way to the lengths, which cutting reads.
       word = key_word(scale.length(key_of(word), 0), item_of(word));
     }
   });
@@ -152,6 +159,7 @@ void order_by_rank(Draft& draft, std::uint32_t size, std::uint64_t seed) {
 Result<void> order_alternated(Draft& draft, std::uint32_t bins, std::uint64_t seed) {
   const std::size_t count = draft.rows;
   if (bins > count) return too_many("bins", bins, count);
+  // Ties between equal lengths then stay in a random order, as the sort is stable.
   order_randomly(draft, seed);
   const PartSorter sort(draft, (count + bins - 1) / bins);
   const auto words = draft.order.words();

@@ -40,6 +40,7 @@ Result<std::vector<Draft::Dataset>> datasets_of(std::uint64_t sequences,
                  fmt::format("mix_weights has {} weights for {} datasets",
                              settings.mix_weights.size(), count)};
   }
+  // Without weights the datasets of a feed count as one, in their order.
   if (settings.mix_weights.empty() || given.empty()) {
     return std::vector<Draft::Dataset>{{sequences, 0}};
   }
@@ -82,6 +83,7 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
   for (Draft::Dataset& dataset : draft.datasets) {
     for (; ordinal < dataset.end; ++ordinal) {
       const std::uint32_t length = lengths[ordinal];
+      // Before what is left out: a length of 0 is damage, whatever the limits say.
       if (length == 0 || length > kLongest) return bad_length(ordinal, length);
       if (!allowed.has(length)) continue;
       ++dataset.kept;
@@ -108,6 +110,8 @@ void draw(Draft& draft, std::size_t number, std::uint64_t wanted, RandomStream& 
   std::uint64_t ordinal = number == 0 ? 0 : draft.datasets[number - 1].end;
   for (; wanted > 0; ++ordinal) {
     if (!allowed.has(lengths[ordinal])) continue;
+    // Selection sampling (Knuth, vol. 2, algorithm S). Where all that is left is wanted, nothing is
+    // drawn: README.md has the rule, and the second planner follows it.
     const std::uint64_t drawn = wanted == to_see || random.below(to_see) < wanted ? 1 : 0;
     draft.drawn[ordinal / 64] |= drawn << ordinal % 64;
     wanted -= drawn;
@@ -145,6 +149,7 @@ Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSett
     auto table = ItemTable::chunked(lengths, settings);
     if (!table) return table.error();
     draft.table = std::move(*table);
+    // L_max is of the rows, and no chunk is longer.
     draft.longest = std::min(draft.longest, settings.chunk);
   }
   return draft;
@@ -155,6 +160,7 @@ std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettin
   std::vector<std::uint64_t> wanted;
   for (const Draft::Dataset& dataset : draft.datasets) {
     const auto exact = share * static_cast<double>(dataset.kept);
+    // To the nearest, and at least one sequence, as README.md has it.
     wanted.push_back(std::max(static_cast<std::uint64_t>(exact + 0.5), std::uint64_t{1}));
   }
   if (settings.mix_weights.empty()) return wanted;
@@ -166,6 +172,7 @@ std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettin
     length = ends ? std::min(length, own) : std::max(length, own);
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
+    // Within 64 bits; select_items() refuses far less than that.
     const double exact = std::min(settings.mix_weights[i] * length, 1e18);
     wanted[i] = std::max(static_cast<std::uint64_t>(exact + 0.5), std::uint64_t{1});
   }
@@ -178,6 +185,7 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
   const auto wanted = sequences_wanted(draft, settings, sweep->share(epoch.value));
   for (const std::uint64_t sequences : wanted) {
     draft.selected += sequences;
+    // Asked after each, before the sum of several could wrap around.
     if (wanted.size() > 1 && draft.selected > std::numeric_limits<std::uint32_t>::max()) {
       return Error{ErrorCode::infeasible,
                    fmt::format("mix_weights = {} make an epoch of more than 4294967295 sequences: "
@@ -188,6 +196,7 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
   }
   draft.uses_all = settings.mix_weights.empty() && draft.left_out == 0 &&
                    draft.selected == draft.table.sequence_lengths().size();
+  // One stream for all datasets: each draws behind the one before.
   RandomStream random(settings.seed + epoch.value, Stream::select);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Draft::Dataset& dataset = draft.datasets[i];

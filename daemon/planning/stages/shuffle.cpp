@@ -34,6 +34,7 @@ std::priority_queue<Part, std::vector<Part>, SplitLater> first_to_split(const Dr
   std::priority_queue<Part, std::vector<Part>, SplitSooner> largest;  // the least of them on top
   for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {
     largest.push({draft.starts[batch + 1] - draft.starts[batch], draft.starts[batch]});
+    // Only as many as will be split are kept: parts of a split batch are never larger than it.
     if (largest.size() > count) largest.pop();
   }
   std::priority_queue<Part, std::vector<Part>, SplitLater> queue;
@@ -44,6 +45,7 @@ std::priority_queue<Part, std::vector<Part>, SplitLater> first_to_split(const Dr
 /// Rows of the first of two parts: half, rounded up to `multiple` if that leaves a second part.
 std::uint32_t first_half(std::uint32_t rows, std::uint32_t multiple) {
   const std::uint32_t half = rows - rows / 2;
+  // Parts are batches like others, so the first keeps to size_multiple where it can.
   const std::uint32_t up = (half + multiple - 1) / multiple * multiple;
   return up < rows ? up : half;
 }
@@ -51,6 +53,7 @@ std::uint32_t first_half(std::uint32_t rows, std::uint32_t multiple) {
 /// Permutes values that batches have in the order of their cut as the batches are.
 void permute_batches(std::span<std::uint32_t> values, const Draft& draft,
                      const PlanSettings& settings, std::uint64_t seed) {
+  // Buckets were cut by growing length: without this the epoch would go from short to long.
   if (draft.buckets.has_any()) {
     RandomStream random(seed, Stream::draw);
     permute(values, random);
@@ -72,6 +75,7 @@ void order_batches(Draft& draft, const PlanSettings& settings, std::uint64_t see
 
 /// The longest row of each batch.
 std::vector<std::uint32_t> take_batch_lengths(Draft& draft) {
+  // Noted while they were cut, unless spreading has changed the batches since.
   if (!draft.batch_lengths.empty()) return std::exchange(draft.batch_lengths, {});
   std::vector<std::uint32_t> lengths(draft.batches());
   for (std::uint32_t batch = 0; batch < draft.batches(); ++batch) {
@@ -147,6 +151,7 @@ void group_batches(Draft& draft, const PlanSettings& settings, std::uint64_t see
 Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
   const std::uint32_t over = draft.batches() % settings.world;
   if (settings.remainder != Remainder::spread || over == 0) return {};
+  // A batch of one row cannot be split.
   if (draft.order.items().size() < draft.batches() - over + std::size_t{settings.world}) {
     return Error{
         ErrorCode::infeasible,
@@ -166,6 +171,7 @@ Result<void> spread_batches(Draft& draft, const PlanSettings& settings) {
     parts.push({part.rows - first, part.start + first});
     draft.starts.push_back(part.start + first);
   }
+  // Splits are found by size; the starts have to grow again.
   std::sort(draft.starts.begin(), draft.starts.end());
   return {};
 }
@@ -177,6 +183,7 @@ Result<void> sequence_batches(Draft& draft, const PlanSettings& settings, std::u
     order_batches(draft, settings, seed);
   }
 
+  // `spread` has left nothing over; what follows is `drop` or `wrap`.
   const std::size_t over = draft.sequence.size() % settings.world;
   if (over == 0) return {};
   if (settings.remainder == Remainder::drop) {

@@ -17,6 +17,7 @@ template <int kBits>
 void digit_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
   constexpr std::size_t kDigits = (32 + kBits - 1) / kBits;
   constexpr std::uint64_t kMask = (1 << kBits) - 1;
+  // All digits are counted in one pass: counts do not depend on the order of the words.
   std::array<std::array<std::uint32_t, 1 << kBits>, kDigits> counts{};
   for (const std::uint64_t word : words) {
     for (std::size_t digit = 0; digit < kDigits; ++digit) {
@@ -34,11 +35,13 @@ void digit_sort(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) 
     for (const std::uint64_t word : from) to[starts[(word >> shift) & kMask]++] = word;
     std::swap(from, to);
   }
+  // An odd number of passes ends in the spare memory.
   if (from.data() != words.data()) std::copy(from.begin(), from.end(), words.begin());
 }
 
 /// `spare` has as many words.
 void sort_piece(std::span<std::uint64_t> words, std::span<std::uint64_t> spare) {
+  // Filling the tables of counts would take longer than this.
   if (words.size() <= 48) return insertion_sort(words);
   // Fewer passes pay only where they make up for the time to add up more counts.
   if (words.size() <= 4096) return digit_sort<8>(words, spare);

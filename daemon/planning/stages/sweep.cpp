@@ -21,6 +21,7 @@ double cosine_sum(double lambda, std::uint64_t l) {
 double solve_cosine(double wanted, std::uint64_t l) {
   double low = 0;
   double high = kHalfPi / static_cast<double>(l);
+  // More halvings than a double has bits, and always as many: the result is part of the plan.
   for (int i = 0; i < 100; ++i) {
     const double middle = (low + high) / 2;
     (cosine_sum(middle, l) > wanted ? low : high) = middle;
@@ -58,6 +59,7 @@ Result<Sweep> Sweep::make(const PlanSettings& s) {
   }
   const auto l = static_cast<double>(s.flat_after);
   const bool linear = s.select == Select::linear;
+  // The share must not fall below 0 before flat_after.
   const double most = linear ? 1 / l : kHalfPi / l;
   if (!s.usage) {
     sweep.parameter_ = linear ? *s.beta : *s.lambda;
@@ -68,6 +70,7 @@ Result<Sweep> Sweep::make(const PlanSettings& s) {
   const double flat = (epochs - l - 1) * s.floor;
   const double wanted = *s.usage * epochs - flat;  // W: what epochs 0 to l add up to
   const double least = linear ? (l + 1) / 2 : cosine_sum(most, s.flat_after);
+  // At l + 1 the share would not fall at all.
   if (wanted < least || wanted >= l + 1) {
     return Error{ErrorCode::infeasible,
                  fmt::format("usage = {:.8g} with flat_after = {}, floor = {:.8g} and epochs = {}; "
@@ -95,6 +98,7 @@ double Sweep::share(std::uint64_t epoch) const {
 
 std::uint64_t Sweep::smallest_epoch() const {
   if (select_ == Select::full || select_ == Select::fixed) return 0;
+  // The share falls up to flat_after, and is `floor` behind it.
   return floor_ < falling(flat_after_) ? flat_after_ + 1 : flat_after_;
 }
 

@@ -15,6 +15,8 @@ namespace {
 /// the lesser of its two children, so that the lane that is free first is at the root.
 class Dealer {
  public:
+  // Lanes beside the last are never free, so that the tree has 2^n leaves. Words begin as lanes:
+  // all are free at step 0.
   explicit Dealer(std::size_t lanes) : leaves_(std::bit_ceil(lanes)), nodes_(2 * leaves_, kNever) {
     for (std::size_t lane = 0; lane < lanes; ++lane) nodes_[leaves_ + lane] = lane;
     for (std::size_t i = leaves_; i-- > 1;) nodes_[i] = std::min(nodes_[2 * i], nodes_[2 * i + 1]);
@@ -100,18 +102,21 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
     word = key_word(keys.key(lane, steps), item_of(word));
   }
   const bool keeps = settings.last == LastBatch::keep;
+  // `drop` ends with the first lane that runs out, so that no row is empty.
   plan.steps_ = keeps ? dealer.last_free() : dealer.first_free();
   if (plan.steps_ == 0) {
     return Error{
         ErrorCode::infeasible,
         fmt::format("{} sequences do not fill {} lanes, and last = drop", words.size(), all_lanes)};
   }
+  // Taken keeps the step in 32 bits.
   if (dealer.last_free() > std::numeric_limits<std::uint32_t>::max()) {
     return Error{ErrorCode::infeasible, "more than 4294967295 steps: use a larger unroll or lanes"};
   }
   for (std::size_t lane = 1; lane <= all_lanes; ++lane) {
     plan.lane_ends_[lane] += plan.lane_ends_[lane - 1];
   }
+  // A counting sort by lane: the counts tell where each lane's list begins.
   plan.taken_ = std::make_unique_for_overwrite<Taken[]>(words.size());
   std::vector<std::uint32_t> free_at(all_lanes);
   for (const std::uint64_t word : words) {
@@ -120,6 +125,7 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
     plan.taken_[at] = {free_at[lane], item_of(word)};
     free_at[lane] += keys.steps(word, draft.table);
   }
+  // 8 bytes a row: the lanes' lists have taken their place.
   draft.order = WordBuffer();
   return plan;
 }
