@@ -18,6 +18,7 @@
 namespace batchwright {
 namespace {
 
+/// -1.2e17 in float32, far below 0 in integers: a value that shows where it is read.
 constexpr int kPoison = 0xDB;
 
 /// Where slots are poisoned: no feed has this name.
@@ -74,6 +75,7 @@ struct Assembler::State {
   ~State() {
     {
       std::unique_lock lock(mutex);
+      // Jobs may be with a fetcher, which hands them back to these threads: so they end last.
       all_answered.wait(lock, [this] { return unanswered == 0; });
       stopping = true;
     }
@@ -90,6 +92,7 @@ struct Assembler::State {
       lock.unlock();
       const bool answered = run(*taken);
       lock.lock();
+      // In any case: a job that goes on elsewhere has left its thread free.
       queue.done(taken->feed, Clock::now());
       if (answered && --unanswered == 0) all_answered.notify_all();
     }
@@ -120,6 +123,7 @@ struct Assembler::State {
   Pages* must_fetch(const Job& job) {
     const std::lock_guard lock(mutex);
     Pages& of_feed = pages[job.style->feed];  // never erased: without work it has no thread
+    // Fetched once is enough: what has been dropped from memory again is waited for.
     return !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
   }
 
@@ -137,6 +141,7 @@ struct Assembler::State {
         const std::lock_guard lock(mutex);
         from.warmth.fetched(watch.waited() >= JobWatch::kDisk);
       }
+      // Back in line, behind what its feed has waiting.
       begin(job);
     });
   }
@@ -158,6 +163,7 @@ struct Assembler::State {
       const std::lock_guard lock(mutex);
       pages.at(job->style->feed).warmth.assembled(watch.waited() >= JobWatch::kDisk);
     }
+    // Without the lock: what it does is the caller's, and may take a lock of its own.
     job->done(std::move(batch));
     return true;
   }
@@ -192,6 +198,7 @@ void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {
     const std::lock_guard lock(state_->mutex);
     ++state_->unanswered;
   }
+  // Demanded: the slot is out of use until then.
   state_->put(kNoFeed, Urgency::demanded, [slot, done = std::move(done)] {
     std::memset(slot.data(), kPoison, slot.size());
     done();

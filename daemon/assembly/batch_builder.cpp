@@ -84,6 +84,7 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
                  fmt::format("the epoch has {} batches", plan.batches())};
   }
   AssembledBatch batch;
+  // Records are read before there is a shape: a row that is left out changes it.
   plan.rows(job.index, planned_);
   if (auto read = read_rows(job, batch.skipped); !read) return read.error();
   if (auto checked = check_not_empty(batch.skipped); !checked) return checked.error();
@@ -115,12 +116,14 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
     column.sources.clear();
     column.lengths.clear();
   }
+  // Lanes and chunks go on in the next batch at the same place, so a row must not vanish.
   const bool keeps_rows =
       job.source.has_parts || !std::all_of(planned_.begin(), planned_.end(), is_whole);
   for (Row row : planned_) {
     const auto read = read_row(job, row);
     if (read) continue;
     const Error& error = read.error();
+    // Errors of this record alone: a disk that fails is no reason to skip a row.
     const bool this_record = error.code == ErrorCode::corrupt_record ||
                              error.code == ErrorCode::not_found ||
                              error.code == ErrorCode::unsupported_version;
@@ -155,12 +158,14 @@ Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row) {
   if (!record) return record.error();
   const std::size_t key_start = key_text_.size();
   key_text_.resize(key_start + record->key().size());
+  // The key is copied: it is read again while the batch is laid out, outside of a guard.
   const bool read = guarded([&] {
     for (std::size_t f = 0; f < values_.size(); ++f) values_[f] = record->field(f);
     std::memcpy(key_text_.data() + key_start, record->key().data(), record->key().size());
   });
   if (!read) return faulted();
   if (auto agrees = check_against_index(snapshot, values_, row); !agrees) {
+    // A row that is skipped has no key.
     key_text_.resize(key_start);
     return agrees;
   }
@@ -210,6 +215,7 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
   spec.ordinals = ordinals_;
   spec.keys = keys_;
   spec.lengths = lengths_;
+  // Absent lists say that all rows are whole sequences (batch.fbs).
   if (!std::all_of(planned_.begin(), planned_.end(), is_whole)) {
     spec.starts = starts_;
     spec.flags = flags_;
@@ -230,6 +236,7 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
                                         const LaidOutBatch& laid_out) const {
   for (std::size_t f = 0; f < columns_.size(); ++f) {
     const FieldSpec& field = *spec.tensors[f].field;
+    // A scalar has no axis of frames, and lies alike in both layouts.
     const bool scalar = field.kind == FieldKind::scalar;
     const TensorGrid grid{laid_out.payloads[f],
                           lengths_.size(),

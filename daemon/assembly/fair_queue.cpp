@@ -9,6 +9,7 @@ void FairQueue::put(const std::string& feed, Urgency urgency, Work work, Time no
   advance(now);
   const auto floor = least_used();  // before the lane counts as active
   Lane& lane = lanes_[feed];
+  // No credit for the time without work: it would shut out the others until it is spent.
   if (!lane.is_active()) lane.used = std::max(lane.used, floor);
   auto& jobs = urgency == Urgency::demanded ? lane.demanded : lane.ahead;
   jobs.push_back(std::move(work));
@@ -19,10 +20,12 @@ std::optional<FairQueue::Taken> FairQueue::take(Time now) {
   auto next = lanes_.end();
   for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
     if (!lane->second.has_jobs()) continue;
+    // At the same place the feed whose name comes first: its job then moves it back.
     if (next == lanes_.end() || lane->second.place() < next->second.place()) next = lane;
   }
   if (next == lanes_.end()) return std::nullopt;
   Lane& lane = next->second;
+  // Within a feed, what a client waits for is always first.
   auto& jobs = lane.demanded.empty() ? lane.ahead : lane.demanded;
   Taken taken{next->first, std::move(jobs.front())};
   jobs.pop_front();
@@ -61,6 +64,7 @@ void FairQueue::advance(Time now) {
     lane.share.waiting_seconds += seconds;
     for (const auto& [other, at_work] : lanes_) {
       if (at_work.running == 0) continue;
+      // Each feed with threads is blamed by its share of them.
       lane.share.waited_for[other] += seconds * at_work.running / running_;
     }
   }

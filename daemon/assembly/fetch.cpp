@@ -17,6 +17,7 @@ bool per_frame(const FieldSpec& field) {
 
 void touch(std::span<const std::byte> bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += kPageBytes) {
+    // volatile: the compiler would leave out a read whose value is not used.
     static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
   }
   if (bytes.empty()) return;
@@ -28,6 +29,7 @@ void touch_row(const Schema& schema, const RecordView& record, const Row& row) {
   for (std::size_t f = 0; f < schema.fields.size(); ++f) {
     const FieldValue value = record.field(f);
     const std::size_t frame = frame_bytes(schema.fields[f]);
+    // A corrupt record may be shorter than its row; the assembly finds that out, and names it.
     const bool in_bounds = (std::size_t{row.start} + row.length) * frame <= value.bytes.size();
     touch(per_frame(schema.fields[f]) && in_bounds
               ? value.bytes.subspan(row.start * frame, row.length * frame)
@@ -47,10 +49,12 @@ void fetch_pages(const EpochSource& source, BatchIndex index) {
   const Snapshot& snapshot = *source.snapshot;
   // All are asked for before the first is waited for, so that the disk sees them at once.
   for (const Row& row : rows) {
+    // Of a chunk only some pages are needed, and will_need() asks for all of its sequence.
     if (is_whole(row)) snapshot.will_need(Ordinal{row.ordinal});
   }
   for (const Row& row : rows) {
     const auto record = snapshot.record(Ordinal{row.ordinal});
+    // The assembly meets the same error, and reports it for the batch.
     if (!record) continue;
     static_cast<void>(guarded([&] { touch_row(snapshot.schema(), *record, row); }));
   }

@@ -23,6 +23,7 @@ struct FloatBits {
 std::uint64_t narrowed(double value, FloatBits to) {
   const std::uint64_t sign = std::uint64_t{std::signbit(value)} << (to.exponent + to.mantissa);
   const std::uint64_t infinity = ((std::uint64_t{1} << to.exponent) - 1) << to.mantissa;
+  // The quiet NaN: all ones in the exponent, and the highest bit of the mantissa.
   if (std::isnan(value)) return infinity | std::uint64_t{1} << (to.mantissa - 1);
   if (std::isinf(value)) return sign | infinity;
   if (value == 0.0) return sign;
@@ -34,6 +35,7 @@ std::uint64_t narrowed(double value, FloatBits to) {
   const auto mantissa = static_cast<std::uint64_t>(
       std::nearbyint(std::ldexp(std::fabs(value), to.mantissa - exponent)));
   const auto above = static_cast<std::uint64_t>(exponent - lowest) << to.mantissa;
+  // A carry beyond the greatest number makes the mantissa 0 and the exponent infinity's.
   return sign | std::min(above + mantissa, infinity);
 }
 
@@ -41,6 +43,7 @@ template <class T>
 std::uint64_t saturated(double value) {
   using Limits = std::numeric_limits<T>;
   T rounded = 0;
+  // Compared as doubles: the conversion of a number out of range is undefined behaviour.
   if (value >= static_cast<double>(Limits::max())) {
     rounded = Limits::max();
   } else if (value <= static_cast<double>(Limits::min())) {
@@ -75,6 +78,7 @@ std::pair<double, double> range_of() {
 std::pair<double, double> range_of(DType dtype) {
   switch (dtype) {
     case DType::float32: return range_of<float>();
+    // The greatest finite numbers: (2 - 2^-10) * 2^15, and below that (2 - 2^-7) * 2^127.
     case DType::float16: return {-65504.0, 65504.0};
     case DType::bfloat16: return {-0x1.FEp127, 0x1.FEp127};
     // The greatest double below 2^63: 2^63 itself is no int64.
@@ -142,6 +146,7 @@ Padding padding_of(DType dtype, double value) {
   Padding padding;
   padding.bytes = dtype_bytes(dtype);
   std::uint64_t bits = bits_of(dtype, value);
+  // Little-endian, as tensors are.
   for (std::size_t i = 0; i < padding.bytes; ++i, bits >>= 8) {
     padding.element[i] = static_cast<std::byte>(bits & 0xFF);
   }
@@ -151,6 +156,7 @@ Padding padding_of(DType dtype, double value) {
 void fill(std::span<std::byte> to, const Padding& padding) {
   if (to.empty()) return;
   const std::span element(padding.element.data(), padding.bytes);
+  // Mostly 0: then memset() does it in one call.
   if (std::all_of(element.begin(), element.end(), [&](std::byte b) { return b == element[0]; })) {
     std::memset(to.data(), static_cast<int>(element[0]), to.size());
     return;

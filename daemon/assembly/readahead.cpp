@@ -22,6 +22,7 @@ void ask_for(const Wish& wish, std::vector<Row>& rows) {
   const auto began = std::chrono::steady_clock::now();
   wish.source->plan.rows(wish.index, rows);
   for (const Row& row : rows) {
+    // A lane that ran out has no sequence.
     if (row.length != 0) wish.source->snapshot->will_need(Ordinal{row.ordinal});
   }
   if (wish.times) wish.times->add(Stage::readahead, std::chrono::steady_clock::now() - began);
@@ -63,11 +64,13 @@ struct Readahead::State {
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [this] { return stopping || !wishes.empty(); });
+      // What is left is only a hint, and is dropped.
       if (stopping) return;
       Wish wish = std::move(wishes.front());
       wishes.pop_front();
       lock.unlock();
       ask_for(wish, rows);
+      // Before the lock: it may be the last to hold its epoch, which then frees its plan.
       wish = {};
       lock.lock();
     }

@@ -32,6 +32,7 @@ std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const Plan
     case FieldKind::primary:
     case FieldKind::aligned: return times(bound.padded_frames, frame);
     case FieldKind::scalar: return times(bound.rows, frame);
+    // Its longest value may be in any batch, and stretches every row of it.
     case FieldKind::independent:
       return times(times(bound.rows, largest(snapshot.field_lengths(field))), frame);
   }

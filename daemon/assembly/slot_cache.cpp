@@ -34,6 +34,7 @@ std::optional<SlotIndex> SlotCache::take(const BatchId& id, const Need& need) {
   const auto chosen = choose(need);
   if (!chosen) return std::nullopt;
   Slot& slot = slots_[chosen->value];
+  // The batch that had this slot is gone from here on: find() must not give its bytes away.
   if (slot.state == SlotState::ready) by_id_.erase(slot.id);
   slot = Slot{SlotState::filling, id, {}, 0, ++clock_};
   by_id_.emplace(id, *chosen);
@@ -45,10 +46,13 @@ std::optional<SlotIndex> SlotCache::choose(const Need& need) const {
   std::uint64_t latest = 0;
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
+    // No batch has to go for a free one.
     if (slot.state == SlotState::free) return SlotIndex{i};
     if (slot.state == SlotState::filling || slot.holders != 0) continue;
     const auto needed = need(slot.id);
+    // Belady: the batch that is needed latest goes.
     if (!needed || (chosen && *needed < latest)) continue;
+    // Of those needed equally late, as all that are never needed, the least recently used one.
     const bool is_newer = chosen && slots_[chosen->value].last_use < slot.last_use;
     if (is_newer && *needed == latest) continue;
     chosen = SlotIndex{i};
@@ -86,6 +90,7 @@ bool SlotCache::release(SlotIndex slot) {
 void SlotCache::retire(SlotIndex slot) {
   require(state(slot) == SlotState::ready && slots_[slot.value].holders == 0);
   forget(slot);
+  // No batch can be found or put there, until abandon() frees it.
   slots_[slot.value].state = SlotState::filling;
 }
 

@@ -53,6 +53,7 @@ bool stream_frames([[maybe_unused]] const Lane& lane, [[maybe_unused]] const std
                    [[maybe_unused]] std::size_t frames) {
 #if defined(__SSE2__)
   const auto address = reinterpret_cast<std::uintptr_t>(lane.first);
+  // One check for all three: a low bit that any of them has is in the union of their bits.
   if ((address | lane.stride | lane.frame_bytes) % kCacheLine != 0) return false;
   for (std::size_t i = 0; i < frames; ++i, from += lane.frame_bytes) {
     stream(lane.first + i * lane.stride, from, lane.frame_bytes);
@@ -70,6 +71,7 @@ constexpr std::size_t kLongRun = 32 * 1024;
 void copy_run(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__SSE2__)
   if (bytes >= kLongRun) {
+    // Up to the next whole line, which is the first that may be streamed.
     const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kCacheLine;
     std::memcpy(to, from, head);
     const std::size_t lines = (bytes - head) / kCacheLine * kCacheLine;
@@ -115,6 +117,7 @@ void fill_batch_major(const TensorGrid& grid, std::span<const Source> sources) {
   for (std::size_t row = 0; row < grid.rows; ++row) {
     const std::span to = grid.payload.subspan(row * row_bytes, row_bytes);
     const Source source = sources[row];
+    // A row that is all padding has no source, and memcpy() takes no null pointer.
     if (!source.empty()) copy_run(to.data(), source.data(), source.size());
     fill(to.subspan(source.size()), grid.padding);
   }

@@ -51,6 +51,7 @@ Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes,
                                const MemoryRoom& room) {
   if (slots == 0) return Error{ErrorCode::invalid_argument, "arena: it has 1 slot and up"};
   const std::string most = in_mib(room.most);
+  // Divided, not multiplied: the product may pass 64 bits.
   if (slot_bytes > room.most / slots) {
     return lack(ErrorCode::does_not_fit, slots, slot_bytes,
                 fmt::format("this machine, or the control group, has at most {}", most));
@@ -72,6 +73,7 @@ Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t sl
   arena->slot_bytes_ = *rounded;
   arena->bytes_ = *bytes;
   if (auto reserved = arena->reserve(stop); !reserved) return reserved.error();
+  // No error where it cannot be done: all works, but pages may be swapped (README.md).
   arena->pinned_ = pin({arena->base_, arena->bytes_});
   return arena;
 }

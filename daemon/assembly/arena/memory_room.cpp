@@ -103,6 +103,7 @@ MemoryRoom memory_room(const std::filesystem::path& root) {
   MemoryRoom room{kNoLimit, kNoLimit};
   if (const auto kib = figure(root / "proc/meminfo", "MemAvailable:")) room.available = *kib * 1024;
   if (const auto kib = figure(root / "proc/meminfo", "MemTotal:")) room.most = *kib * 1024;
+  // Both versions: a machine may have mounted either, or both at once.
   room = least(room, groups_room(kVersion2, root, own_group(root, false)));
   return least(room, groups_room(kVersion1, root, own_group(root, true)));
 }
