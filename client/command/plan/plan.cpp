@@ -37,6 +37,7 @@ struct Planned {
   double seconds = 0;                  ///< Spent on the plan alone.
 };
 
+/// The lengths of all lists or datasets in the order of the call, which a plan depends on.
 Result<PlanLengths> read_lengths(const PlanOptions& options) {
   PlanLengths lengths;
   if (options.lengths.empty() && options.datasets.empty()) {
@@ -52,7 +53,9 @@ Result<PlanLengths> read_lengths(const PlanOptions& options) {
 
 Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
                                               const PlanSettings& settings, Epoch epoch) {
+  // One rank has none to wait for, and lanes make the batches of a step themselves.
   if (settings.world == 1 || settings.lanes != 0) return std::optional<Imbalance>();
+  // Both, whichever is set: the two figures are what the choice is made by.
   const auto with = [&](Shuffle shuffle) {
     PlanSettings shuffled = settings;
     shuffled.shuffle = shuffle;
@@ -69,8 +72,10 @@ Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
 Result<Planned> plan_all(const PlanLengths& lengths, const PlanSettings& settings, Epoch epoch) {
   const auto begin = std::chrono::steady_clock::now();
   auto plan = plan_epoch(lengths.frames, settings, epoch, lengths.datasets);
+  // The time of one plan, which is what a feed spends at each epoch.
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
   if (!plan) return plan.error();
+  // Randomness compares two epochs that follow each other.
   const auto next = plan_epoch(lengths.frames, settings, Epoch{epoch.value + 1}, lengths.datasets);
   if (!next) return next.error();
   const auto usage = data_usage(settings, epoch);
@@ -124,6 +129,7 @@ json::object report_json(const Planned& planned, Epoch epoch) {
                    {"shared_again", planned.randomness.shared_again},
                    {"shared_by_chance", planned.randomness.shared_by_chance},
                    {"seconds", planned.seconds}};
+  // Without a figure there is no key: a reader is not to take a 1 for measured.
   if (planned.imbalance) {
     all["rank_imbalance_grouped"] = planned.imbalance->grouped;
     all["rank_imbalance_ungrouped"] = planned.imbalance->ungrouped;
@@ -139,6 +145,7 @@ json::object report_json(const Planned& planned, Epoch epoch) {
 /// The batches as lists, each of what `print_row` prints. Written as it goes: a plan may be large.
 template <class PrintRow>
 void print_batches(const EpochPlan& plan, const PrintRow& print_row) {
+  // Filled anew for each batch, with the memory of the last one.
   std::vector<Row> rows;
   for (std::uint64_t index = 0; index < plan.batches(); ++index) {
     plan.rows(BatchIndex{index}, rows);
@@ -153,10 +160,12 @@ void print_batches(const EpochPlan& plan, const PrintRow& print_row) {
 
 void print_json(const Planned& planned, const PlanOptions& options, bool parts) {
   std::string text = json_text(report_json(planned, Epoch{options.epoch}));
+  // The lists follow as they are made (print_batches()), and the brace after them.
   if (!options.batches) return fmt::print("{}\n", text);
   text.pop_back();  // the closing brace
   fmt::print("{},\"batch_list\":[", text);
   print_batches(planned.plan, [](const Row& row) { fmt::print("{}", row.ordinal); });
+  // An ordinal alone does not say which part of a sequence a row is.
   if (parts) {
     fmt::print("],\"row_list\":[");
     print_batches(planned.plan, [](const Row& row) {
@@ -167,6 +176,7 @@ void print_json(const Planned& planned, const PlanOptions& options, bool parts) 
 }
 
 void print_bars(const char* title, const std::vector<HistogramBar>& bars) {
+  // At least 1, as it divides.
   std::uint64_t most = 1;
   for (const HistogramBar& bar : bars) most = std::max(most, bar.count);
   fmt::print("{}\n", title);
@@ -184,6 +194,7 @@ void print_text(const Planned& planned, const PlanOptions& options) {
              report.sequences, counts.selected, counts.kept, counts.left_out);
   fmt::print("usage            {:.4f} this epoch, {:.4f} so far, {:.4f} over all epochs\n",
              planned.usage.epoch, planned.usage.so_far, planned.usage.all);
+  // 0 stands for settings that use no sweep.
   if (planned.usage.parameter != 0) {
     fmt::print("sweep parameter  {:.8f}\n", planned.usage.parameter);
   }
@@ -258,16 +269,19 @@ int run_plan(const PlanOptions& options) {
   if (auto checked = check_settings(settings); !checked) return fail(checked.error());
   const auto lengths = read_lengths(options);
   if (!lengths) return fail(lengths.error());
+  // With --html alone the plan at hand is printed as well; with --compare the table stands for it.
   if (options.compare || !options.html.empty()) {
     if (const auto done = compare(*lengths, settings, options); !done) return fail(done.error());
     if (options.compare) return kDone;
   }
+  // To stderr, so that standard output stays JSON.
   if (const std::string note = plan_note(settings); !note.empty()) {
     fmt::print(stderr, "batchwright: note: {}\n", note);
   }
   const auto planned = plan_all(*lengths, settings, Epoch{options.epoch});
   if (!planned) return fail(planned.error());
   if (options.json) {
+    // Only these cut sequences into parts.
     print_json(*planned, options, settings.chunk != 0 || settings.lanes != 0);
   } else {
     print_text(*planned, options);

@@ -13,6 +13,7 @@ namespace {
 PlanSettings common_settings(const PlanSettings& given) {
   PlanSettings common = given;
   const PlanSettings plain;
+  // check_settings() refuses what has no effect, so the settings of other orders have to go.
   common.order = plain.order;
   common.randomization = plain.randomization;
   common.bins = common.bucket_size = common.bucket_span = common.bucket_count = 0;
@@ -22,8 +23,10 @@ PlanSettings common_settings(const PlanSettings& given) {
 
 PlanSettings cut_as(PlanSettings settings, Cut cut) {
   const PlanSettings plain;
+  // The other cuts take max_frames in place of a size.
   if (settings.cut != Cut::fixed && settings.cut != Cut::dynamic) settings.size = plain.size;
   settings.cut = cut;
+  // A fixed cut has no rule, and these two belong to the cuts by frames: see common_settings().
   settings.rule = cut == Cut::fixed ? plain.rule : settings.rule;
   settings.max_frames = 0;
   settings.quadratic_scale = 0;
@@ -34,6 +37,7 @@ Result<Strategy> evaluate(const PlanLengths& lengths, std::string name,
                           const PlanSettings& settings) {
   const auto plan = plan_epoch(lengths.frames, settings, Epoch{0}, lengths.datasets);
   if (!plan) return plan.error();
+  // Randomness compares two epochs that follow each other.
   const auto next = plan_epoch(lengths.frames, settings, Epoch{1}, lengths.datasets);
   if (!next) return next.error();
   return Strategy{std::move(name), settings, report_plan(*plan),
@@ -49,6 +53,7 @@ struct Shape {
 /// The shape of a random order, cut fixed.
 Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings) {
   Shape shape;
+  // Both epochs that evaluate() plans: with a selection of data they may differ in rows.
   for (const std::uint64_t epoch : {0u, 1u}) {
     const auto plan = plan_epoch(lengths.frames, settings, Epoch{epoch}, lengths.datasets);
     if (!plan) return plan.error();
@@ -63,6 +68,7 @@ Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings)
   return shape;
 }
 
+/// An order with a value for its one setting, and the name it has in the table.
 struct Choice {
   std::string name;
   Order order;
@@ -70,6 +76,7 @@ struct Choice {
 };
 
 PlanSettings ordered(PlanSettings settings, const Choice& choice) {
+  // All but semi-sorted take a whole number; its value is used as it is.
   const auto whole = static_cast<std::uint32_t>(choice.value);
   settings.order = choice.order;
   switch (choice.order) {
@@ -90,12 +97,15 @@ std::vector<Choice> choices(const Shape& shape) {
     all.push_back({fmt::format("semi-sorted {}", lrf), Order::semi_sorted, lrf});
   }
   for (const std::size_t size : {std::size_t{256}, std::size_t{1024}}) {
+    // A bucket of all rows is a random order once more.
     if (size < shape.rows) {
       all.push_back({fmt::format("bucket {}", size), Order::bucket, static_cast<double>(size)});
     }
   }
+  // Sixteen spans over the lengths there are; one frame where those are short.
   const std::uint32_t span = std::max(shape.longest / 16, 1u);
   all.push_back({fmt::format("bucket-span {}", span), Order::bucket_span, double(span)});
+  // Fewer rows than buckets cannot be planned, and would end the whole table.
   if (shape.rows >= 16) all.push_back({"bucket-optimal 16", Order::bucket_optimal, 16});
   for (const std::size_t bins : {std::size_t{8}, std::size_t{64}}) {
     if (bins < shape.rows) {
@@ -106,6 +116,7 @@ std::vector<Choice> choices(const Shape& shape) {
   return all;
 }
 
+/// Estimated time of an epoch, in frames: each step waits for its slowest rank.
 double step_time(const PlanReport& report, std::uint64_t step_cost) {
   return static_cast<double>(report.slowest_frames) +
          static_cast<double>(step_cost) * static_cast<double>(report.steps);
@@ -144,6 +155,7 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
       all.push_back(std::move(*made));
     }
   }
+  // The first is random with fixed batches, as choices() and the loop above have it.
   const double random_time = step_time(all.front().report, step_cost);
   for (Strategy& strategy : all) {
     strategy.relative_time = step_time(strategy.report, step_cost) / random_time;
@@ -157,6 +169,7 @@ Result<std::vector<Curve>> trade_off_curves(const PlanLengths& lengths,
   const auto shape = shape_of(lengths, fixed);
   if (!shape) return shape.error();
   const auto rows = static_cast<double>(shape->rows);
+  // Sizes and bins double from point to point: a few plans span the whole range.
   std::vector<Choice> lrf, sizes, bins;
   for (const double value : {0., 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1., 2., 5., 20.}) {
     lrf.push_back({fmt::format("{}", value), Order::semi_sorted, value});

@@ -23,10 +23,12 @@ constexpr std::uint64_t kPoints = 1500;  // of one picture of an order
 
 /// Lengths along the order of an epoch, before its batches are shuffled, at most kPoints of them.
 Result<json::object> order_picture(const PlanLengths& lengths, PlanSettings settings) {
+  // Shuffled batches would hide the order that the picture is to show.
   settings.shuffle = Shuffle::off;
   const auto plan = plan_epoch(lengths.frames, settings, Epoch{0}, lengths.datasets);
   if (!plan) return plan.error();
   const std::uint64_t all = report_plan(*plan).rows;
+  // Rounded up: never more than kPoints.
   const std::uint64_t every = (all + kPoints - 1) / kPoints;
   json::array points;
   std::vector<Row> rows;
@@ -55,9 +57,11 @@ Result<json::array> pictures_json(const PlanLengths& lengths,
                                   const std::vector<Strategy>& strategies) {
   json::array all;
   for (const Strategy& strategy : strategies) {
+    // The cut does not change the order: one picture an order.
     if (strategy.settings.cut != Cut::fixed) continue;
     auto picture = order_picture(lengths, strategy.settings);
     if (!picture) return picture.error();
+    // Without the cut behind the comma.
     (*picture)["name"] = strategy.name.substr(0, strategy.name.find(','));
     all.push_back(std::move(*picture));
   }
@@ -92,6 +96,7 @@ Result<json::object> page_data(const PlanLengths& lengths, const PlanSettings& s
   std::string used;
   for (const SettingRow& row : setting_rows()) {
     const std::string value = get_setting(settings, row.name);
+    // What differs from its default, and the order in any case.
     if (value != get_setting(PlanSettings{}, row.name) || row.name == "order") {
       used += fmt::format("{}{} = {}", used.empty() ? "" : ", ", row.name, value);
     }
@@ -125,6 +130,7 @@ Result<void> write_plan_page(const std::filesystem::path& file, const PlanLength
   if (!data) return data.error();
   std::ofstream out(file, std::ios::binary);
   out << filled(json::serialize(*data));
+  // Errors of a full disk may come as late as here.
   out.close();
   if (out) return {};
   return Error{ErrorCode::io_error, file.string() + ": cannot be written"};

@@ -15,6 +15,7 @@ namespace {
 /// What can be read on any terminal: other bytes as \xNN.
 std::string printable(std::string_view text) {
   std::string shown;
+  // A file that is no list may be one line of gigabytes: its beginning tells what it is.
   for (const char c : text.substr(0, 60)) {
     const auto byte = static_cast<unsigned char>(c);
     const bool plain = byte >= 0x20 && byte < 0x7F;
@@ -37,12 +38,14 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
   for (std::string line; std::getline(in, line);) {
     ++number;
     std::string_view text = line;
+    // A list may have Windows' line ends.
     if (text.ends_with('\r')) text.remove_suffix(1);
     const auto frames = parse_whole<std::uint32_t>(text);
     if (!frames || *frames == 0 || *frames > 0x7FFFFFFF) return bad_line(file, number, line);
     lengths.frames.push_back(*frames);
   }
   if (in.bad()) return Error{ErrorCode::io_error, "reading " + file + " failed"};
+  // Each list counts as a dataset: mixing goes by datasets.
   lengths.datasets.push_back(lengths.frames.size() - before);
   if (lengths.datasets.back() > 0) return {};
   return Error{ErrorCode::invalid_argument,
@@ -52,6 +55,7 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
 Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
   if (file == "-") return append_length_list(std::cin, file, lengths);
   std::error_code failure;
+  // A directory can be opened, and its reading fails without saying that it is one.
   if (std::filesystem::is_directory(file, failure)) {
     return Error{ErrorCode::invalid_argument,
                  file + ": found a directory, allowed: a file with one length a line"};
@@ -67,6 +71,7 @@ Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
 Result<void> append_datasets(const std::vector<std::filesystem::path>& datasets,
                              PlanLengths& lengths) {
   Catalog catalog;
+  // Opened together, as a feed does, so that schemas that do not match are refused.
   const auto opened = catalog.open(datasets, VerifyRecords::once, Locking::permitted);
   if (!opened) return opened.error();
   const auto snapshot = (*opened)->snapshot();
