@@ -12,9 +12,13 @@
 namespace batchwright {
 namespace {
 
+// waiting_for() tells people of the same 10 s.
 constexpr int kAnswerMilliseconds = 10'000;
+// A daemon that is there answers within this; after it the library is asked why none does.
 constexpr int kSoonMilliseconds = 300;
+// How late an interrupt may be noticed, and how long Bye has to leave.
 constexpr int kEventMilliseconds = 100;
+// 32 bytes in Z85, which has five characters for four bytes.
 constexpr std::size_t kKeyText = 40;
 
 void set_keys(zmq::socket_t& socket, const EventSource& source) {
@@ -26,6 +30,7 @@ void set_keys(zmq::socket_t& socket, const EventSource& source) {
 
 /// A numeric address of IPv6 stands in brackets.
 void connect(zmq::socket_t& socket, const std::string& endpoint) {
+  // Off by default in libzmq, which then takes no such address.
   socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
   socket.connect(endpoint);
 }
@@ -46,6 +51,7 @@ void send(zmq::socket_t& socket, const flatbuffers::DetachedBuffer& message) {
 std::string reachable(std::string events, const std::string& daemon) {
   constexpr std::string_view kEverywhere = "tcp://*:";
   if (!events.starts_with(kEverywhere) || !daemon.starts_with("tcp://")) return events;
+  // A daemon that listens everywhere cannot know which of its addresses leads here.
   const std::string host = daemon.substr(0, daemon.rfind(':'));
   return host + events.substr(kEverywhere.size() - 1);
 }
@@ -70,6 +76,7 @@ Result<std::string> events_in(const ControlMessage& answer, const EventSource& d
 Result<void> await(const EventSource& daemon) {
   bw_connect_options options = BW_CONNECT_OPTIONS_INIT;
   options.timeout_ms = kAnswerMilliseconds;
+  // No batch is wanted, and so no arena.
   options.inline_batches = 1;
   if (!daemon.server_key.empty()) {
     options.server_key = daemon.server_key.c_str();
@@ -80,6 +87,7 @@ Result<void> await(const EventSource& daemon) {
   const WaitNote note(waiting_for(daemon.endpoint));
   const bw_status status = bw_connect(daemon.endpoint.c_str(), &options, &connection);
   if (status != BW_OK) return Error{static_cast<ErrorCode>(status), bw_error_message()};
+  // Only that it answers was to be known: the Hello that is under way gets its answer now.
   bw_close(connection);
   return {};
 }
@@ -128,6 +136,7 @@ Result<std::string> find_events(const EventSource& daemon) {
         return Error{ErrorCode::timed_out, daemon.endpoint + ": no answer within 10 s"};
       }
     }
+    // Without it the session would count among max_clients until the daemon notices its end.
     send(socket, encode(wire::ByeT{}));
     const auto answer = decoded(frame);
     if (!answer) return answer.error();
@@ -163,6 +172,7 @@ Result<std::optional<wire::EventT>> EventStream::next() {
   try {
     zmq::message_t frame;
     if (!state_->socket.recv(frame)) return std::optional<wire::EventT>();
+    // The topic comes first, and the message last.
     while (frame.more()) static_cast<void>(state_->socket.recv(frame));
     const auto message = decoded(frame);
     if (!message) return message.error();
@@ -173,6 +183,7 @@ Result<std::optional<wire::EventT>> EventStream::next() {
     event->UnPackTo(&*unpacked);
     return unpacked;
   } catch (const zmq::error_t& error) {
+    // Interrupted: the caller looks whether it is to end.
     if (error.num() == EINTR) return std::optional<wire::EventT>();
     return Error{ErrorCode::io_error, error.what()};
   }

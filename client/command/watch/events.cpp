@@ -17,6 +17,7 @@ namespace json = boost::json;
 void print_json(const wire::EventT& event) {
   json::object line;
   line["event"] = wire::EnumNameEventKind(event.kind);
+  // No default: a kind that is added to the protocol does not compile until it is shown.
   switch (event.kind) {
     case wire::EventKind::epoch_began:
     case wire::EventKind::epoch_ended: line["epoch"] = event.epoch; break;
@@ -52,6 +53,7 @@ Result<EventSource> find_source(const EventsOptions& options) {
   auto own = own_keys(options.keys);
   if (!own) return own.error();
   EventSource source{options.endpoint, options.feed, options.keys.server_key, std::move(*own)};
+  // Asked for by itself: then no daemon has to be reached for it, and no session is taken.
   if (!options.events.empty()) {
     source.endpoint = options.events;
     return source;
@@ -71,6 +73,7 @@ int run_events(const EventsOptions& options) {
   if (source->endpoint.starts_with("ipc://")) source->server_key.clear();
   auto stream = EventStream::open(*source);
   if (!stream) return fail(stream.error());
+  // Ctrl-C is its usual end, and so ends it with 0.
   const Interrupt interrupt;
   std::uint64_t shown = 0;
   while (!interrupt.came() && (options.count == 0 || shown < options.count)) {

@@ -36,6 +36,7 @@ void print_json(const client::Batch& batch) {
   line["keys"] = std::move(keys);
   line["lengths"] = json::array(batch.lengths().begin(), batch.lengths().end());
   line["ordinals"] = json::array(batch.ordinals().begin(), batch.ordinals().end());
+  // Whole sequences have neither; a batch with parts has both.
   if (!batch.starts().empty()) {
     line["starts"] = json::array(batch.starts().begin(), batch.starts().end());
   }
@@ -48,6 +49,7 @@ void print_json(const client::Batch& batch) {
 
 void print_line(const client::Batch& batch) {
   const bw_batch_header& header = batch.header();
+  // Of the primary field, as the figures of a plan are.
   const auto padded = static_cast<double>(header.sequences) * header.batch_length;
   const double padding = padded > 0 ? 1.0 - static_cast<double>(header.frames) / padded : 0.0;
   fmt::print(
@@ -60,6 +62,7 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
   client::SubscribeOptions wanted;
   wanted.feed = options.feed;
   wanted.mode = options.ranks ? BW_SHARDED : BW_REPLICA;
+  // Of no effect for a replica; BW_AUTO is what the options of the library begin with.
   wanted.rank = options.rank.value_or(BW_AUTO);
   wanted.ranks = options.ranks.value_or(BW_AUTO);
   wanted.window = options.window;
@@ -69,6 +72,7 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
   return wanted;
 }
 
+/// Subscribes, and says what for should the daemon keep it waiting.
 client::Subscription subscribe(client::Connection& connection, const TailOptions& options) {
   const WaitNote note(fmt::format("feed \"{}\" has no place for this client yet", options.feed));
   return connection.subscribe(to_subscribe(options));
@@ -100,6 +104,7 @@ int run_tail(const TailOptions& options) {
     const auto connection = connect(options, *wanted);
     client::Subscription subscription = subscribe(*connection, options);
     while (const client::Event event = next_event(subscription)) {
+      // The end of an epoch is an event as well, and has no line.
       if (!event.is_batch()) continue;
       options.json ? print_json(event.batch) : print_line(event.batch);
       flush_output();  // a program that reads along waits for this line

@@ -9,14 +9,17 @@
 namespace batchwright {
 namespace {
 
+// A healthy daemon answers long before: the note tells of trouble alone.
 constexpr std::chrono::seconds kLate{1};
 
 }  // namespace
 
+// A thread of its own, since the one that waits is inside the library.
 WaitNote::WaitNote(std::string text) : text_(std::move(text)), thread_([this] { say_if_late(); }) {}
 
 WaitNote::~WaitNote() {
   {
+    // Without the lock the thread could miss the call between its look and its wait.
     const std::lock_guard lock(mutex_);
     is_over_ = true;
   }
