@@ -61,7 +61,7 @@ Result<json::array> pictures_json(const PlanLengths& lengths,
     if (strategy.settings.cut != Cut::fixed) continue;
     auto picture = order_picture(lengths, strategy.settings);
     if (!picture) return picture.error();
-    // Without the cut behind the comma.
+    // Names are "order, cut" (compare_strategies()), and a picture is of the order alone.
     (*picture)["name"] = strategy.name.substr(0, strategy.name.find(','));
     all.push_back(std::move(*picture));
   }

@@ -38,7 +38,7 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
   for (std::string line; std::getline(in, line);) {
     ++number;
     std::string_view text = line;
-    // A list may have Windows' line ends.
+    // Windows ends a line by CR and LF, of which getline() leaves the CR.
     if (text.ends_with('\r')) text.remove_suffix(1);
     const auto frames = parse_whole<std::uint32_t>(text);
     if (!frames || *frames == 0 || *frames > 0x7FFFFFFF) return bad_line(file, number, line);

@@ -72,7 +72,7 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
   return wanted;
 }
 
-/// Subscribes, and says what for should the daemon keep it waiting.
+/// The subscription. Says what is waited for, should the daemon not grant it within a second.
 client::Subscription subscribe(client::Connection& connection, const TailOptions& options) {
   const WaitNote note(fmt::format("feed \"{}\" has no place for this client yet", options.feed));
   return connection.subscribe(to_subscribe(options));
