@@ -28,6 +28,7 @@ std::string name_of(const json::value& client) {
 std::string rank_of(const json::value& client) {
   const std::string mode = text_at(client, "mode");
   if (mode == "queue") return mode;
+  // A replica gets every batch, so it has no share that a rank could number.
   if (mode != "sharded") return std::string(kNone);
   return fmt::format("{:.0f} / {:.0f}", number_or_0(client, "rank"), number_or_0(client, "ranks"));
 }
@@ -37,6 +38,7 @@ std::string held_text(const json::value& client) {
   const std::string held = fmt::format("{:.0f} of {:.0f}", number_or_0(client, "held_batches"),
                                        number_or_0(client, "window_batches"));
   const auto seconds = number_at(client, "held_seconds");
+  // No time where nothing is held, or where an older daemon does not tell it.
   return seconds ? fmt::format("{} ({})", held, seconds_text(seconds)) : held;
 }
 
@@ -54,6 +56,7 @@ std::string position_text(const json::value& client) {
 std::vector<const json::value*> clients_in_order(const json::value& feed) {
   std::vector<const json::value*> clients;
   for (const auto& client : items_at(feed, "subscribers")) clients.push_back(&client);
+  // Program, rank, process: the same at each page, so that lines stay where they are.
   const auto place = [](const json::value& client) {
     return std::tuple(text_at(client, "client"), number_or_0(client, "rank"),
                       number_or_0(client, "pid"));
@@ -65,7 +68,9 @@ std::vector<const json::value*> clients_in_order(const json::value& feed) {
 
 std::vector<Piece> cells_of(const json::value& client, const std::optional<RecentShares>& recent) {
   const std::string none(kNone);
+  // A client that got nothing has no time for a step, rather than an endless one.
   const bool steps = recent && recent->per_second > 0;
+  // How it is at this moment: the share beside it is of the last ten seconds.
   const bool starves = text_at(client, "waiting") == "daemon";
   const auto waited = [&](const char* key) { return seconds_text(number_at(client, key)); };
   return {{"  " + name_of(client)},

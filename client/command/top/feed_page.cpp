@@ -50,11 +50,14 @@ std::vector<TopLine> verdict_lines(const json::value& feed, std::size_t width) {
   const std::string verdict = text_at(feed, "verdict.text");
   const auto found = std::find_if(kVerdicts.begin(), kVerdicts.end(),
                                   [&](const Words& each) { return each.first == verdict; });
+  // A verdict of a newer daemon is shown without words, rather than with wrong ones.
   std::string words(found == kVerdicts.end() ? "" : found->second);
+  // Until then there are no figures for a verdict.
   if (text_at(feed, "state") == "starting") words = "no batch is there yet";
   TopLine first{
       {{text_at(feed, "name") + "  ", Tone::strong}, {verdict, tone_of_verdict(verdict)}}};
   std::vector<TopLine> lines;
+  // 2: the blanks between verdict and words.
   if (first.columns() + 2 + columns_of(words) > width) {
     lines = wrapped(words, width);
   } else {
@@ -72,6 +75,7 @@ std::string dataset_of(const json::value& feed, std::string_view between) {
   return paths;
 }
 
+/// The reason of a failure goes before the figures behind the verdict.
 std::string why_of(const json::value& feed) {
   const std::string reason = text_at(feed, "reason");
   return reason.empty() ? text_at(feed, "verdict.why") : reason;
@@ -88,6 +92,7 @@ std::vector<std::string> figures_of(const json::value& feed) {
   const auto rate = [&](const char* key) {
     return number_or_0(feed, std::string("rates.") + key + "_per_second");
   };
+  // An en dash as in the tables, where share_text() alone would write a hyphen.
   const auto share = [](std::optional<double> value) {
     return value ? share_text(value) : std::string(kNone);
   };
@@ -167,6 +172,7 @@ std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory,
   append(lines, wrapped(why_of(feed), width.text));
   const bool failed = text_at(feed, "state") == "failed";
   if (failed) append(lines, wrapped(what_to_do(feed), width.text));
+  // What a failed feed has served is past: clients, slots and times would mislead.
   if (!failed) append(lines, figure_lines(figures_of(feed), width.text));
   append(lines, wrapped("dataset " + dataset_of(feed, ", "), width.text, Tone::faint));
   if (failed) return lines;

@@ -16,6 +16,7 @@ namespace json = boost::json;
 
 /// Three digits of what is at least 0.
 std::string three_digits(double value) {
+  // What rounds up to 10.0 or 100 has a digit less behind the point: the width stays.
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);
 }
@@ -28,11 +29,13 @@ std::string scaled(double value, double base, const std::array<const char*, 5>& 
     value /= base;
     ++unit;
   }
+  // A whole number below the first unit is a count, and needs no digits behind the point.
   const bool whole = unit == 0 && value == std::floor(value);
   const std::string digits = whole ? fmt::format("{:.0f}", value) : three_digits(value);
   return units[unit][0] == '\0' ? digits : digits + " " + units[unit];
 }
 
+/// What cannot be a figure (negative, infinite) is 0: a page may come from any program.
 double from_0(double value) { return std::isfinite(value) ? std::max(0.0, value) : 0.0; }
 
 }  // namespace
@@ -40,10 +43,12 @@ double from_0(double value) { return std::isfinite(value) ? std::max(0.0, value)
 const json::value* at_path(const json::value& from, std::string_view path) {
   const json::value* found = &from;
   while (!path.empty()) {
+    // An empty path leads to the value itself, as for the elements of a list of texts.
     const std::size_t dot = std::min(path.find('.'), path.size());
     const auto* object = found->if_object();
     found = object == nullptr ? nullptr : object->if_contains(path.substr(0, dot));
     if (found == nullptr) return nullptr;
+    // The last part has no dot behind it.
     path.remove_prefix(std::min(dot + 1, path.size()));
   }
   return found;
@@ -66,6 +71,7 @@ std::string text_at(const json::value& from, std::string_view path) {
 }
 
 const json::array& items_at(const json::value& from, std::string_view path) {
+  // Returned by reference, so it has to outlive the call.
   static const json::array none;
   const json::value* value = at_path(from, path);
   const auto* array = value == nullptr ? nullptr : value->if_array();
@@ -102,6 +108,7 @@ std::string seconds_text(std::optional<double> seconds) {
   if (!seconds) return "-";
   const double value = from_0(*seconds);
   if (value == 0) return "0 s";
+  // 0.9995: what would round to 1000 goes to the next unit.
   if (value < 0.9995e-3) return three_digits(value * 1e6) + " us";
   if (value < 0.9995) return three_digits(value * 1e3) + " ms";
   return value < 60 ? three_digits(value) + " s" : duration_text(value);

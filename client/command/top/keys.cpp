@@ -10,6 +10,7 @@ namespace {
 constexpr char kEscape = '\x1b';
 constexpr std::size_t kLongestSequence = 32;  // what is longer is no key
 
+// Those of less and vi, beside the Ctrl keys of Emacs: what hands know from other programs.
 constexpr std::array<std::pair<char, TopKey>, 24> kLetters{{
     {'k', TopKey::up},
     {'j', TopKey::down},
@@ -44,6 +45,7 @@ constexpr std::array<std::pair<std::string_view, TopKey>, 11> kSequences{{
     {"H", TopKey::home},
     {"F", TopKey::end},
     {"M", TopKey::open},
+    // Home and End by the Linux console (1, 4) and by rxvt (7, 8).
     {"1~", TopKey::home},
     {"4~", TopKey::end},
     {"7~", TopKey::home},
@@ -58,11 +60,13 @@ TopKey key_of_letter(char letter) {
   return found == kLetters.end() ? TopKey::other : found->second;
 }
 
+/// Whether the byte ends a sequence (ECMA-48, 5.4).
 bool is_final(char c) { return c >= 0x40 && c <= 0x7e; }
 
 /// `parameters` and `final` of ESC [ 1 ; 5 A are "1;5" and 'A'.
 TopKey key_of_sequence(std::string_view parameters, char final) {
   std::string name;
+  // With ~ the first number says which key it is; with a letter all numbers are modifiers.
   if (final == '~') name = parameters.substr(0, parameters.find(';'));
   name += final;
   const auto found = std::find_if(kSequences.begin(), kSequences.end(),
@@ -81,13 +85,16 @@ std::optional<TopKey> KeyReader::next() {
 }
 
 std::optional<TopKey> KeyReader::take_sequence() {
+  // The key Escape, or the first byte of a sequence: finish() decides, by the time.
   if (bytes_.size() == 1) return std::nullopt;
+  // ESC [ begins a control sequence, ESC O is what keypad mode sends for the same keys.
   if (bytes_[1] != '[' && bytes_[1] != 'O') {
     bytes_.erase(0, 1);  // the key itself; what follows is another one
     return TopKey::back;
   }
   const auto end = std::find_if(bytes_.begin() + 2, bytes_.end(), is_final);
   if (end == bytes_.end()) {
+    // Its end may come with the next read.
     if (bytes_.size() < kLongestSequence) return std::nullopt;
     bytes_.clear();
     return TopKey::other;
@@ -100,6 +107,7 @@ std::optional<TopKey> KeyReader::take_sequence() {
 
 std::optional<TopKey> KeyReader::finish() {
   if (bytes_.empty()) return std::nullopt;
+  // A sequence that was cut short is no key: its letters are not to be taken for commands.
   const bool alone = bytes_.size() == 1 && bytes_[0] == kEscape;
   bytes_.clear();
   return alone ? TopKey::back : TopKey::other;

@@ -6,11 +6,13 @@
 namespace batchwright {
 namespace {
 
+/// Whether the byte is not the first one of its character in UTF-8, and so takes no column.
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
 /// The bytes of the first `columns` columns.
 std::size_t bytes_of(std::string_view text, std::size_t columns) {
   std::size_t at = 0;
+  // To the end of the last character, be its bytes more than one.
   while (at < text.size() && (continues(text[at]) || columns > 0)) {
     if (!continues(text[at])) --columns;
     ++at;
@@ -41,6 +43,7 @@ std::size_t columns_of(std::string_view text) {
 std::string cut_to(std::string text, std::size_t columns) {
   if (columns_of(text) <= columns) return text;
   if (columns == 0) return {};
+  // One column is left for the mark.
   text.resize(bytes_of(text, columns - 1));
   return text += kCut;
 }
@@ -49,6 +52,7 @@ std::string cut_within(std::string text, std::size_t columns) {
   const std::size_t all = columns_of(text);
   if (all <= columns) return text;
   if (columns == 0) return {};
+  // Names that differ at the end only, as jobs of one series do, stay apart.
   const std::size_t end = (columns - 1) / 2;
   const std::string_view tail = std::string_view(text).substr(bytes_of(text, all - end));
   return text.substr(0, bytes_of(text, columns - 1 - end)) + std::string(kCut) + std::string(tail);
@@ -58,6 +62,7 @@ void cut_to(TopLine& line, std::size_t columns) {
   std::size_t left = columns;
   for (Piece& piece : line.pieces) {
     piece.text = cut_to(std::move(piece.text), left);
+    // Pieces behind the cut become empty, and keep their place.
     left -= columns_of(piece.text);
   }
 }
@@ -82,11 +87,13 @@ std::string in_ascii(std::string_view text) {
 
 std::vector<TopLine> wrapped(std::string_view text, std::size_t columns, Tone tone) {
   std::vector<TopLine> lines;
+  // Ten columns at least: on a sliver of a screen the lines are cut, not endlessly many.
   const std::size_t room = std::max<std::size_t>(columns, 12) - 2;
   while (!text.empty()) {
     std::size_t end = bytes_of(text, room);
     if (end < text.size()) {
       const std::size_t blank = text.rfind(' ', end);
+      // A word longer than a line, such as a path, is broken where the line ends.
       if (blank != std::string_view::npos && blank > 0) end = blank;
     }
     lines.push_back(line("  " + std::string(text.substr(0, end)), tone));

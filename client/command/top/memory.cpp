@@ -15,12 +15,14 @@ std::string TopMemory::key_of(const boost::json::value& feed, const boost::json:
 
 void TopMemory::add(const boost::json::value& stats) {
   const double uptime = number_or_0(stats, "uptime_seconds");
+  // A daemon that was started anew counts from 0, and may use the same numbers again.
   if (uptime < uptime_) samples_.clear();
   uptime_ = uptime;
   std::map<std::string, std::deque<Sample>> seen;
   for (const auto& feed : items_at(stats, "feeds")) {
     for (const auto& client : items_at(feed, "subscribers")) {
       const std::string key = key_of(feed, client);
+      // Moved over: what is not on this page any more goes with the old map.
       std::deque<Sample> samples = std::move(samples_[key]);
       samples.push_back({uptime, number_or_0(client, "waited_for_daemon_seconds"),
                          number_or_0(client, "waited_for_client_seconds"),
@@ -42,9 +44,11 @@ std::optional<RecentShares> TopMemory::recent(const boost::json::value& feed,
   const Sample& first = *std::find_if(samples.begin(), samples.end(), [&](const Sample& each) {
     return last.uptime - each.uptime <= kSpanSeconds;
   });
+  // By the daemon's clock: the time that a page takes to arrive is in no figure.
   const double seconds = last.uptime - first.uptime;
   if (seconds <= 0) return std::nullopt;
   const auto grown = [&](double Sample::*figure) {
+    // A client that subscribed anew under its old number has smaller sums.
     return std::max(0.0, last.*figure - first.*figure) / seconds;
   };
   return RecentShares{grown(&Sample::waited_for_daemon), grown(&Sample::waited_for_client),

@@ -30,6 +30,7 @@ void append(std::vector<TopLine>& lines, std::vector<TopLine> more) {
 std::size_t place_of(const std::vector<FeedRow>& rows, const std::string& name) {
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const FeedRow& row) { return row.name == name; });
+  // A feed that is gone leaves the cursor at the top, with the worst.
   return found == rows.end() ? 0 : static_cast<std::size_t>(found - rows.begin());
 }
 
@@ -113,6 +114,7 @@ void TopModel::take(json::value stats) {
   stats_ = std::move(stats);
   trouble_.clear();
   memory_.add(stats_);
+  // Removed by a reload: back to all feeds, instead of an empty page.
   if (opened() == nullptr) opened_.clear();
 }
 
@@ -141,6 +143,7 @@ void TopModel::press(TopKey key) {
     case TopKey::next_column:
     case TopKey::previous_column:
     case TopKey::reverse:
+      // An open feed has nothing to sort.
       if (opened_.empty()) sort_by(key);
       return;
     default: move(key, rows);
@@ -153,6 +156,7 @@ void TopModel::sort_by(TopKey key) {
     order_.reversed = !order_.reversed;
     return;
   }
+  // kCount - 1 forward is one back, without a negative number.
   const std::size_t step = key == TopKey::next_column ? 1 : kCount - 1;
   order_ = {static_cast<FeedColumn>((static_cast<std::size_t>(order_.column) + step) % kCount),
             false};
@@ -179,6 +183,7 @@ std::vector<TopLine> TopModel::head(const std::vector<FeedRow>& rows, std::size_
     lines = head_lines(stats_, rows, address_, columns);
   }
   if (!trouble_.empty()) {
+    // In the place of "live": what is shown below is as old as the last page.
     lines.front().pieces.back() = {"connection lost", Tone::bad};
     append(lines,
            wrapped("no answer, trying again: " + printable_ascii(trouble_), columns, Tone::bad));
@@ -205,6 +210,7 @@ std::vector<TopLine> TopModel::foot(const std::vector<FeedRow>& rows, std::size_
   std::string text = fmt::format("  {} to {} of {} {}", std::min(first_ + 1, last), last, count,
                                  all ? "feeds, " + words_of(order_) : "lines");
   const std::string keys = all ? "  Enter: open  < >: sort" : "  Esc: all feeds";
+  // Stays where room is short: the way to all other keys, and the way out.
   const std::string_view always = "  ?: keys  q: quit";
   if (text.size() + keys.size() + always.size() <= columns) text += keys;
   lines.push_back(line(text + std::string(always), Tone::faint));
@@ -215,7 +221,9 @@ std::vector<TopLine> TopModel::body(const std::vector<FeedRow>& rows, TopSize ro
   if (const json::value* feed = opened()) {
     auto lines = feed_page(*feed, memory_, {room.columns, room.columns});
     lines_ = lines.size();
+    // Kept for the next key: a page is what is on the screen now.
     page_rows_ = std::max<std::size_t>(room.rows, 1);
+    // A page with fewer lines than before is not to leave the screen empty.
     first_ = std::min(first_, lines_ - std::min(page_rows_, lines_));
     keep_shown(lines, first_, room.rows);
     return lines;
@@ -225,6 +233,7 @@ std::vector<TopLine> TopModel::body(const std::vector<FeedRow>& rows, TopSize ro
   page_rows_ = std::max<std::size_t>(room.rows, 2) - 1;  // below the titles
   const std::size_t cursor = place_of(rows, chosen_);
   first_ = std::min(first_, rows.size() - std::min(page_rows_, rows.size()));
+  // The least shift that has the cursor's row on the screen.
   first_ = std::clamp(first_, cursor - std::min(cursor, page_rows_ - 1), cursor);
   TopLine titles = std::move(lines.front());
   keep_shown(lines, first_ + 1, page_rows_);
@@ -238,6 +247,7 @@ std::vector<TopLine> TopModel::draw(TopSize size) {
   if (!stats_.is_null()) {
     // Where there is little room, what is around the feeds makes way.
     if (lines.size() + kLeastBody > size.rows) lines.resize(std::min<std::size_t>(1, lines.size()));
+    // Asked for its size alone: what it says depends on body(), and is made after it.
     std::size_t below = foot(rows, size.columns).size();
     if (lines.size() + kLeastBody + below > size.rows) below = 0;
     const std::size_t above = lines.size() + below;
@@ -245,6 +255,7 @@ std::vector<TopLine> TopModel::draw(TopSize size) {
     if (below > 0) append(lines, foot(rows, size.columns));
   }
   if (lines.size() > size.rows) lines.resize(size.rows);
+  // A longer line would wrap, and push the last one off the screen.
   for (TopLine& each : lines) cut_to(each, size.columns);
   return lines;
 }

@@ -19,6 +19,7 @@ struct ColumnRow {
   unsigned dispensable;
 };
 constexpr std::array<ColumnRow, static_cast<std::size_t>(FeedColumn::count)> kColumns{{
+    // FeedColumn::worst_first is an order and no column.
     {"", false, 0},
     {"feed", true, 0},
     {"state", true, 7},
@@ -43,6 +44,7 @@ FeedRow row_of(const boost::json::value& feed, const TopMemory& memory) {
   row.clients = items_at(feed, "subscribers").size();
   for (const auto& client : items_at(feed, "subscribers")) {
     const auto recent = memory.recent(feed, client);
+    // A client of which there is one page counts as 0: it is there.
     row.worst_wait = std::max(row.worst_wait.value_or(0.0), recent ? recent->waits : 0.0);
   }
   row.corrupt = number_or_0(feed, "counters.corrupt_records");
@@ -73,6 +75,7 @@ int compare(const FeedRow& a, const FeedRow& b, FeedColumn column) {
 }
 
 bool is_worse(const FeedRow& a, const FeedRow& b) {
+  // The dashboard's order (overview.js), down to the names that settle a tie.
   const auto rank = [](const FeedRow& row) {
     return std::tuple(severity_of(row), row.worst_wait.value_or(0.0), row.clients);
   };
@@ -84,6 +87,7 @@ bool comes_before(const FeedRow& a, const FeedRow& b, const FeedOrder& order) {
     return order.reversed ? is_worse(b, a) : is_worse(a, b);
   }
   const int found = compare(a, b, order.column);
+  // Not reversed with the column: of equal ones the worse stays in front.
   if (found == 0) return is_worse(a, b);
   return order.descends() ? found > 0 : found < 0;
 }
@@ -91,6 +95,7 @@ bool comes_before(const FeedRow& a, const FeedRow& b, const FeedOrder& order) {
 std::vector<Piece> cells_of(const FeedRow& row, bool chosen) {
   const Tone all = severity_of(row) == 4 ? Tone::bad : Tone::plain;
   const Tone verdict = tone_of_verdict(row.verdict);
+  // Bound by the daemon, so the wait is what to look at.
   const Tone wait = severity_of(row) == 3 ? Tone::warning : all;
   return {{(chosen ? "> " : "  ") + row.name, chosen ? Tone::strong : all},
           {row.state, all},
@@ -108,6 +113,7 @@ std::vector<Piece> cells_of(const FeedRow& row, bool chosen) {
 bool FeedOrder::descends() const { return row_of(column).is_text == reversed; }
 
 int severity_of(const FeedRow& row) {
+  // As in overview.js; what is not named is idle.
   static constexpr std::array<std::pair<std::string_view, int>, 6> kSeverity{
       {{"failed", 4},
        {"blocked", 3},
@@ -144,6 +150,7 @@ TopTable feed_table(const std::vector<FeedRow>& rows, const FeedOrder& order,
   TopTable table;
   for (std::size_t i = 1; i < kColumns.size(); ++i) {
     const ColumnRow& column = kColumns[i];
+    // Two blanks stand where the rows have the cursor.
     std::string title = i == 1 ? "  " + std::string(column.title) : column.title;
     if (order.column == static_cast<FeedColumn>(i)) {
       title += " " + std::string(order.descends() ? kDescending : kAscending);

@@ -39,6 +39,7 @@ ShownColumns measured(const TopTable& table) {
 
 /// Leaves out the most dispensable column, of those that are so at least; false when there is none.
 bool leave_one_out(const TopTable& table, ShownColumns& columns, unsigned at_least) {
+  // Of equals the first one found goes, as max_element() keeps it.
   const auto most = std::max_element(
       columns.shown.begin(), columns.shown.end(), [&](std::size_t a, std::size_t b) {
         return table.columns[a].dispensable < table.columns[b].dispensable;
@@ -56,11 +57,13 @@ ShownColumns fitted(const TopTable& table, std::size_t width) {
     const std::size_t others = columns.total() - name;
     return width > others ? width - others : 0;
   };
+  // In this order: luxury goes, gaps shrink, other columns go, and last the names are cut.
   while (columns.total() > width && leave_one_out(table, columns, kLuxury)) {
   }
   if (columns.total() > width) columns.gap = kNarrowGap;
   while (room() < std::min(name, kReadableName) && leave_one_out(table, columns, 1)) {
   }
+  // One column at least, so that the cut shows.
   columns.widths[0] = std::min(name, std::max<std::size_t>(room(), 1));
   return columns;
 }

@@ -46,7 +46,9 @@ bool write_out(std::string_view text) {
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
+      // Standard output may share a non-blocking description with another program, such as ssh.
       struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+      // What takes nothing for a second counts as gone: a signal handler may not hang.
       if (poll(&output, 1, 1000) == 0) return false;
     } else if (errno != EINTR) {
       return false;
@@ -61,6 +63,7 @@ void take() {
     // Without ISIG, Ctrl-C is a key like q; without IXON, Ctrl-S does not stop the screen.
     quiet.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
     quiet.c_iflag &= ~static_cast<tcflag_t>(IXON);
+    // read() returns with the first byte; how long to wait is for poll() to say.
     quiet.c_cc[VMIN] = 1;
     quiet.c_cc[VTIME] = 0;
     has_keys = tcsetattr(STDIN_FILENO, TCSANOW, &quiet) == 0;
@@ -72,6 +75,7 @@ void take() {
 
 /// Restores the terminal. Signal handlers may call it, too.
 void give_back() {
+  // Once, though a signal may come amid the destructor's call.
   if (!taken.exchange(false)) return;
   write_out(kLeave);
   if (has_keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
@@ -80,11 +84,13 @@ void give_back() {
 /// Ends the process as if the signal had never been caught.
 void end_by(int signal) {
   give_back();
+  // Raised anew, so that the shell sees which signal it was, and a fault leaves its core.
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
 
 extern "C" void on_end(int signal) {
+  // The first is left to the loop; a second means that the loop hangs.
   if (end_wanted.exchange(true)) end_by(signal);
 }
 
@@ -103,12 +109,14 @@ void catch_signals() {
   const auto set = [&next](int signal, void (*handler)(int)) {
     struct sigaction action = {};
     action.sa_handler = handler;
+    // Kept, so that the process behaves after top as it did before it.
     handlers[next].first = signal;
     sigaction(signal, &action, &handlers[next].second);
     ++next;
   };
   for (const int signal : kEnding) set(signal, on_end);
   for (const int signal : kFaults) set(signal, on_fault);
+  // Only noted: the terminal is given back between two frames, by suspend().
   set(SIGTSTP, on_stop);
   set(SIGCONT, on_other_look);
   set(SIGWINCH, on_other_look);
@@ -133,6 +141,7 @@ std::string_view begin(Tone tone) {
 std::size_t from_environment(const char* name, std::size_t otherwise) {
   const char* text = std::getenv(name);
   const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  // More is a slip, and no screen.
   return value > 0 && value < 10'000 ? static_cast<std::size_t>(value) : otherwise;
 }
 
@@ -153,6 +162,7 @@ bool takes_utf8() {
 
 TopTerminal::TopTerminal(bool colours) : colours_(colours), utf8_(takes_utf8()) {
   end_wanted = stop_wanted = false;
+  // Before the screen is taken: a signal in between would leave it taken.
   catch_signals();
   take();
 }
@@ -166,6 +176,7 @@ bool TopTerminal::ended() const { return gone_ || end_wanted; }
 
 TopSize TopTerminal::size() {
   struct winsize window = {};
+  // A serial line reports 0 by 0; then the environment has its say, as for other programs.
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0 && window.ws_row > 0) {
     return {window.ws_col, window.ws_row};
   }
@@ -180,12 +191,14 @@ void TopTerminal::show(const std::vector<TopLine>& lines) {
     for (const Piece& piece : lines[i].pieces) {
       const std::string_view tone = colours_ ? begin(piece.tone) : "";
       frame += tone;
+      // Marks beyond ASCII would be garbage, and of another width.
       frame += utf8_ ? piece.text : in_ascii(piece.text);
       if (!tone.empty()) frame += "\x1b[0m";
     }
     frame += kRestOfLine;
   }
   frame += kRestOfScreen;
+  // An unchanged frame is not sent again, unless Ctrl-L, SIGCONT or another size asks for it.
   if (!looks_other.exchange(false) && frame == shown_) return;
   gone_ = gone_ || !write_out(frame);
   shown_ = std::move(frame);
@@ -194,8 +207,10 @@ void TopTerminal::show(const std::vector<TopLine>& lines) {
 std::vector<TopKey> TopTerminal::wait_for_keys(Clock::time_point until) {
   using std::chrono::milliseconds;
   constexpr milliseconds kSlice(500);  // a signal just before poll() is seen so late at most
+  // Once a sequence has begun the wait is short: an Escape alone is to work at once.
   const auto most = keys_.has_begun() ? kWithinKey : kSlice;
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+  // poll() passes over a negative descriptor, and so only waits.
   struct pollfd input = {has_keys ? STDIN_FILENO : -1, POLLIN, 0};
   const auto wait = std::clamp(left, milliseconds(0), most);
   if (poll(&input, 1, static_cast<int>(wait.count())) > 0) read_keys();
@@ -226,6 +241,7 @@ std::vector<TopKey> TopTerminal::take_keys() {
   };
   while (take(keys_.next())) {
   }
+  // Nothing has followed for long enough: what has begun is all there is.
   if (Clock::now() - last_read_ >= kWithinKey) take(keys_.finish());
   return keys;
 }
@@ -234,6 +250,7 @@ std::vector<TopKey> TopTerminal::take_keys() {
 void TopTerminal::suspend() {
   give_back();
   struct sigaction stopping = {}, ours = {};
+  // Only the default action stops a process; it goes on behind raise().
   stopping.sa_handler = SIG_DFL;
   sigaction(SIGTSTP, &stopping, &ours);
   raise(SIGTSTP);
@@ -243,11 +260,13 @@ void TopTerminal::suspend() {
 
 bool writes_to_terminal() {
   const char* kind = std::getenv("TERM");
+  // TERM=dumb is what editors set for a shell that knows no sequences.
   return isatty(STDOUT_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
 bool wants_colours() {
   const char* refused = std::getenv("NO_COLOR");
+  // Set and empty means nothing, as no-color.org has it.
   return refused == nullptr || *refused == '\0';
 }
 

@@ -38,6 +38,7 @@ Result<Page> fetch(const std::string& address) {
   auto text = http_get(address, "/stats", kPatience);
   if (!text) return text.error();
   boost::system::error_code error;
+  // Any HTTP server may answer there, with any page.
   boost::json::value stats = boost::json::parse(*text, error);
   if (error || !stats.is_object()) {
     return Error{ErrorCode::malformed_message, address + "/stats is no JSON object"};
@@ -50,6 +51,7 @@ void print(const Page& page, const TopMemory& memory, const TopOptions& options)
     fmt::print("{}\n", page.text);
   } else {
     for (const TopLine& line : snapshot(page.stats, memory, options.stats)) {
+      // It goes to files and pipes, whose readers may take nothing but ASCII.
       fmt::print("{}\n", in_ascii(line.text()));
     }
     if (!options.once) fmt::print("\n");
@@ -70,12 +72,14 @@ int run_plain(const TopOptions& options, const Interrupt& interrupt) {
   const auto interval = std::chrono::duration_cast<Clock::duration>(options.interval);
   TopMemory memory;
   while (!interrupt.came()) {
+    // From the start of a look, so that the pace does not depend on how long an answer takes.
     const auto due = Clock::now() + interval;
     const auto page = fetch(options.stats);
     if (page) {
       memory.add(page->stats);
       print(*page, memory, options);
     } else if (options.once || page.error().code == ErrorCode::invalid_argument) {
+      // No later look can mend a wrong address; a daemon that restarts is waited for.
       return fail(page.error());
     } else {
       fmt::print(stderr, "batchwright: no answer, trying again: {}\n", page.error().message);
@@ -104,6 +108,7 @@ int run_on_terminal(const TopOptions& options) {
   TopTerminal terminal(wants_colours());
   while (!terminal.ended()) {
     terminal.show(model.draw(TopTerminal::size()));
+    // A future cannot be waited for along with keys, so it is looked at every kGlance.
     const auto until = coming.valid() ? Clock::now() + kGlance : due;
     for (const TopKey key : terminal.wait_for_keys(until)) {
       if (key == TopKey::quit) return kDone;
