@@ -145,7 +145,7 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
   const auto bad = [](const std::string& what) {
     return Error{ErrorCode::malformed_message, fmt::format("batch: {}", what)};
   };
-  // 64-bit numbers are read in place, and a second frame of ZeroMQ may lie anywhere.
+  // 64-bit numbers are read in place: a frame at any other address has to be copied first.
   if (reinterpret_cast<std::uintptr_t>(data) % 8 != 0) return bad("not 8-byte aligned");
   flatbuffers::Verifier verifier(data, bytes.size(), 64, 1'000'000'000);
   if (!wire::VerifyBatchBuffer(verifier)) return bad("not a batch");

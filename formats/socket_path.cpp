@@ -84,6 +84,7 @@ Result<void> clear_socket_path(const std::string& path) {
   if (is_listened_to(path)) {
     return Error{ErrorCode::already_exists, fmt::format("{}: another daemon answers there", path)};
   }
+  // Its failure shows when the socket is bound, with a reason.
   ::unlink(path.c_str());
   return {};
 }

@@ -29,6 +29,7 @@ void add(Trainer& trainer, const SubscriberStats& each) {
   trainer.waited_for_client += each.waited_for_client_seconds;
   trainer.credit += credit_of(each);
   trainer.held += each.held;
+  // Not sums: the subscription that is furthest behind is the one that holds the others up.
   trainer.lag = std::max(trainer.lag, each.lag_batches);
   trainer.position = std::min(trainer.position, std::pair(each.epoch, each.step));
   trainer.batches += each.delivered_batches;

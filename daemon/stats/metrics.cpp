@@ -23,6 +23,7 @@ void process(Page& page, const StatsSource& source) {
                {"compiler", source.build.compiler},
                {"cuda", source.build.cuda ? "yes" : "no"}},
               1);
+  // The process_ ones have Prometheus' standard names, which dashboards know.
   page.process_gauge("start_time_seconds", "When the daemon started, in seconds since 1970.");
   page.sample(source.started_unix_seconds);
   page.process_counter("cpu_seconds_total", "Processor time of all threads.");

@@ -142,6 +142,7 @@ json::array render_latest(const EventLog* events) {
   json::array out;
   if (events == nullptr) return out;
   for (const LoggedEvent& each : events->latest()) {
+    // system_clock counts from 1970 in UTC, as C++20 says.
     const std::chrono::duration<double> since_1970 = each.at.time_since_epoch();
     out.push_back(json::object{{"unix_seconds", since_1970.count()},
                                {"event", describe(each.event).name},

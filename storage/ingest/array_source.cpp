@@ -63,7 +63,7 @@ Result<FieldSpec> field_of(const std::string& name, FieldKind kind, const Array&
   };
   FieldSpec field{name, kind, *stored_as(array.element), {}, {}};
   if (kind == FieldKind::scalar) {
-    // Programs write a single value either way.
+    // Both are ways to write a single value.
     if (array.shape.empty() || array.shape == std::vector<std::uint64_t>{1}) return field;
     return refuse(fmt::format("{}; a scalar has shape [] or [1]", describe(array)));
   }

@@ -78,6 +78,7 @@ std::string with_nonce(std::string_view page, std::string_view nonce) {
 DashboardPage dashboard_page() {
   static const std::string page = assembled();
   const std::string nonce = make_nonce();
+  // Nothing but what is in the page itself, and fetches from the daemon that it came from.
   std::string policy = fmt::format(
       "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
       "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -129,6 +129,7 @@ bw_status bw_writer_open(const char* path, const bw_writer_options* options, bw_
   return at_border([&] { return open(path, options, writer); });
 }
 
+// Without the lock: a writer's fields stay as they are from its opening on.
 size_t bw_writer_field_count(const bw_writer* writer) {
   return writer != nullptr ? writer->fields.size() : 0;
 }
