@@ -156,7 +156,7 @@ std::string fish_condition(const CompletedCommand& command) {
                              command.path.substr(from, to - from));
     from = to + 1;
   }
-  // Once a command below is on the line, this one's words are no longer to be offered.
+  // Once a command below is on the line, this one's words are out of place.
   const auto below = words_below(command);
   if (below.empty()) return condition;
   return fmt::format("{}not __fish_seen_subcommand_from {}",

@@ -215,8 +215,7 @@ class Reader {
       return unknown(node, full, known);
     }
     const auto text = plain_text(node);
-    // The planning room reads text, as from a command line; the type is checked here, as TOML has
-    // it.
+    // The planning room reads text, as from a command line: the type is TOML's affair.
     if (!text || !has_type(node, setting_type(row->name)) || !set_setting(plan, row->name, *text)) {
       const bool is_list = text && node.list() != nullptr;
       complain(node, full,

@@ -71,8 +71,7 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
 
 namespace {
 
-/// A page's answer: never cached, for figures are old at once, and never guessed to be of another
-/// type.
+/// A page's answer: not to be cached, for figures are old at once, nor taken for another type.
 Answer answer_with(Reply reply) {
   Answer answer;
   answer.result(reply.status);
@@ -296,8 +295,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   /// An event that comes while another is under way is skipped, and a reader that takes none for
   /// too long is disconnected: nothing piles up for slow readers.
   void send(const LiveStream::Event& event) {
-    // sending_ keeps the bytes until they are written, and so is the mark that a write is under
-    // way.
+    // sending_ keeps the bytes until they are written, and so also marks a write under way.
     if (sending_) return;
     sending_ = event;
     stream_.expires_after(state_->limits.request_time);

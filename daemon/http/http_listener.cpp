@@ -61,7 +61,7 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
   Result<void> bind_file(const std::string& file, const SocketAccess& access) {
     // Only a socket at which nothing answers is removed: one left by a killed daemon.
     if (auto cleared = clear_socket_path(file); !cleared) return cleared;
-    // From bind() until set_access() the file would else be open to all.
+    // From bind() to set_access() the file would else have the mode that the umask leaves.
     const RestrictedUmask nobody_else;
     auto bound = bind("unix://" + file, asio::local::stream_protocol::endpoint(file));
     if (!bound) return bound;

@@ -169,7 +169,7 @@ void Figures::sample() {
   });
   for (const auto& feed : server_.feeds()) sample(*feed, now);
   for (auto& [number, past] : past_) {
-    // Only now, with the samples of all feeds in it.
+    // Not before the samples of all feeds are in it.
     past.latest.all = busy_;
     past.window.add(past.latest);
   }

@@ -31,7 +31,7 @@ Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
     }
   }
   if (epoch) return Epoch{*epoch};
-  // That one costs no planning, and is what clients get now.
+  // That one costs no planning, and is what clients are getting.
   const auto planned = feed.epochs();
   return planned.empty() ? Epoch{0} : planned.front().source->epoch;
 }

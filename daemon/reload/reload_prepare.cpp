@@ -155,7 +155,7 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
   auto resources = prepare_feed(std::move(*dataset), settings, with.memory->left(), with.stop);
   if (!resources) return resources.error();
   const std::uint64_t bytes = resources->arena->bytes();
-  // Its size is known only now, and another feed may have claimed in between.
+  // Its size is known only here, and another feed may have claimed in between.
   auto memory = claim_memory(with.memory, bytes);
   if (!memory) {
     return Error{

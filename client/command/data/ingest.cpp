@@ -182,7 +182,7 @@ Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
 /// The rate that a dataset was made with goes before that of most files.
 AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions options) {
   const auto schema = present_schema(dataset);
-  // A rate on the command line is meant.
+  // A rate on the command line goes first.
   if (!schema || options.sample_rate != 0) return options;
   for (const auto& [name, value] : schema->settings) {
     if (name != "sample_rate_hz") continue;

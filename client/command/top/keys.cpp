@@ -85,7 +85,7 @@ std::optional<TopKey> KeyReader::next() {
 }
 
 std::optional<TopKey> KeyReader::take_sequence() {
-  // The key Escape, or the first byte of a sequence: finish() decides, by the time.
+  // The key Escape, or the first byte of a sequence: finish() decides, by what does not follow.
   if (bytes_.size() == 1) return std::nullopt;
   // ESC [ begins a control sequence, ESC O is what keypad mode sends for the same keys.
   if (bytes_[1] != '[' && bytes_[1] != 'O') {

@@ -221,7 +221,7 @@ std::vector<TopLine> TopModel::body(const std::vector<FeedRow>& rows, TopSize ro
   if (const json::value* feed = opened()) {
     auto lines = feed_page(*feed, memory_, {room.columns, room.columns});
     lines_ = lines.size();
-    // Kept for the next key: a page is what is on the screen now.
+    // Kept for the next key: a page is as much as the screen shows.
     page_rows_ = std::max<std::size_t>(room.rows, 1);
     // A page with fewer lines than before is not to leave the screen empty.
     first_ = std::min(first_, lines_ - std::min(page_rows_, lines_));

@@ -87,7 +87,7 @@ Result<void> await(const EventSource& daemon) {
   const WaitNote note(waiting_for(daemon.endpoint));
   const bw_status status = bw_connect(daemon.endpoint.c_str(), &options, &connection);
   if (status != BW_OK) return Error{static_cast<ErrorCode>(status), bw_error_message()};
-  // Only that it answers was to be known: the Hello that is under way gets its answer now.
+  // Only that it answers was to be known: the Hello that is under way is answered next.
   bw_close(connection);
   return {};
 }
