@@ -6,6 +6,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,7 @@ constexpr std::string_view kApplied = "applied: ";
 constexpr std::string_view kRefused = "refused: ";
 /// More than any configuration has faults for; an answer is cut there.
 constexpr std::size_t kMostAnswerBytes = 1 << 16;
+constexpr std::chrono::seconds kRest{1};
 
 /// A zero byte in front makes the name abstract: no file, and gone with the daemon.
 Protocol::endpoint place_of(pid_t pid) {
@@ -57,10 +59,18 @@ ReloadDoor::~ReloadDoor() {
 void ReloadDoor::accept() {
   acceptor_.async_accept([this](const error_code& error, Protocol::socket socket) {
     if (error == boost::asio::error::operation_aborted) return;
-    // Out of descriptors, most likely. SIGHUP still works.
-    if (error) return;
+    if (error) return rest();
     admit(std::move(socket));
     accept();
+  });
+}
+
+/// Out of descriptors, most likely: who asks waits in the kernel's queue meanwhile, and accepting
+/// at once would fail again and again.
+void ReloadDoor::rest() {
+  pause_.expires_after(kRest);
+  pause_.async_wait([this](const error_code& error) {
+    if (!error) accept();
   });
 }
 

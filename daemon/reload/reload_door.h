@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,11 +38,14 @@ class ReloadDoor {
  private:
   using Protocol = boost::asio::local::stream_protocol;
 
-  ReloadDoor(boost::asio::io_context& loop, Ask ask) : acceptor_(loop), ask_(std::move(ask)) {}
+  ReloadDoor(boost::asio::io_context& loop, Ask ask)
+      : acceptor_(loop), pause_(loop), ask_(std::move(ask)) {}
   void accept();
   void admit(Protocol::socket socket);
+  void rest();
 
   Protocol::acceptor acceptor_;
+  boost::asio::steady_timer pause_;  ///< Runs while accepting rests.
   Ask ask_;
 };
 

@@ -1,10 +1,14 @@
 #include "daemon/reload/reload_door.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <thread>
+#include <vector>
+
+#include "formats/formats.h"
 
 using namespace batchwright;
 
@@ -62,6 +66,30 @@ TEST_CASE("daemon: a process that is no daemon is asked in vain") {
   const auto heard = ask_for_reload(::getpid());
   REQUIRE_FALSE(heard);
   CHECK(heard.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("daemon: a reload is answered once descriptors are there again") {
+  boost::asio::io_context loop{1};
+  bool asked = false;
+  const auto door =
+      ReloadDoor::open(loop, ::getpid(), [&](const ReloadDoor::Answer&) { asked = true; });
+  REQUIRE(door);
+  boost::asio::local::stream_protocol::socket asker(loop);
+  asker.open();
+  // Every number up to the highest that is open is taken, so that accepting fails.
+  std::vector<Descriptor> taken;
+  do taken.emplace_back(::dup(0));
+  while (taken.back() && taken.back().get() < asker.native_handle());
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{static_cast<rlim_t>(asker.native_handle()) + 1, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  asker.connect({std::string(1, '\0') + "batchwrightd/reload/" + std::to_string(::getpid())});
+  REQUIRE(loop.run_one_for(std::chrono::seconds(30)) == 1);
+  CHECK_FALSE(asked);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  while (!asked && loop.run_one_for(std::chrono::seconds(30)) == 1) continue;
+  CHECK(asked);
 }
 
 TEST_CASE("daemon: a second door of one process is refused") {

@@ -23,6 +23,7 @@ import numpy as np
 from . import _abi, _fork
 from ._memory import in_flight
 from ._memory.slot import note
+from ._waits import warn
 from .errors import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from .values import Figures
 
@@ -109,8 +110,7 @@ _said: List[str] = []
 def _say_once(what: str) -> None:
     if what not in _said:
         _said.append(what)
-        warnings.warn(f"batchwright: {what}; batches go to the GPU through a copy in pinned memory",
-                      RuntimeWarning, stacklevel=5)
+        warn(f"{what}; batches go to the GPU through a copy in pinned memory")
 
 
 class PageLock:
