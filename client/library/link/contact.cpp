@@ -1,5 +1,6 @@
 #include "client/library/link/contact.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -46,8 +47,9 @@ Contact::Contact(std::string endpoint, ConnectSettings settings)
 
 Result<void> Contact::check() const {
   if (!is_local() && !endpoint_.starts_with(kTcp)) {
-    return Error{ErrorCode::unsupported,
-                 "endpoint \"" + endpoint_ + "\": this client reaches ipc:// and tcp:// endpoints"};
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("endpoint \"{}\": this client reaches ipc:// and tcp:// endpoints", endpoint_)};
   }
   if (!alarm_) return Error{ErrorCode::io_error, "eventfd: no descriptor left"};
   return {};
@@ -62,7 +64,7 @@ std::string Contact::socket_path() const { return endpoint_.substr(kIpc.size());
 Result<void> Contact::tend() {
   const auto now = Clock::now();
   if (search_.is_given_up(now)) {
-    return Error{ErrorCode::disconnected, away_text() + "; it is given up"};
+    return Error{ErrorCode::disconnected, fmt::format("{}; it is given up", away_text())};
   }
   if (!link_ && search_.attempt_is_due(now)) return begin_attempt();
   return {};
@@ -135,8 +137,8 @@ Result<void> Contact::welcome(const wire::Welcome& welcome) {
   if (link_->welcomed) return Error{ErrorCode::malformed_message, "a second Welcome"};
   if (welcome.protocol() != kProtocolVersion) {
     return Error{ErrorCode::unsupported_version,
-                 "the daemon speaks protocol " + std::to_string(welcome.protocol()) +
-                     ", this client " + std::to_string(kProtocolVersion)};
+                 fmt::format("the daemon speaks protocol {}, this client {}", welcome.protocol(),
+                             kProtocolVersion)};
   }
   link_->welcomed = true;
   link_->session = SessionId{welcome.session()};
@@ -220,9 +222,8 @@ Error Contact::no_welcome() const {
     why = access(path.c_str(), F_OK) == 0 ? "the socket is there, but no daemon answers on it"
                                           : "there is no such socket; is batchwrightd running?";
   }
-  return {ErrorCode::timed_out, "no answer from " + endpoint_ + " within " +
-                                    std::to_string(settings_.limit.count()) + " ms: " + why +
-                                    about_keys()};
+  return {ErrorCode::timed_out, fmt::format("no answer from {} within {} ms: {}{}", endpoint_,
+                                            settings_.limit.count(), why, about_keys())};
 }
 
 /// A daemon never answers a client with the wrong keys.
@@ -236,14 +237,15 @@ std::string Contact::about_keys() const {
 
 std::string Contact::away_text() const {
   const auto error = barred(endpoint_);
-  return "the daemon at " + endpoint_ + " " + search_.text(Clock::now()) +
-         (error ? "; " + error->message : "");
+  return fmt::format("the daemon at {} {}{}", endpoint_, search_.text(Clock::now()),
+                     error ? "; " + error->message : "");
 }
 
 Error Contact::gone(const std::string& how) const {
-  return {ErrorCode::disconnected,
-          "the daemon at " + endpoint_ + " " + how +
-              "; batches that are held stay valid until they are released"};
+  return {
+      ErrorCode::disconnected,
+      fmt::format("the daemon at {} {}; batches that are held stay valid until they are released",
+                  endpoint_, how)};
 }
 
 }  // namespace batchwright

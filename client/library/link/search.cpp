@@ -1,5 +1,7 @@
 #include "client/library/link/search.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace batchwright {
@@ -32,7 +34,7 @@ void Search::note_obstacle(const std::string& what) {
 
 std::string Search::text(Clock::time_point now) const {
   const auto gone = std::chrono::duration_cast<std::chrono::seconds>(now - away_->since);
-  return "has been gone for " + std::to_string(gone.count()) + " s (" + away_->why + ")";
+  return fmt::format("has been gone for {} s ({})", gone.count(), away_->why);
 }
 
 }  // namespace batchwright

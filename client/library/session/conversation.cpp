@@ -1,4 +1,6 @@
-// What the daemon says, and what becomes of it: the receiving half of Session.
+// What is said to the daemon and by it, and what becomes of that.
+
+#include <fmt/core.h>
 
 #include "client/library/reach.h"
 #include "client/library/session/session.h"
@@ -85,7 +87,7 @@ void Session::refused(const wire::Refused& refusal) {
   if (refusal.subscription() != 0) {
     if (Lane* lane = lanes_.find(refusal.subscription())) refused(*lane, error);
   } else if (code == ErrorCode::disconnected) {
-    lose("knows nothing of this session: " + error.message);
+    lose(fmt::format("knows nothing of this session: {}", error.message));
   } else {
     fail(error);
   }

@@ -1,5 +1,7 @@
 #include "client/library/session/feeds.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace batchwright {
@@ -18,16 +20,15 @@ bool alike(const bw_field& one, const bw_field& other) {
 
 std::string difference(const bw_feed& one, const bw_feed& other) {
   if (one.world != other.world) {
-    return "a world of " + std::to_string(one.world) + " and one of " + std::to_string(other.world);
+    return fmt::format("a world of {} and one of {}", one.world, other.world);
   }
   if (one.layout != other.layout) return "batch-major and time-major layout";
   if (one.field_count != other.field_count) {
-    return std::to_string(one.field_count) + " and " + std::to_string(other.field_count) +
-           " fields";
+    return fmt::format("{} and {} fields", one.field_count, other.field_count);
   }
   for (std::size_t i = 0; i < one.field_count; ++i) {
     if (!alike(*one.fields[i], *other.fields[i])) {
-      return "field \"" + std::string(one.fields[i]->name) + "\" is another";
+      return fmt::format("field \"{}\" is another", one.fields[i]->name);
     }
   }
   return {};
@@ -39,8 +40,8 @@ Result<std::unique_ptr<Feeds::Field>> Feeds::field_from(const wire::FieldInfo& i
   const std::size_t dimensions = info.shape() != nullptr ? info.shape()->size() : 0;
   if (dimensions > BW_MAX_DIMENSIONS) {
     return Error{ErrorCode::malformed_message,
-                 "field \"" + field->name + "\" has " + std::to_string(dimensions) +
-                     " dimensions; at most " + std::to_string(BW_MAX_DIMENSIONS) + " are allowed"};
+                 fmt::format("field \"{}\" has {} dimensions; at most {} are allowed", field->name,
+                             dimensions, BW_MAX_DIMENSIONS)};
   }
   if (info.categories() != nullptr) {
     for (const auto* category : *info.categories()) field->categories.push_back(category->str());

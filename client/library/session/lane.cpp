@@ -1,5 +1,7 @@
 #include "client/library/session/lane.h"
 
+#include <fmt/core.h>
+
 namespace batchwright {
 namespace {
 
@@ -22,7 +24,8 @@ EpochEnded NextEnd::take() && {
 
 Result<void> Lane::granted(const wire::Subscribed& answer) {
   if (served_) {
-    return Error{ErrorCode::malformed_message, "feed \"" + feed() + "\": a second Subscribed"};
+    return Error{ErrorCode::malformed_message,
+                 fmt::format("feed \"{}\": a second Subscribed", feed())};
   }
   if (auto started = progress_.start(answer); !started) return started;
   served_ = true;

@@ -1,5 +1,7 @@
 #include "client/library/session/lanes.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace batchwright {
@@ -35,8 +37,8 @@ Result<void> Lanes::take_in(const ControlMessage& message) {
   } else if (const auto* answer = message.as<wire::Subscribed>()) {
     return granted(*answer);
   } else {
-    return Error{ErrorCode::malformed_message, std::string("a message that no daemon sends: ") +
-                                                   wire::EnumNameBody(message.kind())};
+    return Error{ErrorCode::malformed_message, fmt::format("a message that no daemon sends: {}",
+                                                           wire::EnumNameBody(message.kind()))};
   }
   return {};
 }
@@ -65,8 +67,8 @@ Result<void> Lanes::deliver(const wire::Delivery& delivery, const Payload& batch
   const bool whole = comes_along ? batch && batch.bytes.size() == delivery.size() : !batch;
   if (!whole) {
     return Error{ErrorCode::malformed_message,
-                 "a batch of " + std::to_string(delivery.size()) + " bytes came with " +
-                     std::to_string(batch.bytes.size()) + " bytes as second frame"};
+                 fmt::format("a batch of {} bytes came with {} bytes as second frame",
+                             delivery.size(), batch.bytes.size())};
   }
   Ticket ticket{LeaseNumber{delivery.lease()},
                 delivery.arena(),
@@ -114,7 +116,7 @@ void Lanes::fail(const Error& error) {
 }
 
 Error Lanes::end(Lane& lane, const Error& error) {
-  const std::string feed = "feed \"" + lane.feed() + "\": ";
+  const std::string feed = fmt::format("feed \"{}\": ", lane.feed());
   const bool named = error.message.starts_with(feed);
   Error told{error.code, named ? error.message : feed + error.message};
   lane.fail(told);

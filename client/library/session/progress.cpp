@@ -1,5 +1,7 @@
 #include "client/library/session/progress.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace batchwright {
@@ -26,7 +28,7 @@ Result<void> Progress::start(const wire::Subscribed& answer) {
   if (answer.fingerprint() == nullptr || answer.world() == 0 || answer.batches_per_step() == 0 ||
       answer.batches_per_step() > answer.world() || answer.window() == 0) {
     return Error{ErrorCode::malformed_message,
-                 "feed \"" + asked_.feed + "\": an impossible Subscribed"};
+                 fmt::format("feed \"{}\": an impossible Subscribed", asked_.feed)};
   }
   if (started_) return go_on(answer);
   if (auto same = check_expected(answer); !same) return same;
@@ -52,9 +54,9 @@ Result<void> Progress::check_expected(const wire::Subscribed& answer) const {
   if (expected_->step == 0 || elsewhere) had.data = granted.fingerprint.data;
   const std::string changes = describe_change({had, terms_}, granted);
   if (changes.empty()) return {};
-  return Error{
-      ErrorCode::fingerprint_mismatch,
-      "feed \"" + asked_.feed + "\": the daemon has another plan than was asked for: " + changes};
+  return Error{ErrorCode::fingerprint_mismatch,
+               fmt::format("feed \"{}\": the daemon has another plan than was asked for: {}",
+                           asked_.feed, changes)};
 }
 
 /// The daemon may be another, but its plan and the place reached in it must be the same. An epoch
@@ -68,7 +70,7 @@ Result<void> Progress::go_on(const wire::Subscribed& answer) {
   if (!begun) had.data = granted.fingerprint.data;
   if (auto same = check_plan(had, granted); !same) return same;
   if (answer.world() != share_.world || answer.batches_per_step() != share_.per_step) {
-    return not_due("a world of " + std::to_string(answer.world()));
+    return not_due(fmt::format("a world of {}", answer.world()));
   }
   if (asked_.queue) {
     queue_.told_epoch = std::max(queue_.told_epoch, answer.epoch());
@@ -82,8 +84,7 @@ Result<void> Progress::go_on(const wire::Subscribed& answer) {
     if (!begun) begin_anew(granted.fingerprint, answer.steps());
     return {};
   }
-  return not_due("step " + std::to_string(answer.step()) + " of epoch " +
-                 std::to_string(answer.epoch()));
+  return not_due(fmt::format("step {} of epoch {}", answer.step(), answer.epoch()));
 }
 
 /// Whether anything was handed out of the epoch that a new daemon goes on with.
@@ -108,8 +109,9 @@ void Progress::take_up(const Fingerprint& plan, std::uint64_t steps) {
 Result<void> Progress::check_plan(const Fingerprint& had, const Terms& found) const {
   const std::string changes = describe_change({had, terms_}, found);
   if (changes.empty()) return {};
-  return Error{ErrorCode::fingerprint_mismatch,
-               "feed \"" + asked_.feed + "\": the daemon came back with another plan: " + changes};
+  return Error{
+      ErrorCode::fingerprint_mismatch,
+      fmt::format("feed \"{}\": the daemon came back with another plan: {}", asked_.feed, changes)};
 }
 
 void Progress::resume(wire::SubscribeT& request) {
@@ -136,8 +138,7 @@ Result<Progress::Verdict> Progress::check(const Ticket& ticket) {
   if (asked_.queue) return Verdict::hand_out;
   if (again_.end || ticket.epoch != place_.next.epoch || ticket.index != expected_index() ||
       ticket.step != place_.next.step) {
-    return not_due("batch " + std::to_string(ticket.index) + " of epoch " +
-                   std::to_string(ticket.epoch));
+    return not_due(fmt::format("batch {} of epoch {}", ticket.index, ticket.epoch));
   }
   known_epoch_ = place_.next.epoch;  // begun without a word: it has the last one's plan
   if (again_.batches == 0) return Verdict::hand_out;
@@ -152,12 +153,12 @@ Result<void> Progress::check(const Ticket& ticket, const wire::Batch& batch) con
   if (asked_.queue && ticket.epoch != known_epoch_) due.data = plan.data;
   const std::string what = describe_change({due, {}}, {plan, {}});
   if (batch.feed()->string_view() == asked_.feed && what.empty()) return {};
-  const std::string why =
-      what.empty() ? "it is of feed \"" + batch.feed()->str() + "\"" : "of its plan " + what;
-  return Error{ErrorCode::malformed_message, "feed \"" + asked_.feed + "\": batch " +
-                                                 std::to_string(ticket.index) + " of epoch " +
-                                                 std::to_string(ticket.epoch) +
-                                                 " is not what was subscribed to: " + why};
+  const std::string why = what.empty()
+                              ? fmt::format("it is of feed \"{}\"", batch.feed()->string_view())
+                              : fmt::format("of its plan {}", what);
+  return Error{ErrorCode::malformed_message,
+               fmt::format("feed \"{}\": batch {} of epoch {} is not what was subscribed to: {}",
+                           asked_.feed, ticket.index, ticket.epoch, why)};
 }
 
 Result<Progress::Verdict> Progress::check_rehearsal(const Ticket& ticket) {
@@ -165,7 +166,7 @@ Result<Progress::Verdict> Progress::check_rehearsal(const Ticket& ticket) {
   switch (rehearsals_.check(ticket.index)) {
     case Rehearsals::Verdict::fresh: return Verdict::hand_out;
     case Rehearsals::Verdict::repeated: return Verdict::pass;
-    case Rehearsals::Verdict::astray: return not_due("rehearsal " + std::to_string(ticket.index));
+    case Rehearsals::Verdict::astray: return not_due(fmt::format("rehearsal {}", ticket.index));
     case Rehearsals::Verdict::surplus: break;
   }
   return not_due("one more rehearsal");
@@ -179,8 +180,7 @@ Result<Progress::Verdict> Progress::check(const EpochEnded& ended) {
     return Verdict::pass;
   }
   if (again_.end || ended.epoch != next.epoch || ended.steps != next.step || place_.taken != 0) {
-    return not_due("the end of epoch " + std::to_string(ended.epoch) + " after " +
-                   std::to_string(ended.steps) + " steps");
+    return not_due(fmt::format("the end of epoch {} after {} steps", ended.epoch, ended.steps));
   }
   return Verdict::hand_out;
 }
@@ -194,7 +194,7 @@ Result<void> Progress::begin(const EpochBegan& began) {
     queue_.told_epoch = began.epoch;
   } else if (again_.end || began.epoch != place_.next.epoch || place_.taken != 0 ||
              place_.next.step != 0) {
-    return not_due("the beginning of epoch " + std::to_string(began.epoch));
+    return not_due(fmt::format("the beginning of epoch {}", began.epoch));
   }
   known_epoch_ = began.epoch;
   take_up(began.plan, began.steps);
@@ -244,11 +244,11 @@ std::uint64_t Progress::expected_index() const {
 }
 
 Error Progress::not_due(const std::string& what) const {
-  const std::string due = again_.end ? "the end of epoch " + std::to_string(known_epoch_)
-                                     : "batch " + std::to_string(expected_index()) + " of epoch " +
-                                           std::to_string(place_.next.epoch);
+  const std::string due =
+      again_.end ? fmt::format("the end of epoch {}", known_epoch_)
+                 : fmt::format("batch {} of epoch {}", expected_index(), place_.next.epoch);
   return {ErrorCode::malformed_message,
-          "feed \"" + asked_.feed + "\": " + what + " came where " + due + " was due"};
+          fmt::format("feed \"{}\": {} came where {} was due", asked_.feed, what, due)};
 }
 
 }  // namespace batchwright

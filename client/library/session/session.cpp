@@ -2,6 +2,8 @@
 
 #include "client/library/session/session.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "client/library/memory/private_memory.h"
@@ -44,8 +46,9 @@ Error busy() {
 }
 
 Error handed_out_before(const Ticket& ticket) {
-  return {ErrorCode::malformed_message, "lease " + std::to_string(ticket.lease.value) +
-                                            " was handed out before, or its subscription is over"};
+  return {ErrorCode::malformed_message,
+          fmt::format("lease {} was handed out before, or its subscription is over",
+                      ticket.lease.value)};
 }
 
 /// Where the batch is read: in the arena, or in memory that is the lane's alone.

@@ -102,7 +102,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   LeaseBook book_;
   std::mutex turn_mutex_;  ///< Locked by the thread that has the turn; no other waits for it.
-  std::mutex link_mutex_;  // guards what follows
+  std::mutex link_mutex_;  ///< Guards what follows, except for what Contact says to any thread.
   Contact contact_;
   Lanes lanes_{book_};
   std::optional<Error> failure_;  ///< Why the conversation is over.

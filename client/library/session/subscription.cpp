@@ -1,5 +1,7 @@
 #include "client/library/session/subscription.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -9,9 +11,7 @@ namespace batchwright {
 namespace {
 
 Error at(const Session& session, const Error& error) {
-  std::string text = "server ";
-  text.append(session.endpoint()).append(": ").append(error.message);
-  return {error.code, std::move(text)};
+  return {error.code, fmt::format("server {}: {}", session.endpoint(), error.message)};
 }
 
 const bw_feed* find_feed(const Session& session, const std::string& name) {
@@ -29,10 +29,9 @@ Result<void> check_alike(const Subscription::Sessions& sessions, const std::stri
     const bw_feed* feed = find_feed(*session, name);
     const std::string differs = feed != nullptr ? difference(*first, *feed) : "";
     if (differs.empty()) continue;
-    std::string text = "feed \"" + name;
-    text.append("\" differs between ").append(sessions.front()->endpoint()).append(" and ");
-    text.append(session->endpoint()).append(": ").append(differs);
-    return Error{ErrorCode::schema_mismatch, std::move(text)};
+    return Error{ErrorCode::schema_mismatch,
+                 fmt::format("feed \"{}\" differs between {} and {}: {}", name,
+                             sessions.front()->endpoint(), session->endpoint(), differs)};
   }
   return {};
 }
@@ -43,7 +42,7 @@ std::string joined(const std::vector<std::string>& terms) {
   for (std::size_t server = 0; server < terms.size(); ++server) {
     std::istringstream lines(terms[server]);
     for (std::string line; std::getline(lines, line);) {
-      text.append("server ").append(std::to_string(server)).append(" ").append(line) += '\n';
+      text += fmt::format("server {} {}\n", server, line);
     }
   }
   return text;
@@ -81,9 +80,11 @@ Result<void> check_plan(const wire::SubscribeT& request, const Fingerprint& plan
   const Terms wanted{from_wire(*request.fingerprint), request.terms};
   const std::string changes = describe_change(wanted, {plan, terms});
   if (changes.empty()) return {};
-  return Error{ErrorCode::fingerprint_mismatch,
-               "feed \"" + request.feed + "\": the servers' plans together are not those " +
-                   "expected, or the list of servers is another: " + changes};
+  return Error{
+      ErrorCode::fingerprint_mismatch,
+      fmt::format("feed \"{}\": the servers' plans together are not those expected, or the "
+                  "list of servers is another: {}",
+                  request.feed, changes)};
 }
 
 }  // namespace
@@ -138,10 +139,9 @@ Result<void> Subscription::add_all(const Sessions& sessions, const wire::Subscri
     }
     auto found = turns_after(step, seen.steps);
     if (!found) {
-      return Error{ErrorCode::invalid_argument, "step " + std::to_string(step) + " of feed \"" +
-                                                    request.feed + "\": the servers have " +
-                                                    std::to_string(total_steps(seen.steps)) +
-                                                    " in that epoch"};
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("step {} of feed \"{}\": the servers have {} in that epoch", step,
+                               request.feed, total_steps(seen.steps))};
     }
     turns = std::move(*found);
   }
