@@ -122,7 +122,7 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
       code == http::error::partial_message) {
     return std::nullopt;
   }
-  return refuse(http::status::bad_request, "not HTTP: " + code.message());
+  return refuse(http::status::bad_request, fmt::format("not HTTP: {}", code.message()));
 }
 
 Answer cannot_make_page(EventLog& log, const std::exception& fault) {
@@ -221,7 +221,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       return write(refuse(http::status::bad_request, later.error().message), keep_alive);
     }
     if (later->first == nullptr) {
-      const std::string known = "no such page; available:" + known_paths(routes);
+      const std::string known = fmt::format("no such page; available:{}", known_paths(routes));
       return write(refuse(http::status::not_found, known), keep_alive);
     }
     begin_pause();  // the peer waits for us

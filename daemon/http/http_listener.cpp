@@ -1,5 +1,6 @@
 #include "daemon/http/http_listener.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -35,8 +36,8 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
 
   Result<void> bind(const std::string& address, const stream_protocol::endpoint& where) {
     const auto failed = [&address](const char* call, const error_code& code) {
-      return Error{ErrorCode::io_error,
-                   "cannot serve statistics on " + address + ": " + call + ": " + code.message()};
+      return Error{ErrorCode::io_error, fmt::format("cannot serve statistics on {}: {}: {}",
+                                                    address, call, code.message())};
     };
     error_code code;
     if (acceptor.open(where.protocol(), code)) return failed("socket", code);
@@ -53,9 +54,10 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
 
   static Error taken(const std::string& address) {
     return {ErrorCode::io_error,
-            "cannot serve statistics on " + address +
-                ": the address is in use, perhaps by another daemon on this host; set daemon.stats "
-                "to another port, or to \"\" for none"};
+            fmt::format("cannot serve statistics on {}: the address is in use, perhaps by "
+                        "another daemon on this host; set daemon.stats to another port, or to "
+                        "\"\" for none",
+                        address)};
   }
 
   Result<void> bind_file(const std::string& file, const SocketAccess& access) {

@@ -1,6 +1,7 @@
 #include "daemon/http/listen_address.h"
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 
 #include <optional>
 #include <utility>
@@ -15,8 +16,9 @@ constexpr std::string_view kUnix = "unix://";
 
 Error refused(std::string_view text) {
   return {ErrorCode::bad_configuration,
-          "found \"" + std::string(text) +
-              "\"; allowed: a numeric address and a port, such as 127.0.0.1:9477 or [::1]:9477"};
+          fmt::format("found \"{}\"; allowed: a numeric address and a port, such as "
+                      "127.0.0.1:9477 or [::1]:9477",
+                      text)};
 }
 
 /// Whether `host` is such an address and, if so, whether it is of the loopback.
@@ -62,10 +64,10 @@ Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_
   const bool fits = path.size() > 1 && path.size() <= kMaxSocketPath && path.front() == '/' &&
                     path.back() != '/' && path.find('\0') == std::string_view::npos;
   if (fits) return Address(UnixAddress{std::string(path)});
-  return Error{ErrorCode::bad_configuration, "found \"" + std::string(text) +
-                                                 "\"; allowed: unix:// and an absolute path of at "
-                                                 "most " +
-                                                 std::to_string(kMaxSocketPath) + " bytes"};
+  return Error{
+      ErrorCode::bad_configuration,
+      fmt::format("found \"{}\"; allowed: unix:// and an absolute path of at most {} bytes", text,
+                  kMaxSocketPath)};
 }
 
 }  // namespace batchwright
