@@ -20,7 +20,7 @@ void Server::on_message(const Router::Incoming& incoming) {
     return;
   }
   if (incoming.frames != 1) {
-    return on_malformed(peer, std::to_string(incoming.frames) + " frames; a message has one");
+    return on_malformed(peer, fmt::format("{} frames; a message has one", incoming.frames));
   }
   const auto message = ControlMessage::decode(incoming.frame);
   if (!message) return on_malformed(peer, message.error().message);
@@ -152,8 +152,8 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
     session.leaving = true;
     close_session(session.id(), "it says Bye");
   } else {
-    on_malformed(PeerName(session.peer), std::string("a message that a client does not send: ") +
-                                             wire::EnumNameBody(message.kind()));
+    on_malformed(PeerName(session.peer), fmt::format("a message that a client does not send: {}",
+                                                     wire::EnumNameBody(message.kind())));
   }
 }
 
@@ -205,8 +205,8 @@ Result<void> Server::subscribe(const Session& session, const wire::Subscribe& re
   Feed* feed = feeds_.find(request.feed()->string_view());
   const AbsentFeed* absent = absent_.find(request.feed()->string_view());
   if (feed == nullptr && absent == nullptr) {
-    return Error{ErrorCode::not_found, "no feed \"" + request.feed()->str() +
-                                           "\"; this daemon serves: " + feeds_.names()};
+    return Error{ErrorCode::not_found, fmt::format("no feed \"{}\"; this daemon serves: {}",
+                                                   request.feed()->str(), feeds_.names())};
   }
   if (feeds_.find({session.id(), request.subscription()}) != nullptr) {
     return Error{ErrorCode::invalid_argument,

@@ -1,6 +1,8 @@
 // The set of feeds: how they are added, changed and removed, and what becomes of clients that wait
 // for an absent one.
 
+#include <fmt/core.h>
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -28,9 +30,9 @@ Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const
 }
 
 void Server::remove_feed(std::string_view name) {
-  const Error removed{ErrorCode::not_found, "feed " + std::string(name) +
-                                                " was removed from the configuration of "
-                                                "the daemon"};
+  const Error removed{
+      ErrorCode::not_found,
+      fmt::format("feed {} was removed from the configuration of the daemon", name)};
   for (const auto& guest : absent_.take_out(name)) refuse_guest(guest, removed);
   feeds_.retire(name, removed);
 }
@@ -61,7 +63,7 @@ void Server::put_away_failed() {
     const std::string name = feed->name();
     const Error told = *feed->failure();
     Error why = told;
-    const std::string named = "feed " + name + " failed: ";
+    const std::string named = fmt::format("feed {} failed: ", name);
     if (why.message.starts_with(named)) why.message.erase(0, named.size());
     absent_.set({name, feed->dataset().shards(), why, feed->arena_number()});
     // Clients treat `disconnected` as a pause: they ask again, and then wait.
@@ -100,7 +102,7 @@ void Server::refuse_guest(const AbsentFeeds::Guest& guest, const Error& why) {
 Result<ArenaHandle> Server::find_arena(ArenaNumber number) const {
   const Arena* arena = feeds_.find_arena(number);
   if (arena == nullptr) {
-    return Error{ErrorCode::not_found, "no arena " + std::to_string(number.value)};
+    return Error{ErrorCode::not_found, fmt::format("no arena {}", number.value)};
   }
   return ArenaHandle{arena->descriptor(), arena->bytes()};
 }

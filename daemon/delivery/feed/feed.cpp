@@ -24,8 +24,8 @@ std::string describe_pages(PinState pinned) {
   if (pinned != PinState::none) return std::string(to_string(pinned));
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  return "not locked: this process may lock " + in_mib(limit.rlim_cur) +
-         " (LimitMEMLOCK=, ulimit -l)";
+  return fmt::format("not locked: this process may lock {} (LimitMEMLOCK=, ulimit -l)",
+                     in_mib(limit.rlim_cur));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "daemon/delivery/wire/arena_socket.h"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -197,7 +198,7 @@ Result<std::unique_ptr<ArenaSocket>> ArenaSocket::listen(boost::asio::io_context
   state->acceptor.open(boost::asio::local::stream_protocol(), error);
   if (!error) state->acceptor.bind({path}, error);
   if (!error) state->acceptor.listen(128, error);
-  if (error) return Error{ErrorCode::io_error, path + ": " + error.message()};
+  if (error) return Error{ErrorCode::io_error, fmt::format("{}: {}", path, error.message())};
   state->accept();
   return std::unique_ptr<ArenaSocket>(new ArenaSocket(std::move(state)));
 }

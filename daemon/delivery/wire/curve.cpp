@@ -82,7 +82,9 @@ Result<std::string> read_secret_key(const Path& path) {
   });
   if (!read) return read.error();
   if (keys != 1) return bad(path, fmt::format(": found {} keys; allowed: one", keys));
-  if (auto sound = public_key_of(key); !sound) return bad(path, ": " + sound.error().message);
+  if (auto sound = public_key_of(key); !sound) {
+    return bad(path, fmt::format(": {}", sound.error().message));
+  }
   return key;
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/delivery/wire/frame_socket.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -249,7 +250,7 @@ Result<std::string> FrameSocket::bind(const std::string& endpoint) {
     if (endpoint.starts_with(kIpc)) state_->files.push_back(endpoint.substr(kIpc.size()));
     return state_->socket.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& error) {
-    return Error{ErrorCode::io_error, "bind " + endpoint + ": " + error.what()};
+    return Error{ErrorCode::io_error, fmt::format("bind {}: {}", endpoint, error.what())};
   }
 }
 
@@ -259,7 +260,7 @@ Result<void> FrameSocket::send(Frames frames) {
     if (state_->send(frames, nullptr)) return {};
     return queue_is_full();
   } catch (const zmq::error_t& error) {
-    return Error{ErrorCode::disconnected, std::string("the peer is gone: ") + error.what()};
+    return Error{ErrorCode::disconnected, fmt::format("the peer is gone: {}", error.what())};
   }
 }
 
@@ -271,7 +272,7 @@ Result<void> FrameSocket::send(Frames frames, Payload payload) {
     if (state_->send(frames, &last)) return {};
     return queue_is_full();
   } catch (const zmq::error_t& error) {
-    return Error{ErrorCode::disconnected, std::string("the peer is gone: ") + error.what()};
+    return Error{ErrorCode::disconnected, fmt::format("the peer is gone: {}", error.what())};
   }
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/delivery/wire/listeners.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -45,10 +47,11 @@ Listeners::Listeners(boost::asio::io_context& loop, EventLog& log, ListenerSetti
 Result<void> Listeners::open() {
   if (auto gate = open_gate(); !gate) return gate;
   for (const std::string& endpoint : settings_.endpoints) {
-    auto listening = endpoint.starts_with(kIpc)   ? listen_local(endpoint)
-                     : endpoint.starts_with(kTcp) ? listen_remote(endpoint)
-                                                  : Error{ErrorCode::invalid_argument,
-                                                          endpoint + ": allowed: ipc:// or tcp://"};
+    auto listening = endpoint.starts_with(kIpc) ? listen_local(endpoint)
+                     : endpoint.starts_with(kTcp)
+                         ? listen_remote(endpoint)
+                         : Error{ErrorCode::invalid_argument,
+                                 fmt::format("{}: allowed: ipc:// or tcp://", endpoint)};
     if (!listening) return listening;
   }
   return listen_for_events();
@@ -115,9 +118,8 @@ Result<void> Listeners::listen_remote(const std::string& endpoint) {
 void Listeners::note_remote(const std::string& endpoint, const std::string& public_key) {
   log_.note<Event::listening_with_keys>(
       endpoint, public_key,
-      has_key_list()
-          ? std::to_string(settings_.keys.authorized->size()) + " clients' keys authorized"
-          : std::string("any client that knows it is let in"));
+      has_key_list() ? fmt::format("{} clients' keys authorized", settings_.keys.authorized->size())
+                     : std::string("any client that knows it is let in"));
 }
 
 Result<void> Listeners::listen_for_events() {

@@ -13,7 +13,8 @@ Result<std::shared_ptr<const Snapshot>> choose(const Growth& growth) {
   if (growth.content) {
     auto then = growth.dataset->snapshot_at(*growth.content);
     if (then || then.error().code != ErrorCode::not_found) return then;
-    return Error{ErrorCode::fingerprint_mismatch, "data changed: " + then.error().message};
+    return Error{ErrorCode::fingerprint_mismatch,
+                 fmt::format("data changed: {}", then.error().message)};
   }
   auto newest = growth.dataset->snapshot();
   if (newest && (*newest)->content() == growth.known->content()) return growth.known;
@@ -76,7 +77,7 @@ Result<GrownEpoch> plan_growing(const Growth& growth, const FeedSettings& settin
   try {
     return grow(growth, settings, epoch);
   } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, std::string("planning: ") + failure.what()};
+    return Error{ErrorCode::internal, fmt::format("planning: {}", failure.what())};
   }
 }
 

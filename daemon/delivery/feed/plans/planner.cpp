@@ -1,5 +1,7 @@
 #include "daemon/delivery/feed/plans/planner.h"
 
+#include <fmt/core.h>
+
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <exception>
@@ -80,10 +82,9 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   if (!plan) return plan.error();
   if (plan->steps() == 0) {
     return Error{ErrorCode::infeasible,
-                 "epoch " + std::to_string(epoch.value) + " of " +
-                     std::to_string(snapshot->sequences()) +
-                     " sequences has no step: fewer batches than its world of " +
-                     std::to_string(wanted.world)};
+                 fmt::format("epoch {} of {} sequences has no step: fewer "
+                             "batches than its world of {}",
+                             epoch.value, snapshot->sequences(), wanted.world)};
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const Survey seen = survey(*plan);
@@ -103,7 +104,7 @@ Result<PlannedEpoch> plan_or_fail(std::shared_ptr<const Snapshot> snapshot,
   try {
     return plan_snapshot(std::move(snapshot), settings, epoch);
   } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, std::string("planning: ") + failure.what()};
+    return Error{ErrorCode::internal, fmt::format("planning: {}", failure.what())};
   }
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/delivery/feed/queue/journal.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,10 +101,10 @@ Result<std::unique_ptr<QueueJournal>> QueueJournal::open(const std::string& path
   if (data_may_grow) expected.data = fingerprint.data;
   if (expected != fingerprint) {
     return Error{ErrorCode::fingerprint_mismatch,
-                 "journal " + path + " is of another plan: " +
-                     describe_difference(expected, fingerprint) + " changed (expected " +
-                     to_string(journal->fingerprint_) + ", now " + to_string(fingerprint) +
-                     "); change it back, or remove the file to begin the queue anew"};
+                 fmt::format("journal {} is of another plan: {} changed (expected {}, now {}); "
+                             "change it back, or remove the file to begin the queue anew",
+                             path, describe_difference(expected, fingerprint),
+                             to_string(journal->fingerprint_), to_string(fingerprint))};
   }
   queue.keep_all(WorkQueue::Time::max());
   return journal;
@@ -132,7 +133,7 @@ Result<void> QueueJournal::read(WorkQueue& queue) {
   const auto size = file_->size();
   if (!size) return size.error();
   if (!begun_ && *size > 2 * sizeof(Record)) {
-    return Error{ErrorCode::corrupt_record, path_ + " is not the journal of a queue"};
+    return Error{ErrorCode::corrupt_record, fmt::format("{} is not the journal of a queue", path_)};
   }
   return *size == end ? Result<void>{} : file_->cut(end);
 }

@@ -1,6 +1,7 @@
 #include "daemon/delivery/feed/queue/kept_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ constexpr int kMostTries = 16;
 }  // namespace
 
 Error KeptFile::failed(const char* doing) const {
-  return {ErrorCode::io_error, name_ + ": " + doing + ": " + std::strerror(errno)};
+  return {ErrorCode::io_error, fmt::format("{}: {}: {}", name_, doing, std::strerror(errno))};
 }
 
 KeptFile::~KeptFile() {
@@ -46,7 +47,7 @@ Result<std::unique_ptr<KeptFile>> KeptFile::open_locked(const std::string& what,
     }
     if ((*file)->lies_at(path)) return std::move(*file);
   }
-  return Error{ErrorCode::busy, what + " " + path + " is in use by another daemon"};
+  return Error{ErrorCode::busy, fmt::format("{} {} is in use by another daemon", what, path)};
 }
 
 bool KeptFile::lies_at(const std::string& path) const {

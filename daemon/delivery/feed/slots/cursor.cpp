@@ -1,6 +1,6 @@
 #include "daemon/delivery/feed/slots/cursor.h"
 
-#include <string>
+#include <fmt/core.h>
 
 namespace batchwright {
 
@@ -8,14 +8,13 @@ Share whole_share(std::uint32_t world) { return {world, 0, world}; }
 
 Result<Share> rank_share(std::uint32_t world, std::uint32_t rank, std::uint32_t ranks) {
   if (ranks == 0 || rank >= ranks) {
-    return Error{ErrorCode::invalid_argument, "rank " + std::to_string(rank) + " of " +
-                                                  std::to_string(ranks) +
-                                                  " ranks: a rank is below the number of ranks"};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("rank {} of {} ranks: a rank is below the number of ranks", rank, ranks)};
   }
   if (world % ranks != 0) {
-    return Error{ErrorCode::invalid_argument, std::to_string(ranks) +
-                                                  " ranks do not divide the feed's world of " +
-                                                  std::to_string(world)};
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{} ranks do not divide the feed's world of {}", ranks, world)};
   }
   const std::uint32_t count = world / ranks;
   return Share{world, rank * count, count};
