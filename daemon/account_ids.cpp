@@ -1,5 +1,6 @@
 #include "daemon/account_ids.h"
 
+#include <fmt/core.h>
 #include <grp.h>
 #include <pwd.h>
 
@@ -17,7 +18,8 @@ bool cannot_say(int code) {
 
 /// io_error, which a supervisor retries: the name may resolve once the service is back.
 Error unknown(const std::string& key, const char* what, const std::string& name) {
-  return {ErrorCode::io_error, key + ": " + what + " \"" + name + "\": " + std::strerror(errno)};
+  return {ErrorCode::io_error,
+          fmt::format("{}: {} \"{}\": {}", key, what, name, std::strerror(errno))};
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ Result<unsigned> user_id(const std::string& key, const std::string& user) {
   errno = 0;
   if (const struct passwd* entry = ::getpwnam(user.c_str())) return entry->pw_uid;
   if (cannot_say(errno)) return unknown(key, "user", user);
-  return Error{ErrorCode::bad_configuration, key + ": there is no user \"" + user + "\""};
+  return Error{ErrorCode::bad_configuration, fmt::format("{}: there is no user \"{}\"", key, user)};
 }
 
 Result<unsigned> group_id(const std::string& key, const std::string& group) {
@@ -36,7 +38,8 @@ Result<unsigned> group_id(const std::string& key, const std::string& group) {
   errno = 0;
   if (const struct group* entry = ::getgrnam(group.c_str())) return entry->gr_gid;
   if (cannot_say(errno)) return unknown(key, "group", group);
-  return Error{ErrorCode::bad_configuration, key + ": there is no group \"" + group + "\""};
+  return Error{ErrorCode::bad_configuration,
+               fmt::format("{}: there is no group \"{}\"", key, group)};
 }
 
 }  // namespace batchwright

@@ -80,7 +80,7 @@ class Inspection {
   /// Checks the folder of a socket. The unit makes it at each start, so it may be missing before.
   void examine_folder(const std::string& key, const std::string& path) {
     const auto folder = check_socket_folder(path);
-    if (!folder) add(Grade::warning, key + ": " + folder.error().message);
+    if (!folder) add(Grade::warning, fmt::format("{}: {}", key, folder.error().message));
   }
 
   void examine(const FeedConfig& feed) {
@@ -94,11 +94,11 @@ class Inspection {
     for (const auto& [key, file] :
          {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger)}) {
       if (auto writable = check_file(file); !writable) {
-        add(Grade::warning, std::string(key) + ": " + writable.error().message);
+        add(Grade::warning, fmt::format("{}: {}", key, writable.error().message));
       }
     }
     for (std::size_t i = before; i < found_.size(); ++i) {
-      found_[i].text = "feed " + feed.served.name + ": " + found_[i].text;
+      found_[i].text = fmt::format("feed {}: {}", feed.served.name, found_[i].text);
     }
   }
 
@@ -132,7 +132,8 @@ class Inspection {
     std::error_code ignored;
     const fs::path folder = file.parent_path().empty() ? fs::path(".") : file.parent_path();
     if (!fs::is_directory(folder, ignored)) {
-      return Error{ErrorCode::io_error, "the folder " + folder.string() + " does not exist"};
+      return Error{ErrorCode::io_error,
+                   fmt::format("the folder {} does not exist", folder.string())};
     }
     // A file that is not there yet is created, which takes a writable folder.
     const fs::path& needed = fs::exists(file, ignored) ? file : folder;

@@ -1,5 +1,7 @@
 #include "daemon/command_line.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 
 namespace batchwright {
@@ -12,7 +14,7 @@ std::string check_process(const std::string& text) {
                       text.find_first_not_of("0123456789") == std::string::npos;
   return number && text.find_first_not_of('0') != std::string::npos
              ? ""
-             : "found \"" + text + "\"; allowed: the number of a process, 1 and up";
+             : fmt::format("found \"{}\"; allowed: the number of a process, 1 and up", text);
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ std::string Daemon::status() const {
   if (!gone.empty()) text += fmt::format("; sockets are gone: {}", fmt::join(gone, " "));
   const auto refusal = reloader_->stats().last_refusal;
   // A refusal stays until a reload succeeds: a restart would fail by that file.
-  return refusal ? text + "; the last reload was refused: " + *refusal : text;
+  return refusal ? fmt::format("{}; the last reload was refused: {}", text, *refusal) : text;
 }
 
 /// Tells systemd that the daemon is ready once the first batches of every feed are there, or will

@@ -1,5 +1,6 @@
 #include "daemon/pages/plan_pages.h"
 
+#include <fmt/core.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -22,12 +23,12 @@ Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
   std::optional<std::uint64_t> epoch;
   for (const auto& [key, value] : target.query) {
     if (key != "epoch") {
-      return Error{ErrorCode::invalid_argument, "unknown: " + key + "; allowed: epoch"};
+      return Error{ErrorCode::invalid_argument, fmt::format("unknown: {}; allowed: epoch", key)};
     }
     epoch = parse_whole<std::uint64_t>(value);
     if (!epoch) {
       return Error{ErrorCode::invalid_argument,
-                   "epoch: found \"" + value + "\"; allowed: 0 to 18446744073709551615"};
+                   fmt::format("epoch: found \"{}\"; allowed: 0 to 18446744073709551615", value)};
     }
   }
   if (epoch) return Epoch{*epoch};
@@ -71,7 +72,7 @@ Result<std::string> page_or_error(const PlanPages::Make& make, const PlanQuestio
   try {
     return make(question);
   } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, std::string("planning: ") + failure.what()};
+    return Error{ErrorCode::internal, fmt::format("planning: {}", failure.what())};
   }
 }
 
@@ -107,7 +108,7 @@ void PlanPages::answer(const Target& target, Answer answer) {
 }
 
 Reply PlanPages::no_such_feed(const std::string& name) const {
-  std::string text = "no feed \"" + name + "\"; there is:";
+  std::string text = fmt::format("no feed \"{}\"; there is:", name);
   for (const auto& feed : server_.feeds()) text += " " + feed->name();
   return {404, kText, text + "\n"};
 }

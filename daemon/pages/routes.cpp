@@ -1,5 +1,7 @@
 #include "daemon/pages/routes.h"
 
+#include <fmt/core.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,22 +21,22 @@ Reply readiness(const Server& server, const std::vector<std::string>& gone) {
     switch (feed->state()) {
       case FeedState::serving:
         if (const std::string trouble = feed->planning_trouble(); !trouble.empty()) {
-          missing += "feed " + feed->name() + ": " + trouble + "\n";
+          missing += fmt::format("feed {}: {}\n", feed->name(), trouble);
         }
         break;
       case FeedState::starting:
-        missing += "feed " + feed->name() + ": its first batches are being assembled\n";
+        missing += fmt::format("feed {}: its first batches are being assembled\n", feed->name());
         break;
       case FeedState::failed:
-        missing += "feed " + feed->name() + ": failed: " + feed->failure()->message + "\n";
+        missing += fmt::format("feed {}: failed: {}\n", feed->name(), feed->failure()->message);
         break;
     }
   }
   for (const AbsentFeed& feed : server.absent()) {
-    missing += "feed " + feed.name + ": not served: " + feed.why.message + "\n";
+    missing += fmt::format("feed {}: not served: {}\n", feed.name, feed.why.message);
   }
   for (const std::string& path : gone) {
-    missing += path + ": no longer this daemon's socket; restart the daemon\n";
+    missing += fmt::format("{}: no longer this daemon's socket; restart the daemon\n", path);
   }
   if (missing.empty()) return {200, kText, "ready\n"};
   return {503, kText, "not ready\n" + missing};

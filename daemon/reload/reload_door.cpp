@@ -1,5 +1,6 @@
 #include "daemon/reload/reload_door.h"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,7 +46,8 @@ Result<std::unique_ptr<ReloadDoor>> ReloadDoor::open(boost::asio::io_context& lo
   if (!error) door->acceptor_.bind(place_of(pid), error);
   if (!error) door->acceptor_.listen(8, error);
   if (error) {
-    return Error{ErrorCode::io_error, "abstract socket for reloads: " + error.message()};
+    return Error{ErrorCode::io_error,
+                 fmt::format("abstract socket for reloads: {}", error.message())};
   }
   door->accept();
   return door;
@@ -89,19 +91,20 @@ void ReloadDoor::admit(Protocol::socket socket) {
 }
 
 Result<std::string> ask_for_reload(pid_t pid) {
-  const std::string asked = "process " + std::to_string(pid);
+  const std::string asked = fmt::format("process {}", pid);
   boost::asio::io_context own;
   Protocol::socket socket(own);
   error_code error;
   socket.connect(place_of(pid), error);
   if (error) {
     return Error{ErrorCode::not_found,
-                 asked + " is not a batchwrightd that reloads: " + error.message()};
+                 fmt::format("{} is not a batchwrightd that reloads: {}", asked, error.message())};
   }
   // Any process can take the name; only the kernel says which one listens there.
   const auto peer = peer_of(socket);
   if (!peer || peer->pid != pid) {
-    return Error{ErrorCode::not_found, asked + " does not listen itself for requests to reload"};
+    return Error{ErrorCode::not_found,
+                 fmt::format("{} does not listen itself for requests to reload", asked)};
   }
   std::string line;
   // Until the daemon closes: the end of the stream is the end of the answer, and no error.

@@ -13,7 +13,7 @@ namespace batchwright {
 namespace {
 
 Error needs_restart(const std::string& what) {
-  return {ErrorCode::bad_configuration, what + "; restart the daemon for that"};
+  return {ErrorCode::bad_configuration, fmt::format("{}; restart the daemon for that", what)};
 }
 
 /// A running feed has its journal open, and no moment is free of what it writes. One that has
@@ -173,7 +173,7 @@ Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& 
     return prepare(feed, with, catalog);
   } catch (const std::exception& failure) {
     // Lack of memory, most likely, which may pass: busy has the feed tried again.
-    return Error{ErrorCode::busy, std::string("opening it: ") + failure.what()};
+    return Error{ErrorCode::busy, fmt::format("opening it: {}", failure.what())};
   }
 }
 
@@ -181,7 +181,7 @@ Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& cat
   try {
     return prepare_all(request, catalog);
   } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, std::string("reload: ") + failure.what()};
+    return Error{ErrorCode::internal, fmt::format("reload: {}", failure.what())};
   }
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/reload/room_settings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +22,7 @@ std::string events_endpoint(const DaemonConfig& config) {
 }  // namespace
 
 Error in_feed(const std::string& name, const Error& error) {
-  return {error.code, "feed " + name + ": " + error.message};
+  return {error.code, fmt::format("feed {}: {}", name, error.message)};
 }
 
 Result<AllowList> allow_list(const DaemonConfig& config) {
