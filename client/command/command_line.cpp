@@ -52,7 +52,7 @@ void add_plan_settings(CLI::App& command, const std::shared_ptr<PlanOptions>& op
             [options, name = std::string(row.name)](const std::string& value) {
               options->settings.emplace_back(name, value);
             },
-            std::string(row.help) + ". Allowed: " + std::string(row.allowed))
+            fmt::format("{}. Allowed: {}", row.help, row.allowed))
         ->group("Planning settings");
   }
 }

@@ -1,5 +1,7 @@
 #include "client/command/http_get.h"
 
+#include <fmt/core.h>
+
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -29,7 +31,8 @@ Result<Place> parse_place(const std::string& address) {
   constexpr std::string_view kScheme = "http://";
   const Error bad{
       ErrorCode::invalid_argument,
-      "\"" + address + "\" is not an address such as http://127.0.0.1:9477 or unix:///PATH"};
+      fmt::format("\"{}\" is not an address such as http://127.0.0.1:9477 or unix:///PATH",
+                  address)};
   if (!address.starts_with(kScheme)) return bad;
   std::string rest = address.substr(kScheme.size());
   if (rest.ends_with('/')) rest.pop_back();
@@ -100,22 +103,23 @@ Result<std::string> ask(const Question& question, const Target& target) {
   loop.run();
   const std::string page = question.address + question.path;
   if (exchange.error == beast::error::timeout) {
-    return Error{ErrorCode::timed_out, "no answer from " + page + " within " +
-                                           std::to_string(question.limit.count()) + " ms"};
+    return Error{ErrorCode::timed_out,
+                 fmt::format("no answer from {} within {} ms", page, question.limit.count())};
   }
   // The sockets lie side by side in /run/batchwright, and the other one is easily named.
   if (exchange.error.category() == make_error_code(http::error::bad_version).category()) {
-    return Error{ErrorCode::malformed_message,
-                 question.address + " answers, but not in HTTP (" + exchange.error.message() +
-                     "); is it the socket for clients? The pages have one of their own, which "
-                     "`stats` in the daemon's configuration names"};
+    return Error{
+        ErrorCode::malformed_message,
+        fmt::format("{} answers, but not in HTTP ({}); is it the socket for clients? The pages "
+                    "have one of their own, which `stats` in the daemon's configuration names",
+                    question.address, exchange.error.message())};
   }
   if (exchange.error) {
-    return Error{ErrorCode::disconnected, page + ": " + exchange.error.message()};
+    return Error{ErrorCode::disconnected, fmt::format("{}: {}", page, exchange.error.message())};
   }
   if (exchange.response.result() != http::status::ok) {
     return Error{ErrorCode::io_error,
-                 page + " answers " + std::to_string(exchange.response.result_int())};
+                 fmt::format("{} answers {}", page, exchange.response.result_int())};
   }
   return std::move(exchange.response.body());
 }
@@ -123,8 +127,9 @@ Result<std::string> ask(const Question& question, const Target& target) {
 Result<std::string> ask_unix(const Question& question) {
   const std::string path = question.address.substr(kUnixScheme.size());
   if (!path.starts_with('/') || path.size() > kLongestSocketPath) {
-    return Error{ErrorCode::invalid_argument,
-                 "\"" + question.address + "\" is not an address such as unix:///run/stats.sock"};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("\"{}\" is not an address such as unix:///run/stats.sock", question.address)};
   }
   return ask<unix_socket>(question, unix_socket::endpoint(path));
 }
@@ -141,7 +146,7 @@ Result<std::string> http_get(const std::string& address, const std::string& path
   tcp::resolver resolver(loop);
   error_code error;
   const auto targets = resolver.resolve(place->host, place->port, error);
-  if (error) return Error{ErrorCode::io_error, address + ": " + error.message()};
+  if (error) return Error{ErrorCode::io_error, fmt::format("{}: {}", address, error.message())};
   return ask<tcp>({address, place->host, path, limit}, targets);
 }
 

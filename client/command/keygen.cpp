@@ -18,7 +18,7 @@ namespace {
 Result<void> write_new(const std::string& path, const std::string& key, mode_t mode) {
   const auto failed = [&path] {
     const auto code = errno == EEXIST ? ErrorCode::invalid_argument : ErrorCode::io_error;
-    return Error{code, path + ": " + std::strerror(errno)};
+    return Error{code, fmt::format("{}: {}", path, std::strerror(errno))};
   };
   // O_EXCL: a key is never written over, as all that trust it would be locked out. The mode goes
   // with the creation, so that at no moment others can read a secret.

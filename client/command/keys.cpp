@@ -1,5 +1,7 @@
 #include "client/command/keys.h"
 
+#include <fmt/core.h>
+
 #include <fstream>
 #include <string>
 #include <utility>
@@ -13,7 +15,8 @@ Result<KeyPair> own_keys(const KeyOptions& keys) {
   std::ifstream file(keys.key_file);
   std::string key;
   if (!std::getline(file, key)) {
-    return Error{ErrorCode::invalid_argument, keys.key_file.string() + ": cannot be read"};
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{}: cannot be read", keys.key_file.string())};
   }
   return pair_of(key);
 }

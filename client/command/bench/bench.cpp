@@ -50,18 +50,20 @@ Result<DaemonFigures> parse_stats(const std::string& text, const std::string& fe
     figures.cpu_seconds = page.at("cpu_seconds").to_number<double>();
     return figures;
   }
-  return Error{ErrorCode::not_found, "the daemon's stats know no feed \"" + feed +
-                                         "\": do --stats and --endpoint name the same daemon?"};
+  return Error{ErrorCode::not_found,
+               fmt::format("the daemon's stats know no feed \"{}\": do --stats and --endpoint "
+                           "name the same daemon?",
+                           feed)};
 } catch (const std::exception& error) {
-  return Error{ErrorCode::malformed_message, std::string("the daemon's stats: ") + error.what()};
+  return Error{ErrorCode::malformed_message, fmt::format("the daemon's stats: {}", error.what())};
 }
 
 Result<DaemonFigures> read_stats(const BenchOptions& options) {
   // A daemon under full load may take a while; five seconds without an answer is no daemon.
   const auto page = http_get(options.stats, "/stats", std::chrono::seconds(5));
   if (page) return parse_stats(*page, options.feed);
-  return Error{page.error().code,
-               page.error().message + "; bench needs the daemon's stats, see --stats"};
+  return Error{page.error().code, fmt::format("{}; bench needs the daemon's stats, see --stats",
+                                              page.error().message)};
 }
 
 struct BenchFigures {

@@ -188,7 +188,7 @@ AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions opti
     if (name != "sample_rate_hz") continue;
     std::string_view text(value);
     options.sample_rate = take_whole<std::uint32_t>(text).value_or(0);
-    options.rate_origin = "dataset " + dataset.string();
+    options.rate_origin = fmt::format("dataset {}", dataset.string());
   }
   return options;
 }

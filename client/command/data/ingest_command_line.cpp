@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,7 +19,7 @@ std::pair<std::string, std::string> named_value(const std::string& option, const
   const std::size_t at = text.find('=');
   if (at == text.npos && optional) return {"", text};
   if (at == text.npos || at == 0) {
-    throw CLI::ValidationError(option, "found " + text + ", allowed: NAME=VALUE");
+    throw CLI::ValidationError(option, fmt::format("found {}, allowed: NAME=VALUE", text));
   }
   return {text.substr(0, at), text.substr(at + 1)};
 }
@@ -124,8 +126,8 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
            options.kinds.emplace_back(field, kind);
            return;
          }
-         throw CLI::ValidationError("--kind",
-                                    "found " + word + ", allowed: aligned, independent, scalar");
+         throw CLI::ValidationError(
+             "--kind", fmt::format("found {}, allowed: aligned, independent, scalar", word));
        });
   command.add_flag("--allow-nonfinite", options.allow_nonfinite,
                    "Take NaN and infinity, which are refused otherwise");

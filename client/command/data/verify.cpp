@@ -64,7 +64,8 @@ int run_verify(const VerifyOptions& options) {
   }();
   if (!report) return fail(report.error());
   if (report->lock == MapLock::none) {
-    warn(options.dataset.string() + " was read without a lock, since lock.mdb may not be written");
+    warn(fmt::format("{} was read without a lock, since lock.mdb may not be written",
+                     options.dataset.string()));
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   options.json ? print_json(options, *report, seconds) : print_text(*report, seconds);

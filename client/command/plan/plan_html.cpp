@@ -133,7 +133,7 @@ Result<void> write_plan_page(const std::filesystem::path& file, const PlanLength
   // Errors of a full disk may come as late as here.
   out.close();
   if (out) return {};
-  return Error{ErrorCode::io_error, file.string() + ": cannot be written"};
+  return Error{ErrorCode::io_error, fmt::format("{}: cannot be written", file.string())};
 }
 
 }  // namespace batchwright

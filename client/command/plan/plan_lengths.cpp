@@ -26,8 +26,8 @@ std::string printable(std::string_view text) {
 
 Error bad_line(const std::string& file, std::uint64_t number, const std::string& found) {
   return {ErrorCode::invalid_argument,
-          (file == "-" ? "standard input" : file) + ", line " + std::to_string(number) +
-              ": found \"" + printable(found) + "\", allowed: a length from 1 to 2147483647"};
+          fmt::format("{}, line {}: found \"{}\", allowed: a length from 1 to 2147483647",
+                      file == "-" ? "standard input" : file, number, printable(found))};
 }
 
 }  // namespace
@@ -44,12 +44,12 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
     if (!frames || *frames == 0 || *frames > 0x7FFFFFFF) return bad_line(file, number, line);
     lengths.frames.push_back(*frames);
   }
-  if (in.bad()) return Error{ErrorCode::io_error, "reading " + file + " failed"};
+  if (in.bad()) return Error{ErrorCode::io_error, fmt::format("reading {} failed", file)};
   // Each list counts as a dataset: mixing goes by datasets.
   lengths.datasets.push_back(lengths.frames.size() - before);
   if (lengths.datasets.back() > 0) return {};
-  return Error{ErrorCode::invalid_argument,
-               (file == "-" ? "standard input" : file) + ": the list of lengths is empty"};
+  return Error{ErrorCode::invalid_argument, fmt::format("{}: the list of lengths is empty",
+                                                        file == "-" ? "standard input" : file)};
 }
 
 Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
@@ -57,13 +57,15 @@ Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
   std::error_code failure;
   // A directory can be opened, and its reading fails without saying that it is one.
   if (std::filesystem::is_directory(file, failure)) {
-    return Error{ErrorCode::invalid_argument,
-                 file + ": found a directory, allowed: a file with one length a line"};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("{}: found a directory, allowed: a file with one length a line", file)};
   }
   std::ifstream in(file);
   if (!in) {
     const std::string why = std::generic_category().message(errno);
-    return Error{ErrorCode::not_found, file + ": the list of lengths cannot be read: " + why};
+    return Error{ErrorCode::not_found,
+                 fmt::format("{}: the list of lengths cannot be read: {}", file, why)};
   }
   return append_length_list(in, file, lengths);
 }

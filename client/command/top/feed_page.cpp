@@ -99,15 +99,15 @@ std::vector<std::string> figures_of(const json::value& feed) {
   // What the plan of the earliest epoch that is served promises.
   const json::array& plans = items_at(feed, "plans");
   const auto planned = plans.empty() ? std::nullopt : number_at(plans.front(), "padded_share");
-  return {"batches " + rate_text(rate("batches")),
-          "bytes " + memory_text(rate("bytes")) + "/s",
-          "frames " + rate_text(rate("frames")),
-          "sequences " + rate_text(rate("sequences")),
-          "padding now " + share(number_at(feed, "rates.padded_share")),
-          "padding planned " + share(planned),
-          "last plan took " + seconds_text(number_at(feed, "plan_seconds")),
-          "memory of its batches " + memory_text(number_or_0(feed, "arena_bytes")),
-          "page-locked " + text_at(feed, "pinned")};
+  return {fmt::format("batches {}", rate_text(rate("batches"))),
+          fmt::format("bytes {}/s", memory_text(rate("bytes"))),
+          fmt::format("frames {}", rate_text(rate("frames"))),
+          fmt::format("sequences {}", rate_text(rate("sequences"))),
+          fmt::format("padding now {}", share(number_at(feed, "rates.padded_share"))),
+          fmt::format("padding planned {}", share(planned)),
+          fmt::format("last plan took {}", seconds_text(number_at(feed, "plan_seconds"))),
+          fmt::format("memory of its batches {}", memory_text(number_or_0(feed, "arena_bytes"))),
+          fmt::format("page-locked {}", text_at(feed, "pinned"))};
 }
 
 std::vector<TopLine> clients_of(const json::value& feed, const TopMemory& memory,
@@ -174,7 +174,8 @@ std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory,
   if (failed) append(lines, wrapped(what_to_do(feed), width.text));
   // What a failed feed has served is past: clients, slots and times would mislead.
   if (!failed) append(lines, figure_lines(figures_of(feed), width.text));
-  append(lines, wrapped("dataset " + dataset_of(feed, ", "), width.text, Tone::faint));
+  append(lines,
+         wrapped(fmt::format("dataset {}", dataset_of(feed, ", ")), width.text, Tone::faint));
   if (failed) return lines;
   append(lines, clients_of(feed, memory, width.tables));
   append(lines, slots_of(feed, width.text));

@@ -60,22 +60,24 @@ void keep_shown(std::vector<TopLine>& lines, std::size_t first, std::size_t rows
 std::vector<TopLine> reload_lines(const json::value& stats, std::size_t columns) {
   const std::string refusal = text_at(stats, "reload.last_refusal");
   if (refusal.empty()) return {};
-  return wrapped(
-      "The configuration was refused " + seconds_text(number_at(stats, "reload.last_seconds_ago")) +
-          " ago, the one before it goes on; a restart would fail: " + printable_ascii(refusal),
-      columns, Tone::bad);
+  return wrapped(fmt::format("The configuration was refused {} ago, the one before it goes on; "
+                             "a restart would fail: {}",
+                             seconds_text(number_at(stats, "reload.last_seconds_ago")),
+                             printable_ascii(refusal)),
+                 columns, Tone::bad);
 }
 
 std::vector<TopLine> process_lines(const json::value& stats, const std::string& address,
                                    std::size_t columns) {
-  return figure_lines({"version " + text_at(stats, "version"),
-                       "up for " + seconds_text(number_at(stats, "uptime_seconds")),
-                       "clients " + whole_text(number_or_0(stats, "sessions")),
-                       "memory in use " + memory_text(number_or_0(stats, "resident_bytes")),
-                       "batches' memory " + memory_text(number_or_0(stats, "arena_bytes")),
-                       "its limit " + memory_text(number_or_0(stats, "memory_ceiling_bytes")),
-                       printable_ascii(address)},
-                      columns, Tone::faint);
+  return figure_lines(
+      {fmt::format("version {}", text_at(stats, "version")),
+       fmt::format("up for {}", seconds_text(number_at(stats, "uptime_seconds"))),
+       fmt::format("clients {}", whole_text(number_or_0(stats, "sessions"))),
+       fmt::format("memory in use {}", memory_text(number_or_0(stats, "resident_bytes"))),
+       fmt::format("batches' memory {}", memory_text(number_or_0(stats, "arena_bytes"))),
+       fmt::format("its limit {}", memory_text(number_or_0(stats, "memory_ceiling_bytes"))),
+       printable_ascii(address)},
+      columns, Tone::faint);
 }
 
 }  // namespace
@@ -185,8 +187,8 @@ std::vector<TopLine> TopModel::head(const std::vector<FeedRow>& rows, std::size_
   if (!trouble_.empty()) {
     // In the place of "live": what is shown below is as old as the last page.
     lines.front().pieces.back() = {"connection lost", Tone::bad};
-    append(lines,
-           wrapped("no answer, trying again: " + printable_ascii(trouble_), columns, Tone::bad));
+    append(lines, wrapped(fmt::format("no answer, trying again: {}", printable_ascii(trouble_)),
+                          columns, Tone::bad));
   }
   lines.emplace_back();
   return lines;
@@ -196,7 +198,7 @@ std::vector<TopLine> TopModel::foot(const std::vector<FeedRow>& rows, std::size_
   std::vector<TopLine> lines{{}};
   if (opened_.empty() && !rows.empty()) {
     const FeedRow& row = rows[place_of(rows, chosen_)];
-    auto why = wrapped(row.name + ": " + row.why, columns);
+    auto why = wrapped(fmt::format("{}: {}", row.name, row.why), columns);
     if (why.size() > kMostWhy) why.resize(kMostWhy);
     append(lines, std::move(why));
   }

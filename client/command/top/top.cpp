@@ -41,7 +41,7 @@ Result<Page> fetch(const std::string& address) {
   // Any HTTP server may answer there, with any page.
   boost::json::value stats = boost::json::parse(*text, error);
   if (error || !stats.is_object()) {
-    return Error{ErrorCode::malformed_message, address + "/stats is no JSON object"};
+    return Error{ErrorCode::malformed_message, fmt::format("{}/stats is no JSON object", address)};
   }
   return Page{std::move(*text), std::move(stats)};
 }

@@ -1,5 +1,7 @@
 #include "client/command/watch/event_stream.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cerrno>
 #include <string_view>
@@ -36,7 +38,7 @@ void connect(zmq::socket_t& socket, const std::string& endpoint) {
 }
 
 Error io_error(const EventSource& source, const zmq::error_t& error) {
-  return {ErrorCode::io_error, source.endpoint + ": " + error.what()};
+  return {ErrorCode::io_error, fmt::format("{}: {}", source.endpoint, error.what())};
 }
 
 Result<ControlMessage> decoded(const zmq::message_t& frame) {
@@ -59,14 +61,16 @@ std::string reachable(std::string events, const std::string& daemon) {
 Result<std::string> events_in(const ControlMessage& answer, const EventSource& daemon) {
   if (const auto* refused = answer.as<wire::Refused>()) {
     return Error{ErrorCode::disconnected,
-                 daemon.endpoint + " refuses: " + refused->message()->str()};
+                 fmt::format("{} refuses: {}", daemon.endpoint, refused->message()->str())};
   }
   const auto* welcome = answer.as<wire::Welcome>();
   if (welcome == nullptr) {
-    return Error{ErrorCode::malformed_message, daemon.endpoint + ": no answer to Hello"};
+    return Error{ErrorCode::malformed_message,
+                 fmt::format("{}: no answer to Hello", daemon.endpoint)};
   }
   if (welcome->events() == nullptr || welcome->events()->size() == 0) {
-    return Error{ErrorCode::not_found, daemon.endpoint + ": this daemon publishes no events here"};
+    return Error{ErrorCode::not_found,
+                 fmt::format("{}: this daemon publishes no events here", daemon.endpoint)};
   }
   return reachable(welcome->events()->str(), daemon.endpoint);
 }
@@ -133,7 +137,8 @@ Result<std::string> find_events(const EventSource& daemon) {
       if (auto there = await(daemon); !there) return there.error();
       socket.set(zmq::sockopt::rcvtimeo, kAnswerMilliseconds);
       if (!socket.recv(frame)) {
-        return Error{ErrorCode::timed_out, daemon.endpoint + ": no answer within 10 s"};
+        return Error{ErrorCode::timed_out,
+                     fmt::format("{}: no answer within 10 s", daemon.endpoint)};
       }
     }
     // Without it the session would count among max_clients until the daemon notices its end.
