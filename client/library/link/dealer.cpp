@@ -101,7 +101,7 @@ void set_limits(void* socket, bool inline_batches) {
 Result<void> set_key(void* socket, int option, const std::string& key) {
   if (zmq_setsockopt(socket, option, key.c_str(), key.size() + 1) == 0) return {};
   return Error{ErrorCode::invalid_argument,
-               std::string("a key of CURVE was not taken: ") + zmq_strerror(zmq_errno())};
+               fmt::format("a key of CURVE was not taken: {}", zmq_strerror(zmq_errno()))};
 }
 
 Result<void> set_keys(void* socket, const CurveKeys& keys) {

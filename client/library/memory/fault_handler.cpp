@@ -1,5 +1,6 @@
 #include "client/library/memory/fault_handler.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -118,7 +119,7 @@ Result<void> explain_faults() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   if (sigaction(SIGSEGV, &action, nullptr) == 0) return {};
-  return Error{ErrorCode::io_error, std::string("sigaction: ") + std::strerror(errno)};
+  return Error{ErrorCode::io_error, fmt::format("sigaction: {}", std::strerror(errno))};
 }
 
 }  // namespace batchwright

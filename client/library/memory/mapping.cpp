@@ -21,7 +21,7 @@ Error malformed(const std::string& what) {
 Result<std::shared_ptr<const Mapping>> Mapping::map(Descriptor arena, std::uint64_t bytes) {
   struct stat status {};
   if (fstat(arena.get(), &status) != 0) {
-    return Error{ErrorCode::io_error, std::string("fstat of the arena: ") + std::strerror(errno)};
+    return Error{ErrorCode::io_error, fmt::format("fstat of the arena: {}", std::strerror(errno))};
   }
   if (bytes == 0 || static_cast<std::uint64_t>(status.st_size) < bytes) {
     return malformed(fmt::format("has {} bytes and was announced with {}", status.st_size, bytes));
