@@ -210,7 +210,7 @@ std::vector<TopLine> TopModel::foot(const std::vector<FeedRow>& rows, std::size_
   const std::size_t count = all ? rows.size() : lines_;
   const std::size_t last = std::min(first_ + page_rows_, count);
   std::string text = fmt::format("  {} to {} of {} {}", std::min(first_ + 1, last), last, count,
-                                 all ? "feeds, " + words_of(order_) : "lines");
+                                 all ? fmt::format("feeds, {}", words_of(order_)) : "lines");
   const std::string keys = all ? "  Enter: open  < >: sort" : "  Esc: all feeds";
   // Stays where room is short: the way to all other keys, and the way out.
   const std::string_view always = "  ?: keys  q: quit";
