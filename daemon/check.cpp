@@ -88,7 +88,7 @@ class Inspection {
     const std::size_t before = found_.size();
     if (auto served = examine_data(feed); !served) {
       // The start refuses the same codes; with any other the daemon serves its other feeds.
-      add(exit_code(served.error().code) == 2 ? Grade::error : Grade::warning,
+      add(exit_code(served.error().code) == kWrongInput ? Grade::error : Grade::warning,
           served.error().message);
     }
     for (const auto& [key, file] :
@@ -162,9 +162,10 @@ const char* name_of(Finding::Grade grade) {
 }
 
 int exit_code(const std::vector<Finding>& findings) {
-  int code = 0;
+  int code = kDone;
   for (const Finding& each : findings) {
-    code = std::max(code, each.grade == Grade::error ? 2 : each.grade == Grade::warning ? 1 : 0);
+    if (each.grade == Grade::error) return kWrongInput;
+    if (each.grade == Grade::warning) code = kFailed;
   }
   return code;
 }

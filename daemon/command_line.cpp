@@ -42,18 +42,11 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
     // Either of the two will do, so neither can be ->required().
     if (call.config.empty() && !call.reload) throw CLI::RequiredError("--config or --reload");
   } catch (const CLI::ParseError& outcome) {
-    return app.exit(outcome) == 0 ? 0 : 2;  // help and version come as "errors" of 0
+    return app.exit(outcome) == 0 ? kDone : kWrongInput;  // help and version come as "errors" of 0
   }
   return call;
 }
 
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-    case ErrorCode::bad_configuration:
-    case ErrorCode::does_not_fit: return 2;
-    default: return 1;
-  }
-}
+int exit_code(ErrorCode code) { return exit_codes(code).daemon; }
 
 }  // namespace batchwright

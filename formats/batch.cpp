@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "formats/aligned_copy.h"
+#include "formats/bytes/aligned_copy.h"
 
 namespace batchwright {
 namespace {

@@ -1,5 +1,7 @@
 #include "formats/c_border.h"
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <string>
 
@@ -13,6 +15,11 @@ std::string& last_text() {
 }
 
 }  // namespace
+
+Error wrong_struct_size(std::size_t size) {
+  return {ErrorCode::invalid_argument,
+          fmt::format("struct_size is {}; set it to the size of the options", size)};
+}
 
 bw_status report(const Error& error) noexcept {
   try {

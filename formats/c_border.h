@@ -2,6 +2,9 @@
 
 #include <batchwright/values.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -9,8 +12,8 @@
 
 namespace batchwright {
 
-/// The border of a library's C ABI: the error that a call ends in, and exceptions that end there.
-/// Threads: each has a text of its own. Libraries have, too: each links its own copy.
+// The border of a library's C ABI: options that come in, and the error or the exception that a call
+// ends in. Threads: each has an error's text of its own. So has each library, which links a copy.
 
 /// Keeps the text for last_error_text() of this thread, and returns the code.
 bw_status report(const Error& error) noexcept;
@@ -20,6 +23,30 @@ const char* last_error_text() noexcept;
 
 /// A status in words, such as "not_found"; "unknown" for a number that is none.
 const char* status_name(bw_status status) noexcept;
+
+/// The error of options whose `struct_size` cannot be right.
+Error wrong_struct_size(std::size_t size);
+
+/// The caller's options, whose header may be older or newer than this library: what is missing
+/// keeps its default, and what is unknown must be zero. Null: the defaults.
+/// Errors: invalid_argument, unsupported (a newer option is set).
+template <class Options>
+Result<Options> read_options(const Options* given, Options defaults) {
+  if (given == nullptr) return defaults;
+  const std::size_t size = given->struct_size;
+  // Options that were never set to anything mostly show here, before more of them is read.
+  if (size < sizeof given->struct_size || size > 4096) {
+    return wrong_struct_size(size);
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  const auto is_set = [](unsigned char byte) { return byte != 0; };
+  // From a program built for a newer library: what it left at zero is no loss.
+  if (size > sizeof defaults && std::any_of(bytes + sizeof defaults, bytes + size, is_set)) {
+    return Error{ErrorCode::unsupported, "an option is set that this library is too old for"};
+  }
+  std::memcpy(&defaults, given, std::min(size, sizeof defaults));
+  return defaults;
+}
 
 /// Runs `call`, which returns a bw_status; nothing it throws gets through.
 template <class Call>

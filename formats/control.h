@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "control_generated.h"
-#include "formats/aligned_copy.h"
+#include "formats/bytes/aligned_copy.h"
 #include "formats/ids.h"
 #include "formats/result.h"
 

@@ -19,7 +19,6 @@ using unix_socket = boost::asio::local::stream_protocol;
 using beast::error_code;
 
 constexpr std::string_view kUnixScheme = "unix://";
-constexpr std::size_t kLongestSocketPath = 107;  // what sockaddr_un holds, without the last zero
 
 /// Host and port of an http:// address.
 struct Place {
@@ -27,6 +26,8 @@ struct Place {
   std::string port = "80";
 };
 
+/// Not by Boost.URL, which knows neither the zone of an address, as in [fe80::1%eth0], nor a port's
+/// name: the resolver does.
 Result<Place> parse_place(const std::string& address) {
   constexpr std::string_view kScheme = "http://";
   const Error bad{
@@ -126,7 +127,7 @@ Result<std::string> ask(const Question& question, const Target& target) {
 
 Result<std::string> ask_unix(const Question& question) {
   const std::string path = question.address.substr(kUnixScheme.size());
-  if (!path.starts_with('/') || path.size() > kLongestSocketPath) {
+  if (!path.starts_with('/') || path.size() > kMaxSocketPath) {
     return Error{
         ErrorCode::invalid_argument,
         fmt::format("\"{}\" is not an address such as unix:///run/stats.sock", question.address)};

@@ -77,7 +77,6 @@ Result<void> choose_rank(const bw_subscribe_options& options, wire::SubscribeT& 
       fmt::format("rank {} of {} ranks; 0 to ranks - 1 is allowed", request.rank, request.ranks));
 }
 
-constexpr std::size_t kKeyCharacters = 40;
 constexpr std::int64_t kLongestMs = 365LL * 24 * 3600 * 1000;
 
 /// The keys of CURVE; empty when none is given.
@@ -96,7 +95,7 @@ Result<std::optional<CurveKeys>> to_keys(const bw_connect_options& options) {
       return invalid(fmt::format(
           "{} is not given; server_key, public_key and secret_key go together", key.name));
     }
-    if (std::strlen(key.text) != kKeyCharacters) {
+    if (std::strlen(key.text) != kCurveKeyText) {
       return invalid(fmt::format("{} has {} characters; Z85 text of 40 is allowed", key.name,
                                  std::strlen(key.text)));
     }
@@ -125,10 +124,6 @@ Result<void> check_mode(const bw_subscribe_options& options) {
 }
 
 }  // namespace
-
-Error wrong_struct_size(std::size_t size) {
-  return invalid(fmt::format("struct_size is {}; set it to the size of the options", size));
-}
 
 Result<ConnectSettings> to_settings(const bw_connect_options& options) {
   if (options.timeout_ms < 1) return invalid("timeout_ms is below 1");

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -36,14 +35,12 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
     return Error{error.code, fmt::format("batch {} of epoch {}: {}", index.value,
                                          source.epoch.value, error.message)};
   };
-  try {
-    auto batch = builder.build({source, style, index, slot});
-    if (!batch) return named(batch.error());
-    return batch;
-  } catch (const std::exception& failure) {
-    // Only a lack of memory throws here, and it ends this batch, not the daemon.
-    return named({ErrorCode::internal, failure.what()});
-  }
+  // Only a lack of memory throws here, and it ends this batch, not the daemon.
+  auto batch = caught(ErrorCode::internal, "", [&] {
+    return builder.build({source, style, index, slot});
+  });
+  if (!batch) return named(batch.error());
+  return batch;
 }
 
 struct Assembler::State {

@@ -7,17 +7,6 @@ namespace {
 
 constexpr std::string_view kAnyName = "NAME";
 
-/// The parts between the marks; one part, maybe empty, where there is no mark.
-std::vector<std::string_view> split(std::string_view text, char by) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0;;) {
-    const std::size_t end = text.find(by, at);
-    parts.push_back(text.substr(at, end - at));
-    if (end == std::string_view::npos) return parts;
-    at = end + 1;
-  }
-}
-
 Result<std::string> percent_decoded(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -67,15 +66,6 @@ Reply reply_of(const Result<std::string>& page) {
   return {status, kText, page.error().message + "\n"};
 }
 
-/// Lack of memory ends this page, and not the daemon.
-Result<std::string> page_or_error(const PlanPages::Make& make, const PlanQuestion& question) {
-  try {
-    return make(question);
-  } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, fmt::format("planning: {}", failure.what())};
-  }
-}
-
 }  // namespace
 
 PlanPages::PlanPages(boost::asio::io_context& loop, Server& server, Make make)
@@ -131,7 +121,9 @@ void PlanPages::begin_next() {
   boost::asio::post(thread_, [this, weak = weak_from_this(),
                               question = waiting_.front().question]() mutable {
     const auto began = std::chrono::steady_clock::now();
-    auto page = std::make_shared<Result<std::string>>(page_or_error(make_, question));
+    // A lack of memory ends this page, not the daemon.
+    auto page = std::make_shared<Result<std::string>>(
+        caught(ErrorCode::internal, "planning: ", [&] { return make_(question); }));
     // Measured here: the wait for the loop is no work of this thread.
     const auto took = std::chrono::steady_clock::now() - began;
     // What the question keeps alive goes with it, on the loop: so do the last of its owners.

@@ -180,10 +180,8 @@ std::string plan_note(const PlanSettings& settings) {
 }
 
 std::uint64_t settings_hash(const PlanSettings& settings) {
-  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  const auto add = [&hash](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  };
+  std::uint64_t hash = kFnv1aBasis;
+  const auto add = [&hash](std::string_view text) { hash = fnv1a(hash, text); };
   const auto add_line = [&add](std::string_view name, std::string_view value) {
     add(name);
     add("=");

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "formats/formats.h"
+
 namespace batchwright {
 
 /// The stages that draw, each from a stream of its own, so that what one stage draws never moves
@@ -19,13 +21,6 @@ enum class Stream : std::uint64_t {
   groups = 8,   ///< The permutation of groups, and of the batches within each.
 };
 
-/// The finaliser of SplitMix64: a bijection of 64 bits.
-constexpr std::uint64_t mix64(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
 /// SplitMix64 (Steele, Lea and Flood), specified in README.md so that anyone can recompute a plan.
 /// Never std::shuffle nor a standard distribution: their results are not specified.
 class RandomStream {
@@ -35,12 +30,12 @@ class RandomStream {
 
   /// The value that bits32() gives `index` draws from here.
   std::uint32_t bits32_at(std::uint64_t index) const {
-    return static_cast<std::uint32_t>(mix64(state_ + (index + 1) * kStep) >> 32);
+    return static_cast<std::uint32_t>(mix64(state_ + (index + 1) * kGoldenStep) >> 32);
   }
 
   /// 64 uniform bits.
   std::uint64_t next() {
-    state_ += kStep;
+    state_ += kGoldenStep;
     return mix64(state_);
   }
 
@@ -58,7 +53,6 @@ class RandomStream {
   }
 
  private:
-  static constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15u;
   std::uint64_t state_;
 };
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <variant>
 
 // The one table of settings: how each is written, what it allows, where it is kept. Command line,
@@ -78,7 +79,7 @@ struct TableRow {
 };
 
 using P = PlanSettings;
-constexpr double kHalfPi = 1.5707963267948966;
+constexpr double kHalfPi = std::numbers::pi / 2;
 constexpr std::uint64_t kAny64 = std::numeric_limits<std::uint64_t>::max();
 
 // clang-format off
@@ -133,16 +134,6 @@ std::optional<double> parse_real(std::string_view text) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole_text = failure == std::errc{} && end == text.data() + text.size();
   return whole_text ? std::optional(value) : std::nullopt;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t to = std::min(text.find(separator, from), text.size());
-    parts.push_back(text.substr(from, to - from));
-    from = to + 1;
-  }
-  return parts;
 }
 
 bool parse_into(const Word& slot, const SettingRow& row, PlanSettings& settings,

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "daemon/reload/room_settings.h"
@@ -169,20 +168,12 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
 
 Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
                                  Catalog& catalog) {
-  try {
-    return prepare(feed, with, catalog);
-  } catch (const std::exception& failure) {
-    // Lack of memory, most likely, which may pass: busy has the feed tried again.
-    return Error{ErrorCode::busy, fmt::format("opening it: {}", failure.what())};
-  }
+  // Lack of memory, most likely, which may pass: busy has the feed tried again.
+  return caught(ErrorCode::busy, "opening it: ", [&] { return prepare(feed, with, catalog); });
 }
 
 Result<PreparedConfig> prepare_reload(const ReloadRequest& request, Catalog& catalog) {
-  try {
-    return prepare_all(request, catalog);
-  } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, fmt::format("reload: {}", failure.what())};
-  }
+  return caught(ErrorCode::internal, "reload: ", [&] { return prepare_all(request, catalog); });
 }
 
 }  // namespace batchwright

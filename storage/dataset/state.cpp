@@ -19,11 +19,7 @@ static_assert(kStateBytes == 48);
 
 /// One step of the chained hash; the formula is part of the format (README.md).
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
-  // The constants of SplitMix64: its increment, and the multipliers of its finalizer.
-  std::uint64_t x = hash * 0x9E3779B97F4A7C15 + word;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
+  return mix64(hash * kGoldenStep + word);
 }
 
 std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {

@@ -4,6 +4,9 @@
 #include <string>
 #include <utility>
 
+// Threads of its own, not boost::asio::thread_pool: a pool bounds neither the items nor the bytes
+// that are loaded ahead, and hands nothing out in order.
+
 namespace batchwright {
 namespace {
 
@@ -17,14 +20,6 @@ std::uint64_t size_of(const Result<Loaded>& item) {
     for (const LoadedField& field : item->fields) bytes += field.bytes.size();
   }
   return bytes;
-}
-
-Result<Loaded> load_safely(const OrderedLoader::Load& load, std::size_t item) {
-  try {
-    return load(item);
-  } catch (const std::exception& thrown) {  // out of memory
-    return Error{ErrorCode::does_not_fit, thrown.what()};
-  }
 }
 
 std::uint64_t cost_safely(const OrderedLoader::Cost& cost, std::size_t item) {
@@ -82,7 +77,7 @@ void OrderedLoader::work() {
     if (stopping_) return;
     held_bytes_ += reserved;
     lock.unlock();
-    Result<Loaded> result = load_safely(load_, item);
+    Result<Loaded> result = caught(ErrorCode::does_not_fit, "", [&] { return load_(item); });
     lock.lock();
     // What was an estimate becomes what is there.
     held_bytes_ += size_of(result);

@@ -20,8 +20,6 @@ constexpr int kAnswerMilliseconds = 10'000;
 constexpr int kSoonMilliseconds = 300;
 // How late an interrupt may be noticed, and how long Bye has to leave.
 constexpr int kEventMilliseconds = 100;
-// 32 bytes in Z85, which has five characters for four bytes.
-constexpr std::size_t kKeyText = 40;
 
 void set_keys(zmq::socket_t& socket, const EventSource& source) {
   if (source.server_key.empty()) return;
@@ -42,7 +40,7 @@ Error io_error(const EventSource& source, const zmq::error_t& error) {
 }
 
 Result<ControlMessage> decoded(const zmq::message_t& frame) {
-  return ControlMessage::decode({static_cast<const std::byte*>(frame.data()), frame.size()});
+  return ControlMessage::decode(bytes_of(frame.to_string_view()));
 }
 
 void send(zmq::socket_t& socket, const flatbuffers::DetachedBuffer& message) {
@@ -99,8 +97,8 @@ Result<void> await(const EventSource& daemon) {
 }  // namespace
 
 Result<KeyPair> make_key_pair() {
-  std::array<char, kKeyText + 1> public_key{};
-  std::array<char, kKeyText + 1> secret_key{};
+  std::array<char, kCurveKeyText + 1> public_key{};
+  std::array<char, kCurveKeyText + 1> secret_key{};
   // Files of keys have comments behind #, so no key begins with one.
   do {
     if (zmq_curve_keypair(public_key.data(), secret_key.data()) != 0) {
@@ -111,8 +109,8 @@ Result<KeyPair> make_key_pair() {
 }
 
 Result<KeyPair> pair_of(const std::string& secret_key) {
-  std::array<char, kKeyText + 1> public_key{};
-  if (secret_key.size() != kKeyText ||
+  std::array<char, kCurveKeyText + 1> public_key{};
+  if (secret_key.size() != kCurveKeyText ||
       zmq_curve_public(public_key.data(), secret_key.c_str()) != 0) {
     return Error{ErrorCode::invalid_argument, "no secret key: 40 characters of Z85"};
   }

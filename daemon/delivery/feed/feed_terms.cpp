@@ -34,11 +34,6 @@ std::string look_text(const FeedSettings& settings, const Schema& schema) {
   return text;
 }
 
-std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return hash;
-}
-
 }  // namespace
 
 std::string terms_text(const FeedSettings& settings, const Schema& schema) {

@@ -14,8 +14,6 @@
 namespace batchwright {
 namespace {
 
-constexpr std::size_t kKeyText = 40;
-
 using Path = std::filesystem::path;
 
 Error bad(const Path& path, const std::string& what) {
@@ -25,7 +23,7 @@ Error bad(const Path& path, const std::string& what) {
 bool is_key(std::string_view text) {
   static constexpr std::string_view kZ85 =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
-  return text.size() == kKeyText && text.find_first_not_of(kZ85) == std::string_view::npos;
+  return text.size() == kCurveKeyText && text.find_first_not_of(kZ85) == std::string_view::npos;
 }
 
 /// What is left of a line. A key may have a # of its own, so a comment begins a line or follows

@@ -19,7 +19,6 @@ constexpr int kMessagesPerTurn = 256;
 constexpr std::size_t kBytesPerTurn = kMaxControlBytes;
 
 constexpr std::size_t kMostFrames = 8;
-constexpr std::size_t kKeyText = 40;  ///< Characters of a key in Z85.
 constexpr std::string_view kIpc = "ipc://";
 constexpr std::chrono::milliseconds kHeartbeat{1000};
 /// A connection that has not shown by then that it speaks ZeroMQ, and has a key, is closed.
@@ -83,10 +82,6 @@ auto uninterrupted(Call call) {
       if (error.num() != EINTR) throw;
     }
   }
-}
-
-std::span<const std::byte> bytes_of(const zmq::message_t& frame) {
-  return {static_cast<const std::byte*>(frame.data()), frame.size()};
 }
 
 /// Empty where the transport tells none.
@@ -190,7 +185,7 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
       return false;
     }
     for (std::size_t i = 0; i < std::min(message.frame_count, kMostFrames); ++i) {
-      message.frames.push_back(bytes_of(frames[i]));
+      message.frames.push_back(bytes_of(frames[i].to_string_view()));
     }
     // Of a message that was there when ZMQ_EVENTS was asked, the frame with the peer's name has
     // none.
@@ -277,15 +272,16 @@ Result<void> FrameSocket::send(Frames frames, Payload payload) {
 }
 
 Result<std::string> public_key_of(const std::string& secret_key) {
-  std::array<char, kKeyText + 1> text{};
-  if (secret_key.size() != kKeyText || zmq_curve_public(text.data(), secret_key.c_str()) != 0) {
+  std::array<char, kCurveKeyText + 1> text{};
+  if (secret_key.size() != kCurveKeyText ||
+      zmq_curve_public(text.data(), secret_key.c_str()) != 0) {
     return Error{ErrorCode::bad_configuration, "no secret key: 40 characters of Z85"};
   }
   return std::string(text.data());
 }
 
 std::string key_text(std::span<const std::byte> key) {
-  std::array<char, kKeyText + 1> text{};
+  std::array<char, kCurveKeyText + 1> text{};
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(key.data());
   if (key.size() != 32 || zmq_z85_encode(text.data(), bytes, key.size()) == nullptr) return "";
   return text.data();

@@ -13,10 +13,6 @@ constexpr std::size_t kMechanism = 5;
 constexpr std::size_t kCredentials = 6;
 constexpr std::size_t kFrames = 7;
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
 std::string_view text_of(std::span<const std::byte> frame) {
   return {reinterpret_cast<const char*>(frame.data()), frame.size()};
 }
@@ -42,11 +38,12 @@ Result<void> Gatekeeper::open() {
 }
 
 void Gatekeeper::answer(const IncomingMessage& question) {
+  using namespace std::string_view_literals;
   const bool welcome = admits(question);
-  const auto request = question.frames.size() > kRequest ? question.frames[kRequest] : bytes_of("");
-  const auto sent =
-      socket_.send({bytes_of("1.0"), request, bytes_of(welcome ? "200" : "400"),
-                    bytes_of(welcome ? "" : "unknown key"), bytes_of(""), bytes_of("")});
+  const std::span<const std::byte> none;
+  const auto request = question.frames.size() > kRequest ? question.frames[kRequest] : none;
+  const auto sent = socket_.send({bytes_of("1.0"sv), request, bytes_of(welcome ? "200"sv : "400"sv),
+                                  bytes_of(welcome ? ""sv : "unknown key"sv), none, none});
   if (!sent) log_.note<Event::gatekeeper_failed>(sent.error().message);
 }
 

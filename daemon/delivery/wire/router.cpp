@@ -25,10 +25,6 @@ SocketOptions options_for(const Router::Settings& settings) {
   return options;
 }
 
-std::span<const std::byte> bytes_of(const PeerName& peer) {
-  return std::as_bytes(std::span(peer.name));
-}
-
 }  // namespace
 
 Router::Router(boost::asio::io_context& loop, SocketThreads& threads, const Settings& settings,
@@ -46,11 +42,11 @@ Router::Router(boost::asio::io_context& loop, SocketThreads& threads, const Sett
           }) {}
 
 Result<void> Router::send(const PeerName& peer, std::span<const std::byte> frame) {
-  return socket_.send({bytes_of(peer), frame});
+  return socket_.send({bytes_of(peer.name), frame});
 }
 
 Result<void> Router::send(const PeerName& peer, std::span<const std::byte> frame, Payload payload) {
-  return socket_.send({bytes_of(peer), frame}, std::move(payload));
+  return socket_.send({bytes_of(peer.name), frame}, std::move(payload));
 }
 
 }  // namespace batchwright

@@ -3,12 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numbers>
 #include <string>
 
 namespace batchwright {
 namespace {
 
-constexpr double kHalfPi = 1.5707963267948966;
+constexpr double kHalfPi = std::numbers::pi / 2;
 
 /// Sum of cos(lambda n) for n = 0 ... l, in this order.
 double cosine_sum(double lambda, std::uint64_t l) {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "storage/dataset/reader.h"
@@ -16,25 +15,6 @@ constexpr bw_writer_options kDefaults = BW_WRITER_OPTIONS_INIT;
 constexpr std::int64_t kLongestMs = 365LL * 24 * 3600 * 1000;
 
 Error invalid(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
-
-/// What is missing keeps its default, and what is unknown must be zero.
-Result<bw_writer_options> read_options(const bw_writer_options* given) {
-  bw_writer_options options = kDefaults;
-  if (given == nullptr) return options;
-  const std::size_t size = given->struct_size;
-  // Options that were never set to anything mostly show here, before more of them is read.
-  if (size < sizeof given->struct_size || size > 4096) {
-    return invalid(fmt::format("struct_size is {}; set it to the size of the options", size));
-  }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  const auto is_set = [](unsigned char byte) { return byte != 0; };
-  // From a program built for a newer library: what it left at zero is no loss.
-  if (size > sizeof options && std::any_of(bytes + sizeof options, bytes + size, is_set)) {
-    return Error{ErrorCode::unsupported, "an option is set that this library is too old for"};
-  }
-  std::memcpy(&options, given, std::min(size, sizeof options));
-  return options;
-}
 
 /// What is checked here would not survive our narrower types; validate() sees to the rest.
 Result<FieldSpec> to_spec(const bw_field& field) {
@@ -114,7 +94,7 @@ Result<Schema> schema_at(const std::filesystem::path& path) {
 
 Result<WriterRequest> to_writer_request(const std::filesystem::path& path,
                                         const bw_writer_options* given) {
-  const auto options = read_options(given);
+  const auto options = read_options(given, kDefaults);
   if (!options) return options.error();
   if (options->opening < BW_CREATE_OR_APPEND || options->opening > BW_APPEND) {
     return invalid(

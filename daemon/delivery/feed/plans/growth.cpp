@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <utility>
 
 namespace batchwright {
@@ -74,11 +73,7 @@ Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoc
 }  // namespace
 
 Result<GrownEpoch> plan_growing(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
-  try {
-    return grow(growth, settings, epoch);
-  } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, fmt::format("planning: {}", failure.what())};
-  }
+  return caught(ErrorCode::internal, "planning: ", [&] { return grow(growth, settings, epoch); });
 }
 
 }  // namespace batchwright

@@ -4,7 +4,6 @@
 
 #include <boost/asio/post.hpp>
 #include <chrono>
-#include <exception>
 #include <set>
 #include <string>
 #include <tuple>
@@ -96,20 +95,6 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
-namespace {
-
-/// Lack of memory ends this plan, not the daemon.
-Result<PlannedEpoch> plan_or_fail(std::shared_ptr<const Snapshot> snapshot,
-                                  const FeedSettings& settings, Epoch epoch) {
-  try {
-    return plan_snapshot(std::move(snapshot), settings, epoch);
-  } catch (const std::exception& failure) {
-    return Error{ErrorCode::internal, fmt::format("planning: {}", failure.what())};
-  }
-}
-
-}  // namespace
-
 Planner::~Planner() {
   thread_.stop();
   thread_.join();
@@ -119,7 +104,10 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings&
                    Epoch epoch, Planned planned) {
   run([this, snapshot = std::move(snapshot), settings, epoch,
        planned = std::move(planned)]() mutable {
-    auto result = plan_or_fail(std::move(snapshot), settings, epoch);
+    // A lack of memory ends this plan, not the daemon.
+    auto result = caught(ErrorCode::internal, "planning: ", [&] {
+      return plan_snapshot(std::move(snapshot), settings, epoch);
+    });
     boost::asio::post(loop_, [result = std::move(result), planned = std::move(planned)]() mutable {
       planned(std::move(result));
     });

@@ -7,7 +7,7 @@ namespace batchwright {
 
 /// The odd multiplier spreads neighbouring numbers over all bits.
 QueueOwner queue_owner(std::uint64_t token, std::uint32_t subscription) {
-  return {token ^ (std::uint64_t{subscription} * 0x9E3779B97F4A7C15U)};
+  return {token ^ (std::uint64_t{subscription} * kGoldenStep)};
 }
 
 void WorkQueue::begin(Epoch epoch) {

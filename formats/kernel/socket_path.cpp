@@ -1,4 +1,4 @@
-#include "formats/socket_path.h"
+#include "formats/kernel/socket_path.h"
 
 #include <fmt/core.h>
 #include <sys/socket.h>

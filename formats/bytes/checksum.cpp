@@ -1,4 +1,4 @@
-#include "formats/checksum.h"
+#include "formats/bytes/checksum.h"
 
 #include <isa-l/crc.h>
 

@@ -1,0 +1,22 @@
+#include "formats/kernel/exit_code.h"
+
+namespace batchwright {
+
+ExitCodes exit_codes(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::bad_configuration: return {.daemon = kWrongInput, .command = kWrongInput};
+    // The daemon's configuration sets what its feeds may take. A command runs out of room while it
+    // works, and no part of its call says how much there is.
+    case ErrorCode::does_not_fit: return {.daemon = kWrongInput, .command = kFailed};
+    // A feed waits for data that may be written or mended yet.
+    case ErrorCode::not_found:
+    case ErrorCode::store_unavailable:
+    case ErrorCode::schema_mismatch:
+    case ErrorCode::unsupported_version:
+    case ErrorCode::infeasible: return {.daemon = kFailed, .command = kWrongInput};
+    default: return {.daemon = kFailed, .command = kFailed};
+  }
+}
+
+}  // namespace batchwright
