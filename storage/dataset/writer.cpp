@@ -32,20 +32,17 @@ namespace {
 /// The directory, locked as long as this lives.
 class DirectoryLock {
  public:
-  explicit DirectoryLock(int number) : number_(number) {}
-  DirectoryLock(DirectoryLock&& other) noexcept
-      : number_(std::exchange(other.number_, -1)), process_(other.process_) {}
+  explicit DirectoryLock(Descriptor directory) : directory_(std::move(directory)) {}
+  DirectoryLock(DirectoryLock&&) = default;
   DirectoryLock& operator=(DirectoryLock&&) = delete;
   ~DirectoryLock() {
-    if (number_ < 0) return;
     // A child that was forked meanwhile shares the lock, and closing alone would leave it there.
-    if (process_ == getpid()) flock(number_, LOCK_UN);
-    close(number_);
+    if (directory_ && process_ == getpid()) flock(number(), LOCK_UN);
   }
-  int number() const { return number_; }
+  int number() const { return directory_.get(); }
 
  private:
-  int number_;
+  Descriptor directory_;
   pid_t process_ = getpid();
 };
 
@@ -76,7 +73,7 @@ int lock_within(int directory, const WriterLimits& limits) {
 Result<DirectoryLock> lock_directory(const std::filesystem::path& path,
                                      const WriterLimits& limits) {
   const std::string where = fmt::format("dataset {}", path.string());
-  DirectoryLock directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DirectoryLock directory(Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   const auto start = Clock::now();
   const int code = directory.number() < 0 ? errno : lock_within(directory.number(), limits);
   if (code == 0) return directory;

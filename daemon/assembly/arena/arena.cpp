@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "daemon/assembly/arena/pinning.h"
@@ -28,14 +27,12 @@ Error failed(const char* call, std::size_t bytes) {
           fmt::format("arena: {} of {}: {}", call, in_mib(bytes), std::strerror(code))};
 }
 
-/// `bytes` rounded up to whole pages. Errors: invalid_argument, does_not_fit.
-Result<std::size_t> whole_pages(std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+/// Errors: invalid_argument, does_not_fit.
+Result<std::size_t> rounded_slot(std::size_t bytes) {
   if (bytes == 0) return Error{ErrorCode::invalid_argument, "arena: a slot has 1 byte and up"};
-  if (bytes > std::numeric_limits<std::size_t>::max() - page) {
-    return Error{ErrorCode::does_not_fit, "arena: a slot's bytes pass 64 bits"};
-  }
-  return (bytes + page - 1) / page * page;
+  const std::size_t rounded = whole_pages(bytes);
+  if (rounded >= bytes) return rounded;
+  return Error{ErrorCode::does_not_fit, "arena: a slot's bytes pass 64 bits"};
 }
 
 Error lack(ErrorCode code, std::uint32_t slots, std::size_t slot_bytes, const std::string& what) {
@@ -46,6 +43,11 @@ Error lack(ErrorCode code, std::uint32_t slots, std::size_t slot_bytes, const st
 }
 
 }  // namespace
+
+std::uint64_t whole_pages(std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
 
 Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes,
                                const MemoryRoom& room) {
@@ -65,7 +67,7 @@ Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes,
 
 Result<std::unique_ptr<Arena>> Arena::create(std::uint32_t slots, std::size_t slot_bytes,
                                              const std::stop_token& stop) {
-  const auto rounded = whole_pages(slot_bytes);
+  const auto rounded = rounded_slot(slot_bytes);
   if (!rounded) return rounded.error();
   const auto bytes = check_room(slots, *rounded, memory_room());
   if (!bytes) return bytes.error();
@@ -84,7 +86,7 @@ Result<void> Arena::take_pages(const std::stop_token& stop) const {
   for (std::size_t taken = 0; taken < bytes_; taken += kStepBytes) {
     if (stop.stop_requested()) return Error{ErrorCode::disconnected, "arena: given up on request"};
     const std::size_t step = std::min(kStepBytes, bytes_ - taken);
-    if (::fallocate(descriptor_, 0, static_cast<off_t>(taken), static_cast<off_t>(step)) != 0) {
+    if (::fallocate(descriptor(), 0, static_cast<off_t>(taken), static_cast<off_t>(step)) != 0) {
       return failed("fallocate", bytes_);
     }
   }
@@ -92,28 +94,26 @@ Result<void> Arena::take_pages(const std::stop_token& stop) const {
 }
 
 Result<void> Arena::reserve(const std::stop_token& stop) {
-  descriptor_ = ::memfd_create("batchwright", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (descriptor_ < 0) return failed("memfd_create", bytes_);
+  descriptor_ = Descriptor(::memfd_create("batchwright", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!descriptor_) return failed("memfd_create", bytes_);
   const auto size = static_cast<off_t>(bytes_);
-  if (::ftruncate(descriptor_, size) != 0) return failed("ftruncate", bytes_);
+  if (::ftruncate(descriptor(), size) != 0) return failed("ftruncate", bytes_);
   if (auto taken = take_pages(stop); !taken) return taken;
   // Populated, so that no page fault is left for the first round of batches.
   void* const base =
-      ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor_, 0);
+      ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor(), 0);
   if (base == MAP_FAILED) return failed("mmap", bytes_);
   base_ = static_cast<std::byte*>(base);
   // Last, for from here on no process, this one included, gets another writable mapping.
   constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (::fcntl(descriptor_, F_ADD_SEALS, kSeals) != 0) return failed("F_ADD_SEALS", bytes_);
+  if (::fcntl(descriptor(), F_ADD_SEALS, kSeals) != 0) return failed("F_ADD_SEALS", bytes_);
   return {};
 }
 
 Arena::~Arena() {
-  if (base_ != nullptr) {
-    unpin({base_, bytes_}, pinned_);
-    ::munmap(base_, bytes_);
-  }
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (base_ == nullptr) return;
+  unpin({base_, bytes_}, pinned_);
+  ::munmap(base_, bytes_);
 }
 
 std::span<std::byte> Arena::slot(SlotIndex slot) const {

@@ -19,6 +19,9 @@ std::string_view to_string(PinState state);
 /// Whether this program could page-lock memory for a GPU.
 bool built_with_cuda();
 
+/// `bytes` rounded up to whole pages, which slots begin on.
+std::uint64_t whole_pages(std::uint64_t bytes);
+
 /// Bytes of an arena, if there is room for it. Errors: does_not_fit when there will never be;
 /// busy when others have the memory just now, such as the clients of a daemon before this one,
 /// which keep its arenas for as long as they hold a batch; invalid_argument (no slot).
@@ -45,9 +48,8 @@ class Arena {
   std::uint32_t slots() const { return static_cast<std::uint32_t>(bytes_ / slot_bytes_); }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t bytes() const { return bytes_; }
-  int descriptor() const {
-    return descriptor_;
-  }  ///< The memfd, for SCM_RIGHTS; the arena keeps ownership.
+  /// The memfd, for SCM_RIGHTS; the arena keeps ownership.
+  int descriptor() const { return descriptor_.get(); }
   PinState pinned() const { return pinned_; }
 
  private:
@@ -58,7 +60,7 @@ class Arena {
   std::byte* base_ = nullptr;
   std::size_t slot_bytes_ = 0;
   std::size_t bytes_ = 0;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   PinState pinned_ = PinState::none;
 };
 

@@ -1,7 +1,6 @@
 #include "daemon/delivery/feed/feed_resources.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -34,11 +33,6 @@ Error cannot_follow(const Dataset& dataset) {
 }
 
 }  // namespace
-
-std::uint64_t whole_pages(std::uint64_t bytes) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
 
 Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
   const auto bound = plan_bound(snapshot.lengths(), settings.plan, snapshot.shard_sequences());

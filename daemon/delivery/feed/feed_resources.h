@@ -34,9 +34,6 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
 Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
                                std::uint64_t memory_bytes);
 
-/// What an arena will make of a slot's bytes.
-std::uint64_t whole_pages(std::uint64_t bytes);
-
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and
 /// reserves the arena. `memory_bytes` is what the ceiling leaves. `stop` ends it early.
 /// Errors: store_unavailable (also: it is to follow a dataset without a lock), infeasible,

@@ -23,14 +23,10 @@ Error KeptFile::failed(const char* doing) const {
   return {ErrorCode::io_error, fmt::format("{}: {}: {}", name_, doing, std::strerror(errno))};
 }
 
-KeptFile::~KeptFile() {
-  if (file_ >= 0) ::close(file_);
-}
-
 Result<std::unique_ptr<KeptFile>> KeptFile::open(const std::string& what, const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  std::unique_ptr<KeptFile> file(new KeptFile(what + " " + path, descriptor));
-  if (descriptor < 0) return file->failed("open");
+  Descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  std::unique_ptr<KeptFile> file(new KeptFile(what + " " + path, std::move(opened)));
+  if (!file->file_) return file->failed("open");
   return file;
 }
 
@@ -41,7 +37,7 @@ Result<std::unique_ptr<KeptFile>> KeptFile::open_locked(const std::string& what,
   for (int i = 0; i < kMostTries; ++i) {
     auto file = open(what, path);
     if (!file) return file.error();
-    if (::flock((*file)->file_, LOCK_EX | LOCK_NB) != 0) {
+    if (::flock((*file)->descriptor(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return (*file)->failed("lock");
       break;
     }
@@ -53,7 +49,7 @@ Result<std::unique_ptr<KeptFile>> KeptFile::open_locked(const std::string& what,
 bool KeptFile::lies_at(const std::string& path) const {
   struct stat mine {};
   struct stat there {};
-  return ::fstat(file_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+  return ::fstat(descriptor(), &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
          mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
@@ -61,7 +57,7 @@ bool KeptFile::lies_at(const std::string& path) const {
 /// only when it is asked again.
 Result<void> KeptFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+    const ssize_t written = ::write(descriptor(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return failed("write");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -72,8 +68,8 @@ Result<void> KeptFile::write(std::span<const std::byte> bytes) {
 Result<std::size_t> KeptFile::read(std::span<std::byte> into, std::uint64_t offset) const {
   std::size_t got = 0;
   while (got < into.size()) {
-    const ssize_t more =
-        ::pread(file_, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
+    const ssize_t more = ::pread(descriptor(), into.data() + got, into.size() - got,
+                                 static_cast<off_t>(offset + got));
     if (more < 0 && errno == EINTR) continue;
     if (more < 0) return failed("read");
     if (more == 0) break;
@@ -84,12 +80,12 @@ Result<std::size_t> KeptFile::read(std::span<std::byte> into, std::uint64_t offs
 
 Result<std::uint64_t> KeptFile::size() const {
   struct stat status {};
-  if (::fstat(file_, &status) != 0) return failed("stat");
+  if (::fstat(descriptor(), &status) != 0) return failed("stat");
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 Result<void> KeptFile::cut(std::uint64_t size) {
-  if (::ftruncate(file_, static_cast<off_t>(size)) != 0) return failed("truncate");
+  if (::ftruncate(descriptor(), static_cast<off_t>(size)) != 0) return failed("truncate");
   return {};
 }
 

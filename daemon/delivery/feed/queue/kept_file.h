@@ -23,9 +23,6 @@ class KeptFile {
   /// another daemon has just put it there. Errors: io_error; busy, when another has it locked.
   static Result<std::unique_ptr<KeptFile>> open_locked(const std::string& what,
                                                        const std::string& path);
-  ~KeptFile();
-  KeptFile(const KeptFile&) = delete;
-  KeptFile& operator=(const KeptFile&) = delete;
 
   /// Appends all of it: by one call of the kernel where there is room. Errors: io_error; then a
   /// part may be there.
@@ -35,16 +32,16 @@ class KeptFile {
   Result<std::uint64_t> size() const;
   Result<void> cut(std::uint64_t size);
 
-  int descriptor() const { return file_; }
+  int descriptor() const { return file_.get(); }
   /// An error for the failed call, with errno's reason.
   Error failed(const char* doing) const;
 
  private:
-  KeptFile(std::string name, int file) : name_(std::move(name)), file_(file) {}
+  KeptFile(std::string name, Descriptor file) : name_(std::move(name)), file_(std::move(file)) {}
   bool lies_at(const std::string& path) const;
 
   std::string name_;  ///< The name used in errors.
-  int file_;
+  Descriptor file_;
 };
 
 }  // namespace batchwright
