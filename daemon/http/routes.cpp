@@ -1,6 +1,10 @@
 #include "daemon/http/routes.h"
 
+#include <boost/url/pct_string_view.hpp>
 #include <optional>
+
+// Boost.URL decodes the parts of a target. It does not take the target apart: it would refuse
+// characters that RFC 3986 wants encoded, as in a name in UTF-8.
 
 namespace batchwright {
 namespace {
@@ -8,22 +12,9 @@ namespace {
 constexpr std::string_view kAnyName = "NAME";
 
 Result<std::string> percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '%') {
-      out += text[at];
-      continue;
-    }
-    const std::string_view digits = text.substr(at + 1, 2);
-    const auto byte = parse_whole<unsigned>(digits, 16);
-    // At the end of the text there may be one digit, which parse_whole() would take.
-    if (digits.size() < 2 || !byte) {
-      return Error{ErrorCode::invalid_argument, "a % is followed by two hexadecimal digits"};
-    }
-    out += static_cast<char>(*byte);
-    at += 2;
-  }
-  return out;
+  const auto encoded = boost::urls::make_pct_string_view(text);
+  if (encoded) return encoded->decode();
+  return Error{ErrorCode::invalid_argument, "a % is followed by two hexadecimal digits"};
 }
 
 /// What stands in the pattern's places of NAME, still encoded; empty when the path is another.

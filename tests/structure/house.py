@@ -51,6 +51,7 @@ AWKWARD = {
     "sd_daemon": (r"systemd/", "daemon"),
     "beast": (r"boost/beast", "http command"),
     "json_body": (r"boost/json/src\.hpp$", "formats"),
+    "url_body": (r"boost/url/src\.hpp$", "formats"),
     "sndfile": (r"sndfile", "ingest"),
     "fftw": (r"fftw3", "frontend"),
     "isal": (r"isa-l", "formats"),
