@@ -69,6 +69,20 @@ TEST_CASE("delivery: a ledger that has no room says so, and goes on behind the p
   CHECK(content(path) == "{\"event\":\"\n");
 }
 
+TEST_CASE("delivery: a line of the ledger is JSON whatever the feed's name holds") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "ledger").string();
+  const auto ledger = Ledger::open(path, "a\"b\n");
+  REQUIRE(ledger);
+  ClientInfo client;
+  client.token = 0xAB;
+  client.pid = 12;
+  REQUIRE((*ledger)->released(client, 7, true));
+  CHECK(content(path) ==
+        R"({"event":"done","feed":"a\"b\n","client":"00000000000000ab","pid":12,"lease":7})"
+        "\n");
+}
+
 TEST_CASE("delivery: a journal of many records is read to its end") {
   const TemporaryFolder folder;
   const std::string path = (folder / "journal").string();

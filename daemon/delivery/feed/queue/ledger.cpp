@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <span>
 #include <utility>
 
 namespace batchwright {
 namespace {
+
+namespace json = boost::json;
 
 /// A kill can cut a write() off where the file goes on to its next page, and a full disk anywhere.
 Result<bool> is_cut_off(const KeptFile& file) {
@@ -19,6 +24,9 @@ Result<bool> is_cut_off(const KeptFile& file) {
   return last != '\n';
 }
 
+/// The same after a reconnect, and in every feed.
+std::string token_text(const ClientInfo& client) { return fmt::format("{:016x}", client.token); }
+
 }  // namespace
 
 Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, const std::string& feed) {
@@ -26,33 +34,40 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, const std:
   if (!file) return file.error();
   const auto cut_off = is_cut_off(**file);
   if (!cut_off) return cut_off.error();
-  std::unique_ptr<Ledger> ledger(new Ledger(feed, std::move(*file)));
+  std::unique_ptr<Ledger> ledger(new Ledger(utf8(feed), std::move(*file)));
   if (*cut_off) {
     if (auto ended = ledger->write_line("\n"); !ended) return ended.error();
   }
   return ledger;
 }
 
-/// `client` is the token: the same after a reconnect, and in every feed.
 Result<void> Ledger::delivered(const Entry& entry, const EpochPlan& plan) {
   plan.rows(entry.id.index, rows_);
-  std::string line = fmt::format(
-      R"({{"event":"delivered","feed":"{}","client":"{:016x}","pid":{},"subscription":{},)"
-      R"("lease":{},"epoch":{},"step":{},"index":{},"rehearsal":{},"ordinals":[)",
-      feed_, entry.client.token, entry.client.pid, entry.subscription, entry.lease,
-      entry.id.epoch.value, entry.id.index.value / plan.world(), entry.id.index.value,
-      entry.rehearsal);
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    line += (i == 0 ? "" : ",") + std::to_string(rows_[i].ordinal);
-  }
-  return write_line(line + "]}\n");
+  json::array ordinals(rows_.size());
+  for (std::size_t i = 0; i < rows_.size(); ++i) ordinals[i] = rows_[i].ordinal;
+  return write_object({{"event", "delivered"},
+                       {"feed", feed_},
+                       {"client", token_text(entry.client)},
+                       {"pid", entry.client.pid},
+                       {"subscription", entry.subscription},
+                       {"lease", entry.lease},
+                       {"epoch", entry.id.epoch.value},
+                       {"step", entry.id.index.value / plan.world()},
+                       {"index", entry.id.index.value},
+                       {"rehearsal", entry.rehearsal},
+                       {"ordinals", std::move(ordinals)}});
 }
 
 Result<void> Ledger::released(const ClientInfo& client, std::uint64_t lease, bool in_queue) {
-  return write_line(
-      fmt::format(R"({{"event":"{}","feed":"{}","client":"{:016x}","pid":{},"lease":{}}})"
-                  "\n",
-                  in_queue ? "done" : "released", feed_, client.token, client.pid, lease));
+  return write_object({{"event", in_queue ? "done" : "released"},
+                       {"feed", feed_},
+                       {"client", token_text(client)},
+                       {"pid", client.pid},
+                       {"lease", lease}});
+}
+
+Result<void> Ledger::write_object(const json::object& object) const {
+  return write_line(json::serialize(object) + "\n");
 }
 
 /// One write() a line: lines of several daemons in one file do not mix.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/json/fwd.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,6 +37,7 @@ class Ledger {
  private:
   Ledger(std::string feed, std::unique_ptr<KeptFile> file)
       : feed_(std::move(feed)), file_(std::move(file)) {}
+  Result<void> write_object(const boost::json::object& object) const;
   Result<void> write_line(const std::string& line) const;
 
   std::string feed_;
