@@ -91,44 +91,19 @@ Result<Planned> plan_all(const PlanLengths& lengths, const PlanSettings& setting
                  spent.count()};
 }
 
-json::array bars_json(const std::vector<HistogramBar>& bars) {
-  json::array all;
-  for (const HistogramBar& bar : bars) {
-    all.push_back(json::object{{"from", bar.from}, {"width", bar.width}, {"count", bar.count}});
-  }
-  return all;
-}
-
 json::object report_json(const Planned& planned, Epoch epoch) {
   const PlanReport& report = planned.report;
-  const PlanCounts counts = planned.plan.counts();
-  json::object all{{"epoch", epoch.value},
-                   {"sequences", report.sequences},
-                   {"left_out", counts.left_out},
-                   {"kept", counts.kept},
-                   {"selected", counts.selected},
-                   {"rows", report.rows},
-                   {"batches", report.batches},
-                   {"steps", report.steps},
-                   {"world", planned.plan.world()},
-                   {"frames", report.frames},
-                   {"padded_frames", report.padded_frames},
-                   {"zpr", report.zpr},
-                   {"abl", report.abl},
-                   {"padded_share", report.padded_share},
-                   {"apr", report.apr},
-                   {"apr_deviation", report.apr_deviation},
-                   {"dur", planned.usage.so_far},
-                   {"dur_epoch", planned.usage.epoch},
-                   {"dur_all", planned.usage.all},
-                   {"sweep_parameter", planned.usage.parameter},
-                   {"largest_batch_frames", report.largest_batch_frames},
-                   {"largest_batch_rows", report.largest_batch_rows},
-                   {"rank_imbalance", report.rank_imbalance},
-                   {"randomness", planned.randomness.figure()},
-                   {"shared_again", planned.randomness.shared_again},
-                   {"shared_by_chance", planned.randomness.shared_by_chance},
-                   {"seconds", planned.seconds}};
+  json::object all{{"epoch", epoch.value}, {"sequences", report.sequences}};
+  add_counts(all, planned.plan.counts());
+  add_size(all, report);
+  all["world"] = planned.plan.world();
+  add_padding(all, report);
+  add_usage(all, planned.usage);
+  add_extremes(all, report);
+  all["randomness"] = planned.randomness.figure();
+  all["shared_again"] = planned.randomness.shared_again;
+  all["shared_by_chance"] = planned.randomness.shared_by_chance;
+  all["seconds"] = planned.seconds;
   // Without a figure there is no key: a reader is not to take a 1 for measured.
   if (planned.imbalance) {
     all["rank_imbalance_grouped"] = planned.imbalance->grouped;
@@ -137,8 +112,7 @@ json::object report_json(const Planned& planned, Epoch epoch) {
   json::array limits;
   for (const std::uint32_t limit : planned.plan.bucket_limits()) limits.emplace_back(limit);
   if (!limits.empty()) all["bucket_limits"] = std::move(limits);
-  all["batch_size_histogram"] = bars_json(planned.histograms.batch_sizes);
-  all["length_histogram"] = bars_json(planned.histograms.lengths);
+  add_histograms(all, planned.histograms);
   return all;
 }
 
