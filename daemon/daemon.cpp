@@ -99,7 +99,7 @@ Result<void> Daemon::add_feed(const FeedConfig& feed) {
   // What the feeds before this one left: prepare_one() claims out of it.
   server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
   auto ready = prepare_one(feed, {server_->share_memory(), {}}, catalog_);
-  if (!ready && exit_code(ready.error().code) == 2) return ready.error();
+  if (!ready && exit_code(ready.error().code) == kWrongInput) return ready.error();
   if (!ready) {
     server_->set_absent({feed.served.name, feed.dataset, ready.error()});
     return {};
@@ -184,29 +184,24 @@ std::string Daemon::status() const {
   return refusal ? fmt::format("{}; the last reload was refused: {}", text, *refusal) : text;
 }
 
-/// Tells systemd that the daemon is ready once the first batches of every feed are there, or will
-/// never be: until then no other unit depends on it. A refused configuration leaves what ran before
-/// it, ready or not, and systemd hears of that at once. A feed that fails later only changes the
-/// status.
 void Daemon::tell_state() {
   const std::string text = status();
-  // READY=1 amid a reload would tell systemd that it is over.
-  if (!owes_ready_ || reloader_->under_way()) return notify_status(text);
   const auto& feeds = server_->feeds();
   const bool starting = std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
     return feed->state() == FeedState::starting;
   });
   const bool refused = reloader_->stats().last_refusal.has_value();
   // Called again as each feed changes state, until none is starting.
-  if (starting && !(was_ready_ && refused)) return;
-  owes_ready_ = false;
-  if (!std::exchange(was_ready_, true) || !refused) server_->log().note<Event::daemon_ready>(text);
-  notify_ready(text);
+  switch (readiness_.next({reloader_->under_way(), starting, refused})) {
+    case Readiness::News::none: break;
+    case Readiness::News::status: notify_status(text); break;
+    case Readiness::News::ready: server_->log().note<Event::daemon_ready>(text); [[fallthrough]];
+    case Readiness::News::still_ready: notify_ready(text); break;
+  }
 }
 
-/// systemd waits for READY=1 after each reload.
 void Daemon::reloaded() {
-  owes_ready_ = true;
+  readiness_.reloaded();
   watch_feeds();
   tell_state();
   opener_->look();

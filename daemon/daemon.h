@@ -15,6 +15,7 @@
 #include "daemon/feed_opener.h"
 #include "daemon/http/http.h"
 #include "daemon/pages/figures.h"
+#include "daemon/readiness.h"
 #include "daemon/reload/reload.h"
 #include "daemon/reload/reload_door.h"
 #include "daemon/socket_watch.h"
@@ -80,8 +81,7 @@ class Daemon {
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
   std::uint64_t arena_bytes_ = 0;
-  bool was_ready_ = false;  ///< systemd has READY=1.
-  bool owes_ready_ = true;  ///< systemd waits for READY=1, after the start or a reload.
+  Readiness readiness_;
 };
 
 }  // namespace batchwright
