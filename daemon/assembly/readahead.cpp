@@ -9,6 +9,9 @@
 
 #include "daemon/assembly/assembler.h"
 
+// One thread and a queue of its own, not boost::asio::thread_pool: a pool's queue has no bound, and
+// here the oldest wish is the one to drop.
+
 namespace batchwright {
 namespace {
 

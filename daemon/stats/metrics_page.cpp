@@ -2,6 +2,9 @@
 
 #include "formats/formats.h"
 
+// Prometheus' text format by hand: prometheus-cpp's serializer wants every figure copied into its
+// own tree first, which would be longer than the format itself.
+
 namespace batchwright {
 namespace {
 

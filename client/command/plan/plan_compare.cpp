@@ -104,7 +104,8 @@ std::vector<Choice> choices(const Shape& shape) {
   }
   // Sixteen spans over the lengths there are; one frame where those are short.
   const std::uint32_t span = std::max(shape.longest / 16, 1u);
-  all.push_back({fmt::format("bucket-span {}", span), Order::bucket_span, double(span)});
+  all.push_back(
+      {fmt::format("bucket-span {}", span), Order::bucket_span, static_cast<double>(span)});
   // Fewer rows than buckets cannot be planned, and would end the whole table.
   if (shape.rows >= 16) all.push_back({"bucket-optimal 16", Order::bucket_optimal, 16});
   for (const std::size_t bins : {std::size_t{8}, std::size_t{64}}) {

@@ -14,6 +14,9 @@
 #include <string_view>
 #include <utility>
 
+// By hand, not by ncurses: this needs five sequences and keys one by one, and a library with a
+// screen of its own and a database of terminals would be no gain.
+
 namespace batchwright {
 namespace {
 

@@ -46,7 +46,8 @@ void Feed::settle_soon() {
 /// Each time beginning with another.
 void Feed::serve_all(std::vector<SubscriptionKey> keys) {
   if (keys.empty()) return;
-  std::rotate(keys.begin(), keys.begin() + long(due_.turn++ % keys.size()), keys.end());
+  std::rotate(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(due_.turn++ % keys.size()),
+              keys.end());
   for (const SubscriptionKey& key : keys) {
     serve(key);
     if (failure()) return;

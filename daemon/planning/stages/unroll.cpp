@@ -12,7 +12,8 @@ namespace batchwright {
 namespace {
 
 /// Every lane by when it is free, as words of (step, lane). A tournament: each inner node holds
-/// the lesser of its two children, so that the lane that is free first is at the root.
+/// the lesser of its two children, so that the lane that is free first is at the root. A
+/// std::priority_queue would take a pop and a push for each item; this goes up the tree once.
 class Dealer {
  public:
   // Lanes beside the last are never free, so that the tree has 2^n leaves. Words begin as lanes:

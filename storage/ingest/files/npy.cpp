@@ -13,7 +13,8 @@
 // A .npy file: "\x93NUMPY", version (major, minor), the header's length (2 bytes little-endian,
 // 4 from version 2 on), the header, the elements. The header is a Python dictionary in ASCII
 // such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, then spaces, then '\n'.
-// Source: numpy.lib.format's documentation.
+// Source: numpy.lib.format's documentation. Read by hand, as cnpy and its like trust the header:
+// these files come from anywhere, so lengths are checked before anything is allocated or read.
 
 namespace batchwright {
 namespace {
