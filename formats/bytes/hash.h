@@ -16,6 +16,14 @@ constexpr std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
   return hash;
 }
 
+/// The same with the eight bytes of `number` behind it, the lowest first.
+constexpr std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t number) {
+  for (int shift = 0; shift < 64; shift += 8) {
+    hash = (hash ^ (number >> shift & 0xFF)) * 0x100000001B3u;
+  }
+  return hash;
+}
+
 /// 2^64 divided by the golden ratio, the step of SplitMix64: its multiples lie far apart.
 inline constexpr std::uint64_t kGoldenStep = 0x9E3779B97F4A7C15u;
 

@@ -5,13 +5,6 @@
 namespace batchwright {
 namespace {
 
-std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t value) {
-  for (int shift = 0; shift < 64; shift += 8) {
-    hash = (hash ^ (value >> shift & 0xFF)) * 0x100000001B3U;
-  }
-  return hash;
-}
-
 /// The sum over all servers of the steps within r rounds of turns.
 std::uint64_t steps_of_rounds(const std::vector<std::uint64_t>& steps, std::uint64_t rounds) {
   std::uint64_t sum = 0;
@@ -22,8 +15,7 @@ std::uint64_t steps_of_rounds(const std::vector<std::uint64_t>& steps, std::uint
 }  // namespace
 
 Fingerprint combined(const std::vector<Fingerprint>& plans) {
-  constexpr std::uint64_t kBasis = 0xCBF29CE484222325U;
-  const std::uint64_t start = fnv1a(kBasis, plans.size());
+  const std::uint64_t start = fnv1a(kFnv1aBasis, plans.size());
   Fingerprint all{start, start, start};
   for (const Fingerprint& plan : plans) {
     all.data = fnv1a(all.data, plan.data);
