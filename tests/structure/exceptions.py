@@ -23,6 +23,4 @@ EXCEPTIONS = (
            "a list of subcases, each of which stands alone", 77),
     Exempt("members", "tests/client/fake/fake_daemon.h: FakeDaemon",
            "it stands for a whole daemon, and a test may have any part of it misbehave", 22),
-    Exempt("members", "daemon/daemon.h: Daemon",
-           "it connects all rooms, and each is a member", 16),
 )
