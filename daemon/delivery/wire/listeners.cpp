@@ -23,10 +23,6 @@ unsigned remote_threads(const ListenerSettings& settings) {
   return any ? SocketThreads::remote_threads_of(std::thread::hardware_concurrency()) : 0;
 }
 
-std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& message) {
-  return {reinterpret_cast<const std::byte*>(message.data()), message.size()};
-}
-
 }  // namespace
 
 Listeners::Listeners(boost::asio::io_context& loop, EventLog& log, ListenerSettings settings,
