@@ -40,7 +40,8 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
   log_.on_told([this](wire::EventT event) { listeners_.publish(std::move(event)); });
 }
 
-Server::~Server() = default;
+// Feeds and planner go after the listeners: what they note then is told to no client.
+Server::~Server() { log_.on_told({}); }
 
 Listeners::Calls Server::calls_of_listeners() {
   Listeners::Calls calls;

@@ -42,8 +42,12 @@ Session* SessionTable::bind(SessionId id) {
 void SessionTable::set_deadline(SessionId id, std::chrono::milliseconds after,
                                 std::function<void()> then) {
   auto& timer = deadlines_[id] = std::make_unique<boost::asio::steady_timer>(loop_, after);
-  timer->async_wait([then = std::move(then)](const boost::system::error_code& error) {
-    if (!error) then();
+  // A time that is over may stand in the loop's queue already, where taking the timer away does not
+  // stop it: so it counts only while the timer is still the session's.
+  timer->async_wait([this, id, own = timer.get(),
+                     then = std::move(then)](const boost::system::error_code& error) {
+    const auto found = deadlines_.find(id);
+    if (!error && found != deadlines_.end() && found->second.get() == own) then();
   });
 }
 

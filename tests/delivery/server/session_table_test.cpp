@@ -109,3 +109,17 @@ TEST_CASE("delivery: what a client holds when its session ends follows from how 
   remote.leaving = true;
   CHECK_FALSE(remote.departure().may_return);
 }
+
+TEST_CASE("delivery: a session that is bound when its time is just over keeps its place") {
+  boost::asio::io_context io;
+  SessionTable table(io);
+  const SessionId first = table.add(of_peer("first")).id();
+  const SessionId second = table.add(of_peer("second")).id();
+  // Both are over, and queued, when the first is told so.
+  table.set_deadline(first, -2ms, [&] { CHECK(table.bind(second) != nullptr); });
+  bool overdue = false;
+  table.set_deadline(second, -1ms, [&] { overdue = true; });
+  io.run();
+  CHECK(table.find(second)->bound);
+  CHECK_FALSE(overdue);
+}
