@@ -139,6 +139,12 @@ Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
   return dealer;
 }
 
+/// ZeroMQ's thread sends an event of the connection with its lock held, and waits while nothing
+/// receives it: so the events end before their receiver is closed.
+Dealer::~Dealer() {
+  if (socket_) zmq_socket_monitor(socket_.get(), nullptr, 0);
+}
+
 Result<void> Dealer::watch_connection() {
   const auto watch = [this] {
     return zmq_socket_monitor(socket_.get(), kMonitor,

@@ -55,6 +55,10 @@ class Dealer {
   /// readable, or the time is over; a signal may end it early. Errors: io_error.
   Result<void> wait(std::initializer_list<int> descriptors, std::chrono::milliseconds limit);
 
+  ~Dealer();
+  Dealer(const Dealer&) = delete;
+  Dealer& operator=(const Dealer&) = delete;
+
  private:
   struct EndContext {
     void operator()(void* context) const noexcept;

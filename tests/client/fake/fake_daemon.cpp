@@ -127,7 +127,9 @@ void FakeDaemon::send_bytes(const flatbuffers::DetachedBuffer& bytes,
 
 void FakeDaemon::flush() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return flushed_ || dead_; });
+  // Longer than any test waits, and shorter than a run of them: a fake that stands still is told
+  // from a library that does.
+  require(changed_.wait_for(lock, std::chrono::seconds(120), [this] { return flushed_ || dead_; }));
 }
 
 void FakeDaemon::spoil(std::uint64_t offset, std::uint64_t size) {
