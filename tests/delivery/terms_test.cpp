@@ -119,8 +119,9 @@ TEST_CASE("delivery: a checkpoint from before sequences were appended is told of
   wire::SubscribeT request = subscribe_to_train();
   request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(other));
   const std::string text = asking.refused(std::move(request));
-  CHECK_MESSAGE(contains(text, "data changed; after sequences were appended, a feed with follow = "
-                               "true goes on with the data of the checkpoint (expected "),
+  CHECK_MESSAGE(contains(text,
+                         "data changed; after sequences were appended, a feed with follow = "
+                         "true goes on with the data of the checkpoint (expected "),
                 text);
 }
 
