@@ -74,7 +74,10 @@ TEST_CASE("daemon: a reload is answered once descriptors are there again") {
   const auto door =
       ReloadDoor::open(loop, ::getpid(), [&](const ReloadDoor::Answer&) { asked = true; });
   REQUIRE(door);
-  loop.poll();  // UBSan needs descriptors where the loop runs for the first time
+  // UBSan needs descriptors where the loop and a timer run for the first time.
+  boost::asio::steady_timer first(loop, std::chrono::milliseconds(0));
+  first.async_wait([](const boost::system::error_code&) {});
+  loop.run_one();
   boost::asio::local::stream_protocol::socket asker(loop);
   asker.open();
   // Every number up to the highest that is open is taken, so that accepting fails.
