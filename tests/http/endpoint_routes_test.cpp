@@ -67,7 +67,7 @@ TEST_CASE("http: an answer may come later, and the connection waits for it") {
   CHECK(peer.received().find("\r\n\r\n{}HTTP/1.1 200 OK") != std::string::npos);
 }
 
-TEST_CASE("http: an answer that comes when its peer is gone harms nobody") {
+TEST_CASE("http: an answer that comes when its peer is gone does no harm") {
   Served served;
   {
     Peer peer(served.loop, served.port());

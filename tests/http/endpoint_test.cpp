@@ -101,7 +101,7 @@ TEST_CASE("http: a peer that has gone silent is hung up on") {
   SUBCASE("after a request") { CHECK(starts(served.answer(get("/healthz")), "200")); }
 }
 
-TEST_CASE("http: a peer that leaves within its request harms nobody") {
+TEST_CASE("http: a peer that leaves within its request does no harm") {
   Served served;
   {
     Peer peer(served.loop, served.port());

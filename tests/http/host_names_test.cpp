@@ -24,7 +24,7 @@ TEST_CASE("http: pages are asked for by numeric addresses, localhost and this ma
   CHECK(names.includes(std::string(own.data()) + ":9477"));
 }
 
-TEST_CASE("http: a name that somebody else's server may have is no name of ours") {
+TEST_CASE("http: a name that another server may have is no name of ours") {
   const HostNames names({"gpu01.cluster.example"});
   for (const char* header :
        {"", ":9477", "evil.example.com", "localhost.evil.com", "127.0.0.1.evil.com", "[evil]", "[",

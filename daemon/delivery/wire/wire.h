@@ -6,7 +6,7 @@
 #include "daemon/delivery/wire/access.h"           // which users may subscribe
 #include "daemon/delivery/wire/arena_socket.h"     // how a client gets the arena's descriptor
 #include "daemon/delivery/wire/curve.h"            // keys
-#include "daemon/delivery/wire/event_publisher.h"  // events for whoever subscribes
+#include "daemon/delivery/wire/event_publisher.h"  // events for clients that listen
 #include "daemon/delivery/wire/frame_socket.h"     // a ZeroMQ socket on the event loop
 #include "daemon/delivery/wire/gatekeeper.h"       // ZAP
 #include "daemon/delivery/wire/listeners.h"        // all sockets for clients

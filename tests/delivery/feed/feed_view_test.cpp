@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/wait_reason.h"
+#include "tests/delivery/feed/ten_steps.h"
 
 using namespace batchwright;
 using namespace std::chrono_literals;
@@ -22,16 +23,6 @@ constexpr SlotScheduler::Time kNow{};
 
 SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, 1}; }
 BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
-
-/// Ten steps of epoch 0.
-PlannedEpoch ten_steps() {
-  static const std::vector<std::uint32_t> lengths(20, 5);
-  PlanSettings settings;
-  settings.size = 2;
-  auto plan = plan_epoch(lengths, settings, Epoch{0});
-  REQUIRE(plan);
-  return {std::make_shared<EpochSource>(EpochSource{Epoch{0}, {}, nullptr, *plan}), {}, {}, 0.0};
-}
 
 /// The parts of a feed with four slots and a plan, and what was put into them.
 struct Parts {

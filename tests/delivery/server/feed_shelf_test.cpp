@@ -7,20 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/delivery/feed/ten_steps.h"
+
 using namespace batchwright;
 
 namespace {
 
 const Error kWhy{ErrorCode::disconnected, "because"};
-
-PlannedEpoch ten_steps() {
-  static const std::vector<std::uint32_t> lengths(20, 5);
-  PlanSettings settings;
-  settings.size = 2;
-  auto plan = plan_epoch(lengths, settings, Epoch{0});
-  REQUIRE(plan);
-  return {std::make_shared<EpochSource>(EpochSource{Epoch{0}, {}, nullptr, *plan}), {}, {}, 0.0};
-}
 
 struct Shelf {
   std::unique_ptr<Feed> make(const std::string& name, ArenaNumber number) {
