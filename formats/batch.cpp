@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "formats/bytes/aligned_copy.h"
+#include "formats/control.h"
 
 namespace batchwright {
 namespace {
@@ -67,8 +68,7 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
   for (const std::string_view key : spec.keys) {
     keys.push_back(builder.CreateString(key.data(), key.size()));
   }
-  const wire::Fingerprint fingerprint(spec.fingerprint.data, spec.fingerprint.settings,
-                                      spec.fingerprint.seed);
+  const wire::Fingerprint fingerprint = to_wire(spec.fingerprint);
   const auto rows = static_cast<std::uint32_t>(spec.lengths.size());
   wire::FinishBatchBuffer(
       builder,
