@@ -249,7 +249,7 @@ Result<KaldiSourceOptions> kaldi_tables(const IngestOptions& options) {
   std::error_code ignored;  // a table that is not there is named when it is read
   const fs::path folder(options.table);
   const bool is_folder = fs::is_directory(folder, ignored);
-  // Kaldi's folders of raw sound look the same but for this.
+  // Kaldi's folders of raw sound look the same except for this.
   if (is_folder && !fs::exists(folder / "feats.scp", ignored)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{}: no feats.scp in it{}", options.table,

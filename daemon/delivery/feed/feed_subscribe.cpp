@@ -170,7 +170,7 @@ Result<void> Feed::check_extras(const wire::Subscribe& request) const {
   if (request.mode() == wire::Mode::queue && !desk_.is_open()) {
     return Error{ErrorCode::unsupported,
                  fmt::format("feed {} has no queue: its configuration names no journal, without "
-                             "which nobody would know after a restart what is done",
+                             "which no record would show after a restart what is done",
                              name())};
   }
   return {};

@@ -36,7 +36,7 @@ std::string holders_of_slots(const FeedView& feed, WaitingTimes::Time now) {
   if (const std::string left = feed.subscriptions.held_over().describe(); !left.empty()) {
     text += (text.empty() ? "" : ", ") + left;
   }
-  return text.empty() ? "nobody holds any" : text;
+  return text.empty() ? "no client holds any" : text;
 }
 
 /// Ranks that are to come, of jobs of which some are here; empty when all are.
@@ -58,7 +58,7 @@ std::string slowest_client(const FeedView& feed) {
     const bool counts = subscription.is_served() && !subscription.in_queue();
     if (counts && feed.subscriptions.places().slowest() == here) return who(subscription);
   }
-  return "nobody";
+  return "no client";
 }
 
 /// Where there are fewer slots than all that are here need, some wait for the others to be done.

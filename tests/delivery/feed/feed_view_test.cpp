@@ -185,3 +185,11 @@ TEST_CASE("delivery: one that waits for a slot is told which clients hold them")
   CHECK(reason.starts_with("a slot: of 4 slots 4 are held"));
   CHECK(reason.find("c1 (pid 0) holds 4 and has released none for 7 s") != std::string::npos);
 }
+
+TEST_CASE("delivery: one that waits for a slot is told when no client holds any") {
+  Parts parts;
+  const std::string reason = parts.reason(parts.add(1, 9));
+  CAPTURE(reason);
+  CHECK(reason.starts_with("a slot: of 4 slots 0 are held"));
+  CHECK(reason.ends_with("; no client holds any"));
+}
