@@ -288,13 +288,13 @@ TEST_CASE("delivery: while a queue's journal waits for its disk all others go on
   std::atomic<int> syncs{0};
   TestServer server(settings, [&](const auto&, FeedResources& resources) {
     resources.journal.reset();
-    auto journal =
-        QueueJournal::open(settings.journal.string(), resources.first_epoch.source->fingerprint,
-                           false, resources.queue, [&syncs, written](int) {
-                             ++syncs;
-                             written.wait();
-                             return 0;
-                           });
+    auto journal = QueueJournal::open(settings.journal.string(),
+                                      resources.data.first_epoch.source->fingerprint, false,
+                                      resources.queue, [&syncs, written](int) {
+                                        ++syncs;
+                                        written.wait();
+                                        return 0;
+                                      });
     REQUIRE(journal);
     resources.journal = std::move(*journal);
   });

@@ -182,7 +182,7 @@ TEST_CASE("delivery: a queue's epoch whose data are gone ends the feed, and is n
   settings.journal = folder / "journal";
   TestServer server(settings, [&settings](const auto&, FeedResources& resources) {
     // As if the queue had begun the epoch with data that the dataset has no more.
-    Fingerprint gone = resources.first_epoch.source->fingerprint;
+    Fingerprint gone = resources.data.first_epoch.source->fingerprint;
     ++gone.data;
     resources.journal.reset();
     std::filesystem::remove(settings.journal);

@@ -21,7 +21,7 @@ TestServer::Amend damage(std::uint64_t sequences) {
   return [sequences](const std::filesystem::path& dataset, FeedResources& resources) {
     std::vector<Row> rows;
     for (std::uint64_t i = 0; i < sequences; ++i) {
-      resources.first_epoch.source->plan.rows(BatchIndex{9 - i}, rows);
+      resources.data.first_epoch.source->plan.rows(BatchIndex{9 - i}, rows);
       const float value = small_value(rows.front().ordinal, 0, 1);
       REQUIRE(flip_byte(dataset / "data.mdb", &value, sizeof value));
     }

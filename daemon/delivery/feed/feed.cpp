@@ -33,22 +33,22 @@ std::string describe_pages(PinState pinned) {
 Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, FeedPorts ports)
     : number_(number),
       settings_(std::move(settings)),
-      resources_(std::move(resources)),
+      data_(std::move(resources.data)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
       scheduler_(
-          std::make_shared<SlotGeneration>(number, std::move(resources_.arena), ports_.memory),
+          std::make_shared<SlotGeneration>(number, std::move(resources.arena), ports_.memory),
           {ports_.assembly_threads, settings_.patience}),
       subscriptions_(settings_.slots),
-      desk_(std::move(resources_.queue), std::move(resources_.journal),
-            std::move(resources_.ledger), first_lease()),
+      desk_(std::move(resources.queue), std::move(resources.journal), std::move(resources.ledger),
+            first_lease()),
       plans_(settings_.follow),
       loop_(ports_.loop) {
   if (desk_.is_open()) {
     // A queue that was in the first epoch when its data grew goes on with what they were.
     plans_.decide(queue().epoch(), desk_.journal().fingerprint().data);
   }
-  plans_.begin(resources_.first_epoch);
+  plans_.begin(data_.first_epoch);
   counters_.add(FeedCounter::epochs_planned);
 }
 
@@ -59,9 +59,9 @@ std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> t
 
 void Feed::start() {
   const EpochSource& first = first_epoch();
-  ports_.log.note<Event::feed_opened>(
-      name(), describe_sequences(resources_.first_epoch, settings_.plan), first.plan.steps(),
-      first.plan.world(), to_string(first.fingerprint));
+  ports_.log.note<Event::feed_opened>(name(), describe_sequences(data_.first_epoch, settings_.plan),
+                                      first.plan.steps(), first.plan.world(),
+                                      to_string(first.fingerprint));
   if (const std::string warning = lock_warning(dataset()); !warning.empty()) {
     ports_.log.note<Event::dataset_not_locked>(name(), warning);
   }
@@ -86,8 +86,8 @@ wire::FeedInfoT Feed::info() const {
   info.name = settings_.name;
   info.world = settings_.plan.world;
   info.layout = settings_.layout;
-  info.sequences = resources_.snapshot->sequences();
-  for (const FieldSpec& field : resources_.snapshot->schema().fields) {
+  info.sequences = data_.snapshot->sequences();
+  for (const FieldSpec& field : data_.snapshot->schema().fields) {
     auto entry = std::make_unique<wire::FieldInfoT>();
     entry->name = field.name;
     entry->kind = field.kind;

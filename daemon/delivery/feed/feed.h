@@ -132,9 +132,9 @@ class Feed {
     return scheduler_.stragglers().is_left_behind(key);
   }
   const Subscriptions& subscriptions() const { return subscriptions_.all(); }
-  const Dataset& dataset() const { return *resources_.dataset; }
-  const Snapshot& snapshot() const { return *resources_.snapshot; }
-  std::shared_ptr<const Snapshot> share_snapshot() const { return resources_.snapshot; }
+  const Dataset& dataset() const { return *data_.dataset; }
+  const Snapshot& snapshot() const { return *data_.snapshot; }
+  std::shared_ptr<const Snapshot> share_snapshot() const { return data_.snapshot; }
   const FeedSettings& settings() const { return settings_; }
   const WorkQueue& queue() const { return desk_.queue(); }
   Fingerprint fingerprint() const { return first_epoch().fingerprint; }
@@ -177,7 +177,7 @@ class Feed {
     return {settings_,           subscriptions_,        plans_, desk_, scheduler_, life_,
             first_epoch().epoch, snapshot().sequences()};
   }
-  const EpochSource& first_epoch() const { return *resources_.first_epoch.source; }
+  const EpochSource& first_epoch() const { return *data_.first_epoch.source; }
   static QueueDesk::Holder holder_of(const Subscription& subscription);
   void after_leaving();
   void await_returns();
@@ -260,7 +260,7 @@ class Feed {
 
   ArenaNumber number_;
   FeedSettings settings_;
-  FeedResources resources_;
+  FeedData data_;
   FeedPorts ports_;
   std::shared_ptr<const BatchStyle> style_;
   SlotScheduler scheduler_;

@@ -32,7 +32,7 @@ void Feed::request_plan_at(PlanTurns::Time when) {
 
 void Feed::plan(Epoch epoch) {
   if (settings_.follow) return plan_followed(epoch);
-  ports_.planner.plan(resources_.snapshot, settings_, epoch,
+  ports_.planner.plan(data_.snapshot, settings_, epoch,
                       loop_.awaited([this, epoch](Result<PlannedEpoch> result) {
                         planned(epoch, std::move(result));
                       }));
@@ -40,8 +40,8 @@ void Feed::plan(Epoch epoch) {
 
 void Feed::plan_followed(Epoch epoch) {
   using Made = std::shared_ptr<Result<GrownEpoch>>;
-  Growth growth{resources_.dataset, resources_.snapshot, plans_.data_of(epoch),
-                arena().slot_bytes(), ports_.memory};
+  Growth growth{data_.dataset, data_.snapshot, plans_.data_of(epoch), arena().slot_bytes(),
+                ports_.memory};
   auto done = loop_.brought_back([this, epoch, asked = growth.content](const Made& made) {
     grown(epoch, asked, std::move(*made));
   });
@@ -65,7 +65,7 @@ void Feed::grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEp
 /// of the old one stays as it is.
 PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
   if (!grown.why_not_newer.empty()) {
-    ports_.log.note<Event::growth_left_out>(name(), epoch.value, resources_.snapshot->sequences(),
+    ports_.log.note<Event::growth_left_out>(name(), epoch.value, data_.snapshot->sequences(),
                                             grown.why_not_newer);
   }
   if (grown.arena) {
@@ -78,9 +78,9 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
   }
   const auto& source = *grown.epoch.source;
   plans_.decide(epoch, source.fingerprint.data);
-  if (source.snapshot->generation() > resources_.snapshot->generation()) {
-    resources_.snapshot = source.snapshot;
-    ports_.log.note<Event::dataset_grown>(about(epoch), name(), resources_.snapshot->sequences(),
+  if (source.snapshot->generation() > data_.snapshot->generation()) {
+    data_.snapshot = source.snapshot;
+    ports_.log.note<Event::dataset_grown>(about(epoch), name(), data_.snapshot->sequences(),
                                           epoch.value);
   }
   return std::move(grown.epoch);

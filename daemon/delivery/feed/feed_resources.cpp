@@ -9,9 +9,9 @@ namespace {
 
 Result<void> open_files(const FeedSettings& settings, FeedResources& resources) {
   if (!settings.journal.empty()) {
-    auto journal =
-        QueueJournal::open(settings.journal.string(), resources.first_epoch.source->fingerprint,
-                           settings.follow, resources.queue);
+    auto journal = QueueJournal::open(settings.journal.string(),
+                                      resources.data.first_epoch.source->fingerprint,
+                                      settings.follow, resources.queue);
     if (!journal) return journal.error();
     resources.journal = std::move(*journal);
   }
@@ -73,10 +73,8 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   auto arena = Arena::create(settings.slots, *slot_bytes, stop);
   if (!arena) return arena.error();
   FeedResources resources;
-  resources.snapshot = std::move(*snapshot);
-  resources.first_epoch = std::move(*first);
+  resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset)};
   resources.arena = std::move(*arena);
-  resources.dataset = std::move(dataset);
   if (auto opened = open_files(settings, resources); !opened) return opened.error();
   return resources;
 }

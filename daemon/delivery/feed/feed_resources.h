@@ -14,15 +14,20 @@
 
 namespace batchwright {
 
-/// What a feed needs before the loop runs: data, first plan, memory.
+/// What a feed reads, and what its clients were told of it.
+struct FeedData {
+  std::shared_ptr<const Snapshot> snapshot;  ///< The newest that an epoch was planned of.
+  PlannedEpoch first_epoch;                  ///< The epoch that the feed began with.
+  std::shared_ptr<Dataset> dataset;          ///< Asked for what was appended.
+};
+
+/// What a feed needs before the loop runs: data with their first plan, memory, files.
 struct FeedResources {
-  std::shared_ptr<const Snapshot> snapshot;
-  PlannedEpoch first_epoch;
+  FeedData data;
   std::unique_ptr<Arena> arena;
   WorkQueue queue;
   std::unique_ptr<QueueJournal> journal;  ///< Null where the feed has no queue.
   std::unique_ptr<Ledger> ledger;         ///< Null where none is kept.
-  std::shared_ptr<Dataset> dataset;       ///< Asked for what was appended.
 };
 
 /// Bytes of a slot for any batch of any epoch of these data. Errors: those of plan_bound() and

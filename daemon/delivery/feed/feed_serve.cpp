@@ -215,7 +215,7 @@ wire::EventT Feed::about(Epoch epoch, const std::string& text) const {
   wire::EventT event;
   event.feed = name();
   event.epoch = epoch.value;
-  event.sequences = resources_.snapshot->sequences();
+  event.sequences = data_.snapshot->sequences();
   event.text = text;
   return event;
 }

@@ -115,7 +115,7 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   }
   if (expected == have) return {};
   const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
-  const std::string has = terms_text(settings_, resources_.snapshot->schema());
+  const std::string has = terms_text(settings_, data_.snapshot->schema());
   return Error{
       ErrorCode::fingerprint_mismatch,
       fmt::format("the plan of feed {} is another: {}{}{} (expected {}, now {})", name(),

@@ -20,7 +20,7 @@ struct Shelf {
     FeedSettings settings;
     settings.name = name;
     FeedResources resources;
-    resources.first_epoch = ten_steps();
+    resources.data.first_epoch = ten_steps();
     resources.arena = std::move(*Arena::create(settings.slots, 4096));
     FeedPorts ports{io, planner, assembler, readahead, 1, {}, {}, memory, log, {}};
     return std::make_unique<Feed>(number, settings, std::move(resources), std::move(ports));
