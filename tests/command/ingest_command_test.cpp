@@ -148,9 +148,9 @@ TEST_CASE("command: verify names a broken record and has exit code 1") {
 TEST_CASE("command: an interrupted ingest says so, and resume completes it") {
   const Place place;
   place.write_tones(300);
-  // An FFT of a million points makes a frame take long enough to be interrupted surely.
+  // An FFT of so many points makes a frame take long enough to be interrupted surely.
   Process ingest({program("batchwright"), "ingest", "audio", place.in(), "--into", place.out(),
-                  "--json", "--fft-size", "1048576", "--threads", "1"});
+                  "--json", "--fft-size", "262144", "--threads", "1"});
   REQUIRE(eventually([&place] { return std::filesystem::exists(place.out()); }));
   ingest.signal(SIGINT);
   REQUIRE(ingest.wait(60) == 1);
