@@ -8,25 +8,20 @@ namespace {
 /// The pause between two late answers to a session.
 constexpr std::chrono::seconds kLateAnswers{1};
 
-ListenerSettings listener_settings(const ServerSettings& settings) {
-  return {settings.endpoints, settings.events,  settings.max_clients, settings.bind_time,
-          settings.access,    settings.allowed, settings.keys};
-}
-
 }  // namespace
 
 Server::Server(boost::asio::io_context& loop, ServerSettings settings)
     : loop_(loop),
-      settings_(std::move(settings)),
+      rules_{settings.version, settings.assembly_threads, settings.max_clients, settings.bind_time},
       feeds_(loop,
              [this](FeedShelf::Belongings belongings) {
                planner_.run([kept = std::move(belongings)]() mutable { kept.clear(); });
              }),
       absent_(
-          loop, settings_.feed_grace,
+          loop, settings.feed_grace,
           [this](const AbsentFeeds::Guest& guest, const Error& why) { refuse_guest(guest, why); }),
       planner_(loop),
-      assembler_(settings_.assembly_threads),
+      assembler_(rules_.assembly_threads),
       sessions_(loop),
       late_answers_(loop, kLateAnswers,
                     [this](SessionId id, const LateAnswers::Refusal& refusal) {
@@ -36,7 +31,7 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
                       }
                     }),
       alive_(loop, kAlive, [this] { return say_alive(); }),
-      listeners_(loop, log_, listener_settings(settings_), calls_of_listeners()) {
+      listeners_(loop, log_, std::move(settings), calls_of_listeners()) {
   log_.on_told([this](wire::EventT event) { listeners_.publish(std::move(event)); });
 }
 

@@ -23,19 +23,10 @@
 
 namespace batchwright {
 
-/// The server's addresses and its rules of access.
-struct ServerSettings {
-  std::vector<std::string> endpoints;  ///< `ipc://` and a path, `tcp://` and a numeric address.
-  std::string events;                  ///< An address for events; empty: none are published.
-  std::string version;                 ///< The version sent to clients.
+/// The server's addresses, its rules of access, and what it does with clients.
+struct ServerSettings : ListenerSettings {
+  std::string version;  ///< The version sent to clients.
   unsigned assembly_threads = 2;
-  std::uint32_t max_clients = 256;
-  SocketAccess access;  ///< Access to the sockets' files.
-  AllowList allowed;    ///< Users and groups allowed over `ipc://`.
-  ServerKeys keys;      ///< Keys of `tcp://`.
-  /// A client that does not connect to the arena socket within this time is dropped, and so is a
-  /// connection that does not name its session.
-  std::chrono::milliseconds bind_time{10'000};
   /// How long a client waits for a feed that is absent before it is refused; 0: it does not wait,
   /// and a feed that fails stays where it is until put_away_failed().
   std::chrono::milliseconds feed_grace{0};
@@ -98,7 +89,7 @@ class Server {
   /// The log of events, which the server's users share.
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
-  unsigned assembly_threads() const { return settings_.assembly_threads; }
+  unsigned assembly_threads() const { return rules_.assembly_threads; }
   /// The addresses it listens at, with the actual ports for port 0.
   const std::vector<std::string>& endpoints() const { return listeners_.endpoints(); }
   const std::string& events_endpoint() const { return listeners_.events_endpoint(); }
@@ -109,6 +100,14 @@ class Server {
   static constexpr std::chrono::milliseconds kLastWords{1000};
 
  private:
+  /// The settings that count while it runs.
+  struct Rules {
+    std::string version;
+    unsigned assembly_threads;
+    std::uint32_t max_clients;
+    std::chrono::milliseconds bind_time;
+  };
+
   // server_conversation.cpp: the messages of clients, and the answers to them.
   void on_message(const Router::Incoming& incoming);
   void on_hello(const Router::Incoming& incoming, const wire::Hello& hello);
@@ -153,7 +152,7 @@ class Server {
   Listeners::Calls calls_of_listeners();
 
   boost::asio::io_context& loop_;
-  ServerSettings settings_;
+  const Rules rules_;
   EventLog log_;
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   FeedShelf feeds_;

@@ -43,7 +43,7 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
   if (const auto replaced = replace_earlier(incoming, hello.token()); !replaced) {
     return turn_away(peer, replaced.error());
   }
-  if (sessions().size() >= settings_.max_clients) {
+  if (sessions().size() >= rules_.max_clients) {
     return turn_away(peer,
                      {ErrorCode::does_not_fit,
                       fmt::format("{} clients are connected, no more are allowed (max_clients)",
@@ -62,7 +62,7 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
   welcome(session);
   if (hello.inline_batches()) return joined(session);
   // A client that never shows its sign of life could never be missed.
-  sessions_.set_deadline(id, settings_.bind_time, [this, id] {
+  sessions_.set_deadline(id, rules_.bind_time, [this, id] {
     close_session(id, "it did not connect to the arena socket");
   });
 }
@@ -71,7 +71,7 @@ Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& 
   if (hello.protocol() != kProtocolVersion) {
     return Error{ErrorCode::unsupported_version,
                  fmt::format("the client speaks protocol {}, this daemon ({}) speaks {}",
-                             hello.protocol(), settings_.version, kProtocolVersion)};
+                             hello.protocol(), rules_.version, kProtocolVersion)};
   }
   if (!incoming.peer.remote)
     return listeners_.allowed().check(credentials_of(incoming.peer_address));
@@ -123,7 +123,7 @@ void Server::stop_listening_to(const PeerName& peer) {
 void Server::welcome(const Session& session) {
   wire::WelcomeT answer;
   answer.protocol = kProtocolVersion;
-  answer.version = settings_.version;
+  answer.version = rules_.version;
   answer.session = session.id().value;
   answer.arena_socket = listeners_.arena_path_for(session.peer);
   answer.events = listeners_.events_for(session.peer);

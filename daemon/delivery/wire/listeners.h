@@ -28,11 +28,13 @@ namespace batchwright {
 struct ListenerSettings {
   std::vector<std::string> endpoints;  ///< `ipc://` and a path, `tcp://` and a numeric address.
   std::string events;                  ///< An address for events; empty: none are published.
-  std::uint32_t max_clients = 0;
-  std::chrono::milliseconds bind_time{0};  ///< How long an arena connection may stay unnamed.
-  SocketAccess access;                     ///< Access to the sockets' files.
-  AllowList allowed;                       ///< Users and groups allowed over `ipc://`.
-  ServerKeys keys;                         ///< Keys of `tcp://`.
+  std::uint32_t max_clients = 256;
+  /// A client that does not connect to the arena socket within this time is dropped, and so is a
+  /// connection that does not name its session.
+  std::chrono::milliseconds bind_time{10'000};
+  SocketAccess access;  ///< Access to the sockets' files.
+  AllowList allowed;    ///< Users and groups allowed over `ipc://`.
+  ServerKeys keys;      ///< Keys of `tcp://`.
 };
 
 /// All sockets for clients: a ROUTER for each kind of endpoint, an arena socket beside each
