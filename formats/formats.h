@@ -15,6 +15,7 @@
 #include "formats/kernel/descriptor.h"   // an open file's owner
 #include "formats/kernel/exit_code.h"    // what a program ends with
 #include "formats/kernel/socket_path.h"  // files of Unix sockets, and their access rights
+#include "formats/kernel/socket_send.h"  // bytes and a descriptor for another process
 #include "formats/record.h"              // one stored sequence
 #include "formats/result.h"              // Result, Error, ErrorCode
 #include "formats/schema.h"              // what a dataset says of itself

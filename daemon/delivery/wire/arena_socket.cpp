@@ -1,18 +1,14 @@
 #include "daemon/delivery/wire/arena_socket.h"
 
 #include <fmt/core.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "daemon/stats/stats.h"
@@ -24,26 +20,6 @@ using Socket = boost::asio::local::stream_protocol::socket;
 using boost::system::error_code;
 
 static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
-
-/// Sends a reply, with the descriptor when there is one. A reply is far smaller than a socket's
-/// buffer, so a client that does not read it is not waited for.
-bool send_reply(int socket, const ArenaReply& reply, int descriptor) {
-  iovec bytes{const_cast<ArenaReply*>(&reply), sizeof reply};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-  }
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
-}
 
 }  // namespace
 
@@ -147,7 +123,9 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
     } else {
       reply.code = static_cast<std::uint32_t>(found.error().code);
     }
-    return send_reply(connection->socket.native_handle(), reply, descriptor);
+    return send_with_descriptor(connection->socket.native_handle(),
+                                std::as_bytes(std::span(&reply, 1)), descriptor)
+        .has_value();
   }
 
   bool bind(const Shared& connection) {

@@ -17,24 +17,6 @@ namespace {
 /// Longer than a client looks for what bars it from an endpoint.
 constexpr std::chrono::milliseconds kPause{300};
 
-void send_reply(int socket, const ArenaReply& reply, int descriptor) {
-  iovec bytes{const_cast<ArenaReply*>(&reply), sizeof reply};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-  }
-  sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
 wire::WelcomeT welcome_of(const Manners& manners) {
   wire::WelcomeT welcome;
   welcome.protocol = manners.protocol;
@@ -294,7 +276,11 @@ void FakeDaemon::answer_arena(Sockets& sockets, std::size_t connection) {
     reply.bytes = std::max<std::uint64_t>(manners_.arena_bytes, kArenaBytes);
     if (too_large) reply.bytes = std::uint64_t{1} << 47;
   }
-  send_reply(fd, reply, request.arena == 0 ? -1 : too_large ? large_arena_ : arena_);
+  // A client that is gone is seen when the next request is read.
+  static_cast<void>(send_with_descriptor(fd, std::as_bytes(std::span(&reply, 1)),
+                                         request.arena == 0 ? -1
+                                         : too_large        ? large_arena_
+                                                            : arena_));
 }
 
 }  // namespace batchwright::test
