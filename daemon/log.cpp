@@ -107,16 +107,6 @@ bool writes_to_journal() {
   return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) == stream;
 }
 
-spdlog::level::level_enum to_spdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warn: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
-  }
-  return spdlog::level::info;
-}
-
 std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<OneLine>('*').add_flag<JournalLevel>('J').add_flag<JsonMembers>('Q');
@@ -130,18 +120,18 @@ std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
 
 }  // namespace
 
-void start_logging(LogLevel level, LogFormat format) {
+void start_logging(Severity least, LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>("batchwrightd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(formatter_of(format));
-  logger->set_level(to_spdlog(level));
   spdlog::set_default_logger(std::move(logger));
+  log_from(least);
 }
 
-void set_logging(LogLevel level, LogFormat format) {
+void set_logging(Severity least, LogFormat format) {
   // The sink takes its lock for this: a line of another thread has the one format or the other.
   spdlog::default_logger_raw()->set_formatter(formatter_of(format));
-  spdlog::default_logger_raw()->set_level(to_spdlog(level));
+  log_from(least);
 }
 
 }  // namespace batchwright

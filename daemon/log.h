@@ -11,9 +11,9 @@ namespace batchwright {
 /// A JSON object has `time` (RFC 3339, with zone), `level` and `message`; `event`, its name in
 /// /stats, of what is an event; and `feed` and `session` of an event that has one.
 /// Threads: call once, before any other thread logs; logging itself is open to all.
-void start_logging(LogLevel level, LogFormat format = LogFormat::text);
+void start_logging(Severity least, LogFormat format = LogFormat::text);
 
 /// Threads: any, at any time after start_logging().
-void set_logging(LogLevel level, LogFormat format);
+void set_logging(Severity least, LogFormat format);
 
 }  // namespace batchwright

@@ -66,7 +66,7 @@ int serve(const CommandLine& call) {
   // Before all else, since each thread inherits the mask of the one that starts it.
   hold_signals();
   // Faults of the configuration are logged before the configuration can say how.
-  start_logging(LogLevel::info);
+  start_logging(Severity::info);
   const auto config = load_config(call.config);
   if (!config) return fail(config.error());
   start_logging(config->daemon.log_level, config->daemon.log_format);

@@ -151,12 +151,12 @@ Fault read_grace(const ConfigNode& node, std::chrono::milliseconds& out) {
   return read_duration(node, out, kMostGrace);
 }
 
-Fault read_log_level(const ConfigNode& node, LogLevel& out) {
+Fault read_log_level(const ConfigNode& node, Severity& out) {
   return read_word(node, out,
-                   {{"debug", LogLevel::debug},
-                    {"info", LogLevel::info},
-                    {"warn", LogLevel::warn},
-                    {"error", LogLevel::error}});
+                   {{"debug", Severity::debug},
+                    {"info", Severity::info},
+                    {"warn", Severity::warning},
+                    {"error", Severity::error}});
 }
 
 Fault read_log_format(const ConfigNode& node, LogFormat& out) {

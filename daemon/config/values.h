@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "daemon/delivery/feed/feed_settings.h"
+#include "formats/formats.h"
 #include "storage/dataset/dataset.h"
 
 namespace batchwright {
-
-/// The least severe events that are logged.
-enum class LogLevel : std::uint8_t { debug, info, warn, error };
 
 /// What a line of the log is: a sentence, or a JSON object.
 enum class LogFormat : std::uint8_t { text, json };
@@ -29,7 +27,7 @@ struct DaemonAdjustments {
   /// back; 0: they are refused at once.
   std::chrono::milliseconds feed_grace{60'000};
   /// The least severe events that are logged.
-  LogLevel log_level = LogLevel::info;
+  Severity log_level = Severity::info;
   /// What a line of the log is: a sentence, or a JSON object.
   LogFormat log_format = LogFormat::text;
 

@@ -47,6 +47,8 @@ const char* name_of(Severity severity) {
   return "unknown";
 }
 
+void log_from(Severity least) { spdlog::default_logger_raw()->set_level(level_of(least)); }
+
 EventLog::EventLog(std::function<Clock::time_point()> clock) : clock_(std::move(clock)) {
   for (const EventRow& row : kEventRows) {
     limits_.emplace_back(kPace, row.pace == Pace::bursts ? kBurst : 1);

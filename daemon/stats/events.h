@@ -86,10 +86,11 @@ enum class Event : std::uint8_t {
 
 inline constexpr std::size_t kEvents = static_cast<std::size_t>(Event::count);
 
-enum class Severity : std::uint8_t { debug, info, warning, error, critical };
-
 /// The severity's name in /stats.
 const char* name_of(Severity severity);
+
+/// Leaves out of the log all lines less severe than this, those of no event, too. Threads: any.
+void log_from(Severity least);
 
 /// How often an event is logged. One that peers can cause at will is counted each time but logged
 /// at most once a second, with the number of lines left out. Events worth a line each, such as a

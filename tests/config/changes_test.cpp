@@ -53,7 +53,7 @@ TEST_CASE("config: what changes in place is told from what takes a new feed") {
 TEST_CASE("config: keys of the daemon change at once, or are named as those that cannot") {
   const Config running = with_feeds({"a"});
   Config wanted = running;
-  wanted.daemon.log_level = LogLevel::debug;
+  wanted.daemon.log_level = Severity::debug;
   wanted.daemon.queue_grace = std::chrono::seconds(1);
   wanted.daemon.allow_uids = {"root"};
   wanted.daemon.allow_gids = {"root"};

@@ -75,7 +75,7 @@ seed = "18446744073709551615"
   CHECK(daemon.insecure);
   CHECK(daemon.max_clients == 9);
   CHECK(daemon.queue_grace == std::chrono::seconds(90));
-  CHECK(daemon.log_level == LogLevel::warn);
+  CHECK(daemon.log_level == Severity::warning);
   CHECK(daemon.log_format == LogFormat::json);
   CHECK(daemon.feed_grace == std::chrono::minutes(5));
   const FeedConfig& feed = config.feeds.at(0);

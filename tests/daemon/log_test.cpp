@@ -37,7 +37,7 @@ enum class Journal { none, standard_error, another };
 
 /// What `events` leave on standard error.
 template <class Events>
-std::string logged(Journal journal, LogLevel level, Events events,
+std::string logged(Journal journal, Severity level, Events events,
                    LogFormat format = LogFormat::text) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
@@ -67,27 +67,27 @@ void one_of_each() {
 }  // namespace
 
 TEST_CASE("daemon: the journal gets levels as it numbers them") {
-  CHECK(logged(Journal::standard_error, LogLevel::debug, one_of_each) ==
+  CHECK(logged(Journal::standard_error, Severity::debug, one_of_each) ==
         "<7>a\n<6>b\n<4>c\n<3>d\n");
 }
 
 TEST_CASE("daemon: less severe events than asked for are not logged") {
-  CHECK(logged(Journal::standard_error, LogLevel::info, one_of_each) == "<6>b\n<4>c\n<3>d\n");
-  CHECK(logged(Journal::standard_error, LogLevel::warn, one_of_each) == "<4>c\n<3>d\n");
-  CHECK(logged(Journal::standard_error, LogLevel::error, one_of_each) == "<3>d\n");
+  CHECK(logged(Journal::standard_error, Severity::info, one_of_each) == "<6>b\n<4>c\n<3>d\n");
+  CHECK(logged(Journal::standard_error, Severity::warning, one_of_each) == "<4>c\n<3>d\n");
+  CHECK(logged(Journal::standard_error, Severity::error, one_of_each) == "<3>d\n");
 }
 
 TEST_CASE("daemon: people get date, time, zone and level") {
   const auto event = [] { spdlog::warn("feed train failed"); };
   const std::regex form(
       R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d warning feed train failed\n)");
-  CHECK(std::regex_match(logged(Journal::none, LogLevel::info, event), form));
-  CHECK(std::regex_match(logged(Journal::another, LogLevel::info, event), form));
+  CHECK(std::regex_match(logged(Journal::none, Severity::info, event), form));
+  CHECK(std::regex_match(logged(Journal::another, Severity::info, event), form));
 }
 
 TEST_CASE("daemon: an event is one line, whatever a client calls itself") {
   const auto event = [] { spdlog::info("client {}", "a\n<3>b\x1B[2J\x7F caf\xC3\xA9"); };
-  CHECK(logged(Journal::standard_error, LogLevel::info, event) ==
+  CHECK(logged(Journal::standard_error, Severity::info, event) ==
         "<6>client a\\n<3>b\\x1B[2J\\x7F caf\xC3\xA9\n");
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("daemon: a program gets one JSON object a line, with what an event is 
     log.note<Event::feed_failed>(wire::EventT{}, "dev", "batch 3: \"x\"\n\xFF");
     spdlog::error("a line of no event");
   };
-  const std::string text = logged(Journal::none, LogLevel::info, events, LogFormat::json);
+  const std::string text = logged(Journal::none, Severity::info, events, LogFormat::json);
   std::istringstream lines(text);
   std::vector<boost::json::object> objects;
   for (std::string line; std::getline(lines, line);) {
@@ -125,11 +125,11 @@ TEST_CASE("daemon: a program gets one JSON object a line, with what an event is 
 TEST_CASE("daemon: the journal gets the level before an object, too, and the form can change") {
   const auto events = [] {
     spdlog::warn("a");
-    set_logging(LogLevel::error, LogFormat::text);
+    set_logging(Severity::error, LogFormat::text);
     spdlog::warn("b");
     spdlog::error("c");
   };
-  const std::string text = logged(Journal::standard_error, LogLevel::info, events, LogFormat::json);
+  const std::string text = logged(Journal::standard_error, Severity::info, events, LogFormat::json);
   CHECK(text.starts_with("<4>{\"time\":\""));
   CHECK(text.ends_with("\"message\":\"a\"}\n<3>c\n"));
 }
