@@ -1,281 +1,46 @@
 #include "client/library/session/subscription.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <sstream>
-
-#include "client/library/session/turns.h"
+#include <utility>
 
 namespace batchwright {
 namespace {
 
-Error at(const Session& session, const Error& error) {
-  return {error.code, fmt::format("server {}: {}", session.endpoint(), error.message)};
-}
+/// A subscription to one daemon. The session sees to it that one thread at a time is in next().
+class SingleSubscription final : public Subscription {
+ public:
+  SingleSubscription(std::shared_ptr<Session> session, std::shared_ptr<Lane> lane)
+      : session_(std::move(session)),
+        lane_(std::move(lane)),
+        grant_(lane_->grant()),
+        terms_(lane_->progress().terms()) {}
+  ~SingleSubscription() override { session_->unsubscribe(lane_->number()); }
 
-const bw_feed* find_feed(const Session& session, const std::string& name) {
-  for (std::size_t i = 0; i < session.feeds().size(); ++i) {
-    if (session.feeds().at(i).name == name) return &session.feeds().at(i);
+  Result<Session::Event> next(const Deadline& deadline) override {
+    return session_->next(lane_, deadline);
   }
-  return nullptr;
-}
+  bool forked() const override { return session_->forked(); }
+  const Grant& grant() const override { return grant_; }
+  const std::string& terms() const override { return terms_; }
+  Position position() const override { return lane_->progress().position(); }
+  std::uint64_t steps() const override { return lane_->progress().steps(); }
 
-/// Batches of one subscription look alike, wherever they come from.
-Result<void> check_alike(const Subscription::Sessions& sessions, const std::string& name) {
-  const bw_feed* first = find_feed(*sessions.front(), name);
-  if (first == nullptr) return {};  // that server says it better
-  for (const auto& session : sessions) {
-    const bw_feed* feed = find_feed(*session, name);
-    const std::string differs = feed != nullptr ? difference(*first, *feed) : "";
-    if (differs.empty()) continue;
-    return Error{ErrorCode::schema_mismatch,
-                 fmt::format("feed \"{}\" differs between {} and {}: {}", name,
-                             sessions.front()->endpoint(), session->endpoint(), differs)};
-  }
-  return {};
-}
-
-/// The terms of all servers as one text.
-std::string joined(const std::vector<std::string>& terms) {
-  std::string text;
-  for (std::size_t server = 0; server < terms.size(); ++server) {
-    std::istringstream lines(terms[server]);
-    for (std::string line; std::getline(lines, line);) {
-      text += fmt::format("server {} {}\n", server, line);
-    }
-  }
-  return text;
-}
-
-/// What servers said of themselves, each in its turn.
-struct Survey {
-  std::vector<Fingerprint> plans;
-  std::vector<std::string> terms;
-  std::vector<std::uint64_t> steps;
+ private:
+  const std::shared_ptr<Session> session_;
+  const std::shared_ptr<Lane> lane_;
+  const Grant grant_;
+  const std::string terms_;
 };
-
-/// How many steps each server has in the epoch asked for, and by which plan: its word at the
-/// epoch's start.
-Result<Survey> survey(const Subscription::Sessions& sessions, wire::SubscribeT request) {
-  Survey seen;
-  request.step = 0;
-  request.epochs = 1;
-  request.window = 1;
-  request.worst_first = 0;
-  for (const auto& session : sessions) {
-    const auto lane = session->subscribe(request);
-    if (!lane) return at(*session, lane.error());
-    seen.plans.push_back((*lane)->grant().first.plan);
-    seen.terms.push_back((*lane)->progress().terms());
-    seen.steps.push_back((*lane)->grant().steps);
-    session->unsubscribe((*lane)->number());
-  }
-  return seen;
-}
-
-Result<void> check_plan(const wire::SubscribeT& request, const Fingerprint& plan,
-                        const std::string& terms) {
-  if (!request.expects_fingerprint) return {};
-  const Terms wanted{from_wire(*request.fingerprint), request.terms};
-  const std::string changes = describe_change(wanted, {plan, terms});
-  if (changes.empty()) return {};
-  return Error{
-      ErrorCode::fingerprint_mismatch,
-      fmt::format("feed \"{}\": the servers' plans together are not those expected, or the "
-                  "list of servers is another: {}",
-                  request.feed, changes)};
-}
 
 }  // namespace
 
 Result<std::unique_ptr<Subscription>> Subscription::subscribe(const Sessions& sessions,
                                                               wire::SubscribeT request,
                                                               bool writable) {
-  std::unique_ptr<Subscription> made(new Subscription(writable));
-  if (sessions.size() == 1) {
-    if (auto added = made->add(sessions.front(), std::move(request)); !added) {
-      return added.error();
-    }
-    made->grant_ = made->parts_.front().lane->grant();
-    made->terms_ = made->parts_.front().lane->progress().terms();
-    return made;
-  }
-  if (request.mode == wire::Mode::queue) {
-    return Error{ErrorCode::invalid_argument,
-                 "BW_QUEUE is for one endpoint: queues of several "
-                 "servers have no order to be merged in"};
-  }
-  if (auto alike = check_alike(sessions, request.feed); !alike) return alike.error();
-  if (auto added = made->add_all(sessions, request); !added) return added.error();
-  return made;
-}
-
-Subscription::~Subscription() {
-  for (const Part& part : parts_) part.session->unsubscribe(part.lane->number());
-}
-
-Result<void> Subscription::add(const std::shared_ptr<Session>& session, wire::SubscribeT request) {
-  auto lane = session->subscribe(std::move(request), writable_);
+  if (sessions.size() != 1) return merge(sessions, request, writable);
+  auto lane = sessions.front()->subscribe(std::move(request), writable);
   if (!lane) return lane.error();
-  parts_.push_back({session, std::move(*lane)});
-  return {};
-}
-
-Result<void> Subscription::add_all(const Sessions& sessions, const wire::SubscribeT& request) {
-  const std::uint64_t step = request.step;
-  wire::SubscribeT open = request;
-  open.expects_fingerprint = false;
-  open.fingerprint.reset();
-  open.terms.clear();
-  Survey seen;
-  Turns turns{std::vector<std::uint64_t>(sessions.size()), 0};
-  if (step != 0) {
-    auto surveyed = survey(sessions, open);
-    if (!surveyed) return surveyed.error();
-    seen = std::move(*surveyed);
-    if (auto same = check_plan(request, combined(seen.plans), joined(seen.terms)); !same) {
-      return same;
-    }
-    auto found = turns_after(step, seen.steps);
-    if (!found) {
-      return Error{ErrorCode::invalid_argument,
-                   fmt::format("step {} of feed \"{}\": the servers have {} in that epoch", step,
-                               request.feed, total_steps(seen.steps))};
-    }
-    turns = std::move(*found);
-  }
-  for (std::size_t i = 0; i < sessions.size(); ++i) {
-    open.step = turns.done[i];
-    open.expects_fingerprint = !seen.plans.empty();
-    if (open.expects_fingerprint) {
-      open.terms = seen.terms[i];
-      open.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(seen.plans[i]));
-    }
-    if (auto added = add(sessions[i], open); !added) return at(*sessions[i], added.error());
-  }
-  turn_ = turns.next;
-  note_grant(step);
-  return check_plan(request, position_.plan, terms_);
-}
-
-void Subscription::note_grant(std::uint64_t step) {
-  grant_ = parts_.front().lane->grant();
-  grant_.first.plan = plan();
-  grant_.first.step = step;
-  grant_.steps = 0;
-  grant_.window = 0;
-  std::vector<std::string> terms;
-  for (const Part& part : parts_) {
-    terms.push_back(part.lane->progress().terms());
-    grant_.steps += part.lane->grant().steps;
-    grant_.window += part.lane->grant().window;
-  }
-  terms_ = joined(terms);
-  const std::lock_guard lock(mutex_);
-  position_ = grant_.first;
-  steps_ = grant_.steps;
-}
-
-Fingerprint Subscription::plan() const {
-  std::vector<Fingerprint> plans;
-  for (const Part& part : parts_) plans.push_back(part.lane->progress().position().plan);
-  return combined(plans);
-}
-
-Result<Session::Event> Subscription::next(const Deadline& deadline) {
-  if (parts_.size() == 1) return parts_.front().session->next(parts_.front().lane, deadline);
-  if (busy_.exchange(true, std::memory_order_acquire)) {
-    return Error{ErrorCode::busy, "another thread is in bw_next on this subscription"};
-  }
-  const auto free = [](std::atomic<bool>* busy) { busy->store(false, std::memory_order_release); };
-  const std::unique_ptr<std::atomic<bool>, decltype(free)> turn(&busy_, free);
-  return next_of_several(deadline);
-}
-
-Result<Session::Event> Subscription::next_of_several(const Deadline& deadline) {
-  while (!over_) {
-    if (!met_) {
-      auto rehearsal = meet_epoch(deadline);
-      if (!rehearsal) return rehearsal.error();
-      if (*rehearsal) return Session::Event{std::move(*rehearsal), std::nullopt};
-    }
-    if (std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.ended; })) {
-      return end_epoch();
-    }
-    Part& part = parts_[turn_];
-    if (part.ended) {
-      turn_ = (turn_ + 1) % parts_.size();
-      continue;
-    }
-    auto batch = next_of(part, deadline);
-    if (!batch) return at(*part.session, batch.error());
-    if (*batch) return Session::Event{std::move(*batch), std::nullopt};
-  }
-  return Session::Event{};
-}
-
-/// Sees what each server begins the epoch with. By then all have said by which plan, so that a
-/// position is that of all; and rehearsals come before everything else.
-Result<std::unique_ptr<bw_batch>> Subscription::meet_epoch(const Deadline& deadline) {
-  for (Part& part : parts_) {
-    const auto coming = part.session->peek(part.lane, deadline);
-    if (!coming) return at(*part.session, coming.error());
-    if (*coming != Session::Coming::rehearsal) continue;
-    auto event = part.session->next(part.lane, deadline);
-    if (!event) return at(*part.session, event.error());
-    if (event->batch) event->batch->position = position();
-    return std::move(event->batch);
-  }
-  met_ = true;
-  std::uint64_t steps = 0;
-  for (const Part& part : parts_) steps += part.lane->progress().steps();
-  const std::lock_guard lock(mutex_);
-  position_.plan = plan();
-  steps_ = steps;
-  return std::unique_ptr<bw_batch>();
-}
-
-/// Empty when the server's epoch is over.
-Result<std::unique_ptr<bw_batch>> Subscription::next_of(Part& part, const Deadline& deadline) {
-  auto event = part.session->next(part.lane, deadline);
-  if (!event) return event.error();
-  if (!event->batch) {
-    part.ended = true;
-    last_ = last_ || !event->ended || event->ended->last;
-    return std::unique_ptr<bw_batch>();
-  }
-  const std::lock_guard lock(mutex_);
-  if (!part.lane->progress().within_step()) {
-    ++position_.step;
-    turn_ = (turn_ + 1) % parts_.size();
-  }
-  event->batch->position = position_;
-  return std::move(event->batch);
-}
-
-Session::Event Subscription::end_epoch() {
-  over_ = last_;
-  met_ = false;
-  turn_ = 0;
-  for (Part& part : parts_) part.ended = false;
-  const std::lock_guard lock(mutex_);
-  const EpochEnded ended{position_.epoch, position_.step, last_};
-  ++position_.epoch;
-  position_.step = 0;
-  return {nullptr, ended};
-}
-
-Position Subscription::position() const {
-  if (parts_.size() == 1) return parts_.front().lane->progress().position();
-  const std::lock_guard lock(mutex_);
-  return position_;
-}
-
-std::uint64_t Subscription::steps() const {
-  if (parts_.size() == 1) return parts_.front().lane->progress().steps();
-  const std::lock_guard lock(mutex_);
-  return steps_;
+  return std::unique_ptr<Subscription>(
+      std::make_unique<SingleSubscription>(sessions.front(), std::move(*lane)));
 }
 
 }  // namespace batchwright
