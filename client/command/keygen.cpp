@@ -8,8 +8,8 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/keys.h"
 #include "client/command/output.h"
-#include "client/command/watch/event_stream.h"
 
 namespace batchwright {
 namespace {

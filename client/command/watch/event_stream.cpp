@@ -8,6 +8,7 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "client/command/keys.h"
 #include "client/command/watch/wait_note.h"
 #include "client/library/batchwright/client.h"
 

@@ -4,20 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "client/command/keys.h"
 #include "formats/formats.h"
 
 namespace batchwright {
-
-/// A pair of CURVE keys, 40 characters of Z85 each.
-struct KeyPair {
-  std::string public_key;
-  std::string secret_key;
-};
-
-/// Errors: unsupported (ZeroMQ was built without CURVE).
-Result<KeyPair> make_key_pair();
-/// Errors: invalid_argument.
-Result<KeyPair> pair_of(const std::string& secret_key);
 
 /// The source of events.
 struct EventSource {
