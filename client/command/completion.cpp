@@ -28,7 +28,7 @@ std::vector<std::string> words_below(const CompletedCommand& command) {
 }
 
 /// Within single quotes of any of the shells.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -111,7 +111,7 @@ std::string described(std::string_view word, std::string_view help) {
   std::string text;
   // A bare colon would end the word.
   for (const char c : word) text += c == ':' ? "\\:" : std::string(1, c);
-  return quoted(fmt::format("{}:{}", text, help));
+  return shell_quoted(fmt::format("{}:{}", text, help));
 }
 
 std::string zsh_script(const CompletedCommand& program) {
@@ -166,21 +166,22 @@ std::string fish_condition(const CompletedCommand& command) {
 std::string fish_script(const CompletedCommand& program) {
   std::string script = "# fish completion of batchwright\n";
   each_command(program, [&](const CompletedCommand& command) {
-    const std::string when = quoted(fish_condition(command));
+    const std::string when = shell_quoted(fish_condition(command));
     for (const CompletedCommand& below : command.commands) {
       script += fmt::format("complete -c batchwright -f -n {} -a {} -d {}\n", when,
-                            last_word(below.path), quoted(below.help));
+                            last_word(below.path), shell_quoted(below.help));
     }
     for (const CompletedOption& option : command.options) {
       // -x: one of the words and no file; -r: a value, which may be a file.
       const std::string words =
           option.words.empty()
               ? (option.takes_value ? " -r" : "")
-              : fmt::format(" -x -a {}", quoted(fmt::format("{}", fmt::join(option.words, " "))));
+              : fmt::format(" -x -a {}",
+                            shell_quoted(fmt::format("{}", fmt::join(option.words, " "))));
       const bool is_long = option.name.starts_with("--");
       script +=
           fmt::format("complete -c batchwright -n {} {} {}{} -d {}\n", when, is_long ? "-l" : "-s",
-                      option.name.substr(is_long ? 2 : 1), words, quoted(option.help));
+                      option.name.substr(is_long ? 2 : 1), words, shell_quoted(option.help));
     }
   });
   return script;
