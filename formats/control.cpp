@@ -49,4 +49,19 @@ Fingerprint from_wire(const wire::Fingerprint& fingerprint) {
   return {fingerprint.data(), fingerprint.settings(), fingerprint.seed()};
 }
 
+std::vector<std::uint64_t> to_wire(const std::vector<LeaseNumber>& leases) {
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(leases.size());
+  for (const LeaseNumber lease : leases) numbers.push_back(lease.value);
+  return numbers;
+}
+
+std::vector<LeaseNumber> from_wire(const flatbuffers::Vector<std::uint64_t>* leases) {
+  if (leases == nullptr) return {};
+  std::vector<LeaseNumber> numbers;
+  numbers.reserve(leases->size());
+  for (const std::uint64_t lease : *leases) numbers.push_back(LeaseNumber{lease});
+  return numbers;
+}
+
 }  // namespace batchwright

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "control_generated.h"
 #include "formats/bytes/aligned_copy.h"
@@ -55,20 +55,9 @@ flatbuffers::DetachedBuffer encode(TableT&& body) {
 wire::Fingerprint to_wire(const Fingerprint& fingerprint);
 Fingerprint from_wire(const wire::Fingerprint& fingerprint);
 
-/// The number by which clients ask for an arena. Its lower bits name the feed; those above them
-/// count the feed's arenas, so that of two arenas of a feed the later one has the greater number.
-struct ArenaNumber {
-  std::uint32_t value = 0;
-
-  static constexpr std::uint32_t kMostFeeds = 0xFFFF;
-
-  /// The feed's number, 1 to kMostFeeds.
-  constexpr std::uint32_t feed() const { return value & kMostFeeds; }
-  /// The number of the arena that takes this one's place.
-  constexpr ArenaNumber next() const { return {value + kMostFeeds + 1}; }
-
-  friend constexpr auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
-};
+/// Lease numbers as they travel, and back. Null: there are none.
+std::vector<std::uint64_t> to_wire(const std::vector<LeaseNumber>& leases);
+std::vector<LeaseNumber> from_wire(const flatbuffers::Vector<std::uint64_t>* leases);
 
 /// A client's request on the arena socket: once with arena 0 right after Welcome, to bind the
 /// connection to its session, then once for each arena that it wants to map.

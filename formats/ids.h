@@ -20,6 +20,25 @@ using Step = Strong<struct StepTag, std::uint64_t>;  ///< Global step of an epoc
 using BatchIndex = Strong<struct BatchIndexTag, std::uint64_t>;  ///< step * world + rank.
 using SlotIndex = Strong<struct SlotIndexTag, std::uint32_t>;    ///< Part of an arena.
 using SessionId = Strong<struct SessionIdTag, std::uint64_t>;    ///< One connected client.
+/// One subscription of a session, from 1; the client chooses it.
+using SubscriptionNumber = Strong<struct SubscriptionNumberTag, std::uint32_t>;
+/// One batch in one client's hands; the daemon chooses it.
+using LeaseNumber = Strong<struct LeaseNumberTag, std::uint64_t>;
+
+/// The number by which clients ask for an arena. Its lower bits name the feed; those above them
+/// count the feed's arenas, so that of two arenas of a feed the later one has the greater number.
+struct ArenaNumber {
+  std::uint32_t value = 0;
+
+  static constexpr std::uint32_t kMostFeeds = 0xFFFF;
+
+  /// The feed's number, 1 to kMostFeeds.
+  constexpr std::uint32_t feed() const { return value & kMostFeeds; }
+  /// The number of the arena that takes this one's place.
+  constexpr ArenaNumber next() const { return {value + kMostFeeds + 1}; }
+
+  friend constexpr auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
+};
 
 /// The fingerprint of all that a plan depends on, in three parts so that a mismatch can name the
 /// one that changed. Each part is a 64-bit hash: equal content gives equal parts, and a change goes

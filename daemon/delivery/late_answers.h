@@ -3,7 +3,6 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -23,7 +22,7 @@ namespace batchwright {
 class LateAnswers {
  public:
   struct Refusal {
-    std::uint32_t subscription = 0;
+    SubscriptionNumber subscription;
     Error error;
   };
 

@@ -113,7 +113,7 @@ class Server {
   void on_hello(const Router::Incoming& incoming, const wire::Hello& hello);
   void on_session_message(Session& session, const ControlMessage& message);
   void on_release(const Session& session, const wire::Release& release);
-  void on_unsubscribe(const Session& session, std::uint32_t subscription);
+  void on_unsubscribe(const Session& session, SubscriptionNumber subscription);
   void on_ask(const Session& session, const wire::Ask& question);
   void on_subscribe(const Session& session, const wire::Subscribe& request);
   void on_malformed(const PeerName& peer, const std::string& what);
@@ -123,7 +123,8 @@ class Server {
   Result<void> subscribe(const Session& session, const wire::Subscribe& request);
   Result<void> await_feed(const Session& session, const wire::Subscribe& request,
                           const AbsentFeed& feed);
-  void refuse_subscription(const Session& session, std::uint32_t subscription, const Error& error);
+  void refuse_subscription(const Session& session, SubscriptionNumber subscription,
+                           const Error& error);
   void turn_away(const PeerName& peer, const Error& error);
   bool bears_refusal(const PeerName& peer);
   void stop_listening_to(const PeerName& peer);
@@ -139,7 +140,7 @@ class Server {
   void send_to_session(SessionId id, const flatbuffers::DetachedBuffer& message);
   void send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket, Payload batch);
   void unreachable(const PeerName& peer, const Error& error);
-  void refuse(const PeerName& peer, const Error& error, std::uint32_t subscription = 0);
+  void refuse(const PeerName& peer, const Error& error, SubscriptionNumber subscription = {});
   void tell_reason(const SubscriptionKey& key, const Error& why);
 
   // server_feeds.cpp: the set of feeds.

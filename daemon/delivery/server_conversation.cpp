@@ -145,7 +145,7 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
   } else if (const auto* release = message.as<wire::Release>()) {
     on_release(session, *release);
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
-    on_unsubscribe(session, unsubscribe->subscription());
+    on_unsubscribe(session, SubscriptionNumber{unsubscribe->subscription()});
   } else if (const auto* question = message.as<wire::Ask>()) {
     on_ask(session, *question);
   } else if (message.as<wire::Bye>() != nullptr) {
@@ -158,20 +158,19 @@ void Server::on_session_message(Session& session, const ControlMessage& message)
 }
 
 void Server::on_release(const Session& session, const wire::Release& release) {
-  const SubscriptionKey key{session.id(), release.subscription()};
+  const SubscriptionKey key{session.id(), SubscriptionNumber{release.subscription()}};
   if (Feed* feed = feeds_.find(key)) return feed->release(session.id(), release);
-  const auto& leases = *release.leases();
-  absent_.guests().release(key, std::vector<std::uint64_t>(leases.begin(), leases.end()));
+  absent_.guests().release(key, from_wire(release.leases()));
 }
 
-void Server::on_unsubscribe(const Session& session, std::uint32_t subscription) {
+void Server::on_unsubscribe(const Session& session, SubscriptionNumber subscription) {
   for (const auto& feed : feeds()) feed->unsubscribe(session.id(), subscription);
   absent_.guests().remove({session.id(), subscription});
 }
 
 void Server::on_ask(const Session& session, const wire::Ask& question) {
   for (const auto& feed : feeds()) feed->ask(session.id(), question);
-  const SubscriptionKey key{session.id(), question.subscription()};
+  const SubscriptionKey key{session.id(), SubscriptionNumber{question.subscription()}};
   absent_.guests().note_question(key);
   const AbsentFeed* feed = absent_.awaited_by(key);
   if (feed != nullptr && !question.quiet()) tell_reason(key, feed->told());
@@ -179,14 +178,14 @@ void Server::on_ask(const Session& session, const wire::Ask& question) {
 
 void Server::on_subscribe(const Session& session, const wire::Subscribe& request) {
   if (auto done = subscribe(session, request); !done) {
-    refuse_subscription(session, request.subscription(), done.error());
+    refuse_subscription(session, SubscriptionNumber{request.subscription()}, done.error());
   }
 }
 
 /// A program that tries again and again may do so for a good reason, and holds batches of other
 /// feeds meanwhile: its session stays, and the answers come slower. Only a program that does not
 /// wait for them loses it.
-void Server::refuse_subscription(const Session& session, std::uint32_t subscription,
+void Server::refuse_subscription(const Session& session, SubscriptionNumber subscription,
                                  const Error& error) {
   const PeerName peer = session.peer;
   log_.note<Event::subscription_refused>(session.id().value, error.message);
@@ -208,7 +207,7 @@ Result<void> Server::subscribe(const Session& session, const wire::Subscribe& re
     return Error{ErrorCode::not_found, fmt::format("no feed \"{}\"; this daemon serves: {}",
                                                    request.feed()->str(), feeds_.names())};
   }
-  if (feeds_.find({session.id(), request.subscription()}) != nullptr) {
+  if (feeds_.find({session.id(), {request.subscription()}}) != nullptr) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("subscription {} is taken", request.subscription())};
   }
@@ -220,7 +219,7 @@ Result<void> Server::await_feed(const Session& session, const wire::Subscribe& r
                                 const AbsentFeed& feed) {
   if (auto in = absent_.let_wait(session.client, request, feed); !in) return in;
   log_.note<Event::subscription_waits>(feed.name, session.id().value, feed.why.message);
-  tell_reason({session.id(), request.subscription()}, feed.told());
+  tell_reason({session.id(), {request.subscription()}}, feed.told());
   return {};
 }
 

@@ -88,7 +88,7 @@ void Server::serve_guest(Feed& feed, AbsentFeeds::Guest guest) {
     guest.request.subscription = request->subscription();
     refuse_guest(guest, done.error());
   } else if (guest.said_so) {
-    feed.waits({guest.client.session, request->subscription()}, 0);
+    feed.waits({guest.client.session, {request->subscription()}}, 0);
   }
 }
 
@@ -96,7 +96,7 @@ void Server::refuse_guest(const AbsentFeeds::Guest& guest, const Error& why) {
   const Session* session = sessions_.find(guest.client.session);
   if (session == nullptr) return;
   log_.note<Event::subscription_refused>(guest.client.session.value, why.message);
-  refuse(session->peer, why, guest.request.subscription);
+  refuse(session->peer, why, SubscriptionNumber{guest.request.subscription});
 }
 
 Result<ArenaHandle> Server::find_arena(ArenaNumber number) const {

@@ -104,17 +104,17 @@ void Server::unreachable(const PeerName& peer, const Error& error) {
                     [this, id = session->id(), why = error.message] { close_session(id, why); });
 }
 
-void Server::refuse(const PeerName& peer, const Error& error, std::uint32_t subscription) {
+void Server::refuse(const PeerName& peer, const Error& error, SubscriptionNumber subscription) {
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;
-  refused.subscription = subscription;
+  refused.subscription = subscription.value;
   send(peer, encode(std::move(refused)));
 }
 
 void Server::tell_reason(const SubscriptionKey& key, const Error& why) {
   wire::WaitingT answer;
-  answer.subscription = key.number;
+  answer.subscription = key.number.value;
   answer.reason = why.message;
   send_to_session(key.session, encode(std::move(answer)));
 }

@@ -3,19 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace batchwright {
 
 Result<void> WaitingRoom::let_in(const ClientInfo& client, const wire::Subscribe& request,
                                  Time now) {
-  const SubscriptionKey key{client.session, request.subscription()};
-  if (key.number == 0 || guests_.contains(key)) {
+  const SubscriptionKey key{client.session, SubscriptionNumber{request.subscription()}};
+  if (key.number.value == 0 || guests_.contains(key)) {
     return Error{ErrorCode::invalid_argument,
-                 fmt::format("subscription {} is taken; numbers start at 1", key.number)};
+                 fmt::format("subscription {} is taken; numbers start at 1", key.number.value)};
   }
-  const auto mine = guests_.lower_bound({key.session, 0});
-  const auto others = guests_.upper_bound({key.session, UINT32_MAX});
+  const auto mine = guests_.lower_bound({key.session, {}});
+  const auto others = guests_.upper_bound({key.session, {UINT32_MAX}});
   if (std::distance(mine, others) >= std::ptrdiff_t{kMost}) {
     return Error{ErrorCode::does_not_fit,
                  fmt::format("a client has at most {} subscriptions that wait for a feed", kMost)};
@@ -26,12 +27,12 @@ Result<void> WaitingRoom::let_in(const ClientInfo& client, const wire::Subscribe
   return {};
 }
 
-void WaitingRoom::release(const SubscriptionKey& key, std::span<const std::uint64_t> leases) {
+void WaitingRoom::release(const SubscriptionKey& key, std::span<const LeaseNumber> leases) {
   const auto found = guests_.find(key);
   if (found == guests_.end()) return;
   wire::SubscribeT& request = found->second.request;
-  for (const std::uint64_t lease : leases) {
-    if (std::erase(request.held, lease) != 0) request.released.push_back(lease);
+  for (const LeaseNumber lease : leases) {
+    if (std::erase(request.held, lease.value) != 0) request.released.push_back(lease.value);
   }
 }
 
@@ -40,7 +41,7 @@ void WaitingRoom::note_question(const SubscriptionKey& key) {
 }
 
 void WaitingRoom::remove_session(SessionId session) {
-  guests_.erase(guests_.lower_bound({session, 0}), guests_.upper_bound({session, UINT32_MAX}));
+  guests_.erase(guests_.lower_bound({session, {}}), guests_.upper_bound({session, {UINT32_MAX}}));
 }
 
 const WaitingRoom::Guest* WaitingRoom::find(const SubscriptionKey& key) const {

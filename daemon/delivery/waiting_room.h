@@ -31,7 +31,7 @@ class WaitingRoom {
   Result<void> let_in(const ClientInfo& client, const wire::Subscribe& request, Time now);
   /// Notes batches of a queue that the client has released meanwhile. They count as done once it is
   /// served.
-  void release(const SubscriptionKey& key, std::span<const std::uint64_t> leases);
+  void release(const SubscriptionKey& key, std::span<const LeaseNumber> leases);
   /// Notes that the client's program waits; the feed hears of it once it is served.
   void note_question(const SubscriptionKey& key);
   void remove(const SubscriptionKey& key) { guests_.erase(key); }

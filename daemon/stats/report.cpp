@@ -23,7 +23,7 @@ json::object render(const SubscriberStats& subscriber) {
   // As text: 64 bits do not survive a reader that keeps numbers as doubles.
   return {
       {"session", name_of(subscriber.session)},
-      {"subscription", subscriber.subscription},
+      {"subscription", subscriber.subscription.value},
       {"client", utf8(subscriber.client)},
       {"pid", subscriber.pid},
       {"mode", name_of(subscriber.mode)},

@@ -22,7 +22,7 @@ namespace batchwright {
 
 struct SubscriberStats {
   SessionId session;
-  std::uint32_t subscription = 0;
+  SubscriptionNumber subscription;
   std::string client;  ///< The name given by the client.
   std::uint32_t pid = 0;
   wire::Mode mode = wire::Mode::replica;

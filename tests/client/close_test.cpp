@@ -136,10 +136,10 @@ TEST_CASE("client: a Subscribed that comes after its subscription was given up w
 
 TEST_CASE("client: the lease book knows nothing of what it was not told to open") {
   LeaseBook book;
-  book.noted(7);
-  book.skip(7, LeaseNumber{1});
-  CHECK(book.claims(7).held.empty());
-  CHECK_FALSE(book.take(7, LeaseNumber{1}));
-  CHECK(book.closed(7));
+  book.noted({7});
+  book.skip({7}, LeaseNumber{1});
+  CHECK(book.claims({7}).held.empty());
+  CHECK_FALSE(book.take({7}, LeaseNumber{1}));
+  CHECK(book.closed({7}));
   CHECK_FALSE(book.has_news());
 }

@@ -188,10 +188,10 @@ TEST_CASE("delivery: a queue's epoch whose data are gone ends the feed, and is n
     std::filesystem::remove(settings.journal);
     auto journal = QueueJournal::open(settings.journal.string(), gone, true, resources.queue);
     REQUIRE(journal);
-    REQUIRE((*journal)->given(1, BatchIndex{0}, QueueOwner{7}));
-    REQUIRE((*journal)->done(1, QueueOwner{7}));
-    resources.queue.give(1, BatchIndex{0}, QueueOwner{7});
-    CHECK(resources.queue.done(1, QueueOwner{7}));
+    REQUIRE((*journal)->given({1}, BatchIndex{0}, QueueOwner{7}));
+    REQUIRE((*journal)->done({1}, QueueOwner{7}));
+    resources.queue.give({1}, BatchIndex{0}, QueueOwner{7});
+    CHECK(resources.queue.done({1}, QueueOwner{7}));
     resources.journal = std::move(*journal);
   });
   RawClient worker(server.endpoint());

@@ -7,14 +7,14 @@ using namespace batchwright;
 namespace {
 
 Subscription with_window(std::uint32_t window) {
-  Subscription subscription({}, 1, Cursor(whole_share(1), Epoch{0}, Step{0}));
+  Subscription subscription({}, {1}, Cursor(whole_share(1), Epoch{0}, Step{0}));
   subscription.terms.window = window;
   return subscription;
 }
 
 void hold(Subscription& subscription, std::size_t batches) {
   subscription.leases.clear();
-  for (std::size_t i = 0; i < batches; ++i) subscription.leases[i] = {};
+  for (std::size_t i = 0; i < batches; ++i) subscription.leases[{i}] = {};
   subscription.delivered += batches;
 }
 
@@ -51,9 +51,9 @@ TEST_CASE("delivery: a client holds batches since it got the oldest that it stil
   Subscription subscription = with_window(4);
   CHECK_FALSE(subscription.holds_since());
   // A lease that came back with its client may have a larger number than later ones.
-  subscription.leases[9].since = begin;
-  subscription.leases[3].since = begin + std::chrono::seconds(5);
+  subscription.leases[{9}].since = begin;
+  subscription.leases[{3}].since = begin + std::chrono::seconds(5);
   CHECK(subscription.holds_since() == begin);
-  subscription.leases.erase(9);
+  subscription.leases.erase({9});
   CHECK(subscription.holds_since() == begin + std::chrono::seconds(5));
 }

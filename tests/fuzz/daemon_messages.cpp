@@ -49,7 +49,7 @@ void take_all(Lane& lane) {
 std::optional<Lane::Event> event_of(const ControlMessage& message) {
   if (const auto* delivery = message.as<wire::Delivery>()) {
     return Ticket{LeaseNumber{delivery->lease()},
-                  delivery->arena(),
+                  ArenaNumber{delivery->arena()},
                   delivery->offset(),
                   delivery->size(),
                   delivery->epoch(),

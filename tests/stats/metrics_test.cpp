@@ -26,7 +26,7 @@ FeedStats speech(const FeedCounters& counters, const StageTimes& stages, std::st
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
   SubscriberStats one;
   one.session = SessionId{42};
-  one.subscription = 7;
+  one.subscription = SubscriptionNumber{7};
   one.client = std::move(client);
   one.rank = 1;
   one.window = 4;
@@ -175,7 +175,7 @@ TEST_CASE("stats: subscriptions of one process and rank share their lines, and o
   all[0].lag_batches = 3;
   all.push_back(all[0]);  // the same loop's next epoch, in another session
   all[1].session = SessionId{43};
-  all[1].subscription = 8;
+  all[1].subscription = SubscriptionNumber{8};
   all[1].epoch = Epoch{1};
   all[1].lag_batches = 9;
   all.push_back(all[0]);

@@ -25,8 +25,18 @@ FeedStats speech(const FeedCounters& counters) {
   feed.arena_bytes = 40960;
   feed.pinned = "locked";
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
-  feed.subscribers = {{SessionId{0xFFFFFFFFFFFFFFFF}, 7, "trainer", 42, wire::Mode::sharded, 1, 2,
-                       Epoch{3}, Step{9}, 4, 2, std::chrono::milliseconds(12'500)}};
+  feed.subscribers = {{SessionId{0xFFFFFFFFFFFFFFFF},
+                       {7},
+                       "trainer",
+                       42,
+                       wire::Mode::sharded,
+                       1,
+                       2,
+                       Epoch{3},
+                       Step{9},
+                       4,
+                       2,
+                       std::chrono::milliseconds(12'500)}};
   return feed;
 }
 

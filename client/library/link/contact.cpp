@@ -171,7 +171,7 @@ void Contact::come_up() {
   if (search_.met()) reconnects_.fetch_add(1, std::memory_order_relaxed);
 }
 
-Result<std::shared_ptr<const Mapping>> Contact::arena(std::uint32_t number) {
+Result<std::shared_ptr<const Mapping>> Contact::arena(ArenaNumber number) {
   if (!link_ || !link_->arenas) {
     return Error{ErrorCode::disconnected, "the arena's connection is gone"};
   }

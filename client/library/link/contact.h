@@ -93,7 +93,7 @@ class Contact {
   void come_up();
 
   /// Errors: disconnected; as Arenas::at().
-  Result<std::shared_ptr<const Mapping>> arena(std::uint32_t number);
+  Result<std::shared_ptr<const Mapping>> arena(ArenaNumber number);
   /// The arenas' connection, for a batch to keep. Only behind arena().
   std::shared_ptr<const ArenaLink> arena_link() const { return link_->arenas->link(); }
   /// The meaning of an error of open_arenas() or arena(). A daemon that is going, or was replaced,

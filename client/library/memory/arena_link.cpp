@@ -71,11 +71,11 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
   } while (connected != 0 && errno == EINTR && !deadline.passed());
   if (connected != 0) return failed(fmt::format("connect to {}", path));
   auto link = std::make_unique<ArenaLink>(std::move(socket), session);
-  if (const auto bound = link->ask(0, deadline); !bound) return bound.error();
+  if (const auto bound = link->ask(ArenaNumber{0}, deadline); !bound) return bound.error();
   return link;
 }
 
-Result<std::shared_ptr<const Mapping>> ArenaLink::fetch(std::uint32_t arena,
+Result<std::shared_ptr<const Mapping>> ArenaLink::fetch(ArenaNumber arena,
                                                         const Deadline& deadline) {
   auto answer = ask(arena, deadline);
   if (!answer) return answer.error();
@@ -91,9 +91,9 @@ bool ArenaLink::alive() const {
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-Result<ArenaLink::Answer> ArenaLink::ask(std::uint32_t arena, const Deadline& deadline) {
+Result<ArenaLink::Answer> ArenaLink::ask(ArenaNumber arena, const Deadline& deadline) {
   limit_waits(socket_.get(), deadline);
-  const ArenaRequest request{ArenaRequest::kMagic, arena, session_.value};
+  const ArenaRequest request{ArenaRequest::kMagic, arena.value, session_.value};
   ssize_t sent = 0;
   do {
     sent = send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL);
@@ -102,12 +102,14 @@ Result<ArenaLink::Answer> ArenaLink::ask(std::uint32_t arena, const Deadline& de
   auto answer = receive();
   if (!answer) return answer;
   const ArenaReply& reply = answer->reply;
-  if (reply.magic != ArenaRequest::kMagic || reply.arena != arena || reply.code > UINT16_MAX) {
+  if (reply.magic != ArenaRequest::kMagic || reply.arena != arena.value ||
+      reply.code > UINT16_MAX) {
     return Error{ErrorCode::malformed_message, "the arena socket: bytes that are no reply"};
   }
   if (reply.code != 0) {
     const auto code = static_cast<ErrorCode>(reply.code);
-    return Error{code, fmt::format("the daemon refuses arena {}: {}", arena, to_string(code))};
+    return Error{code,
+                 fmt::format("the daemon refuses arena {}: {}", arena.value, to_string(code))};
   }
   return answer;
 }

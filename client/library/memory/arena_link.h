@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,7 +24,7 @@ class ArenaLink {
       : socket_(std::move(socket)), guard_(socket_.get()), session_(session) {}
 
   /// Asks for an arena and maps it. Errors: as open().
-  Result<std::shared_ptr<const Mapping>> fetch(std::uint32_t arena, const Deadline& deadline);
+  Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena, const Deadline& deadline);
 
   /// Whether the daemon still has its end open.
   bool alive() const;
@@ -37,7 +36,7 @@ class ArenaLink {
     ArenaReply reply;
     Descriptor arena;
   };
-  Result<Answer> ask(std::uint32_t arena, const Deadline& deadline);
+  Result<Answer> ask(ArenaNumber arena, const Deadline& deadline);
   Result<Answer> receive() const;
 
   Descriptor socket_;

@@ -44,7 +44,7 @@ Arenas::~Arenas() {
   watcher_.join();
 }
 
-Result<std::shared_ptr<const Mapping>> Arenas::at(std::uint32_t number, const Deadline& deadline) {
+Result<std::shared_ptr<const Mapping>> Arenas::at(ArenaNumber number, const Deadline& deadline) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = mapped_.find(number);
@@ -57,8 +57,7 @@ Result<std::shared_ptr<const Mapping>> Arenas::at(std::uint32_t number, const De
   {
     const std::lock_guard lock(mutex_);
     for (auto entry = mapped_.begin(); entry != mapped_.end();) {
-      const bool smaller =
-          entry->first < number && ArenaNumber{entry->first}.feed() == ArenaNumber{number}.feed();
+      const bool smaller = entry->first < number && entry->first.feed() == number.feed();
       const auto next = std::next(entry);
       if (smaller) outgrown.insert(mapped_.extract(entry));
       entry = next;

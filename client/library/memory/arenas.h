@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,7 +32,7 @@ class Arenas {
   /// smaller one, which held batches keep. The connection cannot be trusted after a failure: a late
   /// answer would be taken for that to the next request.
   /// Errors: as ArenaLink::fetch().
-  Result<std::shared_ptr<const Mapping>> at(std::uint32_t number, const Deadline& deadline);
+  Result<std::shared_ptr<const Mapping>> at(ArenaNumber number, const Deadline& deadline);
 
   /// The arena's connection, for a batch to keep.
   std::shared_ptr<const ArenaLink> link() const { return link_; }
@@ -43,7 +42,7 @@ class Arenas {
   int descriptor() const { return link_->descriptor(); }
 
  private:
-  using Mapped = std::map<std::uint32_t, std::shared_ptr<const Mapping>>;
+  using Mapped = std::map<ArenaNumber, std::shared_ptr<const Mapping>>;
 
   void start_watching();
   void watch();

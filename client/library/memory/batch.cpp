@@ -104,7 +104,7 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
   const auto bad = [&ticket](const std::string& what) {
     const std::string place =
         ticket.payload ? ", in a message"
-                       : fmt::format(", at byte {} of arena {}", ticket.offset, ticket.arena);
+                       : fmt::format(", at byte {} of arena {}", ticket.offset, ticket.arena.value);
     return Error{
         ErrorCode::malformed_message,
         fmt::format("batch {} of epoch {}{}: {}", ticket.index, ticket.epoch, place, what)};

@@ -85,7 +85,7 @@ void Session::refused(const wire::Refused& refusal) {
   const Error error{refusal.code() != 0 ? code : ErrorCode::malformed_message,
                     refusal.message()->str()};
   if (refusal.subscription() != 0) {
-    if (Lane* lane = lanes_.find(refusal.subscription())) refused(*lane, error);
+    if (Lane* lane = lanes_.find({refusal.subscription()})) refused(*lane, error);
   } else if (code == ErrorCode::disconnected) {
     lose(fmt::format("knows nothing of this session: {}", error.message));
   } else {
@@ -153,7 +153,7 @@ bool Session::tell_news() {
     for (const auto& [subscription, leases] : told) {
       if (!up) return;
       wire::ReleaseT release;
-      release.subscription = subscription;
+      release.subscription = subscription.value;
       release.leases = to_wire(leases);
       release.keeps = keeps;
       send(encode(std::move(release)));
@@ -161,9 +161,9 @@ bool Session::tell_news() {
   };
   tell(news.done, true);
   tell(news.releases, false);
-  for (const std::uint32_t subscription : news.ended) {
+  for (const SubscriptionNumber subscription : news.ended) {
     wire::UnsubscribeT unsubscribe;
-    unsubscribe.subscription = subscription;
+    unsubscribe.subscription = subscription.value;
     send(encode(std::move(unsubscribe)));
   }
   if (news.goodbye) contact_.say_goodbye();

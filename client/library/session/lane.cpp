@@ -29,7 +29,7 @@ Result<void> Lane::granted(const wire::Subscribed& answer) {
   }
   if (auto started = progress_.start(answer); !started) return started;
   served_ = true;
-  arena_ = answer.arena();
+  arena_ = ArenaNumber{answer.arena()};
   window_ = answer.window();
   if (grant_) return {};
   grant_ = Grant{progress_.first(), answer.steps(), answer.batches_per_step(),

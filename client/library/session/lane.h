@@ -69,7 +69,7 @@ class Lane {
   explicit Lane(wire::SubscribeT request, bool writable = false)
       : request_(std::move(request)), writable_(writable), progress_(request_) {}
 
-  std::uint32_t number() const { return request_.subscription; }
+  SubscriptionNumber number() const { return {request_.subscription}; }
   const std::string& feed() const { return request_.feed; }
   bool is_queue() const { return request_.mode == wire::Mode::queue; }
   /// Whether the program may write to its batches.
@@ -81,7 +81,7 @@ class Lane {
   bool is_served() const { return served_; }
   /// The first grant. Set before the program has the subscription.
   const Grant& grant() const { return *grant_; }
-  std::uint32_t arena() const { return arena_; }
+  ArenaNumber arena() const { return arena_; }
   std::uint32_t window() const { return window_; }
 
   void push(Event event);
@@ -128,7 +128,7 @@ class Lane {
   Progress progress_;
   std::optional<Grant> grant_;
   bool served_ = false;
-  std::uint32_t arena_ = 0;
+  ArenaNumber arena_;
   std::uint32_t window_ = 0;
   std::deque<Event> inbox_;
   std::optional<Error> failure_;

@@ -8,32 +8,32 @@ namespace batchwright {
 
 std::shared_ptr<Lane> Lanes::open(wire::SubscribeT request, bool writable) {
   std::erase_if(lanes_, [this](const auto& entry) { return book_.closed(entry.first); });
-  request.subscription = ++last_number_;
+  request.subscription = ++last_number_.value;
   auto lane = std::make_shared<Lane>(std::move(request), writable);
   lanes_.emplace(lane->number(), lane);
   book_.open(lane->number(), lane->is_queue());
   return lane;
 }
 
-Lane* Lanes::find(std::uint32_t number) {
+Lane* Lanes::find(SubscriptionNumber number) {
   const auto found = lanes_.find(number);
   return found == lanes_.end() || book_.closed(number) ? nullptr : found->second.get();
 }
 
 Result<void> Lanes::take_in(const ControlMessage& message) {
   if (const auto* ended = message.as<wire::EpochEnd>()) {
-    if (Lane* lane = find(ended->subscription())) {
+    if (Lane* lane = find({ended->subscription()})) {
       lane->push(EpochEnded{ended->epoch(), ended->steps(), ended->last()});
     }
   } else if (const auto* began = message.as<wire::EpochBegin>()) {
     if (began->fingerprint() == nullptr) {
       return Error{ErrorCode::malformed_message, "an EpochBegin without a fingerprint"};
     }
-    if (Lane* lane = find(began->subscription())) {
+    if (Lane* lane = find({began->subscription()})) {
       lane->push(EpochBegan{began->epoch(), began->steps(), from_wire(*began->fingerprint())});
     }
   } else if (const auto* waiting = message.as<wire::Waiting>()) {
-    if (Lane* lane = find(waiting->subscription())) lane->set_reason(waiting->reason()->str());
+    if (Lane* lane = find({waiting->subscription()})) lane->set_reason(waiting->reason()->str());
   } else if (const auto* answer = message.as<wire::Subscribed>()) {
     return granted(*answer);
   } else {
@@ -44,7 +44,7 @@ Result<void> Lanes::take_in(const ControlMessage& message) {
 }
 
 Result<void> Lanes::granted(const wire::Subscribed& answer) {
-  Lane* lane = find(answer.subscription());
+  Lane* lane = find({answer.subscription()});
   if (lane == nullptr) return {};
   auto granted = lane->granted(answer);
   if (granted) {
@@ -59,7 +59,7 @@ Result<void> Lanes::granted(const wire::Subscribed& answer) {
 
 Result<void> Lanes::deliver(const wire::Delivery& delivery, const Payload& batch,
                             bool comes_along) {
-  Lane* lane = find(delivery.subscription());
+  Lane* lane = find({delivery.subscription()});
   if (lane == nullptr || lane->failure()) return {};
   if (!lane->is_served()) {
     return Error{ErrorCode::malformed_message, "a batch came before its Subscribed"};
@@ -71,7 +71,7 @@ Result<void> Lanes::deliver(const wire::Delivery& delivery, const Payload& batch
                              delivery.size(), batch.bytes.size())};
   }
   Ticket ticket{LeaseNumber{delivery.lease()},
-                delivery.arena(),
+                ArenaNumber{delivery.arena()},
                 delivery.offset(),
                 delivery.size(),
                 delivery.epoch(),

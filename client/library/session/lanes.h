@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -26,7 +25,7 @@ class Lanes {
   /// Chooses the subscription's number, and forgets those that are closed.
   std::shared_ptr<Lane> open(wire::SubscribeT request, bool writable);
   /// Null when there is none, or no longer.
-  Lane* find(std::uint32_t number);
+  Lane* find(SubscriptionNumber number);
 
   /// Takes in news of a subscription. Errors: malformed_message, which ends the conversation.
   Result<void> take_in(const ControlMessage& message);
@@ -51,8 +50,8 @@ class Lanes {
   Result<void> granted(const wire::Subscribed& answer);
 
   LeaseBook& book_;
-  std::map<std::uint32_t, std::shared_ptr<Lane>> lanes_;
-  std::uint32_t last_number_ = 0;
+  std::map<SubscriptionNumber, std::shared_ptr<Lane>> lanes_;
+  SubscriptionNumber last_number_;
 };
 
 }  // namespace batchwright

@@ -4,24 +4,17 @@
 
 namespace batchwright {
 
-std::vector<std::uint64_t> to_wire(const std::vector<LeaseNumber>& leases) {
-  std::vector<std::uint64_t> numbers;
-  numbers.reserve(leases.size());
-  for (const LeaseNumber lease : leases) numbers.push_back(lease.value);
-  return numbers;
-}
-
-void LeaseBook::open(std::uint32_t subscription, bool queue) {
+void LeaseBook::open(SubscriptionNumber subscription, bool queue) {
   const std::lock_guard lock(mutex_);
   accounts_[subscription].queue = queue;
 }
 
-void LeaseBook::forget(std::uint32_t subscription) {
+void LeaseBook::forget(SubscriptionNumber subscription) {
   const std::lock_guard lock(mutex_);
   accounts_.erase(subscription);
 }
 
-std::optional<Lease> LeaseBook::take(std::uint32_t subscription, LeaseNumber number) {
+std::optional<Lease> LeaseBook::take(SubscriptionNumber subscription, LeaseNumber number) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found == accounts_.end()) return std::nullopt;
@@ -61,13 +54,13 @@ void LeaseBook::done(const Lease& lease) {
   found->second.finished.push_back(lease.number);
 }
 
-void LeaseBook::skip(std::uint32_t subscription, LeaseNumber number) {
+void LeaseBook::skip(SubscriptionNumber subscription, LeaseNumber number) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found != accounts_.end()) found->second.returned.push_back(number);
 }
 
-void LeaseBook::close(std::uint32_t subscription) {
+void LeaseBook::close(SubscriptionNumber subscription) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found != accounts_.end()) found->second.closed = true;
@@ -105,7 +98,7 @@ void LeaseBook::remember(Account& account, const std::vector<LeaseNumber>& lease
   while (account.done.size() > kRemembered) account.done.pop_front();
 }
 
-LeaseBook::Claims LeaseBook::claims(std::uint32_t subscription) {
+LeaseBook::Claims LeaseBook::claims(SubscriptionNumber subscription) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found == accounts_.end()) return {};
@@ -119,13 +112,13 @@ LeaseBook::Claims LeaseBook::claims(std::uint32_t subscription) {
   return {{account.holding.begin(), account.holding.end()}, account.claimed};
 }
 
-void LeaseBook::noted(std::uint32_t subscription) {
+void LeaseBook::noted(SubscriptionNumber subscription) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   if (found != accounts_.end()) found->second.claimed.clear();
 }
 
-bool LeaseBook::closed(std::uint32_t subscription) const {
+bool LeaseBook::closed(SubscriptionNumber subscription) const {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   return found == accounts_.end() || found->second.closed;
@@ -136,7 +129,7 @@ bool LeaseBook::all_closed() const {
   return all_closed_;
 }
 
-std::size_t LeaseBook::held(std::uint32_t subscription) const {
+std::size_t LeaseBook::held(SubscriptionNumber subscription) const {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
   return found == accounts_.end() ? 0 : found->second.held;

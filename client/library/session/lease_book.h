@@ -14,16 +14,10 @@
 
 namespace batchwright {
 
-/// The daemon's number of one batch in one client's hands.
-using LeaseNumber = Strong<struct LeaseNumberTag, std::uint64_t>;
-
-/// Lease numbers as they travel.
-std::vector<std::uint64_t> to_wire(const std::vector<LeaseNumber>& leases);
-
 /// The right to a batch, to be given back. The same number means something else in another
 /// session, but in queue mode.
 struct Lease {
-  std::uint32_t subscription = 0;
+  SubscriptionNumber subscription;
   std::uint64_t session = 0;  ///< The book's own count of sessions.
   LeaseNumber number;
 };
@@ -43,12 +37,12 @@ struct Lease {
 class LeaseBook {
  public:
   /// The news for the daemon, in this order.
-  using Leases = std::vector<std::pair<std::uint32_t, std::vector<LeaseNumber>>>;
+  using Leases = std::vector<std::pair<SubscriptionNumber, std::vector<LeaseNumber>>>;
   struct News {
     Leases done;  ///< Done batches of queues that are still held.
     Leases releases;
-    std::vector<std::uint32_t> ended;  ///< Subscriptions.
-    bool goodbye = false;              ///< The connection; once.
+    std::vector<SubscriptionNumber> ended;  ///< Subscriptions.
+    bool goodbye = false;                   ///< The connection; once.
   };
   /// The leases to claim from a new daemon, in queue mode.
   struct Claims {
@@ -58,29 +52,29 @@ class LeaseBook {
   /// So many releases are remembered.
   static constexpr std::size_t kRemembered = 1024;
 
-  void open(std::uint32_t subscription, bool queue);
+  void open(SubscriptionNumber subscription, bool queue);
   /// It never came to be: the daemon need not hear of its end.
-  void forget(std::uint32_t subscription);
+  void forget(SubscriptionNumber subscription);
   /// Empty when the subscription has ended, and in queue mode for a lease that is held or was
   /// released lately. Only open() makes an account: news of one that has ended are ignored.
-  std::optional<Lease> take(std::uint32_t subscription, LeaseNumber number);
+  std::optional<Lease> take(SubscriptionNumber subscription, LeaseNumber number);
   void give_back(const Lease& lease);
   /// Marks a queue's batch as done before it is given back. Does nothing in other modes.
   void done(const Lease& lease);
   /// Gives back a batch that is not to be handed out.
-  void skip(std::uint32_t subscription, LeaseNumber number);
-  void close(std::uint32_t subscription);
+  void skip(SubscriptionNumber subscription, LeaseNumber number);
+  void close(SubscriptionNumber subscription);
   void close_all();
 
   /// The daemon is gone, and with it what this side knew of it.
   void end_session();
-  Claims claims(std::uint32_t subscription);
+  Claims claims(SubscriptionNumber subscription);
   /// The daemon has answered the last claims.
-  void noted(std::uint32_t subscription);
+  void noted(SubscriptionNumber subscription);
 
-  bool closed(std::uint32_t subscription) const;
+  bool closed(SubscriptionNumber subscription) const;
   bool all_closed() const;
-  std::size_t held(std::uint32_t subscription) const;
+  std::size_t held(SubscriptionNumber subscription) const;
   /// Whether anything of this session, or of a queue, is held.
   bool holds_any() const;
 
@@ -105,7 +99,7 @@ class LeaseBook {
   bool may_say_goodbye() const;
 
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Account> accounts_;  // an ended subscription's is erased
+  std::map<SubscriptionNumber, Account> accounts_;  // an ended subscription's is erased
   std::uint64_t session_ = 1;
   std::size_t held_ = 0;
   bool all_closed_ = false;

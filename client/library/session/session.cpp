@@ -179,7 +179,7 @@ void Session::say_waiting(const Lane& lane) {
 /// Asks for the reason of a wait; `quiet` only says that the program waits.
 void Session::ask(const Lane& lane, bool quiet) {
   wire::AskT question;
-  question.subscription = lane.number();
+  question.subscription = lane.number().value;
   question.quiet = quiet;
   question.holds = static_cast<std::uint32_t>(book_.held(lane.number()));
   send(encode(std::move(question)));
@@ -231,7 +231,7 @@ void Session::give_back(const Lease& lease) {
   spread_news();
 }
 
-void Session::unsubscribe(std::uint32_t subscription) {
+void Session::unsubscribe(SubscriptionNumber subscription) {
   book_.close(subscription);
   spread_news();
 }

@@ -11,7 +11,7 @@ namespace batchwright {
 /// A batch as the daemon announced it: where it lies, or what came along.
 struct Ticket {
   LeaseNumber lease;
-  std::uint32_t arena = 0;
+  ArenaNumber arena;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::uint64_t epoch = 0;

@@ -14,10 +14,10 @@ namespace {
 
 /// Leases count from the microseconds since 1970 at which the daemon began: above those of every
 /// daemon before it, also of one whose journal a power cut has shortened.
-std::uint64_t first_lease() {
+LeaseNumber first_lease() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+  return {static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now).count())};
 }
 
 std::string describe_pages(PinState pinned) {
@@ -106,7 +106,7 @@ const Arena* Feed::find_arena(ArenaNumber number) const {
   return nullptr;
 }
 
-void Feed::unsubscribe(SessionId session, std::uint32_t number) {
+void Feed::unsubscribe(SessionId session, SubscriptionNumber number) {
   const SubscriptionKey key{session, number};
   if (!subscriptions_.contains(key)) return;
   leave(key, {});
@@ -173,9 +173,10 @@ void Feed::await_returns() {
 }
 
 void Feed::release(SessionId session, const wire::Release& release) {
-  const SubscriptionKey key{session, release.subscription()};
+  const SubscriptionKey key{session, SubscriptionNumber{release.subscription()}};
   Subscription* const found = subscriptions_.find(key);
-  for (const std::uint64_t lease : *release.leases()) {
+  for (const std::uint64_t number : *release.leases()) {
+    const LeaseNumber lease{number};
     const bool known = found != nullptr && found->leases.contains(lease);
     if (known) found->speak();
     if (known && release.keeps()) {
@@ -197,7 +198,7 @@ void Feed::release(SessionId session, const wire::Release& release) {
   if (subscription.in_queue() && queue().exhausted(batches_of(epoch))) pump_soon();
 }
 
-void Feed::release_lease(Subscription& subscription, std::uint64_t lease) {
+void Feed::release_lease(Subscription& subscription, LeaseNumber lease) {
   const auto held = subscription.leases.find(lease);
   if (held->second.slot) give_back(*held->second.slot);
   subscription.leases.erase(held);

@@ -76,7 +76,7 @@ class Feed {
   /// Errors: invalid_argument, does_not_fit, fingerprint_mismatch, unsupported, or why the feed
   /// failed. What cannot be known before the epoch is planned is answered by a later Refused.
   Result<void> subscribe(const ClientInfo& client, const wire::Subscribe& request);
-  void unsubscribe(SessionId session, std::uint32_t subscription);
+  void unsubscribe(SessionId session, SubscriptionNumber subscription);
   void release(SessionId session, const wire::Release& release);
   /// The session's subscriptions go. What it took from a queue is given to another, or kept for a
   /// while. How many slots stay held, until let_go(), because the process lives.
@@ -182,7 +182,7 @@ class Feed {
   void after_leaving();
   void await_returns();
   void give_back(const SlotRef& slot);
-  void release_lease(Subscription& subscription, std::uint64_t lease);
+  void release_lease(Subscription& subscription, LeaseNumber lease);
   void leave(const SubscriptionKey& key, Departure departure);
   /// A journal or ledger with a gap would be worse than none.
   template <class Value>

@@ -79,7 +79,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   }
   note(key, subscription);
   wire::SubscribedT answer;
-  answer.subscription = key.number;
+  answer.subscription = key.number.value;
   answer.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(epoch.fingerprint));
   answer.epoch = epoch.epoch.value;
   answer.step = first.value;
@@ -102,7 +102,7 @@ void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
                        const EpochSource& source) {
   subscription.stage = Subscription::Stage::in_epoch;
   wire::EpochBeginT begin;
-  begin.subscription = key.number;
+  begin.subscription = key.number.value;
   begin.epoch = source.epoch.value;
   begin.steps = source.plan.steps();
   begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(source.fingerprint));
@@ -112,7 +112,7 @@ void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
 
 void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps) {
   wire::EpochEndT end;
-  end.subscription = key.number;
+  end.subscription = key.number.value;
   end.epoch = subscription.cursor.epoch().value;
   end.steps = steps;
   end.last = subscription.epochs_left == 1;
@@ -136,8 +136,8 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   const Extent extent = held.of->cache.extent(slot);
   held.of->cache.hold(slot);
   wire::DeliveryT ticket;
-  ticket.subscription = key.number;
-  ticket.lease = *lease;
+  ticket.subscription = key.number.value;
+  ticket.lease = lease->value;
   ticket.size = extent.size;
   ticket.epoch = id.epoch.value;
   ticket.step = id.index.value / source.plan.world();
@@ -188,7 +188,7 @@ void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const 
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;
-  refused.subscription = key.number;
+  refused.subscription = key.number.value;
   ports_.send(key.session, encode(std::move(refused)));
 }
 

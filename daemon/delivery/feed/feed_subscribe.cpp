@@ -14,11 +14,6 @@ namespace {
 /// Subscriptions of one session to one feed; a trainer needs one.
 constexpr std::size_t kMaxSubscriptions = 64;
 
-std::vector<std::uint64_t> leases_in(const flatbuffers::Vector<std::uint64_t>* leases) {
-  if (leases == nullptr) return {};
-  return {leases->begin(), leases->end()};
-}
-
 /// The same plan under a fingerprint that covers it alone, of a checkpoint that says nothing of how
 /// batches look.
 std::string_view about_plan_alone(const Fingerprint& expected, const PlanSettings& plan) {
@@ -53,9 +48,9 @@ Result<Share> Feed::share_of(const wire::Subscribe& request) const {
 Result<void> Feed::check_subscribe(const SubscriptionKey& key,
                                    const wire::Subscribe& request) const {
   if (failure()) return *failure();
-  if (key.number == 0 || subscriptions_.contains(key)) {
+  if (key.number.value == 0 || subscriptions_.contains(key)) {
     return Error{ErrorCode::invalid_argument,
-                 fmt::format("subscription {} is taken; numbers start at 1", key.number)};
+                 fmt::format("subscription {} is taken; numbers start at 1", key.number.value)};
   }
   if (subscriptions_.keys_of(key.session).size() >= kMaxSubscriptions) {
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
@@ -177,7 +172,7 @@ Result<void> Feed::check_extras(const wire::Subscribe& request) const {
 }
 
 Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& request) {
-  const SubscriptionKey key{client.session, request.subscription()};
+  const SubscriptionKey key{client.session, SubscriptionNumber{request.subscription()}};
   if (auto checked = check_subscribe(key, request); !checked) return checked;
   const auto share = share_of(request);
   if (!share) return share.error();
@@ -218,11 +213,11 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
 
 /// What the client released before its session ended is done; what it holds stays with it.
 Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& request) {
-  const std::vector<std::uint64_t> held = leases_in(request.held());
-  const auto claimed = desk_.claim(holder_of(subscription), leases_in(request.released()), held);
+  const std::vector<LeaseNumber> held = from_wire(request.held());
+  const auto claimed = desk_.claim(holder_of(subscription), from_wire(request.released()), held);
   if (!written(claimed)) return *failure();
   const auto now = WaitingTimes::Time::clock::now();
-  for (const std::uint64_t lease : *claimed) {
+  for (const LeaseNumber lease : *claimed) {
     subscription.leases.emplace(lease, HeldBatch{{}, now});
   }
   advance_queue();

@@ -59,7 +59,7 @@ void Feed::waits(const SubscriptionKey& key, std::uint32_t holds) {
 }
 
 void Feed::ask(SessionId session, const wire::Ask& question) {
-  const SubscriptionKey key{session, question.subscription()};
+  const SubscriptionKey key{session, SubscriptionNumber{question.subscription()}};
   waits(key, question.holds());
   const Subscription* const found = subscriptions_.find(key);
   if (found == nullptr || question.quiet()) return;

@@ -18,7 +18,7 @@ struct Subscribed {
 
   Result<void> deliver(std::uint64_t index, std::uint64_t bytes, std::size_t in_message = 0) {
     wire::DeliveryT delivery;
-    delivery.subscription = lane->number();
+    delivery.subscription = lane->number().value;
     delivery.lease = 10 + index;
     delivery.step = delivery.index = index;
     delivery.size = bytes;
@@ -40,17 +40,17 @@ TEST_CASE("client: subscriptions are numbered from 1, and closed ones are not fo
   Lanes lanes(book);
   const auto first = lanes.open(request_for(), false);
   const auto second = lanes.open(request_for(), false);
-  CHECK(first->number() == 1);
-  CHECK(second->number() == 2);
-  book.close(1);
-  CHECK(lanes.find(1) == nullptr);
-  CHECK(lanes.find(2) == second.get());
-  CHECK(lanes.find(3) == nullptr);
+  CHECK(first->number().value == 1);
+  CHECK(second->number().value == 2);
+  book.close({1});
+  CHECK(lanes.find({1}) == nullptr);
+  CHECK(lanes.find({2}) == second.get());
+  CHECK(lanes.find({3}) == nullptr);
 }
 
 TEST_CASE("client: news of a subscription that is closed are dropped") {
   Subscribed one;
-  one.book.close(1);
+  one.book.close({1});
   CHECK(one.deliver(0, 100));
   CHECK(one.lanes.take_in(subscribed(0, 0)));
   CHECK_FALSE(one.lane->has_news());
@@ -78,7 +78,7 @@ TEST_CASE("client: another daemon is asked for what goes on, and for the leases 
   Subscribed one(wire::Mode::queue);
   const auto refused = one.lanes.open(request_for(), false);
   refused->refuse({ErrorCode::does_not_fit, "no slot"});
-  REQUIRE(one.book.take(1, LeaseNumber{10}));
+  REQUIRE(one.book.take({1}, LeaseNumber{10}));
   one.lanes.lost();
   const auto requests = one.lanes.requests();
   REQUIRE(requests.size() == 1);
@@ -91,7 +91,7 @@ TEST_CASE("client: a subscription that ends names its feed once in the reason") 
   CHECK(one.lanes.end(*one.lane, {ErrorCode::corrupt_record, "bad"}).message ==
         "feed \"train\": bad");
   CHECK(one.lane->failure()->message == "feed \"train\": bad");
-  CHECK(one.book.closed(1));
+  CHECK(one.book.closed({1}));
   const auto again = one.lanes.end(*one.lane, {ErrorCode::corrupt_record, "feed \"train\": bad"});
   CHECK(again.message == "feed \"train\": bad");
 }

@@ -21,7 +21,7 @@ using Demands = std::vector<std::pair<BatchId, SubscriptionKey>>;
 constexpr std::uint32_t kSlots = 4;
 constexpr SlotScheduler::Time kNow{};
 
-SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, 1}; }
+SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, {1}}; }
 BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
 
 /// The parts of a feed with four slots and a plan, and what was put into them.
@@ -33,7 +33,7 @@ struct Parts {
   }
   Subscription& add(std::uint64_t session, std::uint64_t step) {
     life.come();
-    Subscription one({}, 1, Cursor(whole_share(1), Epoch{0}, Step{step}));
+    Subscription one({}, {1}, Cursor(whole_share(1), Epoch{0}, Step{step}));
     one.client.program = "c" + std::to_string(session);
     one.stage = Phase::in_epoch;
     one.habit = Habit::keeps_last;
@@ -53,7 +53,7 @@ struct Parts {
     scheduler.finished(*answer.assignment, AssembledBatch{0, 64, 1, 1, 1, 0, {}});
     if (holder == nullptr) return;
     scheduler.cache().hold(answer.assignment->slot.index);
-    holder->leases[index] = {answer.assignment->slot, {}};
+    holder->leases[{index}] = {answer.assignment->slot, {}};
     ++holder->delivered;
   }
   std::string reason(const Subscription& one) const { return reason_to_wait(view(), one, kNow); }
@@ -61,7 +61,7 @@ struct Parts {
   FeedSettings settings;
   SubscriptionTable subscriptions{kSlots};
   PlanKeeper plans{false};
-  QueueDesk desk{{}, nullptr, nullptr, 1};
+  QueueDesk desk{{}, nullptr, nullptr, {1}};
   SlotScheduler scheduler{
       std::make_shared<SlotGeneration>(ArenaNumber{1}, *Arena::create(kSlots, 4096),
                                        std::make_shared<MemoryBudget>()),
@@ -123,7 +123,7 @@ TEST_CASE("delivery: a client waits for the daemon, or the daemon for a client, 
   parts.fill(1, &one);
   parts.note(1);
   CHECK(parts.view().waiting_for(one) == WaitingFor::client);  // its window is full
-  one.leases.erase(1);
+  one.leases.erase({1});
   one.habit = Habit::looks_on;
   CHECK(parts.view().waiting_for(one) == WaitingFor::client);
   one.habit = Habit::releases_first;

@@ -42,11 +42,11 @@ TEST_CASE("delivery: a queue's itinerary is what the queue has left, of its epoc
   WorkQueue queue;
   Itinerary worker = replica_at(0);
   worker.queue = &queue;
-  queue.give(1, BatchIndex{0}, {});
+  queue.give({1}, BatchIndex{0}, {});
   CHECK(worker.ahead(0) == batch(1));
   CHECK(worker.ahead(8) == batch(9));
   CHECK(!worker.ahead(9));
-  queue.come_back(1);
+  queue.come_back({1});
   CHECK(worker.ahead(0) == batch(0));
   CHECK(worker.distance(batch(4)) == 4);
   CHECK(!worker.distance(batch(4, 1)));

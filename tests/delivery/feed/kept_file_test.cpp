@@ -58,7 +58,7 @@ TEST_CASE("delivery: a ledger that has no room says so, and goes on behind the p
     REQUIRE(ledger);
     const FileLimit limit(10);
     errno = EAGAIN;
-    const auto written = (*ledger)->released({}, 7, false);
+    const auto written = (*ledger)->released({}, {7}, false);
     REQUIRE_FALSE(written);
     CHECK(written.error().code == ErrorCode::io_error);
     CHECK(written.error().message == "ledger " + path + ": write: File too large");
@@ -77,7 +77,7 @@ TEST_CASE("delivery: a line of the ledger is JSON whatever the feed's name holds
   ClientInfo client;
   client.token = 0xAB;
   client.pid = 12;
-  REQUIRE((*ledger)->released(client, 7, true));
+  REQUIRE((*ledger)->released(client, {7}, true));
   CHECK(content(path) ==
         R"({"event":"done","feed":"a\"b\n","client":"00000000000000ab","pid":12,"lease":7})"
         "\n");
@@ -92,8 +92,8 @@ TEST_CASE("delivery: a journal of many records is read to its end") {
     const auto journal = QueueJournal::open(path, kPlan, false, queue);
     REQUIRE(journal);
     for (std::uint64_t i = 0; i < kRecords / 2; ++i) {
-      REQUIRE((*journal)->given(i + 1, BatchIndex{i}, QueueOwner{1}));
-      REQUIRE((*journal)->done(i + 1, QueueOwner{1}));
+      REQUIRE((*journal)->given({i + 1}, BatchIndex{i}, QueueOwner{1}));
+      REQUIRE((*journal)->done({i + 1}, QueueOwner{1}));
     }
   }
   std::ofstream(path, std::ios::app) << "half a record";
@@ -101,7 +101,7 @@ TEST_CASE("delivery: a journal of many records is read to its end") {
   const auto journal = QueueJournal::open(path, kPlan, false, queue);
   REQUIRE(journal);
   CHECK(queue.done_count() == kRecords / 2);
-  CHECK((*journal)->next_lease() == kRecords / 2 + 1);
+  CHECK((*journal)->next_lease() == LeaseNumber{kRecords / 2 + 1});
   CHECK(std::filesystem::file_size(path) == (2 + kRecords) * 32);
 }
 

@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr SubscriptionKey kClient{SessionId{1}, 1};
+constexpr SubscriptionKey kClient{SessionId{1}, {1}};
 constexpr LongWaits::Time kStart{};
 
 }  // namespace

@@ -6,7 +6,7 @@ using namespace batchwright;
 
 namespace {
 
-SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, 1}; }
+SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, {1}}; }
 
 Places::Place at(std::uint64_t index) {
   Places::Place place;

@@ -28,7 +28,7 @@ EpochSource source_of(const Fingerprint& plan = kPlan) {
 }
 
 /// A desk with a queue in this folder.
-QueueDesk open_in(const TemporaryFolder& folder, std::uint64_t first_lease = 1) {
+QueueDesk open_in(const TemporaryFolder& folder, LeaseNumber first_lease = {1}) {
   WorkQueue queue;
   auto journal = QueueJournal::open((folder / "journal").string(), kPlan, false, queue);
   REQUIRE(journal);
@@ -40,12 +40,12 @@ QueueDesk open_in(const TemporaryFolder& folder, std::uint64_t first_lease = 1) 
 struct Client {
   explicit Client(std::uint64_t token, bool in_queue = true)
       : info{SessionId{token}, token, "test", 1, false},
-        holder{info, 1, queue_owner(token, 1), in_queue} {}
+        holder{info, {1}, queue_owner(token, {1}), in_queue} {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   /// The lease of the queue's next batch.
-  std::uint64_t take(QueueDesk& desk) const {
+  LeaseNumber take(QueueDesk& desk) const {
     const auto index = desk.queue().ahead(0, kBatches);
     REQUIRE(index);
     const auto lease = desk.give(holder, source_of(), {Epoch{0}, *index}, false);
@@ -70,12 +70,12 @@ TEST_CASE("delivery: a lease is never given twice, not by another daemon either"
   const TemporaryFolder folder;
   const Client anna(1);
   {
-    QueueDesk desk = open_in(folder, 100);
-    CHECK(anna.take(desk) == 100);
-    CHECK(anna.take(desk) == 101);
+    QueueDesk desk = open_in(folder, {100});
+    CHECK(anna.take(desk) == LeaseNumber{100});
+    CHECK(anna.take(desk) == LeaseNumber{101});
   }
-  QueueDesk desk = open_in(folder, 50);  // its clock is behind
-  CHECK(anna.take(desk) == 102);
+  QueueDesk desk = open_in(folder, {50});  // its clock is behind
+  CHECK(anna.take(desk) == LeaseNumber{102});
 }
 
 TEST_CASE("delivery: what is done is noted before it has an effect, and is done only once") {
@@ -84,7 +84,7 @@ TEST_CASE("delivery: what is done is noted before it has an effect, and is done 
   const Client bert(2);
   {
     QueueDesk desk = open_in(folder);
-    const std::uint64_t lease = anna.take(desk);
+    const LeaseNumber lease = anna.take(desk);
     CHECK(*desk.done(bert.holder, lease) == false);
     CHECK(*desk.done(anna.holder, lease) == true);
     CHECK(*desk.done(anna.holder, lease) == false);
@@ -126,13 +126,13 @@ TEST_CASE(
   const TemporaryFolder folder;
   const Client anna(1);
   QueueDesk desk = open_in(folder);
-  const std::uint64_t done = anna.take(desk);
-  const std::uint64_t held = anna.take(desk);
-  const std::uint64_t lost = anna.take(desk);
+  const LeaseNumber done = anna.take(desk);
+  const LeaseNumber held = anna.take(desk);
+  const LeaseNumber lost = anna.take(desk);
   desk.keep(anna.holder.owner, QueueDesk::Time{} + 10s);
   CHECK(desk.next_return() == QueueDesk::Time{} + 10s);
-  const auto claimed =
-      desk.claim(anna.holder, std::vector{done, done}, std::vector{held, lost + 100});
+  const auto claimed = desk.claim(anna.holder, std::vector{done, done},
+                                  std::vector{held, LeaseNumber{lost.value + 100}});
   REQUIRE(claimed);
   CHECK(*claimed == std::vector{held});
   CHECK(!desk.next_return());
@@ -147,7 +147,7 @@ TEST_CASE("delivery: an epoch of a queue is over for a worker that holds its las
   QueueDesk desk = open_in(folder);
   for (int i = 0; i < 4; ++i) REQUIRE(desk.released(anna.holder, anna.take(desk)));
   CHECK(!desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches));
-  const std::uint64_t last = anna.take(desk);
+  const LeaseNumber last = anna.take(desk);
   CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches));
   CHECK(!desk.is_over_for(bert.holder.owner, Epoch{0}, kBatches));
   CHECK(!desk.is_over_for(bert.holder.owner, Epoch{1}, kBatches));
@@ -178,7 +178,7 @@ TEST_CASE("delivery: after a desk is closed nothing is written, and what is rele
   const TemporaryFolder folder;
   const Client anna(1);
   QueueDesk desk = open_in(folder);
-  const std::uint64_t lease = anna.take(desk);
+  const LeaseNumber lease = anna.take(desk);
   desk.close();
   CHECK(!desk.is_open());
   CHECK(*desk.done(anna.holder, lease));

@@ -230,9 +230,9 @@ Rule roster_rule(std::size_t slots) {
                  bool is_held) {
     Roster roster(slots);
     for (std::size_t i = 0; i < standings.size(); ++i) {
-      roster.note({SessionId{i + 1}, 1}, standings[i]);
+      roster.note({SessionId{i + 1}, {1}}, standings[i]);
     }
-    return roster.may_take({SessionId{one + 1}, 1}, held, is_held);
+    return roster.may_take({SessionId{one + 1}, {1}}, held, is_held);
   };
 }
 

@@ -6,7 +6,7 @@ using namespace batchwright;
 
 namespace {
 
-SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, 1}; }
+SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, {1}}; }
 
 BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
 

@@ -31,7 +31,7 @@ struct Replicas {
   explicit Replicas(const std::vector<std::uint64_t>& steps) {
     places.reserve(steps.size());
     for (const std::uint64_t step : steps) {
-      places.push_back({{SessionId{places.size() + 1}, 1}});
+      places.push_back({{SessionId{places.size() + 1}, {1}}});
       const Cursor cursor(whole_share(1), Epoch{0}, Step{step});
       fronts.push_back({{cursor, kSteps, 0, nullptr, {}}, &places.back(), false});
     }
@@ -116,7 +116,7 @@ TEST_CASE("delivery: a demand waits for a straggler, and is served once patience
   CHECK(!answer.assignment);
   answer = slots.scheduler.demand({batch(8)}, both.fronts, kNow + 60ms);
   REQUIRE(answer.stragglers.left_behind.size() == 1);
-  CHECK(answer.stragglers.left_behind[0].key == SubscriptionKey{SessionId{1}, 1});
+  CHECK(answer.stragglers.left_behind[0].key == SubscriptionKey{SessionId{1}, {1}});
   CHECK(answer.stragglers.left_behind[0].batches == 8);
   REQUIRE(answer.assignment);
   CHECK(answer.assignment->waited == 60ms);

@@ -81,7 +81,7 @@ bool is_left_behind(TestServer& server) {
 }
 
 constexpr Stragglers::Time kNow{};
-constexpr SubscriptionKey kSlow{SessionId{1}, 1};
+constexpr SubscriptionKey kSlow{SessionId{1}, {1}};
 
 Front front_at(const std::set<SubscriptionKey>& place, std::uint64_t step) {
   return {{Cursor(whole_share(1), Epoch{0}, Step{step}), kBatches, 0, nullptr, {}}, &place, false};
@@ -114,7 +114,7 @@ TEST_CASE("delivery: those that are half of the slots behind are waited for, and
 TEST_CASE("delivery: one that was left behind keeps nothing, until it has caught up") {
   using std::chrono::milliseconds;
   const std::set<SubscriptionKey> slow{kSlow};
-  const std::set<SubscriptionKey> fast{{SessionId{2}, 1}};
+  const std::set<SubscriptionKey> fast{{SessionId{2}, {1}}};
   Stragglers stragglers(8, milliseconds(50));
   std::vector<Front> fronts{front_at(slow, 0), front_at(fast, 8)};
   CHECK(stragglers.wait_for(batch(8), fronts, kNow).waits);

@@ -18,7 +18,7 @@ using Keys = std::vector<SubscriptionKey>;
 constexpr SubscriptionTable::Circumstances kPlanned{true, false};
 
 SubscriptionKey client(std::uint64_t session, std::uint32_t number = 1) {
-  return {SessionId{session}, number};
+  return {SessionId{session}, {number}};
 }
 
 BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
@@ -26,7 +26,7 @@ BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
 }
 
 Subscription replica(std::uint64_t step, std::uint64_t epoch = 0) {
-  Subscription one({}, 1, Cursor(whole_share(1), Epoch{epoch}, Step{step}));
+  Subscription one({}, {1}, Cursor(whole_share(1), Epoch{epoch}, Step{step}));
   one.stage = Phase::in_epoch;
   one.terms.window = 2;
   return one;
@@ -98,7 +98,7 @@ TEST_CASE("delivery: a program's habit is what it was last seen to do without") 
   Subscription one = replica(0);
   one.note_empty_handed();
   CHECK(one.looks_on());  // it never had a batch
-  one.leases[7] = {};
+  one.leases[{7}] = {};
   one.speak();
   CHECK(one.habit == Habit::keeps_last);
   one.note_empty_handed();
@@ -132,7 +132,7 @@ TEST_CASE("delivery: a session's subscriptions are found, and those of others ar
 
 TEST_CASE("delivery: the epochs that are needed are those stood in, and those that come next") {
   Subscription full = replica(0, 3);
-  full.leases = {{1, {}}, {2, {}}};
+  full.leases = {{{1}, {}}, {{2}, {}}};
   Subscription last = replica(0, 5);
   last.epochs_left = 1;
   Subscription over = replica(0, 9);

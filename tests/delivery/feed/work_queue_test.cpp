@@ -23,7 +23,7 @@ std::optional<std::uint64_t> take(WorkQueue& queue, std::uint64_t lease, QueueOw
                                   std::uint64_t batches = 5) {
   const auto index = queue.ahead(0, batches);
   if (!index) return {};
-  queue.give(lease, *index, owner);
+  queue.give({lease}, *index, owner);
   return index->value;
 }
 
@@ -47,10 +47,10 @@ TEST_CASE("delivery: a queue gives each batch once, and what comes back before a
   CHECK(take(queue, 1, kAnna) == 0);
   CHECK(take(queue, 2, kAnna) == 1);
   CHECK(take(queue, 3, kBert) == 2);
-  CHECK(queue.done(2, kAnna));
-  CHECK_FALSE(queue.done(2, kAnna));
-  CHECK_FALSE(queue.done(3, kAnna));
-  queue.come_back(1);
+  CHECK(queue.done({2}, kAnna));
+  CHECK_FALSE(queue.done({2}, kAnna));
+  CHECK_FALSE(queue.done({3}, kAnna));
+  queue.come_back({1});
   CHECK(queue.distance(BatchIndex{0}) == 0);
   CHECK(queue.distance(BatchIndex{1}) == std::nullopt);
   CHECK(queue.distance(BatchIndex{3}) == 1);
@@ -62,7 +62,7 @@ TEST_CASE("delivery: a queue gives each batch once, and what comes back before a
   CHECK(queue.done_count() == 1);
   CHECK(queue.out_beside(kBert) == 0);
   for (const std::uint64_t lease : std::vector<std::uint64_t>{3, 4, 5, 6})
-    CHECK(queue.done(lease, kBert));
+    CHECK(queue.done({lease}, kBert));
   CHECK(queue.over(5));
 }
 
@@ -77,10 +77,10 @@ TEST_CASE("delivery: a queue keeps what a client that is away holds, and no long
   CHECK(queue.next_return() == now + 2s);
   CHECK(queue.ahead(0, 5)->value == 3);
   SUBCASE("it comes back with one of two: the other never reached it") {
-    const std::vector<std::uint64_t> held = {2, 3, 99};
-    CHECK(queue.claim(kAnna, held) == std::vector<std::uint64_t>{2});
+    const std::vector<LeaseNumber> held = {{2}, {3}, {99}};
+    CHECK(queue.claim(kAnna, held) == std::vector<LeaseNumber>{{2}});
     CHECK(queue.ahead(0, 5)->value == 0);
-    CHECK(queue.done(2, kAnna));
+    CHECK(queue.done({2}, kAnna));
   }
   SUBCASE("it does not come back") {
     CHECK_FALSE(queue.end_keeping(now + 1s));
@@ -100,7 +100,7 @@ TEST_CASE("delivery: who comes and goes puts off nobody else's return") {
   queue.keep(kAnna, now + 2s);
   for (int i = 1; i <= 5; ++i) {
     queue.keep(kBert, now + i * 1s + 2s);
-    const std::vector<std::uint64_t> held = {2};
+    const std::vector<LeaseNumber> held = {{2}};
     CHECK(queue.claim(kBert, held) == held);
     queue.keep(kAnna, now + 60s);  // it is kept already
   }
@@ -115,20 +115,20 @@ TEST_CASE("delivery: a journal gives back the queue it was told of") {
   {
     WorkQueue queue;
     const auto journal = open(folder / "j", queue);
-    REQUIRE(journal->given(7, BatchIndex{0}, kAnna));
-    REQUIRE(journal->given(8, BatchIndex{1}, kBert));
-    REQUIRE(journal->given(9, BatchIndex{2}, kBert));
-    REQUIRE(journal->done(8, kBert));
-    REQUIRE(journal->given(10, BatchIndex{0}, kBert));  // it had come back
+    REQUIRE(journal->given({7}, BatchIndex{0}, kAnna));
+    REQUIRE(journal->given({8}, BatchIndex{1}, kBert));
+    REQUIRE(journal->given({9}, BatchIndex{2}, kBert));
+    REQUIRE(journal->done({8}, kBert));
+    REQUIRE(journal->given({10}, BatchIndex{0}, kBert));  // it had come back
   }
   WorkQueue queue;
   const auto journal = open(folder / "j", queue);
-  CHECK(journal->next_lease() == 11);
+  CHECK(journal->next_lease() == LeaseNumber{11});
   CHECK(queue.epoch() == Epoch{0});
   CHECK(queue.done_count() == 1);
   CHECK(queue.out().size() == 2);
-  CHECK(queue.out().at(9).kept_until);
-  CHECK(queue.out().at(10).index == BatchIndex{0});
+  CHECK(queue.out().at({9}).kept_until);
+  CHECK(queue.out().at({10}).index == BatchIndex{0});
   CHECK(queue.ahead(0, 5)->value == 3);
 }
 
@@ -137,17 +137,17 @@ TEST_CASE("delivery: a journal goes on from epoch to epoch, and lease numbers wi
   {
     WorkQueue queue;
     const auto journal = open(folder / "j", queue);
-    REQUIRE(journal->given(1, BatchIndex{0}, kAnna));
+    REQUIRE(journal->given({1}, BatchIndex{0}, kAnna));
     auto begun = journal->beginning(Epoch{1}, kPlan)();
     REQUIRE(begun);
     journal->take_up(std::move(*begun));
-    REQUIRE(journal->given(2, BatchIndex{0}, kAnna));
+    REQUIRE(journal->given({2}, BatchIndex{0}, kAnna));
   }
   WorkQueue queue;
   const auto journal = open(folder / "j", queue);
   CHECK(queue.epoch() == Epoch{1});
   CHECK(queue.out().size() == 1);
-  CHECK(journal->next_lease() == 3);
+  CHECK(journal->next_lease() == LeaseNumber{3});
 }
 
 TEST_CASE("delivery: a journal that was cut or flipped anywhere holds what came before") {
@@ -155,7 +155,7 @@ TEST_CASE("delivery: a journal that was cut or flipped anywhere holds what came 
   {
     WorkQueue queue;
     const auto journal = open(folder / "j", queue);
-    for (std::uint64_t i = 0; i < 5; ++i) REQUIRE(journal->given(i + 1, BatchIndex{i}, kAnna));
+    for (std::uint64_t i = 0; i < 5; ++i) REQUIRE(journal->given({i + 1}, BatchIndex{i}, kAnna));
   }
   const auto size = std::filesystem::file_size(folder / "j");
   bool flip = false;
@@ -174,7 +174,7 @@ TEST_CASE("delivery: a journal that was cut or flipped anywhere holds what came 
     WorkQueue queue;
     const auto journal = open(folder / "cut", queue);
     CHECK(queue.out().size() == (at - 64) / 32);
-    REQUIRE(journal->given(100, BatchIndex{queue.out().size()}, kBert));
+    REQUIRE(journal->given({100}, BatchIndex{queue.out().size()}, kBert));
   }
 }
 

@@ -63,15 +63,15 @@ TEST_CASE("delivery: a feed that is absent no longer takes along the clients tha
   absent.feeds.set(feed("dev"));
   for (const std::uint32_t number : {2U, 1U}) REQUIRE(absent.let_wait(number, "train"));
   REQUIRE(absent.let_wait(3, "dev"));
-  CHECK(absent.feeds.awaited_by({{1}, 1})->name == "train");
-  CHECK(absent.feeds.awaited_by({{1}, 3})->name == "dev");
-  CHECK(absent.feeds.awaited_by({{2}, 1}) == nullptr);
+  CHECK(absent.feeds.awaited_by({{1}, {1}})->name == "train");
+  CHECK(absent.feeds.awaited_by({{1}, {3}})->name == "dev");
+  CHECK(absent.feeds.awaited_by({{2}, {1}}) == nullptr);
   const auto guests = absent.feeds.take_out("train");
   REQUIRE(guests.size() == 2);
   CHECK(guests[0].request.subscription == 2);
   CHECK(absent.feeds.find("train") == nullptr);
-  CHECK(absent.feeds.awaited_by({{1}, 1}) == nullptr);
-  CHECK(absent.feeds.awaited_by({{1}, 3}) != nullptr);
+  CHECK(absent.feeds.awaited_by({{1}, {1}}) == nullptr);
+  CHECK(absent.feeds.awaited_by({{1}, {3}}) != nullptr);
   CHECK(absent.feeds.take_out("train").empty());
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("delivery: a client that has waited for an absent feed for too long is
   Absent absent(1ms);
   absent.feeds.set(feed("train"));
   for (const std::uint32_t number : {1U, 2U, 3U}) REQUIRE(absent.let_wait(number, "train"));
-  absent.feeds.guests().remove({{1}, 2});
+  absent.feeds.guests().remove({{1}, {2}});
   absent.feeds.set(feed("train", ErrorCode::busy));
   absent.io.run();
   const std::string why = "feed train is not served: it is away";

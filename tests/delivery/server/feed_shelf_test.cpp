@@ -47,7 +47,7 @@ TEST_CASE("delivery: feeds are found by their names, and arenas by numbers that 
   CHECK(shelf.feeds.names() == "train, dev");
   CHECK(shelf.feeds.find("dev") == &dev);
   CHECK(shelf.feeds.find("test") == nullptr);
-  CHECK(shelf.feeds.find({SessionId{1}, 1}) == nullptr);
+  CHECK(shelf.feeds.find({SessionId{1}, {1}}) == nullptr);
   CHECK(shelf.feeds.find_arena({1}) == &train.arena());
   CHECK(shelf.feeds.find_arena({2}) == &dev.arena());
   CHECK(shelf.feeds.find_arena({3}) == nullptr);

@@ -27,8 +27,8 @@ TEST_CASE("delivery: who waits for a feed leaves with it, in order, and others s
   REQUIRE(room.let_in(client(2), Request(1, "dev").table(), kStart + seconds(2)));
   CHECK(sessions(room.all_for("dev")) == std::vector<std::uint64_t>{9, 2});
   CHECK_FALSE(room.empty());
-  CHECK(room.find({SessionId{3}, 1})->request.feed == "train");
-  CHECK(room.find({SessionId{9}, 1}) == nullptr);
+  CHECK(room.find({SessionId{3}, {1}})->request.feed == "train");
+  CHECK(room.find({SessionId{9}, {1}}) == nullptr);
 }
 
 TEST_CASE("delivery: who has waited for too long leaves, and who has not stays") {
@@ -44,8 +44,8 @@ TEST_CASE("delivery: who has waited for too long leaves, and who has not stays")
 TEST_CASE("delivery: what is released while a queue is waited for counts as released") {
   WaitingRoom room;
   REQUIRE(room.let_in(client(1), Request(1, "dev", {5, 6, 7}).table(), kStart));
-  room.release({SessionId{1}, 1}, std::vector<std::uint64_t>{6, 99});
-  room.release({SessionId{1}, 2}, std::vector<std::uint64_t>{5});
+  room.release({SessionId{1}, {1}}, std::vector<LeaseNumber>{{6}, {99}});
+  room.release({SessionId{1}, {2}}, std::vector<LeaseNumber>{{5}});
   const auto guests = room.all_for("dev");
   REQUIRE(guests.size() == 1);
   CHECK(guests[0].request.held == std::vector<std::uint64_t>{5, 7});

@@ -69,9 +69,9 @@ void take(const Record& record, WorkQueue& queue) {
     case Kind::plan: break;
     case Kind::epoch: queue.begin(Epoch{record.second}); break;
     case Kind::given:
-      queue.give(record.first, BatchIndex{record.second}, QueueOwner{record.third});
+      queue.give(LeaseNumber{record.first}, BatchIndex{record.second}, QueueOwner{record.third});
       break;
-    case Kind::done: queue.done(record.first, QueueOwner{record.third}); break;
+    case Kind::done: queue.done(LeaseNumber{record.first}, QueueOwner{record.third}); break;
   }
 }
 
@@ -124,8 +124,10 @@ Result<void> QueueJournal::read(WorkQueue& queue) {
       if (record.crc != crc_of(record)) break;
       take(record, queue);
       if (record.kind == Kind::plan) fingerprint_ = {record.first, record.second, record.third};
-      if (record.kind == Kind::epoch) next_lease_ = record.first;
-      if (record.kind == Kind::given) next_lease_ = std::max(next_lease_, record.first + 1);
+      if (record.kind == Kind::epoch) next_lease_ = LeaseNumber{record.first};
+      if (record.kind == Kind::given) {
+        next_lease_ = std::max(next_lease_, LeaseNumber{record.first + 1});
+      }
       begun_ = begun_ || record.kind == Kind::epoch;
     }
     end += whole * sizeof(Record);
@@ -138,20 +140,20 @@ Result<void> QueueJournal::read(WorkQueue& queue) {
   return *size == end ? Result<void>{} : file_->cut(end);
 }
 
-Result<void> QueueJournal::given(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
-  next_lease_ = lease + 1;
-  return file_->write(bytes_of(sealed({0, Kind::given, lease, index.value, owner.value})));
+Result<void> QueueJournal::given(LeaseNumber lease, BatchIndex index, QueueOwner owner) {
+  next_lease_ = LeaseNumber{lease.value + 1};
+  return file_->write(bytes_of(sealed({0, Kind::given, lease.value, index.value, owner.value})));
 }
 
-Result<void> QueueJournal::done(std::uint64_t lease, QueueOwner owner) {
-  return file_->write(bytes_of(sealed({0, Kind::done, lease, 0, owner.value})));
+Result<void> QueueJournal::done(LeaseNumber lease, QueueOwner owner) {
+  return file_->write(bytes_of(sealed({0, Kind::done, lease.value, 0, owner.value})));
 }
 
 std::function<Result<BegunJournal>()> QueueJournal::beginning(
     Epoch epoch, const Fingerprint& fingerprint) const {
   const std::array records = {
       sealed({0, Kind::plan, fingerprint.data, fingerprint.settings, fingerprint.seed}),
-      sealed({0, Kind::epoch, next_lease_, epoch.value, 0})};
+      sealed({0, Kind::epoch, next_lease_.value, epoch.value, 0})};
   return [path = path_, records, sync = sync_] { return begin_anew(path, records, sync); };
 }
 

@@ -38,8 +38,8 @@ class QueueJournal {
                                                     Sync sync = {});
 
   /// Errors: io_error; then the queue must not go on.
-  Result<void> given(std::uint64_t lease, BatchIndex index, QueueOwner owner);
-  Result<void> done(std::uint64_t lease, QueueOwner owner);
+  Result<void> given(LeaseNumber lease, BatchIndex index, QueueOwner owner);
+  Result<void> done(LeaseNumber lease, QueueOwner owner);
 
   /// A function that begins the file anew with an epoch, for earlier epochs no longer matter. The
   /// call waits for the disk, so it is for another thread, and needs this journal no more;
@@ -50,7 +50,7 @@ class QueueJournal {
   void take_up(BegunJournal begun);
 
   /// A number above that of every lease that was ever given.
-  std::uint64_t next_lease() const { return next_lease_; }
+  LeaseNumber next_lease() const { return next_lease_; }
   /// The plan that the current epoch was begun with.
   const Fingerprint& fingerprint() const { return fingerprint_; }
   const std::string& path() const { return path_; }
@@ -62,7 +62,7 @@ class QueueJournal {
   std::string path_;
   std::unique_ptr<KeptFile> file_;
   Sync sync_;
-  std::uint64_t next_lease_ = 1;
+  LeaseNumber next_lease_{1};
   Fingerprint fingerprint_;
   bool begun_ = false;  ///< The file has its plan and epoch.
 };

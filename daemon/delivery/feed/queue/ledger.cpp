@@ -49,8 +49,8 @@ Result<void> Ledger::delivered(const Entry& entry, const EpochPlan& plan) {
                        {"feed", feed_},
                        {"client", token_text(entry.client)},
                        {"pid", entry.client.pid},
-                       {"subscription", entry.subscription},
-                       {"lease", entry.lease},
+                       {"subscription", entry.subscription.value},
+                       {"lease", entry.lease.value},
                        {"epoch", entry.id.epoch.value},
                        {"step", entry.id.index.value / plan.world()},
                        {"index", entry.id.index.value},
@@ -58,12 +58,12 @@ Result<void> Ledger::delivered(const Entry& entry, const EpochPlan& plan) {
                        {"ordinals", std::move(ordinals)}});
 }
 
-Result<void> Ledger::released(const ClientInfo& client, std::uint64_t lease, bool in_queue) {
+Result<void> Ledger::released(const ClientInfo& client, LeaseNumber lease, bool in_queue) {
   return write_object({{"event", in_queue ? "done" : "released"},
                        {"feed", feed_},
                        {"client", token_text(client)},
                        {"pid", client.pid},
-                       {"lease", lease}});
+                       {"lease", lease.value}});
 }
 
 Result<void> Ledger::write_object(const json::object& object) const {

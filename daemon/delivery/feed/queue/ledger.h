@@ -21,8 +21,8 @@ class Ledger {
  public:
   struct Entry {
     const ClientInfo& client;
-    std::uint32_t subscription;
-    std::uint64_t lease;
+    SubscriptionNumber subscription;
+    LeaseNumber lease;
     BatchId id;
     bool rehearsal;
   };
@@ -32,7 +32,7 @@ class Ledger {
   static Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& feed);
   /// Errors: io_error.
   Result<void> delivered(const Entry& entry, const EpochPlan& plan);
-  Result<void> released(const ClientInfo& client, std::uint64_t lease, bool in_queue);
+  Result<void> released(const ClientInfo& client, LeaseNumber lease, bool in_queue);
 
  private:
   Ledger(std::string feed, std::unique_ptr<KeptFile> file)

@@ -6,15 +6,15 @@
 namespace batchwright {
 
 QueueDesk::QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal,
-                     std::unique_ptr<Ledger> ledger, std::uint64_t first_lease)
+                     std::unique_ptr<Ledger> ledger, LeaseNumber first_lease)
     : queue_(std::move(queue)),
       journal_(std::move(journal)),
       ledger_(std::move(ledger)),
       next_lease_(journal_ ? std::max(first_lease, journal_->next_lease()) : first_lease) {}
 
-Result<std::uint64_t> QueueDesk::give(const Holder& holder, const EpochSource& source,
-                                      const BatchId& id, bool rehearsal) {
-  const std::uint64_t lease = next_lease_++;
+Result<LeaseNumber> QueueDesk::give(const Holder& holder, const EpochSource& source,
+                                    const BatchId& id, bool rehearsal) {
+  const LeaseNumber lease{next_lease_.value++};
   if (holder.in_queue && !rehearsal) {
     if (source.fingerprint != journal_->fingerprint()) {
       return Error{ErrorCode::internal, "an epoch of the queue has another plan than its journal"};
@@ -25,10 +25,10 @@ Result<std::uint64_t> QueueDesk::give(const Holder& holder, const EpochSource& s
   if (!ledger_) return lease;
   auto noted =
       ledger_->delivered({holder.client, holder.subscription, lease, id, rehearsal}, source.plan);
-  return noted ? Result<std::uint64_t>(lease) : noted.error();
+  return noted ? Result<LeaseNumber>(lease) : noted.error();
 }
 
-Result<bool> QueueDesk::done(const Holder& holder, std::uint64_t lease) {
+Result<bool> QueueDesk::done(const Holder& holder, LeaseNumber lease) {
   if (!holder.in_queue || !queue_.done(lease, holder.owner)) return false;
   auto noted = note_done(holder, lease);
   return noted ? Result<bool>(true) : noted.error();
@@ -36,23 +36,23 @@ Result<bool> QueueDesk::done(const Holder& holder, std::uint64_t lease) {
 
 /// Nowhere once the desk is closed: then the batch stays given, and is given once more to the
 /// client that comes next.
-Result<void> QueueDesk::note_done(const Holder& holder, std::uint64_t lease) {
+Result<void> QueueDesk::note_done(const Holder& holder, LeaseNumber lease) {
   if (!journal_) return {};
   if (auto noted = journal_->done(lease, holder.owner); !noted) return noted;
   return ledger_ ? ledger_->released(holder.client, lease, true) : Result<void>{};
 }
 
-Result<void> QueueDesk::released(const Holder& holder, std::uint64_t lease) {
+Result<void> QueueDesk::released(const Holder& holder, LeaseNumber lease) {
   const auto was_open = done(holder, lease);
   if (!was_open) return was_open.error();
   if (*was_open || !ledger_) return {};
   return ledger_->released(holder.client, lease, false);
 }
 
-Result<std::vector<std::uint64_t>> QueueDesk::claim(const Holder& holder,
-                                                    std::span<const std::uint64_t> released,
-                                                    std::span<const std::uint64_t> held) {
-  for (const std::uint64_t lease : released) {
+Result<std::vector<LeaseNumber>> QueueDesk::claim(const Holder& holder,
+                                                  std::span<const LeaseNumber> released,
+                                                  std::span<const LeaseNumber> held) {
+  for (const LeaseNumber lease : released) {
     if (const auto noted = done(holder, lease); !noted) return noted.error();
   }
   return queue_.claim(holder.owner, held);

@@ -27,7 +27,7 @@ class QueueDesk {
   /// A client's subscription.
   struct Holder {
     const ClientInfo& client;
-    std::uint32_t subscription;
+    SubscriptionNumber subscription;
     QueueOwner owner;
     bool in_queue;
   };
@@ -35,7 +35,7 @@ class QueueDesk {
   /// `journal`: null where the feed has no queue. `ledger`: null where none is kept. Leases count
   /// from `first_lease`, or from behind those that the journal knows.
   QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal, std::unique_ptr<Ledger> ledger,
-            std::uint64_t first_lease);
+            LeaseNumber first_lease);
 
   /// Whether there is a queue, and its journal is open.
   bool is_open() const { return journal_ != nullptr; }
@@ -45,22 +45,22 @@ class QueueDesk {
 
   /// Notes the delivery of a batch, and returns its lease. A batch of the queue is out from here
   /// on. Errors: internal (the queue's epoch has another plan than its journal), io_error.
-  Result<std::uint64_t> give(const Holder& holder, const EpochSource& source, const BatchId& id,
-                             bool rehearsal);
+  Result<LeaseNumber> give(const Holder& holder, const EpochSource& source, const BatchId& id,
+                           bool rehearsal);
   /// The batch of a lease is done; the client may hold it for longer. False where it is no batch of
   /// the queue that was still to be done. Errors: io_error.
-  Result<bool> done(const Holder& holder, std::uint64_t lease);
+  Result<bool> done(const Holder& holder, LeaseNumber lease);
   /// The client holds the batch no longer, and so it is done. Errors: io_error.
-  Result<void> released(const Holder& holder, std::uint64_t lease);
+  Result<void> released(const Holder& holder, LeaseNumber lease);
 
   /// A client is there again. What it has released meanwhile is done; of what it says it holds, the
   /// leases that are its own are returned, and all else of its batches comes back. Errors:
   /// io_error.
-  Result<std::vector<std::uint64_t>> claim(const Holder& holder,
-                                           std::span<const std::uint64_t> released,
-                                           std::span<const std::uint64_t> held);
+  Result<std::vector<LeaseNumber>> claim(const Holder& holder,
+                                         std::span<const LeaseNumber> released,
+                                         std::span<const LeaseNumber> held);
   /// A client is gone: what it took comes back, or is kept for it for a while.
-  void come_back(std::uint64_t lease) { queue_.come_back(lease); }
+  void come_back(LeaseNumber lease) { queue_.come_back(lease); }
   void keep(QueueOwner owner, Time until) { queue_.keep(owner, until); }
   void keep_all(Time until) { queue_.keep_all(until); }
   /// When the first batch that is kept is kept no longer.
@@ -85,12 +85,12 @@ class QueueDesk {
   void close();
 
  private:
-  Result<void> note_done(const Holder& holder, std::uint64_t lease);
+  Result<void> note_done(const Holder& holder, LeaseNumber lease);
 
   WorkQueue queue_;
   std::unique_ptr<QueueJournal> journal_;
   std::unique_ptr<Ledger> ledger_;
-  std::uint64_t next_lease_;
+  LeaseNumber next_lease_;
   std::optional<Epoch> beginning_;
 };
 

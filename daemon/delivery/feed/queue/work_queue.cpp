@@ -6,8 +6,8 @@
 namespace batchwright {
 
 /// The odd multiplier spreads neighbouring numbers over all bits.
-QueueOwner queue_owner(std::uint64_t token, std::uint32_t subscription) {
-  return {token ^ (std::uint64_t{subscription} * kGoldenStep)};
+QueueOwner queue_owner(std::uint64_t token, SubscriptionNumber subscription) {
+  return {token ^ (std::uint64_t{subscription.value} * kGoldenStep)};
 }
 
 void WorkQueue::begin(Epoch epoch) {
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> WorkQueue::distance(BatchIndex index) const {
   return back_.size() + (index.value - unused_);
 }
 
-void WorkQueue::give(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
+void WorkQueue::give(LeaseNumber lease, BatchIndex index, QueueOwner owner) {
   // A journal shows that a batch came back by its being given again.
   std::erase_if(out_, [index](const auto& entry) { return entry.second.index == index; });
   back_.erase(index.value);
@@ -44,14 +44,14 @@ void WorkQueue::give(std::uint64_t lease, BatchIndex index, QueueOwner owner) {
   out_[lease] = {index, owner, {}};
 }
 
-bool WorkQueue::done(std::uint64_t lease, QueueOwner owner) {
+bool WorkQueue::done(LeaseNumber lease, QueueOwner owner) {
   const auto found = out_.find(lease);
   if (found == out_.end() || found->second.owner != owner) return false;
   out_.erase(found);
   return true;
 }
 
-void WorkQueue::come_back(std::uint64_t lease) {
+void WorkQueue::come_back(LeaseNumber lease) {
   const auto found = out_.find(lease);
   if (found == out_.end()) return;
   back_.insert(found->second.index.value);
@@ -86,9 +86,9 @@ bool WorkQueue::end_keeping(Time now) {
   return out_.size() != before;
 }
 
-std::vector<std::uint64_t> WorkQueue::claim(QueueOwner owner, std::span<const std::uint64_t> held) {
-  std::vector<std::uint64_t> returned;
-  for (const std::uint64_t lease : held) {
+std::vector<LeaseNumber> WorkQueue::claim(QueueOwner owner, std::span<const LeaseNumber> held) {
+  std::vector<LeaseNumber> returned;
+  for (const LeaseNumber lease : held) {
     const auto found = out_.find(lease);
     if (found == out_.end() || found->second.owner != owner || !found->second.kept_until) continue;
     found->second.kept_until.reset();

@@ -18,7 +18,7 @@ struct QueueOwner {
   std::uint64_t value = 0;
   friend constexpr auto operator<=>(const QueueOwner&, const QueueOwner&) = default;
 };
-QueueOwner queue_owner(std::uint64_t token, std::uint32_t subscription);
+QueueOwner queue_owner(std::uint64_t token, SubscriptionNumber subscription);
 
 /// The batches of an epoch that were given, with their owners, those that came back undone, and
 /// those done. Everything else follows: a batch that is neither out nor back nor still to be given
@@ -44,11 +44,11 @@ class WorkQueue {
   /// How far a batch that is still to be given is from the front.
   std::optional<std::uint64_t> distance(BatchIndex index) const;
 
-  void give(std::uint64_t lease, BatchIndex index, QueueOwner owner);
+  void give(LeaseNumber lease, BatchIndex index, QueueOwner owner);
   /// Marks a batch as done. False when the lease is not out, or another owner's.
-  bool done(std::uint64_t lease, QueueOwner owner);
+  bool done(LeaseNumber lease, QueueOwner owner);
   /// Takes a batch back undone: it is the next to be given.
-  void come_back(std::uint64_t lease);
+  void come_back(LeaseNumber lease);
   /// keep() reserves the owner's batches until it reconnects; keep_all() does so for every batch
   /// that is out.
   void keep(QueueOwner owner, Time until);
@@ -60,7 +60,7 @@ class WorkQueue {
 
   /// The owner is back and holds `held`. Its other reserved batches never reached it, and come
   /// back. Returns those of `held` that belong to it.
-  std::vector<std::uint64_t> claim(QueueOwner owner, std::span<const std::uint64_t> held);
+  std::vector<LeaseNumber> claim(QueueOwner owner, std::span<const LeaseNumber> held);
 
   /// Whether nothing is left to give.
   bool exhausted(std::uint64_t batches) const;
@@ -69,13 +69,13 @@ class WorkQueue {
   /// The number of batches that owners other than `owner` hold.
   std::size_t out_beside(QueueOwner owner) const;
   std::uint64_t done_count() const { return unused_ - back_.size() - out_.size(); }
-  const std::map<std::uint64_t, Given>& out() const { return out_; }
+  const std::map<LeaseNumber, Given>& out() const { return out_; }
 
  private:
   Epoch epoch_;
-  std::uint64_t unused_ = 0;            ///< The first batch that was never given.
-  std::set<std::uint64_t> back_;        ///< Batches that were given and came back.
-  std::map<std::uint64_t, Given> out_;  ///< Batches that are out, by lease.
+  std::uint64_t unused_ = 0;          ///< The first batch that was never given.
+  std::set<std::uint64_t> back_;      ///< Batches that were given and came back.
+  std::map<LeaseNumber, Given> out_;  ///< Batches that are out, by lease.
 };
 
 }  // namespace batchwright

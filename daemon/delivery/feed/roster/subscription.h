@@ -56,11 +56,11 @@ struct Subscription {
     releases_first,  ///< It released its last batch before it got the next.
   };
 
-  Subscription(ClientInfo who, std::uint32_t its_number, const Cursor& start)
+  Subscription(ClientInfo who, SubscriptionNumber its_number, const Cursor& start)
       : client(std::move(who)), number(its_number), cursor(start) {}
 
   ClientInfo client;
-  std::uint32_t number;
+  SubscriptionNumber number;
   SubscriptionTerms terms;
   Cursor cursor;  ///< Of a queue's subscription, only the epoch counts.
   Stage stage = Stage::applied;
@@ -69,11 +69,11 @@ struct Subscription {
   std::vector<BatchId> rehearsals;  ///< Due before all others.
   std::uint64_t delivered = 0;      ///< Batches.
   std::uint64_t delivered_bytes = 0;
-  std::uint64_t released = 0;                 ///< Batches.
-  WaitingTimes waiting;                       ///< Which side waited for the other, and does.
-  bool asked = false;                         ///< Why nothing comes, since the last delivery.
-  WaitingTimes::Time moved{};                 ///< When it last released one, or got its first.
-  std::map<std::uint64_t, HeldBatch> leases;  ///< What the client holds.
+  std::uint64_t released = 0;               ///< Batches.
+  WaitingTimes waiting;                     ///< Which side waited for the other, and does.
+  bool asked = false;                       ///< Why nothing comes, since the last delivery.
+  WaitingTimes::Time moved{};               ///< When it last released one, or got its first.
+  std::map<LeaseNumber, HeldBatch> leases;  ///< What the client holds.
 
   bool is_over() const { return stage == Stage::over; }
   /// Subscribed was sent, and batches are to come.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <compare>
-#include <cstdint>
 
 #include "formats/formats.h"
 
@@ -10,7 +9,7 @@ namespace batchwright {
 /// A subscription's name: the session's, and the number the client chose.
 struct SubscriptionKey {
   SessionId session;
-  std::uint32_t number = 0;
+  SubscriptionNumber number;
   friend constexpr auto operator<=>(const SubscriptionKey&, const SubscriptionKey&) = default;
 };
 

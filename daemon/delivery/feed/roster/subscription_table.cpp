@@ -46,8 +46,8 @@ std::vector<SubscriptionKey> SubscriptionTable::keys() const {
 
 std::vector<SubscriptionKey> SubscriptionTable::keys_of(SessionId session) const {
   std::vector<SubscriptionKey> keys;
-  const auto last = all_.upper_bound({session, UINT32_MAX});
-  for (auto it = all_.lower_bound({session, 0}); it != last; ++it) keys.push_back(it->first);
+  const auto last = all_.upper_bound({session, {UINT32_MAX}});
+  for (auto it = all_.lower_bound({session, {}}); it != last; ++it) keys.push_back(it->first);
   return keys;
 }
 
