@@ -54,6 +54,8 @@ zmq::socket_type type_of(SocketOptions::Kind kind) {
 }
 
 void set_options(zmq::socket_t& socket, const SocketOptions& options) {
+  // Before bind(): a listener keeps the linger it was made with, and a session whose peer goes
+  // while the socket closes waits so long. ZeroMQ's default is without end.
   socket.set(zmq::sockopt::linger, static_cast<int>(SocketThreads::kLinger.count()));
   socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(kHandshake.count()));
   socket.set(zmq::sockopt::sndhwm, options.send_queue);

@@ -26,6 +26,15 @@ struct FakeDaemon::Sockets {
   std::vector<int> connections;
   std::vector<std::byte> peer;
 
+  /// Linger is set before the socket is bound: a listener keeps the value it was made with, and by
+  /// that value, without end by default, a session waits whose peer goes while the socket closes.
+  Sockets() {
+    const int linger = 0;
+    zmq_setsockopt(router, ZMQ_LINGER, &linger, sizeof linger);
+  }
+  Sockets(const Sockets&) = delete;
+  Sockets& operator=(const Sockets&) = delete;
+
   void say(std::span<const std::byte> bytes, std::span<const std::byte> batch = {}) const {
     zmq_send(router, peer.data(), peer.size(), ZMQ_SNDMORE);
     zmq_send(router, bytes.data(), bytes.size(), batch.empty() ? 0 : ZMQ_SNDMORE);
@@ -46,8 +55,6 @@ struct FakeDaemon::Sockets {
   ~Sockets() {
     for (const int fd : connections) ::close(fd);
     if (listener >= 0) ::close(listener);
-    const int linger = 0;
-    zmq_setsockopt(router, ZMQ_LINGER, &linger, sizeof linger);
     zmq_close(router);
     zmq_ctx_term(context);
   }
