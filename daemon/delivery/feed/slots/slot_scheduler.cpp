@@ -1,6 +1,7 @@
 #include "daemon/delivery/feed/slots/slot_scheduler.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <utility>
 
 namespace batchwright {
@@ -9,12 +10,16 @@ namespace {
 /// So many batches in a row without a page fault: the dataset's pages are all in place.
 constexpr std::uint64_t kCalm = 64;
 
+/// Made anew for each distance of each turn of the loop, and so without the heap in most feeds.
+using DueBatches = boost::container::small_vector<BatchId, 8>;
+
 /// The batches that lie `distance` behind the next one of any front, each once.
-std::vector<BatchId> due_in(std::uint64_t distance, const std::vector<Front>& fronts) {
-  std::vector<BatchId> ids;
+DueBatches due_in(std::uint64_t distance, const std::vector<Front>& fronts) {
+  DueBatches ids;
   for (const Front& front : fronts) {
     if (const auto id = front.itinerary.ahead(distance)) ids.push_back(*id);
   }
+  if (ids.size() < 2) return ids;
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
