@@ -60,6 +60,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
   auto settings = server_settings(config.daemon);
   if (!settings) return settings.error();
   daemon->server_ = std::make_unique<Server>(daemon->loop_, std::move(*settings));
+  daemon->server_->log().note<Event::copy_chosen>(describe_copies(daemon->server_->copies()));
   daemon->figures_ =
       std::make_unique<Figures>(daemon->loop_, *daemon->server_, config.daemon.memory_bytes);
   daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,

@@ -28,7 +28,8 @@ using Clock = FairQueue::Time::clock;
 }  // namespace
 
 Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
-                                      BatchIndex index, std::span<std::byte> slot) {
+                                      BatchIndex index, std::span<std::byte> slot,
+                                      const CopyChoice& copies) {
   // One a thread, so that its lists grow to the largest batch once and allocate no more.
   thread_local BatchBuilder builder;
   const auto named = [&](const Error& error) {
@@ -37,7 +38,7 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
   };
   // Only a lack of memory throws here, and it ends this batch, not the daemon.
   auto batch = caught(ErrorCode::internal, "", [&] {
-    return builder.build({source, style, index, slot});
+    return builder.build({source, style, index, slot, copies});
   });
   if (!batch) return named(batch.error());
   return batch;
@@ -62,7 +63,7 @@ struct Assembler::State {
     Fetcher fetcher;
   };
 
-  explicit State(unsigned count) {
+  State(unsigned count, std::string_view way) : copies(make_copy_table(way)) {
     for (unsigned i = 0; i < count; ++i) {
       threads.emplace_back([this] { work(); });
       pthread_setname_np(threads.back().native_handle(), "bw-assembly");
@@ -150,7 +151,7 @@ struct Assembler::State {
       return false;
     }
     const JobWatch watch;
-    auto batch = assemble_batch(*job->source, *job->style, job->index, job->slot);
+    auto batch = assemble_batch(*job->source, *job->style, job->index, job->slot, copies.choice);
     if (batch) batch->page_faults = job->page_faults + watch.page_faults();
     if (StageTimes* times = job->style->times.get()) {
       times->add(Stage::assemble, watch.taken());
@@ -165,6 +166,7 @@ struct Assembler::State {
     return true;
   }
 
+  const CopyTable copies;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::condition_variable all_answered;
@@ -175,7 +177,8 @@ struct Assembler::State {
   std::vector<std::thread> threads;    // last: they use the others from their first line on
 };
 
-Assembler::Assembler(unsigned threads) : state_(std::make_unique<State>(std::max(threads, 1U))) {}
+Assembler::Assembler(unsigned threads, std::string_view copies)
+    : state_(std::make_unique<State>(std::max(threads, 1U), copies)) {}
 
 Assembler::~Assembler() = default;
 
@@ -202,6 +205,8 @@ void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {
     return true;
   });
 }
+
+const CopyTable& Assembler::copies() const { return state_->copies; }
 
 std::map<std::string, FeedShare> Assembler::shares() const {
   const std::lock_guard lock(state_->mutex);

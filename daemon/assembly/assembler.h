@@ -7,8 +7,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/fair_queue.h"
 #include "daemon/assembly/padding.h"
 #include "daemon/planning/planning.h"
@@ -60,12 +62,14 @@ struct AssembledBatch {
 };
 
 /// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished
-/// FlatBuffer, copies every row straight from the map to its place, writes only the padding.
+/// FlatBuffer, copies every row straight from the map to its place by `copies`, writes only the
+/// padding.
 /// Errors: corrupt_record (on_corrupt = stop, or all rows are corrupt), does_not_fit,
 /// store_unavailable, invalid_argument (no such batch), internal. Threads: any; it blocks on the
 /// disk.
 Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
-                                      BatchIndex index, std::span<std::byte> slot);
+                                      BatchIndex index, std::span<std::byte> slot,
+                                      const CopyChoice& copies = {});
 
 /// Bytes of a slot that holds any batch within `bound`. Errors: does_not_fit when one batch would
 /// pass kMaxBatchBytes, with the bytes needed.
@@ -81,7 +85,9 @@ class Assembler {
  public:
   using Done = std::function<void(Result<AssembledBatch>)>;
 
-  explicit Assembler(unsigned threads);
+  /// `copies` is the name of the way to copy, or "auto" for the fastest on this machine, which
+  /// takes some milliseconds to find out. check_copy() has let it through.
+  explicit Assembler(unsigned threads, std::string_view copies = plain_copy().name);
   ~Assembler();
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;
@@ -94,6 +100,9 @@ class Assembler {
 
   /// Overwrites a released slot with 0xDB on an assembly thread, then calls `done` there.
   void poison(std::span<std::byte> slot, std::function<void()> done);
+
+  /// How batches are copied. Threads: any; it does not change.
+  const CopyTable& copies() const;
 
   /// Each feed's share of the threads, by its name, and the feeds that it waited for.
   std::map<std::string, FeedShare> shares() const;

@@ -244,7 +244,7 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
                           frame_bytes(field),
                           scalar ? Layout::batch_major : spec.layout,
                           padding_of(field.dtype, padding_value(job.style.padding, field))};
-    if (!guarded([&] { fill_tensor(grid, columns_[f].sources); })) return faulted();
+    if (!guarded([&] { fill_tensor(grid, columns_[f].sources, job.copies); })) return faulted();
   }
   return {};
 }

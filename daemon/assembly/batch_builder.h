@@ -15,6 +15,7 @@ struct BatchJob {
   const BatchStyle& style;
   BatchIndex index;
   std::span<std::byte> slot;
+  const CopyChoice& copies;
 };
 
 /// Builds one batch at a time, and keeps its lists' memory for the next one.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -151,23 +150,6 @@ Padding padding_of(DType dtype, double value) {
     padding.element[i] = static_cast<std::byte>(bits & 0xFF);
   }
   return padding;
-}
-
-void fill(std::span<std::byte> to, const Padding& padding) {
-  if (to.empty()) return;
-  const std::span element(padding.element.data(), padding.bytes);
-  // Mostly 0: then memset() does it in one call.
-  if (std::all_of(element.begin(), element.end(), [&](std::byte b) { return b == element[0]; })) {
-    std::memset(to.data(), static_cast<int>(element[0]), to.size());
-    return;
-  }
-  // One element, then what is there once more, and again: memcpy does the work in few calls.
-  std::memcpy(to.data(), element.data(), element.size());
-  for (std::size_t done = element.size(); done < to.size();) {
-    const std::size_t more = std::min(done, to.size() - done);
-    std::memcpy(to.data() + done, to.data(), more);
-    done += more;
-  }
 }
 
 }  // namespace batchwright

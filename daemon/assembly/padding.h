@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 
 #include "formats/formats.h"
@@ -31,8 +30,5 @@ struct Padding {
 /// `value` in `dtype`: floats are rounded to the nearest even, and become infinite when too
 /// large; integers are rounded, and clamped to their range; NaN is 0 in an integer.
 Padding padding_of(DType dtype, double value);
-
-/// Fills `to`, whole elements long, with the padding.
-void fill(std::span<std::byte> to, const Padding& padding);
 
 }  // namespace batchwright

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/padding.h"
 #include "formats/formats.h"
 
@@ -21,6 +22,8 @@ struct TensorGrid {
 /// Copies sources[r], whole frames, to row r, and fills what is left of the row with padding.
 /// Every byte of the payload is written once. It owns nothing while it reads, so that it may be
 /// left by a fault of the map that the sources lie in.
-void fill_tensor(const TensorGrid& grid, std::span<const std::span<const std::byte>> sources);
+/// What it wrote is visible to other threads before anything it writes later.
+void fill_tensor(const TensorGrid& grid, std::span<const std::span<const std::byte>> sources,
+                 const CopyChoice& copies);
 
 }  // namespace batchwright

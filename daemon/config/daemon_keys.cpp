@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "daemon/assembly/assembly.h"
 #include "daemon/config/keys.h"
 #include "daemon/http/http.h"
 
@@ -122,6 +123,16 @@ Fault read_group(const ConfigNode& node, std::string& out) {
   return nullptr;
 }
 
+/// A way that only another processor has is a name like any other: whether this one has it is seen
+/// at the start, so that a file is read alike on every machine.
+Fault read_assembly_copy(const ConfigNode& node, std::string& out) {
+  std::string name;
+  if (const Fault fault = read_text(node, name)) return fault;
+  if (name != kAutoCopy && find_copy_way(name) == nullptr) return &node;
+  out = std::move(name);
+  return nullptr;
+}
+
 /// Users or groups, texts and whole numbers mixed at will.
 Fault read_ids(const ConfigNode& node, std::vector<std::string>& out) {
   const ConfigNode::List* list = node.list();
@@ -193,6 +204,12 @@ constexpr std::array kKeys{
          "Ceiling for the arenas of all feeds together, reserved at the start"}),
     daemon_key<&D::assembly_threads, read_whole<1, 256>>(
         {"assembly_threads", "1 to 256", "2", restart, "Threads that copy sequences into batches"}),
+    daemon_key<&D::assembly_copy, read_assembly_copy>(
+        {"assembly_copy",
+         "auto memcpy sse2 sse2-prefetch avx2 avx2-prefetch avx512 avx512-prefetch neon "
+         "neon-prefetch",
+         R"("auto")", restart,
+         "How they copy: auto for what is the fastest on this machine, measured at the start"}),
     daemon_key<&D::socket_mode, read_socket_mode>(
         {"socket_mode", "three octal digits as text, such as \"0660\"", R"("0660")", restart,
          "Access to the sockets, which clients need to read and to write"}),

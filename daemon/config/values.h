@@ -52,6 +52,8 @@ struct DaemonConfig : DaemonAdjustments {
   std::uint64_t memory_bytes = std::uint64_t{4} << 30;
   /// Threads that copy sequences into batches.
   std::uint32_t assembly_threads = 2;
+  /// The way by which they copy: "auto" for the fastest on this machine, or a name of copy_ways().
+  std::string assembly_copy = "auto";
   /// Access to the sockets; clients need to read and write.
   std::uint32_t socket_mode = 0660;
   /// Group that owns the sockets, name or number; empty: the daemon's own.

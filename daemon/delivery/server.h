@@ -27,6 +27,7 @@ namespace batchwright {
 struct ServerSettings : ListenerSettings {
   std::string version;  ///< The version sent to clients.
   unsigned assembly_threads = 2;
+  std::string assembly_copy{plain_copy().name};  ///< The way to copy, as Assembler takes it.
   /// How long a client waits for a feed that is absent before it is refused; 0: it does not wait,
   /// and a feed that fails stays where it is until put_away_failed().
   std::chrono::milliseconds feed_grace{0};
@@ -90,6 +91,8 @@ class Server {
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
   unsigned assembly_threads() const { return rules_.assembly_threads; }
+  /// How the assembly threads copy.
+  const CopyTable& copies() const { return assembler_.copies(); }
   /// The addresses it listens at, with the actual ports for port 0.
   const std::vector<std::string>& endpoints() const { return listeners_.endpoints(); }
   const std::string& events_endpoint() const { return listeners_.events_endpoint(); }

@@ -117,6 +117,18 @@ bool waits_for_plan(const Feed& feed) {
                      [&feed](const auto& entry) { return feed.waits_for_plan(entry.second); });
 }
 
+std::vector<CopyStats> copy_stats(const CopyTable& table) {
+  std::vector<CopyStats> stats;
+  for (std::size_t c = 0; c < kRunClasses; ++c) {
+    CopyStats of{kRunClassRows[c].name, table.choice.of(static_cast<RunClass>(c)).name, {}};
+    for (const CopyRates& each : table.rates) {
+      of.rates.push_back({each.way->name, each.bytes_per_second[c]});
+    }
+    stats.push_back(std::move(of));
+  }
+  return stats;
+}
+
 FeedStats absent_stats(const AbsentFeed& feed) {
   FeedStats stats;
   stats.name = feed.name;
@@ -258,6 +270,7 @@ StatsSource Figures::source() const {
   source.arena_bytes = memory_ceiling_bytes_ - server_.memory().left();
   source.sessions = static_cast<std::uint32_t>(server_.sessions().size());
   source.build = {kCompiler, built_with_cuda()};
+  source.copy = copy_stats(server_.copies());
   source.events = &server_.log();
   for (const auto& feed : server_.feeds()) source.feeds.push_back(feed_stats(*feed, now));
   for (const AbsentFeed& feed : server_.absent()) source.feeds.push_back(absent_stats(feed));

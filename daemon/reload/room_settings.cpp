@@ -41,11 +41,13 @@ Result<AllowList> allow_list(const DaemonConfig& config) {
 }
 
 Result<ServerSettings> server_settings(const DaemonConfig& config) {
+  if (auto known = check_copy(config.assembly_copy); !known) return known.error();
   ServerSettings settings;
   settings.endpoints = config.endpoints;
   settings.events = events_endpoint(config);
   settings.version = BATCHWRIGHT_VERSION;
   settings.assembly_threads = config.assembly_threads;
+  settings.assembly_copy = config.assembly_copy;
   settings.max_clients = config.max_clients;
   settings.feed_grace = config.feed_grace;
   settings.access.mode = config.socket_mode;

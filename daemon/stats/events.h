@@ -24,6 +24,7 @@ namespace batchwright {
 /// happens with every batch is a FeedCounter instead.
 enum class Event : std::uint8_t {
   // The daemon.
+  copy_chosen,
   arenas_reserved,
   daemon_ready,
   stopping,
@@ -117,6 +118,7 @@ struct EventRow {
 };
 
 inline constexpr std::array<EventRow, kEvents> kEventRows{{
+    {Event::copy_chosen, "copy_chosen", Severity::info, Pace::each, "batches are copied: {}"},
     {Event::arenas_reserved, "arenas_reserved", Severity::info, Pace::each, "arenas take {} of {}"},
     {Event::daemon_ready, "daemon_ready", Severity::info, Pace::each, "ready: {}"},
     {Event::stopping, "stopping", Severity::info, Pace::each, "signal {}: stopping"},

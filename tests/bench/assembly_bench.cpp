@@ -4,10 +4,13 @@
 // a semi-sorted, dynamically cut epoch into the next of 16 slots, as a feed does.
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
@@ -86,7 +89,7 @@ void copy_rows(benchmark::State& state) {
   state.SetBytesProcessed(bytes);
 }
 
-void assemble(benchmark::State& state, Layout layout) {
+void assemble(benchmark::State& state, Layout layout, const CopyChoice& copies) {
   const BatchStyle style{"bench", layout, {}, OnCorrupt::stop};
   const auto& snapshot = *scene->source.snapshot;
   const auto frame = frame_bytes(snapshot.schema().fields[snapshot.schema().primary()]);
@@ -94,8 +97,8 @@ void assemble(benchmark::State& state, Layout layout) {
   std::int64_t bytes = 0;
   for (auto round : state) {
     const auto slot = scene->arena->slot(SlotIndex{static_cast<std::uint32_t>(next % kSlots)});
-    const auto batch =
-        assemble_batch(scene->source, style, BatchIndex{next % scene->source.plan.batches()}, slot);
+    const auto batch = assemble_batch(
+        scene->source, style, BatchIndex{next % scene->source.plan.batches()}, slot, copies);
     if (!batch) return state.SkipWithError(batch.error().message.c_str());
     bytes += static_cast<std::int64_t>(batch->frames * frame);
     ++next;
@@ -103,9 +106,22 @@ void assemble(benchmark::State& state, Layout layout) {
   state.SetBytesProcessed(bytes);
 }
 
-BENCHMARK(copy_rows)->UseRealTime();
-BENCHMARK_CAPTURE(assemble, batch_major, Layout::batch_major)->UseRealTime();
-BENCHMARK_CAPTURE(assemble, time_major, Layout::time_major)->UseRealTime();
+/// One for memcpy of the rows, then one for each way this processor has, and one for the choice.
+void register_all(const CopyChoice& chosen) {
+  benchmark::RegisterBenchmark("copy_rows", copy_rows)->UseRealTime();
+  const auto add = [](std::string_view name, const CopyChoice& copies) {
+    for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
+      const bool by_time = layout == Layout::time_major;
+      const std::string title =
+          fmt::format("assemble/{}/{}", by_time ? "time_major" : "batch_major", name);
+      benchmark::RegisterBenchmark(title.c_str(), assemble, layout, copies)->UseRealTime();
+    }
+  };
+  for (const CopyWay& way : copy_ways()) {
+    if (way.runs_here()) add(way.name, CopyChoice(way));
+  }
+  add("chosen", chosen);
+}
 
 }  // namespace
 
@@ -121,6 +137,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   scene = std::move(*set);
+  const CopyTable copies = make_copy_table(kAutoCopy);
+  std::printf("chosen: %s\n", describe_copies(copies).c_str());
+  register_all(copies.choice);
   benchmark::RunSpecifiedBenchmarks();
   scene.reset();
   return 0;

@@ -134,16 +134,24 @@ TEST_CASE("config: the other settings of [daemon] know what they allow") {
   }
   CHECK(daemon_fault("socket_group = \"two words\"") != "");
   CHECK(daemon_fault("socket_group = 100") != "");
+  CHECK(daemon_fault("assembly_copy = \"mmx\"") ==
+        "x.toml:2:1: daemon.assembly_copy: found \"mmx\"; allowed: auto memcpy sse2 sse2-prefetch "
+        "avx2 avx2-prefetch avx512 avx512-prefetch neon neon-prefetch");
+  CHECK(daemon_fault("assembly_copy = 2") != "");
+  for (const CopyWay& way : copy_ways()) {
+    CHECK(daemon_fault("assembly_copy = \"" + std::string(way.name) + "\"") == "");
+  }
   CHECK(daemon_fault("log_level = \"warning\"") ==
         "x.toml:2:1: daemon.log_level: found \"warning\"; allowed: debug info warn error");
 }
 
 TEST_CASE("config: an unknown key is refused with the nearest one") {
-  CHECK(daemon_fault("memroy = 1") ==
-        "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
-        "stats stats_hosts memory assembly_threads socket_mode socket_group allow_uids allow_gids "
-        "curve_secret_key_file authorized_keys_file insecure max_clients queue_grace feed_grace "
-        "log_level log_format");
+  CHECK(
+      daemon_fault("memroy = 1") ==
+      "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
+      "stats stats_hosts memory assembly_threads assembly_copy socket_mode socket_group allow_uids "
+      "allow_gids curve_secret_key_file authorized_keys_file insecure max_clients queue_grace "
+      "feed_grace log_level log_format");
   CHECK(feed_fault("slot = 4").find("feed.slot: unknown key, did you mean slots?") !=
         std::string::npos);
   CHECK(plan_fault("oder = \"random\"").find("feed.plan.oder: unknown key, did you mean order?") !=

@@ -32,6 +32,7 @@ const std::map<std::string, std::string> kOther{
     {"daemon.stats_hosts", R"(["a.b"])"},
     {"daemon.memory", R"("1GiB")"},
     {"daemon.assembly_threads", "3"},
+    {"daemon.assembly_copy", R"("memcpy")"},
     {"daemon.socket_mode", R"("0600")"},
     {"daemon.socket_group", R"("root")"},
     {"daemon.allow_uids", R"(["root"])"},

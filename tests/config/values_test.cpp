@@ -16,6 +16,11 @@ TEST_CASE("config: a configuration of one feed leaves the rest at its defaults")
   CHECK(config.feeds[0].dataset == std::vector<std::filesystem::path>{"/data/train"});
 }
 
+TEST_CASE("config: a way to copy may be one of another machine's processor") {
+  CHECK(parsed("[daemon]\nassembly_copy = \"neon\"\n" + kFeed).daemon.assembly_copy == "neon");
+  CHECK(parsed("[daemon]\nassembly_copy = \"avx512\"\n" + kFeed).daemon.assembly_copy == "avx512");
+}
+
 TEST_CASE("config: every key is read") {
   const Config config = parsed(R"(
 [daemon]

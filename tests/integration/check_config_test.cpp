@@ -143,6 +143,24 @@ TEST_CASE("daemon: what the daemon would refuse to start with is an error") {
   }
 }
 
+TEST_CASE("daemon: a way to copy that the processor lacks is an error, and ends the start") {
+#if defined(__aarch64__)
+  const std::string key = "assembly_copy = \"avx512\"";
+#else
+  const std::string key = "assembly_copy = \"neon\"";
+#endif
+  const std::string text =
+      "which this machine's processor does not have; allowed here: auto memcpy";
+  Checked checked;
+  checked.insert_daemon_key(key);
+  expect(checked.check(), 2, text);
+  DaemonProcess daemon("");
+  daemon.config().insert(std::string("[daemon]\n").size(), key + "\n");
+  const Finished finished = daemon.start_and_fail();
+  CHECK(finished.code == 2);
+  CHECK_MESSAGE(finished.err.find(text) != std::string::npos, finished.err);
+}
+
 TEST_CASE("daemon: every feed is looked at, and the worst finding counts") {
   Checked checked;
   checked.config() +=

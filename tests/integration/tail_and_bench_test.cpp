@@ -133,6 +133,8 @@ TEST_CASE("integration: bench prints its figures, and replicas share what is ass
   CHECK(number("daemon_cpu_seconds") > 0);
   CHECK(number("delivered") >= number("batches"));
   CHECK(number("assembled") < number("delivered"));
+  CHECK(figures.at("copy").as_object().size() == 3);
+  CHECK(figures.at("copy").at("long").is_string());
 }
 
 TEST_CASE("integration: bench without the daemon's stats says what it needs") {

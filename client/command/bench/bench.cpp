@@ -32,6 +32,8 @@ struct DaemonFigures {
   std::uint64_t assembled = 0;
   std::uint64_t delivered = 0;
   double cpu_seconds = 0;
+  /// The daemon's way to copy, by the length of a run; empty where it does not say.
+  json::object copy;
 };
 
 Result<DaemonFigures> parse_stats(const std::string& text, const std::string& feed) try {
@@ -48,6 +50,9 @@ Result<DaemonFigures> parse_stats(const std::string& text, const std::string& fe
     figures.assembled = counters.at("batches_assembled").to_number<std::uint64_t>();
     figures.delivered = counters.at("batches_delivered").to_number<std::uint64_t>();
     figures.cpu_seconds = page.at("cpu_seconds").to_number<double>();
+    if (const auto* copy = page.as_object().if_contains("copy")) {
+      figures.copy = copy->at("chosen").as_object();
+    }
     return figures;
   }
   return Error{ErrorCode::not_found,
@@ -72,6 +77,7 @@ struct BenchFigures {
   double cpu_seconds = 0;
   std::uint64_t assembled = 0;
   std::uint64_t delivered = 0;
+  json::object copy;
 
   /// Real bytes a second; padding is not counted, as memcpy does not copy it.
   double rate() const { return static_cast<double>(taken.bytes) / taken.seconds; }
@@ -101,6 +107,7 @@ Result<BenchFigures> measure(const BenchOptions& options) {
   figures.cpu_seconds = after->cpu_seconds - before->cpu_seconds;
   figures.assembled = after->assembled - before->assembled;
   figures.delivered = after->delivered - before->delivered;
+  figures.copy = after->copy;
   return figures;
 }
 
@@ -119,6 +126,7 @@ void print_json(const BenchOptions& options, const BenchFigures& figures) {
   line["daemon_cpu_seconds"] = figures.cpu_seconds;
   line["assembled"] = figures.assembled;
   line["delivered"] = figures.delivered;
+  line["copy"] = figures.copy;
   print_json_line(line);
 }
 
@@ -140,6 +148,10 @@ void print_table(const BenchOptions& options, const BenchFigures& figures) {
   row("daemon's CPU seconds", fmt::format("{:.2f}", figures.cpu_seconds));
   row("assembled", std::to_string(figures.assembled));
   row("delivered", std::to_string(figures.delivered));
+  for (const auto& [runs, way] : figures.copy) {
+    row(fmt::format("copy, {} runs", std::string_view(runs)).c_str(),
+        std::string(std::string_view(way.as_string())));
+  }
 }
 
 }  // namespace
