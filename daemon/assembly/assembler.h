@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/assembly/casts.h"
 #include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/fair_queue.h"
 #include "daemon/assembly/padding.h"
@@ -30,6 +31,7 @@ struct BatchStyle {
   PaddingValues padding;
   OnCorrupt on_corrupt = OnCorrupt::stop;
   std::shared_ptr<StageTimes> times = nullptr;  ///< Takes the times of assembling; may be null.
+  Casts casts = {};
 };
 
 /// One epoch of a feed: the plan and the data it speaks of, kept alive together.
@@ -49,6 +51,13 @@ struct SkippedSequence {
   std::string reason;
 };
 
+/// Finite values of a batch that a cast made infinite.
+struct CastLoss {
+  std::uint64_t values = 0;  ///< 0: there are none, and the rest says nothing.
+  std::string field;         ///< A field that has some,
+  Ordinal ordinal;           ///< and a sequence of which it has them.
+};
+
 /// A finished batch and its figures.
 struct AssembledBatch {
   std::size_t offset = 0;  ///< Place of the FlatBuffer within the slot.
@@ -59,6 +68,7 @@ struct AssembledBatch {
   /// Pages that were not in place, on the disk or only in the page cache.
   std::uint64_t page_faults = 0;
   std::vector<SkippedSequence> skipped;
+  CastLoss lost = {};
 };
 
 /// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished

@@ -5,6 +5,8 @@
 #include "daemon/assembly/arena/arena.h"          // memfd, seals, pinning
 #include "daemon/assembly/arena/memory_room.h"    // how much memory there is
 #include "daemon/assembly/assembler.h"            // one copy from the map to the slot; threads
+#include "daemon/assembly/casts.h"                // float32 that becomes float16 or bfloat16
+#include "daemon/assembly/copying/cast_ways.h"    // the bits of a cast
 #include "daemon/assembly/copying/copy_choice.h"  // which way to copy is the fastest here
 #include "daemon/assembly/copying/run_copy.h"     // one run of bytes, or of padding
 #include "daemon/assembly/fair_queue.h"           // which feed's job a thread takes next

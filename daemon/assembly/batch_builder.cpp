@@ -92,7 +92,7 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   spec.rows_lost = static_cast<std::uint32_t>(batch.skipped.size());
   const auto laid_out = lay_out(job, spec);
   if (!laid_out) return laid_out.error();
-  if (auto copied = copy_payload(job, spec, *laid_out); !copied) return copied.error();
+  if (auto copied = copy_payload(job, spec, *laid_out, batch.lost); !copied) return copied.error();
   // Without a lock on the dataset a writer may have written to what was just copied.
   if (auto whole = job.source.snapshot->check_unchanged(); !whole) return whole.error();
   batch.offset = laid_out->offset;
@@ -197,6 +197,19 @@ void BatchBuilder::set_sources(const Schema& schema, const Row& row) {
   }
 }
 
+/// The fields as the batch has them. What makes up no tensor is left out: names of categories may
+/// be many.
+void BatchBuilder::cast_fields(const BatchJob& job) {
+  const std::vector<FieldSpec>& stored = job.source.snapshot->schema().fields;
+  fields_.resize(stored.size());
+  for (std::size_t f = 0; f < stored.size(); ++f) {
+    fields_[f].name = stored[f].name;
+    fields_[f].kind = stored[f].kind;
+    fields_[f].dtype = cast_dtype(job.style.casts, stored[f]);
+    fields_[f].shape = stored[f].shape;
+  }
+}
+
 Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec) {
   const EpochPlan& plan = job.source.plan;
   keys_.clear();
@@ -222,7 +235,8 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
   }
   for (const std::uint32_t length : lengths_) spec.batch_frames += length;
   add_step_figures(plan, spec);
-  const std::vector<FieldSpec>& fields = job.source.snapshot->schema().fields;
+  cast_fields(job);
+  const std::vector<FieldSpec>& fields = fields_;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const auto frames = laid_out_frames(fields[f], spec.batch_length, columns_[f].lengths);
     TensorSpec tensor{&fields[f], shape_of(fields[f], spec.layout, lengths_.size(), frames), {}};
@@ -233,7 +247,8 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
 }
 
 Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& spec,
-                                        const LaidOutBatch& laid_out) const {
+                                        const LaidOutBatch& laid_out, CastLoss& lost) const {
+  const std::vector<FieldSpec>& stored = job.source.snapshot->schema().fields;
   for (std::size_t f = 0; f < columns_.size(); ++f) {
     const FieldSpec& field = *spec.tensors[f].field;
     // A scalar has no axis of frames, and lies alike in both layouts.
@@ -243,8 +258,14 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
                           laid_out_frames(field, spec.batch_length, columns_[f].lengths),
                           frame_bytes(field),
                           scalar ? Layout::batch_major : spec.layout,
-                          padding_of(field.dtype, padding_value(job.style.padding, field))};
-    if (!guarded([&] { fill_tensor(grid, columns_[f].sources, job.copies); })) return faulted();
+                          padding_of(field.dtype, padding_value(job.style.padding, field)),
+                          field.dtype == stored[f].dtype ? DType::none : field.dtype};
+    CastOverflows overflows;
+    const bool read =
+        guarded([&] { overflows = fill_tensor(grid, columns_[f].sources, job.copies); });
+    if (!read) return faulted();
+    if (overflows.values == 0) continue;
+    lost = {lost.values + overflows.values, field.name, Ordinal{ordinals_[overflows.row]}};
   }
   return {};
 }

@@ -31,11 +31,12 @@ class BatchBuilder {
   Result<void> read_rows(const BatchJob& job, std::vector<SkippedSequence>& skipped);
   Result<void> read_row(const BatchJob& job, const Row& row);
   void add_row(const Row& row);
+  void cast_fields(const BatchJob& job);
   void set_sources(const Schema& schema, const Row& row);
   Result<LaidOutBatch> lay_out(const BatchJob& job, BatchSpec& spec);
   Result<void> check_not_empty(std::span<const SkippedSequence> skipped) const;
   Result<void> copy_payload(const BatchJob& job, const BatchSpec& spec,
-                            const LaidOutBatch& laid_out) const;
+                            const LaidOutBatch& laid_out, CastLoss& lost) const;
 
   /// One field of all rows.
   struct Column {
@@ -43,6 +44,7 @@ class BatchBuilder {
     std::vector<std::uint32_t> lengths;               ///< U, of an independent field only.
   };
 
+  std::vector<FieldSpec> fields_;  ///< As the batch has them, without their categories.
   std::vector<Row> planned_;
   std::vector<FieldValue> values_;  ///< Values of the current record.
   // What the batch says of its rows, one entry each.

@@ -25,8 +25,8 @@ std::size_t largest(std::span<const T> values) {
 }
 
 /// Most bytes the field's tensor takes in one batch.
-std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const PlanBound& bound) {
-  const FieldSpec& spec = snapshot.schema().fields[field];
+std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const FieldSpec& spec,
+                         const PlanBound& bound) {
   const std::size_t frame = frame_bytes(spec);
   switch (spec.kind) {
     case FieldKind::primary:
@@ -43,11 +43,12 @@ std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const Plan
 
 Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& style,
                                    const PlanBound& bound) {
-  const std::vector<FieldSpec>& fields = snapshot.schema().fields;
+  const Schema schema = cast_schema(style.casts, snapshot.schema());
+  const std::vector<FieldSpec>& fields = schema.fields;
   BatchBound batch{bound.rows, times(bound.rows, largest(snapshot.key_bytes())), 0, fields.size(),
                    style.feed.size()};
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    batch.payload_bytes = plus(batch.payload_bytes, tensor_bytes(snapshot, f, bound));
+    batch.payload_bytes = plus(batch.payload_bytes, tensor_bytes(snapshot, f, fields[f], bound));
     batch.name_bytes += fields[f].name.size();
   }
   // Rows cost some bytes beside the payload; far above the limit their sum could wrap around.

@@ -47,6 +47,27 @@ Fault read_padding(const ConfigNode& node, PaddingValues& out) {
   return nullptr;
 }
 
+Fault read_narrow_float(const ConfigNode& node, DType& out) {
+  return read_word(node, out, {{"float16", DType::float16}, {"bfloat16", DType::bfloat16}});
+}
+
+/// One dtype for every float32 field, or a table of fields.
+Fault read_casts(const ConfigNode& node, Casts& out) {
+  Casts casts;
+  if (node.table() == nullptr) {
+    // An empty text is what the default says: nothing is cast.
+    const bool none = node.text() != nullptr && node.text()->empty();
+    if (const Fault fault = none ? nullptr : read_narrow_float(node, casts.all)) return fault;
+  } else {
+    for (const ConfigNode& entry : node.table()->entries) {
+      // Whether the dataset has such a field is seen when the feed is opened.
+      if (const Fault fault = read_narrow_float(entry, casts.fields[entry.key])) return fault;
+    }
+  }
+  out = std::move(casts);
+  return nullptr;
+}
+
 Fault read_share(const ConfigNode& node, double& out) {
   double share = 0.0;
   if (const Fault fault = read_real(node, share)) return fault;
@@ -102,6 +123,11 @@ constexpr std::array kKeys{
         {"padding",
          "a table with a finite number for each field that it names, such as { labels = -100 }",
          "{}", anew, "Padding behind the real frames of a row, by field"}),
+    feed_key<&S::casts, read_casts>(
+        {"dtype",
+         "float16 or bfloat16; a table of them by field, such as { features = \"float16\" }; "
+         "\"\" for none",
+         R"("")", anew, "What float32 fields are cast to on their way into a batch"}),
     feed_key<&S::max_window, read_whole<1, 65536>>(
         {"max_window", "1 to 65536", "8", in_place,
          "Batches that one subscription may hold unreleased"}),

@@ -28,6 +28,7 @@ constexpr std::array<CounterRow, kCounters> kRows{{
     {"releases", "Batches that subscribers gave back."},
     {"releases_unknown", "Releases of a batch that the subscriber did not hold."},
     {"epochs_planned", "Epochs that were planned."},
+    {"cast_overflows", "Finite values that became infinite as they were cast to a feed's dtype."},
 }};
 
 constexpr std::array<CounterRow, kModeCounters> kModeRows{{

@@ -28,6 +28,7 @@ enum class FeedCounter : std::uint8_t {
   releases,
   releases_unknown,
   epochs_planned,
+  cast_overflows,
   count
 };
 

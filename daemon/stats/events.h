@@ -79,6 +79,7 @@ enum class Event : std::uint8_t {
   arena_grown,
   batch_not_assembled,
   sequence_skipped,
+  cast_overflow,
   feed_failed,
   feed_absent,
   feed_returned,
@@ -213,6 +214,9 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: epoch {} batch {}: {}"},
     {Event::sequence_skipped, "sequence_skipped", Severity::warning, Pace::limited,
      "feed {}: epoch {} batch {}: sequence {} is left out: {}"},
+    {Event::cast_overflow, "cast_overflow", Severity::warning, Pace::each,
+     "feed {}: field {} of sequence {} (epoch {} batch {}) has values that become infinite as they "
+     "are cast; cast_overflows counts them all"},
     {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}",
      Told{wire::EventKind::feed_failed}},
     {Event::feed_absent, "feed_absent", Severity::error, Pace::each,

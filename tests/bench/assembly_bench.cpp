@@ -89,8 +89,9 @@ void copy_rows(benchmark::State& state) {
   state.SetBytesProcessed(bytes);
 }
 
-void assemble(benchmark::State& state, Layout layout, const CopyChoice& copies) {
-  const BatchStyle style{"bench", layout, {}, OnCorrupt::stop};
+/// The rate is that of the bytes that are read, whatever they are cast to.
+void assemble(benchmark::State& state, Layout layout, const CopyChoice& copies, DType cast) {
+  const BatchStyle style{"bench", layout, {}, OnCorrupt::stop, nullptr, {cast, {}}};
   const auto& snapshot = *scene->source.snapshot;
   const auto frame = frame_bytes(snapshot.schema().fields[snapshot.schema().primary()]);
   std::uint64_t next = 0;
@@ -106,21 +107,24 @@ void assemble(benchmark::State& state, Layout layout, const CopyChoice& copies) 
   state.SetBytesProcessed(bytes);
 }
 
-/// One for memcpy of the rows, then one for each way this processor has, and one for the choice.
+/// One for memcpy of the rows, then one for each way this processor has, one for the choice, and
+/// one for each cast.
 void register_all(const CopyChoice& chosen) {
   benchmark::RegisterBenchmark("copy_rows", copy_rows)->UseRealTime();
-  const auto add = [](std::string_view name, const CopyChoice& copies) {
+  const auto add = [](std::string_view name, const CopyChoice& copies, DType cast = DType::none) {
     for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
       const bool by_time = layout == Layout::time_major;
       const std::string title =
           fmt::format("assemble/{}/{}", by_time ? "time_major" : "batch_major", name);
-      benchmark::RegisterBenchmark(title.c_str(), assemble, layout, copies)->UseRealTime();
+      benchmark::RegisterBenchmark(title.c_str(), assemble, layout, copies, cast)->UseRealTime();
     }
   };
   for (const CopyWay& way : copy_ways()) {
     if (way.runs_here()) add(way.name, CopyChoice(way));
   }
   add("chosen", chosen);
+  add("chosen_float16", chosen, DType::float16);
+  add("chosen_bfloat16", chosen, DType::bfloat16);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ const std::map<std::string, std::string> kOther{
     {"feed.verify", R"("always")"},
     {"feed.layout", R"("time-major")"},
     {"feed.padding", "{ a = 1.0 }"},
+    {"feed.dtype", R"("float16")"},
     {"feed.max_window", "3"},
     {"feed.poison", "true"},
     {"feed.max_lead", "3"},

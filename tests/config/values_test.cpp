@@ -21,6 +21,17 @@ TEST_CASE("config: a way to copy may be one of another machine's processor") {
   CHECK(parsed("[daemon]\nassembly_copy = \"avx512\"\n" + kFeed).daemon.assembly_copy == "avx512");
 }
 
+TEST_CASE("config: all float32 fields have one dtype, or those that are named one each") {
+  const auto casts = [](const std::string& value) {
+    return parsed(kFeed + "dtype = " + value + "\n").feeds.at(0).served.casts;
+  };
+  CHECK(casts("\"\"") == Casts{});
+  CHECK(casts("\"float16\"") == Casts{DType::float16, {}});
+  CHECK(casts("\"bfloat16\"") == Casts{DType::bfloat16, {}});
+  CHECK(casts("{ a = \"float16\", b = \"bfloat16\" }") ==
+        Casts{DType::none, {{"a", DType::float16}, {"b", DType::bfloat16}}});
+}
+
 TEST_CASE("config: every key is read") {
   const Config config = parsed(R"(
 [daemon]

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/delivery/talk.h"
@@ -174,4 +175,45 @@ TEST_CASE(
   request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(had));
   const std::string text = asking.refused(std::move(request));
   CHECK_MESSAGE(contains(text, "without layout, padding and fields"), text);
+}
+
+TEST_CASE("delivery: a feed that casts to another dtype is refused, with both dtypes") {
+  Asking asking;
+  FeedSettings had = sorted_feed(4);
+  had.casts.all = DType::float16;
+  const std::string text = asking.refused(had);
+  CHECK_MESSAGE(contains(text, "dtype.features: float16 before, float32 now (expected"), text);
+}
+
+TEST_CASE("delivery: the terms of a feed that casts nothing say of its fields what they are") {
+  const std::string look =
+      "layout = batch-major\nfields = features,label\n"
+      "kind.features = primary\ndtype.features = float32\nshape.features = [4]\n"
+      "padding.features = 0\nkind.label = scalar\ndtype.label = int32\nshape.label = []\n";
+  CHECK(terms_text(sorted_feed(4), small_schema()).ends_with(look));
+}
+
+TEST_CASE("delivery: clients are told the dtype of a cast, and its overflows are logged once") {
+  FeedSettings settings = sorted_feed(4);
+  settings.casts.fields = {{"features", DType::float16}};
+  TestServer server(settings, 80);  // small_value() is above 65,519 from sequence 66 on
+  RawClient client(server.endpoint());
+  REQUIRE(join(client, server.arena_socket(), subscribe_to_train()));
+  for (int i = 0; i < 20; ++i) {
+    const auto ticket = next_ticket(client);
+    REQUIRE(ticket);
+    client.send(release_of(*ticket));
+  }
+  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->info().fields.at(0)->dtype; }) ==
+        DType::float16);
+  CHECK(server.count(FeedCounter::cast_overflows) > 14);
+  CHECK(server.ask([](const Server& s) { return s.log().get(Event::cast_overflow); }) == 1);
+  const bool named = server.ask([](const Server& s) {
+    const auto& lines = s.log().latest();
+    return std::any_of(lines.begin(), lines.end(), [](const LoggedEvent& line) {
+      return line.event == Event::cast_overflow &&
+             contains(line.text, "feed train: field features of sequence ");
+    });
+  });
+  CHECK(named);
 }

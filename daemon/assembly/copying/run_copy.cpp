@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "daemon/assembly/copying/cast_ways.h"
+
 namespace batchwright {
 namespace {
 
@@ -39,6 +41,18 @@ Padding behind(const Padding& padding, std::size_t bytes) {
   return turned;
 }
 
+/// Casts less than a line, which is put together in one of its own: a line is what all ways cast.
+std::uint64_t cast_piece(DType dtype, std::byte* to, std::span<const std::byte> from) {
+  if (from.empty()) return 0;
+  std::array<std::byte, 2 * kCacheLine> wide{};
+  alignas(kCacheLine) std::array<std::byte, kCacheLine> narrow;
+  std::memcpy(wide.data(), from.data(), from.size());
+  const std::uint64_t overflows =
+      best_cast_way().lines(dtype, false)(narrow.data(), wide.data(), 1);
+  std::memcpy(to, narrow.data(), from.size() / 2);
+  return overflows;
+}
+
 }  // namespace
 
 void copy_run(const CopyWay& way, std::byte* to, std::span<const std::byte> from) {
@@ -54,6 +68,20 @@ void copy_run(const CopyWay& way, std::byte* to, std::span<const std::byte> from
   way.copy(to + head, from.data() + head, lines);
   const std::size_t done = head + lines * kCacheLine;
   std::memcpy(to + done, from.data() + done, from.size() - done);
+}
+
+std::uint64_t cast_run(const CopyWay& way, DType dtype, std::byte* to,
+                       std::span<const std::byte> from) {
+  const std::size_t bytes = from.size() / 2;
+  const std::size_t head = std::min(head_of(to), bytes);
+  std::uint64_t overflows = cast_piece(dtype, to, from.first(2 * head));
+  const std::size_t lines = (bytes - head) / kCacheLine;
+  if (lines > 0) {
+    const CastLines cast = best_cast_way().lines(dtype, way.streams());
+    overflows += cast(to + head, from.data() + 2 * head, lines);
+  }
+  const std::size_t done = head + lines * kCacheLine;
+  return overflows + cast_piece(dtype, to + done, from.subspan(2 * done));
 }
 
 void fill_run(const CopyWay& way, std::span<std::byte> to, const Padding& padding) {

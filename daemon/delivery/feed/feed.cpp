@@ -53,8 +53,9 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
 }
 
 std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> times) const {
-  return std::make_shared<const BatchStyle>(BatchStyle{
-      settings_.name, settings_.layout, settings_.padding, settings_.on_corrupt, std::move(times)});
+  return std::make_shared<const BatchStyle>(BatchStyle{settings_.name, settings_.layout,
+                                                       settings_.padding, settings_.on_corrupt,
+                                                       std::move(times), settings_.casts});
 }
 
 void Feed::start() {
@@ -91,7 +92,7 @@ wire::FeedInfoT Feed::info() const {
     auto entry = std::make_unique<wire::FieldInfoT>();
     entry->name = field.name;
     entry->kind = field.kind;
-    entry->dtype = field.dtype;
+    entry->dtype = cast_dtype(settings_.casts, field);
     entry->shape = field.shape;
     entry->categories = field.categories;
     info.fields.push_back(std::move(entry));

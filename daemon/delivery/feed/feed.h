@@ -240,6 +240,7 @@ class Feed {
   void assembled(const SlotScheduler::Assignment& done, Result<AssembledBatch> batch);
   void not_assembled(const SlotScheduler::Assignment& done, const Error& error);
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
+  void count_overflows(const BatchId& id, const CastLoss& lost);
   void count_lost(const BatchId& id, const SkippedSequence& skipped);
 
   // feed_plans.cpp: what becomes of the decisions on plans.

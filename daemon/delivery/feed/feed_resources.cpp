@@ -37,8 +37,10 @@ Error cannot_follow(const Dataset& dataset) {
 Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
   const auto bound = plan_bound(snapshot.lengths(), settings.plan, snapshot.shard_sequences());
   if (!bound) return bound.error();
-  return slot_bytes_for(
-      snapshot, {settings.name, settings.layout, settings.padding, settings.on_corrupt}, *bound);
+  return slot_bytes_for(snapshot,
+                        {settings.name, settings.layout, settings.padding, settings.on_corrupt,
+                         nullptr, settings.casts},
+                        *bound);
 }
 
 Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
@@ -46,7 +48,10 @@ Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& set
   if (snapshot.sequences() == 0) {
     return Error{ErrorCode::store_unavailable, "the dataset has no sequences"};
   }
-  if (auto sound = check_padding(settings.padding, snapshot.schema()); !sound) {
+  if (auto sound = check_casts(settings.casts, snapshot.schema()); !sound) return sound.error();
+  // Padding is written as clients see it, so it has to fit what the field is cast to.
+  const Schema schema = cast_schema(settings.casts, snapshot.schema());
+  if (auto sound = check_padding(settings.padding, schema); !sound) {
     return sound.error();
   }
   const auto bytes = feed_slot_bytes(snapshot, settings);

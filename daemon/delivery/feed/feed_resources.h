@@ -42,8 +42,8 @@ Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& set
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and
 /// reserves the arena. `memory_bytes` is what the ceiling leaves. `stop` ends it early.
 /// Errors: store_unavailable (also: it is to follow a dataset without a lock), infeasible,
-/// bad_configuration (padding), does_not_fit (names the bytes needed and left), disconnected (it
-/// was to stop).
+/// bad_configuration (padding, casts), does_not_fit (names the bytes needed and left), disconnected
+/// (it was to stop).
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes, const std::stop_token& stop = {});
 

@@ -31,6 +31,7 @@ struct FeedSettings : FeedAdjustments {
   PlanSettings plan;
   Layout layout = Layout::batch_major;
   PaddingValues padding;  ///< Behind a row's real frames, by field; 0 where none is given.
+  Casts casts;            ///< Of float32 fields; none where nothing is given.
   std::uint32_t slots = 16;
   std::filesystem::path journal;  ///< Of queue mode; empty: there is none.
   std::filesystem::path ledger;   ///< Which sequence went to which client; empty: not written.

@@ -138,6 +138,16 @@ void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   counters_.add(FeedCounter::sequences_skipped, batch.skipped.size());
   if (plans_.epochs().mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
   for (const SkippedSequence& skipped : batch.skipped) count_lost(id, skipped);
+  if (batch.lost.values != 0) count_overflows(id, batch.lost);
+}
+
+/// The first one is told: which data do not fit the dtype. What follows shows in the counter.
+void Feed::count_overflows(const BatchId& id, const CastLoss& lost) {
+  if (counters_.get(FeedCounter::cast_overflows) == 0) {
+    ports_.log.note<Event::cast_overflow>(name(), lost.field, lost.ordinal.value, id.epoch.value,
+                                          id.index.value);
+  }
+  counters_.add(FeedCounter::cast_overflows, lost.values);
 }
 
 /// A few bad records are what `skip` is for. Many are another matter than that, such as a damaged

@@ -26,7 +26,8 @@ std::string look_text(const FeedSettings& settings, const Schema& schema) {
   text += fmt::format("fields = {}\n", names);
   for (const FieldSpec& field : schema.fields) {
     text += fmt::format("kind.{} = {}\n", field.name, kind_name(field.kind));
-    text += fmt::format("dtype.{} = {}\n", field.name, dtype_name(field.dtype));
+    text +=
+        fmt::format("dtype.{} = {}\n", field.name, dtype_name(cast_dtype(settings.casts, field)));
     text += fmt::format("shape.{} = [{}]\n", field.name, fmt::join(field.shape, ","));
     if (field.kind == FieldKind::scalar) continue;
     text += fmt::format("padding.{} = {}\n", field.name, padding_value(settings.padding, field));
