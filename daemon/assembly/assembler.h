@@ -122,25 +122,4 @@ class Assembler {
   std::unique_ptr<State> state_;
 };
 
-/// Wishes that the readahead thread remembers.
-inline constexpr std::size_t kReadaheadCapacity = 64;
-
-/// The readahead thread: asks the kernel for the pages of batches that are soon due.
-/// Threads: will_need() from one thread; it never blocks and drops the oldest wish when full.
-class Readahead {
- public:
-  Readahead();
-  ~Readahead();
-  Readahead(const Readahead&) = delete;
-  Readahead& operator=(const Readahead&) = delete;
-
-  /// `times`, if any, takes the time that asking took.
-  void will_need(std::shared_ptr<const EpochSource> source, BatchIndex index,
-                 std::shared_ptr<StageTimes> times = nullptr);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
 }  // namespace batchwright

@@ -9,5 +9,6 @@
 #include "daemon/assembly/copying/cast_ways.h"    // the bits of a cast
 #include "daemon/assembly/copying/copy_choice.h"  // which way to copy is the fastest here
 #include "daemon/assembly/copying/run_copy.h"     // one run of bytes, or of padding
+#include "daemon/assembly/disk/readahead.h"       // pages are in memory when they are needed
 #include "daemon/assembly/fair_queue.h"           // which feed's job a thread takes next
 #include "daemon/assembly/slot_cache.h"           // which slot holds which batch

@@ -8,38 +8,44 @@
 namespace batchwright {
 namespace {
 
-/// Small enough for every machine: a page is no smaller.
-constexpr std::size_t kPageBytes = 4096;
-
 bool per_frame(const FieldSpec& field) {
   return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
 }
 
-void touch(std::span<const std::byte> bytes) {
-  for (std::size_t at = 0; at < bytes.size(); at += kPageBytes) {
-    // volatile: the compiler would leave out a read whose value is not used.
-    static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[at]));
-  }
-  if (bytes.empty()) return;
-  static_cast<void>(*static_cast<const volatile std::byte*>(&bytes.back()));
-}
-
-/// Fetches only the frames of a chunk: its sequence may be a thousand times as long.
-void touch_row(const Schema& schema, const RecordView& record, const Row& row) {
+/// The parts of the record's values that the row needs. Reads the map.
+void needed_of(const Schema& schema, const RecordView& record, const Row& row,
+               std::vector<MapBytes>& needed) {
   for (std::size_t f = 0; f < schema.fields.size(); ++f) {
     const FieldValue value = record.field(f);
     const std::size_t frame = frame_bytes(schema.fields[f]);
     // A corrupt record may be shorter than its row; the assembly finds that out, and names it.
     const bool in_bounds = (std::size_t{row.start} + row.length) * frame <= value.bytes.size();
-    touch(per_frame(schema.fields[f]) && in_bounds
-              ? value.bytes.subspan(row.start * frame, row.length * frame)
-              : value.bytes);
+    needed[f] = per_frame(schema.fields[f]) && in_bounds
+                    ? value.bytes.subspan(row.start * frame, row.length * frame)
+                    : value.bytes;
   }
 }
 
+}  // namespace
+
 bool is_whole(const Row& row) { return row.start == 0 && row.flags == (kRowReset | kRowLast); }
 
-}  // namespace
+void fetch_row(const EpochSource& source, const Row& row) {
+  const Snapshot& snapshot = *source.snapshot;
+  // Before it is verified, which reads it page by page.
+  const auto place = is_whole(row) ? snapshot.place(Ordinal{row.ordinal}) : std::nullopt;
+  if (place) bring_in(place->bytes);
+  const auto record = snapshot.record(Ordinal{row.ordinal});
+  if (place) return;
+  // The assembly meets the same error, and reports it for the batch.
+  if (!record) return;
+  const Schema& schema = snapshot.schema();
+  std::vector<MapBytes> needed(schema.fields.size());  // not within: a fault frees nothing
+  if (!guarded([&] { needed_of(schema, *record, row, needed); })) return;
+  // All are asked for before the first is waited for.
+  for (const MapBytes bytes : needed) prefetch(bytes);
+  for (const MapBytes bytes : needed) bring_in(bytes);
+}
 
 void fetch_pages(const EpochSource& source, BatchIndex index) {
   thread_local std::vector<Row> rows;  // grows to the largest batch once
@@ -49,15 +55,11 @@ void fetch_pages(const EpochSource& source, BatchIndex index) {
   const Snapshot& snapshot = *source.snapshot;
   // All are asked for before the first is waited for, so that the disk sees them at once.
   for (const Row& row : rows) {
-    // Of a chunk only some pages are needed, and will_need() asks for all of its sequence.
-    if (is_whole(row)) snapshot.will_need(Ordinal{row.ordinal});
+    // Of a chunk only some pages are needed, and only its record says which.
+    if (!is_whole(row)) continue;
+    if (const auto place = snapshot.place(Ordinal{row.ordinal})) prefetch(place->bytes);
   }
-  for (const Row& row : rows) {
-    const auto record = snapshot.record(Ordinal{row.ordinal});
-    // The assembly meets the same error, and reports it for the batch.
-    if (!record) continue;
-    static_cast<void>(guarded([&] { touch_row(snapshot.schema(), *record, row); }));
-  }
+  for (const Row& row : rows) fetch_row(source, row);
 }
 
 Fetcher::~Fetcher() {

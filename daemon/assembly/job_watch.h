@@ -24,6 +24,11 @@ class JobWatch {
     if (usage().ru_nvcsw == usage_.ru_nvcsw) return std::chrono::nanoseconds(0);
     return std::max(taken() - (processor_time() - processor_), std::chrono::nanoseconds(0));
   }
+  /// What the thread had the disk read; 0 where the file system does not count it.
+  std::uint64_t disk_bytes() const {
+    constexpr std::uint64_t kBlock = 512;
+    return kBlock * static_cast<std::uint64_t>(usage().ru_inblock - usage_.ru_inblock);
+  }
   std::uint64_t page_faults() const {
     const rusage now = usage();
     return static_cast<std::uint64_t>(now.ru_minflt - usage_.ru_minflt + now.ru_majflt -

@@ -90,6 +90,7 @@ class Server {
   /// The log of events, which the server's users share.
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
+  const Readahead& readahead() const { return readahead_; }
   unsigned assembly_threads() const { return rules_.assembly_threads; }
   /// How the assembly threads copy.
   const CopyTable& copies() const { return assembler_.copies(); }

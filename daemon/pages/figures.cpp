@@ -1,5 +1,8 @@
 #include "daemon/pages/figures.h"
 
+#include <fmt/format.h>
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <boost/asio/ip/host_name.hpp>
 #include <utility>
@@ -19,6 +22,16 @@ SlotStats slot_stats(const Feed& feed) {
   const std::uint32_t held = slots.held();
   return {slots.count(SlotState::free), slots.count(SlotState::filling),
           slots.count(SlotState::ready) - held, held, feed.slots_ahead()};
+}
+
+ReadaheadStats readahead_stats(const ReadaheadFigures& figures) {
+  ReadaheadStats stats{figures.ahead_bytes, figures.kept_bytes, {}};
+  for (const DiskFigures& disk : figures.disks) {
+    stats.disks.push_back({fmt::format("{}:{}", major(disk.device), minor(disk.device)),
+                           disk.under_way_bytes, disk.window_bytes, disk.bytes_per_second,
+                           disk.latency.count()});
+  }
+  return stats;
 }
 
 PlanStats plan_stats(const PlannedEpoch& epoch) {
@@ -268,6 +281,7 @@ StatsSource Figures::source() const {
   source.memory_ceiling_bytes = memory_ceiling_bytes_;
   // Including memory that a reload has claimed and not yet put to use.
   source.arena_bytes = memory_ceiling_bytes_ - server_.memory().left();
+  source.readahead = readahead_stats(server_.readahead().figures());
   source.sessions = static_cast<std::uint32_t>(server_.sessions().size());
   source.build = {kCompiler, built_with_cuda()};
   source.copy = copy_stats(server_.copies());

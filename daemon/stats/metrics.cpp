@@ -87,6 +87,30 @@ void disks(Page& page, const StatsSource& source) {
   }
 }
 
+void readahead(Page& page, const ReadaheadStats& readahead) {
+  page.gauge("readahead_ahead_bytes", "Brought into memory for batches not assembled yet.");
+  page.sample(readahead.ahead_bytes);
+  page.gauge("readahead_kept_bytes",
+             "Left in memory behind the plan, where the datasets are larger than it.");
+  page.sample(readahead.kept_bytes);
+  page.gauge("readahead_under_way_bytes", "Asked for of a dataset's disk, and not there yet.");
+  for (const auto& disk : readahead.disks) {
+    page.sample({{"device", disk.device}}, disk.under_way_bytes);
+  }
+  page.gauge("readahead_window_bytes", "Most that is under way at a time.");
+  for (const auto& disk : readahead.disks) {
+    page.sample({{"device", disk.device}}, disk.window_bytes);
+  }
+  page.gauge("readahead_disk_bytes_per_second", "What the disk delivered at best of late.");
+  for (const auto& disk : readahead.disks) {
+    page.sample({{"device", disk.device}}, disk.bytes_per_second);
+  }
+  page.gauge("readahead_disk_latency_seconds", "The shortest read of late.");
+  for (const auto& disk : readahead.disks) {
+    page.sample({{"device", disk.device}}, disk.latency_seconds);
+  }
+}
+
 void delivered(Page& page, const Feeds& feeds) {
   for (std::size_t i = 0; i < kModeCounters; ++i) {
     const auto counter = static_cast<ModeCounter>(i);
@@ -212,6 +236,7 @@ std::string render_metrics(const StatsSource& source) {
   process(page, source);
   service(page, source);
   disks(page, source);
+  readahead(page, source.readahead);
   delivered(page, source.feeds);
   counted(page, source.feeds);
   states(page, source.feeds);

@@ -142,6 +142,14 @@ json::object render(const DiskStats& disk) {
           {"size_bytes", disk.size_bytes}};
 }
 
+json::object render(const ReadDiskStats& disk) {
+  return {{"device", disk.device},
+          {"under_way_bytes", disk.under_way_bytes},
+          {"window_bytes", disk.window_bytes},
+          {"bytes_per_second", finite(disk.bytes_per_second)},
+          {"latency_seconds", finite(disk.latency_seconds)}};
+}
+
 json::object render_events(const EventLog* events) {
   json::object out;
   for (const EventRow& row : kEventRows) {
@@ -172,6 +180,12 @@ json::array render_all(const std::vector<Item>& items) {
   json::array out;
   for (const Item& item : items) out.push_back(render(item));
   return out;
+}
+
+json::object render(const ReadaheadStats& readahead) {
+  return {{"ahead_bytes", readahead.ahead_bytes},
+          {"kept_bytes", readahead.kept_bytes},
+          {"disks", render_all(readahead.disks)}};
 }
 
 json::array render_all(const std::vector<std::string>& texts) {
@@ -260,6 +274,7 @@ std::string render_stats(const StatsSource& source) {
                             {"requests", source.http.requests},
                             {"refused", source.http.refused}}},
       {"disks", render_all(source.disks)},
+      {"readahead", render(source.readahead)},
       {"events", render_events(source.events)},
       {"latest_events", render_latest(source.events)},
       {"feeds", render_all(source.feeds)},

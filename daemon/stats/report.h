@@ -138,6 +138,22 @@ struct DiskStats {
   std::uint64_t size_bytes = 0;  ///< Size of the file system.
 };
 
+/// A disk that datasets are read from, as readahead found it.
+struct ReadDiskStats {
+  std::string device;                 ///< "MAJOR:MINOR".
+  std::uint64_t under_way_bytes = 0;  ///< Asked for, and not there yet.
+  std::uint64_t window_bytes = 0;     ///< Most that is under way at a time.
+  double bytes_per_second = 0.0;      ///< Best of late.
+  double latency_seconds = 0.0;       ///< Shortest of one read, of late.
+};
+
+/// What is brought into memory before it is assembled.
+struct ReadaheadStats {
+  std::uint64_t ahead_bytes = 0;  ///< For batches that are not assembled yet.
+  std::uint64_t kept_bytes = 0;   ///< Left in memory where the datasets are larger than it.
+  std::vector<ReadDiskStats> disks;
+};
+
 struct StatsSource {
   std::string version;
   std::string host;  ///< This machine's name.
@@ -153,6 +169,7 @@ struct StatsSource {
   const EventLog* events = nullptr;  ///< Lives as long as the call; null: nothing happened.
   ReloadStats reload;
   HttpStats http;
+  ReadaheadStats readahead;
   std::vector<DiskStats> disks;  ///< One for each journal and ledger that can be measured.
 };
 

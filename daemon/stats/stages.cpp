@@ -7,7 +7,7 @@ namespace {
 
 // In the order of the enumeration.
 constexpr std::array<StageRow, kStages> kRows{{
-    {"readahead", "asking the kernel for the pages of one batch"},
+    {"readahead", "looking up what is to be read for one batch"},
     {"fetch", "bringing the pages of one batch into memory, where they are not known to be there"},
     {"assemble", "building one batch in its slot, waiting for its data included"},
     {"wait_for_slot", "from wanting to build the next batch to having a slot for it"},

@@ -33,15 +33,23 @@ class StageTimes {
     storage_wait_ns_.fetch_add(static_cast<std::uint64_t>(duration.count()),
                                std::memory_order_relaxed);
   }
+  /// Bytes of which some were not in place until readahead brought them in.
+  void add_brought_in(std::uint64_t bytes) noexcept {
+    brought_in_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
   const Histogram& of(Stage stage) const noexcept {
     return times_[static_cast<std::size_t>(stage)];
   }
   double storage_wait_seconds() const noexcept {
     return 1e-9 * static_cast<double>(storage_wait_ns_.load(std::memory_order_relaxed));
   }
+  std::uint64_t brought_in_bytes() const noexcept {
+    return brought_in_bytes_.load(std::memory_order_relaxed);
+  }
 
  private:
   std::array<Histogram, kStages> times_;
+  std::atomic<std::uint64_t> brought_in_bytes_{0};
   std::atomic<std::uint64_t> storage_wait_ns_{0};
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr double kNoticed = 0.05;
 /// The share from which on a thread has little else to do.
 constexpr double kMost = 0.5;
-/// There is one readahead thread: it limits a feed only when nearly all its time is taken.
+/// One readahead thread looks up rows: it limits a feed only when nearly all its time is taken.
 constexpr double kSaturated = 0.9;
 /// A feed with this share of all work is the only one that matters.
 constexpr double kAlone = 0.995;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "formats/formats.h"
 #include "storage/dataset/lmdb/map_lock.h"
+#include "storage/dataset/lmdb/map_pages.h"
 
 namespace batchwright {
 
@@ -18,6 +20,12 @@ enum class VerifyRecords : std::uint8_t {
   once,    ///< The first time this dataset object reads it. One bit of memory a sequence.
   always,  ///< Verify at every read: costs a second pass over the bytes.
   never,   ///< Structure and bounds only.
+};
+
+/// Where a record lies.
+struct RecordPlace {
+  MapBytes bytes;            ///< In the map; records of one file lie in it as in the file.
+  std::uint64_t device = 0;  ///< The disk that holds them (st_dev of their file).
 };
 
 /// A frozen view of a dataset: one read transaction per shard, their sequences counted on from
@@ -58,8 +66,14 @@ class Snapshot {
   /// trusted only after this. Cheap. Errors: store_unavailable (a writer wrote over the snapshot).
   virtual Result<void> check_unchanged() const { return {}; }
 
-  /// Asks the kernel to read the pages of `ordinal` soon. May block on the tree's upper pages.
-  virtual void will_need(Ordinal ordinal) const = 0;
+  /// Where the record of `ordinal` lies; empty where it cannot be found, for which record() has
+  /// the reason. Does not read the record, but may wait for the tree's pages.
+  virtual std::optional<RecordPlace> place(Ordinal ordinal) const = 0;
+  /// Gives the memory of the record's pages back to the kernel. Pages that other records share
+  /// stay. May wait for the tree's pages.
+  virtual void let_go(Ordinal ordinal) const = 0;
+  /// Bytes of the dataset's files.
+  virtual std::uint64_t file_bytes() const = 0;
 };
 
 /// Copies bytes that lie in a memory map. A fault of the map (file truncated, disk error) comes

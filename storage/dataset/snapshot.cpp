@@ -8,6 +8,7 @@
 
 #include "formats/formats.h"
 #include "storage/dataset/lmdb/fault_guard.h"
+#include "storage/dataset/lmdb/file_system.h"
 
 namespace batchwright {
 namespace {
@@ -36,7 +37,9 @@ PinnedSnapshot::PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, V
       shards_(std::move(shards)),
       mutexes_(std::make_unique<std::mutex[]>(shards_.size())),
       firsts_{0} {
-  for (const PinnedShard& shard : shards_) {
+  for (PinnedShard& shard : shards_) {
+    shard.device = shard.transaction.environment().device();
+    shard.page_bytes = shard.transaction.environment().page_bytes();
     counts_.push_back(shard.commit.sequences);
     firsts_.push_back(firsts_.back() + shard.commit.sequences);
   }
@@ -200,10 +203,39 @@ Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
                                     computed, stored)});
 }
 
-void PinnedSnapshot::will_need(Ordinal ordinal) const {
+std::optional<RecordPlace> PinnedSnapshot::place(Ordinal ordinal) const {
+  if (ordinal.value >= sequences()) return {};
+  const Place place = place_of(ordinal);
+  const auto bytes = find(place);
+  if (!bytes) return {};
+  return RecordPlace{*bytes, shards_[place.shard].device};
+}
+
+void PinnedSnapshot::let_go(Ordinal ordinal) const {
   if (ordinal.value >= sequences()) return;
-  // What cannot be found now is reported when it is read.
-  if (const auto bytes = find(place_of(ordinal))) prefetch(*bytes);
+  const Place place = place_of(ordinal);
+  const auto bytes = find(place);
+  // A record as large as a page has pages of its own; shorter ones may share theirs.
+  if (!bytes || bytes->size() < shards_[place.shard].page_bytes) return;
+  if (const auto file = file_of(place, *bytes)) batchwright::let_go(*bytes, *file);
+}
+
+/// The map stays where it is as long as the snapshot lives.
+std::optional<MapOrigin> PinnedSnapshot::file_of(const Place& place, MapBytes bytes) const {
+  const std::lock_guard lock(mutexes_[place.shard]);
+  PinnedShard& shard = shards_[place.shard];
+  if (shard.file.begin == nullptr) {
+    const auto offset = file_offset_of(bytes.data());
+    if (!offset) return {};
+    shard.file = {shard.transaction.environment().descriptor(), bytes.data() - *offset};
+  }
+  return shard.file;
+}
+
+std::uint64_t PinnedSnapshot::file_bytes() const {
+  std::uint64_t sum = 0;
+  for (const PinnedShard& shard : shards_) sum += shard.transaction.environment().file_bytes();
+  return sum;
 }
 
 }  // namespace batchwright

@@ -18,6 +18,9 @@ struct PinnedShard {
   Commit commit;             ///< The commit whose sequences the snapshot shows.
   std::uint64_t stored = 0;  ///< Sequences there are: more when it is an earlier one.
   std::optional<VerifiedRecords> verified;  ///< None: verify always, or never.
+  std::uint64_t device = 0;                 ///< The disk that it lies on.
+  std::uint64_t page_bytes = 0;             ///< Of LMDB's pages.
+  MapOrigin file{};                         ///< Known once a record was let go.
 };
 
 /// A snapshot over the shards' read transactions. All but those is immutable.
@@ -38,7 +41,9 @@ class PinnedSnapshot final : public Snapshot {
   std::span<const std::uint16_t> key_bytes() const override { return key_bytes_; }
   Result<RecordView> record(Ordinal ordinal) const override;
   Result<void> check_unchanged() const override;
-  void will_need(Ordinal ordinal) const override;
+  std::optional<RecordPlace> place(Ordinal ordinal) const override;
+  void let_go(Ordinal ordinal) const override;
+  std::uint64_t file_bytes() const override;
 
   /// The commit of a shard that is shown.
   const Commit& commit(std::size_t shard) const { return shards_[shard].commit; }
@@ -55,6 +60,7 @@ class PinnedSnapshot final : public Snapshot {
   Place place_of(Ordinal ordinal) const;
   Result<RecordView> checked_record(Ordinal ordinal, const Place& place) const;
   Result<MapBytes> find(const Place& place) const;
+  std::optional<MapOrigin> file_of(const Place& place, MapBytes bytes) const;
   Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;
   const char* index_disagreement(Ordinal ordinal, const Place& place,

@@ -61,7 +61,9 @@ class FileSnapshot final : public Snapshot {
   std::span<const std::uint32_t> lengths() const override { return made_up_.lengths(); }
   std::span<const std::uint32_t> field_lengths(std::size_t) const override { return {}; }
   std::span<const std::uint16_t> key_bytes() const override { return made_up_.key_bytes(); }
-  void will_need(Ordinal) const override {}
+  std::optional<RecordPlace> place(Ordinal) const override { return {}; }
+  void let_go(Ordinal) const override {}
+  std::uint64_t file_bytes() const override { return 0; }
 
   Result<RecordView> record(Ordinal ordinal) const override {
     auto record = RecordView::parse(schema(), files_[ordinal.value]->bytes());

@@ -28,9 +28,14 @@ class MadeUpSnapshot final : public Snapshot {
   std::span<const std::uint32_t> field_lengths(std::size_t field) const override;
   std::span<const std::uint16_t> key_bytes() const override { return key_bytes_; }
   Result<RecordView> record(Ordinal ordinal) const override;
-  void will_need(Ordinal ordinal) const override {
-    if (on_will_need) on_will_need(ordinal);
+  std::optional<RecordPlace> place(Ordinal ordinal) const override {
+    if (on_place) on_place(ordinal);
+    return RecordPlace{records_[ordinal.value], device};
   }
+  void let_go(Ordinal ordinal) const override {
+    if (on_let_go) on_let_go(ordinal);
+  }
+  std::uint64_t file_bytes() const override { return claimed_bytes; }
 
   /// The bytes of a field that was appended, whole.
   std::span<const std::byte> content(std::uint64_t ordinal, std::size_t field) const;
@@ -38,7 +43,10 @@ class MadeUpSnapshot final : public Snapshot {
 
   std::set<std::uint64_t> corrupt;  ///< Ordinals whose record() is corrupt_record.
   std::function<void(Ordinal)> on_record;
-  std::function<void(Ordinal)> on_will_need;
+  std::function<void(Ordinal)> on_place;
+  std::function<void(Ordinal)> on_let_go;
+  std::uint64_t device = 1;
+  std::uint64_t claimed_bytes = 0;             ///< What file_bytes() claims.
   std::vector<std::uint32_t> indexed_lengths;  ///< What tokens claim to be; empty: the truth.
 
  private:

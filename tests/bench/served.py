@@ -32,10 +32,11 @@ def wait_for(what, condition, seconds):
 
 
 class Daemon:
-    """Runs with `config`, in which {endpoint} stands for the address of its socket."""
+    """Runs with `config`, in which {endpoint} stands for the address of its socket. `enter` is
+    called in its process before it begins."""
 
-    def __init__(self, config, programs=BUILD / "bin"):
-        self.config, self.programs = config, programs
+    def __init__(self, config, programs=BUILD / "bin", enter=None):
+        self.config, self.programs, self.enter = config, programs, enter
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="bw-bench-")
@@ -45,7 +46,7 @@ class Daemon:
         config.write_text(self.config.format(endpoint=self.endpoint))
         self.log = folder / "log"
         self.process = subprocess.Popen([self.programs / "batchwrightd", "--config", config],
-                                        stderr=self.log.open("w"))
+                                        stderr=self.log.open("w"), preexec_fn=self.enter)
         wait_for("the daemon", self.ready, 60)
         return self
 

@@ -97,6 +97,8 @@ TEST_CASE("integration: a client that takes more than one thread makes waits for
   CHECK(bound);
   CHECK(metric(metrics, "client_waited_seconds_total{") > 0.5);
   CHECK(metric(metrics, "stage_seconds_count{feed=\"train\",stage=\"readahead\"}") >= 0.0);
+  CHECK(metric(metrics, "readahead_window_bytes{device=\"") > 0.0);
+  CHECK(metric(metrics, "readahead_ahead_bytes") >= 0.0);
 }
 
 TEST_CASE("integration: a subscription that goes takes its lines along") {

@@ -247,7 +247,7 @@ TEST_CASE("storage: a data file cut under a snapshot is an error, not a signal")
       REQUIRE_FALSE(read);
       CHECK(read.error().code == ErrorCode::store_unavailable);
       CHECK(contains(read.error().message, "truncated: it has " + std::to_string(size)));
-      (*snapshot)->will_need(Ordinal{ordinal});
+      static_cast<void>((*snapshot)->place(Ordinal{ordinal}));
     }
     CHECK((*dataset)->snapshot().error().code == ErrorCode::store_unavailable);
   }

@@ -156,7 +156,7 @@ TEST_CASE("storage: any number of threads reads a snapshot at once") {
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (std::uint64_t i = 0; i < 600; ++i) (*snapshot)->will_need(Ordinal{i});
+      for (std::uint64_t i = 0; i < 600; ++i) static_cast<void>((*snapshot)->place(Ordinal{i}));
       if (holds_samples(**snapshot, 0)) ++right;
     });
   }

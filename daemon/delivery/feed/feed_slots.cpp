@@ -68,10 +68,12 @@ void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
   auto epoch = plans_.find(next.id.epoch);
   read_ahead(*epoch, next.id.index);
   const std::uint64_t data = epoch->fingerprint.data;
-  auto done = loop_.brought_back([this, next, data](Result<AssembledBatch> batch) {
-    const bool outdated = settings_.follow && plans_.data_of(next.id.epoch) != data;
-    outdated ? discard(next) : assembled(next, std::move(batch));
-  });
+  auto done = loop_.brought_back(
+      [this, next, data, source = std::weak_ptr(epoch)](Result<AssembledBatch> batch) {
+        if (const auto used = source.lock()) ports_.readahead.used(name(), used, next.id.index);
+        const bool outdated = settings_.follow && plans_.data_of(next.id.epoch) != data;
+        outdated ? discard(next) : assembled(next, std::move(batch));
+      });
   ports_.assembler.submit(std::move(epoch), style_, next.id.index,
                           next.slot.of->arena->slot(next.slot.index), std::move(done), urgency);
 }
@@ -91,12 +93,14 @@ void Feed::note_first_batch() {
 }
 
 void Feed::read_ahead(const EpochSource& epoch, BatchIndex index) {
-  auto next = plans_.find(Epoch{epoch.epoch.value + 1});
-  const auto wanted = scheduler_.pages_wanted_after({epoch.epoch, index}, epoch.plan.batches(),
-                                                    next ? next->plan.batches() : 0);
-  if (!wanted) return;
-  if (wanted->epoch == epoch.epoch) next = plans_.find(epoch.epoch);
-  ports_.readahead.will_need(std::move(next), wanted->index, style_->times);
+  const auto next = plans_.find(Epoch{epoch.epoch.value + 1});
+  scheduler_.note_brought_in(style_->times->brought_in_bytes());
+  for (const BatchId& wanted : scheduler_.pages_wanted_after(
+           {epoch.epoch, index}, epoch.plan.batches(), next ? next->plan.batches() : 0)) {
+    ports_.readahead.will_need(name(),
+                               wanted.epoch == epoch.epoch ? plans_.find(epoch.epoch) : next,
+                               wanted.index, style_->times);
+  }
 }
 
 void Feed::assembled(const SlotScheduler::Assignment& done, Result<AssembledBatch> batch) {

@@ -84,11 +84,24 @@ Error Environment::error(int code, std::string_view doing) const {
   return {code_of(code), fmt::format("{}: {}: {}", where, doing, mdb_strerror(code))};
 }
 
-std::uint64_t Environment::file_bytes() const {
+int Environment::descriptor() const {
   int descriptor = -1;
+  return mdb_env_get_fd(env_.get(), &descriptor) == 0 ? descriptor : -1;
+}
+
+std::uint64_t Environment::device() const {
   struct stat status = {};
-  if (mdb_env_get_fd(env_.get(), &descriptor) != 0 || fstat(descriptor, &status) != 0) return 0;
-  return static_cast<std::uint64_t>(status.st_size);
+  return fstat(descriptor(), &status) == 0 ? status.st_dev : 0;
+}
+
+std::uint64_t Environment::page_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return page_bytes_;
+}
+
+std::uint64_t Environment::file_bytes() const {
+  struct stat status = {};
+  return fstat(descriptor(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 /// The size is read behind the last page's number: a writer makes the file longer first.

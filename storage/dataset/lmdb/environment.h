@@ -13,6 +13,7 @@
 
 #include "formats/formats.h"
 #include "storage/dataset/lmdb/map_lock.h"
+#include "storage/dataset/lmdb/map_pages.h"
 
 struct MDB_env;
 struct MDB_txn;
@@ -20,9 +21,6 @@ struct MDB_txn;
 // LMDB, wrapped once: no other file knows it.
 
 namespace batchwright {
-
-/// Bytes in the memory map: reading them may fault (see fault_guard.h).
-using MapBytes = std::span<const std::byte>;
 
 /// The named databases of a dataset. README.md says what they hold.
 enum class Table : std::size_t { meta, sequences, keys, lengths };
@@ -76,6 +74,14 @@ class Environment {
   /// the file is too small (names both sizes) or the disk failed, otherwise corrupt_record.
   Error fault() const;
 
+  /// The open data.mdb, as long as a transaction is alive.
+  int descriptor() const;
+  /// The disk that data.mdb lies on (st_dev), and its size; 0 when the system does not tell.
+  std::uint64_t device() const;
+  std::uint64_t file_bytes() const;
+  /// Of LMDB's pages, which are those of the machine that made the dataset.
+  std::uint64_t page_bytes() const;
+
   /// Errors: store_unavailable when the directory no longer leads to the files that are open.
   Result<void> check_still_there() const;
 
@@ -91,7 +97,6 @@ class Environment {
   Result<void> open_map(Access access, std::uint64_t map_bytes);
   Result<void> open_tables();
   Result<void> check_size() const;
-  std::uint64_t file_bytes() const;
   Error error(int code, std::string_view doing) const;
   Error lost() const;
   bool is_lost() const;
@@ -169,8 +174,5 @@ class Transaction {
   /// the pages.
   mutable Handle substitute_;
 };
-
-/// Asks the kernel to read these bytes soon.
-void prefetch(MapBytes bytes);
 
 }  // namespace batchwright

@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -160,15 +159,6 @@ Result<void> Transaction::commit() {
   if (code != 0) return env.error(code, "commit");
   env.tables_open_ = true;  // only create_tables() leaves a transaction without
   return {};
-}
-
-void prefetch(MapBytes bytes) {
-  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  // madvise() takes whole pages only, from their beginning.
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
-  // A hint: when it fails, the page is read when it is needed.
-  static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED));
 }
 
 }  // namespace batchwright

@@ -20,6 +20,13 @@ BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
   return {Epoch{epoch}, BatchIndex{index}};
 }
 
+/// Those from `first` to `last`, in epoch 0.
+std::vector<BatchId> batches(std::uint64_t first, std::uint64_t last) {
+  std::vector<BatchId> all;
+  for (std::uint64_t i = first; i <= last; ++i) all.push_back(batch(i));
+  return all;
+}
+
 std::vector<std::uint64_t> indices(const std::vector<SlotScheduler::Assignment>& all) {
   std::vector<std::uint64_t> found;
   for (const auto& each : all) found.push_back(each.id.index.value);
@@ -138,14 +145,33 @@ TEST_CASE("delivery: a broken batch is not tried again before it is forgotten") 
 
 TEST_CASE("delivery: pages are wished for a round of slots ahead, until all of them are in place") {
   Slots slots(4);
-  CHECK(slots.scheduler.pages_wanted_after(batch(10), 40, 0) == batch(14));
-  CHECK(slots.scheduler.pages_wanted_after(batch(38), 40, 40) == batch(2, 1));
-  CHECK(!slots.scheduler.pages_wanted_after(batch(38), 40, 2));
+  REQUIRE(slots.scheduler.pages_wanted_after(batch(10), 40, 0) == batches(11, 26));
+  CHECK(slots.scheduler.pages_wanted_after(batch(11), 40, 0) == batches(27, 27));
   for (std::uint64_t step = 0; step < 64; ++step) {
     slots.ahead(Replicas({step % kSteps}));
     slots.scheduler.cache().forget_epoch(Epoch{0});
   }
-  CHECK(!slots.scheduler.pages_wanted_after(batch(10), 40, 0));
+  CHECK(slots.scheduler.pages_wanted_after(batch(12), 40, 0).empty());
+  slots.scheduler.note_brought_in(4096);
+  CHECK(slots.scheduler.pages_wanted_after(batch(13), 40, 0) == batches(28, 29));
+}
+
+TEST_CASE("delivery: pages of the next epoch's first batches are asked for before this one ends") {
+  Slots slots(4);
+  auto wanted = batches(39, 39);
+  for (std::uint64_t i = 0; i < 15; ++i) wanted.push_back(batch(i, 1));
+  CHECK(slots.scheduler.pages_wanted_after(batch(38), 40, 40) == wanted);
+  Slots others(4);
+  CHECK(others.scheduler.pages_wanted_after(batch(38), 40, 2).size() == 3);
+  CHECK(others.scheduler.pages_wanted_after(batch(39), 40, 0).empty());
+  // Planned by now.
+  CHECK(others.scheduler.pages_wanted_after(batch(39), 40, 40).size() == 14);
+}
+
+TEST_CASE("delivery: the pages of a batch that is in a slot are not asked for") {
+  Slots slots(2);
+  slots.ahead(Replicas({0}));
+  CHECK(slots.scheduler.pages_wanted_after(batch(0), 3, 0) == batches(2, 2));
 }
 
 TEST_CASE("delivery: slots ahead are those that are ready, not held, and needed from here on") {

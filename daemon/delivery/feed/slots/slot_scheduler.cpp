@@ -10,6 +10,10 @@ namespace {
 /// So many batches in a row without a page fault: the dataset's pages are all in place.
 constexpr std::uint64_t kCalm = 64;
 
+/// So many batches are asked for ahead of time where there are fewer slots: their pages are to be
+/// under way while the few are being assembled.
+constexpr std::uint64_t kLeastReach = 16;
+
 /// Made anew for each distance of each turn of the loop, and so without the heap in most feeds.
 using DueBatches = boost::container::small_vector<BatchId, 8>;
 
@@ -135,13 +139,27 @@ void SlotScheduler::forget_broken_beside(const std::set<Epoch>& needed) {
                 [&needed](const auto& entry) { return !needed.contains(entry.first.epoch); });
 }
 
-std::optional<BatchId> SlotScheduler::pages_wanted_after(const BatchId& id, std::uint64_t batches,
-                                                         std::uint64_t next_batches) const {
+std::vector<BatchId> SlotScheduler::pages_wanted_after(const BatchId& id, std::uint64_t batches,
+                                                       std::uint64_t next_batches) {
+  asked_for_.erase(id);
   if (without_faults_ >= kCalm) return {};
-  const std::uint64_t later = id.index.value + cache().size();
-  if (later < batches) return BatchId{id.epoch, BatchIndex{later}};
-  if (later - batches >= next_batches) return {};
-  return BatchId{Epoch{id.epoch.value + 1}, BatchIndex{later - batches}};
+  const std::uint64_t reach = std::max<std::uint64_t>(cache().size(), kLeastReach);
+  // Those that are never begun, since clients left or moved.
+  if (asked_for_.size() > 4 * reach) asked_for_.clear();
+  std::vector<BatchId> wanted;
+  // From the furthest on: usually it is the only one that was not asked for yet.
+  for (std::uint64_t away = reach; away > 0; --away) {
+    const std::uint64_t later = id.index.value + away;
+    if (later >= batches + next_batches) continue;
+    const BatchId next = later < batches
+                             ? BatchId{id.epoch, BatchIndex{later}}
+                             : BatchId{Epoch{id.epoch.value + 1}, BatchIndex{later - batches}};
+    if (!is_missing(next)) continue;
+    if (!asked_for_.insert(next).second) break;
+    wanted.push_back(next);
+  }
+  std::reverse(wanted.begin(), wanted.end());
+  return wanted;
 }
 
 std::uint32_t SlotScheduler::slots_ahead(const std::vector<Front>& fronts) const {

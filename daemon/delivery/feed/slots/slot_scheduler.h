@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
@@ -71,12 +72,17 @@ class SlotScheduler {
   void forget_broken() { broken_.clear(); }
   void forget_broken_beside(const std::set<Epoch>& needed);
 
-  /// The batch whose pages are to be wished for when `id` is begun, where an epoch has so many
-  /// batches and the next one so many: it comes as many batches later as there are slots, since
-  /// those before it are assembled or about to be. None once all pages are in place, for the kernel
-  /// looks up each of them.
-  std::optional<BatchId> pages_wanted_after(const BatchId& id, std::uint64_t batches,
-                                            std::uint64_t next_batches) const;
+  /// The batches whose pages are to be asked for when `id` is begun, soonest first and each once,
+  /// where an epoch has so many batches and the next one so many: those within a round of slots
+  /// that are not assembled yet. None once all pages are in place, for the kernel looks up each of
+  /// them.
+  std::vector<BatchId> pages_wanted_after(const BatchId& id, std::uint64_t batches,
+                                          std::uint64_t next_batches);
+  /// So many bytes were brought in for these batches since the beginning. More than before: not
+  /// all pages are in place.
+  void note_brought_in(std::uint64_t bytes) {
+    if (std::exchange(brought_in_bytes_, bytes) != bytes) without_faults_ = 0;
+  }
 
   /// Slots with a batch that is not held and that a front will get. Of what is further away than
   /// the slots reach, nothing was assembled for its own sake.
@@ -108,6 +114,8 @@ class SlotScheduler {
   unsigned threads_;
   std::uint32_t filling_ = 0;         ///< Assignments under way.
   std::uint64_t without_faults_ = 0;  ///< Batches in a row that were assembled so.
+  std::uint64_t brought_in_bytes_ = 0;
+  std::set<BatchId> asked_for_;       ///< Batches whose pages were, and that are not begun.
   std::optional<Time> wanted_since_;  ///< When the next assignment was first to be made.
 };
 

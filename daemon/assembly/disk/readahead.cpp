@@ -1,0 +1,290 @@
+#include "daemon/assembly/disk/readahead.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "daemon/assembly/arena/memory_room.h"
+#include "daemon/assembly/disk/read_queue.h"
+#include "daemon/assembly/disk/read_window.h"
+#include "daemon/assembly/disk/residence.h"
+#include "daemon/assembly/fetch.h"
+#include "daemon/assembly/job_watch.h"
+
+// Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
+// way than there may be threads. Each asks the kernel for all of a read at once and then has it
+// mapped, which returns when the pages are there: so it is known how long the disk took, and
+// assembly meets no page fault.
+
+namespace batchwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Between two looks at how much memory there is, which reads a few files of /proc.
+constexpr std::chrono::seconds kBetweenLooks{1};
+
+/// What the loop says of one batch.
+struct Notice {
+  enum class Kind : std::uint8_t { will_need, used };
+  Kind kind = Kind::will_need;
+  std::string feed;
+  std::weak_ptr<const EpochSource> source;
+  BatchId id;
+  std::shared_ptr<StageTimes> times;
+};
+
+/// What a part of a sequence needs of its record: its frames, and the page that says where they
+/// are.
+std::size_t part_bytes(const Schema& schema, const Row& row) {
+  std::size_t bytes = std::size_t{4} << 10;
+  for (const FieldSpec& field : schema.fields) bytes += row.length * frame_bytes(field);
+  return bytes;
+}
+
+/// Where the rows of a batch lie, by disk.
+std::map<std::uint64_t, std::vector<WantedRow>> look_up(const EpochSource& source,
+                                                        BatchIndex index) {
+  std::vector<Row> rows;
+  source.plan.rows(index, rows);
+  std::map<std::uint64_t, std::vector<WantedRow>> places;
+  for (const Row& row : rows) {
+    if (row.length == 0) continue;  // a lane that ran out has no sequence
+    const auto place = source.snapshot->place(Ordinal{row.ordinal});
+    // What cannot be found is reported when it is assembled.
+    if (!place) continue;
+    const bool whole = is_whole(row);
+    const std::size_t most = place->bytes.size();
+    const std::size_t bytes =
+        whole ? most : std::min(most, part_bytes(source.snapshot->schema(), row));
+    places[place->device].push_back({place->bytes, row, bytes, whole});
+  }
+  return places;
+}
+
+/// Asks for all of it before the first is waited for, so that the disk sees it at once.
+void carry_out(const Read& read, const EpochSource& source) {
+  for (const WantedRow& row : read.rows) {
+    if (row.whole) prefetch(row.record);
+  }
+  for (const WantedRow& row : read.rows) {
+    row.whole ? bring_in(row.record) : fetch_row(source, row.row);
+  }
+}
+
+}  // namespace
+
+struct Readahead::State {
+  /// Threads, and what they read. All guarded by mutex.
+  struct Disk {
+    ReadQueue queue;
+    ReadWindow window;
+    std::condition_variable changed;
+    std::vector<std::thread> readers;
+    std::size_t idle = 0;
+  };
+
+  explicit State(std::function<std::size_t()> left)
+      : memory_left(std::move(left)), thread([this] { run(); }) {
+    pthread_setname_np(thread.native_handle(), "bw-readahead");
+  }
+
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      for (auto& [device, disk] : disks) disk.changed.notify_all();
+    }
+    noticed.notify_one();
+    thread.join();
+    // Since it has ended and `stopping` is set, no reader starts another.
+    for (auto& [device, disk] : disks) {
+      for (std::thread& reader : disk.readers) reader.join();
+    }
+  }
+
+  void put(Notice notice) {
+    {
+      const std::lock_guard lock(mutex);
+      if (notices.size() == kReadaheadCapacity) notices.pop_front();
+      cares = true;
+      notices.push_back(std::move(notice));
+    }
+    noticed.notify_one();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      noticed.wait(lock, [this] { return stopping || !notices.empty(); });
+      // What is left is only a hint, and is dropped.
+      if (stopping) return;
+      const Notice notice = std::move(notices.front());
+      notices.pop_front();
+      lock.unlock();
+      look_at_memory(Clock::now());
+      // Freed without the lock: it may be the last to hold its epoch.
+      if (const auto source = notice.source.lock()) {
+        notice.kind == Notice::Kind::will_need ? ask_for(notice, *source) : behind(notice, *source);
+      }
+      lock.lock();
+    }
+  }
+
+  void ask_for(const Notice& notice, const EpochSource& source) {
+    const auto began = Clock::now();
+    auto places = look_up(source, notice.id.index);
+    if (notice.times) notice.times->add(Stage::readahead, Clock::now() - began);
+    const std::lock_guard lock(mutex);
+    residence.add(source.snapshot, source.snapshot->file_bytes(), source.snapshot->sequences());
+    for (auto& [device, rows] : places) {
+      Disk& disk = disks[device];
+      disk.queue.put(notice.feed, {notice.id, notice.source, notice.times, std::move(rows)});
+      disk.queue.set_limits(residence.ahead_limit(), disk.window.bytes());
+      wake_reader(disk);
+    }
+  }
+
+  /// Gives back what neither the memory nor another batch has use for.
+  void behind(const Notice& notice, const EpochSource& source) {
+    std::vector<Row> go;
+    {
+      const std::lock_guard lock(mutex);
+      for (auto& [device, disk] : disks) {
+        disk.queue.used(notice.feed, notice.id);
+        wake_reader(disk);  // there may be room to read ahead again
+      }
+      if (!residence.is_short()) {
+        cares = !notices.empty() || !all_idle();
+        return;
+      }
+    }
+    source.plan.rows(notice.id.index, go);
+    for (const Row& row : go) {
+      // The other parts of a sequence are used by other batches.
+      if (row.length != 0 && is_whole(row) && goes(source, row)) {
+        source.snapshot->let_go(Ordinal{row.ordinal});
+      }
+    }
+  }
+
+  /// With the lock.
+  bool all_idle() const {
+    return std::all_of(disks.begin(), disks.end(),
+                       [](const auto& disk) { return disk.second.queue.is_idle(); });
+  }
+
+  bool goes(const EpochSource& source, const Row& row) {
+    const auto place = source.snapshot->place(Ordinal{row.ordinal});
+    if (!place) return false;
+    const std::lock_guard lock(mutex);
+    const auto disk = disks.find(place->device);
+    if (disk != disks.end() && disk->second.queue.wants(place->bytes)) return false;
+    return !residence.stays(source.snapshot.get(), row.ordinal, place->bytes.size());
+  }
+
+  void look_at_memory(Clock::time_point now) {
+    if (now - looked < kBetweenLooks) return;
+    looked = now;
+    const std::size_t room = memory_left ? memory_left() : memory_room().available;
+    const std::lock_guard lock(mutex);
+    residence.set_room(room);
+  }
+
+  /// With the lock. Starts a thread where all are at work.
+  void wake_reader(Disk& disk) {
+    if (stopping || disk.queue.empty()) return;
+    if (disk.idle != 0) return disk.changed.notify_one();
+    if (disk.readers.size() == kReaders) return;
+    disk.readers.emplace_back([this, &disk] { read(disk); });
+    pthread_setname_np(disk.readers.back().native_handle(), "bw-read");
+  }
+
+  /// With the lock.
+  static std::optional<Read> take(Disk& disk) {
+    if (disk.queue.empty()) return {};
+    if (disk.window.has_room(ReadQueue::kStretchBytes)) return disk.queue.take();
+    disk.window.was_full();
+    return {};
+  }
+
+  void read(Disk& disk) {
+    std::unique_lock lock(mutex);
+    while (!stopping) {
+      const auto next = take(disk);
+      if (!next) {
+        ++disk.idle;
+        disk.changed.wait(lock);
+        --disk.idle;
+        continue;
+      }
+      disk.window.began(next->bytes, Clock::now());
+      if (disk.window.has_room(ReadQueue::kStretchBytes)) wake_reader(disk);
+      lock.unlock();
+      const auto [took, from_disk] = timed(*next);
+      lock.lock();
+      disk.window.done(next->bytes, took, from_disk, Clock::now());
+    }
+  }
+
+  struct Outcome {
+    Clock::duration took;
+    bool from_disk;
+  };
+  static Outcome timed(const Read& read) {
+    const auto source = read.source.lock();
+    if (!source) return {{}, false};
+    const JobWatch watch;
+    carry_out(read, *source);
+    if (read.times && watch.page_faults() != 0) read.times->add_brought_in(read.bytes);
+    return {watch.taken(), watch.disk_bytes() != 0 || watch.waited() >= JobWatch::kDisk};
+  }
+
+  const std::function<std::size_t()> memory_left;
+  mutable std::mutex mutex;
+  std::condition_variable noticed;
+  std::deque<Notice> notices;           // guarded by mutex
+  std::map<std::uint64_t, Disk> disks;  // guarded by mutex; never erased from
+  Residence residence;                  // guarded by mutex
+  bool stopping = false;                // guarded by mutex
+  std::atomic<bool> cares = false;      // for batches that were used; written with the mutex
+  Clock::time_point looked{};           // of `thread` alone
+  std::thread thread;                   // last: it uses the others from its first line on
+};
+
+Readahead::Readahead(std::function<std::size_t()> memory_left)
+    : state_(std::make_unique<State>(std::move(memory_left))) {}
+Readahead::~Readahead() = default;
+
+void Readahead::will_need(const std::string& feed, const std::shared_ptr<const EpochSource>& source,
+                          BatchIndex index, std::shared_ptr<StageTimes> times) {
+  state_->put({Notice::Kind::will_need, feed, source, {source->epoch, index}, std::move(times)});
+}
+
+void Readahead::used(const std::string& feed, const std::shared_ptr<const EpochSource>& source,
+                     BatchIndex index) {
+  // Once all pages are in place for good, batches go by without a word.
+  if (!state_->cares) return;
+  state_->put({Notice::Kind::used, feed, source, {source->epoch, index}, nullptr});
+}
+
+ReadaheadFigures Readahead::figures() const {
+  const std::lock_guard lock(state_->mutex);
+  ReadaheadFigures figures;
+  for (const auto& [device, disk] : state_->disks) {
+    figures.disks.push_back({device, disk.window.under_way(), disk.window.bytes(),
+                             disk.window.bytes_per_second(), disk.window.latency()});
+    figures.ahead_bytes += disk.queue.ahead_bytes();
+  }
+  figures.kept_bytes = state_->residence.kept_bytes();
+  return figures;
+}
+
+}  // namespace batchwright

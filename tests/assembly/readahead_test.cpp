@@ -1,0 +1,166 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "tests/assembly/snapshot.h"
+
+using namespace batchwright;
+
+namespace {
+
+/// Counts what happened on other threads, and waits for it with a bound.
+class Tally {
+ public:
+  void add(std::uint64_t what) {
+    const std::lock_guard lock(mutex_);
+    seen_.push_back(what);
+    changed_.notify_all();
+  }
+  template <class Condition>
+  bool wait(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return condition(seen_); });
+  }
+  bool wait_for(std::size_t count) {
+    return wait([count](const auto& seen) { return seen.size() >= count; });
+  }
+  std::vector<std::uint64_t> seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::uint64_t> seen_;
+};
+
+std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences) {
+  std::vector<std::uint32_t> lengths(sequences);
+  for (std::size_t i = 0; i < sequences; ++i)
+    lengths[i] = 1 + static_cast<std::uint32_t>(i * 37 % 50);
+  return std::make_shared<MadeUpSnapshot>(all_kinds(), std::move(lengths));
+}
+
+std::vector<std::uint64_t> ordinals(const EpochSource& source, std::uint64_t index) {
+  std::vector<Row> rows;
+  source.plan.rows(BatchIndex{index}, rows);
+  std::vector<std::uint64_t> all;
+  for (const Row& row : rows) all.push_back(row.ordinal);
+  return all;
+}
+
+/// Waits until readahead has carried out what it was told.
+bool eventually(const Readahead& readahead,
+                const std::function<bool(ReadaheadFigures)>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition(readahead.figures())) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("assembly: readahead looks up each sequence of the batch, and brings all of it in") {
+  Tally tally;
+  const auto snapshot = dataset(12);
+  snapshot->on_place = [&](Ordinal ordinal) { tally.add(ordinal.value); };
+  const auto source = plan_of(snapshot, in_order(4));
+  std::size_t bytes = 0;
+  for (const std::uint64_t ordinal : ordinals(*source, 1)) {
+    bytes += snapshot->place(Ordinal{ordinal})->bytes.size();
+  }
+  Readahead readahead;
+  readahead.will_need("train", source, BatchIndex{1});
+  CHECK(eventually(readahead, [&](const auto& now) { return now.ahead_bytes == bytes; }));
+  REQUIRE(tally.wait_for(8));
+  const auto seen = tally.seen();
+  CHECK(std::vector(seen.begin() + 4, seen.end()) == ordinals(*source, 1));
+  readahead.used("train", source, BatchIndex{1});
+  CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes == 0; }));
+}
+
+TEST_CASE("assembly: full readahead drops the oldest request and keeps no caller waiting") {
+  Tally tally;
+  std::mutex gate;
+  const auto snapshot = dataset(2 * kReadaheadCapacity);
+  snapshot->on_place = [&](Ordinal ordinal) {
+    tally.add(ordinal.value);
+    const std::lock_guard wait_here(gate);
+  };
+  const auto source = plan_of(snapshot, in_order(1));
+  Readahead readahead;
+  {
+    const std::lock_guard closed(gate);
+    readahead.will_need("train", source, BatchIndex{0});
+    REQUIRE(tally.wait_for(1));  // the thread has taken the first request, and stands at the gate
+    for (std::uint64_t i = 1; i <= kReadaheadCapacity + 10; ++i) {
+      readahead.will_need("train", source, BatchIndex{i});
+    }
+  }
+  REQUIRE(tally.wait_for(1 + kReadaheadCapacity));
+  std::vector<std::uint64_t> wanted = ordinals(*source, 0);
+  for (std::uint64_t i = 11; i <= kReadaheadCapacity + 10; ++i) {
+    wanted.push_back(ordinals(*source, i)[0]);
+  }
+  CHECK(tally.seen() == wanted);
+}
+
+TEST_CASE("assembly: readahead that ends leaves nothing held") {
+  const auto source = plan_of(dataset(100), in_order(1));
+  {
+    Readahead readahead;
+    for (std::uint64_t i = 0; i < 50; ++i) readahead.will_need("train", source, BatchIndex{i});
+  }
+  CHECK(source.use_count() == 1);
+}
+
+TEST_CASE("assembly: an epoch that ended is not read, though it was asked for") {
+  Tally tally;
+  std::mutex gate;
+  const auto slow = dataset(4);
+  slow->on_place = [&](Ordinal) {
+    tally.add(0);
+    const std::lock_guard wait_here(gate);
+  };
+  const auto ended = dataset(4);
+  std::atomic<bool> looked_at = false;
+  ended->on_place = [&](Ordinal) { looked_at = true; };
+  const auto source = plan_of(slow, in_order(1));
+  Readahead readahead;
+  {
+    const std::lock_guard closed(gate);
+    readahead.will_need("train", source, BatchIndex{0});
+    REQUIRE(tally.wait_for(1));
+    readahead.will_need("train", plan_of(ended, in_order(1)), BatchIndex{0});
+    readahead.will_need("train", source, BatchIndex{1});
+  }
+  REQUIRE(tally.wait_for(2));
+  CHECK_FALSE(looked_at);
+}
+
+TEST_CASE("assembly: behind its batch a record is let go where the dataset is larger than memory") {
+  Tally gone;
+  const auto snapshot = dataset(6);
+  snapshot->claimed_bytes = std::uint64_t{1} << 60;
+  snapshot->on_let_go = [&](Ordinal ordinal) { gone.add(ordinal.value); };
+  const auto source = plan_of(snapshot, in_order(2));
+  Readahead readahead([] { return std::size_t{0}; });
+  readahead.will_need("train", source, BatchIndex{0});
+  readahead.will_need("train", source, BatchIndex{1});
+  readahead.will_need("other", source, BatchIndex{1});
+  readahead.used("train", source, BatchIndex{1});  // the other feed still needs these
+  readahead.used("train", source, BatchIndex{0});
+  REQUIRE(gone.wait_for(2));
+  CHECK(gone.seen() == ordinals(*source, 0));
+  readahead.used("other", source, BatchIndex{1});
+  REQUIRE(gone.wait_for(4));
+}
