@@ -89,6 +89,7 @@ TEST_CASE("storage: what is let go leaves memory, its neighbours stay, and it ca
   if (!is_on_disk(folder / ".")) return;
   const auto snapshot = stored(folder / "d", {kLong, kLong, kLong});
   for (const std::uint64_t ordinal : {0U, 1U, 2U}) {
+    prefetch(snapshot->place(Ordinal{ordinal})->bytes);
     bring_in(snapshot->place(Ordinal{ordinal})->bytes);
     REQUIRE(in_memory(*snapshot, ordinal) == 1.0);
   }

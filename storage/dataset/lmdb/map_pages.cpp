@@ -54,9 +54,6 @@ void prefetch(MapBytes bytes) {
 
 void bring_in(MapBytes bytes) {
   if (bytes.empty()) return;
-  // Asked for as a whole first: the map is read without the kernel's own readahead, so that what
-  // follows would read one page after the other.
-  prefetch(bytes);
   const MapBytes pages = whole_pages(bytes);
   // EINVAL: a kernel before 5.14. All other errors are met again where the bytes are read.
   if (advise(pages, MADV_POPULATE_READ) == 0 || errno != EINVAL) return;

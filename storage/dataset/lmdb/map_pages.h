@@ -11,8 +11,9 @@ using MapBytes = std::span<const std::byte>;
 /// Asks the kernel to read these bytes of a map soon. Threads: any.
 void prefetch(MapBytes bytes);
 
-/// Puts the pages of these bytes in place: reads what is not in memory, and maps all of it, so that
-/// a later read meets no page fault. Waits for the disk. Pages that cannot be read are left to the
+/// Puts the pages of these bytes in place, so that a later read meets no page fault: waits for what
+/// prefetch() asked for, and maps it. What was not asked for is read one page after the other, for
+/// the map is read without the kernel's own readahead. Pages that cannot be read are left to the
 /// reader that needs them, whose fault tells why. Threads: any.
 void bring_in(MapBytes bytes);
 
