@@ -10,15 +10,13 @@
 #include "daemon/account_ids.h"
 #include "daemon/command_line.h"
 #include "daemon/reload/room_settings.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
 
 using Grade = Finding::Grade;
 namespace fs = std::filesystem;
-
-constexpr std::string_view kIpc = "ipc://";
-constexpr std::string_view kUnix = "unix://";
 
 /// Collects what is found.
 class Inspection {

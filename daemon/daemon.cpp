@@ -18,6 +18,7 @@
 #include "daemon/reload/reload_prepare.h"
 #include "daemon/reload/room_settings.h"
 #include "daemon/signals.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -40,9 +41,6 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
   return {};
 }
-
-constexpr std::string_view kIpc = "ipc://";
-constexpr std::string_view kUnix = "unix://";
 
 }  // namespace
 

@@ -18,8 +18,6 @@ using tcp = boost::asio::ip::tcp;
 using unix_socket = boost::asio::local::stream_protocol;
 using beast::error_code;
 
-constexpr std::string_view kUnixScheme = "unix://";
-
 /// Host and port of an http:// address.
 struct Place {
   std::string host;
@@ -126,7 +124,7 @@ Result<std::string> ask(const Question& question, const Target& target) {
 }
 
 Result<std::string> ask_unix(const Question& question) {
-  const std::string path = question.address.substr(kUnixScheme.size());
+  const std::string path = question.address.substr(kUnix.size());
   if (!path.starts_with('/') || path.size() > kMaxSocketPath) {
     return Error{
         ErrorCode::invalid_argument,
@@ -139,7 +137,7 @@ Result<std::string> ask_unix(const Question& question) {
 
 Result<std::string> http_get(const std::string& address, const std::string& path,
                              std::chrono::milliseconds limit) {
-  if (address.starts_with(kUnixScheme)) return ask_unix({address, "localhost", path, limit});
+  if (address.starts_with(kUnix)) return ask_unix({address, "localhost", path, limit});
   const auto place = parse_place(address);
   if (!place) return place.error();
   boost::asio::io_context loop;

@@ -18,7 +18,6 @@
 namespace batchwright {
 namespace {
 
-constexpr std::string_view kIpc = "ipc://";
 constexpr std::size_t kMostNameBytes = 16384;  // of what the system keeps of a user or a group
 
 /// Names are looked up on threads of their own program's choosing: only the reentrant calls will

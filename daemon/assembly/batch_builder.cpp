@@ -6,16 +6,11 @@
 #include <cstring>
 #include <string>
 
+#include "daemon/assembly/row_parts.h"
 #include "daemon/assembly/tensor_copy.h"
 
 namespace batchwright {
 namespace {
-
-bool per_frame(const FieldSpec& field) {
-  return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
-}
-
-bool is_whole(const Row& row) { return row.start == 0 && row.flags == (kRowReset | kRowLast); }
 
 Error faulted() {
   return {ErrorCode::store_unavailable,

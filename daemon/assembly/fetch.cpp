@@ -5,12 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/assembly/row_parts.h"
+
 namespace batchwright {
 namespace {
-
-bool per_frame(const FieldSpec& field) {
-  return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
-}
 
 /// The parts of the record's values that the row needs. Reads the map.
 void needed_of(const Schema& schema, const RecordView& record, const Row& row,
@@ -27,8 +25,6 @@ void needed_of(const Schema& schema, const RecordView& record, const Row& row,
 }
 
 }  // namespace
-
-bool is_whole(const Row& row) { return row.start == 0 && row.flags == (kRowReset | kRowLast); }
 
 void fetch_row(const EpochSource& source, const Row& row) {
   const Snapshot& snapshot = *source.snapshot;

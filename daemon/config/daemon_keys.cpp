@@ -7,6 +7,7 @@
 #include "daemon/assembly/assembly.h"
 #include "daemon/config/keys.h"
 #include "daemon/http/http.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -17,7 +18,6 @@ constexpr std::size_t kMostEndpoints = 16;
 /// A Unix socket's path takes at most 107 bytes; the arena's socket has a longer one.
 constexpr std::size_t kMostPathBytes = 100;
 constexpr std::size_t kMostAllowed = 1024;
-constexpr std::string_view kIpc = "ipc://";
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::chrono::milliseconds kMostGrace = std::chrono::hours(24);
 
@@ -177,7 +177,7 @@ Fault read_log_format(const ConfigNode& node, LogFormat& out) {
 using D = DaemonConfig;
 using enum Applies;
 
-constexpr std::array kKeys{
+constexpr std::array kDaemonKeys{
     daemon_key<&D::endpoints, read_endpoints>(
         {"endpoints",
          "a list of up to 16 different addresses such as "
@@ -248,6 +248,6 @@ constexpr std::array kKeys{
 
 }  // namespace
 
-std::span<const Key<DaemonConfig>> daemon_keys() { return kKeys; }
+std::span<const Key<DaemonConfig>> daemon_keys() { return kDaemonKeys; }
 
 }  // namespace batchwright

@@ -97,7 +97,7 @@ using F = FeedConfig;
 using S = FeedSettings;
 using enum Applies;
 
-constexpr std::array kKeys{
+constexpr std::array kFeedKeys{
     feed_key<&S::name, read_feed_name>(
         {"name", "1 to 64 of A-Z a-z 0-9 _ . -", "", anew, "What trainers subscribe to"}),
     feed_key<&F::dataset, read_dataset>({"dataset",
@@ -149,6 +149,6 @@ constexpr std::array kKeys{
 
 }  // namespace
 
-std::span<const Key<FeedConfig>> feed_keys() { return kKeys; }
+std::span<const Key<FeedConfig>> feed_keys() { return kFeedKeys; }
 
 }  // namespace batchwright

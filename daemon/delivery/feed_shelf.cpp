@@ -7,12 +7,12 @@ namespace batchwright {
 namespace {
 
 /// The pause between two looks at feeds that are to be freed.
-constexpr std::chrono::milliseconds kBetweenLooks{20};
+constexpr std::chrono::milliseconds kBetweenReturns{20};
 
 }  // namespace
 
 FeedShelf::FeedShelf(boost::asio::io_context& loop, std::function<void(Belongings)> free)
-    : free_(std::move(free)), rounds_(loop, kBetweenLooks, [this] { return free_retired(); }) {}
+    : free_(std::move(free)), rounds_(loop, kBetweenReturns, [this] { return free_retired(); }) {}
 
 void FeedShelf::start() {
   started_ = true;

@@ -8,10 +8,7 @@
 #include "formats/formats.h"
 
 namespace batchwright {
-
 namespace {
-
-constexpr std::string_view kUnix = "unix://";
 
 Error refused(std::string_view text) {
   return {ErrorCode::bad_configuration,

@@ -11,7 +11,7 @@
 namespace batchwright {
 namespace {
 
-constexpr const char* kText = "text/plain; charset=utf-8";
+constexpr const char* kPlainText = "text/plain; charset=utf-8";
 
 /// Ready once every feed has its first batches. The daemon is not ready while a feed has failed, or
 /// cannot plan an epoch that a client waits for: trainers sent here would get nothing.
@@ -38,8 +38,8 @@ Reply readiness(const Server& server, const std::vector<std::string>& gone) {
   for (const std::string& path : gone) {
     missing += fmt::format("{}: no longer this daemon's socket; restart the daemon\n", path);
   }
-  if (missing.empty()) return {200, kText, "ready\n"};
-  return {503, kText, "not ready\n" + missing};
+  if (missing.empty()) return {200, kPlainText, "ready\n"};
+  return {503, kPlainText, "not ready\n" + missing};
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
         {{"Content-Security-Policy", std::move(page.policy)}, {"Referrer-Policy", "no-referrer"}}};
   };
   // Alive is what answers: a loop that hangs does not. Whether it serves is /readyz's to say.
-  routes.pages["/healthz"] = [] { return Reply{200, kText, "ok\n"}; };
+  routes.pages["/healthz"] = [] { return Reply{200, kPlainText, "ok\n"}; };
   routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
   // Later, since a plan may take seconds, which the loop does not have.
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](

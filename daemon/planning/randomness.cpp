@@ -17,7 +17,7 @@ double pairs(std::uint64_t count) {
 
 /// Calls `use(ordinals)` with the sequences that begin in each batch.
 template <class Use>
-void each_batch(const EpochPlan& plan, const Use& use) {
+void each_batch_of_ordinals(const EpochPlan& plan, const Use& use) {
   std::vector<Row> rows;
   std::vector<std::uint64_t> ordinals;
   for (std::uint64_t index = 0; index < plan.batches(); ++index) {
@@ -42,19 +42,20 @@ Randomness measure_randomness(const EpochPlan& plan, const EpochPlan& next) {
   std::vector<std::uint32_t> batch_of;
   double next_pairs = 0;
   std::uint64_t placed = 0;
-  each_batch(next, [&](std::uint64_t index, const std::vector<std::uint64_t>& ordinals) {
-    for (const std::uint64_t ordinal : ordinals) {
-      if (ordinal >= batch_of.size()) batch_of.resize(ordinal + 1, kNowhere);
-      batch_of[ordinal] = static_cast<std::uint32_t>(index);
-    }
-    next_pairs += pairs(ordinals.size());
-    placed += ordinals.size();
-  });
+  each_batch_of_ordinals(next,
+                         [&](std::uint64_t index, const std::vector<std::uint64_t>& ordinals) {
+                           for (const std::uint64_t ordinal : ordinals) {
+                             if (ordinal >= batch_of.size()) batch_of.resize(ordinal + 1, kNowhere);
+                             batch_of[ordinal] = static_cast<std::uint32_t>(index);
+                           }
+                           next_pairs += pairs(ordinals.size());
+                           placed += ordinals.size();
+                         });
 
   double shared = 0;
   double again = 0;
   std::vector<std::uint32_t> batches;
-  each_batch(plan, [&](std::uint64_t, const std::vector<std::uint64_t>& ordinals) {
+  each_batch_of_ordinals(plan, [&](std::uint64_t, const std::vector<std::uint64_t>& ordinals) {
     batches.clear();
     for (const std::uint64_t ordinal : ordinals) {
       if (ordinal < batch_of.size() && batch_of[ordinal] != kNowhere) {

@@ -7,7 +7,7 @@ namespace {
 constexpr std::size_t kCounters = static_cast<std::size_t>(FeedCounter::count);
 
 // In the order of the enumeration. A name says its unit unless it counts events.
-constexpr std::array<CounterRow, kCounters> kRows{{
+constexpr std::array<CounterRow, kCounters> kCounterRows{{
     {"batches_assembled", "Batches put together in a slot, repetitions included."},
     {"batches_delivered", "Batches sent to subscribers, once for each of them.",
      ModeCounter::batches},
@@ -42,12 +42,12 @@ constexpr std::array<CounterRow, kModeCounters> kModeRows{{
 // An array with too few rows is filled up with empty ones, so the last one shows it.
 static_assert(!kModeRows.back().name.empty(), "every counter of a mode has a row");
 static_assert(static_cast<std::size_t>(wire::Mode::queue) == kModes.size() - 1);
-static_assert(!kRows.back().name.empty(), "every counter has a row");
+static_assert(!kCounterRows.back().name.empty(), "every counter has a row");
 
 }  // namespace
 
 const CounterRow& describe(FeedCounter counter) {
-  return kRows.at(static_cast<std::size_t>(counter));
+  return kCounterRows.at(static_cast<std::size_t>(counter));
 }
 
 const CounterRow& describe(ModeCounter counter) {
@@ -71,7 +71,7 @@ std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded) {
 
 std::uint64_t FeedCounters::get(FeedCounter counter) const noexcept {
   // A sum is made when it is read: deliveries are counted by mode alone, once each.
-  const auto& by_mode = kRows[static_cast<std::size_t>(counter)].sum_of;
+  const auto& by_mode = kCounterRows[static_cast<std::size_t>(counter)].sum_of;
   if (!by_mode) return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
   std::uint64_t sum = 0;
   for (const wire::Mode mode : kModes) sum += get(mode, *by_mode);

@@ -10,10 +10,10 @@ if(CMAKE_SCRIPT_MODE_FILE)
 namespace batchwright {
 extern const std::string_view ${NAME};
 namespace {
-const unsigned char kBytes[] = {
+const unsigned char ${NAME}Bytes[] = {
 ${bytes}};
 }
-const std::string_view ${NAME}(reinterpret_cast<const char*>(kBytes), sizeof kBytes);
+const std::string_view ${NAME}(reinterpret_cast<const char*>(${NAME}Bytes), sizeof ${NAME}Bytes);
 }
 ")
   return()

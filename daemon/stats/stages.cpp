@@ -6,7 +6,7 @@ namespace batchwright {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<StageRow, kStages> kRows{{
+constexpr std::array<StageRow, kStages> kStageRows{{
     {"readahead", "looking up what is to be read for one batch"},
     {"fetch", "bringing the pages of one batch into memory, where they are not known to be there"},
     {"assemble", "building one batch in its slot, waiting for its data included"},
@@ -16,6 +16,6 @@ constexpr std::array<StageRow, kStages> kRows{{
 
 }  // namespace
 
-const StageRow& describe(Stage stage) { return kRows.at(static_cast<std::size_t>(stage)); }
+const StageRow& describe(Stage stage) { return kStageRows.at(static_cast<std::size_t>(stage)); }
 
 }  // namespace batchwright

@@ -8,13 +8,12 @@
 #include <numeric>
 #include <string>
 
+#include "storage/dataset/chunk_header.h"
 #include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {
 
-constexpr std::size_t kCrcEnd = 4;
-constexpr std::size_t kHeaderBytes = 8;  // CRC and count
 constexpr std::size_t kCommitBytes = 24;
 static_assert(sizeof(Commit) == kCommitBytes);
 

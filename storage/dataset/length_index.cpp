@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "storage/dataset/chunk_header.h"
 #include "storage/dataset/reader.h"
 
 namespace batchwright {
 namespace {
-
-constexpr std::size_t kCrcEnd = 4;
-constexpr std::size_t kHeaderBytes = 8;  // CRC and count
 
 /// The columns lie one behind the other in the table, with room for 2^40 chunks each.
 std::uint64_t chunk_key(Column column, std::uint64_t chunk) { return column.number << 40 | chunk; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "storage/dataset/chunk_header.h"
 #include "storage/dataset/reader.h"
 
 namespace batchwright {
@@ -13,7 +14,6 @@ namespace {
 constexpr std::string_view kDescriptionKey = "description";
 constexpr std::string_view kStateKey = "state";
 constexpr std::size_t kStateBytes = sizeof(wire::DatasetState);
-constexpr std::size_t kCrcEnd = 4;
 constexpr std::size_t kMostMetaBytes = std::size_t{64} << 20;  // far above any description
 static_assert(kStateBytes == 48);
 

@@ -10,7 +10,7 @@
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 4> kExtensions = {".wav", ".flac", ".ogg", ".oga"};
+constexpr std::array<std::string_view, 4> kAudioExtensions = {".wav", ".flac", ".ogg", ".oga"};
 
 class AudioSource : public IngestSource {
  public:
@@ -75,7 +75,7 @@ class AudioSource : public IngestSource {
 
 /// Headers that are read to find the usual sample rate: spread over the list, since files of one
 /// rate often lie together.
-constexpr std::size_t kLookedAt = 256;
+constexpr std::size_t kHeadersRead = 256;
 
 /// The sample rate of most files, and the text that says so.
 struct Majority {
@@ -96,7 +96,7 @@ Result<Majority> majority_rate(std::span<const SourceFile> files) {
       reason = header.error().message;
     }
   };
-  const std::size_t looks = std::min(files.size(), kLookedAt);
+  const std::size_t looks = std::min(files.size(), kHeadersRead);
   for (std::size_t i = 0; i < looks; ++i) look_at(files[i * files.size() / looks]);
   // Should those be none of the few that are audio, all are looked at until one is.
   for (std::size_t i = 0; i < files.size() && counts.empty(); ++i) look_at(files[i]);
@@ -113,7 +113,7 @@ Result<Majority> majority_rate(std::span<const SourceFile> files) {
 
 }  // namespace
 
-std::span<const std::string_view> audio_extensions() { return kExtensions; }
+std::span<const std::string_view> audio_extensions() { return kAudioExtensions; }
 
 Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& options,
                                                    std::span<const SourceFile> files) {

@@ -12,7 +12,7 @@
 namespace batchwright {
 namespace {
 
-Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+Error bad_labels(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
 
 /// The first few names.
 std::string some_of(const std::vector<std::string>& names) {
@@ -27,7 +27,7 @@ std::string some_of(const std::vector<std::string>& names) {
 Result<LabelSet> read_label_set(const std::filesystem::path& path) {
   const std::string where = fmt::format("labels {}", path.string());
   std::ifstream file(path);
-  if (!file) return wrong(fmt::format("{}: cannot be opened", where));
+  if (!file) return bad_labels(fmt::format("{}: cannot be opened", where));
   LabelSet set{"", {}, where};
   std::set<std::string> seen;
   std::string line;
@@ -38,13 +38,13 @@ Result<LabelSet> read_label_set(const std::filesystem::path& path) {
     if (line.empty()) continue;
     // Passed over, it would shift the numbers of the lines behind it in silence.
     if (!seen.insert(line).second) {
-      return wrong(
+      return bad_labels(
           fmt::format("{}: line {}: \"{}\" was there before", where, number, printable(line)));
     }
     set.names.push_back(line);
   }
-  if (file.bad()) return wrong(fmt::format("{}: cannot be read", where));
-  if (set.names.empty()) return wrong(fmt::format("{}: no name in it", where));
+  if (file.bad()) return bad_labels(fmt::format("{}: cannot be read", where));
+  if (set.names.empty()) return bad_labels(fmt::format("{}: no name in it", where));
   return set;
 }
 
@@ -57,7 +57,8 @@ Result<std::vector<LabelSet>> label_sets_of(const std::filesystem::path& path) {
     if (field.categories.empty()) continue;
     sets.push_back({field.name, field.categories, fmt::format("dataset {}", path.string())});
   }
-  if (sets.empty()) return wrong(fmt::format("dataset {}: no field with labels", path.string()));
+  if (sets.empty())
+    return bad_labels(fmt::format("dataset {}: no field with labels", path.string()));
   return sets;
 }
 
@@ -91,8 +92,9 @@ Result<const std::int32_t*> Labels::find(std::string_view name) const {
   const auto found = numbers_.find(name);
   // A pointer, for values point to their bytes; nodes of a map stay where they are.
   if (found != numbers_.end()) return &found->second;
-  return wrong(fmt::format("label \"{}\" is not in {}, which has {}: {}",
-                           printable(std::string(name)), origin_, names_.size(), some_of(names_)));
+  return bad_labels(fmt::format("label \"{}\" is not in {}, which has {}: {}",
+                                printable(std::string(name)), origin_, names_.size(),
+                                some_of(names_)));
 }
 
 }  // namespace batchwright

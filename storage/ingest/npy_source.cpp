@@ -6,7 +6,7 @@
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 1> kExtensions = {".npy"};
+constexpr std::array<std::string_view, 1> kNpyExtensions = {".npy"};
 
 /// One file, one array.
 class NpyReader : public ArrayReader {
@@ -26,7 +26,7 @@ class NpyReader : public ArrayReader {
 
 }  // namespace
 
-std::span<const std::string_view> npy_extensions() { return kExtensions; }
+std::span<const std::string_view> npy_extensions() { return kNpyExtensions; }
 
 Result<std::unique_ptr<IngestSource>> npy_source(const ArrayOptions& options,
                                                  std::span<const SourceFile> files) {

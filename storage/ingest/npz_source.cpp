@@ -10,7 +10,7 @@
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 1> kExtensions = {".npz"};
+constexpr std::array<std::string_view, 1> kNpzExtensions = {".npz"};
 
 std::vector<std::string> names_of(const std::vector<NamedArray>& arrays) {
   std::vector<std::string> names;
@@ -73,7 +73,7 @@ Result<std::vector<std::string>> order_names(std::vector<std::string> names,
 
 }  // namespace
 
-std::span<const std::string_view> npz_extensions() { return kExtensions; }
+std::span<const std::string_view> npz_extensions() { return kNpzExtensions; }
 
 Result<std::unique_ptr<IngestSource>> npz_source(const NpzSourceOptions& options,
                                                  std::span<const SourceFile> files) {

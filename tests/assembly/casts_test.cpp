@@ -80,12 +80,6 @@ std::vector<std::uint16_t> cast_by(CastLines lines, std::span<const std::uint32_
   return out;
 }
 
-struct Assembled {
-  TestSlot slot{std::size_t{1} << 20};
-  AssembledBatch figures;
-  const wire::Batch& batch() const { return batch_in(slot, figures); }
-};
-
 /// A batch of one float32 field that is cast, by the way given.
 void assemble(Assembled& assembled, const EpochSource& source, const BatchStyle& style,
               const CopyWay& way) {

@@ -15,12 +15,6 @@ namespace {
 
 using Shape = std::vector<std::uint64_t>;
 
-struct Assembled {
-  TestSlot slot{std::size_t{1} << 20};
-  AssembledBatch figures;
-  const wire::Batch& batch() const { return batch_in(slot, figures); }
-};
-
 Assembled assemble(const EpochSource& source, const BatchStyle& style, std::uint64_t index = 0) {
   Assembled assembled;
   auto batch = assemble_batch(source, style, BatchIndex{index}, assembled.slot.bytes());

@@ -6,7 +6,7 @@ using namespace batchwright;
 
 namespace {
 
-const BatchStyle kStyle{"train", Layout::batch_major, {}, OnCorrupt::stop};
+const BatchStyle kTrain{"train", Layout::batch_major, {}, OnCorrupt::stop};
 
 std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences, std::uint32_t longest) {
   std::vector<std::uint32_t> lengths(sequences);
@@ -27,12 +27,12 @@ TEST_CASE("assembly: the slot's size holds every batch of the plan, and not much
     settings.cut = cut;
     const auto bound = plan_bound(snapshot->lengths(), settings);
     REQUIRE(bound);
-    const auto bytes = slot_bytes_for(*snapshot, kStyle, *bound);
+    const auto bytes = slot_bytes_for(*snapshot, kTrain, *bound);
     REQUIRE(bytes);
     const auto source = plan_of(snapshot, settings);
     const TestSlot slot(*bytes);
     for (std::uint64_t i = 0; i < source->plan.batches(); ++i) {
-      CHECK(assemble_batch(*source, kStyle, BatchIndex{i}, slot.bytes()));
+      CHECK(assemble_batch(*source, kTrain, BatchIndex{i}, slot.bytes()));
     }
     const std::size_t frames = bound->padded_frames * (12 + 2);
     CHECK(*bytes < frames + bound->rows * (39 * 4 + 8 + 8 + 60) + 4096);
@@ -41,12 +41,12 @@ TEST_CASE("assembly: the slot's size holds every batch of the plan, and not much
 
 TEST_CASE("assembly: a feed whose batches pass the format's limit is refused with the figures") {
   const auto snapshot = dataset(10, 100);
-  const auto bytes = slot_bytes_for(*snapshot, kStyle, {100, std::uint64_t{1} << 30});
+  const auto bytes = slot_bytes_for(*snapshot, kTrain, {100, std::uint64_t{1} << 30});
   REQUIRE_FALSE(bytes);
   CHECK(bytes.error().code == ErrorCode::does_not_fit);
   CHECK(bytes.error().message.find("1073741824 padded frames") != std::string::npos);
   CHECK(bytes.error().message.find("feed \"train\" would take 1503") != std::string::npos);
   const std::uint64_t most = ~std::uint64_t{0};
-  CHECK_FALSE(slot_bytes_for(*snapshot, kStyle, {most, 1}));
-  CHECK_FALSE(slot_bytes_for(*snapshot, kStyle, {1, most}));
+  CHECK_FALSE(slot_bytes_for(*snapshot, kTrain, {most, 1}));
+  CHECK_FALSE(slot_bytes_for(*snapshot, kTrain, {1, most}));
 }

@@ -87,6 +87,13 @@ std::shared_ptr<EpochSource> plan_of(std::shared_ptr<const Snapshot> snapshot,
 /// The FlatBuffer of an assembled batch, verified.
 const wire::Batch& batch_in(const TestSlot& slot, const AssembledBatch& batch);
 
+/// A batch in a slot of its own.
+struct Assembled {
+  TestSlot slot{std::size_t{1} << 20};
+  AssembledBatch figures;
+  const wire::Batch& batch() const { return batch_in(slot, figures); }
+};
+
 /// Payload of tensor `t`.
 std::span<const std::byte> payload(const wire::Batch& batch, unsigned t);
 std::vector<std::uint64_t> shape(const wire::Batch& batch, unsigned t);

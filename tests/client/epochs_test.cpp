@@ -9,7 +9,7 @@ using namespace batchwright::test;
 
 namespace {
 
-bw_subscribe_options epochs(std::uint64_t count) {
+bw_subscribe_options for_epochs(std::uint64_t count) {
   bw_subscribe_options options = train();
   options.epochs = count;
   return options;
@@ -21,7 +21,7 @@ TEST_CASE("client: an epoch that begins with other data has its own fingerprint 
   const Manners manners{.steps = 2, .serves = true, .grows_at_epoch = 1};
   FakeDaemon daemon(manners);
   const auto connection = connect(daemon.endpoint());
-  const auto subscription = subscribe(connection, epochs(2));
+  const auto subscription = subscribe(connection, for_epochs(2));
   std::uint64_t epoch = 9;
   std::uint64_t steps = 0;
   REQUIRE(bw_subscription_steps(subscription.get(), &epoch, &steps) == BW_OK);
@@ -51,7 +51,7 @@ TEST_CASE("client: an epoch that begins with other data has its own fingerprint 
 TEST_CASE("client: between two epochs the end of the first comes again, and is passed over") {
   FakeDaemon daemon;
   const auto connection = connect(daemon.endpoint());
-  const auto subscription = subscribe(connection, epochs(2));
+  const auto subscription = subscribe(connection, for_epochs(2));
   daemon.deliver(1, 0, 0, 0);
   daemon.deliver(1, 0, 1, 1);
   daemon.end_epoch(1, 0);
@@ -74,9 +74,9 @@ TEST_CASE("client: between two epochs the end of the first comes again, and is p
 TEST_CASE("client: the end of all that was asked for outlives the daemon") {
   FakeDaemon daemon({.steps = 1, .serves = true});
   const auto connection = connect(daemon.endpoint());
-  const auto subscription = subscribe(connection, epochs(1));
+  const auto subscription = subscribe(connection, for_epochs(1));
   const auto batch = next_batch(subscription);
-  const auto other = subscribe(connection, epochs(1));  // behind what the first was told
+  const auto other = subscribe(connection, for_epochs(1));  // behind what the first was told
   daemon.die();
   CHECK(next_status(subscription) == BW_EPOCH_END);
   CHECK(next_status(subscription) == BW_END);

@@ -13,6 +13,7 @@
 #include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -50,10 +51,6 @@ json::value object_in(const Finished& finished) {
   return value;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("command: ingest prints its figures as one object") {
@@ -81,7 +78,7 @@ TEST_CASE("command: inspect prints what was ingested") {
   CHECK(shown.at("settings").at("source_folder").as_string() == "in");
   CHECK(shown.at("settings").at("sample_rate_hz").as_string() == "8000");
   const auto text = run({program("batchwright"), "inspect", place.out()});
-  CHECK(has(text.out, "sequences   4\n"));
+  CHECK(contains(text.out, "sequences   4\n"));
 }
 
 TEST_CASE("command: a file that stops the ingest is named, exit code 1") {
@@ -90,7 +87,7 @@ TEST_CASE("command: a file that stops the ingest is named, exit code 1") {
   write_file(place.folder / "in" / "it" / "000.wav", "");
   const auto stopped = place.ingest();
   CHECK(stopped.code == 1);
-  CHECK(has(stopped.err, "stopped: " + place.in() + "/it/000.wav: the file is empty"));
+  CHECK(contains(stopped.err, "stopped: " + place.in() + "/it/000.wav: the file is empty"));
   const json::value skipped = object_in(place.ingest({"--json", "--resume", "--on-error", "skip"}));
   CHECK(skipped.at("present").as_int64() == 2);
   CHECK(skipped.at("added").as_int64() == 2);
@@ -102,7 +99,7 @@ TEST_CASE("command: wrong calls and wrong input have exit code 2 and a reason") 
   place.write_tones(1);
   const auto code_of = [](const Finished& finished, const std::string& reason) {
     CAPTURE(finished.err);
-    CHECK(has(finished.err, reason));
+    CHECK(contains(finished.err, reason));
     return finished.code;
   };
   const std::string batchwright = program("batchwright");
@@ -154,7 +151,7 @@ TEST_CASE("command: an interrupted ingest says so, and resume completes it") {
   REQUIRE(eventually([&place] { return std::filesystem::exists(place.out()); }));
   ingest.signal(SIGINT);
   REQUIRE(ingest.wait(60) == 1);
-  CHECK(has(ingest.err(), "are committed; --resume goes on behind them"));
+  CHECK(contains(ingest.err(), "are committed; --resume goes on behind them"));
   const json::value figures = json::parse(ingest.out());
   CHECK(figures.at("interrupted").as_bool());
   CHECK(figures.at("added").as_int64() < 300);
@@ -207,7 +204,7 @@ TEST_CASE("command: plan refuses datasets that no feed could serve together") {
   REQUIRE(ingested(b, "float32"));
   const auto finished = run({program("batchwright"), "plan", "--dataset", a, "--dataset", b});
   CHECK(finished.code == 2);
-  CHECK_MESSAGE(has(finished.err, b + " differs from " + a + ": field "), finished.err);
+  CHECK_MESSAGE(contains(finished.err, b + " differs from " + a + ": field "), finished.err);
   CHECK(run({program("batchwright"), "plan", "--dataset", a, "--size", "1"}).code == 0);
 }
 
@@ -225,8 +222,8 @@ TEST_CASE("command: a Kaldi data folder is ingested with its texts and speakers"
                              folder / "out", "--field", "ali=" + data + "int_vector.scp"});
   CAPTURE(finished.err);
   CHECK(finished.code == 0);
-  CHECK(has(finished.out, "added 6 sequences of 216 frames"));
-  CHECK(has(finished.out, "1 keys of field \"ali\" have no features"));
+  CHECK(contains(finished.out, "added 6 sequences of 216 frames"));
+  CHECK(contains(finished.out, "1 keys of field \"ali\" have no features"));
   const json::value shown =
       object_in(run({program("batchwright"), "inspect", folder / "out", "--json"}));
   const json::array& fields = shown.at("fields").as_array();
@@ -246,10 +243,10 @@ TEST_CASE("command: what Kaldi tables are not read is said with exit code 2") {
     CHECK(finished.code == 2);
     return finished.err;
   };
-  CHECK(has(refusal(BATCHWRIGHT_TEST_DATA "/kaldi/feats_command.scp"),
-            "feats_command.scp: line 2 is a command"));
+  CHECK(contains(refusal(BATCHWRIGHT_TEST_DATA "/kaldi/feats_command.scp"),
+                 "feats_command.scp: line 2 is a command"));
   write_file(folder / "sound" / "wav.scp", "a sox x.wav -t wav - |\n");
-  CHECK(has(refusal(folder / "sound"), "no feats.scp in it; it lists sound (wav.scp)"));
+  CHECK(contains(refusal(folder / "sound"), "no feats.scp in it; it lists sound (wav.scp)"));
   CHECK_FALSE(std::filesystem::exists(folder / "out"));
 }
 
@@ -272,7 +269,8 @@ TEST_CASE("command: labels are numbered as another dataset's, or by a list") {
       valid.ingest({"--label-from-folder", "--resume", "--labels", valid.folder / "labels"}).code ==
       0);
   CHECK(categories(valid) == std::vector<std::string>{"en", "it", "ru"});
-  CHECK(has(valid.ingest({"--labels", valid.folder / "labels"}).err, "fields of labels: none"));
+  CHECK(
+      contains(valid.ingest({"--labels", valid.folder / "labels"}).err, "fields of labels: none"));
 }
 
 TEST_CASE("command: files of other kinds and texts of no file are told") {
@@ -282,9 +280,9 @@ TEST_CASE("command: files of other kinds and texts of no file are told") {
   write_file(place.folder / "texts", "000|one\n001|two\n002|of no file\n");
   const auto finished = place.ingest({"--transcripts", place.folder / "texts"});
   CHECK(finished.code == 0);
-  CHECK(has(finished.out, "passed over files of other kinds: 1 .mp3\n"));
-  CHECK(has(finished.out, "1 of 3 keys of " + (place.folder / "texts").string() +
-                              " are of no file, such as \"002\"\n"));
+  CHECK(contains(finished.out, "passed over files of other kinds: 1 .mp3\n"));
+  CHECK(contains(finished.out, "1 of 3 keys of " + (place.folder / "texts").string() +
+                                   " are of no file, such as \"002\"\n"));
 }
 
 TEST_CASE("command: an ingest that could take no file has exit code 1") {
@@ -294,7 +292,7 @@ TEST_CASE("command: an ingest that could take no file has exit code 1") {
   const auto finished =
       place.ingest({"--transcripts", place.folder / "texts", "--on-error", "skip", "--json"});
   CHECK(finished.code == 1);
-  CHECK(has(finished.err, "none of the 2 files could be taken"));
+  CHECK(contains(finished.err, "none of the 2 files could be taken"));
   CHECK(object_in(finished).at("skipped").as_int64() == 2);
 }
 
@@ -321,7 +319,7 @@ TEST_CASE("command: figures count what was committed when the disk is full") {
   const json::value figures = object_in(finished);
   CHECK(figures.at("added").as_int64() == 0);
   CHECK(figures.at("frames").as_int64() == 0);
-  CHECK(has(finished.err, "(60 sequences more were read and could not be committed)"));
+  CHECK(contains(finished.err, "(60 sequences more were read and could not be committed)"));
   const json::value shown =
       object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
   CHECK(shown.at("sequences") == figures.at("added"));
@@ -336,7 +334,7 @@ TEST_CASE("command: output that cannot be written is an error of every command")
     words.insert(words.begin(), {"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh"});
     const auto finished = run(words);
     CAPTURE(finished.err);
-    CHECK(has(finished.err, "No space left on device"));
+    CHECK(contains(finished.err, "No space left on device"));
     return finished.code;
   };
   CHECK(full({batchwright, "inspect", place.out()}) == 1);
@@ -359,7 +357,7 @@ TEST_CASE("command: tail and top end when their output cannot be written") {
     CAPTURE(command);
     const Finished finished = run({"/bin/sh", "-c", command + " >/dev/full"});
     CHECK(finished.code == 1);
-    CHECK(has(finished.err, "No space left on device"));
+    CHECK(contains(finished.err, "No space left on device"));
   }
 }
 
@@ -372,6 +370,6 @@ TEST_CASE("command: every command has help with an example") {
     words.emplace_back("--help");
     const auto help = run(words);
     CHECK(help.code == 0);
-    CHECK(has(help.out, std::string("Example: batchwright ") + command));
+    CHECK(contains(help.out, std::string("Example: batchwright ") + command));
   }
 }

@@ -6,7 +6,7 @@ using namespace batchwright;
 
 namespace {
 
-Schema speech() {
+Schema recordings() {
   return {{{"features", FieldKind::primary, DType::float32, {80}, {}},
            {"language", FieldKind::scalar, DType::int32, {}, {"en", "es"}}},
           {{"sample_rate", "8000"}}};
@@ -20,13 +20,13 @@ std::string message_of(const Schema& schema) {
 }  // namespace
 
 TEST_CASE("formats: a description gives back the schema it was made from") {
-  const auto schema = decode_description(encode_description(speech()));
+  const auto schema = decode_description(encode_description(recordings()));
   REQUIRE(schema);
-  CHECK(*schema == speech());
+  CHECK(*schema == recordings());
 }
 
 TEST_CASE("formats: a truncated description never decodes") {
-  const auto bytes = encode_description(speech());
+  const auto bytes = encode_description(recordings());
   for (std::size_t size = 0; size < bytes.size() - 8; ++size) {
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<long>(size));
     CHECK_FALSE(decode_description(cut));
@@ -47,7 +47,7 @@ TEST_CASE("formats: a description of a newer version is refused with both versio
 }
 
 TEST_CASE("formats: a wrong schema is refused with the field named") {
-  Schema schema = speech();
+  Schema schema = recordings();
   SUBCASE("no primary") {
     schema.fields.erase(schema.fields.begin());
     CHECK(message_of(schema) == "a schema has exactly one primary field, found 0");
@@ -71,7 +71,7 @@ TEST_CASE("formats: a wrong schema is refused with the field named") {
 }
 
 TEST_CASE("formats: a field that is not there is refused with the names that are") {
-  const auto found = speech().find("labels");
+  const auto found = recordings().find("labels");
   REQUIRE_FALSE(found);
   CHECK(found.error().message == "no field \"labels\"; the dataset has: features, language");
 }

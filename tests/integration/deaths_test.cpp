@@ -12,7 +12,7 @@ using namespace batchwright::test;
 
 namespace {
 
-constexpr const char* kSorted = "slots = 8\n[feed.plan]\norder = \"sorted\"\nsize = 4\n";
+constexpr const char* kSortedPlan = "slots = 8\n[feed.plan]\norder = \"sorted\"\nsize = 4\n";
 
 Process tail_without_end(const DaemonProcess& daemon) {
   return Process({program("batchwright"), "tail", "--feed", "train", "--endpoint",
@@ -22,7 +22,7 @@ Process tail_without_end(const DaemonProcess& daemon) {
 }  // namespace
 
 TEST_CASE("integration: a killed trainer gives its slots back and others go on") {
-  DaemonProcess daemon(kSorted);
+  DaemonProcess daemon(kSortedPlan);
   REQUIRE(daemon.start());
   Trainer other(daemon.endpoint());
   other.subscribe([](bw_subscribe_options& options) { options.epochs = 1; });
@@ -38,7 +38,7 @@ TEST_CASE("integration: a killed trainer gives its slots back and others go on")
 }
 
 TEST_CASE("integration: a batch outlives the daemon, and the trainer learns of its death") {
-  DaemonProcess daemon(kSorted);
+  DaemonProcess daemon(kSortedPlan);
   REQUIRE(daemon.start());
   Trainer trainer(daemon.endpoint(), 0);
   trainer.subscribe([](bw_subscribe_options& options) { options.epochs = 1; });
@@ -55,7 +55,7 @@ TEST_CASE("integration: a batch outlives the daemon, and the trainer learns of i
 
 TEST_CASE(
     "integration: a daemon that was killed leaves nothing that keeps the next from starting") {
-  DaemonProcess daemon(kSorted);
+  DaemonProcess daemon(kSortedPlan);
   REQUIRE(daemon.start());
   daemon.process().signal(SIGKILL);
   REQUIRE(daemon.process().wait());
@@ -66,7 +66,7 @@ TEST_CASE(
 }
 
 TEST_CASE("integration: SIGTERM ends the daemon in order, clients attached or not") {
-  DaemonProcess daemon(kSorted);
+  DaemonProcess daemon(kSortedPlan);
   REQUIRE(daemon.start());
   Trainer trainer(daemon.endpoint());
   trainer.subscribe([](bw_subscribe_options& options) { options.epochs = 0; });
@@ -79,7 +79,7 @@ TEST_CASE("integration: SIGTERM ends the daemon in order, clients attached or no
 }
 
 TEST_CASE("integration: a dataset that shrinks under the daemon fails its feed and nothing else") {
-  DaemonProcess daemon(kSorted, 3000);
+  DaemonProcess daemon(kSortedPlan, 3000);
   daemon.config().insert(std::string("[daemon]\n").size(), "feed_grace = \"0s\"\n");
   const std::string other = (daemon.folder() / "other").string();
   make_small_dataset(other, mixed_lengths(40, 50));

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kPlan =
     "[feed.plan]\norder = \"semi-sorted\"\nsize = 3\nseed = 5\nworld = 8\n"
     "shuffle = \"groups\"\nremainder = \"spread\"\n";
-constexpr std::size_t kSequences = 100;
+constexpr std::size_t kHostSequences = 100;
 
 bw_position position_at(const std::string& endpoint) {
   Trainer trainer(endpoint);
@@ -43,8 +43,8 @@ std::string refusal(const std::string& endpoint, const bw_position& position) {
 }  // namespace
 
 TEST_CASE("integration: one group over two hosts sees what it would see on one") {
-  DaemonProcess one(kPlan, kSequences);
-  DaemonProcess other(kPlan, kSequences);
+  DaemonProcess one(kPlan, kHostSequences);
+  DaemonProcess other(kPlan, kHostSequences);
   REQUIRE(one.start());
   REQUIRE(other.start());
   /// Different batches that the busier daemon has assembled.
@@ -58,15 +58,15 @@ TEST_CASE("integration: one group over two hosts sees what it would see on one")
   const std::uint64_t before = assembled();  // the first batches, before anyone asked
   const auto together = take_job({one.endpoint(), other.endpoint()}, job);
   CHECK(assembled() <= before + 40);  // its own ranks' batches, no others
-  DaemonProcess alone(kPlan, kSequences);
+  DaemonProcess alone(kPlan, kHostSequences);
   REQUIRE(alone.start());
   CHECK(together == take_job({alone.endpoint()}, job));
   CHECK(together.size() == 80);
 }
 
 TEST_CASE("integration: a job goes on, on other hosts than those where it began") {
-  DaemonProcess one(kPlan, kSequences);
-  DaemonProcess other(kPlan, kSequences);
+  DaemonProcess one(kPlan, kHostSequences);
+  DaemonProcess other(kPlan, kHostSequences);
   REQUIRE(one.start());
   REQUIRE(other.start());
   const auto all = take_job({one.endpoint()}, {.epochs = 2, .ranks = 8});
@@ -79,13 +79,13 @@ TEST_CASE("integration: a job goes on, on other hosts than those where it began"
 }
 
 TEST_CASE("integration: the fingerprint tells whether hosts agree, and else in what they differ") {
-  DaemonProcess one(kPlan, kSequences);
-  DaemonProcess same(kPlan, kSequences);
-  DaemonProcess other_data(kPlan, kSequences + 1);
-  DaemonProcess other_settings(std::string(kPlan) + "randomization = 0.25\n", kSequences);
+  DaemonProcess one(kPlan, kHostSequences);
+  DaemonProcess same(kPlan, kHostSequences);
+  DaemonProcess other_data(kPlan, kHostSequences + 1);
+  DaemonProcess other_settings(std::string(kPlan) + "randomization = 0.25\n", kHostSequences);
   std::string seeded = kPlan;
   seeded.replace(seeded.find("seed = 5"), 8, "seed = 6");
-  DaemonProcess other_seed(seeded, kSequences);
+  DaemonProcess other_seed(seeded, kHostSequences);
   for (DaemonProcess* daemon : {&one, &same, &other_data, &other_settings, &other_seed}) {
     REQUIRE(daemon->start());
   }

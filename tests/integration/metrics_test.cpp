@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr const char* kPlan = "[feed.plan]\ncut = \"fixed\"\nsize = 4\n";
+constexpr const char* kServedPlan = "[feed.plan]\ncut = \"fixed\"\nsize = 4\n";
 
 json::value feed(DaemonProcess& daemon) { return json::parse(daemon.stats()).at("feeds").at(0); }
 
@@ -42,7 +42,7 @@ double metric(const std::string& page, const std::string& name) {
 }  // namespace
 
 TEST_CASE("integration: a client that holds its credit is what the daemon waits for") {
-  DaemonProcess daemon(std::string("slots = 8\n") + kPlan);
+  DaemonProcess daemon(std::string("slots = 8\n") + kServedPlan);
   REQUIRE(daemon.start());
   CHECK(verdict(daemon) == "idle");
   Trainer trainer(daemon.endpoint());
@@ -73,7 +73,7 @@ TEST_CASE("integration: a client that holds its credit is what the daemon waits 
 
 TEST_CASE("integration: a client that takes more than one thread makes waits for the daemon") {
   // Batches of 16 MiB: making one takes far longer than asking for it.
-  DaemonProcess daemon(std::string("slots = 4\n") + kPlan, 0);
+  DaemonProcess daemon(std::string("slots = 4\n") + kServedPlan, 0);
   make_small_dataset(daemon.dataset(), std::vector<std::uint32_t>(12, 262'144));
   const std::string threads = "[daemon]\nassembly_threads = 1\n";
   daemon.config().replace(0, std::string("[daemon]\n").size(), threads);
@@ -102,7 +102,7 @@ TEST_CASE("integration: a client that takes more than one thread makes waits for
 }
 
 TEST_CASE("integration: a subscription that goes takes its lines along") {
-  DaemonProcess daemon(std::string("slots = 8\n") + kPlan);
+  DaemonProcess daemon(std::string("slots = 8\n") + kServedPlan);
   REQUIRE(daemon.start());
   {
     Trainer trainer(daemon.endpoint());

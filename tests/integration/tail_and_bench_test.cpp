@@ -14,7 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
-const std::string kPlan =
+const std::string kBenchPlan =
     "[feed.plan]\norder = \"semi-sorted\"\ncut = \"dynamic\"\nsize = 4\nworld = 2\n";
 
 /// The objects that `tail --json` prints for one epoch.
@@ -55,7 +55,7 @@ std::uint32_t expected_checksum(const json::object& batch) {
 
 TEST_CASE("integration: tail shows each batch of an epoch with the checksum of its real frames") {
   for (const std::string layout : {"batch-major", "time-major"}) {
-    DaemonProcess daemon("layout = \"" + layout + "\"\n" + kPlan);
+    DaemonProcess daemon("layout = \"" + layout + "\"\n" + kBenchPlan);
     REQUIRE(daemon.start());
     std::uint64_t index = 0;
     for (const json::object& batch : tail(daemon, {})) {
@@ -90,7 +90,7 @@ TEST_CASE("integration: tail tells which frames of its sequence a chunk is") {
 }
 
 TEST_CASE("integration: the shares that tail shows of two ranks are the whole epoch") {
-  DaemonProcess daemon(kPlan);
+  DaemonProcess daemon(kBenchPlan);
   REQUIRE(daemon.start());
   std::set<std::uint64_t> indices;
   for (const std::string rank : {"0", "1"}) {
@@ -104,7 +104,7 @@ TEST_CASE("integration: the shares that tail shows of two ranks are the whole ep
 }
 
 TEST_CASE("integration: tail of a feed that does not exist is a wrong call") {
-  DaemonProcess daemon(kPlan);
+  DaemonProcess daemon(kBenchPlan);
   REQUIRE(daemon.start());
   const Finished finished = run({program("batchwright"), "tail", "--feed", "nope", "--endpoint",
                                  daemon.endpoint(), "--json"});
@@ -114,7 +114,7 @@ TEST_CASE("integration: tail of a feed that does not exist is a wrong call") {
 }
 
 TEST_CASE("integration: bench prints its figures, and replicas share what is assembled") {
-  DaemonProcess daemon(kPlan);
+  DaemonProcess daemon(kBenchPlan);
   REQUIRE(daemon.start());
   const Finished finished = run({program("batchwright"), "bench", "--feed", "train", "--endpoint",
                                  daemon.endpoint(), "--stats", daemon.stats_address(), "--clients",
@@ -138,7 +138,7 @@ TEST_CASE("integration: bench prints its figures, and replicas share what is ass
 }
 
 TEST_CASE("integration: bench without the daemon's stats says what it needs") {
-  DaemonProcess daemon(kPlan);
+  DaemonProcess daemon(kBenchPlan);
   REQUIRE(daemon.start());
   const Finished finished = run({program("batchwright"), "bench", "--feed", "train", "--endpoint",
                                  daemon.endpoint(), "--stats", "http://127.0.0.1:1"});

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfeasible = 0;
 
-struct Line {
+struct SweepLine {
   Select select;
   double usage;
   std::uint32_t flat_after;
@@ -21,31 +21,31 @@ struct Line {
 };
 
 // The values that the definitions give for E = 16, to eight places.
-constexpr Line kLines[] = {{Select::linear, 0.45, 7, 0.2, 0.08571429, 0.400},
-                           {Select::linear, 0.45, 9, 0.2, 0.08888889, 0.200},
-                           {Select::linear, 0.45, 11, 0.1, 0.07878788, 0.133},
-                           {Select::linear, 0.55, 7, 0.2, 0.02857143, 0.800},
-                           {Select::linear, 0.55, 9, 0.2, 0.05333333, 0.520},
-                           {Select::linear, 0.55, 11, 0.1, 0.05454545, 0.400},
-                           {Select::linear, 0.65, 7, 0.2, kInfeasible, 0},
-                           {Select::linear, 0.65, 9, 0.2, 0.01777778, 0.840},
-                           {Select::linear, 0.65, 11, 0.1, 0.03030303, 0.667},
-                           {Select::linear, 0.77, 7, 0.2, kInfeasible, 0},
-                           {Select::linear, 0.77, 9, 0.2, kInfeasible, 0},
-                           {Select::linear, 0.77, 11, 0.1, 0.00121212, 0.987},
-                           {Select::cosine, 0.45, 7, 0.2, 0.19528471, 0.202},
-                           {Select::cosine, 0.45, 9, 0.2, kInfeasible, 0},
-                           {Select::cosine, 0.45, 11, 0.1, kInfeasible, 0},
-                           {Select::cosine, 0.50, 9, 0.2, 0.15856710, 0.143},
-                           {Select::cosine, 0.55, 7, 0.2, 0.10867773, 0.724},
-                           {Select::cosine, 0.55, 9, 0.2, 0.13521797, 0.346},
-                           {Select::cosine, 0.55, 11, 0.1, 0.12566751, 0.187},
-                           {Select::cosine, 0.65, 7, 0.2, kInfeasible, 0},
-                           {Select::cosine, 0.65, 9, 0.2, 0.07590141, 0.776},
-                           {Select::cosine, 0.65, 11, 0.1, 0.09139265, 0.536},
-                           {Select::cosine, 0.77, 7, 0.2, kInfeasible, 0},
-                           {Select::cosine, 0.77, 9, 0.2, kInfeasible, 0},
-                           {Select::cosine, 0.77, 11, 0.1, 0.01780073, 0.981}};
+constexpr SweepLine kSweepLines[] = {{Select::linear, 0.45, 7, 0.2, 0.08571429, 0.400},
+                                     {Select::linear, 0.45, 9, 0.2, 0.08888889, 0.200},
+                                     {Select::linear, 0.45, 11, 0.1, 0.07878788, 0.133},
+                                     {Select::linear, 0.55, 7, 0.2, 0.02857143, 0.800},
+                                     {Select::linear, 0.55, 9, 0.2, 0.05333333, 0.520},
+                                     {Select::linear, 0.55, 11, 0.1, 0.05454545, 0.400},
+                                     {Select::linear, 0.65, 7, 0.2, kInfeasible, 0},
+                                     {Select::linear, 0.65, 9, 0.2, 0.01777778, 0.840},
+                                     {Select::linear, 0.65, 11, 0.1, 0.03030303, 0.667},
+                                     {Select::linear, 0.77, 7, 0.2, kInfeasible, 0},
+                                     {Select::linear, 0.77, 9, 0.2, kInfeasible, 0},
+                                     {Select::linear, 0.77, 11, 0.1, 0.00121212, 0.987},
+                                     {Select::cosine, 0.45, 7, 0.2, 0.19528471, 0.202},
+                                     {Select::cosine, 0.45, 9, 0.2, kInfeasible, 0},
+                                     {Select::cosine, 0.45, 11, 0.1, kInfeasible, 0},
+                                     {Select::cosine, 0.50, 9, 0.2, 0.15856710, 0.143},
+                                     {Select::cosine, 0.55, 7, 0.2, 0.10867773, 0.724},
+                                     {Select::cosine, 0.55, 9, 0.2, 0.13521797, 0.346},
+                                     {Select::cosine, 0.55, 11, 0.1, 0.12566751, 0.187},
+                                     {Select::cosine, 0.65, 7, 0.2, kInfeasible, 0},
+                                     {Select::cosine, 0.65, 9, 0.2, 0.07590141, 0.776},
+                                     {Select::cosine, 0.65, 11, 0.1, 0.09139265, 0.536},
+                                     {Select::cosine, 0.77, 7, 0.2, kInfeasible, 0},
+                                     {Select::cosine, 0.77, 9, 0.2, kInfeasible, 0},
+                                     {Select::cosine, 0.77, 11, 0.1, 0.01780073, 0.981}};
 
 /// Mean share of the sixteen epochs, one by one.
 double mean_share(const PlanSettings& settings) {
@@ -60,7 +60,7 @@ double mean_share(const PlanSettings& settings) {
 
 void sweep_table(Table& table) {
   table.title("Deng et al.: beta and lambda solved for 16 epochs; 0 where infeasible");
-  for (const Line& line : kLines) {
+  for (const SweepLine& line : kSweepLines) {
     PlanSettings settings;
     settings.select = line.select;
     settings.usage = line.usage;

@@ -12,6 +12,27 @@
 
 namespace batchwright::test {
 
+/// Runs `work` in a child process; it shall not return.
+template <class Work>
+pid_t fork_child(Work work) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  work();
+  _exit(99);
+}
+
+/// Reaps a child: its exit code, or 128 and the signal that ended it.
+inline int wait_for(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+inline bool wait_for_byte(int from) {
+  char byte = 0;
+  return read(from, &byte, 1) == 1;
+}
+
 /// A process of its own, which answers with one text and ends. Killed and reaped with this object.
 class Child {
  public:

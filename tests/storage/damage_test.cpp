@@ -4,6 +4,7 @@
 
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -13,10 +14,6 @@ namespace {
 Error open_error(const std::filesystem::path& path) {
   const auto dataset = Catalog().open({path});
   return dataset ? Error{ErrorCode::internal, "it opened"} : dataset.error();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// The bytes of a number as they lie in a file.

@@ -4,6 +4,7 @@
 
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -35,10 +36,6 @@ Then then(const Snapshot& now) {
           copied(now.key_bytes()),
           copied(now.field_lengths(2)),
           copied(now.shard_sequences())};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Overwrites `old` by as many bytes, wherever it is in the data file.

@@ -6,6 +6,7 @@
 #include "tests/storage/child.h"
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -37,10 +38,6 @@ std::string opened_by_another_user(const std::filesystem::path& path, Locking lo
     return std::string(name_of((*dataset)->lock())) + ", " +
            (holds_samples(**snapshot, 0) ? "whole" : "broken");
   });
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -9,15 +9,12 @@
 #include "tests/storage/child.h"
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 bool skipped(const std::string& answer) {
   if (answer == kNotAllowed) MESSAGE("skipped: a mount of one's own needs root");

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "tests/storage/child.h"
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
 
@@ -13,21 +14,6 @@ using namespace batchwright;
 using namespace batchwright::test;
 
 namespace {
-
-/// Runs `work` in a child process; it shall not return.
-template <class Work>
-pid_t fork_child(Work work) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  work();
-  _exit(99);
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 /// Runs a traced child until LMDB has written the meta page of a commit, which is its last act
 /// but one: readers of this moment are told of the commit before.
@@ -51,11 +37,6 @@ void kill_behind_meta_page(pid_t child) {
   CHECK(writes);
   kill(child, SIGKILL);
   CHECK(wait_for(child) == 128 + SIGKILL);
-}
-
-bool wait_for_byte(int from) {
-  char byte = 0;
-  return read(from, &byte, 1) == 1;
 }
 
 }  // namespace

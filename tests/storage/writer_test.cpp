@@ -17,29 +17,9 @@ using namespace batchwright::test;
 
 namespace {
 
-/// Runs `work` in a child process; it shall not return.
-template <class Work>
-pid_t fork_child(Work work) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  work();
-  _exit(99);
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 std::uint64_t sequences_of(const std::filesystem::path& path) {
   const auto snapshot = snapshot_of({path});
   return snapshot ? (*snapshot)->sequences() : 0;
-}
-
-bool wait_for_byte(int from) {
-  char byte = 0;
-  return read(from, &byte, 1) == 1;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A page that takes longer is no answer.
-constexpr std::chrono::milliseconds kPatience{2'000};
+constexpr std::chrono::milliseconds kAnswerLimit{2'000};
 /// How late an answer of the daemon may be shown.
 constexpr std::chrono::milliseconds kGlance{50};
 
@@ -35,7 +35,7 @@ struct Page {
 };
 
 Result<Page> fetch(const std::string& address) {
-  auto text = http_get(address, "/stats", kPatience);
+  auto text = http_get(address, "/stats", kAnswerLimit);
   if (!text) return text.error();
   boost::system::error_code error;
   // Any HTTP server may answer there, with any page.

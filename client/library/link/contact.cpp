@@ -15,7 +15,6 @@
 namespace batchwright {
 namespace {
 
-constexpr std::string_view kIpc = "ipc://";
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kArenaSuffix = ".arena";
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "daemon/assembly/copying/copy_ways.h"
+#include "daemon/assembly/copying/processor.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
@@ -30,8 +31,6 @@ constexpr std::uint32_t kNoSign = 0x7FFF'FFFF;
 constexpr std::uint32_t kTooLargeFloat16 = 0x477F'F000;
 constexpr std::uint32_t kTooLargeBfloat16 = 0x7F7F'8000;
 
-bool always() { return true; }
-
 constexpr std::uint32_t kFloatsOfLine = kCacheLine / sizeof(std::uint16_t);
 
 template <std::uint16_t (*kCast)(std::uint32_t), std::uint32_t kTooLarge>
@@ -50,19 +49,18 @@ std::uint64_t cast_portably(std::byte* to, const std::byte* from, std::size_t li
 #if defined(__x86_64__)
 
 /// As for copies, but of twice the bytes in the same time.
-constexpr std::size_t kAhead = 1024;
+constexpr std::size_t kCastAhead = 1024;
 
 /// __builtin_cpu_supports() of Clang 14 does not know F16C; that the system keeps the registers of
 /// AVX follows from its answer to AVX2.
-bool has_avx2() {
+bool has_f16c() {
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
-  const bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-  return has_f16c && __builtin_cpu_supports("avx2") != 0;
+  const bool found = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  return found && has_avx2();
 }
-bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
 
 #define BATCHWRIGHT_AVX2 __attribute__((target("avx2,f16c")))
 #define BATCHWRIGHT_AVX512 __attribute__((target("avx512f")))
@@ -124,7 +122,7 @@ BATCHWRIGHT_AVX2 std::uint64_t cast_avx2(std::byte* to, const std::byte* from, s
   __m256i overflows = _mm256_setzero_si256();
   for (std::size_t half = 0; half < 2 * lines; ++half) {
     const auto* parts = reinterpret_cast<const __m256i*>(from) + 2 * half;
-    __builtin_prefetch(reinterpret_cast<const std::byte*>(parts) + kAhead);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(parts) + kCastAhead);
     const __m256i low = _mm256_loadu_si256(parts);
     const __m256i high = _mm256_loadu_si256(parts + 1);
     const __m256i cast = Narrow::cast(low, high);
@@ -149,7 +147,7 @@ BATCHWRIGHT_AVX512 std::uint64_t cast_avx512(std::byte* to, const std::byte* fro
   const __m512i range = _mm512_set1_epi32(static_cast<int>(kInfinity - Narrow::kTooLarge));
   for (std::size_t half = 0; half < 2 * lines; ++half) {
     const std::byte* const part = from + half * sizeof(__m512i);
-    __builtin_prefetch(part + kAhead);
+    __builtin_prefetch(part + kCastAhead);
     const __m512i bits = _mm512_loadu_si512(part);
     const __m256i cast = Narrow::cast(bits);
     auto* const place = reinterpret_cast<__m256i*>(to) + half;
@@ -179,15 +177,15 @@ constexpr CastLines kAvx512 = cast_avx512<Narrow, false>;
 template <class Narrow>
 constexpr CastLines kAvx512Streamed = cast_avx512<Narrow, true>;
 
-constexpr std::array kWays{
+constexpr std::array kCastWays{
     kPortable,
-    CastWay{"avx2", has_avx2, kAvx2<Float16>, kAvx2<Bfloat16>, kAvx2Streamed<Float16>,
+    CastWay{"avx2", has_f16c, kAvx2<Float16>, kAvx2<Bfloat16>, kAvx2Streamed<Float16>,
             kAvx2Streamed<Bfloat16>},
     CastWay{"avx512", has_avx512, kAvx512<Float16>, kAvx512<Bfloat16>, kAvx512Streamed<Float16>,
             kAvx512Streamed<Bfloat16>},
 };
 #else
-constexpr std::array kWays{kPortable};
+constexpr std::array kCastWays{kPortable};
 #endif
 
 }  // namespace
@@ -218,14 +216,14 @@ std::uint16_t to_bfloat16(std::uint32_t bits) {
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-std::span<const CastWay> cast_ways() { return kWays; }
+std::span<const CastWay> cast_ways() { return kCastWays; }
 
 const CastWay& best_cast_way() {
   static const CastWay& best = [&]() -> const CastWay& {
-    for (std::size_t i = kWays.size(); i-- > 1;) {
-      if (kWays[i].runs_here()) return kWays[i];
+    for (std::size_t i = kCastWays.size(); i-- > 1;) {
+      if (kCastWays[i].runs_here()) return kCastWays[i];
     }
-    return kWays.front();
+    return kCastWays.front();
   }();
   return best;
 }

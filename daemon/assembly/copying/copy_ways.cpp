@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "daemon/assembly/copying/processor.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -24,13 +26,10 @@ namespace {
 /// each page, so the first lines of the next one are late without it.
 constexpr std::size_t kAhead = 512;
 
-bool never() { return false; }
-bool always() { return true; }
-
 #if defined(__x86_64__)
 
 template <bool kPrefetch>
-void prefetch([[maybe_unused]] const std::byte* from) {
+void ask_ahead([[maybe_unused]] const std::byte* from) {
   // Behind the end of a source it asks for what may not exist, which a prefetch is allowed to.
   if constexpr (kPrefetch) __builtin_prefetch(from + kAhead);
 }
@@ -38,7 +37,7 @@ void prefetch([[maybe_unused]] const std::byte* from) {
 template <bool kPrefetch>
 void copy_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
   for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
-    prefetch<kPrefetch>(from);
+    ask_ahead<kPrefetch>(from);
     for (std::size_t at = 0; at < kCacheLine; at += sizeof(__m128i)) {
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
@@ -59,7 +58,7 @@ template <bool kPrefetch>
 __attribute__((target("avx2"))) void copy_avx2(std::byte* to, const std::byte* from,
                                                std::size_t lines) {
   for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
-    prefetch<kPrefetch>(from);
+    ask_ahead<kPrefetch>(from);
     const auto* parts = reinterpret_cast<const __m256i*>(from);
     const __m256i low = _mm256_loadu_si256(parts);
     const __m256i high = _mm256_loadu_si256(parts + 1);
@@ -83,7 +82,7 @@ template <bool kPrefetch>
 __attribute__((target("avx512f"))) void copy_avx512(std::byte* to, const std::byte* from,
                                                     std::size_t lines) {
   for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
-    prefetch<kPrefetch>(from);
+    ask_ahead<kPrefetch>(from);
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
   }
 }
@@ -95,9 +94,6 @@ __attribute__((target("avx512f"))) void fill_avx512(std::byte* to, const std::by
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value);
   }
 }
-
-bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }
-bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
 
 #elif defined(__aarch64__)
 
@@ -130,7 +126,7 @@ void fill_neon(std::byte* to, const std::byte* line, std::size_t lines) {
 
 #endif
 
-constexpr std::array kWays {
+constexpr std::array kCopyWays {
   CopyWay{"memcpy", always, nullptr, nullptr},
 #if defined(__x86_64__)
       CopyWay{"sse2", always, copy_sse2<false>, fill_sse2},
@@ -155,14 +151,14 @@ constexpr std::array kWays {
 
 }  // namespace
 
-std::span<const CopyWay> copy_ways() { return kWays; }
+std::span<const CopyWay> copy_ways() { return kCopyWays; }
 
-const CopyWay& plain_copy() { return kWays.front(); }
+const CopyWay& plain_copy() { return kCopyWays.front(); }
 
 const CopyWay* find_copy_way(std::string_view name) {
-  const auto* const found = std::find_if(kWays.begin(), kWays.end(),
+  const auto* const found = std::find_if(kCopyWays.begin(), kCopyWays.end(),
                                          [name](const CopyWay& way) { return way.name == name; });
-  return found == kWays.end() ? nullptr : found;
+  return found == kCopyWays.end() ? nullptr : found;
 }
 
 void finish_streams() {

@@ -8,7 +8,7 @@ namespace {
 /// Events that may pile up for one listener.
 constexpr int kQueue = 1000;
 
-SocketOptions options_for(Router::Settings settings) {
+SocketOptions publisher_options(Router::Settings settings) {
   SocketOptions options;
   options.kind = SocketOptions::Kind::publisher;
   options.remote = settings.remote;
@@ -22,7 +22,7 @@ SocketOptions options_for(Router::Settings settings) {
 
 EventPublisher::EventPublisher(boost::asio::io_context& loop, SocketThreads& threads,
                                Router::Settings settings)
-    : socket_(loop, threads, options_for(std::move(settings)), {}) {}
+    : socket_(loop, threads, publisher_options(std::move(settings)), {}) {}
 
 void EventPublisher::publish(wire::EventT event) {
   const std::string topic = event.feed;

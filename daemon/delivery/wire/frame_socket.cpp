@@ -19,7 +19,6 @@ constexpr int kMessagesPerTurn = 256;
 constexpr std::size_t kBytesPerTurn = kMaxControlBytes;
 
 constexpr std::size_t kMostFrames = 8;
-constexpr std::string_view kIpc = "ipc://";
 constexpr std::chrono::milliseconds kHeartbeat{1000};
 /// A connection that has not shown by then that it speaks ZeroMQ, and has a key, is closed.
 constexpr std::chrono::milliseconds kHandshake{3000};

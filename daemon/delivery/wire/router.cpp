@@ -14,7 +14,7 @@ constexpr int kReceiveQueue = 64;
 /// A remote peer that answers nothing for so long is gone.
 constexpr std::chrono::seconds kHeartbeatTimeout{10};
 
-SocketOptions options_for(const Router::Settings& settings) {
+SocketOptions router_options(const Router::Settings& settings) {
   SocketOptions options;
   options.send_queue = kSendQueue;
   options.receive_queue = kReceiveQueue;
@@ -30,7 +30,7 @@ SocketOptions options_for(const Router::Settings& settings) {
 Router::Router(boost::asio::io_context& loop, SocketThreads& threads, const Settings& settings,
                OnMessage on_message)
     : socket_(
-          loop, threads, options_for(settings),
+          loop, threads, router_options(settings),
           [remote = settings.remote, call = std::move(on_message)](const IncomingMessage& message) {
             const auto name = message.frames.front();
             Incoming incoming;

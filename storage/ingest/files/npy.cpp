@@ -34,7 +34,7 @@ constexpr std::array kDescrs = {
     Descr{"|i1", Element::int8},    Descr{"<u8", Element::uint64},  Descr{"<u4", Element::uint32},
     Descr{"<u2", Element::uint16},  Descr{"|u1", Element::uint8}};
 
-Error malformed(std::string_view what) {
+Error malformed_header(std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("malformed .npy header: {}", what)};
 }
 
@@ -135,15 +135,16 @@ bool read_entry(Literals& literals, Entries& entries) {
 Result<Entries> read_dictionary(std::string_view text) {
   Literals literals(text);
   Entries entries;
-  if (!literals.token("{")) return malformed("no dictionary");
+  if (!literals.token("{")) return malformed_header("no dictionary");
   bool comma = true;
   while (!literals.token("}")) {
-    if (!comma || !read_entry(literals, entries)) return malformed("an entry is not readable");
+    if (!comma || !read_entry(literals, entries))
+      return malformed_header("an entry is not readable");
     comma = literals.token(",");
   }
-  if (!literals.at_end()) return malformed("something follows the dictionary");
+  if (!literals.at_end()) return malformed_header("something follows the dictionary");
   if (!entries.descr || !entries.fortran_order || !entries.shape) {
-    return malformed("descr, fortran_order or shape is missing");
+    return malformed_header("descr, fortran_order or shape is missing");
   }
   return entries;
 }
@@ -157,25 +158,26 @@ struct Extent {
 Result<Extent> dictionary_extent(std::span<const std::byte> bytes) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    return malformed("it does not begin with \\x93NUMPY, version and length");
+    return malformed_header("it does not begin with \\x93NUMPY, version and length");
   }
   const auto byte_at = [&bytes](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
   const std::size_t major = byte_at(6);
   if (major < 1 || major > 3) {
-    return malformed(fmt::format("version {}; allowed: 1 to 3", major));
+    return malformed_header(fmt::format("version {}; allowed: 1 to 3", major));
   }
   Extent extent{10, byte_at(8) | byte_at(9) << 8};
   if (major > 1) {
-    if (bytes.size() < 12) return malformed("cut off");
+    if (bytes.size() < 12) return malformed_header("cut off");
     extent = {12, extent.size | byte_at(10) << 16 | byte_at(11) << 24};
   }
-  if (extent.size > kMaxHeaderBytes) return malformed(fmt::format("{} bytes long", extent.size));
+  if (extent.size > kMaxHeaderBytes)
+    return malformed_header(fmt::format("{} bytes long", extent.size));
   // Subtracted, not added: the header's own number is not to be trusted.
-  if (extent.size > bytes.size() - extent.begin) return malformed("cut off");
+  if (extent.size > bytes.size() - extent.begin) return malformed_header("cut off");
   return extent;
 }
 
-Error bad_file(const std::filesystem::path& path, std::string_view why) {
+Error in_file(const std::filesystem::path& path, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
 }
 
@@ -199,7 +201,7 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes) {
   if (!extent) return extent.error();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + extent->begin,
                               extent->size);
-  if (text.empty() || text.back() != '\n') return malformed("no newline at its end");
+  if (text.empty() || text.back() != '\n') return malformed_header("no newline at its end");
   const auto entries = read_dictionary(text);
   if (!entries) return entries.error();
   const auto element = element_of(*entries->descr);
@@ -228,9 +230,9 @@ Result<Array> parse_npy(std::span<const std::byte> bytes) {
 
 Result<Array> read_npy(const std::filesystem::path& path) {
   const auto bytes = read_all(path);
-  if (!bytes) return bad_file(path, bytes.error().message);
+  if (!bytes) return in_file(path, bytes.error().message);
   auto array = parse_npy(*bytes);
-  if (!array) return bad_file(path, array.error().message);
+  if (!array) return in_file(path, array.error().message);
   return array;
 }
 

@@ -23,12 +23,13 @@ struct FreeArchive {
 };
 using Archive = std::unique_ptr<archive, FreeArchive>;
 
-Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+Error bad_archive(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
 
 /// libarchive's own words for its last failure.
 Error failure(archive* reader) {
   const char* const text = archive_error_string(reader);
-  return wrong(fmt::format("not readable as a zip archive: {}", text == nullptr ? "?" : text));
+  return bad_archive(
+      fmt::format("not readable as a zip archive: {}", text == nullptr ? "?" : text));
 }
 
 /// Reads by the directory at the archive's end, so that one which was cut is refused.
@@ -81,12 +82,12 @@ Result<std::vector<NamedArray>> read_arrays(archive* reader, const NpzChoice& wa
     // Passed over unread: libarchive goes on by the directory at the end.
     if (name.empty() || !wanted(name)) continue;
     if (archive_entry_is_encrypted(entry) != 0) {
-      return wrong(fmt::format("array \"{}\": encrypted", printable(name)));
+      return bad_archive(fmt::format("array \"{}\": encrypted", printable(name)));
     }
     const auto bytes = read_member(reader);
     auto array = bytes ? parse_npy(*bytes) : Result<Array>(bytes.error());
     if (!array) {
-      return wrong(fmt::format("array \"{}\": {}", printable(name), array.error().message));
+      return bad_archive(fmt::format("array \"{}\": {}", printable(name), array.error().message));
     }
     arrays.push_back({std::move(name), std::move(*array)});
   }
@@ -97,7 +98,7 @@ Result<std::vector<NamedArray>> read_arrays(archive* reader, const NpzChoice& wa
 Result<std::vector<NamedArray>> parse_npz(std::span<const std::byte> bytes,
                                           const NpzChoice& wanted) {
   const Archive reader = zip_reader();
-  if (!reader) return wrong("no memory for an archive");
+  if (!reader) return bad_archive("no memory for an archive");
   if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) {
     return failure(reader.get());
   }
@@ -107,12 +108,12 @@ Result<std::vector<NamedArray>> parse_npz(std::span<const std::byte> bytes,
 Result<std::vector<NamedArray>> read_npz(const std::filesystem::path& path,
                                          const NpzChoice& wanted) {
   const Archive reader = zip_reader();
-  if (!reader) return wrong("no memory for an archive");
+  if (!reader) return bad_archive("no memory for an archive");
   const bool open =
       archive_read_open_filename(reader.get(), path.c_str(), kBlockBytes) == ARCHIVE_OK;
   auto arrays = open ? read_arrays(reader.get(), wanted)
                      : Result<std::vector<NamedArray>>(failure(reader.get()));
-  if (!arrays) return wrong(fmt::format("{}: {}", path.string(), arrays.error().message));
+  if (!arrays) return bad_archive(fmt::format("{}: {}", path.string(), arrays.error().message));
   return arrays;
 }
 

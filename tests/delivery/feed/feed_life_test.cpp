@@ -6,7 +6,7 @@ using namespace batchwright;
 
 namespace {
 
-using Phase = FeedLife::Stage;
+using LifePhase = FeedLife::Stage;
 
 Error because(const char* why) { return {ErrorCode::io_error, why}; }
 
@@ -40,7 +40,7 @@ TEST_CASE("delivery: a feed is retired for the reason that is given, also after 
   CHECK(life.has_ended());
   CHECK(life.why()->message == "removed");
   CHECK(!life.fail(because("late")));
-  CHECK(life.stage() == Phase::retired);
+  CHECK(life.stage() == LifePhase::retired);
 }
 
 TEST_CASE("delivery: that a client has come is remembered") {

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "daemon/delivery/feed/wait_reason.h"
+#include "tests/delivery/feed/names.h"
 #include "tests/delivery/feed/ten_steps.h"
 
 using namespace batchwright;
+using namespace batchwright::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -19,10 +21,6 @@ using Habit = Subscription::Habit;
 using Demands = std::vector<std::pair<BatchId, SubscriptionKey>>;
 
 constexpr std::uint32_t kSlots = 4;
-constexpr SlotScheduler::Time kNow{};
-
-SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, {1}}; }
-BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
 
 /// The parts of a feed with four slots and a plan, and what was put into them.
 struct Parts {

@@ -2,13 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/delivery/feed/names.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
-
-BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
-  return {Epoch{epoch}, BatchIndex{index}};
-}
 
 Itinerary replica_at(std::uint64_t step) {
   return {Cursor(whole_share(1), Epoch{0}, Step{step}), 10, 10, nullptr, {}};

@@ -2,11 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/delivery/feed/names.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
-
-SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, {1}}; }
 
 Places::Place at(std::uint64_t index) {
   Places::Place place;

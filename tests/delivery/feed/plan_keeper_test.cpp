@@ -4,12 +4,14 @@
 
 #include <vector>
 
+#include "tests/delivery/feed/names.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr PlanKeeper::Time kNow{};
 constexpr std::size_t kRoom = 2;
 
 /// An epoch of ten steps.

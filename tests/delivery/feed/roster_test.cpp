@@ -2,13 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/delivery/feed/names.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
-
-SubscriptionKey client(std::uint64_t session) { return {SessionId{session}, {1}}; }
-
-BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
 
 Standing holds(std::size_t batches, std::uint64_t wants) {
   Standing standing;

@@ -7,18 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "tests/delivery/feed/names.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 using namespace std::chrono_literals;
 
 namespace {
 
 constexpr std::uint64_t kSteps = 40;
-constexpr SlotScheduler::Time kNow{};
 constexpr unsigned kManyThreads = 100;
-
-BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
-  return {Epoch{epoch}, BatchIndex{index}};
-}
 
 /// Those from `first` to `last`, in epoch 0.
 std::vector<BatchId> batches(std::uint64_t first, std::uint64_t last) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/delivery/feed/names.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
 
@@ -15,7 +16,7 @@ using namespace batchwright::test;
 
 namespace {
 
-constexpr std::uint64_t kBatches = 40;
+constexpr std::uint64_t kEpochBatches = 40;
 
 /// 40 batches, 8 slots.
 FeedSettings few_slots(std::chrono::milliseconds patience) {
@@ -50,7 +51,7 @@ void ask(RawClient& client) {
 std::uint64_t run_ahead(RawClient& client) {
   std::uint64_t taken = 0;
   ask(client);
-  while (taken < kBatches) {
+  while (taken < kEpochBatches) {
     const auto message = client.receive();
     if (!message) break;
     if (const auto* delivery = message->as<wire::Delivery>()) {
@@ -80,14 +81,12 @@ bool is_left_behind(TestServer& server) {
   });
 }
 
-constexpr Stragglers::Time kNow{};
 constexpr SubscriptionKey kSlow{SessionId{1}, {1}};
 
 Front front_at(const std::set<SubscriptionKey>& place, std::uint64_t step) {
-  return {{Cursor(whole_share(1), Epoch{0}, Step{step}), kBatches, 0, nullptr, {}}, &place, false};
+  return {
+      {Cursor(whole_share(1), Epoch{0}, Step{step}), kEpochBatches, 0, nullptr, {}}, &place, false};
 }
-
-BatchId batch(std::uint64_t index) { return {Epoch{0}, BatchIndex{index}}; }
 
 }  // namespace
 
@@ -148,7 +147,7 @@ TEST_CASE("delivery: a turn in which a straggler held up no other costs no patie
 }
 
 TEST_CASE("delivery: who runs ahead waits for a straggler, and every batch is made once") {
-  TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);
+  TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
   const wire::DeliveryT first = join_both(server, slow, fast);
@@ -158,15 +157,15 @@ TEST_CASE("delivery: who runs ahead waits for a straggler, and every batch is ma
   CHECK_FALSE(is_left_behind(server));
   slow.send(release_of(first));
   for (std::uint64_t i = 1; i < ahead; ++i) CHECK(take_one(slow) == i);
-  for (std::uint64_t i = ahead; i < kBatches; ++i) {
+  for (std::uint64_t i = ahead; i < kEpochBatches; ++i) {
     CHECK(take_one(fast) == i);
     CHECK(take_one(slow) == i);
   }
-  CHECK(server.count(FeedCounter::batches_assembled) == kBatches);
+  CHECK(server.count(FeedCounter::batches_assembled) == kEpochBatches);
 }
 
 TEST_CASE("delivery: patience with a straggler ends, and both get the whole epoch") {
-  TestServer server(few_slots(std::chrono::milliseconds(1)), 4 * kBatches);
+  TestServer server(few_slots(std::chrono::milliseconds(1)), 4 * kEpochBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
   const wire::DeliveryT first = join_both(server, slow, fast);
@@ -176,7 +175,7 @@ TEST_CASE("delivery: patience with a straggler ends, and both get the whole epoc
   for (std::uint64_t i = 1; i < 12; ++i) CHECK(take_one(slow) == i);
   // It has caught up, and would be waited for again.
   CHECK(server.eventually([](TestServer& s) { return !is_left_behind(s); }));
-  for (std::uint64_t i = 12; i < kBatches; ++i) {
+  for (std::uint64_t i = 12; i < kEpochBatches; ++i) {
     CHECK(take_one(fast) == i);
     CHECK(take_one(slow) == i);
   }
@@ -187,7 +186,7 @@ TEST_CASE("delivery: a queue does not wait for a replica that stands still") {
   const TemporaryFolder folder;
   FeedSettings settings = few_slots(std::chrono::hours(1));
   settings.journal = folder / "journal";
-  TestServer server(settings, 4 * kBatches);
+  TestServer server(settings, 4 * kEpochBatches);
   RawClient replica(server.endpoint());
   RawClient worker(server.endpoint());
   REQUIRE(join(replica, server.arena_socket(), one_at_a_time()));
@@ -195,21 +194,21 @@ TEST_CASE("delivery: a queue does not wait for a replica that stands still") {
   auto subscribe = one_at_a_time();
   subscribe.mode = wire::Mode::queue;
   REQUIRE(join(worker, server.arena_socket(), std::move(subscribe)));
-  for (std::uint64_t i = 0; i < kBatches; ++i) CHECK(take_one(worker) == i);
+  for (std::uint64_t i = 0; i < kEpochBatches; ++i) CHECK(take_one(worker) == i);
 }
 
 TEST_CASE("delivery: patience ends also where a step has more batches than there are slots") {
   FeedSettings settings = few_slots(std::chrono::milliseconds(1));
   settings.plan.world = 20;
-  TestServer server(settings, 4 * kBatches);
+  TestServer server(settings, 4 * kEpochBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
   join_both(server, slow, fast);
-  for (std::uint64_t i = 0; i < kBatches; ++i) CHECK(take_one(fast) == i);
+  for (std::uint64_t i = 0; i < kEpochBatches; ++i) CHECK(take_one(fast) == i);
 }
 
 TEST_CASE("delivery: nobody waits for who has the largest batches before it") {
-  TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);
+  TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
   auto subscribe = one_at_a_time();
@@ -217,7 +216,7 @@ TEST_CASE("delivery: nobody waits for who has the largest batches before it") {
   REQUIRE(join(slow, server.arena_socket(), std::move(subscribe)));
   REQUIRE(next_ticket(slow));
   REQUIRE(join(fast, server.arena_socket(), one_at_a_time()));
-  for (std::uint64_t i = 0; i < kBatches; ++i) CHECK(take_one(fast) == i);
+  for (std::uint64_t i = 0; i < kEpochBatches; ++i) CHECK(take_one(fast) == i);
 }
 
 TEST_CASE("delivery: patience is spent by waiting and comes back slowly") {
@@ -239,17 +238,17 @@ TEST_CASE("delivery: patience is spent by waiting and comes back slowly") {
 }
 
 TEST_CASE("delivery: who leaves is waited for no more") {
-  TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);
+  TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
   join_both(server, slow, fast);
   std::uint64_t next = run_ahead(fast);
   slow.die();
-  while (next < kBatches) CHECK(take_one(fast) == next++);
+  while (next < kEpochBatches) CHECK(take_one(fast) == next++);
 }
 
 TEST_CASE("delivery: a feed that waits for a straggler can be removed") {
-  TestServer server(few_slots(std::chrono::hours(1)), 4 * kBatches);
+  TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   const auto left = [](Server& s) { return s.memory().left(); };
   const std::uint64_t all =
       server.ask(left) + server.ask([](Server& s) { return s.feeds()[0]->arena().bytes(); });

@@ -6,7 +6,10 @@
 #include <array>
 #include <vector>
 
+#include "tests/delivery/feed/names.h"
+
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
 
@@ -16,14 +19,6 @@ using Bar = SubscriptionTable::Bar;
 using Keys = std::vector<SubscriptionKey>;
 
 constexpr SubscriptionTable::Circumstances kPlanned{true, false};
-
-SubscriptionKey client(std::uint64_t session, std::uint32_t number = 1) {
-  return {SessionId{session}, {number}};
-}
-
-BatchId batch(std::uint64_t index, std::uint64_t epoch = 0) {
-  return {Epoch{epoch}, BatchIndex{index}};
-}
 
 Subscription replica(std::uint64_t step, std::uint64_t epoch = 0) {
   Subscription one({}, {1}, Cursor(whole_share(1), Epoch{epoch}, Step{step}));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr QueueOwner kAnna{1};
 constexpr QueueOwner kBert{2};
-constexpr Fingerprint kPlan{11, 22, 33};
+constexpr Fingerprint kQueuePlan{11, 22, 33};
 
 /// Gives the next batch, or returns nothing.
 std::optional<std::uint64_t> take(WorkQueue& queue, std::uint64_t lease, QueueOwner owner,
@@ -28,7 +28,7 @@ std::optional<std::uint64_t> take(WorkQueue& queue, std::uint64_t lease, QueueOw
 }
 
 std::unique_ptr<QueueJournal> open(const std::filesystem::path& path, WorkQueue& queue) {
-  auto journal = QueueJournal::open(path.string(), kPlan, false, queue);
+  auto journal = QueueJournal::open(path.string(), kQueuePlan, false, queue);
   REQUIRE_MESSAGE(journal, (journal ? "" : journal.error().message));
   return std::move(*journal);
 }
@@ -138,7 +138,7 @@ TEST_CASE("delivery: a journal goes on from epoch to epoch, and lease numbers wi
     WorkQueue queue;
     const auto journal = open(folder / "j", queue);
     REQUIRE(journal->given({1}, BatchIndex{0}, kAnna));
-    auto begun = journal->beginning(Epoch{1}, kPlan)();
+    auto begun = journal->beginning(Epoch{1}, kQueuePlan)();
     REQUIRE(begun);
     journal->take_up(std::move(*begun));
     REQUIRE(journal->given({2}, BatchIndex{0}, kAnna));
@@ -183,7 +183,7 @@ TEST_CASE("delivery: a journal of another plan, of another daemon, or none is re
   WorkQueue queue;
   {
     const auto journal = open(folder / "j", queue);
-    CHECK(refusal(folder / "j", kPlan).find("in use by another daemon") != std::string::npos);
+    CHECK(refusal(folder / "j", kQueuePlan).find("in use by another daemon") != std::string::npos);
   }
   const std::string settings = refusal(folder / "j", {11, 23, 33});
   CHECK(settings.find("is of another plan: settings (or planner) changed") != std::string::npos);
@@ -191,6 +191,7 @@ TEST_CASE("delivery: a journal of another plan, of another daemon, or none is re
   CHECK(refusal(folder / "j", {12, 22, 33}).find("data changed") != std::string::npos);
   CHECK(refusal(folder / "j", {12, 22, 33}, true).empty());
   std::ofstream(folder / "text") << std::string(1000, 'x');
-  CHECK(refusal(folder / "text", kPlan).find("is not the journal of a queue") != std::string::npos);
-  CHECK(refusal(folder / "nowhere" / "j", kPlan).find("No such file") != std::string::npos);
+  CHECK(refusal(folder / "text", kQueuePlan).find("is not the journal of a queue") !=
+        std::string::npos);
+  CHECK(refusal(folder / "nowhere" / "j", kQueuePlan).find("No such file") != std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/storage/ingest/ingest_place.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -33,10 +34,6 @@ std::string failure(const Place& place, const How& how) {
   const auto report = place.take(how, true);
   if (!report) return report.error().message;
   return report->failure ? report->failure->message : "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -88,8 +85,8 @@ TEST_CASE("storage: a list of labels that begins in another way than the dataset
   CHECK(failure(place, labelled(place, {"en", "it"})).empty());
   How how = labelled(place, {"ru"});
   how.annotations.label_sets = {{"label", {"en", "ru", "it"}, "labels l.txt"}};
-  CHECK(has(failure(place, how),
-            "has other fields: field \"label\": category 1 is \"it\", not \"ru\""));
+  CHECK(contains(failure(place, how),
+                 "has other fields: field \"label\": category 1 is \"it\", not \"ru\""));
   how.annotations.label_sets = {{"label", {"en", "it", "ru"}, "labels l.txt"}};
   CHECK(failure(place, how).empty());
   CHECK(categories(place) == Keys{"en", "it", "ru"});
@@ -108,7 +105,7 @@ TEST_CASE("storage: shards whose labels begin alike are one dataset with all lab
   CHECK((*joined)->schema().fields[1].categories == Keys{"en", "it"});
   const auto refused = catalog.open({first.out(), other.out()});
   REQUIRE_FALSE(refused);
-  CHECK(has(refused.error().message, "category 0 is \"it\", not \"en\""));
+  CHECK(contains(refused.error().message, "category 0 is \"it\", not \"en\""));
 }
 
 TEST_CASE("storage: files of label sets are one name a line") {
@@ -118,10 +115,10 @@ TEST_CASE("storage: files of label sets are one name a line") {
   REQUIRE(set);
   CHECK(set->names == Keys{"it", "en", "ru"});
   write_file(folder / "l.txt", "it\nen\nit\n");
-  CHECK(has(read_label_set(folder / "l.txt").error().message,
-            "l.txt: line 3: \"it\" was there before"));
+  CHECK(contains(read_label_set(folder / "l.txt").error().message,
+                 "l.txt: line 3: \"it\" was there before"));
   write_file(folder / "l.txt", "\n");
-  CHECK(has(read_label_set(folder / "l.txt").error().message, "l.txt: no name in it"));
+  CHECK(contains(read_label_set(folder / "l.txt").error().message, "l.txt: no name in it"));
 }
 
 TEST_CASE("storage: a set of labels that goes with no field is refused") {

@@ -8,6 +8,7 @@
 #include "storage/ingest/files/npy.h"
 #include "tests/storage/ingest/ingest_place.h"
 #include "tests/support/process.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -77,12 +78,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Why a table of these lines is refused.
-std::string refusal(const std::string& lines) {
+std::string table_refusal(const std::string& lines) {
   const TemporaryFolder folder;
   write_file(folder / "t.scp", lines);
   const auto table = KaldiTable::read(folder / "t.scp");
@@ -158,32 +155,35 @@ TEST_CASE("storage: a Kaldi archive that is cut is refused with its key") {
   CHECK(table->value("spk1-utt-a"));
   const auto cut = table->value("spk2-utt-a");
   REQUIRE_FALSE(cut);
-  CHECK(has(cut.error().message, "fm.scp: key \"spk2-utt-a\": "));
-  CHECK(has(cut.error().message, "fm.ark:521: cut off"));
-  CHECK(has(table->value("spk3-utt-a").error().message, "offset 4365 of a file of 600 bytes"));
-  CHECK(has(KaldiTable::read(folder / "fm.ark").error().message, "key \"spk2-utt-a\": cut off"));
+  CHECK(contains(cut.error().message, "fm.scp: key \"spk2-utt-a\": "));
+  CHECK(contains(cut.error().message, "fm.ark:521: cut off"));
+  CHECK(contains(table->value("spk3-utt-a").error().message, "offset 4365 of a file of 600 bytes"));
+  CHECK(
+      contains(KaldiTable::read(folder / "fm.ark").error().message, "key \"spk2-utt-a\": cut off"));
 }
 
 TEST_CASE("storage: Kaldi tables that cannot be read are refused by line and reason") {
-  CHECK(has(KaldiTable::read(data("feats_command.scp")).error().message,
-            "feats_command.scp: line 2 is a command (ends in |), which is never run"));
-  CHECK(has(refusal("a b.ark.gz\n"), ": line 1 is compressed by gzip"));
-  CHECK(has(refusal("a\n"), ": line 1 is not key, blank, place"));
-  CHECK(has(refusal("a x:1\nb x:2\na x:3\n"), ": line 3: key \"a\" was there before"));
-  CHECK(has(refusal("a x:1[3:2]\n"), ": line 1 is range [3:2]; allowed:"));
-  CHECK(has(refusal(""), ": no key in it"));
-  CHECK(has(KaldiTable::read("/nowhere").error().message, "/nowhere: No such file"));
+  CHECK(contains(KaldiTable::read(data("feats_command.scp")).error().message,
+                 "feats_command.scp: line 2 is a command (ends in |), which is never run"));
+  CHECK(contains(table_refusal("a b.ark.gz\n"), ": line 1 is compressed by gzip"));
+  CHECK(contains(table_refusal("a\n"), ": line 1 is not key, blank, place"));
+  CHECK(contains(table_refusal("a x:1\nb x:2\na x:3\n"), ": line 3: key \"a\" was there before"));
+  CHECK(contains(table_refusal("a x:1[3:2]\n"), ": line 1 is range [3:2]; allowed:"));
+  CHECK(contains(table_refusal(""), ": no key in it"));
+  CHECK(contains(KaldiTable::read("/nowhere").error().message, "/nowhere: No such file"));
 }
 
 TEST_CASE("storage: what is no Kaldi matrix or vector is refused by key") {
   const std::string fm = data("fm.ark");
-  CHECK(has(refusal_of("a", "a " + fm + ":12\n"), "not a Kaldi matrix or vector"));
-  CHECK(has(refusal_of("a", "a " + fm + ":11[0:5]\n"), "range 0:5 of 5 rows; the last is 4"));
-  CHECK(has(refusal_of("a", "a " + fm + ":11[0:1,2:6]\n"), "range 2:6 of 6 columns"));
-  CHECK(has(refusal_of("a", "a /nowhere.ark:0\n"), "/nowhere.ark:0: No such file"));
-  CHECK(has(refusal_of("b", "a " + fm + ":11\n"), "no key \"b\""));
-  CHECK(has(refusal_of("a", "a " + data("int_pairs.ark") + ":11\n"), "pairs or lists of integers"));
-  CHECK(has(refusal_of("a", "a " + data("text") + ":11\n"), "\"one\" is not a 32-bit integer"));
+  CHECK(contains(refusal_of("a", "a " + fm + ":12\n"), "not a Kaldi matrix or vector"));
+  CHECK(contains(refusal_of("a", "a " + fm + ":11[0:5]\n"), "range 0:5 of 5 rows; the last is 4"));
+  CHECK(contains(refusal_of("a", "a " + fm + ":11[0:1,2:6]\n"), "range 2:6 of 6 columns"));
+  CHECK(contains(refusal_of("a", "a /nowhere.ark:0\n"), "/nowhere.ark:0: No such file"));
+  CHECK(contains(refusal_of("b", "a " + fm + ":11\n"), "no key \"b\""));
+  CHECK(contains(refusal_of("a", "a " + data("int_pairs.ark") + ":11\n"),
+                 "pairs or lists of integers"));
+  CHECK(
+      contains(refusal_of("a", "a " + data("text") + ":11\n"), "\"one\" is not a 32-bit integer"));
 }
 
 TEST_CASE("storage: ranges of Kaldi are read as Kaldi reads them") {
@@ -217,7 +217,7 @@ TEST_CASE("storage: Kaldi's tables become fields by name, and doubles floats") {
   REQUIRE_MESSAGE(report, report.error().message);
   CHECK(report->figures.added == 2);
   REQUIRE(report->skipped.size() == 4);
-  CHECK(has(report->skipped[0], "ali.ark: no key \"spk1-utt-c\""));
+  CHECK(contains(report->skipped[0], "ali.ark: no key \"spk1-utt-c\""));
   const auto snapshot = place.snapshot();
   const auto& fields = snapshot->schema().fields;
   REQUIRE(fields.size() == 3);
@@ -242,7 +242,8 @@ TEST_CASE("storage: a field that was taken as aligned and is not is refused with
   const auto report = place.take({}, *input->source, input->files);
   REQUIRE(report);
   REQUIRE(report->failure);
-  CHECK(has(report->failure->message,
-            "ali.ark: key \"spk1-utt-b\": field \"ali\" has 2 frames, \"features\" has 1; they "
-            "are aligned, or --kind ali=independent"));
+  CHECK(
+      contains(report->failure->message,
+               "ali.ark: key \"spk1-utt-b\": field \"ali\" has 2 frames, \"features\" has 1; they "
+               "are aligned, or --kind ali=independent"));
 }

@@ -26,7 +26,7 @@ Result<NpyHeader> parse(const std::string& bytes) {
   return parse_npy_header(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
-std::string refusal(const std::string& dictionary) {
+std::string header_refusal(const std::string& dictionary) {
   const auto parsed = parse(header(dictionary));
   REQUIRE_FALSE(parsed);
   return parsed.error().message;
@@ -83,14 +83,14 @@ TEST_CASE("storage: a .npy header that is not as NumPy writes it is refused") {
         "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (3,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} x"}) {
     CAPTURE(dictionary);
-    CHECK(refusal(dictionary).find("malformed .npy header") == 0);
+    CHECK(header_refusal(dictionary).find("malformed .npy header") == 0);
   }
 }
 
 TEST_CASE("storage: element types that are not read are named") {
-  CHECK(refusal("{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}")
+  CHECK(header_refusal("{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}")
             .find("elements are \"<c8\"; allowed: <f8 (float64), <f4 (float32)") == 0);
-  CHECK(refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (3,)}").find("\">f4\"") !=
+  CHECK(header_refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (3,)}").find("\">f4\"") !=
         std::string::npos);
 }
 

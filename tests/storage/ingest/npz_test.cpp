@@ -4,6 +4,7 @@
 
 #include "tests/storage/ingest/ingest_place.h"
 #include "tests/support/process.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -12,16 +13,12 @@ namespace {
 
 /// Written by NumPy 1.24: savez(), savez_compressed(), and three arrays in each:
 /// features float64 [4, 3] in Fortran order, labels int64 [4], speaker int64 [].
-std::string data(const std::string& name) { return BATCHWRIGHT_TEST_DATA "/npz/" + name; }
+std::string npz_data(const std::string& name) { return BATCHWRIGHT_TEST_DATA "/npz/" + name; }
 
 bool all(std::string_view) { return true; }
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> text_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -29,7 +26,7 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("storage: a .npz file gives its arrays, stored or deflated") {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
     CAPTURE(name);
-    const auto arrays = read_npz(data(name), all);
+    const auto arrays = read_npz(npz_data(name), all);
     REQUIRE_MESSAGE(arrays, arrays.error().message);
     REQUIRE(arrays->size() == 3);
     CHECK((*arrays)[0].name == "features");
@@ -47,7 +44,7 @@ TEST_CASE("storage: a .npz file gives its arrays, stored or deflated") {
 
 TEST_CASE("storage: arrays of a .npz file that are not wanted are not read") {
   const auto arrays =
-      read_npz(data("stored.npz"), [](std::string_view name) { return name == "labels"; });
+      read_npz(npz_data("stored.npz"), [](std::string_view name) { return name == "labels"; });
   REQUIRE(arrays);
   REQUIRE(arrays->size() == 1);
   CHECK((*arrays)[0].array.element == Element::int64);
@@ -55,7 +52,7 @@ TEST_CASE("storage: arrays of a .npz file that are not wanted are not read") {
 
 TEST_CASE("storage: a .npz file that is cut, or damaged, is refused") {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
-    const std::string whole = read_file(data(name));
+    const std::string whole = read_file(npz_data(name));
     for (std::size_t size = 0; size + 1 < whole.size(); size += 3) {
       CAPTURE(size);
       const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<long>(size));
@@ -63,15 +60,15 @@ TEST_CASE("storage: a .npz file that is cut, or damaged, is refused") {
     }
     std::string damaged = whole;
     damaged[damaged.size() / 4] = static_cast<char>(damaged[damaged.size() / 4] ^ 8);
-    CHECK_FALSE(parse_npz(bytes_of(damaged), all));
+    CHECK_FALSE(parse_npz(text_bytes(damaged), all));
   }
-  CHECK(has(read_npz("/nowhere.npz", all).error().message, "/nowhere.npz: "));
+  CHECK(contains(read_npz("/nowhere.npz", all).error().message, "/nowhere.npz: "));
 }
 
 TEST_CASE("storage: .npz files become sequences, their arrays fields") {
   const Place place;
   for (const char* name : {"a", "b"}) {
-    write_file(place.in(std::string(name) + ".npz"), read_file(data("stored.npz")));
+    write_file(place.in(std::string(name) + ".npz"), read_file(npz_data("stored.npz")));
   }
   const auto list = find_files(place.folder / "in", npz_extensions());
   REQUIRE(list);
@@ -104,12 +101,12 @@ TEST_CASE("storage: .npz files become sequences, their arrays fields") {
     options.primary = "labels";
     const auto source = npz_source(options, list->files);
     REQUIRE_FALSE(source);
-    CHECK(has(source.error().message, "no array \"pitch\"; found: "));
+    CHECK(contains(source.error().message, "no array \"pitch\"; found: "));
   }
   SUBCASE("no primary field") {
     options.fields = {"labels", "speaker"};
     const auto source = npz_source(options, list->files);
     REQUIRE_FALSE(source);
-    CHECK(has(source.error().message, "no array \"features\" for the primary field; found: "));
+    CHECK(contains(source.error().message, "no array \"features\" for the primary field; found: "));
   }
 }

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string_view>
+
+namespace batchwright {
+
+/// The beginning of an endpoint that is a Unix socket, as ZeroMQ spells it.
+constexpr std::string_view kIpc = "ipc://";
+/// The beginning of an address of pages that is a Unix socket.
+constexpr std::string_view kUnix = "unix://";
+
+}  // namespace batchwright
