@@ -3,6 +3,7 @@
 // Front door of the room: shared memory, and sequences that become one finished batch in it.
 
 #include "daemon/assembly/arena/arena.h"          // memfd, seals, pinning
+#include "daemon/assembly/arena/huge_pages.h"     // which of them this machine has
 #include "daemon/assembly/arena/memory_room.h"    // how much memory there is
 #include "daemon/assembly/assembler.h"            // one copy from the map to the slot; threads
 #include "daemon/assembly/casts.h"                // float32 that becomes float16 or bfloat16

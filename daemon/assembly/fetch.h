@@ -11,9 +11,6 @@
 
 namespace batchwright {
 
-/// Whether the row is all of its sequence.
-bool is_whole(const Row& row);
-
 /// Puts the pages that the batch, or a row of one, is made of in place for the assembly. Waits for
 /// the disk. What cannot be read is left to the assembly, which names it. Threads: any.
 void fetch_pages(const EpochSource& source, BatchIndex index);

@@ -10,6 +10,7 @@ inline bool per_frame(const FieldSpec& field) {
   return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
 }
 
+/// Whether the row is all of its sequence.
 inline bool is_whole(const Row& row) {
   return row.start == 0 && row.flags == (kRowReset | kRowLast);
 }

@@ -87,6 +87,12 @@ Fault read_verify(const ConfigNode& node, VerifyRecords& out) {
                     {"never", VerifyRecords::never}});
 }
 
+Fault read_huge_pages(const ConfigNode& node, HugePages& out) {
+  return read_word(
+      node, out,
+      {{"auto", HugePages::automatic}, {"off", HugePages::off}, {"require", HugePages::require}});
+}
+
 Fault read_layout(const ConfigNode& node, Layout& out) {
   return read_word(node, out,
                    {{"batch-major", Layout::batch_major}, {"time-major", Layout::time_major}});
@@ -109,6 +115,9 @@ constexpr std::array kFeedKeys{
          "read"}),
     feed_key<&S::slots, read_whole<2, 65536>>(
         {"slots", "2 to 65536", "16", anew, "Batches that the arena holds"}),
+    feed_key<&S::huge_pages, read_huge_pages>(
+        {"huge_pages", "auto off require", R"("auto")", anew,
+         "Whether the arena lies in huge pages: where there are any, never, or else not at all"}),
     feed_key<&S::on_corrupt, read_on_corrupt>({"on_corrupt", "stop skip", R"("stop")", in_place,
                                                "What happens when a record fails verification"}),
     feed_key<&S::max_corrupt_share, read_share>(

@@ -150,6 +150,7 @@ FeedStats absent_stats(const AbsentFeed& feed) {
   // In the words that its clients are told.
   stats.reason = feed.told().message;
   stats.pinned = to_string(PinState::none);
+  stats.pages = to_string(PageKind::small);
   stats.verdict = {Bound::failed, "the feed is not served, see its reason"};
   return stats;
 }
@@ -236,6 +237,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.slot_bytes = feed.arena().slot_bytes();
   stats.arena_bytes = feed.arena().bytes();
   stats.pinned = to_string(feed.arena().pinned());
+  stats.pages = to_string(feed.arena().pages());
   stats.plan_seconds = feed.plan_seconds();
   for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
   stats.subscribers = subscribers_of(feed, stats.plans, now);

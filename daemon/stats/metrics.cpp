@@ -161,6 +161,12 @@ void states(Page& page, const Feeds& feeds) {
       page.sample({{"feed", feed.name}, {"state", state}}, feed.pinned == state ? 1 : 0);
     }
   }
+  page.gauge("arena_pages", "1 for the kind of pages that the feed's arena lies in.");
+  for (const FeedStats& feed : feeds) {
+    for (const std::string_view kind : {"small", "transparent", "reserved"}) {
+      page.sample({{"feed", feed.name}, {"kind", kind}}, feed.pages == kind ? 1 : 0);
+    }
+  }
 }
 
 void memory(Page& page, const Feeds& feeds) {

@@ -208,6 +208,7 @@ json::object render(const FeedStats& feed) {
           {"slot_bytes", feed.slot_bytes},
           {"arena_bytes", feed.arena_bytes},
           {"pinned", utf8(feed.pinned)},
+          {"pages", utf8(feed.pages)},
           {"plans", render_all(feed.plans)},
           {"plan_seconds", finite(feed.plan_seconds)},
           {"modes", render_modes(feed.counters)},

@@ -86,6 +86,7 @@ struct FeedStats {
   std::uint64_t slot_bytes = 0;
   std::uint64_t arena_bytes = 0;
   std::string pinned;            ///< "none", "locked" or "cuda".
+  std::string pages;             ///< "small", "transparent" or "reserved".
   std::vector<PlanStats> plans;  ///< Plans of the epochs that are served now.
   std::vector<SubscriberStats> subscribers;
   const StageTimes* stages = nullptr;  ///< Lives as long as the call; null: nothing took time.

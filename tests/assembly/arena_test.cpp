@@ -33,7 +33,7 @@ struct Mapping {
 };
 
 std::unique_ptr<Arena> make_arena(std::uint32_t slots, std::size_t slot_bytes) {
-  auto arena = Arena::create(slots, slot_bytes);
+  auto arena = Arena::create(slots, slot_bytes, HugePages::off);
   REQUIRE(arena);
   return std::move(*arena);
 }
@@ -62,9 +62,9 @@ bool mlock_does_something() {
 
 TEST_CASE("assembly: an arena that is to stop is given up") {
   std::stop_source stop;
-  CHECK(Arena::create(1, kPage, stop.get_token()));
+  CHECK(Arena::create(1, kPage, HugePages::automatic, stop.get_token()));
   stop.request_stop();
-  const auto given_up = Arena::create(1, kPage, stop.get_token());
+  const auto given_up = Arena::create(1, kPage, HugePages::automatic, stop.get_token());
   REQUIRE_FALSE(given_up);
   CHECK(given_up.error().code == ErrorCode::disconnected);
 }
@@ -169,4 +169,32 @@ TEST_CASE("assembly: with a GPU and CUDA an arena is registered with it") {
     return;
   }
   CHECK(make_arena(2, 16 * kPage)->pinned() == PinState::cuda);
+}
+
+TEST_CASE("assembly: an arena lies in huge pages where the machine has them, and only if it may") {
+  constexpr std::size_t kSlot = std::size_t{8} << 20;
+  const HugePageRoom room = huge_page_room();
+  const auto off = Arena::create(2, kSlot, HugePages::off);
+  REQUIRE(off);
+  CHECK((*off)->pages() == PageKind::small);
+  const auto found = Arena::create(2, kSlot);
+  REQUIRE(found);
+  const auto required = Arena::create(2, kSlot, HugePages::require);
+  if (!required) {
+    CHECK(required.error().code == ErrorCode::does_not_fit);
+    CHECK(required.error().message.find("huge pages are required; found: ") != std::string::npos);
+    CHECK_FALSE((room.page_bytes != 0 && room.reserved_free >= 4 * kSlot));
+    return;
+  }
+  CHECK((*required)->pages() != PageKind::small);
+  CHECK((*required)->bytes() == 2 * kSlot);
+  // All of it can be written and read, the last byte too.
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const auto slot = (*required)->slot(SlotIndex{i});
+    std::memset(slot.data(), static_cast<int>(i) + 1, slot.size());
+  }
+  const Mapping mapping((*required)->descriptor(), (*required)->bytes());
+  REQUIRE(mapping.address != MAP_FAILED);
+  CHECK(mapping.text()[0] == 1);
+  CHECK(mapping.text()[2 * kSlot - 1] == 2);
 }

@@ -27,6 +27,7 @@ class FakeRoot {
   }
   std::size_t room() const { return memory_room(path_).available; }
   std::size_t most() const { return memory_room(path_).most; }
+  HugePageRoom huge() const { return huge_page_room(path_); }
 
  private:
   std::filesystem::path path_;
@@ -118,4 +119,39 @@ TEST_CASE("assembly: memory that others have just now is told from memory that i
   REQUIRE_FALSE(never);
   CHECK(never.error().code == ErrorCode::does_not_fit);
   CHECK(never.error().message.find("at most 0.005 MiB") != std::string::npos);
+}
+
+TEST_CASE("assembly: the reserved pool counts less what is promised to others") {
+  const FakeRoot root;
+  root.put("proc/meminfo",
+           "HugePages_Total: 100\nHugePages_Free: 70\nHugePages_Rsvd: 20\nHugepagesize: 2048 kB\n");
+  CHECK(root.huge().page_bytes == std::size_t{2} << 20);
+  CHECK(root.huge().reserved_free == std::size_t{100} << 20);
+  SUBCASE("promised in full") {
+    root.put("proc/meminfo", "HugePages_Free: 5\nHugePages_Rsvd: 9\nHugepagesize: 2048 kB\n");
+    CHECK(root.huge().reserved_free == 0);
+  }
+  SUBCASE("a kernel without huge pages") {
+    root.put("proc/meminfo", "MemTotal: 9 kB\n");
+    CHECK(root.huge().page_bytes == 0);
+    CHECK(root.huge().reserved_free == 0);
+  }
+}
+
+TEST_CASE("assembly: shared memory has transparent huge pages by the rule in brackets") {
+  const FakeRoot root;
+  const std::string file = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  const auto gives = [&](const std::string& text) {
+    root.put(file, text);
+    return root.huge().gives_on_request();
+  };
+  CHECK_FALSE(root.huge().gives_on_request());
+  CHECK(gives("[always] within_size advise never deny force"));
+  CHECK(gives("always [within_size] advise never deny force"));
+  CHECK(gives("always within_size [advise] never deny force"));
+  CHECK_FALSE(gives("always within_size advise [never] deny force"));
+  CHECK_FALSE(gives("always within_size advise never [deny] force"));
+  CHECK(gives("always within_size advise never deny [force]"));
+  CHECK_FALSE(gives(""));
+  CHECK_FALSE(gives("]["));
 }

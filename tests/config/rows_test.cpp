@@ -47,6 +47,7 @@ const std::map<std::string, std::string> kOther{
     {"daemon.log_format", R"("json")"},
     {"feed.lock", "false"},
     {"feed.slots", "3"},
+    {"feed.huge_pages", R"("off")"},
     {"feed.on_corrupt", R"("skip")"},
     {"feed.max_corrupt_share", "0.5"},
     {"feed.verify", R"("always")"},

@@ -116,6 +116,16 @@ seed = "18446744073709551615"
   CHECK(feed.served.plan.seed == 0xFFFFFFFFFFFFFFFF);
 }
 
+TEST_CASE("config: an arena's huge pages are taken where there are any, never or in any case") {
+  const auto huge_pages = [](const std::string& word) {
+    return parsed(kFeed + "huge_pages = \"" + word + "\"\n").feeds[0].served.huge_pages;
+  };
+  CHECK(parsed(kFeed).feeds[0].served.huge_pages == HugePages::automatic);
+  CHECK(huge_pages("auto") == HugePages::automatic);
+  CHECK(huge_pages("off") == HugePages::off);
+  CHECK(huge_pages("require") == HugePages::require);
+}
+
 TEST_CASE("config: a list in the plan is read as a list") {
   const Config config =
       parsed(kFeed + "[feed.plan]\norder = \"bucket-span\"\nbucket_boundaries = [100, 200, 400]\n");

@@ -23,6 +23,7 @@ FeedStats speech(const FeedCounters& counters, const StageTimes& stages, std::st
   feed.stages = &stages;
   feed.slots = {1, 2, 3, 4, 2};
   feed.pinned = "locked";
+  feed.pages = "reserved";
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
   SubscriberStats one;
   one.session = SessionId{42};
@@ -114,6 +115,7 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "readahead_disk_bytes_per_second",
                            "readahead_disk_latency_seconds",
                            "pinned",
+                           "arena_pages",
                            "arena_bytes",
                            "page_faults_total",
                            "corrupt_records_total",
@@ -159,6 +161,8 @@ TEST_CASE("stats: metrics say what was counted") {
   CHECK(at(R"(slots{feed="train",state="kept"})") == 1);
   CHECK(at(R"(pinned{feed="train",state="locked"})") == 1);
   CHECK(at(R"(pinned{feed="train",state="cuda"})") == 0);
+  CHECK(at(R"(arena_pages{feed="train",kind="reserved"})") == 1);
+  CHECK(at(R"(arena_pages{feed="train",kind="small"})") == 0);
   CHECK(at(R"(plan_padded_share{feed="train"})") == doctest::Approx(0.25));
   CHECK(at(R"(stage_seconds_bucket{feed="train",stage="deliver",le="2e-06"})") == 0);
   CHECK(at(R"(stage_seconds_bucket{feed="train",stage="deliver",le="4e-06"})") == 1);

@@ -30,12 +30,15 @@ Result<std::shared_ptr<const Mapping>> Mapping::map(Descriptor arena, std::uint6
   const int seals = fcntl(arena.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return malformed("is not sealed against shrinking");
-  void* start = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, arena.get(), 0);
+  // All of the file, which is longer than the arena where it lies in huge pages: of these no part
+  // can be unmapped.
+  const auto whole = static_cast<std::size_t>(status.st_size);
+  void* start = mmap(nullptr, whole, PROT_READ, MAP_SHARED | MAP_POPULATE, arena.get(), 0);
   if (start == MAP_FAILED) {
     return Error{ErrorCode::io_error,
-                 fmt::format("mmap of an arena of {} bytes: {}", bytes, std::strerror(errno))};
+                 fmt::format("mmap of an arena of {} bytes: {}", whole, std::strerror(errno))};
   }
-  return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), bytes),
+  return std::make_shared<const Mapping>(std::span(static_cast<const std::byte*>(start), whole),
                                          std::move(arena));
 }
 

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string_view>
 
+#include "daemon/assembly/arena/huge_pages.h"
 #include "daemon/assembly/arena/memory_room.h"
 #include "formats/formats.h"
 
@@ -36,9 +37,13 @@ Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes, cons
 class Arena {
  public:
   /// `slot_bytes` is rounded up to whole pages. A large arena takes long: `stop` ends that.
+  /// Huge pages come from the reserved pool where it has room for the whole arena, otherwise from
+  /// where the kernel finds them.
   /// Errors: io_error (names the call), those of check_room(),
-  /// invalid_argument (no slot, or slots of no bytes), disconnected (it was to stop).
+  /// invalid_argument (no slot, or slots of no bytes), disconnected (it was to stop),
+  /// does_not_fit (huge pages are required, and there are none).
   static Result<std::unique_ptr<Arena>> create(std::uint32_t slots, std::size_t slot_bytes,
+                                               HugePages huge = HugePages::automatic,
                                                const std::stop_token& stop = {});
   ~Arena();
   Arena(const Arena&) = delete;
@@ -51,15 +56,22 @@ class Arena {
   /// The memfd, for SCM_RIGHTS; the arena keeps ownership.
   int descriptor() const { return descriptor_.get(); }
   PinState pinned() const { return pinned_; }
+  PageKind pages() const { return pages_; }
 
  private:
   Arena() = default;
-  Result<void> reserve(const std::stop_token& stop);
+  bool reserve_in_pool(const HugePageRoom& room, const std::stop_token& stop);
+  Result<void> reserve_beside_pool(const HugePageRoom& room, const std::stop_token& stop);
+  Result<void> reserve_in(PageKind kind, std::size_t page_bytes, const std::stop_token& stop);
+  Result<void> map(PageKind kind, const std::stop_token& stop);
   Result<void> take_pages(const std::stop_token& stop) const;
+  void give_back();
 
   std::byte* base_ = nullptr;
   std::size_t slot_bytes_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t mapped_bytes_ = 0;  ///< Whole pages of the kind it lies in: at least bytes_.
+  PageKind pages_ = PageKind::small;
   Descriptor descriptor_;
   PinState pinned_ = PinState::none;
 };

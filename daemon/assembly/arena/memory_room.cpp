@@ -1,12 +1,13 @@
 #include "daemon/assembly/arena/memory_room.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "daemon/assembly/arena/proc_figure.h"
 
 // Reserving more than there is does not fail on Linux: the kernel kills a process instead, and
 // within a control group it is this one. So the figures are read first. They are a snapshot and
@@ -17,19 +18,10 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-/// The number behind `word` at the start of a line, as in /proc/meminfo and memory.stat.
-std::optional<std::size_t> figure(const std::filesystem::path& file, const std::string& word) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(word)) continue;
-    std::size_t number = 0;
-    if (std::sscanf(line.c_str() + word.size(), " %zu", &number) == 1) return number;
-  }
-  return std::nullopt;
-}
-
 /// A file that holds one number; memory.max may hold "max" instead.
-std::optional<std::size_t> figure(const std::filesystem::path& file) { return figure(file, ""); }
+std::optional<std::size_t> figure(const std::filesystem::path& file) {
+  return proc_figure(file, "");
+}
 
 /// How a version of control groups calls what is asked for.
 struct GroupFiles {
@@ -55,7 +47,8 @@ MemoryRoom group_room(const GroupFiles& files, const std::filesystem::path& grou
   const auto used = figure(group / files.used);
   if (!limit || !used) return {kNoLimit, kNoLimit};
   std::size_t cache = 0;
-  for (const char* word : files.cache) cache += figure(group / "memory.stat", word).value_or(0);
+  for (const char* word : files.cache)
+    cache += proc_figure(group / "memory.stat", word).value_or(0);
   const std::size_t kept = *used - std::min(*used, cache);
   return {*limit - std::min(*limit, kept), *limit};
 }
@@ -101,8 +94,9 @@ MemoryRoom groups_room(const GroupFiles& files, const std::filesystem::path& roo
 
 MemoryRoom memory_room(const std::filesystem::path& root) {
   MemoryRoom room{kNoLimit, kNoLimit};
-  if (const auto kib = figure(root / "proc/meminfo", "MemAvailable:")) room.available = *kib * 1024;
-  if (const auto kib = figure(root / "proc/meminfo", "MemTotal:")) room.most = *kib * 1024;
+  if (const auto kib = proc_figure(root / "proc/meminfo", "MemAvailable:"))
+    room.available = *kib * 1024;
+  if (const auto kib = proc_figure(root / "proc/meminfo", "MemTotal:")) room.most = *kib * 1024;
   // Both versions: a machine may have mounted either, or both at once.
   room = least(room, groups_room(kVersion2, root, own_group(root, false)));
   return least(room, groups_room(kVersion1, root, own_group(root, true)));

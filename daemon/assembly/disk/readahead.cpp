@@ -17,6 +17,7 @@
 #include "daemon/assembly/disk/residence.h"
 #include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
+#include "daemon/assembly/row_parts.h"
 
 // Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
 // way than there may be threads. Each asks the kernel for all of a read at once and then has it

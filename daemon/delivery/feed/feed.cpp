@@ -20,11 +20,13 @@ LeaseNumber first_lease() {
       std::chrono::duration_cast<std::chrono::microseconds>(now).count())};
 }
 
-std::string describe_pages(PinState pinned) {
-  if (pinned != PinState::none) return std::string(to_string(pinned));
+std::string describe_pages(const Arena& arena) {
+  const std::string size =
+      arena.pages() == PageKind::small ? "" : fmt::format("huge ({}), ", to_string(arena.pages()));
+  if (arena.pinned() != PinState::none) return size + std::string(to_string(arena.pinned()));
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  return fmt::format("not locked: this process may lock {} (LimitMEMLOCK=, ulimit -l)",
+  return fmt::format("{}not locked: this process may lock {} (LimitMEMLOCK=, ulimit -l)", size,
                      in_mib(limit.rlim_cur));
 }
 
@@ -67,8 +69,7 @@ void Feed::start() {
     ports_.log.note<Event::dataset_not_locked>(name(), warning);
   }
   ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings_.slots,
-                                         in_mib(arena().slot_bytes()),
-                                         describe_pages(arena().pinned()));
+                                         in_mib(arena().slot_bytes()), describe_pages(arena()));
   if (const std::string note = plan_note(settings_.plan); !note.empty()) {
     ports_.log.note<Event::plan_noted>(name(), note);
   }

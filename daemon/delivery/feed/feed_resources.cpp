@@ -75,7 +75,7 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   if (!slot_bytes) return slot_bytes.error();
   auto first = plan_snapshot(*snapshot, settings, Epoch{0});
   if (!first) return first.error();
-  auto arena = Arena::create(settings.slots, *slot_bytes, stop);
+  auto arena = Arena::create(settings.slots, *slot_bytes, settings.huge_pages, stop);
   if (!arena) return arena.error();
   FeedResources resources;
   resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset)};

@@ -33,9 +33,10 @@ struct FeedSettings : FeedAdjustments {
   PaddingValues padding;  ///< Behind a row's real frames, by field; 0 where none is given.
   Casts casts;            ///< Of float32 fields; none where nothing is given.
   std::uint32_t slots = 16;
-  std::filesystem::path journal;  ///< Of queue mode; empty: there is none.
-  std::filesystem::path ledger;   ///< Which sequence went to which client; empty: not written.
-  bool follow = false;            ///< Each epoch takes up what was appended.
+  HugePages huge_pages = HugePages::automatic;  ///< For the arena.
+  std::filesystem::path journal;                ///< Of queue mode; empty: there is none.
+  std::filesystem::path ledger;  ///< Which sequence went to which client; empty: not written.
+  bool follow = false;           ///< Each epoch takes up what was appended.
   /// How long those ahead wait for a client that is about to fall out of the slots: more than a
   /// scheduler's turn, less than a trainer's step.
   std::chrono::milliseconds patience{50};

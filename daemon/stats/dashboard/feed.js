@@ -191,7 +191,8 @@ function setInside(section, feed, path, memory) {
     ["padding planned", path + ".plans.0.padded_share", promisedPadding(feed), show.share],
     ["last plan took", path + ".plan_seconds", feed.plan_seconds, show.time],
     ["memory of its batches", path + ".arena_bytes", feed.arena_bytes, show.bytes],
-    ["page-locked", path + ".pinned", feed.pinned, show.text]]);
+    ["page-locked", path + ".pinned", feed.pinned, show.text],
+    ["pages", path + ".pages", feed.pages, show.text]]);
   setSlots(section, feed, path);
   setTrack(section.querySelector(".positions"), feed);
   setClients(section.querySelector(".clients"), feed, path, key => memory.samplesOf(key));

@@ -36,7 +36,7 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
                     "ceiling leaves {}",
                     in_mib(needed), in_mib(growth.memory->left()))};
   }
-  auto arena = Arena::create(settings.slots, *bytes);
+  auto arena = Arena::create(settings.slots, *bytes, settings.huge_pages);
   if (!arena) return arena.error();
   grown.memory = std::move(memory);
   grown.arena = std::move(*arena);

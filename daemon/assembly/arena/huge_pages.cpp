@@ -1,0 +1,76 @@
+#include "daemon/assembly/arena/huge_pages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+
+#include "daemon/assembly/arena/proc_figure.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+namespace {
+
+/// The word in brackets of a file such as "always within_size advise [never] deny force".
+std::string chosen_word(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  const std::size_t open = line.find('[');
+  const std::size_t close = line.find(']');
+  if (open == line.npos || close == line.npos || close < open) return "never";
+  return line.substr(open + 1, close - open - 1);
+}
+
+}  // namespace
+
+std::string_view to_string(PageKind kind) {
+  switch (kind) {
+    case PageKind::small: return "small";
+    case PageKind::transparent: return "transparent";
+    case PageKind::reserved: return "reserved";
+  }
+  return "small";
+}
+
+bool HugePageRoom::gives_on_request() const {
+  return shared_rule == "always" || shared_rule == "within_size" || shared_rule == "advise" ||
+         shared_rule == "force";
+}
+
+std::string HugePageRoom::describe() const {
+  return fmt::format("{} free in the reserved pool (vm.nr_hugepages), shmem_enabled is \"{}\"",
+                     in_mib(reserved_free), shared_rule);
+}
+
+HugePageRoom huge_page_room(const std::filesystem::path& root) {
+  HugePageRoom room;
+  const auto meminfo = root / "proc/meminfo";
+  room.page_bytes = proc_figure(meminfo, "Hugepagesize:").value_or(0) * 1024;
+  const std::size_t free = proc_figure(meminfo, "HugePages_Free:").value_or(0);
+  // Promised to mappings that have not touched them yet.
+  const std::size_t promised = proc_figure(meminfo, "HugePages_Rsvd:").value_or(0);
+  room.reserved_free = (free - std::min(free, promised)) * room.page_bytes;
+  room.shared_rule = chosen_word(root / "sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  return room;
+}
+
+std::size_t transparent_bytes(const void* start) {
+  std::ifstream in("/proc/self/smaps");
+  bool is_wanted = false;
+  for (std::string line; std::getline(in, line);) {
+    // A mapping begins with a line of its two addresses; its figures have a colon.
+    std::uintptr_t first = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &first, &end) == 2) {
+      is_wanted = first == reinterpret_cast<std::uintptr_t>(start);
+    }
+    std::size_t kib = 0;
+    if (is_wanted && std::sscanf(line.c_str(), "ShmemPmdMapped: %zu", &kib) == 1) return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace batchwright
