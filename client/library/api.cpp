@@ -24,7 +24,7 @@ struct bw_subscription {
 
 namespace {
 
-bw_status invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
+bw_status report_invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
 
 bw_status forked() {
   return report({ErrorCode::forked,
@@ -141,7 +141,7 @@ extern "C" {
 
 bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
                      bw_connection** connection) {
-  if (connection == nullptr) return invalid("no place for the connection is given");
+  if (connection == nullptr) return report_invalid("no place for the connection is given");
   *connection = nullptr;
   return at_border([&] { return connect(endpoint, options, connection); });
 }
@@ -157,9 +157,9 @@ bw_status bw_close(bw_connection* connection) {
 }
 
 bw_status bw_connection_get_info(const bw_connection* connection, bw_connection_info* info) {
-  if (connection == nullptr || info == nullptr) return invalid("no connection or no place");
+  if (connection == nullptr || info == nullptr) return report_invalid("no connection or no place");
   const std::size_t room = info->struct_size;
-  if (room < sizeof info->struct_size) return invalid("struct_size is not set");
+  if (room < sizeof info->struct_size) return report_invalid("struct_size is not set");
   return with(connection, [room, info](const Connected& connected) {
     bw_connection_info found = info_of(connected);
     found.struct_size = std::min(room, sizeof found);
@@ -180,9 +180,10 @@ const bw_feed* bw_feed_at(const bw_connection* connection, size_t i) {
 
 bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,
                        bw_subscription** subscription) {
-  if (subscription == nullptr) return invalid("no place for the subscription is given");
+  if (subscription == nullptr) return report_invalid("no place for the subscription is given");
   *subscription = nullptr;
-  if (connection == nullptr || options == nullptr) return invalid("no connection or no options");
+  if (connection == nullptr || options == nullptr)
+    return report_invalid("no connection or no options");
   return with(connection, [options, subscription](const Connected& found) {
     if (found.sessions.front()->forked()) return forked();
     return subscribe(found, *options, subscription);
@@ -208,10 +209,10 @@ const char* bw_subscription_terms(const bw_subscription* subscription) {
 
 bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** batch,
                   uint64_t* epoch) {
-  if (batch == nullptr) return invalid("no place for the batch is given");
+  if (batch == nullptr) return report_invalid("no place for the batch is given");
   *batch = nullptr;
-  if (subscription == nullptr) return invalid("no subscription");
-  if (timeout_ms < 0) return invalid("timeout_ms is below 0");
+  if (subscription == nullptr) return report_invalid("no subscription");
+  if (timeout_ms < 0) return report_invalid("timeout_ms is below 0");
   if (subscription->inner->forked()) return forked();
   return at_border([&] {
     return next(*subscription, Deadline(std::chrono::milliseconds(timeout_ms)), batch, epoch);
@@ -219,7 +220,8 @@ bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** 
 }
 
 bw_status bw_subscription_position(const bw_subscription* subscription, bw_position* position) {
-  if (subscription == nullptr || position == nullptr) return invalid("no subscription or no place");
+  if (subscription == nullptr || position == nullptr)
+    return report_invalid("no subscription or no place");
   if (subscription->inner->forked()) return forked();
   return at_border([&] {
     *position = to_c(subscription->inner->position());
@@ -229,7 +231,8 @@ bw_status bw_subscription_position(const bw_subscription* subscription, bw_posit
 
 bw_status bw_subscription_steps(const bw_subscription* subscription, uint64_t* epoch,
                                 uint64_t* steps) {
-  if (subscription == nullptr || steps == nullptr) return invalid("no subscription or no place");
+  if (subscription == nullptr || steps == nullptr)
+    return report_invalid("no subscription or no place");
   if (subscription->inner->forked()) return forked();
   return at_border([&] {
     if (epoch != nullptr) *epoch = subscription->inner->position().epoch;
@@ -279,7 +282,7 @@ const bw_tensor* bw_batch_tensor_named(const bw_batch* batch, const char* name) 
 }
 
 bw_status bw_batch_position(const bw_batch* batch, bw_position* position) {
-  if (batch == nullptr || position == nullptr) return invalid("no batch or no place");
+  if (batch == nullptr || position == nullptr) return report_invalid("no batch or no place");
   *position = to_c(batch->position);
   return BW_OK;
 }

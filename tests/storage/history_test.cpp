@@ -51,7 +51,7 @@ void replace_everywhere(const std::filesystem::path& dataset, const std::string&
   write_bytes(dataset / "data.mdb", bytes);
 }
 
-std::string bytes_of(std::uint64_t number) {
+std::string number_bytes(std::uint64_t number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("storage: a damaged history is told, and costs nothing but going back"
   REQUIRE(make_samples(folder / "d", 0, 10));
   const std::uint64_t first = (*snapshot_of({folder / "d"}))->content();
   REQUIRE(make_samples(folder / "d", 10, 20));
-  replace_everywhere(folder / "d", bytes_of(10) + bytes_of(first), bytes_of(11));
+  replace_everywhere(folder / "d", number_bytes(10) + number_bytes(first), number_bytes(11));
   const auto dataset = Catalog().open({folder / "d"});
   REQUIRE(dataset);
   const auto snapshot = (*dataset)->snapshot();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -40,10 +39,6 @@ constexpr std::array<Words, 5> kStages{{{"readahead", "read ahead"},
                                         {"assemble", "assemble"},
                                         {"wait_for_slot", "wait for a slot"},
                                         {"deliver", "deliver"}}};
-
-void append(std::vector<TopLine>& lines, std::vector<TopLine> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(lines));
-}
 
 /// The verdict and what it means, in the next line where that is too long for one.
 std::vector<TopLine> verdict_lines(const json::value& feed, std::size_t width) {

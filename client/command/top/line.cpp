@@ -1,6 +1,7 @@
 #include "client/command/top/line.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace batchwright {
@@ -32,6 +33,10 @@ std::string TopLine::text() const {
   std::string all;
   for (const Piece& piece : pieces) all += piece.text;
   return all;
+}
+
+void append(std::vector<TopLine>& lines, std::vector<TopLine> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(lines));
 }
 
 TopLine line(std::string text, Tone tone) { return {{{std::move(text), tone}}}; }

@@ -31,6 +31,9 @@ struct TopLine {
   std::string text() const;
 };
 
+/// Puts `more` behind `lines`.
+void append(std::vector<TopLine>& lines, std::vector<TopLine> more);
+
 /// A line of one piece.
 TopLine line(std::string text, Tone tone = Tone::plain);
 

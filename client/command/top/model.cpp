@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "client/command/top/feed_page.h"
@@ -22,10 +21,6 @@ constexpr const char* kHelp =
     "Esc, Backspace: back to all feeds.  < and >: sort by another column.  r: the other way round. "
     " "
     "?: less.  q: quit.";
-
-void append(std::vector<TopLine>& lines, std::vector<TopLine> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(lines));
-}
 
 std::size_t place_of(const std::vector<FeedRow>& rows, const std::string& name) {
   const auto found =

@@ -26,7 +26,7 @@ constexpr int kHeartbeatTimeoutMs = 10'000;
 /// Each socket has a context of its own, so one name serves them all.
 constexpr const char* kMonitor = "inproc://monitor";
 
-Error failed(const std::string& call) {
+Error zmq_failed(const std::string& call) {
   return {ErrorCode::io_error, fmt::format("{}: {}", call, zmq_strerror(zmq_errno()))};
 }
 
@@ -51,7 +51,7 @@ class Frame {
     const auto call = [&] { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT); };
     if (uninterrupted(call) >= 0) return true;
     if (zmq_errno() == EAGAIN) return false;
-    return failed("zmq_msg_recv");
+    return zmq_failed("zmq_msg_recv");
   }
   bool more() const { return zmq_msg_more(&message_) != 0; }
   std::span<const std::byte> bytes() {
@@ -121,9 +121,9 @@ void Dealer::CloseSocket::operator()(void* socket) const noexcept { zmq_close(so
 Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
   std::unique_ptr<Dealer> dealer(new Dealer);
   dealer->context_.reset(zmq_ctx_new());
-  if (!dealer->context_) return failed("zmq_ctx_new");
+  if (!dealer->context_) return zmq_failed("zmq_ctx_new");
   dealer->socket_.reset(zmq_socket(dealer->context_.get(), ZMQ_DEALER));
-  if (!dealer->socket_) return failed("zmq_socket");
+  if (!dealer->socket_) return zmq_failed("zmq_socket");
   void* socket = dealer->socket_.get();
   set_limits(socket, way.inline_batches);
   // A numeric address of IPv6 stands in brackets; names go on as IPv4, as the daemon's * does.
@@ -151,13 +151,13 @@ Result<void> Dealer::watch_connection() {
                               ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
   };
   if (uninterrupted(watch) != 0) {
-    return failed("zmq_socket_monitor");
+    return zmq_failed("zmq_socket_monitor");
   }
   monitor_.reset(zmq_socket(context_.get(), ZMQ_PAIR));
-  if (!monitor_) return failed("zmq_socket");
+  if (!monitor_) return zmq_failed("zmq_socket");
   set(monitor_.get(), ZMQ_LINGER, 0);
   if (uninterrupted([this] { return zmq_connect(monitor_.get(), kMonitor); }) != 0) {
-    return failed("zmq_connect to the monitor");
+    return zmq_failed("zmq_connect to the monitor");
   }
   return {};
 }
@@ -166,7 +166,7 @@ Result<void> Dealer::send(const flatbuffers::DetachedBuffer& message) {
   const auto call = [&] {
     return zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT);
   };
-  if (uninterrupted(call) < 0) return failed("zmq_send");
+  if (uninterrupted(call) < 0) return zmq_failed("zmq_send");
   return {};
 }
 
@@ -232,7 +232,7 @@ Result<void> Dealer::wait(std::initializer_list<int> descriptors, std::chrono::m
   // descriptor behind it cannot be missed.
   const long sleep = static_cast<long>(std::min<std::int64_t>(limit.count(), INT_MAX));
   if (zmq_poll(items.data(), static_cast<int>(count), sleep) < 0 && zmq_errno() != EINTR) {
-    return failed("zmq_poll");
+    return zmq_failed("zmq_poll");
   }
   return {};
 }

@@ -38,12 +38,12 @@ struct bw_writer {
 
 namespace {
 
-bw_status invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
+bw_status report_invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
 
 /// Runs `call` for the thread that has the writer, in the process that opened it.
 template <class Call>
 bw_status alone_with(bw_writer* writer, const Call& call) noexcept {
-  if (writer == nullptr) return invalid("no writer");
+  if (writer == nullptr) return report_invalid("no writer");
   if (writer->process != getpid()) {
     return report({ErrorCode::forked,
                    "this writer was opened before fork(); a child process must open its own"});
@@ -122,10 +122,10 @@ const char* bw_writer_error_message(void) { return last_error_text(); }
 const char* bw_writer_status_name(bw_status status) { return status_name(status); }
 
 bw_status bw_writer_open(const char* path, const bw_writer_options* options, bw_writer** writer) {
-  if (writer == nullptr) return invalid("no place for the writer is given");
+  if (writer == nullptr) return report_invalid("no place for the writer is given");
   // A program that does not look at the status finds no writer, rather than an old pointer.
   *writer = nullptr;
-  if (path == nullptr || *path == '\0') return invalid("no path is given");
+  if (path == nullptr || *path == '\0') return report_invalid("no path is given");
   return at_border([&] { return open(path, options, writer); });
 }
 
@@ -141,7 +141,7 @@ const bw_field* bw_writer_field_at(const bw_writer* writer, size_t i) {
 bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t* ordinal) {
   return alone_with(writer, [&](const auto&) {
     if (sequence == nullptr || sequence->key == nullptr || sequence->values == nullptr) {
-      return invalid("no sequence, or one without key or values");
+      return report_invalid("no sequence, or one without key or values");
     }
     return add(*writer, *sequence, ordinal);
   });
@@ -149,7 +149,8 @@ bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t
 
 bw_status bw_writer_contains(bw_writer* writer, const char* key, size_t key_bytes, int32_t* found) {
   return alone_with(writer, [&](const auto&) {
-    if (key == nullptr || found == nullptr) return invalid("no key or no place for the answer");
+    if (key == nullptr || found == nullptr)
+      return report_invalid("no key or no place for the answer");
     const auto there = writer->writer.contains(std::string_view(key, key_bytes));
     if (!there) return report(there.error());
     *found = *there ? 1 : 0;
@@ -159,7 +160,7 @@ bw_status bw_writer_contains(bw_writer* writer, const char* key, size_t key_byte
 
 bw_status bw_writer_sequences(bw_writer* writer, uint64_t* sequences) {
   return alone_with(writer, [&](const auto&) {
-    if (sequences == nullptr) return invalid("no place for the number");
+    if (sequences == nullptr) return report_invalid("no place for the number");
     *sequences = writer->writer.sequences();
     return static_cast<bw_status>(BW_OK);
   });
