@@ -41,16 +41,16 @@ Result<MemcpyBaseline> MemcpyBaseline::prepare(const std::vector<std::string>& s
 }
 
 double MemcpyBaseline::measure() {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::seconds(1);
+  const auto now = &std::chrono::steady_clock::now;
+  const auto end = now() + std::chrono::seconds(1);
   double best = 0.0;
-  while (Clock::now() < end) {
-    const auto start = Clock::now();
+  while (now() < end) {
+    const auto start = now();
     std::uint64_t bytes = 0;
     std::chrono::duration<double> taken{0};
     while (taken < kRound) {
       bytes += copy_once();
-      taken = Clock::now() - start;
+      taken = now() - start;
     }
     // The best round is the least disturbed one: a yardstick must not be too short.
     best = std::max(best, static_cast<double>(bytes) / taken.count());
