@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "daemon/assembly/arena/proc_figure.h"
-#include "formats/formats.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 namespace {
