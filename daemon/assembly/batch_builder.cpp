@@ -231,11 +231,10 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
   for (const std::uint32_t length : lengths_) spec.batch_frames += length;
   add_step_figures(plan, spec);
   cast_fields(job);
-  const std::vector<FieldSpec>& fields = fields_;
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    const auto frames = laid_out_frames(fields[f], spec.batch_length, columns_[f].lengths);
-    TensorSpec tensor{&fields[f], shape_of(fields[f], spec.layout, lengths_.size(), frames), {}};
-    if (fields[f].kind == FieldKind::independent) tensor.row_lengths = columns_[f].lengths;
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const auto frames = laid_out_frames(fields_[f], spec.batch_length, columns_[f].lengths);
+    TensorSpec tensor{&fields_[f], shape_of(fields_[f], spec.layout, lengths_.size(), frames), {}};
+    if (fields_[f].kind == FieldKind::independent) tensor.row_lengths = columns_[f].lengths;
     spec.tensors.push_back(std::move(tensor));
   }
   return lay_out_batch(spec, job.slot);

@@ -26,13 +26,9 @@ void needed_of(const Schema& schema, const RecordView& record, const Row& row,
 
 }  // namespace
 
-void fetch_row(const EpochSource& source, const Row& row) {
+void fetch_part(const EpochSource& source, const Row& row) {
   const Snapshot& snapshot = *source.snapshot;
-  // Before it is verified, which reads it page by page.
-  const auto place = is_whole(row) ? snapshot.place(Ordinal{row.ordinal}) : std::nullopt;
-  if (place) bring_in(place->bytes);
   const auto record = snapshot.record(Ordinal{row.ordinal});
-  if (place) return;
   // The assembly meets the same error, and reports it for the batch.
   if (!record) return;
   const Schema& schema = snapshot.schema();
@@ -44,18 +40,29 @@ void fetch_row(const EpochSource& source, const Row& row) {
 }
 
 void fetch_pages(const EpochSource& source, BatchIndex index) {
-  thread_local std::vector<Row> rows;  // grows to the largest batch once
+  thread_local std::vector<Row> rows;  // grow to the largest batch once
+  thread_local std::vector<MapBytes> records;
   if (index.value >= source.plan.batches()) return;
   source.plan.rows(index, rows);
   std::erase_if(rows, [](const Row& row) { return row.length == 0; });
   const Snapshot& snapshot = *source.snapshot;
+  records.clear();
   // All are asked for before the first is waited for, so that the disk sees them at once.
   for (const Row& row : rows) {
     // Of a chunk only some pages are needed, and only its record says which.
-    if (!is_whole(row)) continue;
-    if (const auto place = snapshot.place(Ordinal{row.ordinal})) prefetch(place->bytes);
+    const auto place = is_whole(row) ? snapshot.place(Ordinal{row.ordinal}) : std::nullopt;
+    records.push_back(place ? place->bytes : MapBytes());
+    prefetch(records.back());
   }
-  for (const Row& row : rows) fetch_row(source, row);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    // Before it is verified, which reads it page by page.
+    bring_in(records[i]);
+    if (records[i].empty()) {
+      fetch_part(source, rows[i]);
+    } else {
+      static_cast<void>(snapshot.record(Ordinal{rows[i].ordinal}));
+    }
+  }
 }
 
 Fetcher::~Fetcher() {

@@ -11,10 +11,11 @@
 
 namespace batchwright {
 
-/// Puts the pages that the batch, or a row of one, is made of in place for the assembly. Waits for
-/// the disk. What cannot be read is left to the assembly, which names it. Threads: any.
+/// Puts the pages that the batch, or one row that is part of a sequence, is made of in place for
+/// the assembly. Waits for the disk. What cannot be read is left to the assembly, which names it.
+/// Threads: any.
 void fetch_pages(const EpochSource& source, BatchIndex index);
-void fetch_row(const EpochSource& source, const Row& row);
+void fetch_part(const EpochSource& source, const Row& row);
 
 /// Whether the pages of a feed's batches are brought in before an assembly thread is given to
 /// them. A feed is cold until kCalm batches in a row were there already, and again as soon as an

@@ -93,22 +93,20 @@ void readahead(Page& page, const ReadaheadStats& readahead) {
   page.gauge("readahead_kept_bytes",
              "Left in memory behind the plan, where the datasets are larger than it.");
   page.sample(readahead.kept_bytes);
-  page.gauge("readahead_under_way_bytes", "Asked for of a dataset's disk, and not there yet.");
-  for (const auto& disk : readahead.disks) {
-    page.sample({{"device", disk.device}}, disk.under_way_bytes);
-  }
-  page.gauge("readahead_window_bytes", "Most that is under way at a time.");
-  for (const auto& disk : readahead.disks) {
-    page.sample({{"device", disk.device}}, disk.window_bytes);
-  }
-  page.gauge("readahead_disk_bytes_per_second", "What the disk delivered at best of late.");
-  for (const auto& disk : readahead.disks) {
-    page.sample({{"device", disk.device}}, disk.bytes_per_second);
-  }
-  page.gauge("readahead_disk_latency_seconds", "The shortest read of late.");
-  for (const auto& disk : readahead.disks) {
-    page.sample({{"device", disk.device}}, disk.latency_seconds);
-  }
+  const auto by_disk = [&](std::string_view name, std::string_view help, auto figure) {
+    page.gauge(name, help);
+    for (const ReadDiskStats& disk : readahead.disks) {
+      page.sample({{"device", disk.device}}, disk.*figure);
+    }
+  };
+  by_disk("readahead_under_way_bytes", "Asked for of a dataset's disk, and not there yet.",
+          &ReadDiskStats::under_way_bytes);
+  by_disk("readahead_window_bytes", "Most that is under way at a time.",
+          &ReadDiskStats::window_bytes);
+  by_disk("readahead_disk_bytes_per_second", "What the disk delivered at best of late.",
+          &ReadDiskStats::bytes_per_second);
+  by_disk("readahead_disk_latency_seconds", "The shortest read of late.",
+          &ReadDiskStats::latency_seconds);
 }
 
 void delivered(Page& page, const Feeds& feeds) {

@@ -1,49 +1,13 @@
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 
 #include "tests/assembly/snapshot.h"
+#include "tests/assembly/tally.h"
 
 using namespace batchwright;
 
 namespace {
-
-/// Counts what happened on other threads, and waits for it with a bound.
-class Tally {
- public:
-  void add(std::uint64_t what) {
-    const std::lock_guard lock(mutex_);
-    seen_.push_back(what);
-    changed_.notify_all();
-  }
-  template <class Condition>
-  bool wait(Condition condition) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return condition(seen_); });
-  }
-  bool wait_for(std::size_t count) {
-    return wait([count](const auto& seen) { return seen.size() >= count; });
-  }
-  std::vector<std::uint64_t> seen() {
-    const std::lock_guard lock(mutex_);
-    return seen_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::uint64_t> seen_;
-};
-
-std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences) {
-  std::vector<std::uint32_t> lengths(sequences);
-  for (std::size_t i = 0; i < sequences; ++i)
-    lengths[i] = 1 + static_cast<std::uint32_t>(i * 37 % 50);
-  return std::make_shared<MadeUpSnapshot>(all_kinds(), std::move(lengths));
-}
 
 const auto kStyle = std::make_shared<const BatchStyle>(
     BatchStyle{"train", Layout::batch_major, {}, OnCorrupt::stop});
@@ -51,7 +15,7 @@ const auto kStyle = std::make_shared<const BatchStyle>(
 }  // namespace
 
 TEST_CASE("assembly: two threads assemble different batches at once, each into its own slot") {
-  const auto source = plan_of(dataset(64), in_order(4));
+  const auto source = plan_of(made_up(64), in_order(4));
   const std::uint64_t batches = source->plan.batches();
   REQUIRE(batches == 16);
   std::vector<TestSlot> slots;
@@ -76,7 +40,7 @@ TEST_CASE("assembly: two threads assemble different batches at once, each into i
 }
 
 TEST_CASE("assembly: one thread takes its jobs in order, and each is answered once") {
-  const auto source = plan_of(dataset(20), in_order(2));
+  const auto source = plan_of(made_up(20), in_order(2));
   const TestSlot slot(std::size_t{1} << 14);
   Tally tally;
   {
@@ -90,7 +54,7 @@ TEST_CASE("assembly: one thread takes its jobs in order, and each is answered on
 }
 
 TEST_CASE("assembly: a batch that fails is answered with its error") {
-  const auto snapshot = dataset(4);
+  const auto snapshot = made_up(4);
   snapshot->corrupt = {1};
   const auto source = plan_of(snapshot, in_order(4));
   const TestSlot slot(std::size_t{1} << 14);

@@ -3,50 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 #include "tests/assembly/snapshot.h"
+#include "tests/assembly/tally.h"
 
 using namespace batchwright;
 
 namespace {
-
-/// Counts what happened on other threads, and waits for it with a bound.
-class Tally {
- public:
-  void add(std::uint64_t what) {
-    const std::lock_guard lock(mutex_);
-    seen_.push_back(what);
-    changed_.notify_all();
-  }
-  template <class Condition>
-  bool wait(Condition condition) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return condition(seen_); });
-  }
-  bool wait_for(std::size_t count) {
-    return wait([count](const auto& seen) { return seen.size() >= count; });
-  }
-  std::vector<std::uint64_t> seen() {
-    const std::lock_guard lock(mutex_);
-    return seen_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::uint64_t> seen_;
-};
-
-std::shared_ptr<MadeUpSnapshot> dataset(std::size_t sequences) {
-  std::vector<std::uint32_t> lengths(sequences);
-  for (std::size_t i = 0; i < sequences; ++i)
-    lengths[i] = 1 + static_cast<std::uint32_t>(i * 37 % 50);
-  return std::make_shared<MadeUpSnapshot>(all_kinds(), std::move(lengths));
-}
 
 std::vector<std::uint64_t> ordinals(const EpochSource& source, std::uint64_t index) {
   std::vector<Row> rows;
@@ -71,7 +37,7 @@ bool eventually(const Readahead& readahead,
 
 TEST_CASE("assembly: readahead looks up each sequence of the batch, and brings all of it in") {
   Tally tally;
-  const auto snapshot = dataset(12);
+  const auto snapshot = made_up(12);
   snapshot->on_place = [&](Ordinal ordinal) { tally.add(ordinal.value); };
   const auto source = plan_of(snapshot, in_order(4));
   std::size_t bytes = 0;
@@ -91,7 +57,7 @@ TEST_CASE("assembly: readahead looks up each sequence of the batch, and brings a
 TEST_CASE("assembly: full readahead drops the oldest request and keeps no caller waiting") {
   Tally tally;
   std::mutex gate;
-  const auto snapshot = dataset(2 * kReadaheadCapacity);
+  const auto snapshot = made_up(2 * kReadaheadCapacity);
   snapshot->on_place = [&](Ordinal ordinal) {
     tally.add(ordinal.value);
     const std::lock_guard wait_here(gate);
@@ -115,7 +81,7 @@ TEST_CASE("assembly: full readahead drops the oldest request and keeps no caller
 }
 
 TEST_CASE("assembly: readahead that ends leaves nothing held") {
-  const auto source = plan_of(dataset(100), in_order(1));
+  const auto source = plan_of(made_up(100), in_order(1));
   {
     Readahead readahead;
     for (std::uint64_t i = 0; i < 50; ++i) readahead.will_need("train", source, BatchIndex{i});
@@ -126,12 +92,12 @@ TEST_CASE("assembly: readahead that ends leaves nothing held") {
 TEST_CASE("assembly: an epoch that ended is not read, though it was asked for") {
   Tally tally;
   std::mutex gate;
-  const auto slow = dataset(4);
+  const auto slow = made_up(4);
   slow->on_place = [&](Ordinal) {
     tally.add(0);
     const std::lock_guard wait_here(gate);
   };
-  const auto ended = dataset(4);
+  const auto ended = made_up(4);
   std::atomic<bool> looked_at = false;
   ended->on_place = [&](Ordinal) { looked_at = true; };
   const auto source = plan_of(slow, in_order(1));
@@ -149,7 +115,7 @@ TEST_CASE("assembly: an epoch that ended is not read, though it was asked for") 
 
 TEST_CASE("assembly: behind its batch a record is let go where the dataset is larger than memory") {
   Tally gone;
-  const auto snapshot = dataset(6);
+  const auto snapshot = made_up(6);
   snapshot->claimed_bytes = std::uint64_t{1} << 60;
   snapshot->on_let_go = [&](Ordinal ordinal) { gone.add(ordinal.value); };
   const auto source = plan_of(snapshot, in_order(2));

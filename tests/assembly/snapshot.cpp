@@ -80,6 +80,14 @@ TestSlot::TestSlot(std::size_t bytes) : storage_(bytes + 4096, std::byte{0xEE}) 
   bytes_ = std::span(storage_).subspan((4096 - address % 4096) % 4096, bytes);
 }
 
+std::shared_ptr<MadeUpSnapshot> made_up(std::size_t sequences) {
+  std::vector<std::uint32_t> lengths(sequences);
+  for (std::size_t i = 0; i < sequences; ++i) {
+    lengths[i] = 1 + static_cast<std::uint32_t>(i * 37 % 50);
+  }
+  return std::make_shared<MadeUpSnapshot>(all_kinds(), std::move(lengths));
+}
+
 PlanSettings in_order(std::uint32_t size) {
   PlanSettings settings;
   settings.order = Order::sorted;

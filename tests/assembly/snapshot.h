@@ -77,6 +77,9 @@ class TestSlot {
   std::span<std::byte> bytes_;
 };
 
+/// Sequences of all kinds of fields, of 1 to 50 frames in no order.
+std::shared_ptr<MadeUpSnapshot> made_up(std::size_t sequences);
+
 /// Settings of a plan that keeps the dataset's order, `size` rows a batch.
 PlanSettings in_order(std::uint32_t size);
 

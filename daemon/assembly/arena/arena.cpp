@@ -53,7 +53,7 @@ std::size_t rounded_to(std::size_t unit, std::size_t bytes) {
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
+  return rounded_to(page, bytes);
 }
 
 Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes,

@@ -76,7 +76,7 @@ void carry_out(const Read& read, const EpochSource& source) {
     if (row.whole) prefetch(row.record);
   }
   for (const WantedRow& row : read.rows) {
-    row.whole ? bring_in(row.record) : fetch_row(source, row.row);
+    row.whole ? bring_in(row.record) : fetch_part(source, row.row);
   }
 }
 
