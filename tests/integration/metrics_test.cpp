@@ -72,7 +72,8 @@ TEST_CASE("integration: a client that holds its credit is what the daemon waits 
 }
 
 TEST_CASE("integration: a client that takes more than one thread makes waits for the daemon") {
-  // Batches of 16 MiB: making one takes far longer than asking for it.
+  // Batches of 16 MiB, and credit for all slots but one: making a batch takes far longer than
+  // handing it over, and the daemon never waits for a release.
   DaemonProcess daemon(std::string("slots = 4\n") + kServedPlan, 0);
   make_small_dataset(daemon.dataset(), std::vector<std::uint32_t>(12, 262'144));
   const std::string threads = "[daemon]\nassembly_threads = 1\n";
@@ -81,7 +82,7 @@ TEST_CASE("integration: a client that takes more than one thread makes waits for
   std::atomic<bool> enough{false};
   std::thread hungry([&] {
     Trainer trainer(daemon.endpoint());
-    trainer.subscribe([](bw_subscribe_options& options) { options.window = 1; });
+    trainer.subscribe([](bw_subscribe_options& options) { options.window = 3; });
     while (!enough && trainer.next() == BW_OK) {
     }
   });
