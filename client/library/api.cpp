@@ -246,6 +246,7 @@ bw_status bw_release(bw_batch* batch) {
   if (batch->session->forked()) return forked();
   return at_border([&] {
     const std::unique_ptr<bw_batch> gone(batch);
+    gone->stay.reset();
     gone->session->give_back(gone->lease);
     return BW_OK;
   });

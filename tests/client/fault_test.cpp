@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -146,6 +147,14 @@ TEST_CASE("client: a write to a batch that may only be read is explained, and en
   });
   CHECK(told.signal == SIGSEGV);
   CHECK(told.said.find("a write to batch 0 of epoch 0 of feed \"train\"") != std::string::npos);
+  CHECK(std::count(told.said.begin(), told.said.end(), '\n') == 1);
+  const Ended handled = in_child([&] {
+    std::signal(SIGSEGV, own_handler);
+    bw_explain_faults();
+    write_to(place);
+  });
+  CHECK(handled.code == 42);
+  CHECK(handled.said == told.said);
   const Ended silent = in_child([&] { write_to(place); });
   CHECK(silent.signal == SIGSEGV);
   CHECK(silent.said.empty());

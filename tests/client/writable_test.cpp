@@ -1,5 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "client/library/batchwright/client.hpp"
 #include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
@@ -14,6 +20,40 @@ client::Batch next_of(client::Subscription& subscription) {
   client::Event event = subscription.next(20s);
   REQUIRE(event.is_batch());
   return std::move(event.batch);
+}
+
+/// Whether the batch is as the daemon laid it out.
+bool is_clean(const client::Batch& batch) {
+  const auto values = batch["features"].as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != FakeDaemon::value(batch.header().index, i / 6, i / 2 % 3, i % 2)) return false;
+  }
+  return true;
+}
+
+void write_all(const client::Batch& batch) {
+  for (float& value : batch["features"].as_writable<float>()) value = -7;
+}
+
+/// Private mappings of a fake daemon's arena in this process.
+int private_views() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("fake-arena") != std::string::npos && line.find(" rw-p ") != std::string::npos) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+bool eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLong);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace
@@ -81,6 +121,68 @@ TEST_CASE("client: a batch that came as a message may be written to when that wa
   const client::Batch batch = next_of(one);
   batch["features"].as_writable<float>().back() = 9;
   CHECK(batch["features"].as<float>().back() == 9);
+}
+
+TEST_CASE("client: many writable batches, held several at a time, come as the daemon made them") {
+  FakeDaemon daemon({.steps = 300, .serves = true});  // in 64 slots
+  client::Connection connection(daemon.endpoint());
+  client::Subscription writer =
+      connection.subscribe({.feed = "train", .window = 3, .epochs = 2, .writable = true});
+  std::vector<client::Batch> held;
+  std::size_t batches = 0;
+  while (client::Event event = writer.next(20s)) {
+    if (!event.is_batch()) continue;
+    REQUIRE(is_clean(event.batch));
+    if (batches++ % 40 < 30) write_all(event.batch);
+    held.push_back(std::move(event.batch));
+    if (held.size() == 3) held.erase(held.begin() + static_cast<std::ptrdiff_t>(batches % 3));
+  }
+  CHECK(batches == 600);
+}
+
+TEST_CASE("client: a write behind the release is not in the slot's next batch") {
+  FakeDaemon daemon;
+  client::Connection connection(daemon.endpoint());
+  client::Subscription writer = connection.subscribe({.feed = "train", .writable = true});
+  daemon.deliver(1, 0, 0, 0);
+  std::span<float> values;
+  {
+    const client::Batch batch = next_of(writer);
+    values = batch["features"].as_writable<float>();
+  }
+  values.front() = -7;  // the view is there as long as the subscription
+  wire::DeliveryT next = daemon.lay_out(0, 1, 1);
+  while (next.slot != 0) next = daemon.lay_out(0, 1, 1);
+  next.subscription = 1;
+  daemon.deliver(next);
+  const client::Batch batch = next_of(writer);
+  CHECK(batch["features"].as<float>().data() == values.data());
+  CHECK(is_clean(batch));
+}
+
+TEST_CASE("client: the private view of an arena ends with the subscription") {
+  FakeDaemon daemon;
+  client::Connection connection(daemon.endpoint());
+  {
+    client::Subscription writer = connection.subscribe({.feed = "train", .writable = true});
+    daemon.deliver(1, 0, 0, 0);
+    write_all(next_of(writer));
+    CHECK(private_views() == 1);
+  }
+  CHECK(private_views() == 0);
+}
+
+TEST_CASE("client: a dead daemon's arena is unmapped from a subscription that may write, too") {
+  FakeDaemon daemon;
+  client::Connection connection(daemon.endpoint());
+  client::Subscription writer = connection.subscribe({.feed = "train", .writable = true});
+  daemon.deliver(1, 0, 0, 0);
+  client::Batch batch = next_of(writer);
+  daemon.die();
+  batch["features"].as_writable<float>().front() = 5;
+  CHECK(private_views() == 1);
+  batch = {};
+  CHECK(eventually([] { return private_views() == 0; }));  // in no call of the library's
 }
 
 TEST_CASE("client: writable is 0 or 1") {

@@ -184,19 +184,33 @@ def test_the_next_epochs_of_a_writable_dataset_are_right(daemon):
 
 
 def test_memory_of_writable_batches_goes_back(serve):
+    """What was written to goes with its batch, the rest with the subscription."""
     daemon = serve(slots=4)
 
-    def mappings():
-        with open("/proc/self/maps") as maps:
-            return sum("memfd" in line for line in maps)
+    def copied():
+        """KiB of the arena that are copies of this process's own, and its private mappings."""
+        sizes, views = 0, 0
+        with open("/proc/self/smaps") as maps:
+            for line in maps:
+                if "-" in line.split()[0]:
+                    counts = "memfd:batchwright" in line and " rw-p " in line
+                    views += counts
+                elif counts and line.startswith("Anonymous:"):
+                    sizes += int(line.split()[1])
+        return sizes, views
 
     with batchwright.connect(daemon.endpoint) as connection:
         with connection.feed("train").subscribe(writable=True) as subscription:
             batch = subscription.next()
-            held = mappings()
+            batch["features"][:] = 1
+            sizes, views = copied()
+            assert sizes > 0 and views == 1
+            batch.release()
+            assert copied() == (0, 1)
             for _ in range(50):
                 batch = subscription.next()
                 if isinstance(batch, batchwright.Batch):
                     batch["features"][:] = 1
             del batch
-            assert mappings() == held - 1
+            assert copied() == (0, 1)
+        assert copied() == (0, 0)

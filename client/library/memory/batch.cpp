@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "client/library/c_values.h"
-#include "client/library/memory/mapping.h"
 
 namespace batchwright {
 namespace {
@@ -94,8 +93,7 @@ bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
 }
 
 std::span<const std::byte> memory_of(const Payload& payload) {
-  if (!payload.shared) return payload.bytes;
-  return std::static_pointer_cast<const Mapping>(payload.keeper)->bytes();
+  return payload.memory.empty() ? payload.bytes : payload.memory;
 }
 
 }  // namespace

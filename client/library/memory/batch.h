@@ -38,6 +38,7 @@ struct bw_batch {
   std::shared_ptr<batchwright::Session> session;
   batchwright::Payload payload;
   std::shared_ptr<const batchwright::ArenaLink> link;  ///< Null for a batch in a message.
+  std::shared_ptr<const void> stay;                    ///< In private memory; ends with the lease.
   batchwright::Lease lease;
   const batchwright::wire::Batch* content;
   bw_batch_header header;

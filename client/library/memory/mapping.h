@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <vector>
 
 #include "client/library/memory/fault_table.h"
 #include "formats/formats.h"
@@ -13,7 +15,7 @@ namespace batchwright {
 /// An arena of the daemon, mapped read-only into this process.
 ///
 /// Lifetime: each batch that is held shares it, so its bytes outlive connection and daemon.
-/// Threads: immutable.
+/// Threads: any. What is mapped is immutable.
 class Mapping {
  public:
   /// Maps and populates: a page costs 0.13 us here and 0.17 us when it is touched later.
@@ -33,10 +35,17 @@ class Mapping {
   /// A part of the arena. Errors: malformed_message when it lies outside.
   Result<std::span<const std::byte>> part(std::uint64_t offset, std::uint64_t size) const;
 
+  /// Keeps another mapping of the same arena for as long as this one is there, so that the arena's
+  /// memory goes with both.
+  void keep(std::shared_ptr<const void> beside) const;
+  void let_go(const std::shared_ptr<const void>& beside) const;
+
  private:
   std::span<const std::byte> bytes_;
   Descriptor arena_;
   FaultTable::Entry shown_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const void>> beside_;  // locked by mutex_
 };
 
 }  // namespace batchwright

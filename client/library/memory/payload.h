@@ -12,6 +12,7 @@ struct Payload {
   std::shared_ptr<const void> keeper;
   std::span<const std::byte> bytes;
   bool shared = false;  ///< The keeper is a Mapping, and others read the same bytes.
+  std::span<const std::byte> memory{};  ///< All that the keeper keeps; empty: these bytes alone.
 
   explicit operator bool() const { return keeper != nullptr; }
 };

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 
+#include "client/library/memory/private_memory.h"
 #include "client/library/session/progress.h"
 #include "client/library/session/ticket.h"
 #include "formats/formats.h"
@@ -67,13 +69,17 @@ class Lane {
   using Next = std::variant<NextBatch, NextEnd, NothingFollows, Doubled, Passed>;
 
   explicit Lane(wire::SubscribeT request, bool writable = false)
-      : request_(std::move(request)), writable_(writable), progress_(request_) {}
+      : request_(std::move(request)),
+        memory_(writable ? std::make_shared<PrivateMemory>() : nullptr),
+        progress_(request_) {}
 
   SubscriptionNumber number() const { return {request_.subscription}; }
   const std::string& feed() const { return request_.feed; }
   bool is_queue() const { return request_.mode == wire::Mode::queue; }
   /// Whether the program may write to its batches.
-  bool is_writable() const { return writable_; }
+  bool is_writable() const { return memory_ != nullptr; }
+  /// The memory in which it may; null when it may not. Threads: any.
+  PrivateMemory* memory() const { return memory_.get(); }
 
   /// The daemon's answer to Subscribe. Errors: malformed_message, fingerprint_mismatch.
   Result<void> granted(const wire::Subscribed& answer);
@@ -124,7 +130,7 @@ class Lane {
   Result<Next> look_at(const EpochBegan& began);
 
   const wire::SubscribeT request_;
-  const bool writable_;
+  const std::shared_ptr<PrivateMemory> memory_;
   Progress progress_;
   std::optional<Grant> grant_;
   bool served_ = false;

@@ -73,7 +73,7 @@ Result<Survey> survey(const Subscription::Sessions& sessions, wire::SubscribeT r
     seen.plans.push_back((*lane)->grant().first.plan);
     seen.terms.push_back((*lane)->progress().terms());
     seen.steps.push_back((*lane)->grant().steps);
-    session->unsubscribe((*lane)->number());
+    session->unsubscribe(**lane);
   }
   return seen;
 }
@@ -141,7 +141,7 @@ class MergedSubscription final : public Subscription {
 };
 
 MergedSubscription::~MergedSubscription() {
-  for (const Part& part : parts_) part.session->unsubscribe(part.lane->number());
+  for (const Part& part : parts_) part.session->unsubscribe(*part.lane);
 }
 
 Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,

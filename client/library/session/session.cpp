@@ -6,8 +6,6 @@
 
 #include <utility>
 
-#include "client/library/memory/private_memory.h"
-
 namespace batchwright {
 
 /// The right to subscribe and to take batches, and with it the link. At its end the news are sent
@@ -52,12 +50,12 @@ Error handed_out_before(const Ticket& ticket) {
 }
 
 /// Where the batch is read: in the arena, or in memory that is the lane's alone.
-Result<Payload> bytes_of(const std::shared_ptr<const Mapping>& arena, const Ticket& ticket,
-                         bool writable) {
+Result<PrivateMemory::Lent> bytes_of(const std::shared_ptr<const Mapping>& arena,
+                                     const Ticket& ticket, const Lane& lane) {
+  if (lane.is_writable()) return lane.memory()->lend(arena, {ticket.offset, ticket.size});
   const auto bytes = arena->part(ticket.offset, ticket.size);
   if (!bytes) return bytes.error();
-  if (writable) return private_memory(*arena, ticket.offset, ticket.size);
-  return Payload{arena, *bytes, true};
+  return PrivateMemory::Lent{{arena, *bytes, true, arena->bytes()}, nullptr};
 }
 
 }  // namespace
@@ -193,20 +191,20 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
     lane.lost();
     return std::optional<Event>();
   }
-  Payload payload = ticket.payload;
+  PrivateMemory::Lent lent{ticket.payload, nullptr};
   std::shared_ptr<const ArenaLink> link;
-  if (!payload) {
+  if (!lent.payload) {
     const auto mapping = contact_.arena(ticket.arena);
     if (!mapping) {
       arena_trouble(mapping.error());
       return std::optional<Event>();
     }
-    auto found = bytes_of(*mapping, ticket, lane.is_writable());
+    auto found = bytes_of(*mapping, ticket, lane);
     if (!found) return lanes_.end(lane, found.error());
-    payload = std::move(*found);
+    lent = std::move(*found);
     link = contact_.arena_link();
   }
-  const auto bytes = checked_batch(payload, ticket);
+  const auto bytes = checked_batch(lent.payload, ticket);
   if (!bytes) return lanes_.end(lane, bytes.error());
   if (auto ours = lane.progress().check(ticket, **bytes); !ours) {
     return lanes_.end(lane, ours.error());
@@ -214,7 +212,9 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
   const auto lease = book_.take(lane.number(), ticket.lease);
   if (!lease) return lanes_.end(lane, handed_out_before(ticket));
   const Taken taken = std::move(next).take();
-  auto batch = std::make_unique<bw_batch>(shared_from_this(), std::move(payload), taken, **bytes);
+  auto batch =
+      std::make_unique<bw_batch>(shared_from_this(), std::move(lent.payload), taken, **bytes);
+  batch->stay = std::move(lent.stay);
   batch->lease = *lease;
   batch->set_writable(lane.is_writable());
   batch->link = std::move(link);
@@ -231,8 +231,9 @@ void Session::give_back(const Lease& lease) {
   spread_news();
 }
 
-void Session::unsubscribe(SubscriptionNumber subscription) {
-  book_.close(subscription);
+void Session::unsubscribe(const Lane& lane) {
+  if (lane.is_writable()) lane.memory()->close();
+  book_.close(lane.number());
   spread_news();
 }
 

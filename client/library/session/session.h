@@ -65,7 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void give_back(const Lease& lease);
   /// Marks a queue's batch as done while it is still held.
   void done(const Lease& lease);
-  void unsubscribe(SubscriptionNumber subscription);
+  void unsubscribe(const Lane& lane);
   void close();
 
  private:

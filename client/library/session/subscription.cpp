@@ -13,7 +13,7 @@ class SingleSubscription final : public Subscription {
         lane_(std::move(lane)),
         grant_(lane_->grant()),
         terms_(lane_->progress().terms()) {}
-  ~SingleSubscription() override { session_->unsubscribe(lane_->number()); }
+  ~SingleSubscription() override { session_->unsubscribe(*lane_); }
 
   Result<Session::Event> next(const Deadline& deadline) override {
     return session_->next(lane_, deadline);

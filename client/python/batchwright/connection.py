@@ -86,9 +86,12 @@ class Feed(Own):
           setting that is another, with both values.
         epochs: how many, the first one counts however late it is begun; 0: no end.
         worst_first: so many batches of the first epoch, the largest, come before all others.
-        writable: True maps each batch privately, so that arrays and tensors may be written to in
-          place. What is written is seen by no other subscription or process, and goes with the
-          batch. It costs a mapping a batch, and a copy of each page that is written to.
+        writable: True gives batches in memory of this subscription alone, so that arrays and tensors
+          may be written to in place. What is written is seen by no other subscription or process,
+          and goes with the batch. Where batches are written to they are copied ahead, and these
+          copies take the memory of the largest batch for each that is held at the same time, until
+          the subscription is closed. Such memory cannot be page-locked for a GPU: `to("cuda")` goes
+          through a copy in pinned memory.
         timeout: seconds that `next()` and iterating wait for a batch.
         ranks_here: how many of the ranks are on this host, whose daemon keeps a slot for each. None:
           LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or

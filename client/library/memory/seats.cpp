@@ -1,0 +1,74 @@
+#include "client/library/memory/seats.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;  // where it is another size, a hint less
+constexpr std::size_t kStep = std::size_t{64} << 10;     // of smaller seats
+
+std::size_t rounded_up(std::size_t bytes) {
+  const std::size_t step = bytes < kHugePage ? kStep : kHugePage;
+  return (bytes + step - 1) / step * step;
+}
+
+std::byte* map(std::size_t bytes) {
+  void* start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return start == MAP_FAILED ? nullptr : static_cast<std::byte*>(start);
+}
+
+/// Begins on a huge page: what was mapped to find one is unmapped again.
+std::byte* map_huge(std::size_t bytes) {
+  std::byte* start = map(bytes + kHugePage);
+  if (start == nullptr) return nullptr;
+  const std::size_t before =
+      (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
+  if (before != 0) munmap(start, before);
+  if (before != kHugePage) munmap(start + before + bytes, kHugePage - before);
+  madvise(start + before, bytes, MADV_HUGEPAGE);
+  return start + before;
+}
+
+}  // namespace
+
+void Seat::Unmap::operator()(std::byte* start) const noexcept { munmap(start, bytes); }
+
+std::shared_ptr<Seat> Seat::make(std::size_t bytes) {
+  Start start(bytes < kHugePage ? map(bytes) : map_huge(bytes), Unmap{bytes});
+  return start ? std::shared_ptr<Seat>(new Seat(std::move(start))) : nullptr;
+}
+
+std::shared_ptr<Seat> Seats::take(std::size_t bytes) {
+  std::vector<std::shared_ptr<Seat>> too_small;  // freed behind the lock
+  const std::lock_guard lock(mutex_);
+  ++out_;
+  while (!free_.empty()) {
+    auto seat = std::move(free_.back());
+    free_.pop_back();
+    if (seat->bytes().size() >= bytes) return seat;
+    too_small.push_back(std::move(seat));
+  }
+  largest_ = std::max(largest_, rounded_up(bytes));
+  free_.reserve(out_);  // so that giving back takes no memory
+  return Seat::make(largest_);
+}
+
+void Seats::give_back(std::shared_ptr<Seat> seat) noexcept {
+  const std::lock_guard lock(mutex_);
+  --out_;
+  if (closed_ || seat->bytes().size() < largest_) return;
+  free_.push_back(std::move(seat));
+}
+
+void Seats::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  free_.clear();
+}
+
+}  // namespace batchwright

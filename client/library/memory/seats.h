@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace batchwright {
+
+/// Memory of this process alone, in huge pages where the system gives them to who asks.
+class Seat {
+ public:
+  /// Null when there is no memory.
+  static std::shared_ptr<Seat> make(std::size_t bytes);
+
+  std::span<std::byte> bytes() const { return {start_.get(), start_.get_deleter().bytes}; }
+
+ private:
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* start) const noexcept;
+  };
+  using Start = std::unique_ptr<std::byte, Unmap>;
+
+  explicit Seat(Start start) : start_(std::move(start)) {}
+
+  const Start start_;
+};
+
+/// Where copies of batches lie, used again and again: a page costs a fault when it is first
+/// touched, which is several times the copying of it. There are as many as are out at the same
+/// time, each as large as the largest batch so far, or smaller.
+/// Threads: any.
+class Seats {
+ public:
+  /// The one that came back last, for it may be in the processor's cache. Null when there is no
+  /// memory.
+  std::shared_ptr<Seat> take(std::size_t bytes);
+  void give_back(std::shared_ptr<Seat> seat) noexcept;
+  /// Frees what is not out, and each of the others when it comes back.
+  void close();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Seat>> free_;  // all locked by mutex_
+  std::size_t largest_ = 0;
+  std::size_t out_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace batchwright

@@ -1,0 +1,168 @@
+#include "client/library/memory/private_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <thread>
+
+#include "tests/client/memory/sealed_arena.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+const std::size_t kPage = SealedArena::kPage;
+const std::size_t kPages = 16;  // of a batch
+const Place kOne{64, kPages* kPage - 64};
+const Place kOther{2 * kPages * kPage + 64, kPages* kPage - 64};
+
+PrivateMemory::Lent lent(PrivateMemory& memory, const SealedArena& arena, const Place& place) {
+  auto found = memory.lend(arena.mapping(), place);
+  REQUIRE_MESSAGE(found, found.error().message);
+  return std::move(*found);
+}
+
+/// Whether all bytes are this.
+bool shows(const PrivateMemory::Lent& batch, int value) {
+  for (const std::byte each : batch.payload.bytes) {
+    if (each != static_cast<std::byte>(value)) return false;
+  }
+  return true;
+}
+
+void write_all(const PrivateMemory::Lent& batch) {
+  std::memset(writable(batch.payload.bytes), 99, batch.payload.bytes.size());
+}
+
+/// Where the view of the arena is; null for a copy.
+const void* memory_of(const PrivateMemory::Lent& batch) {
+  return batch.payload.memory.size() == SealedArena::size() ? batch.payload.memory.data() : nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("client: the habit of writing makes the next batches copies, and is looked at again") {
+  WriteHabit habit;
+  CHECK_FALSE(habit.copies_next());
+  habit.note(0, 700);
+  CHECK_FALSE(habit.copies_next());
+  habit.note(700 / WriteHabit::kOneOf - 1, 700);
+  CHECK_FALSE(habit.copies_next());
+  habit.note(700, 700);
+  for (std::size_t i = 0; i < WriteHabit::kAhead; ++i) REQUIRE(habit.copies_next());
+  CHECK_FALSE(habit.copies_next());
+  habit.note(1, 1);
+  CHECK(habit.copies_next());
+}
+
+TEST_CASE("client: batches that are not written to are read in one mapping, and never copied") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  const void* seen = nullptr;
+  for (int i = 0; i < 10; ++i) {
+    arena.fill(0, SealedArena::size(), i);
+    const auto batch = lent(*memory, arena, i % 2 == 0 ? kOne : kOther);
+    CHECK(shows(batch, i));
+    CHECK_FALSE(batch.payload.shared);
+    REQUIRE(memory_of(batch) != nullptr);
+    if (i > 0) CHECK(memory_of(batch) == seen);
+    seen = memory_of(batch);
+  }
+}
+
+TEST_CASE("client: whatever is written, each batch shows what the arena has, in both ways") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  std::size_t views = 0;
+  const auto rounds = static_cast<int>(2 * WriteHabit::kAhead + 10);
+  for (int i = 0; i < rounds; ++i) {
+    arena.fill(0, SealedArena::size(), i % 50);
+    const auto batch = lent(*memory, arena, kOne);
+    REQUIRE(shows(batch, i % 50));
+    CHECK(reinterpret_cast<std::uintptr_t>(batch.payload.bytes.data()) % kTensorAlignment == 0);
+    views += memory_of(batch) != nullptr ? 1 : 0;
+    write_all(batch);
+  }
+  CHECK(views == 3);  // the first, and two that looked whether the habit has changed
+}
+
+TEST_CASE("client: a batch that is held keeps what was written while others come and go") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  const auto held = lent(*memory, arena, kOne);
+  write_all(held);
+  for (int i = 0; i < 20; ++i) {
+    arena.fill(kOther.offset, kOther.bytes, i);
+    auto other = lent(*memory, arena, kOther);
+    REQUIRE(shows(other, i));
+    write_all(other);
+    std::thread([gone = std::move(other)] {}).join();  // released by another thread
+    CHECK(shows(held, 99));
+  }
+}
+
+TEST_CASE("client: the same place held twice has two memories") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  const auto one = lent(*memory, arena, kOne);
+  write_all(one);
+  const auto two = lent(*memory, arena, kOne);
+  CHECK(shows(two, 0));
+  write_all(two);
+  CHECK(shows(one, 99));
+}
+
+TEST_CASE("client: an arena that grew is seen anew, and held batches keep the smaller one") {
+  SealedArena small;
+  SealedArena large;
+  large.fill(0, SealedArena::size(), 3);
+  const auto memory = std::make_shared<PrivateMemory>();
+  const auto before = lent(*memory, small, kOne);
+  write_all(before);
+  small.unmap();
+  const auto behind = lent(*memory, large, kOne);
+  CHECK(shows(behind, 3));
+  CHECK(shows(before, 99));
+}
+
+TEST_CASE("client: a private view goes with its mapping, or with the subscription") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  const auto view_of = [](const PrivateMemory::Lent& batch) {
+    return std::weak_ptr<const void>(batch.payload.keeper);
+  };
+  auto batch = lent(*memory, arena, kOne);
+  const auto first = view_of(batch);
+  batch = {};
+  CHECK_FALSE(first.expired());
+  arena.unmap();
+  CHECK(first.expired());
+  SealedArena other;
+  batch = lent(*memory, other, kOne);
+  const auto second = view_of(batch);
+  memory->close();
+  CHECK_FALSE(second.expired());
+  batch = {};
+  CHECK(second.expired());
+}
+
+TEST_CASE("client: memory that is kept by itself stays mapped behind batch and subscription") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  const auto held = lent(*memory, arena, kOne);
+  auto copy = lent(*memory, arena, kOne);
+  write_all(copy);
+  const auto keeper = copy.payload.keeper;
+  const std::byte* place = copy.payload.bytes.data();
+  copy = {};
+  memory->close();
+  CHECK(*place == std::byte{99});
+}
+
+TEST_CASE("client: a place outside of the arena is refused before anything is lent") {
+  SealedArena arena;
+  const auto memory = std::make_shared<PrivateMemory>();
+  CHECK_FALSE(memory->lend(arena.mapping(), {SealedArena::size() - 10, 11}));
+  CHECK_FALSE(memory->lend(arena.mapping(), {UINT64_MAX, 11}));
+}
