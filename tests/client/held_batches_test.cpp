@@ -23,15 +23,6 @@ using namespace batchwright::test;
 
 namespace {
 
-bool eventually(const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLong);
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 /// Read-only mappings of a fake daemon's arena in this process; the daemon's own is writable.
 int mapped_arenas() {
   std::ifstream maps("/proc/self/maps");

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "client/library/batchwright/client.h"
 
@@ -41,6 +44,16 @@ inline SubscriptionHandle subscribe(const ConnectionHandle& connection,
   bw_subscription* raw = nullptr;
   REQUIRE_MESSAGE(bw_subscribe(connection.get(), &options, &raw) == BW_OK, bw_error_message());
   return SubscriptionHandle(raw);
+}
+
+/// Waits until it holds, at most kLong.
+inline bool eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLong);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 /// The next event, which must be a batch.

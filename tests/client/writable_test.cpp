@@ -47,15 +47,6 @@ int private_views() {
   return count;
 }
 
-bool eventually(const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLong);
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 }  // namespace
 
 TEST_CASE("client: what is written to a writable batch is its holder's alone") {

@@ -206,10 +206,9 @@ typedef struct bw_subscribe_options {
      come again at their place. 0 to BW_MAX_WORST_FIRST; of each server. */
   uint32_t worst_first;
   uint32_t reserved; /* 0 */
-  /* 1: its batches may be written to. Each is then mapped privately, or a copy, for this
-   * subscription alone; what is written is visible to no other subscription, and is lost with
-   * bw_release. Copies take memory for each batch held at the same time, until bw_unsubscribe. 0: a
-   * write is a fault. */
+  /* 1: its batches may be written to: they are mapped privately, or are copies, whose memory is
+   * kept until bw_unsubscribe. No other subscription sees what is written, and it is lost with
+   * bw_release. 0: a write is a fault. */
   uint32_t writable;
   /* For BW_SHARDED: how many of the ranks are on this host, whose daemon keeps a slot for each. 0:
    * LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or
@@ -341,8 +340,7 @@ typedef struct bw_batch_header {
   uint32_t shared; /* 1: it lies in an arena; 0: in memory of its own, as it does when it came as a
                       message, and when it may be written to */
   /* The memory that contains everything this header and its tensors point to: a mapping of the
-     arena, which is the same for many batches, or the batch's own memory. Only where `shared` is 1
-     may it be registered with a GPU's driver: in a private mapping that copies every page. */
+     arena, the same for many batches, or the batch's own. Page-lock it only where it is shared. */
   const void* memory;
   uint64_t memory_bytes;
   uint32_t

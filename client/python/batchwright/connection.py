@@ -86,12 +86,10 @@ class Feed(Own):
           setting that is another, with both values.
         epochs: how many, the first one counts however late it is begun; 0: no end.
         worst_first: so many batches of the first epoch, the largest, come before all others.
-        writable: True gives batches in memory of this subscription alone, so that arrays and tensors
-          may be written to in place. What is written is seen by no other subscription or process,
-          and goes with the batch. Where batches are written to they are copied ahead, and these
-          copies take the memory of the largest batch for each that is held at the same time, until
-          the subscription is closed. Such memory cannot be page-locked for a GPU: `to("cuda")` goes
-          through a copy in pinned memory.
+        writable: True lets arrays and tensors be written to in place. No other subscription or process
+          sees what is written, and it goes with the batch. Batches that are written to are copies,
+          whose memory, for as many as are held at once, is kept until the subscription is closed.
+          They are not page-locked for a GPU: `to("cuda")` copies them to pinned memory first.
         timeout: seconds that `next()` and iterating wait for a batch.
         ranks_here: how many of the ranks are on this host, whose daemon keeps a slot for each. None:
           LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or

@@ -11,7 +11,6 @@ using namespace batchwright::test;
 
 namespace {
 
-const std::size_t kPage = SealedArena::kPage;
 const Pages kAll{0, SealedArena::kPages};
 
 struct Unmap {

@@ -12,10 +12,9 @@ using namespace batchwright::test;
 
 namespace {
 
-const std::size_t kPage = SealedArena::kPage;
-const std::size_t kPages = 16;  // of a batch
-const Place kOne{64, kPages* kPage - 64};
-const Place kOther{2 * kPages * kPage + 64, kPages* kPage - 64};
+const std::size_t kBatch = 16 * kPage;
+const Place kFirst{64, kBatch - 64};
+const Place kSecond{2 * kBatch + 64, kBatch - 64};
 
 PrivateMemory::Lent lent(PrivateMemory& memory, const SealedArena& arena, const Place& place) {
   auto found = memory.lend(arena.mapping(), place);
@@ -62,7 +61,7 @@ TEST_CASE("client: batches that are not written to are read in one mapping, and 
   const void* seen = nullptr;
   for (int i = 0; i < 10; ++i) {
     arena.fill(0, SealedArena::size(), i);
-    const auto batch = lent(*memory, arena, i % 2 == 0 ? kOne : kOther);
+    const auto batch = lent(*memory, arena, i % 2 == 0 ? kFirst : kSecond);
     CHECK(shows(batch, i));
     CHECK_FALSE(batch.payload.shared);
     REQUIRE(memory_of(batch) != nullptr);
@@ -78,7 +77,7 @@ TEST_CASE("client: whatever is written, each batch shows what the arena has, in 
   const auto rounds = static_cast<int>(2 * WriteHabit::kAhead + 10);
   for (int i = 0; i < rounds; ++i) {
     arena.fill(0, SealedArena::size(), i % 50);
-    const auto batch = lent(*memory, arena, kOne);
+    const auto batch = lent(*memory, arena, kFirst);
     REQUIRE(shows(batch, i % 50));
     CHECK(reinterpret_cast<std::uintptr_t>(batch.payload.bytes.data()) % kTensorAlignment == 0);
     views += memory_of(batch) != nullptr ? 1 : 0;
@@ -90,11 +89,11 @@ TEST_CASE("client: whatever is written, each batch shows what the arena has, in 
 TEST_CASE("client: a batch that is held keeps what was written while others come and go") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
-  const auto held = lent(*memory, arena, kOne);
+  const auto held = lent(*memory, arena, kFirst);
   write_all(held);
   for (int i = 0; i < 20; ++i) {
-    arena.fill(kOther.offset, kOther.bytes, i);
-    auto other = lent(*memory, arena, kOther);
+    arena.fill(kSecond.offset, kSecond.bytes, i);
+    auto other = lent(*memory, arena, kSecond);
     REQUIRE(shows(other, i));
     write_all(other);
     std::thread([gone = std::move(other)] {}).join();  // released by another thread
@@ -105,9 +104,9 @@ TEST_CASE("client: a batch that is held keeps what was written while others come
 TEST_CASE("client: the same place held twice has two memories") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
-  const auto one = lent(*memory, arena, kOne);
+  const auto one = lent(*memory, arena, kFirst);
   write_all(one);
-  const auto two = lent(*memory, arena, kOne);
+  const auto two = lent(*memory, arena, kFirst);
   CHECK(shows(two, 0));
   write_all(two);
   CHECK(shows(one, 99));
@@ -118,10 +117,10 @@ TEST_CASE("client: an arena that grew is seen anew, and held batches keep the sm
   SealedArena large;
   large.fill(0, SealedArena::size(), 3);
   const auto memory = std::make_shared<PrivateMemory>();
-  const auto before = lent(*memory, small, kOne);
+  const auto before = lent(*memory, small, kFirst);
   write_all(before);
   small.unmap();
-  const auto behind = lent(*memory, large, kOne);
+  const auto behind = lent(*memory, large, kFirst);
   CHECK(shows(behind, 3));
   CHECK(shows(before, 99));
 }
@@ -132,14 +131,14 @@ TEST_CASE("client: a private view goes with its mapping, or with the subscriptio
   const auto view_of = [](const PrivateMemory::Lent& batch) {
     return std::weak_ptr<const void>(batch.payload.keeper);
   };
-  auto batch = lent(*memory, arena, kOne);
+  auto batch = lent(*memory, arena, kFirst);
   const auto first = view_of(batch);
   batch = {};
   CHECK_FALSE(first.expired());
   arena.unmap();
   CHECK(first.expired());
   SealedArena other;
-  batch = lent(*memory, other, kOne);
+  batch = lent(*memory, other, kFirst);
   const auto second = view_of(batch);
   memory->close();
   CHECK_FALSE(second.expired());
@@ -150,8 +149,8 @@ TEST_CASE("client: a private view goes with its mapping, or with the subscriptio
 TEST_CASE("client: memory that is kept by itself stays mapped behind batch and subscription") {
   SealedArena arena;
   const auto memory = std::make_shared<PrivateMemory>();
-  const auto held = lent(*memory, arena, kOne);
-  auto copy = lent(*memory, arena, kOne);
+  const auto held = lent(*memory, arena, kFirst);
+  auto copy = lent(*memory, arena, kFirst);
   write_all(copy);
   const auto keeper = copy.payload.keeper;
   const std::byte* place = copy.payload.bytes.data();

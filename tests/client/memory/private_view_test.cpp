@@ -11,7 +11,6 @@ using namespace batchwright::test;
 
 namespace {
 
-const std::size_t kPage = SealedArena::kPage;
 /// Two slots of four pages, and batches that begin behind their slots' beginnings.
 const Place kOne{64, 3 * kPage};
 const Place kOther{4 * kPage + 64, 3 * kPage};

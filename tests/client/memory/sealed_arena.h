@@ -14,11 +14,12 @@
 
 namespace batchwright::test {
 
+inline const auto kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+
 /// An arena as a daemon makes and fills it, and as a client maps it.
 class SealedArena {
  public:
   static constexpr std::size_t kPages = 1024;  // more than are looked at in one call
-  static inline const auto kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
   SealedArena() {
     Descriptor file(memfd_create("sealed-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));

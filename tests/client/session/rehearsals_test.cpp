@@ -3,21 +3,20 @@
 #include <doctest/doctest.h>
 
 using namespace batchwright;
-using Verdict = Rehearsals::Verdict;
 
 TEST_CASE("client: without worst_first no rehearsal is due") {
   CHECK_FALSE(Rehearsals(0).are_due());
-  CHECK(Rehearsals(0).check(7) == Verdict::surplus);
+  CHECK(Rehearsals(0).check(7) == Rehearsals::Verdict::surplus);
 }
 
 TEST_CASE("client: as many rehearsals are the program's as it asked for, each once") {
   Rehearsals rehearsals(2);
   for (const std::uint64_t index : {9U, 4U}) {
-    CHECK(rehearsals.check(index) == Verdict::fresh);
+    CHECK(rehearsals.check(index) == Rehearsals::Verdict::fresh);
     rehearsals.take(index);
-    CHECK(rehearsals.check(9) == Verdict::surplus);
+    CHECK(rehearsals.check(9) == Rehearsals::Verdict::surplus);
   }
-  CHECK(rehearsals.check(5) == Verdict::surplus);
+  CHECK(rehearsals.check(5) == Rehearsals::Verdict::surplus);
   CHECK(rehearsals.are_due());
   rehearsals.end();
   CHECK_FALSE(rehearsals.are_due());
@@ -29,9 +28,9 @@ TEST_CASE(
   rehearsals.take(9);
   rehearsals.take(4);
   rehearsals.begin_again();
-  CHECK(rehearsals.check(9) == Verdict::repeated);
-  CHECK(rehearsals.check(4) == Verdict::repeated);
-  CHECK(rehearsals.check(6) == Verdict::fresh);
+  CHECK(rehearsals.check(9) == Rehearsals::Verdict::repeated);
+  CHECK(rehearsals.check(4) == Rehearsals::Verdict::repeated);
+  CHECK(rehearsals.check(6) == Rehearsals::Verdict::fresh);
 }
 
 TEST_CASE("client: a rehearsal that comes again in another order is astray") {
@@ -39,5 +38,5 @@ TEST_CASE("client: a rehearsal that comes again in another order is astray") {
   rehearsals.take(9);
   rehearsals.take(4);
   rehearsals.begin_again();
-  CHECK(rehearsals.check(4) == Verdict::astray);
+  CHECK(rehearsals.check(4) == Rehearsals::Verdict::astray);
 }
