@@ -87,14 +87,14 @@ std::uint64_t CopiedPages::address_of(std::uint64_t page) const {
 
 /// Where pages are listed and none is a copy, nothing is entered either: a mapping's first look
 /// leaves that to the reader's faults, of 16 pages each.
-std::size_t CopiedPages::drop(const Pages& pages) const noexcept {
+std::optional<std::size_t> CopiedPages::drop(const Pages& pages) const noexcept {
   return marks_ ? drop_marked(pages) : drop_listed(pages);
 }
 
 /// Pages are marked again by the same call that finds them written to, and stay marked when they
 /// are dropped: a write at any moment is seen, if not now, then the next time. Pages that were
 /// never marked count as written to.
-std::size_t CopiedPages::drop_marked(const Pages& pages) const {
+CopiedPages::Dropped CopiedPages::drop_marked(const Pages& pages) const {
   std::array<Region, kRegionsAtOnce> regions{};
   ScanArguments scan{};
   scan.size = sizeof scan;
@@ -110,14 +110,16 @@ std::size_t CopiedPages::drop_marked(const Pages& pages) const {
     if (found < 0 || scan.walk_end <= scan.start) return drop_run(pages);
     for (const Region& each : std::span(regions).first(static_cast<std::size_t>(found))) {
       const std::uint64_t first = (each.start - address_of(0)) / page_bytes();
-      written += drop_run({first, first + (each.end - each.start) / page_bytes()});
+      const auto dropped = drop_run({first, first + (each.end - each.start) / page_bytes()});
+      if (!dropped) return dropped;
+      written += *dropped;
     }
   }
   return written;
 }
 
 /// Runs of copies are dropped as one.
-std::size_t CopiedPages::drop_listed(const Pages& pages) const {
+CopiedPages::Dropped CopiedPages::drop_listed(const Pages& pages) const {
   std::array<std::uint64_t, kEntriesAtOnce> entries{};
   std::size_t copies = 0;
   Pages run{pages.first, pages.first};
@@ -131,21 +133,24 @@ std::size_t CopiedPages::drop_listed(const Pages& pages) const {
     for (std::size_t i = 0; i < count; ++i, ++page) {
       if (!is_copy(entries[i])) continue;
       if (run.end != page) {
-        copies += drop_run(run);
+        const auto dropped = drop_run(run);
+        if (!dropped) return dropped;
+        copies += *dropped;
         run.first = page;
       }
       run.end = page + 1;
     }
   }
-  return copies + drop_run(run);
+  const auto last = drop_run(run);
+  return last ? Dropped(copies + *last) : last;
 }
 
 /// The file's pages are found again here, all at once: a fault for each would cost five times that.
-std::size_t CopiedPages::drop_run(const Pages& pages) const {
+CopiedPages::Dropped CopiedPages::drop_run(const Pages& pages) const {
   if (pages.first == pages.end) return 0;
   const std::size_t count = pages.end - pages.first;
   std::byte* const start = mapping_.data() + pages.first * page_bytes();
-  madvise(start, count * page_bytes(), MADV_DONTNEED);
+  if (madvise(start, count * page_bytes(), MADV_DONTNEED) != 0) return {};
 #ifdef MADV_POPULATE_READ
   madvise(start, count * page_bytes(), MADV_POPULATE_READ);
 #endif

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "formats/formats.h"
@@ -35,13 +36,16 @@ class CopiedPages {
   /// Whether it can tell at all. Otherwise drop() is not to be called.
   bool can_tell() const { return static_cast<bool>(pagemap_); }
   /// Drops the copies among these pages, which then show the file again. Returns how many there
-  /// were; the first time it may count all. Where the kernel fails to tell, drops all.
-  std::size_t drop(const Pages& pages) const noexcept;
+  /// were; the first time it may count all. Where the kernel fails to tell, drops all. Empty where
+  /// it keeps them, as it does when they are locked in memory: then nothing is known of these pages
+  /// any longer, for they may be marked.
+  std::optional<std::size_t> drop(const Pages& pages) const noexcept;
 
  private:
-  std::size_t drop_marked(const Pages& pages) const;
-  std::size_t drop_listed(const Pages& pages) const;
-  std::size_t drop_run(const Pages& pages) const;
+  using Dropped = std::optional<std::size_t>;
+  Dropped drop_marked(const Pages& pages) const;
+  Dropped drop_listed(const Pages& pages) const;
+  Dropped drop_run(const Pages& pages) const;
   std::uint64_t address_of(std::uint64_t page) const;
 
   const std::span<std::byte> mapping_;

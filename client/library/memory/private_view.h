@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +18,7 @@ namespace batchwright {
 struct Place {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 /// An arena mapped once more, privately, for one subscription that may write to it: the kernel
@@ -31,7 +34,8 @@ struct Place {
 class PrivateView {
  public:
   /// Null where private pages cannot be had or told from the arena's: no address space, an arena
-  /// of hugetlb pages (a copy takes one that is reserved, or ends the process), no /proc.
+  /// of hugetlb pages (a copy takes one that is reserved, or ends the process), no /proc, or a
+  /// program that locks its memory, as with mlockall().
   static std::shared_ptr<PrivateView> map(const Mapping& arena);
 
   PrivateView(const PrivateView&) = delete;
@@ -41,8 +45,9 @@ class PrivateView {
 
   /// Makes the place show what the arena has there. False when a page of it belongs to a batch
   /// that is held: the same one a second time, or a neighbour's where slots do not begin on pages.
+  /// False for good once the kernel kept a copy that was to be dropped.
   bool hold(const Place& place);
-  /// Drops what was written there. Returns how many pages were copies.
+  /// Drops what was written there. Returns how many pages were copies; all, where they are kept.
   std::size_t end(const Place& place) noexcept;
 
  private:
@@ -54,10 +59,13 @@ class PrivateView {
 
   explicit PrivateView(Start start) : start_(std::move(start)), copies_(all()) {}
   static Pages pages_of(const Place& place);
+  std::optional<std::size_t> drop(const Pages& pages) noexcept;
+  void let_go(const Pages& pages) noexcept;
   std::span<std::byte> all() const { return {start_.get(), start_.get_deleter().bytes}; }
 
   const Start start_;
   const CopiedPages copies_;
+  std::atomic<bool> keeps_copies_ = false;
   std::mutex mutex_;
   std::vector<Pages> held_;  // locked by mutex_
 };

@@ -46,16 +46,21 @@ std::shared_ptr<Seat> Seat::make(std::size_t bytes) {
 std::shared_ptr<Seat> Seats::take(std::size_t bytes) {
   std::vector<std::shared_ptr<Seat>> too_small;  // freed behind the lock
   const std::lock_guard lock(mutex_);
-  ++out_;
   while (!free_.empty()) {
     auto seat = std::move(free_.back());
     free_.pop_back();
-    if (seat->bytes().size() >= bytes) return seat;
+    if (seat->bytes().size() >= bytes) {
+      ++out_;
+      return seat;
+    }
     too_small.push_back(std::move(seat));
   }
-  largest_ = std::max(largest_, rounded_up(bytes));
-  free_.reserve(out_);  // so that giving back takes no memory
-  return Seat::make(largest_);
+  free_.reserve(out_ + 1);  // so that giving back takes no memory
+  auto seat = Seat::make(std::max(largest_, rounded_up(bytes)));
+  if (!seat) return nullptr;
+  largest_ = seat->bytes().size();
+  ++out_;
+  return seat;
 }
 
 void Seats::give_back(std::shared_ptr<Seat> seat) noexcept {

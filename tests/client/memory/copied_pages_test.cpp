@@ -1,9 +1,8 @@
 #include "client/library/memory/copied_pages.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "tests/client/memory/child.h"
 #include "tests/client/memory/sealed_arena.h"
 
 using namespace batchwright;
@@ -83,13 +82,10 @@ TEST_CASE("client: a forked child takes no marks from its parent") {
   const CopiedPages copies({pages.get(), SealedArena::size()});
   copies.drop(kAll);
   pages.get()[0] = std::byte{1};
-  const pid_t child = fork();
-  if (child == 0) {
+  CHECK(holds_in_child([&pages] {
     pages.get()[kPage] = std::byte{1};
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
+    return true;
+  }));
   pages.get()[2 * kPage] = std::byte{1};
   CHECK(copies.drop(kAll) == 2);
 }

@@ -1,9 +1,13 @@
 #include "client/library/memory/private_view.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+
+#include "tests/client/memory/child.h"
 #include "tests/client/memory/sealed_arena.h"
 
 using namespace batchwright;
@@ -89,15 +93,49 @@ TEST_CASE("client: a forked child's writes to a private view are the child's") {
   REQUIRE(view->hold(kOne));
   std::byte* const bytes = writable(view->bytes());
   bytes[kOne.offset] = std::byte{9};
-  const pid_t child = fork();
-  if (child == 0) {
+  CHECK(holds_in_child([bytes] {
     bytes[kOne.offset + 1] = std::byte{8};
-    _exit(bytes[kOne.offset] == std::byte{9} ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    return bytes[kOne.offset] == std::byte{9};
+  }));
   CHECK(bytes[kOne.offset + 1] == std::byte{0});
+  CHECK(view->end(kOne) == 1);
+  CHECK(bytes[kOne.offset] == std::byte{0});
+}
+
+TEST_CASE(
+    "client: a program that locks its memory gets no private view, which would be all copies") {
+  SealedArena arena;
+  CHECK(holds_in_child([&arena] {
+    return syscall(SYS_mlockall, MCL_FUTURE) != 0 || PrivateView::map(*arena.mapping()) == nullptr;
+  }));
+}
+
+TEST_CASE("client: a private view that was locked is not shown again, for it keeps its copies") {
+  SealedArena arena;
+  const auto view = PrivateView::map(*arena.mapping());
+  REQUIRE(view->hold(kOne));
+  std::byte* const bytes = writable(view->bytes());
+  bytes[kOne.offset] = std::byte{9};
+  if (syscall(SYS_mlock, bytes, kPage) != 0) return;  // RLIMIT_MEMLOCK
+  CHECK(view->end(kOne) > 0);
+  CHECK_FALSE(view->hold(kOne));
+  syscall(SYS_munlock, bytes, kPage);
+  CHECK_FALSE(view->hold(kOne));
+}
+
+TEST_CASE(
+    "client: the kernel writes to a private view for a system call, and that is dropped, too") {
+  SealedArena arena;
+  const auto view = PrivateView::map(*arena.mapping());
+  REQUIRE(view->hold(kOne));
+  std::byte* const bytes = writable(view->bytes());
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  const Descriptor out(ends[0]);
+  const Descriptor in(ends[1]);
+  REQUIRE(write(in.get(), "word", 4) == 4);
+  CHECK(read(out.get(), bytes + kOne.offset, 4) == 4);
+  CHECK(bytes[kOne.offset] == std::byte{'w'});
   CHECK(view->end(kOne) == 1);
   CHECK(bytes[kOne.offset] == std::byte{0});
 }
