@@ -1,38 +1,18 @@
 #include "client/library/memory/arenas.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <iterator>
 #include <system_error>
 #include <utility>
 
+#include "client/library/held_back_signals.h"
+
 namespace batchwright {
-namespace {
-
-/// Holds back all signals of this thread: one that it starts meanwhile gets none, for they are the
-/// program's.
-class SignalsHeldBack {
- public:
-  SignalsHeldBack() {
-    sigset_t all{};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeldBack(const SignalsHeldBack&) = delete;
-  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
 
 Arenas::Arenas(std::shared_ptr<ArenaLink> link)
     : link_(std::move(link)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -70,7 +50,7 @@ Result<std::shared_ptr<const Mapping>> Arenas::at(ArenaNumber number, const Dead
 /// Where no thread can be had the memory stays until the next call: nothing worse.
 void Arenas::start_watching() {
   if (watcher_.joinable() || !stop_) return;
-  const SignalsHeldBack signals;
+  const HeldBackSignals signals;
   try {
     watcher_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {

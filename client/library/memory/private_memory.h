@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
+#include "client/library/memory/errand.h"
 #include "client/library/memory/mapping.h"
 #include "client/library/memory/payload.h"
 #include "client/library/memory/private_view.h"
@@ -23,13 +25,21 @@ namespace batchwright {
 /// Idea: a batch is shown in a PrivateView at first, where one that is not written to costs a look
 /// at its pages' state. Once a batch comes back written to, the next are copied ahead into Seats,
 /// which are warm, in huge pages, and need no look; now and then one is shown in the view again.
-/// Cost: as many seats as batches are held at the same time, until the subscription is closed.
+/// The copy of a batch that is announced is made while the program works on the one before it.
+/// Cost: as many seats as batches are held at the same time and one, until the subscription is
+/// closed, and a thread.
 ///
 /// Lifetime: batches share it. The view goes with its arena's Mapping, also where the program is in
 ///   no call; see Arenas.
-/// Threads: any.
+/// Threads: lend() and prepare() one at a time, the others any.
 class PrivateMemory : public std::enable_shared_from_this<PrivateMemory> {
  public:
+  /// A batch, by its place and its lease: another batch in the same place has another lease.
+  struct Wanted {
+    Place place;
+    LeaseNumber lease;
+    friend bool operator==(const Wanted&, const Wanted&) = default;
+  };
   /// A batch's bytes, and what ends when it is released: then pages that were written to are
   /// dropped, so this must come before the daemon hears of the release. Threads: any.
   struct Lent {
@@ -38,19 +48,34 @@ class PrivateMemory : public std::enable_shared_from_this<PrivateMemory> {
   };
 
   /// Errors: malformed_message (the place lies outside of the arena), does_not_fit (no memory).
-  Result<Lent> lend(const std::shared_ptr<const Mapping>& arena, const Place& place);
+  Result<Lent> lend(const std::shared_ptr<const Mapping>& arena, const Wanted& batch);
+  /// The batch to be lent next. If it will be a copy, that is made by another thread meanwhile;
+  /// where this fails, lend() makes it.
+  void prepare(const std::shared_ptr<const Mapping>& arena, const Wanted& batch) noexcept;
+  /// It does not come: the session is lost, and lease numbers begin anew.
+  void forget_prepared();
   /// The subscription is over. Gives back all but what batches lie in.
   void close();
 
  private:
+  /// A copy that is made, or in the making.
+  struct Prepared {
+    Wanted batch;
+    std::shared_ptr<Seat> seat;
+  };
+  std::optional<Prepared> take_prepared();
+  bool copies_next(const std::shared_ptr<const Mapping>& arena) const;
   std::shared_ptr<PrivateView> view_of(const std::shared_ptr<const Mapping>& arena);
   Result<Lent> lend_view(std::shared_ptr<PrivateView> view, const Place& place);
-  Result<Lent> lend_copy(std::span<const std::byte> batch, std::uint64_t offset);
+  Result<Lent> lend_copy(std::span<const std::byte> bytes, const Wanted& batch);
+  std::shared_ptr<Seat> copy_of(std::span<const std::byte> bytes, const Wanted& batch);
   void note(std::size_t written, std::uint64_t bytes) noexcept;
 
   Seats seats_;
+  Errand copying_;
   std::mutex mutex_;
-  WriteHabit habit_;  // all locked by mutex_
+  WriteHabit habit_;                  // all locked by mutex_
+  std::optional<Prepared> prepared_;  ///< Set while the errand may be under way.
   std::weak_ptr<const Mapping> arena_;
   std::weak_ptr<PrivateView> view_;  ///< Of that arena; none where there can be none.
 };

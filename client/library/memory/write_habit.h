@@ -10,25 +10,24 @@ namespace batchwright {
 /// Threads: one at a time.
 class WriteHabit {
  public:
-  /// So many batches are copied ahead behind one that was written to. The next is not, to see
-  /// whether the habit has changed.
-  static constexpr std::size_t kAhead = 255;
+  /// Of so many batches of a subscription that writes one is not copied, to see whether the habit
+  /// has changed.
+  static constexpr std::size_t kLookAtOneOf = 256;
   /// A batch counts as written to when one page of so many was.
   static constexpr std::size_t kOneOf = 8;
 
   /// A batch that was not copied ahead is back.
   void note(std::size_t written, std::size_t pages) {
-    if (written != 0 && written * kOneOf >= pages) left_ = kAhead;
+    writes_ = written != 0 && written * kOneOf >= pages;
   }
-  /// Whether the next batch is to be copied ahead. Counts it.
-  bool copies_next() {
-    if (left_ == 0) return false;
-    --left_;
-    return true;
-  }
+  /// Whether the next batch is to be copied ahead.
+  bool copies() const { return writes_ && copied_ < kLookAtOneOf - 1; }
+  /// The next batch is handed out, as copies() says.
+  void count() { copied_ = copies() ? copied_ + 1 : 0; }
 
  private:
-  std::size_t left_ = 0;
+  bool writes_ = false;
+  std::size_t copied_ = 0;  ///< Since one was not.
 };
 
 }  // namespace batchwright

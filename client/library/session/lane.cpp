@@ -117,6 +117,7 @@ void Lane::lost() {
   waits_since_.reset();
   told_waiting_ = false;
   reason_.clear();
+  if (memory_) memory_->forget_prepared();
   if (failure_) return fail(*failure_);  // what it had sent before it refused is void as well
   if (wants_more()) inbox_.clear();
 }

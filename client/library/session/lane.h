@@ -96,6 +96,10 @@ class Lane {
   bool waited_in_vain(std::chrono::steady_clock::time_point now);
   /// Whether look() has something to say.
   bool has_news() const { return over_ || failure_ || !inbox_.empty() || progress_.is_behind(); }
+  /// The batch that comes next, as far as is known.
+  const Ticket* coming() const {
+    return inbox_.empty() ? nullptr : std::get_if<Ticket>(&inbox_.front());
+  }
   /// The next event. Errors: failure(); malformed_message for what was not due.
   [[nodiscard]] Result<Next> look();
 

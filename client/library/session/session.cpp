@@ -52,10 +52,20 @@ Error handed_out_before(const Ticket& ticket) {
 /// Where the batch is read: in the arena, or in memory that is the lane's alone.
 Result<PrivateMemory::Lent> bytes_of(const std::shared_ptr<const Mapping>& arena,
                                      const Ticket& ticket, const Lane& lane) {
-  if (lane.is_writable()) return lane.memory()->lend(arena, {ticket.offset, ticket.size});
+  if (lane.is_writable()) {
+    return lane.memory()->lend(arena, {{ticket.offset, ticket.size}, ticket.lease});
+  }
   const auto bytes = arena->part(ticket.offset, ticket.size);
   if (!bytes) return bytes.error();
   return PrivateMemory::Lent{{arena, *bytes, true, arena->bytes()}, nullptr};
+}
+
+/// The batch that comes next is copied while the program works on this one.
+void prepare_next(const Lane& lane, const std::shared_ptr<const Mapping>& arena,
+                  ArenaNumber number) {
+  const Ticket* coming = lane.coming();
+  if (coming == nullptr || !lane.is_writable() || coming->arena != number) return;
+  lane.memory()->prepare(arena, {{coming->offset, coming->size}, coming->lease});
 }
 
 }  // namespace
@@ -192,6 +202,7 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
     return std::optional<Event>();
   }
   PrivateMemory::Lent lent{ticket.payload, nullptr};
+  std::shared_ptr<const Mapping> arena;
   std::shared_ptr<const ArenaLink> link;
   if (!lent.payload) {
     const auto mapping = contact_.arena(ticket.arena);
@@ -202,6 +213,7 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
     auto found = bytes_of(*mapping, ticket, lane);
     if (!found) return lanes_.end(lane, found.error());
     lent = std::move(*found);
+    arena = *mapping;
     link = contact_.arena_link();
   }
   const auto bytes = checked_batch(lent.payload, ticket);
@@ -218,6 +230,7 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
   batch->lease = *lease;
   batch->set_writable(lane.is_writable());
   batch->link = std::move(link);
+  if (arena) prepare_next(lane, arena, taken.ticket.arena);
   return std::optional(Event{std::move(batch), std::nullopt});
 }
 

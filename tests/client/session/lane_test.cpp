@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "tests/client/memory/sealed_arena.h"
+#include "tests/client/one_client.h"
 #include "tests/client/session/answers.h"
 
 using namespace batchwright;
@@ -92,4 +94,31 @@ TEST_CASE("client: a lane that failed has its reason to say, after the ends that
   const auto found = served.lane.look();
   REQUIRE_FALSE(found);
   CHECK(found.error().message == "gone");
+}
+
+TEST_CASE(
+    "client: the batch that comes next is known once it is announced, and is no epoch's end") {
+  Served served;
+  CHECK(served.lane.coming() == nullptr);
+  served.batch(1);
+  REQUIRE(served.lane.coming() != nullptr);
+  CHECK(served.lane.coming()->index == 1);
+  served.next<NextBatch>().take();
+  served.lane.push(EpochEnded{0, 2, true});
+  CHECK(served.lane.coming() == nullptr);
+}
+
+TEST_CASE("client: a batch that was copied ahead is void with its session") {
+  Lane lane(request_for(), true);
+  SealedArena arena;
+  const Place first{0, kPage};
+  const PrivateMemory::Wanted next{{kPage, kPage}, LeaseNumber{1}};
+  std::memset(writable(lane.memory()->lend(arena.mapping(), {first, {}})->payload.bytes), 9, kPage);
+  lane.memory()->prepare(arena.mapping(), next);
+  REQUIRE(eventually([&arena] { return arena.mapping().use_count() == 1; }));  // it is copied
+  lane.lost();
+  arena.fill(0, SealedArena::size(), 5);
+  const auto again = lane.memory()->lend(arena.mapping(), next);
+  REQUIRE(again);
+  CHECK(again->payload.bytes.front() == std::byte{5});
 }

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace batchwright {
+
+/// One piece of work at a time, done by a thread of its own, which is started by the first.
+/// Threads: one at a time.
+class Errand {
+ public:
+  Errand() = default;
+  /// Work that has not begun is not done.
+  ~Errand();
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
+
+  /// The last piece of work is finished. `work` does not throw.
+  void begin(std::function<void()> work);
+  /// Waits until the work is done. Does it itself when the thread has not come to it, or there is
+  /// none to be had.
+  void finish();
+
+ private:
+  void start();
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> work_;  // all locked by mutex_; what has not begun
+  bool running_ = false;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace batchwright
