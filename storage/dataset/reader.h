@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ class Snapshot {
   /// Errors: not_found; corrupt_record (names key or ordinal and shard); store_unavailable when
   /// the map faults because the file shrank or the disk failed. The snapshot stays usable.
   virtual Result<RecordView> record(Ordinal ordinal) const = 0;
+  /// The same where place() has found the record, without looking it up a second time.
+  virtual Result<RecordView> record(Ordinal ordinal, const RecordPlace& place) const = 0;
 
   /// Whether all that was read since this snapshot was taken is what it was then. It always is
   /// where the dataset is locked(); where it is not, bytes that were read from the map are to be
@@ -74,6 +77,15 @@ class Snapshot {
   virtual void let_go(Ordinal ordinal) const = 0;
   /// Bytes of the dataset's files.
   virtual std::uint64_t file_bytes() const = 0;
+
+  /// Brings the pages that look-ups go through into memory, where they take `most_bytes` or less:
+  /// otherwise look-ups wait for them, one after the other. Several are waited for at once, and
+  /// look-ups go on meanwhile. What cannot be read is left to those. Blocks, until `stop` is
+  /// requested.
+  virtual void bring_in_tree(std::uint64_t most_bytes, const std::stop_token& stop) const {
+    static_cast<void>(most_bytes);
+    static_cast<void>(stop);
+  }
 };
 
 /// Copies bytes that lie in a memory map. A fault of the map (file truncated, disk error) comes

@@ -116,29 +116,38 @@ Error PinnedSnapshot::broken(const Place& place, const Error& error) const {
                       named ? error.message.substr(dataset.size() + 2) : error.message)};
 }
 
-Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
-  if (ordinal.value >= sequences()) {
-    return Error{ErrorCode::not_found,
-                 fmt::format("sequence {}: the snapshot has {}", ordinal.value, sequences())};
-  }
-  const Place place = place_of(ordinal);
-  auto record = checked_record(ordinal, place);
-  // What was written over is no corruption, and may look sound.
-  if (auto unchanged = shards_[place.shard].transaction.check_unchanged(); !unchanged) {
-    return unchanged.error();
-  }
-  return record;
+Error PinnedSnapshot::beyond(Ordinal ordinal) const {
+  return {ErrorCode::not_found,
+          fmt::format("sequence {}: the snapshot has {}", ordinal.value, sequences())};
 }
 
-Result<RecordView> PinnedSnapshot::checked_record(Ordinal ordinal, const Place& place) const {
+Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
+  if (ordinal.value >= sequences()) return beyond(ordinal);
+  const Place place = place_of(ordinal);
   const auto bytes = find(place);
-  if (!bytes) return bytes.error();
-  auto record = parse(ordinal, place, *bytes);
+  return unchanged(place, bytes ? checked_record(ordinal, place, *bytes) : bytes.error());
+}
+
+Result<RecordView> PinnedSnapshot::record(Ordinal ordinal, const RecordPlace& found) const {
+  if (ordinal.value >= sequences()) return beyond(ordinal);
+  const Place place = place_of(ordinal);
+  return unchanged(place, checked_record(ordinal, place, found.bytes));
+}
+
+/// What was written over is no corruption, and may look sound.
+Result<RecordView> PinnedSnapshot::unchanged(const Place& place, Result<RecordView> record) const {
+  auto checked = shards_[place.shard].transaction.check_unchanged();
+  return checked ? std::move(record) : checked.error();
+}
+
+Result<RecordView> PinnedSnapshot::checked_record(Ordinal ordinal, const Place& place,
+                                                  MapBytes bytes) const {
+  auto record = parse(ordinal, place, bytes);
   // Bounds and index are compared each time: LMDB's own pages may lead to another record.
   if (!record || verify_ == VerifyRecords::never) return record;
   auto& verified = shards_[place.shard].verified;
   if (verified && verified->test(place.local)) return record;
-  if (auto checked = check_crc(place, *bytes, *record); !checked) return checked.error();
+  if (auto checked = check_crc(place, bytes, *record); !checked) return checked.error();
   // After the check: two threads may both check a record, and neither believes an unchecked one.
   if (verified) verified->set(place.local);
   return record;

@@ -40,10 +40,12 @@ class PinnedSnapshot final : public Snapshot {
   std::span<const std::uint32_t> field_lengths(std::size_t field) const override;
   std::span<const std::uint16_t> key_bytes() const override { return key_bytes_; }
   Result<RecordView> record(Ordinal ordinal) const override;
+  Result<RecordView> record(Ordinal ordinal, const RecordPlace& place) const override;
   Result<void> check_unchanged() const override;
   std::optional<RecordPlace> place(Ordinal ordinal) const override;
   void let_go(Ordinal ordinal) const override;
   std::uint64_t file_bytes() const override;
+  void bring_in_tree(std::uint64_t most_bytes, const std::stop_token& stop) const override;
 
   /// The commit of a shard that is shown.
   const Commit& commit(std::size_t shard) const { return shards_[shard].commit; }
@@ -58,13 +60,15 @@ class PinnedSnapshot final : public Snapshot {
   PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, VerifyRecords verify);
   Result<void> read_index();
   Place place_of(Ordinal ordinal) const;
-  Result<RecordView> checked_record(Ordinal ordinal, const Place& place) const;
+  Result<RecordView> checked_record(Ordinal ordinal, const Place& place, MapBytes bytes) const;
+  Result<RecordView> unchanged(const Place& place, Result<RecordView> record) const;
   Result<MapBytes> find(const Place& place) const;
   std::optional<MapOrigin> file_of(const Place& place, MapBytes bytes) const;
   Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;
   const char* index_disagreement(Ordinal ordinal, const Place& place,
                                  const RecordView& record) const;
+  Error beyond(Ordinal ordinal) const;
   Error broken(const Place& place, const Error& error) const;
 
   Schema schema_;

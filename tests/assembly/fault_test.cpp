@@ -70,6 +70,9 @@ class FileSnapshot final : public Snapshot {
     if (after_record) after_record(ordinal);
     return record;
   }
+  Result<RecordView> record(Ordinal ordinal, const RecordPlace&) const override {
+    return record(ordinal);
+  }
   void cut(Ordinal ordinal) const { files_[ordinal.value]->cut(); }
 
   std::function<void(Ordinal)> after_record;

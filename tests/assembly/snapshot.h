@@ -28,6 +28,9 @@ class MadeUpSnapshot final : public Snapshot {
   std::span<const std::uint32_t> field_lengths(std::size_t field) const override;
   std::span<const std::uint16_t> key_bytes() const override { return key_bytes_; }
   Result<RecordView> record(Ordinal ordinal) const override;
+  Result<RecordView> record(Ordinal ordinal, const RecordPlace&) const override {
+    return record(ordinal);
+  }
   std::optional<RecordPlace> place(Ordinal ordinal) const override {
     if (on_place) on_place(ordinal);
     return RecordPlace{records_[ordinal.value], device};

@@ -2,11 +2,14 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "storage/dataset/dataset.h"
@@ -54,6 +57,16 @@ double in_memory(const Snapshot& snapshot, std::uint64_t ordinal) {
   REQUIRE(mincore(reinterpret_cast<void*>(begin), end - begin, pages.data()) == 0);
   const auto there = std::count_if(pages.begin(), pages.end(), [](auto p) { return (p & 1) != 0; });
   return static_cast<double>(there) / static_cast<double>(pages.size());
+}
+
+/// How often this thread waits for the disk while it looks all sequences up.
+long waits_of_look_ups(const Snapshot& snapshot) {
+  rusage before = {};
+  rusage after = {};
+  REQUIRE(getrusage(RUSAGE_THREAD, &before) == 0);
+  for (std::uint64_t i = 0; i < snapshot.sequences(); ++i) REQUIRE(snapshot.place(Ordinal{i}));
+  REQUIRE(getrusage(RUSAGE_THREAD, &after) == 0);
+  return after.ru_majflt - before.ru_majflt;
 }
 
 /// Where the file system is memory, nothing leaves it.
@@ -122,4 +135,42 @@ TEST_CASE("storage: bytes that cannot be brought in do no harm") {
   std::filesystem::resize_file(folder / "d" / "data.mdb", 4096);
   bring_in(place->bytes);
   CHECK(snapshot->record(Ordinal{0}).error().code == ErrorCode::store_unavailable);
+}
+
+TEST_CASE("storage: once the tree is brought in, no look-up waits for the disk") {
+  const test::TemporaryFolder folder;
+  if (!is_on_disk(folder / ".")) return;
+  const std::vector<std::uint32_t> lengths(5000, kShort);  // on some 100 pages
+  const auto tree_of = [&](const char* name, std::uint64_t most_bytes, bool stopped) {
+    const auto snapshot = stored(folder / name, lengths);
+    std::stop_source stop;
+    if (stopped) stop.request_stop();
+    snapshot->bring_in_tree(most_bytes, stop.get_token());
+    return waits_of_look_ups(*snapshot);
+  };
+  CHECK(tree_of("all", UINT64_MAX, false) == 0);
+  CHECK(tree_of("too large", 64 << 10, false) > 50);
+  CHECK(tree_of("stopped", UINT64_MAX, true) > 50);
+}
+
+TEST_CASE("storage: a tree that cannot be brought in does no harm") {
+  const test::TemporaryFolder folder;
+  stored(folder / "none", {})->bring_in_tree(UINT64_MAX, {});
+  const auto snapshot = stored(folder / "d", std::vector<std::uint32_t>(5000, kShort));
+  std::filesystem::resize_file(folder / "d" / "data.mdb", 16384);
+  snapshot->bring_in_tree(UINT64_MAX, {});
+  CHECK(snapshot->record(Ordinal{4999}).error().code == ErrorCode::store_unavailable);
+}
+
+TEST_CASE("storage: a record that was looked up is verified like any other") {
+  const test::TemporaryFolder folder;
+  const auto snapshot = stored(folder / "d", {kLong, kShort});
+  const auto first = snapshot->place(Ordinal{0});
+  REQUIRE(first);
+  const auto record = snapshot->record(Ordinal{0}, *first);
+  REQUIRE(record);
+  CHECK(record->length() == kLong);
+  // A place is that of its own sequence, and of no other.
+  CHECK(snapshot->record(Ordinal{1}, *first).error().code == ErrorCode::corrupt_record);
+  CHECK(snapshot->record(Ordinal{2}, *first).error().code == ErrorCode::not_found);
 }

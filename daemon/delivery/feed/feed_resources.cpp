@@ -1,6 +1,7 @@
 #include "daemon/delivery/feed/feed_resources.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <utility>
 
@@ -30,6 +31,18 @@ Error cannot_follow(const Dataset& dataset) {
                   "what is read; lock.mdb of {} must be writable (under systemd: "
                   "ReadWritePaths=), and lock = true",
                   dataset.shards().front().string())};
+}
+
+/// The part of the memory at hand that a dataset's tree may take: what is left is for records.
+constexpr std::size_t kTreePart = 8;
+
+/// From the start on, so that it is done, or far on, when the first batch is assembled.
+std::jthread read_tree(std::shared_ptr<const Snapshot> snapshot) {
+  std::jthread thread([snapshot = std::move(snapshot)](const std::stop_token& stop) {
+    snapshot->bring_in_tree(memory_room().available / kTreePart, stop);
+  });
+  pthread_setname_np(thread.native_handle(), "bw-tree");
+  return thread;
 }
 
 }  // namespace
@@ -71,6 +84,7 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   if (settings.follow && dataset->lock() != MapLock::slot) return cannot_follow(*dataset);
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
+  std::jthread tree_reader = read_tree(*snapshot);
   const auto slot_bytes = feed_needs(**snapshot, settings, memory_bytes);
   if (!slot_bytes) return slot_bytes.error();
   auto first = plan_snapshot(*snapshot, settings, Epoch{0});
@@ -78,7 +92,8 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   auto arena = Arena::create(settings.slots, *slot_bytes, settings.huge_pages, stop);
   if (!arena) return arena.error();
   FeedResources resources;
-  resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset)};
+  resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset),
+                    std::move(tree_reader)};
   resources.arena = std::move(*arena);
   if (auto opened = open_files(settings, resources); !opened) return opened.error();
   return resources;

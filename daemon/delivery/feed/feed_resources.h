@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <thread>
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/feed_settings.h"
@@ -19,6 +20,7 @@ struct FeedData {
   std::shared_ptr<const Snapshot> snapshot;  ///< The newest that an epoch was planned of.
   PlannedEpoch first_epoch;                  ///< The epoch that the feed began with.
   std::shared_ptr<Dataset> dataset;          ///< Asked for what was appended.
+  std::jthread tree_reader = {};             ///< Brings in what look-ups go through.
 };
 
 /// What a feed needs before the loop runs: data with their first plan, memory, files.

@@ -17,6 +17,7 @@
 
 struct MDB_env;
 struct MDB_txn;
+struct MDB_stat;
 
 // LMDB, wrapped once: no other file knows it.
 
@@ -138,6 +139,10 @@ class Transaction {
   Result<std::optional<MapBytes>> get(Table table, std::span<const std::byte> key) const;
   /// Entries of a table. Errors: as get().
   Result<std::uint64_t> entries(Table table) const;
+  /// Pages of a table's tree that hold keys: those that a look-up ends at. Errors: as get().
+  Result<std::uint64_t> leaf_pages(Table table) const;
+  /// A transaction of its own that reads the same environment, as it is now. Errors: as begin().
+  Result<Transaction> another() const;
 
   /// Makes the tables, which are not there. Errors: as put().
   Result<void> create_tables();
@@ -163,6 +168,7 @@ class Transaction {
   };
   using Handle = std::unique_ptr<MDB_txn, End>;
   explicit Transaction(Handle handle) : handle_(std::move(handle)) {}
+  Result<MDB_stat> figures(Table table) const;
   static Result<Handle> begin_handle(std::shared_ptr<Environment> environment, Access access);
   MDB_txn* reader() const { return substitute_ ? substitute_.get() : handle_.get(); }
   Result<void> written(int code, std::string_view doing);

@@ -103,12 +103,28 @@ Result<void> Transaction::check_unchanged() const {
                            env.path().string())};
 }
 
-Result<std::uint64_t> Transaction::entries(Table table) const {
+Result<MDB_stat> Transaction::figures(Table table) const {
   MDB_stat stat = {};
   const unsigned dbi = environment().tables_[static_cast<std::size_t>(table)];
   const int code = call([&] { return mdb_stat(reader(), dbi, &stat); });
   if (code != 0) return environment().error(code, look_up_in(table));
-  return std::uint64_t{stat.ms_entries};
+  return stat;
+}
+
+Result<std::uint64_t> Transaction::entries(Table table) const {
+  const auto found = figures(table);
+  if (!found) return found.error();
+  return std::uint64_t{found->ms_entries};
+}
+
+Result<std::uint64_t> Transaction::leaf_pages(Table table) const {
+  const auto found = figures(table);
+  if (!found) return found.error();
+  return std::uint64_t{found->ms_leaf_pages};
+}
+
+Result<Transaction> Transaction::another() const {
+  return begin(handle_.get_deleter().environment, Access::read);
 }
 
 /// After a fault LMDB's writer lock is held, and the transaction is in no state to be ended: both

@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "storage/dataset/snapshot.h"
+
+namespace batchwright {
+namespace {
+
+/// As many reads as a disk serves at once without making others wait for long.
+constexpr std::uint64_t kReaders = 8;
+/// Look-ups on a page: more than one, since pages are not all as full as the average one.
+constexpr std::uint64_t kLookUps = 2;
+
+/// The look-ups that touch all leaves of one shard's tree, which its readers share.
+struct Leaves {
+  const Transaction& tree;
+  std::uint64_t sequences;
+  std::uint64_t step;  ///< From one ordinal that is looked up to the next.
+  std::atomic<std::uint64_t> next = 0;
+};
+
+/// LMDB allows one thread at a time in a transaction, so each has its own. One that is newer has
+/// the pages of the older one where they are the same.
+void read_leaves(Leaves& leaves, const std::stop_token& stop) {
+  const auto own = leaves.tree.another();
+  if (!own) return;  // no reader slot is left
+  while (!stop.stop_requested()) {
+    const std::uint64_t ordinal = leaves.next.fetch_add(leaves.step);
+    if (ordinal >= leaves.sequences || !own->get(Table::sequences, as_key(ordinal))) return;
+  }
+}
+
+void read_on_threads(Leaves& leaves, std::uint64_t readers, const std::stop_token& stop) {
+  std::vector<std::jthread> threads;
+  try {
+    while (threads.size() < readers) threads.emplace_back([&] { read_leaves(leaves, stop); });
+  } catch (const std::system_error&) {
+    // Those that there are do all of it; without any, look-ups wait.
+  }
+}
+
+}  // namespace
+
+void PinnedSnapshot::bring_in_tree(std::uint64_t most_bytes, const std::stop_token& stop) const {
+  for (std::size_t i = 0; i < shards_.size() && !stop.stop_requested(); ++i) {
+    const PinnedShard& shard = shards_[i];
+    Result<std::uint64_t> pages = [&] {
+      const std::lock_guard lock(mutexes_[i]);
+      return shard.transaction.leaf_pages(Table::sequences);
+    }();
+    if (!pages || *pages == 0 || *pages > most_bytes / shard.page_bytes) continue;
+    const std::uint64_t sequences = shard.commit.sequences;
+    Leaves leaves{shard.transaction, sequences,
+                  std::max<std::uint64_t>(1, sequences / (kLookUps * *pages))};
+    read_on_threads(leaves, std::min(kReaders, *pages), stop);
+  }
+}
+
+}  // namespace batchwright
