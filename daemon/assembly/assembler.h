@@ -13,6 +13,7 @@
 #include "daemon/assembly/casts.h"
 #include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/fair_queue.h"
+#include "daemon/assembly/found_rows.h"
 #include "daemon/assembly/padding.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
@@ -42,6 +43,8 @@ struct EpochSource {
   EpochPlan plan;  ///< Refers to snapshot->lengths().
   /// Rows may be parts of sequences (chunk, lanes), though those of one batch may all be whole.
   bool has_parts = false;
+  /// What readahead tells the assembly.
+  std::shared_ptr<FoundRows> found = std::make_shared<FoundRows>();
 };
 
 /// A sequence that was left out of a batch because its record is corrupt. Where rows may be parts

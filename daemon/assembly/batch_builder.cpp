@@ -6,11 +6,15 @@
 #include <cstring>
 #include <string>
 
+#include "daemon/assembly/copying/run_copy.h"
 #include "daemon/assembly/row_parts.h"
 #include "daemon/assembly/tensor_copy.h"
 
 namespace batchwright {
 namespace {
+
+/// Where a record has its header, the table of a few fields, and most keys.
+constexpr std::size_t kHeaderBytes = 2 * kCacheLine;
 
 Error faulted() {
   return {ErrorCode::store_unavailable,
@@ -98,6 +102,15 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   return batch;
 }
 
+/// All of them before the first is read: no cache has the lines that a record begins with, and so
+/// the processor waits for those of all rows at once.
+void BatchBuilder::look_up_rows(const BatchJob& job) {
+  places_ = job.source.found->take(*job.source.snapshot, job.index, planned_);
+  for (const auto& place : places_) {
+    if (place) prefetch_lines(place->bytes, kHeaderBytes);
+  }
+}
+
 Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSequence>& skipped) {
   ordinals_.clear();
   lengths_.clear();
@@ -114,8 +127,10 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
   // Lanes and chunks go on in the next batch at the same place, so a row must not vanish.
   const bool keeps_rows =
       job.source.has_parts || !std::all_of(planned_.begin(), planned_.end(), is_whole);
-  for (Row row : planned_) {
-    const auto read = read_row(job, row);
+  look_up_rows(job);
+  for (std::size_t r = 0; r < planned_.size(); ++r) {
+    Row row = planned_[r];
+    const auto read = read_row(job, row, places_[r]);
     if (read) continue;
     const Error& error = read.error();
     // Errors of this record alone: a disk that fails is no reason to skip a row.
@@ -143,13 +158,16 @@ Result<void> BatchBuilder::check_not_empty(std::span<const SkippedSequence> skip
           skipped.size(), skipped.front().reason)};
 }
 
-Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row) {
+Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row,
+                                    const std::optional<RecordPlace>& place) {
   if (row.length == 0) {
     add_row(row);
     return {};
   }
   const Snapshot& snapshot = *job.source.snapshot;
-  const auto record = snapshot.record(Ordinal{row.ordinal});
+  const Ordinal ordinal{row.ordinal};
+  // What has no place is looked up once more, for the reason.
+  const auto record = place ? snapshot.record(ordinal, *place) : snapshot.record(ordinal);
   if (!record) return record.error();
   const std::size_t key_start = key_text_.size();
   key_text_.resize(key_start + record->key().size());

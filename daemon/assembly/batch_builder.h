@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,16 +21,19 @@ struct BatchJob {
 
 /// Builds one batch at a time, and keeps its lists' memory for the next one.
 ///
-/// First every record is looked up and verified, so that a corrupt one is known before the batch
-/// has a shape; then the FlatBuffer is laid out, and then the payload is copied.
+/// First every record is looked up, and its header asked for; then each is verified, so that a
+/// corrupt one is known before the batch has a shape; then the FlatBuffer is laid out, and then the
+/// payload is copied.
 /// Threads: one at a time.
 class BatchBuilder {
  public:
   Result<AssembledBatch> build(const BatchJob& job);
 
  private:
+  void look_up_rows(const BatchJob& job);
   Result<void> read_rows(const BatchJob& job, std::vector<SkippedSequence>& skipped);
-  Result<void> read_row(const BatchJob& job, const Row& row);
+  Result<void> read_row(const BatchJob& job, const Row& row,
+                        const std::optional<RecordPlace>& place);
   void add_row(const Row& row);
   void cast_fields(const BatchJob& job);
   void set_sources(const Schema& schema, const Row& row);
@@ -46,6 +50,7 @@ class BatchBuilder {
 
   std::vector<FieldSpec> fields_;  ///< As the batch has them, without their categories.
   std::vector<Row> planned_;
+  RowPlaces places_;                ///< Of the planned rows' records.
   std::vector<FieldValue> values_;  ///< Values of the current record.
   // What the batch says of its rows, one entry each.
   std::vector<std::uint64_t> ordinals_;

@@ -40,28 +40,28 @@ void fetch_part(const EpochSource& source, const Row& row) {
 }
 
 void fetch_pages(const EpochSource& source, BatchIndex index) {
-  thread_local std::vector<Row> rows;  // grow to the largest batch once
-  thread_local std::vector<MapBytes> records;
+  thread_local std::vector<Row> rows;  // grows to the largest batch once
   if (index.value >= source.plan.batches()) return;
   source.plan.rows(index, rows);
-  std::erase_if(rows, [](const Row& row) { return row.length == 0; });
   const Snapshot& snapshot = *source.snapshot;
-  records.clear();
+  RowPlaces places = source.found->find(snapshot, index, rows);
+  // Of a chunk only some pages are needed, and only its record says which.
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!is_whole(rows[i])) places[i].reset();
+  }
   // All are asked for before the first is waited for, so that the disk sees them at once.
-  for (const Row& row : rows) {
-    // Of a chunk only some pages are needed, and only its record says which.
-    const auto place = is_whole(row) ? snapshot.place(Ordinal{row.ordinal}) : std::nullopt;
-    records.push_back(place ? place->bytes : MapBytes());
-    prefetch(records.back());
+  for (const auto& place : places) {
+    if (place) prefetch(place->bytes);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    // Before it is verified, which reads it page by page.
-    bring_in(records[i]);
-    if (records[i].empty()) {
+    if (rows[i].length == 0) continue;
+    if (!places[i]) {
       fetch_part(source, rows[i]);
-    } else {
-      static_cast<void>(snapshot.record(Ordinal{rows[i].ordinal}));
+      continue;
     }
+    // Before it is verified, which reads it page by page.
+    bring_in(places[i]->bytes);
+    static_cast<void>(snapshot.record(Ordinal{rows[i].ordinal}, *places[i]));
   }
 }
 

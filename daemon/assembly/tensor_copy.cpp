@@ -18,15 +18,8 @@ namespace {
 
 using Source = std::span<const std::byte>;
 
-/// What is asked for of the row that comes next: its first lines are on pages of which nothing is
-/// in a cache yet, and no hardware foresees them.
+/// What is asked for of the row that comes next.
 constexpr std::size_t kAheadBytes = 8 * kCacheLine;
-
-void ask_for(Source next) {
-  for (std::size_t at = 0; at < std::min(next.size(), kAheadBytes); at += kCacheLine) {
-    __builtin_prefetch(next.data() + at);
-  }
-}
 
 /// Writes what comes from the map, and remembers what did not fit.
 class Writer {
@@ -71,7 +64,7 @@ void fill_batch_major(const Filling& filling) {
   for (std::size_t row = 0; row < grid.rows; ++row) {
     const std::span to = grid.payload.subspan(row * row_bytes, row_bytes);
     const Source source = filling.sources[row];
-    if (row + 1 < grid.rows) ask_for(filling.sources[row + 1]);
+    if (row + 1 < grid.rows) prefetch_lines(filling.sources[row + 1], kAheadBytes);
     const std::size_t real = filling.writer.written(source.size());
     filling.writer.run(filling.copies.for_run(real), row, to.data(), source);
     const std::span rest = to.subspan(real);

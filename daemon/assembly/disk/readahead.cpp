@@ -50,24 +50,25 @@ std::size_t part_bytes(const Schema& schema, const Row& row) {
   return bytes;
 }
 
-/// Where the rows of a batch lie, by disk.
-std::map<std::uint64_t, std::vector<WantedRow>> look_up(const EpochSource& source,
-                                                        BatchIndex index) {
+/// What is to be read for a batch, by disk.
+std::map<std::uint64_t, std::vector<WantedRow>> wanted_rows(const EpochSource& source,
+                                                            BatchIndex index) {
   std::vector<Row> rows;
   source.plan.rows(index, rows);
-  std::map<std::uint64_t, std::vector<WantedRow>> places;
-  for (const Row& row : rows) {
-    if (row.length == 0) continue;  // a lane that ran out has no sequence
-    const auto place = source.snapshot->place(Ordinal{row.ordinal});
+  std::map<std::uint64_t, std::vector<WantedRow>> wanted;
+  const RowPlaces places = source.found->find(*source.snapshot, index, rows);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Row& row = rows[r];
+    const auto& place = places[r];
     // What cannot be found is reported when it is assembled.
     if (!place) continue;
     const bool whole = is_whole(row);
     const std::size_t most = place->bytes.size();
     const std::size_t bytes =
         whole ? most : std::min(most, part_bytes(source.snapshot->schema(), row));
-    places[place->device].push_back({place->bytes, row, bytes, whole});
+    wanted[place->device].push_back({place->bytes, row, bytes, whole});
   }
-  return places;
+  return wanted;
 }
 
 /// Asks for all of it before the first is waited for, so that the disk sees it at once.
@@ -141,11 +142,11 @@ struct Readahead::State {
 
   void ask_for(const Notice& notice, const EpochSource& source) {
     const auto began = Clock::now();
-    auto places = look_up(source, notice.id.index);
+    auto wanted = wanted_rows(source, notice.id.index);
     if (notice.times) notice.times->add(Stage::readahead, Clock::now() - began);
     const std::lock_guard lock(mutex);
     residence.add(source.snapshot, source.snapshot->file_bytes(), source.snapshot->sequences());
-    for (auto& [device, rows] : places) {
+    for (auto& [device, rows] : wanted) {
       Disk& disk = disks[device];
       disk.queue.put(notice.feed, {notice.id, notice.source, notice.times, std::move(rows)});
       disk.queue.set_limits(residence.ahead_limit(), disk.window.bytes());
