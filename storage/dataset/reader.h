@@ -82,10 +82,7 @@ class Snapshot {
   /// otherwise look-ups wait for them, one after the other. Several are waited for at once, and
   /// look-ups go on meanwhile. What cannot be read is left to those. Blocks, until `stop` is
   /// requested.
-  virtual void bring_in_tree(std::uint64_t most_bytes, const std::stop_token& stop) const {
-    static_cast<void>(most_bytes);
-    static_cast<void>(stop);
-  }
+  virtual void bring_in_tree(std::uint64_t /*most_bytes*/, const std::stop_token& /*stop*/) const {}
 };
 
 /// Copies bytes that lie in a memory map. A fault of the map (file truncated, disk error) comes

@@ -24,19 +24,26 @@ struct Leaves {
 
 /// LMDB allows one thread at a time in a transaction, so each has its own. One that is newer has
 /// the pages of the older one where they are the same.
-void read_leaves(Leaves& leaves, const std::stop_token& stop) {
+Result<void> read_leaves(Leaves& leaves, const std::stop_token& stop) {
   const auto own = leaves.tree.another();
-  if (!own) return;  // no reader slot is left
+  if (!own) return own.error();  // such as: no reader slot is left
   while (!stop.stop_requested()) {
     const std::uint64_t ordinal = leaves.next.fetch_add(leaves.step);
-    if (ordinal >= leaves.sequences || !own->get(Table::sequences, as_key(ordinal))) return;
+    if (ordinal >= leaves.sequences) break;
+    if (const auto got = own->get(Table::sequences, as_key(ordinal)); !got) return got.error();
   }
+  return {};
 }
 
+/// What one cannot read, or has no memory for, is left to the others, and then to look-ups.
 void read_on_threads(Leaves& leaves, std::uint64_t readers, const std::stop_token& stop) {
+  const auto read = [&] {
+    static_cast<void>(caught(ErrorCode::internal, "", [&] { return read_leaves(leaves, stop); }));
+  };
   std::vector<std::jthread> threads;
+  threads.reserve(readers);
   try {
-    while (threads.size() < readers) threads.emplace_back([&] { read_leaves(leaves, stop); });
+    while (threads.size() < readers) threads.emplace_back(read);
   } catch (const std::system_error&) {
     // Those that there are do all of it; without any, look-ups wait.
   }

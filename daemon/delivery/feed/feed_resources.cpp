@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <system_error>
 #include <utility>
 
 namespace batchwright {
@@ -36,13 +37,19 @@ Error cannot_follow(const Dataset& dataset) {
 /// The part of the memory at hand that a dataset's tree may take: what is left is for records.
 constexpr std::size_t kTreePart = 8;
 
-/// From the start on, so that it is done, or far on, when the first batch is assembled.
-std::jthread read_tree(std::shared_ptr<const Snapshot> snapshot) {
-  std::jthread thread([snapshot = std::move(snapshot)](const std::stop_token& stop) {
+/// From the start on, so that it is done, or far on, when the first batch is assembled. Without it
+/// look-ups wait: nothing worse.
+std::shared_ptr<const std::jthread> read_tree(std::shared_ptr<const Snapshot> snapshot) {
+  const auto read = [snapshot = std::move(snapshot)](const std::stop_token& stop) {
     snapshot->bring_in_tree(memory_room().available / kTreePart, stop);
-  });
-  pthread_setname_np(thread.native_handle(), "bw-tree");
-  return thread;
+  };
+  try {
+    auto thread = std::make_shared<std::jthread>(read);
+    pthread_setname_np(thread->native_handle(), "bw-tree");
+    return thread;
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -84,7 +91,7 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   if (settings.follow && dataset->lock() != MapLock::slot) return cannot_follow(*dataset);
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
-  std::jthread tree_reader = read_tree(*snapshot);
+  auto tree_reader = read_tree(*snapshot);
   const auto slot_bytes = feed_needs(**snapshot, settings, memory_bytes);
   if (!slot_bytes) return slot_bytes.error();
   auto first = plan_snapshot(*snapshot, settings, Epoch{0});

@@ -20,7 +20,9 @@ struct FeedData {
   std::shared_ptr<const Snapshot> snapshot;  ///< The newest that an epoch was planned of.
   PlannedEpoch first_epoch;                  ///< The epoch that the feed began with.
   std::shared_ptr<Dataset> dataset;          ///< Asked for what was appended.
-  std::jthread tree_reader = {};             ///< Brings in what look-ups go through.
+  /// Brings in what look-ups go through; null where no thread could be had. Its end waits for the
+  /// disk, so it is not left to the loop.
+  std::shared_ptr<const std::jthread> tree_reader = nullptr;
 };
 
 /// What a feed needs before the loop runs: data with their first plan, memory, files.
