@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <stdexcept>
 #include <zmq.hpp>
 
 namespace batchwright::test {
@@ -24,6 +25,7 @@ RawClient::RawClient(const std::string& endpoint, const Keys& keys)
   }
   state_->socket.set(zmq::sockopt::linger, 0);
   state_->socket.set(zmq::sockopt::rcvtimeo, 10'000);
+  state_->socket.set(zmq::sockopt::sndtimeo, 10'000);
   state_->socket.connect(endpoint);
 }
 
@@ -38,7 +40,9 @@ void RawClient::say_waiting(std::uint32_t subscription, std::uint32_t holds) {
 }
 
 void RawClient::send_bytes(std::span<const std::byte> frame) {
-  state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::none);
+  if (!state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::none)) {
+    throw std::runtime_error("a message did not leave within 10 s");
+  }
 }
 
 void RawClient::send_frames(std::size_t frames, std::span<const std::byte> frame) {
@@ -46,6 +50,15 @@ void RawClient::send_frames(std::size_t frames, std::span<const std::byte> frame
     state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::sndmore);
   }
   send_bytes(frame);
+}
+
+void RawClient::knock() {
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  hello.inline_batches = true;
+  const auto message = encode(std::move(hello));
+  static_cast<void>(
+      state_->socket.send(zmq::buffer(message.data(), message.size()), zmq::send_flags::dontwait));
 }
 
 std::optional<ControlMessage> RawClient::receive() {

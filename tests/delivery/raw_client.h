@@ -41,7 +41,11 @@ class RawClient {
   }
   /// Says that the program waits and holds so many batches.
   void say_waiting(std::uint32_t subscription = 1, std::uint32_t holds = 0);
+  /// Throws when the message does not leave within 10 s.
   void send_bytes(std::span<const std::byte> frame);
+  /// Hello, if there is still a connection that it may leave by: ZeroMQ gives one up for good when
+  /// the daemon refuses its encryption.
+  void knock();
   /// A message of so many frames.
   void send_frames(std::size_t frames, std::span<const std::byte> frame);
   /// The next message; empty when none comes within 10 s.

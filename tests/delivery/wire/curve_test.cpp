@@ -93,10 +93,7 @@ TEST_CASE("delivery: a client with a key of the list gets its epoch, another no 
   const KeyPair mallory = make_keys();
   TestServer server(sorted_feed(4), with_keys(own, std::set{alice.public_key}));
   RawClient refused(server.endpoint(0), {own.public_key, mallory.public_key, mallory.secret_key});
-  wire::HelloT hello;
-  hello.protocol = kProtocolVersion;
-  hello.inline_batches = true;
-  refused.send(hello);
+  refused.knock();
   CHECK(server.eventually([](TestServer& s) {
     return s.ask([](const Server& each) { return each.log().get(Event::key_refused); });
   }));
@@ -114,11 +111,8 @@ TEST_CASE("delivery: without a list whoever knows the daemon's key is let in, an
   TestServer server(sorted_feed(4), with_keys(own, std::nullopt));
   RawClient plain(server.endpoint(0));
   RawClient mistaken(server.endpoint(0), {any.public_key, any.public_key, any.secret_key});
-  wire::HelloT hello;
-  hello.protocol = kProtocolVersion;
-  hello.inline_batches = true;
-  plain.send(hello);
-  mistaken.send(hello);
+  plain.knock();
+  mistaken.knock();
   RawClient client(server.endpoint(0), {own.public_key, any.public_key, any.secret_key});
   REQUIRE(client.hello(true) != 0);
   client.send(subscribe_to_train());
