@@ -120,8 +120,8 @@ unsigned SocketThreads::remote_threads_of(unsigned cores) {
   return std::clamp(cores / 2, 1U, kMostRemoteThreads);
 }
 
-/// ZMQ_FD is edge-triggered and stands for sends as well as for receives: after each of them
-/// ZMQ_EVENTS has to be asked again before waiting for the descriptor.
+/// ZMQ_FD becomes readable when ZeroMQ's thread has something for the socket, and each call of the
+/// socket may take that in: so what a send has taken in shows at the next attempt to receive only.
 struct FrameSocket::State : std::enable_shared_from_this<State> {
   State(boost::asio::io_context& event_loop, EventLog* events, zmq::socket_t made,
         OnMessage callback)
@@ -132,7 +132,7 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
         descriptor(event_loop, socket.get(zmq::sockopt::fd)) {}
 
   void look_soon() {
-    if (look_posted || stopped || !on_message) return;
+    if (look_posted || looking || stopped || !on_message) return;
     look_posted = true;
     boost::asio::post(loop, [self = shared_from_this()] {
       self->look_posted = false;
@@ -142,13 +142,23 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
 
   /// Handles what has arrived, then waits for the descriptor.
   void look() {
-    std::size_t bytes = 0;
-    for (int i = 0; i < kMessagesPerTurn && bytes < kBytesPerTurn && !stopped; ++i) {
-      if (!receive_one(bytes)) return wait();
-    }
-    look_soon();
+    looking = true;  // what is sent meanwhile is followed by an attempt to receive in any case
+    const bool all = receive_all();
+    looking = false;
+    all ? wait() : look_soon();
   }
 
+  /// False when there may be more than a turn's share.
+  bool receive_all() {
+    std::size_t bytes = 0;
+    for (int i = 0; i < kMessagesPerTurn && bytes < kBytesPerTurn && !stopped; ++i) {
+      if (!receive_one(bytes)) return true;
+    }
+    return false;
+  }
+
+  /// The attempt to receive that came before has taken in all there was. Since then the descriptor
+  /// is readable when there is more, and a wait that begins finds it so.
   void wait() {
     if (waiting || stopped) return;
     waiting = true;
@@ -157,9 +167,6 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
                             self->waiting = false;
                             if (!error) self->look();
                           });
-    // What came between the last look and the wait has no edge left to announce it.
-    const int events = uninterrupted([this] { return socket.get(zmq::sockopt::events); });
-    if ((events & ZMQ_POLLIN) != 0) look_soon();
   }
 
   auto receive(zmq::message_t& frame, zmq::recv_flags flags) {
@@ -217,6 +224,7 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
   boost::asio::posix::stream_descriptor descriptor;
   std::vector<std::string> files;  ///< Files of `ipc://` endpoints; libzmq leaves them behind.
   bool look_posted = false;
+  bool looking = false;
   bool waiting = false;
   bool stopped = false;
 };
