@@ -118,6 +118,54 @@ TEST_CASE("client: each released batch gives its lease back, once") {
   }));
 }
 
+TEST_CASE("client: releases go together while batches are at hand, and all before it waits") {
+  FakeDaemon daemon({.steps = 4000, .may_join = true});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  std::uint64_t step = 0;
+  std::vector<std::uint64_t> leases;
+  bool joined = false;
+  // A machine that stops the test for 10 ms between two batches may be met in any round.
+  for (int round = 0; round < 1000 && !joined; ++round) {
+    for (int i = 0; i < 4; ++i, ++step) leases.push_back(daemon.deliver(1, 0, step, step));
+    daemon.flush();
+    for (int i = 0; i < 4; ++i) next_batch(subscription);  // each is released at once
+    REQUIRE(daemon.hears([&](const auto& heard) { return heard.released == leases; }));
+    joined = daemon.has_heard([&](const auto& heard) { return heard.releases < leases.size(); });
+  }
+  CHECK(joined);
+}
+
+TEST_CASE("client: without the daemon's leave each release is sent at once") {
+  FakeDaemon daemon({.steps = 50});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  std::vector<std::uint64_t> leases;
+  for (std::uint64_t step = 0; step < 4; ++step) leases.push_back(daemon.deliver(1, 0, step, step));
+  daemon.flush();
+  for (std::size_t taken = 1; taken < 4; ++taken) {
+    next_batch(subscription);
+    CHECK(daemon.hears([&](const auto& heard) { return heard.released.size() == taken; }));
+  }
+}
+
+TEST_CASE("client: a subscription or connection that ends while releases wait ends all the same") {
+  FakeDaemon daemon({.steps = 50, .may_join = true});
+  auto connection = connect(daemon.endpoint());
+  auto subscription = subscribe(connection);
+  for (std::uint64_t step = 0; step < 4; ++step) daemon.deliver(1, 0, step, step);
+  daemon.flush();
+  for (int taken = 0; taken < 2; ++taken) next_batch(subscription);
+  SUBCASE("the subscription") {
+    subscription.reset();
+    CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
+  }
+  SUBCASE("the connection") {
+    connection.reset();
+    CHECK(daemon.hears([](const auto& heard) { return heard.byes == 1; }));
+  }
+}
+
 TEST_CASE("client: a wait that was in vain says what for") {
   FakeDaemon daemon;
   const auto connection = connect(daemon.endpoint());

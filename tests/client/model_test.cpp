@@ -68,6 +68,7 @@ class Play {
     manners.steps = 50;
     manners.data = data;
     manners.feed = feed;
+    manners.may_join = true;
     return manners;
   }
 

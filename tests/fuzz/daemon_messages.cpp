@@ -39,7 +39,11 @@ void take_all(Lane& lane) {
     if (!next) return lane.fail(next.error());
     Lane::Next& event = *next;
     if (std::holds_alternative<NothingFollows>(event)) return;
-    if (auto* batch = std::get_if<NextBatch>(&event)) static_cast<void>(std::move(*batch).take());
+    if (auto* batch = std::get_if<NextBatch>(&event)) {
+      static_cast<void>(std::move(*batch).take());
+      require(lane.releases_may_wait({}) <= lane.window() / 2,
+              "half of a window is kept for credit");
+    }
     if (auto* end = std::get_if<NextEnd>(&event)) static_cast<void>(std::move(*end).take());
     static_cast<void>(lane.progress().position());
     static_cast<void>(lane.progress().steps());
@@ -55,7 +59,8 @@ std::optional<Lane::Event> event_of(const ControlMessage& message) {
                   delivery->epoch(),
                   delivery->step(),
                   delivery->index(),
-                  delivery->rehearsal()};
+                  delivery->rehearsal(),
+                  delivery->may_join()};
   }
   if (const auto* ended = message.as<wire::EpochEnd>()) {
     return EpochEnded{ended->epoch(), ended->steps(), ended->last()};

@@ -84,6 +84,7 @@ std::string delivery() {
   ticket.subscription = 1;
   ticket.lease = 1;
   ticket.size = 64;
+  ticket.may_join = true;
   return message(ticket);
 }
 

@@ -2,11 +2,17 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace batchwright {
 namespace {
 
 /// Longer waits are reported: the daemon may keep back batches that it would give in reserve.
 constexpr std::chrono::milliseconds kWorthAWord{1};
+/// A program that takes a batch so soon after the last one gains by fewer messages. With a slower
+/// one a release that waits would keep its slot for longer than a message is worth.
+constexpr std::chrono::milliseconds kFast{10};
 
 }  // namespace
 
@@ -49,6 +55,14 @@ bool Lane::waited_in_vain(std::chrono::steady_clock::time_point now) {
   if (told_waiting_ || now - *waits_since_ < kWorthAWord) return false;
   told_waiting_ = true;
   return true;
+}
+
+std::size_t Lane::releases_may_wait(std::chrono::steady_clock::time_point now) {
+  const auto before = std::exchange(took_, now);
+  const bool fast = before && now - *before < kFast;
+  const Ticket* next = coming();
+  if (!fast || next == nullptr || !next->may_join || is_queue()) return 0;
+  return std::max<std::uint32_t>(window_ / 2, 1) - 1;
 }
 
 Result<Lane::Next> Lane::look() {

@@ -100,6 +100,10 @@ class Lane {
   const Ticket* coming() const {
     return inbox_.empty() ? nullptr : std::get_if<Ticket>(&inbox_.front());
   }
+  /// How many releases may wait for others, asked each time that a batch was taken: up to half of
+  /// the window less one, while the next batch is at hand, the daemon has slots left, and the
+  /// program takes batches so fast that it will soon be back.
+  std::size_t releases_may_wait(std::chrono::steady_clock::time_point now);
   /// The next event. Errors: failure(); malformed_message for what was not due.
   [[nodiscard]] Result<Next> look();
 
@@ -145,7 +149,8 @@ class Lane {
   std::string reason_;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   bool told_waiting_ = false;
-  bool over_ = false;  ///< The last epoch's end was taken.
+  std::optional<std::chrono::steady_clock::time_point> took_;  ///< The latest batch.
+  bool over_ = false;                                          ///< The last epoch's end was taken.
 };
 
 }  // namespace batchwright

@@ -77,7 +77,8 @@ Result<void> Lanes::deliver(const wire::Delivery& delivery, const Payload& batch
                 delivery.epoch(),
                 delivery.step(),
                 delivery.index(),
-                delivery.rehearsal()};
+                delivery.rehearsal(),
+                delivery.may_join()};
   ticket.payload = batch;
   lane->push(std::move(ticket));
   return {};

@@ -60,6 +60,13 @@ void LeaseBook::skip(SubscriptionNumber subscription, LeaseNumber number) {
   if (found != accounts_.end()) found->second.returned.push_back(number);
 }
 
+void LeaseBook::let_wait(SubscriptionNumber subscription, std::size_t releases) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [number, account] : accounts_) {
+    account.may_wait = number == subscription ? releases : 0;
+  }
+}
+
 void LeaseBook::close(SubscriptionNumber subscription) {
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(subscription);
@@ -89,6 +96,7 @@ void LeaseBook::end_session() {
       account.held = 0;
     }
     account.returned.clear();
+    account.may_wait = 0;
     held_ += account.held;
   }
 }
@@ -177,7 +185,8 @@ LeaseBook::News LeaseBook::take_news() {
 /// In queue mode a release is more than a credit: it is sent even where no credit is wanted.
 bool LeaseBook::has_releases(const Account& account) const {
   if (!account.finished.empty()) return true;
-  return !account.returned.empty() && (account.queue || (!account.closed && !all_closed_));
+  if (account.queue) return !account.returned.empty();
+  return account.returned.size() > account.may_wait && !account.closed && !all_closed_;
 }
 
 bool LeaseBook::may_say_goodbye() const { return all_closed_ && held_ == 0 && !goodbye_said_; }

@@ -63,6 +63,10 @@ class LeaseBook {
   void done(const Lease& lease);
   /// Gives back a batch that is not to be handed out.
   void skip(SubscriptionNumber subscription, LeaseNumber number);
+  /// So many releases of this subscription are no news by themselves: they may wait for others.
+  /// None of any other subscription may, for the program may be long in coming back to it; and none
+  /// with a new session.
+  void let_wait(SubscriptionNumber subscription, std::size_t releases);
   void close(SubscriptionNumber subscription);
   void close_all();
 
@@ -87,6 +91,7 @@ class LeaseBook {
     bool closed = false;
     std::size_t held = 0;
     std::vector<LeaseNumber> returned;  ///< Not reported yet.
+    std::size_t may_wait = 0;           ///< So many of them are no news by themselves.
     // Queue mode only.
     std::set<LeaseNumber> holding;
     std::set<LeaseNumber> kept;         ///< Done, and held nevertheless.

@@ -166,6 +166,7 @@ Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
 bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   const auto news = [&lane] { return lane.has_news(); };
   if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
+  book_.let_wait(lane.number(), 0);
   const bool glanced = lane.waited_in_vain(Deadline::Clock::now());
   if (!glanced && pump_until(news, Deadline(std::min(kGlance, deadline.remaining())))) return true;
   if (glanced || lane.waited_in_vain(Deadline::Clock::now())) say_waiting(lane);
@@ -224,6 +225,7 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
   const auto lease = book_.take(lane.number(), ticket.lease);
   if (!lease) return lanes_.end(lane, handed_out_before(ticket));
   const Taken taken = std::move(next).take();
+  book_.let_wait(lane.number(), lane.releases_may_wait(Deadline::Clock::now()));
   auto batch =
       std::make_unique<bw_batch>(shared_from_this(), std::move(lent.payload), taken, **bytes);
   batch->stay = std::move(lent.stay);

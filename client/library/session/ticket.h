@@ -18,7 +18,8 @@ struct Ticket {
   std::uint64_t step = 0;
   std::uint64_t index = 0;
   bool rehearsal = false;
-  Payload payload{};  ///< Without an arena only.
+  bool may_join = false;  ///< Releases may wait for each other.
+  Payload payload{};      ///< Without an arena only.
 };
 
 /// A batch that the program has taken.

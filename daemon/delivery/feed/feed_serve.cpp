@@ -143,6 +143,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.step = id.index.value / source.plan.world();
   ticket.index = id.index.value;
   ticket.rehearsal = rehearsal;
+  ticket.may_join = view().releases_may_join(subscription);
   if (rehearsal) {
     subscription.rehearsals.erase(subscription.rehearsals.begin());
   } else if (!subscription.in_queue()) {

@@ -122,6 +122,11 @@ WaitingFor FeedView::waiting_for(const Subscription& subscription) const {
   return could_be_had ? WaitingFor::client : WaitingFor::none;
 }
 
+bool FeedView::releases_may_join(const Subscription& subscription) const {
+  if (subscription.in_queue() || desk.keeps_ledger()) return false;
+  return subscription.client.inline_batches || 2 * slots().held() <= slots().size();
+}
+
 bool FeedView::waits_for_clients(const SubscriptionKey& key,
                                  const Subscription& subscription) const {
   if (subscription.is_over() || waits_for_plan(subscription)) return false;

@@ -60,6 +60,9 @@ struct FeedView {
   /// nor the daemon for it. One that looks on is given no more before it says something: it is
   /// waited for.
   WaitingFor waiting_for(const Subscription& subscription) const;
+  /// Whether its client may send releases late and together: no other waits for a slot of those it
+  /// holds meanwhile, and no file says what it released.
+  bool releases_may_join(const Subscription& subscription) const;
   /// Whether others' releases or arrival would let it go on, and nothing else.
   bool waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const;
 

@@ -43,6 +43,7 @@ struct Manners {
   std::string curve_secret{};        ///< Z85; empty: no CURVE.
   bool serves = false;               ///< Sends batches by itself, within windows.
   std::uint64_t dies_after = 0;      ///< So many releases; 0: it lives on.
+  bool may_join = false;             ///< Its tickets say that releases may wait for each other.
   std::uint64_t grows_at_epoch = 0;  ///< From it on one step more, and other data; 0: never.
 };
 
@@ -91,6 +92,7 @@ class FakeDaemon {
   /// Waits, at most 20 s, until what was heard so far satisfies `holds`.
   struct Heard {
     std::vector<std::uint64_t> released;      ///< Leases, in order.
+    std::size_t releases = 0;                 ///< Messages that named them.
     std::vector<std::uint32_t> unsubscribed;  ///< Subscriptions.
     std::vector<wire::SubscribeT> subscribed;
     std::vector<wire::HelloT> hellos;

@@ -79,6 +79,7 @@ wire::DeliveryT FakeDaemon::lay_out(std::uint64_t epoch, std::uint64_t step, std
   ticket.epoch = epoch;
   ticket.step = step;
   ticket.index = index;
+  ticket.may_join = manners_.may_join;
   return ticket;
 }
 
@@ -148,6 +149,7 @@ void FakeDaemon::note(const ControlMessage& message) {
   } else if (const auto* release = message.as<wire::Release>()) {
     heard_.released.insert(heard_.released.end(), release->leases()->begin(),
                            release->leases()->end());
+    ++heard_.releases;
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
     heard_.unsubscribed.push_back(unsubscribe->subscription());
   } else if (const auto* ask = message.as<wire::Ask>()) {

@@ -2,14 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <utility>
 
+#include "client/library/deadline.h"
 #include "tests/client/memory/sealed_arena.h"
 #include "tests/client/one_client.h"
 #include "tests/client/session/answers.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -41,6 +44,24 @@ struct Served {
   Lane lane;
 };
 
+Ticket joinable(std::uint64_t index, bool may_join, std::uint64_t step = 0) {
+  Ticket ticket;
+  ticket.lease = LeaseNumber{10 + index};
+  ticket.step = step;
+  ticket.index = index;
+  ticket.may_join = may_join;
+  return ticket;
+}
+
+/// Takes the next batch; how many releases may wait then.
+std::size_t take(Lane& lane, std::chrono::milliseconds when) {
+  auto found = lane.look();
+  REQUIRE(found);
+  REQUIRE(std::holds_alternative<NextBatch>(*found));
+  static_cast<void>(std::get<NextBatch>(*std::move(found)).take());
+  return lane.releases_may_wait(Deadline::Clock::time_point() + when);
+}
+
 }  // namespace
 
 TEST_CASE("client: a batch stays next in line until it is taken") {
@@ -58,6 +79,34 @@ TEST_CASE("client: a taken batch has the position after it, a rehearsal that of 
   served.batch(1);
   CHECK(served.next<NextBatch>().take().position.step == 1);
   CHECK(served.next<NextBatch>().take().position.step == 2);
+}
+
+TEST_CASE("client: releases may wait while a batch is at hand, slots are left, and all goes fast") {
+  Lane lane(request_for());
+  REQUIRE(lane.granted(*subscribed(0, 0, 8, 8).as<wire::Subscribed>()));
+  for (std::uint64_t index = 0; index < 7; ++index) lane.push(joinable(index, index != 3));
+  CHECK(take(lane, 0ms) == 0);   // how fast it goes is not known yet
+  CHECK(take(lane, 9ms) == 1);   // half of the window of 4, but for the release that sends them
+  CHECK(take(lane, 10ms) == 0);  // batch 3 is next, and was sent when slots were scarce
+  CHECK(take(lane, 11ms) == 1);
+  CHECK(take(lane, 21ms) == 0);  // slow
+  CHECK(take(lane, 22ms) == 1);
+  CHECK(take(lane, 23ms) == 0);  // nothing is at hand
+}
+
+TEST_CASE("client: no release waits before the end of an epoch, or in queue mode") {
+  Lane lane(request_for());
+  REQUIRE(lane.granted(*subscribed(0, 2).as<wire::Subscribed>()));
+  lane.push(joinable(2, true, 2));
+  lane.push(EpochEnded{0, 3, false});
+  static_cast<void>(lane.releases_may_wait(Deadline::Clock::time_point()));
+  CHECK(take(lane, 0ms) == 0);
+
+  Lane queue(request_for(wire::Mode::queue));
+  REQUIRE(queue.granted(*subscribed(0, 0, 8, 8).as<wire::Subscribed>()));
+  for (const std::uint64_t index : {0U, 1U, 2U}) queue.push(joinable(index, true));
+  CHECK(take(queue, 0ms) == 0);
+  CHECK(take(queue, 0ms) == 0);
 }
 
 TEST_CASE("client: the end of the last epoch is the last event of a lane") {

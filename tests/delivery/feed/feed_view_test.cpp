@@ -100,6 +100,20 @@ TEST_CASE("delivery: each batch that is waited for is demanded once, in rotation
   CHECK(parts.view().demands(0) == Demands{{batch(5), client(3)}});
 }
 
+TEST_CASE("delivery: releases may join while half of the slots are left, and never in a queue") {
+  Parts parts;
+  Subscription& one = parts.add(1, 0);
+  for (const std::uint64_t index : {0U, 1U}) parts.fill(index, &one);
+  CHECK(parts.view().releases_may_join(one));
+  one.terms.mode = wire::Mode::queue;
+  CHECK_FALSE(parts.view().releases_may_join(one));
+  one.terms.mode = wire::Mode::replica;
+  parts.fill(2, &one);
+  CHECK_FALSE(parts.view().releases_may_join(one));
+  one.client.inline_batches = true;  // it holds no slot
+  CHECK(parts.view().releases_may_join(one));
+}
+
 TEST_CASE("delivery: a batch is not demanded for a client that may not have it now") {
   Parts parts;
   Subscription& one = parts.add(1, 3);

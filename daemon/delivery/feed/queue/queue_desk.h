@@ -40,6 +40,7 @@ class QueueDesk {
   /// Whether there is a queue, and its journal is open.
   bool is_open() const { return journal_ != nullptr; }
   const QueueJournal& journal() const { return *journal_; }
+  bool keeps_ledger() const { return ledger_ != nullptr; }
   const WorkQueue& queue() const { return queue_; }
   Epoch epoch() const { return queue_.epoch(); }
 
