@@ -6,14 +6,14 @@ using namespace batchwright;
 
 namespace {
 
-constexpr SubscriptionNumber kOne{1};
+constexpr SubscriptionNumber kHolder{1};
 
 /// A subscription that holds leases 1 to 4.
 struct Holding {
   explicit Holding(bool queue = false) {
-    book.open(kOne, queue);
+    book.open(kHolder, queue);
     for (std::uint64_t number = 1; number <= 4; ++number) {
-      leases.push_back(*book.take(kOne, {number}));
+      leases.push_back(*book.take(kHolder, {number}));
     }
   }
   /// What is told now of leases that came back; empty: nothing is.
@@ -31,7 +31,7 @@ struct Holding {
 
 TEST_CASE("client: releases that may wait are told with the first one that may not") {
   Holding holding;
-  holding.book.let_wait(kOne, 1);
+  holding.book.let_wait(kHolder, 1);
   holding.book.give_back(holding.leases[0]);
   CHECK(holding.told().empty());
   holding.book.give_back(holding.leases[1]);
@@ -40,15 +40,15 @@ TEST_CASE("client: releases that may wait are told with the first one that may n
 
 TEST_CASE("client: what waited is told as soon as none may wait") {
   Holding holding;
-  holding.book.let_wait(kOne, 1);
+  holding.book.let_wait(kHolder, 1);
   holding.book.give_back(holding.leases[0]);
-  holding.book.let_wait(kOne, 0);
+  holding.book.let_wait(kHolder, 0);
   CHECK(holding.told() == std::vector<LeaseNumber>{{1}});
 }
 
 TEST_CASE("client: releases wait for one subscription at a time") {
   Holding holding;
-  holding.book.let_wait(kOne, 1);
+  holding.book.let_wait(kHolder, 1);
   holding.book.give_back(holding.leases[0]);
   constexpr SubscriptionNumber kOther{2};
   holding.book.open(kOther, false);
@@ -58,29 +58,29 @@ TEST_CASE("client: releases wait for one subscription at a time") {
 
 TEST_CASE("client: no release of a queue waits, whatever was allowed") {
   Holding holding(true);
-  holding.book.let_wait(kOne, 3);
+  holding.book.let_wait(kHolder, 3);
   holding.book.give_back(holding.leases[2]);
   CHECK(holding.told() == std::vector<LeaseNumber>{{3}});
 }
 
 TEST_CASE("client: the end of a subscription does not wait for releases that do") {
   Holding holding;
-  holding.book.let_wait(kOne, 4);
+  holding.book.let_wait(kHolder, 4);
   for (const Lease& lease : holding.leases) holding.book.give_back(lease);
   CHECK_FALSE(holding.book.has_news());
-  holding.book.close(kOne);
+  holding.book.close(kHolder);
   REQUIRE(holding.book.has_news());
   const auto news = holding.book.take_news();
-  CHECK(news.ended == std::vector<SubscriptionNumber>{kOne});
+  CHECK(news.ended == std::vector<SubscriptionNumber>{kHolder});
   CHECK(news.releases.empty());  // its leases come back with it
 }
 
 TEST_CASE("client: releases that waited when the session was lost mean nothing to the next") {
   Holding holding;
-  holding.book.let_wait(kOne, 2);
+  holding.book.let_wait(kHolder, 2);
   holding.book.give_back(holding.leases[0]);
   holding.book.end_session();
-  const auto again = holding.book.take(kOne, {9});
+  const auto again = holding.book.take(kHolder, {9});
   holding.book.give_back(*again);
   CHECK(holding.told() == std::vector<LeaseNumber>{{9}});
 }
