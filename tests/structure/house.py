@@ -48,7 +48,6 @@ AWKWARD = {
     "zmq": (r"zmq", "wire library command"),
     "toml": (r"toml\+\+/", "config"),
     "cli": (r"CLI/", "daemon command"),
-    "sd_daemon": (r"systemd/", "daemon"),
     "beast": (r"boost/beast", "http command"),
     "json_body": (r"boost/json/src\.hpp$", "formats"),
     "url_body": (r"boost/url/src\.hpp$", "formats"),

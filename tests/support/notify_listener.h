@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -17,16 +18,23 @@ namespace batchwright::test {
 /// Listens as systemd does, for as long as it lives: NOTIFY_SOCKET names it.
 class NotifyListener {
  public:
-  NotifyListener() : descriptor_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    const std::string path = (folder_ / "notify").string();
+  NotifyListener() : NotifyListener(std::string()) {}
+  /// `name`: an abstract one behind an @; empty: a file of a folder of its own.
+  explicit NotifyListener(std::string name)
+      : descriptor_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    if (name.empty()) name = (folder_ / "notify").string();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path) throw std::runtime_error(path);
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    if (bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      throw std::runtime_error("bind " + path);
+    if (name.size() >= sizeof address.sun_path) throw std::runtime_error(name);
+    std::memcpy(address.sun_path, name.c_str(), name.size());
+    const bool abstract = name[0] == '@';
+    if (abstract) address.sun_path[0] = '\0';
+    const auto length = offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1);
+    if (bind(descriptor_, reinterpret_cast<const sockaddr*>(&address),
+             static_cast<socklen_t>(length)) != 0) {
+      throw std::runtime_error("bind " + name);
     }
-    setenv("NOTIFY_SOCKET", path.c_str(), 1);
+    setenv("NOTIFY_SOCKET", name.c_str(), 1);
   }
   ~NotifyListener() {
     unsetenv("NOTIFY_SOCKET");
