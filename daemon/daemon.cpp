@@ -18,6 +18,7 @@
 #include "daemon/reload/reload_prepare.h"
 #include "daemon/reload/room_settings.h"
 #include "daemon/signals.h"
+#include "daemon/start_memory.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -194,7 +195,10 @@ void Daemon::tell_state() {
   switch (readiness_.next({reloader_->under_way(), starting, refused})) {
     case Readiness::News::none: break;
     case Readiness::News::status: notify_status(text); break;
-    case Readiness::News::ready: server_->log().note<Event::daemon_ready>(text); [[fallthrough]];
+    case Readiness::News::ready:
+      server_->log().note<Event::daemon_ready>(text);
+      let_start_memory_go();
+      [[fallthrough]];
     case Readiness::News::still_ready: notify_ready(text); break;
   }
 }

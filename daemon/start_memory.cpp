@@ -1,0 +1,36 @@
+#include "daemon/start_memory.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace batchwright {
+namespace {
+
+/// Unmaps the pages of what an object has that nothing can write to: those alone are in its file as
+/// they are in memory. What the loader has relocated lies in segments that were writable.
+int let_go(dl_phdr_info* object, std::size_t, void*) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (std::size_t i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
+    const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+    // Refused for the kernel's own object, which takes no memory of this process.
+    static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void let_start_memory_go() {
+  ::malloc_trim(0);
+  ::dl_iterate_phdr(let_go, nullptr);
+}
+
+}  // namespace batchwright
