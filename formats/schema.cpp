@@ -40,7 +40,9 @@ Result<void> validate_field(const FieldSpec& field) {
   if (field.shape.size() > 6) return bad_field(field, "at most 6 dimensions a frame");
   std::size_t bytes = dtype_bytes(field.dtype);
   for (const std::uint32_t extent : field.shape) {
-    if (extent == 0) return bad_field(field, "a dimension of 0");
+    // A field without content has lengths, which the length index knows.
+    if (extent == 0 && field.kind == FieldKind::aligned)
+      return bad_field(field, "a dimension of 0");
     // Compared after each factor: 16 MiB times 32 bits cannot wrap around.
     bytes *= extent;
     if (bytes > kMaxFrameBytes) return bad_field(field, "a frame takes at most 16 MiB");

@@ -16,19 +16,25 @@
 
 namespace batchwright {
 
+/// What a dataset has of audio.
+enum class StoreAs : std::uint8_t { features, pcm, encoded };
+
 struct IngestOptions {
   std::filesystem::path folder;              ///< The folder of audio and npy.
   std::vector<std::filesystem::path> files;  ///< For npz: files, and folders of them.
   std::string table;                         ///< For kaldi: a data folder, scp file or archive.
   std::filesystem::path dataset;
   AnnotationOptions annotations;
-  AudioSourceOptions audio;         ///< Used by audio only.
-  ArrayOptions arrays;              ///< Used by all others.
-  std::vector<std::string> fields;  ///< NAME=TABLE for kaldi, NAME for npz.
-  std::string primary;              ///< Primary array of npz; empty: as npz_source() chooses.
-  std::vector<std::string> labels;  ///< Files of label sets, or NAME=FILE.
+  AudioSourceOptions audio;           ///< Used by audio only.
+  StoreAs store = StoreAs::features;  ///< Of audio.
+  SoundSourceOptions sound;           ///< Of audio that is stored as sound; channels are `audio`'s.
+  ArrayOptions arrays;                ///< Used by all others.
+  std::vector<std::string> fields;    ///< NAME=TABLE for kaldi, NAME for npz.
+  std::string primary;                ///< Primary array of npz; empty: as npz_source() chooses.
+  std::vector<std::string> labels;    ///< Files of label sets, or NAME=FILE.
   std::filesystem::path labels_like;
   std::vector<std::string> excluded;
+  bool key_by_basename = false;  ///< Of audio and npy; otherwise keys are paths below the folder.
   OnError on_error = OnError::stop;
   bool resume = false;
   unsigned threads = 0;  ///< 0: one a core.

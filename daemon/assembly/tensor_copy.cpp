@@ -199,6 +199,7 @@ CastOverflows fill_tensor(const TensorGrid& grid, std::span<const Source> source
   if (sources.size() != grid.rows || std::any_of(sources.begin(), sources.end(), too_long)) {
     std::abort();
   }
+  if (grid.payload.empty()) return {};
   const Filling filling{grid, sources, copies, writer};
   if (grid.layout == Layout::time_major) {
     fill_time_major(filling);

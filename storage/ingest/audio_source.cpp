@@ -10,7 +10,8 @@
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 4> kAudioExtensions = {".wav", ".flac", ".ogg", ".oga"};
+constexpr std::array<std::string_view, 6> kAudioExtensions = {".wav", ".flac", ".mp3",
+                                                              ".ogg", ".oga",  ".opus"};
 
 class AudioSource : public IngestSource {
  public:

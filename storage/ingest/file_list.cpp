@@ -108,6 +108,10 @@ Result<FileList> find_files(const fs::path& folder, std::span<const std::string_
   return list;
 }
 
+void key_by_basename(FileList& list) {
+  for (SourceFile& file : list.files) file.key = file.path.stem().string();
+}
+
 std::string passed_over(const FileList& list) {
   std::string text;
   for (const auto& [extension, count] : list.others) {

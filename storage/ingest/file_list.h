@@ -14,7 +14,8 @@ namespace batchwright {
 
 /// A file that is to become a sequence.
 struct SourceFile {
-  std::string key;  ///< Path relative to the folder, '/' between its parts, without extension.
+  /// The path relative to the folder, '/' between its parts, without extension; or the name alone.
+  std::string key;
   std::filesystem::path path;
 };
 
@@ -33,6 +34,9 @@ struct FileList {
 Result<FileList> find_files(const std::filesystem::path& folder,
                             std::span<const std::string_view> extensions,
                             std::span<const std::string> excluded = {});
+
+/// Has every key be the name of its file without extension, whatever folder it lies in.
+void key_by_basename(FileList& list);
 
 /// "12 .mp3, 1 without extension"; empty when nothing was passed over.
 std::string passed_over(const FileList& list);

@@ -53,6 +53,23 @@ struct AudioSourceOptions {
 Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& options,
                                                    std::span<const SourceFile> files);
 
+/// Sound that is stored as sound.
+struct SoundSourceOptions {
+  ChannelChoice channels = ChannelChoice::only;
+  bool encoded = false;  ///< The bytes of the files as they are; otherwise their samples.
+  /// Of samples: int16 (rounded where a file has more bits) or float32. none: float32 if a file
+  /// among up to 256 spread evenly over the list has more than 16 bits a sample, else int16, and a
+  /// file with more is an error of that file.
+  DType samples = DType::none;
+  DType present = DType::none;  ///< That of the dataset that is there, if nothing was chosen.
+};
+
+/// Sound as it is, of any sample rates. T counts samples, found by decoding, never by what a header
+/// says. Fields: `audio` [T] (int16 or float32, -1 .. 1), or `samples` [T] without content and
+/// `encoded` [bytes]; and `rate`, without content, whose length is the sample rate in Hz.
+std::unique_ptr<IngestSource> sound_source(const SoundSourceOptions& options,
+                                           std::span<const SourceFile> files);
+
 /// The conversion of a field's elements.
 struct ArrayCast {
   std::string field;  ///< Empty: a float type is for fields of floats, another for integers.

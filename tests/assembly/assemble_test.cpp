@@ -62,6 +62,27 @@ TEST_CASE("assembly: rows carry key, ordinal and length as planned") {
   CHECK(batch.flags() == nullptr);
 }
 
+TEST_CASE("assembly: a field without content has lengths and no bytes, in both layouts") {
+  Schema schema = all_kinds();
+  for (FieldSpec& field : schema.fields) {
+    if (field.kind == FieldKind::primary || field.kind == FieldKind::independent) field.shape = {0};
+  }
+  const auto source =
+      plan_of(std::make_shared<MadeUpSnapshot>(schema, std::vector<std::uint32_t>{3, 1, 2, 4}),
+              in_order(4));
+  for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
+    BatchStyle style = kStop;
+    style.layout = layout;
+    const TestSlot slot(1 << 16);
+    const auto assembled = assemble_batch(*source, style, BatchIndex{0}, slot.bytes());
+    REQUIRE_MESSAGE(assembled, assembled.error().message);
+    const wire::Batch& batch = batch_in(slot, *assembled);
+    CHECK(batch.lengths()->size() == 4);
+    CHECK(batch.tensors()->Get(0)->data()->size() == 0);
+    CHECK(batch.tensors()->Get(0)->shape()->Get(2) == 0);
+  }
+}
+
 TEST_CASE("assembly: a batch carries its own figures and those of its global step") {
   const auto snapshot = dataset({1, 2, 3, 4, 10, 20});
   PlanSettings settings = in_order(2);

@@ -65,6 +65,31 @@ TEST_CASE("command: ingest prints its figures as one object") {
   CHECK(figures.at("error").is_null());
 }
 
+TEST_CASE("command: keys are paths, or names of files where that is chosen") {
+  const Place place;
+  place.write_tones(4);
+  const std::string label = place.folder / "label.tsv";
+  write_file(label, "000 a\n001 b\n002 a\n003 b\n");
+  CHECK(place.ingest({"--key", "basename", "--label-table", "kind=" + label}).code == 0);
+  const auto again = place.ingest({"--key", "basename", "--label-table", "kind=" + label});
+  CHECK(contains(again.err, "key \"000\" is already in dataset"));
+  CHECK(place.ingest({"--key", "basename", "--label-from-folder"}).code == 2);
+}
+
+TEST_CASE("command: sound is stored as it is, and refuses what decides nothing") {
+  const Place place;
+  place.write_tones(4);
+  CHECK(place.ingest({"--store", "pcm", "--hop-ms", "5"})
+            .err.find("--hop-ms: goes with --store features only") != std::string::npos);
+  CHECK(place.ingest({"--store", "pcm", "--sample-rate", "8000"}).code == 2);
+  CHECK(place.ingest({"--samples", "int16"}).err.find("goes with --store pcm only") !=
+        std::string::npos);
+  CHECK(place.ingest({"--store", "encoded"}).code == 0);
+  const auto shown = object_in(run({program("batchwright"), "inspect", place.out(), "--json"}));
+  CHECK(shown.at("lengths").at("median").as_int64() == 8000);
+  CHECK(place.ingest({"--store", "pcm"}).code == 2);
+}
+
 TEST_CASE("command: inspect prints what was ingested") {
   const Place place;
   place.write_tones(4);
@@ -276,11 +301,11 @@ TEST_CASE("command: labels are numbered as another dataset's, or by a list") {
 TEST_CASE("command: files of other kinds and texts of no file are told") {
   const Place place;
   place.write_tones(2);
-  write_file(place.folder / "in" / "en" / "1.mp3", "x");
+  write_file(place.folder / "in" / "en" / "1.m4a", "x");
   write_file(place.folder / "texts", "000|one\n001|two\n002|of no file\n");
   const auto finished = place.ingest({"--transcripts", place.folder / "texts"});
   CHECK(finished.code == 0);
-  CHECK(contains(finished.out, "passed over files of other kinds: 1 .mp3\n"));
+  CHECK(contains(finished.out, "passed over files of other kinds: 1 .m4a\n"));
   CHECK(contains(finished.out, "1 of 3 keys of " + (place.folder / "texts").string() +
                                    " are of no file, such as \"002\"\n"));
 }

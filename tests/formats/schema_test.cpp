@@ -56,9 +56,11 @@ TEST_CASE("formats: a wrong schema is refused with the field named") {
     schema.fields[1].name = "features";
     CHECK(message_of(schema) == "field \"features\": the name appears twice");
   }
-  SUBCASE("zero extent") {
-    schema.fields[0].shape = {0};
-    CHECK(message_of(schema) == "field \"features\": a dimension of 0");
+  SUBCASE("an aligned field without content") {
+    schema.fields[1].kind = FieldKind::aligned;
+    schema.fields[1].categories.clear();
+    schema.fields[1].shape = {3, 0};
+    CHECK(message_of(schema) == "field \"" + schema.fields[1].name + "\": a dimension of 0");
   }
   SUBCASE("overflowing shape") {
     schema.fields[0].shape = {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF};
@@ -68,6 +70,13 @@ TEST_CASE("formats: a wrong schema is refused with the field named") {
     schema.fields[0].dtype = static_cast<DType>(77);
     CHECK(message_of(schema) == "field \"features\": unknown dtype");
   }
+}
+
+TEST_CASE("formats: a field may have lengths and no content") {
+  Schema schema = recordings();
+  schema.fields[0].shape = {0};
+  CHECK(validate(schema));
+  CHECK(frame_bytes(schema.fields[0]) == 0);
 }
 
 TEST_CASE("formats: a field that is not there is refused with the names that are") {

@@ -170,6 +170,7 @@ Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
                               std::span<const std::string_view> extensions) {
   auto list = find_files(options.folder, extensions, options.excluded);
   if (!list) return list.error();
+  if (options.key_by_basename) key_by_basename(*list);
   Input input;
   input.kind = kind;
   input.named_for = options.folder;
@@ -189,6 +190,15 @@ AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions opti
     std::string_view text(value);
     options.sample_rate = take_whole<std::uint32_t>(text).value_or(0);
     options.rate_origin = fmt::format("dataset {}", dataset.string());
+  }
+  return options;
+}
+
+/// A dataset of samples keeps their type; a file with more bits is an error of that file.
+SoundSourceOptions with_samples_of(const fs::path& dataset, SoundSourceOptions options) {
+  const auto schema = present_schema(dataset);
+  if (schema && options.samples == DType::none) {
+    options.present = schema->fields.front().dtype;
   }
   return options;
 }
@@ -276,7 +286,14 @@ Result<KaldiSourceOptions> kaldi_tables(const IngestOptions& options) {
 int run_ingest_audio(const IngestOptions& options) {
   auto input = input_of_folder(options, "audio", audio_extensions());
   if (!input) return fail(input.error());
-  auto source = audio_source(with_rate_of(options.dataset, options.audio), input->files);
+  if (options.store == StoreAs::features) {
+    auto source = audio_source(with_rate_of(options.dataset, options.audio), input->files);
+    return finish(options, std::move(input), std::move(source));
+  }
+  SoundSourceOptions sound = options.sound;
+  sound.channels = options.audio.channels;
+  sound.encoded = options.store == StoreAs::encoded;
+  auto source = sound_source(with_samples_of(options.dataset, sound), input->files);
   return finish(options, std::move(input), std::move(source));
 }
 

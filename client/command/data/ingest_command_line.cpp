@@ -87,8 +87,14 @@ void add_ingest_options(CLI::App& command, IngestOptions& options) {
 /// What the kinds that read a folder take.
 void add_folder(CLI::App& command, IngestOptions& options) {
   command.add_option("DIR", options.folder, "Folder of files, however deep")->required();
-  command.add_flag("--label-from-folder", options.annotations.label_from_folder,
-                   "Store the first folder below DIR as scalar field `label`");
+  CLI::Option* key = add_choice<bool>(command, "--key", options.key_by_basename,
+                                      {{"path", false}, {"basename", true}});
+  key->description("Keys: the path below DIR, or the name of the file, without extension");
+  // The label is a part of the path that a name does not have.
+  command
+      .add_flag("--label-from-folder", options.annotations.label_from_folder,
+                "Store the first folder below DIR as scalar field `label`")
+      ->excludes(key);
 }
 
 /// What the kinds that read arrays take.
@@ -161,10 +167,36 @@ void add_front_end(CLI::App& command, FrontEndOptions& options) {
   number("--cepstra", options.cepstra, "N", "Coefficients of a frame, for mfcc");
 }
 
+/// What sound is stored as, and its refusals: an option that decides nothing is a slip.
+void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options) {
+  add_choice<StoreAs>(
+      command, "--store", options->store,
+      {{"features", StoreAs::features}, {"pcm", StoreAs::pcm}, {"encoded", StoreAs::encoded}})
+      ->description("Features; the samples; or the bytes of the files as they are");
+  add_choice<DType>(command, "--samples", options->sound.samples,
+                    {{"auto", DType::none}, {"int16", DType::int16}, {"float32", DType::float32}})
+      ->description("For pcm; auto: float32 where a file has more than 16 bits, else int16");
+  command.parse_complete_callback([&command, options] {
+    const auto refuse = [](const std::string& name, const char* with) {
+      throw CLI::ValidationError(name, fmt::format("goes with --store {} only", with));
+    };
+    const bool features = options->store == StoreAs::features;
+    for (const CLI::Option* option : command.get_options()) {
+      const bool of_features =
+          option->get_group() == "Front end" || option->check_lname("sample-rate");
+      if (of_features && option->count() > 0 && !features) refuse(option->get_name(), "features");
+    }
+    if (command.count("--samples") > 0 && options->store != StoreAs::pcm) {
+      refuse("--samples", "pcm");
+    }
+  });
+}
+
 void add_ingest_audio(CLI::App& ingest, Action& action) {
   // Shared with the callback: CLI11 writes into it while it parses, behind this function.
   const auto options = std::make_shared<IngestOptions>();
-  CLI::App* command = ingest.add_subcommand("audio", "wav, flac and ogg files to features");
+  CLI::App* command =
+      ingest.add_subcommand("audio", "wav, flac, mp3, ogg and opus files to features, or as sound");
   add_folder(*command, *options);
   add_ingest_options(*command, *options);
   command
@@ -178,8 +210,10 @@ void add_ingest_audio(CLI::App& ingest, Action& action) {
       {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
       ->description("Files of several channels: refuse the file, take the first, or the mean");
   add_front_end(*command, options->audio.front_end);
+  add_sound(*command, options);
   command->footer(
-      "A key is the path below DIR without extension. Files of another sample rate are refused.\n"
+      "For features, files of another sample rate are refused; sound of any rates is stored with\n"
+      "a rate each.\n"
       "Example: batchwright ingest audio /data/wav --into /data/train --label-from-folder");
   on_chosen(*command, action, options, run_ingest_audio);
 }

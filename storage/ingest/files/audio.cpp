@@ -116,9 +116,10 @@ std::optional<std::string> cut_flac(const std::filesystem::path& path, const SF_
   return "it does not end with a whole frame";
 }
 
-/// One channel out of `block`, whose channels alternate.
-void append_channel(std::span<const float> block, std::size_t channels, ChannelChoice choice,
-                    std::vector<float>& samples) {
+/// Replaces `samples` with one channel out of `block`, whose channels alternate.
+void take_channel(std::span<const float> block, std::size_t channels, ChannelChoice choice,
+                  std::vector<float>& samples) {
+  samples.clear();
   const std::size_t used = choice == ChannelChoice::mix ? channels : 1;
   for (std::size_t frame = 0; frame < block.size(); frame += channels) {
     float sum = 0;
@@ -127,20 +128,41 @@ void append_channel(std::span<const float> block, std::size_t channels, ChannelC
   }
 }
 
-std::vector<float> read_samples(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice) {
-  // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
-  // written to, so that a header which promises too much costs addresses alone.
-  constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
+/// What was seen while a file was decoded.
+struct Decoded {
+  std::uint64_t samples = 0;
+  std::optional<std::string> odd;  ///< A sample that is no number.
+};
+
+Decoded decode(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice, const TakeSamples& take) {
   const auto channels = static_cast<std::size_t>(info.channels);
-  std::vector<float> samples;
-  samples.reserve(std::min(promised_samples(info).value_or(0), kMostReserved));
   std::vector<float> block(kBlockFrames * channels);
+  std::vector<float> samples;
+  Decoded seen;
   sf_count_t frames = 0;
   while ((frames = sf_readf_float(sound, block.data(), sf_count_t{kBlockFrames})) > 0) {
-    append_channel(std::span(block).first(static_cast<std::size_t>(frames) * channels), channels,
-                   choice, samples);
+    take_channel(std::span(block).first(static_cast<std::size_t>(frames) * channels), channels,
+                 choice, samples);
+    // WAV may hold floats; one NaN makes a whole batch's loss NaN.
+    const auto odd = std::find_if_not(samples.begin(), samples.end(),
+                                      [](float sample) { return std::isfinite(sample); });
+    if (odd != samples.end() && !seen.odd) {
+      const auto at = seen.samples + static_cast<std::uint64_t>(odd - samples.begin());
+      seen.odd = fmt::format("sample {} is {}, not a number", at, *odd);
+    }
+    seen.samples += samples.size();
+    take(samples);
   }
-  return samples;
+  return seen;
+}
+
+/// Whether its samples have more than 16 bits. What is decoded from fewer bits than that, such as
+/// Vorbis or MP3, has no more to tell.
+bool is_wide(const SF_INFO& info) {
+  constexpr std::array kWide = {SF_FORMAT_PCM_24,  SF_FORMAT_PCM_32,  SF_FORMAT_FLOAT,
+                                SF_FORMAT_DOUBLE,  SF_FORMAT_ALAC_20, SF_FORMAT_ALAC_24,
+                                SF_FORMAT_ALAC_32, SF_FORMAT_DWVW_24};
+  return std::find(kWide.begin(), kWide.end(), info.format & SF_FORMAT_SUBMASK) != kWide.end();
 }
 
 Result<Sound> open_sound(const std::filesystem::path& path, SF_INFO& info) {
@@ -154,25 +176,29 @@ Result<Sound> open_sound(const std::filesystem::path& path, SF_INFO& info) {
 }
 
 /// The file's reason to be refused once all that was there is read.
-std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info,
-                                     const std::vector<float>& samples) {
+std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info, const Decoded& seen) {
   // libsndfile ends a damaged file like a complete one, and keeps the error for sf_error().
   if (sf_error(sound) != SF_ERR_NO_ERROR) {
-    return fmt::format("damaged or truncated after {} samples: {}", samples.size(),
+    return fmt::format("damaged or truncated after {} samples: {}", seen.samples,
                        sf_strerror(sound));
   }
-  if (const auto promised = promised_samples(info); promised && samples.size() < *promised) {
+  if (const auto promised = promised_samples(info); promised && seen.samples < *promised) {
     return fmt::format("truncated: its header promises {} samples, the file has {}", *promised,
-                       samples.size());
+                       seen.samples);
   }
-  if (samples.empty()) return "no samples: the file has a header only";
-  // WAV may hold floats; one NaN makes a whole batch's loss NaN.
-  const auto odd = std::find_if_not(samples.begin(), samples.end(),
-                                    [](float sample) { return std::isfinite(sample); });
-  if (odd != samples.end()) {
-    return fmt::format("sample {} is {}, not a number", odd - samples.begin(), *odd);
-  }
-  return std::nullopt;
+  if (seen.samples == 0) return "no samples: the file has a header only";
+  return seen.odd;
+}
+
+/// Why the file is shorter than its writer meant it to be, where libsndfile does not mind.
+std::optional<std::string> missing_end(SNDFILE* sound, const SF_INFO& info,
+                                       const std::filesystem::path& path) {
+  // Asked before reading: past a good Ogg file's end libsndfile notes the same as of a cut one.
+  if (auto cut = cut_ogg(header_log(sound))) return cut;
+  std::error_code failed;
+  const std::uint64_t file_bytes = std::filesystem::file_size(path, failed);
+  if (auto cut = cut_wav(path, file_bytes)) return cut;
+  return cut_flac(path, info, file_bytes);
 }
 
 }  // namespace
@@ -181,10 +207,12 @@ Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
   SF_INFO info{};
   const auto sound = open_sound(path, info);
   if (!sound) return sound.error();
-  return AudioHeader{static_cast<std::uint32_t>(info.samplerate), promised_samples(info)};
+  return AudioHeader{static_cast<std::uint32_t>(info.samplerate), promised_samples(info),
+                     is_wide(info)};
 }
 
-Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels) {
+Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
+                                 const TakeSamples& take) {
   SF_INFO info{};
   const auto sound = open_sound(path, info);
   if (!sound) return sound.error();
@@ -192,18 +220,27 @@ Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channe
     return bad_file(
         path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
   }
-  // Asked before reading: past a good Ogg file's end libsndfile notes the same as of a cut one.
-  auto cut = cut_ogg(header_log(sound->get()));
-  std::error_code failed;
-  const std::uint64_t file_bytes = std::filesystem::file_size(path, failed);
-  if (!cut) cut = cut_wav(path, file_bytes);
-  if (!cut) cut = cut_flac(path, info, file_bytes);
-  if (cut) return bad_file(path, fmt::format("truncated: {}", *cut));
-  Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
-  audio.samples = read_samples(sound->get(), info, channels);
-  if (const auto reason = complaint(sound->get(), info, audio.samples)) {
-    return bad_file(path, *reason);
+  if (const auto cut = missing_end(sound->get(), info, path)) {
+    return bad_file(path, fmt::format("truncated: {}", *cut));
   }
+  const Decoded seen = decode(sound->get(), info, channels, take);
+  if (const auto reason = complaint(sound->get(), info, seen)) return bad_file(path, *reason);
+  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
+}
+
+Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels) {
+  // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
+  // written to, so that a header which promises too much costs addresses alone.
+  constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
+  const auto header = read_audio_header(path);
+  if (!header) return header.error();
+  Audio audio;
+  audio.samples.reserve(std::min(header->samples.value_or(0), kMostReserved));
+  const auto extent = decode_audio(path, channels, [&audio](std::span<const float> samples) {
+    audio.samples.insert(audio.samples.end(), samples.begin(), samples.end());
+  });
+  if (!extent) return extent.error();
+  audio.sample_rate = extent->sample_rate;
   return audio;
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "formats/formats.h"
@@ -26,15 +28,32 @@ struct Audio {
 struct AudioHeader {
   std::uint32_t sample_rate = 0;  ///< Hz
   std::optional<std::uint64_t>
-      samples;  ///< Samples of a channel; empty: its writer could not know.
+      samples;        ///< Samples of a channel; empty: its writer could not know.
+  bool wide = false;  ///< Samples of more than 16 bits.
 };
 
 /// Threads: any. Errors: as read_audio().
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path);
 
-/// Reads a whole wav, flac or ogg file. Threads: any.
+/// What is known of a file once all of it was decoded.
+struct AudioExtent {
+  std::uint32_t sample_rate = 0;  ///< Hz
+  std::uint64_t samples = 0;      ///< Samples of the channel that was taken, at least one.
+  bool wide = false;              ///< Samples of more than 16 bits.
+};
+
+/// Takes the next samples of one channel, -1 .. 1.
+using TakeSamples = std::function<void(std::span<const float>)>;
+
+/// Decodes a whole file of wav, flac, mp3, ogg or opus, block by block, in bounded memory. What a
+/// header says of the length is compared with what is there, and never believed. Threads: any.
 /// Errors: invalid_argument, naming file and reason: it cannot be opened, is empty, is not audio,
-/// ends before its header says, has several channels, holds samples that are no numbers.
+/// ends before its header says, has several channels, holds samples that are no numbers. What was
+/// handed to `take` before the error means nothing.
+Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
+                                 const TakeSamples& take);
+
+/// All of the file's samples. Threads: any. Errors: as decode_audio().
 Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels);
 
 }  // namespace batchwright

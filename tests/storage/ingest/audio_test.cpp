@@ -1,10 +1,10 @@
 #include "storage/ingest/files/audio.h"
 
 #include <doctest/doctest.h>
-#include <sndfile.h>
 
 #include <limits>
 
+#include "tests/storage/ingest/encode.h"
 #include "tests/storage/ingest/sounds.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -34,25 +34,6 @@ Result<Audio> read_bytes(const std::string& bytes, ChannelChoice channels) {
   const TemporaryFolder folder;
   write_file(folder / "sound.wav", bytes);
   return read_audio(folder / "sound.wav", channels);
-}
-
-/// The tone as a file of libsndfile's format.
-void encode(const std::filesystem::path& path, int format, const std::vector<float>& samples) {
-  SF_INFO info{};
-  info.samplerate = 8000;
-  info.channels = 1;
-  info.format = format;
-  SNDFILE* sound = sf_open(path.c_str(), SFM_WRITE, &info);
-  REQUIRE(sound != nullptr);
-  const auto count = static_cast<sf_count_t>(samples.size());
-  CHECK(sf_writef_float(sound, samples.data(), count) == count);
-  sf_close(sound);
-}
-
-std::vector<float> floats(const std::vector<std::int16_t>& samples) {
-  std::vector<float> out;
-  for (const std::int16_t sample : samples) out.push_back(static_cast<float>(sample) / 32768);
-  return out;
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ TEST_CASE("storage: a folder where nothing is audio is refused") {
   const Place place;
   CHECK_FALSE(place.take({}, true));
   std::filesystem::create_directories(place.folder / "in");
-  CHECK(place.take({}, true).error().message.find("no .wav, .flac, .ogg, .oga file below it") !=
-        std::string::npos);
+  CHECK(place.take({}, true).error().message.find(
+            "no .wav, .flac, .mp3, .ogg, .oga, .opus file below it") != std::string::npos);
   write_file(place.in("1.wav"), "");
   CHECK(place.take({}, true).error().message.find("none of the files is audio") == 0);
   CHECK_FALSE(std::filesystem::exists(place.out()));

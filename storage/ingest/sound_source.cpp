@@ -1,0 +1,174 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "storage/ingest/ingest_source.h"
+
+namespace batchwright {
+namespace {
+
+/// Headers that are read to find how wide samples are, spread over the list.
+constexpr std::size_t kHeadersLookedAt = 256;
+
+Error too_long_sound(const std::filesystem::path& path, std::uint64_t samples) {
+  return {ErrorCode::schema_mismatch,
+          fmt::format("{}: {} samples; a sequence has less than 2^32", path.string(), samples)};
+}
+
+bool fits(std::uint64_t samples) { return samples <= std::numeric_limits<std::uint32_t>::max(); }
+
+/// A field of frames without content, whose length alone says something.
+LoadedField count(std::uint64_t length) { return {{}, static_cast<std::uint32_t>(length)}; }
+
+/// Hz: the length of a field without content, since lengths are what the length index has, and
+/// plans need the rate before anything is read.
+FieldSpec rate_field() { return {"rate", FieldKind::independent, DType::uint8, {0}, {}}; }
+
+std::vector<std::pair<std::string, std::string>> sound_settings(const char* store,
+                                                                ChannelChoice channels) {
+  constexpr std::array kNames = {"only", "first", "mix"};
+  return {{"store", store}, {"channel", kNames[static_cast<std::size_t>(channels)]}};
+}
+
+/// To the nearest even, and within what 16 bits hold: of 32768 · x, as FRONTEND has it.
+std::int16_t narrow(float sample) {
+  return static_cast<std::int16_t>(std::lrint(std::clamp(sample * 32768.0F, -32768.0F, 32767.0F)));
+}
+
+/// Samples as they are.
+class PcmSource : public IngestSource {
+ public:
+  PcmSource(ChannelChoice channels, DType dtype, bool chosen)
+      : channels_(channels), dtype_(dtype), chosen_(chosen) {}
+
+  std::vector<FieldSpec> fields() const override {
+    return {{"audio", FieldKind::primary, dtype_, {}, {}}, rate_field()};
+  }
+
+  std::vector<std::pair<std::string, std::string>> settings() const override {
+    return sound_settings("pcm", channels_);
+  }
+
+  std::uint64_t load_bytes(const SourceFile& file) const override {
+    const auto header = read_audio_header(file.path);
+    if (!header) return 0;  // load() will say why
+    std::error_code failed;
+    const std::uint64_t samples =
+        header->samples ? *header->samples : std::filesystem::file_size(file.path, failed);
+    return samples * dtype_bytes(dtype_);
+  }
+
+  Result<Loaded> load(const SourceFile& file) const override {
+    LoadedField audio;
+    const auto extent = decode_audio(file.path, channels_, [&](std::span<const float> samples) {
+      append(samples, audio.bytes);
+    });
+    if (!extent) return extent.error();
+    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples);
+    if (extent->wide && dtype_ == DType::int16 && !chosen_) {
+      return Error{ErrorCode::schema_mismatch,
+                   fmt::format("{}: its samples have more than 16 bits, the dataset's are int16; "
+                               "round them with --samples int16, or make the dataset with "
+                               "--samples float32",
+                               file.path.string())};
+    }
+    audio.length = static_cast<std::uint32_t>(extent->samples);
+    Loaded loaded;
+    loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
+    loaded.fields.push_back(std::move(audio));
+    loaded.fields.push_back(count(extent->sample_rate));
+    return loaded;
+  }
+
+ private:
+  void append(std::span<const float> samples, std::vector<std::byte>& bytes) const {
+    if (dtype_ == DType::float32) {
+      const auto raw = std::as_bytes(samples);
+      bytes.insert(bytes.end(), raw.begin(), raw.end());
+      return;
+    }
+    for (const float sample : samples) {
+      const std::int16_t narrowed = narrow(sample);
+      const auto raw = std::as_bytes(std::span(&narrowed, 1));
+      bytes.insert(bytes.end(), raw.begin(), raw.end());
+    }
+  }
+
+  ChannelChoice channels_;
+  DType dtype_;
+  bool chosen_;  // by the caller, and not by what the files have
+};
+
+/// Files as they came. T counts samples, as of the decoded sound, so that plans know all lengths.
+class EncodedSource : public IngestSource {
+ public:
+  explicit EncodedSource(ChannelChoice channels) : channels_(channels) {}
+
+  std::vector<FieldSpec> fields() const override {
+    return {{"samples", FieldKind::primary, DType::uint8, {0}, {}},
+            {"encoded", FieldKind::independent, DType::uint8, {}, {}},
+            rate_field()};
+  }
+
+  std::vector<std::pair<std::string, std::string>> settings() const override {
+    return sound_settings("encoded", channels_);
+  }
+
+  std::uint64_t load_bytes(const SourceFile& file) const override {
+    std::error_code failed;
+    const std::uintmax_t bytes = std::filesystem::file_size(file.path, failed);
+    return failed ? 0 : bytes;
+  }
+
+  Result<Loaded> load(const SourceFile& file) const override {
+    const auto extent = decode_audio(file.path, channels_, [](std::span<const float>) {});
+    if (!extent) return extent.error();
+    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples);
+    LoadedField encoded;
+    encoded.bytes.resize(load_bytes(file));
+    std::ifstream stream(file.path, std::ios::binary);
+    stream.read(reinterpret_cast<char*>(encoded.bytes.data()),
+                static_cast<std::streamsize>(encoded.bytes.size()));
+    if (!stream) {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("{}: it became shorter while it was read", file.path.string())};
+    }
+    if (!fits(encoded.bytes.size())) return too_long_sound(file.path, encoded.bytes.size());
+    encoded.length = static_cast<std::uint32_t>(encoded.bytes.size());
+    Loaded loaded;
+    loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
+    loaded.fields.push_back(count(extent->samples));
+    loaded.fields.push_back(std::move(encoded));
+    loaded.fields.push_back(count(extent->sample_rate));
+    return loaded;
+  }
+
+ private:
+  ChannelChoice channels_;
+};
+
+/// Whether any of the headers looked at tells of samples with more than 16 bits.
+bool any_wide(std::span<const SourceFile> files) {
+  const std::size_t looks = std::min(files.size(), kHeadersLookedAt);
+  for (std::size_t i = 0; i < looks; ++i) {
+    const auto header = read_audio_header(files[i * files.size() / looks].path);
+    if (header && header->wide) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<IngestSource> sound_source(const SoundSourceOptions& options,
+                                           std::span<const SourceFile> files) {
+  if (options.encoded) return std::make_unique<EncodedSource>(options.channels);
+  DType dtype = options.samples;
+  if (dtype == DType::none) dtype = options.present;
+  if (dtype == DType::none) dtype = any_wide(files) ? DType::float32 : DType::int16;
+  return std::make_unique<PcmSource>(options.channels, dtype, options.samples != DType::none);
+}
+
+}  // namespace batchwright
