@@ -1,5 +1,6 @@
 """A batchwrightd of a benchmark's own, and what the system says of it."""
 
+import os
 import pathlib
 import re
 import signal
@@ -71,6 +72,11 @@ class Daemon:
             taken = int((task / "schedstat").read_text().split()[0]) / 1e9
             seconds[name.strip()] = seconds.get(name.strip(), 0) + taken
         return seconds
+
+    def all_cpu_seconds(self):
+        """Of all threads, those that have ended, too."""
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
     def descriptors(self):
         return len(list(pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()))
