@@ -54,6 +54,18 @@ TEST_CASE("assembly: readahead looks up each sequence of the batch, and brings a
   CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes == 0; }));
 }
 
+TEST_CASE("assembly: readers without work end, and others start when there is some") {
+  const auto source = plan_of(made_up(100), in_order(1));
+  Readahead readahead(nullptr, std::chrono::milliseconds(1));
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    readahead.will_need("train", source, BatchIndex{i});
+    CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes != 0; }));
+    CHECK(eventually(readahead, [](const auto& now) { return now.disks.at(0).readers == 0; }));
+    readahead.used("train", source, BatchIndex{i});
+    CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes == 0; }));
+  }
+}
+
 TEST_CASE("assembly: full readahead drops the oldest request and keeps no caller waiting") {
   Tally tally;
   std::mutex gate;

@@ -89,12 +89,13 @@ struct Readahead::State {
     ReadQueue queue;
     ReadWindow window;
     std::condition_variable changed;
-    std::vector<std::thread> readers;
+    std::map<std::thread::id, std::thread> readers;
+    std::vector<std::thread> ended;  // to be joined
     std::size_t idle = 0;
   };
 
-  explicit State(std::function<std::size_t()> left)
-      : memory_left(std::move(left)), thread([this] { run(); }) {
+  State(std::function<std::size_t()> left, std::chrono::milliseconds idle_limit)
+      : memory_left(std::move(left)), patience(idle_limit), thread([this] { run(); }) {
     pthread_setname_np(thread.native_handle(), "bw-readahead");
   }
 
@@ -106,9 +107,10 @@ struct Readahead::State {
     }
     noticed.notify_one();
     thread.join();
-    // Since it has ended and `stopping` is set, no reader starts another.
+    // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
-      for (std::thread& reader : disk.readers) reader.join();
+      for (auto& [id, reader] : disk.readers) reader.join();
+      join_ended(disk);
     }
   }
 
@@ -204,9 +206,24 @@ struct Readahead::State {
   void wake_reader(Disk& disk) {
     if (stopping || disk.queue.empty()) return;
     if (disk.idle != 0) return disk.changed.notify_one();
+    join_ended(disk);
     if (disk.readers.size() == kReaders) return;
-    disk.readers.emplace_back([this, &disk] { read(disk); });
-    pthread_setname_np(disk.readers.back().native_handle(), "bw-read");
+    std::thread reader([this, &disk] { read(disk); });
+    pthread_setname_np(reader.native_handle(), "bw-read");
+    disk.readers.emplace(reader.get_id(), std::move(reader));
+  }
+
+  /// Waits for nothing but the end of threads that have left.
+  static void join_ended(Disk& disk) {
+    for (std::thread& reader : disk.ended) reader.join();
+    disk.ended.clear();
+  }
+
+  /// With the lock, as the last that a reader does.
+  static void leave(Disk& disk) {
+    const auto self = disk.readers.find(std::this_thread::get_id());
+    disk.ended.push_back(std::move(self->second));
+    disk.readers.erase(self);
   }
 
   /// With the lock.
@@ -223,8 +240,11 @@ struct Readahead::State {
       const auto next = take(disk);
       if (!next) {
         ++disk.idle;
-        disk.changed.wait(lock);
+        const auto woken = disk.changed.wait_for(lock, patience);
         --disk.idle;
+        if (woken == std::cv_status::timeout && disk.queue.empty() && !stopping) {
+          return leave(disk);
+        }
         continue;
       }
       disk.window.began(next->bytes, Clock::now());
@@ -250,6 +270,7 @@ struct Readahead::State {
   }
 
   const std::function<std::size_t()> memory_left;
+  const std::chrono::milliseconds patience;
   mutable std::mutex mutex;
   std::condition_variable noticed;
   std::deque<Notice> notices;           // guarded by mutex
@@ -261,8 +282,8 @@ struct Readahead::State {
   std::thread thread;                   // last: it uses the others from its first line on
 };
 
-Readahead::Readahead(std::function<std::size_t()> memory_left)
-    : state_(std::make_unique<State>(std::move(memory_left))) {}
+Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience)
+    : state_(std::make_unique<State>(std::move(memory_left), patience)) {}
 Readahead::~Readahead() = default;
 
 void Readahead::will_need(const std::string& feed, const std::shared_ptr<const EpochSource>& source,
@@ -282,7 +303,8 @@ ReadaheadFigures Readahead::figures() const {
   ReadaheadFigures figures;
   for (const auto& [device, disk] : state_->disks) {
     figures.disks.push_back({device, disk.window.under_way(), disk.window.bytes(),
-                             disk.window.bytes_per_second(), disk.window.latency()});
+                             disk.window.bytes_per_second(), disk.window.latency(),
+                             disk.readers.size()});
     figures.ahead_bytes += disk.queue.ahead_bytes();
   }
   figures.kept_bytes = state_->residence.kept_bytes();

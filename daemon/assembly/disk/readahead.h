@@ -22,6 +22,7 @@ struct DiskFigures {
   std::size_t window_bytes = 0;              ///< Most that is under way at a time.
   double bytes_per_second = 0.0;             ///< Best of late; 0 before anything was read.
   std::chrono::duration<double> latency{0};  ///< Shortest of one read, of late.
+  std::size_t readers = 0;                   ///< Threads that read or wait for work.
 };
 
 /// What readahead does for all feeds.
@@ -38,7 +39,8 @@ struct ReadaheadFigures {
 /// the memory (Residence).
 ///
 /// One thread looks up where rows lie, and gives back what was used; up to kReaders threads a disk
-/// read, each one read at a time, and wait for it. They start as they are needed, and stay.
+/// read, each one read at a time, and wait for it. They start as they are needed, and end when they
+/// have had nothing to do for a while.
 /// Lifetime: an epoch is kept alive by what is being done for it, not by what waits.
 /// Threads: will_need() and used() from one thread, neither of which blocks; figures() from any.
 /// Destruction waits for the reads that are under way.
@@ -47,8 +49,9 @@ class Readahead {
   static constexpr std::size_t kReaders = 32;
 
   /// `memory_left` says how many bytes the page cache may take; by default what memory_room()
-  /// finds.
-  explicit Readahead(std::function<std::size_t()> memory_left = nullptr);
+  /// finds. A reader ends after `patience` without work.
+  explicit Readahead(std::function<std::size_t()> memory_left = nullptr,
+                     std::chrono::milliseconds patience = std::chrono::seconds(10));
   ~Readahead();
   Readahead(const Readahead&) = delete;
   Readahead& operator=(const Readahead&) = delete;
