@@ -1,6 +1,5 @@
 #include "storage/frontend/front_end.h"
 
-#include <fftw3.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,36 +8,11 @@
 #include <numbers>
 
 #include "storage/frontend/mel.h"
+#include "storage/frontend/spectrum/fft_plan.h"
+#include "storage/frontend/spectrum/frame_memory.h"
 
 namespace batchwright {
 namespace {
-
-struct DestroyPlan {
-  void operator()(fftw_plan_s* plan) const noexcept { fftw_destroy_plan(plan); }
-};
-struct FreeFftw {
-  void operator()(void* memory) const noexcept { fftw_free(memory); }
-};
-using Plan = std::unique_ptr<fftw_plan_s, DestroyPlan>;
-using Samples = std::unique_ptr<double[], FreeFftw>;
-using Bins = std::unique_ptr<fftw_complex[], FreeFftw>;
-
-/// What one call of compute() writes to. FFTW's own allocation gives every one the alignment
-/// that the plan was made for.
-struct Workspace {
-  Workspace(std::size_t fft_size, std::size_t bands)
-      : frame(fftw_alloc_real(fft_size)),
-        bins(fftw_alloc_complex(fft_size / 2 + 1)),
-        power(fft_size / 2 + 1),
-        energies(bands) {
-    if (!frame || !bins) throw std::bad_alloc();
-    std::fill_n(frame.get(), fft_size, 0.0);  // behind the window it stays so
-  }
-  Samples frame;
-  Bins bins;
-  std::vector<double> power;
-  std::vector<double> energies;
-};
 
 /// Options in samples, with nothing left open.
 struct Measures {
@@ -128,38 +102,58 @@ struct FrontEnd::State {
   Measures measures;
   std::vector<double> window;
   MelFilters filters;
-  std::vector<double> dct;  // empty for logmel
-  Plan plan;
-
-  void cut_frame(std::span<const float> rest, double* frame) const;
-  void band_logs(Workspace& work) const;
+  std::vector<double> dct;           // empty for logmel
+  std::vector<BandWeights> cepstra;  // its rows
+  FftPlan plan;
 };
 
-/// Pre-emphasised and windowed samples of the frame that `rest` begins with. The sample before
-/// a frame counts as equal to its first, as in the HTK Book; samples behind the end are zeros.
-void FrontEnd::State::cut_frame(std::span<const float> rest, double* frame) const {
-  const std::size_t there = std::min(rest.size(), measures.window);
-  double before = rest[0];
-  for (std::size_t i = 0; i < measures.window; ++i) {
-    const double sample = i < there ? static_cast<double>(rest[i]) : 0.0;
-    frame[i] = (sample - options.pre_emphasis * before) * window[i];
-    before = sample;
-  }
+namespace {
+
+/// What one call of compute() writes to.
+struct Workspace {
+  Workspace(const Measures& measures, const FftPlan& plan, std::size_t bands, std::size_t cepstra)
+      : samples((kFrameLanes - 1) * measures.hop + measures.window),
+        frames(kFrameLanes * measures.fft_size),
+        scratch(plan.scratch()),
+        power(kFrameLanes * (measures.fft_size / 2 + 1)),
+        energies(kFrameLanes * bands),
+        cepstra(kFrameLanes * cepstra) {}
+
+  std::vector<double> samples;  ///< Of kFrameLanes frames.
+  FrameMemory frames;
+  FrameMemory scratch;
+  FrameMemory power;
+  FrameMemory energies;
+  FrameMemory cepstra;
+};
+
+/// Features [values][lanes] of the frames that `rest` begins with. Behind its end there is silence,
+/// and frames there are for nobody.
+const double* features_of(std::span<const float> rest, const FrontEnd::State& state,
+                          Workspace& work) {
+  const Measures& measures = state.measures;
+  const FrameKernel& kernel = frame_kernel();
+  const std::size_t there = std::min(rest.size(), work.samples.size());
+  std::copy_n(rest.begin(), there, work.samples.begin());
+  std::fill(work.samples.begin() + static_cast<std::ptrdiff_t>(there), work.samples.end(), 0.0);
+  kernel.cut({work.samples.data(), measures.hop, measures.window, state.window.data(),
+              state.options.pre_emphasis},
+             work.frames.data());
+  // The last transform wrote there.
+  std::fill(work.frames.data() + kFrameLanes * measures.window,
+            work.frames.data() + kFrameLanes * measures.fft_size, 0.0);
+  kernel.power(state.plan.tables(), work.frames.data(), work.scratch.data(), work.power.data());
+  const auto bands = state.filters.bands();
+  kernel.weigh(bands.data(), bands.size(), work.power.data(), work.energies.data());
+  // The floor keeps digital silence from becoming minus infinity.
+  kernel.log(work.energies.data(), kFrameLanes * bands.size(), state.options.log_floor);
+  if (state.cepstra.empty()) return work.energies.data();
+  kernel.weigh(state.cepstra.data(), state.cepstra.size(), work.energies.data(),
+               work.cepstra.data());
+  return work.cepstra.data();
 }
 
-/// Turns work.frame into the logarithms of the band energies in work.energies.
-void FrontEnd::State::band_logs(Workspace& work) const {
-  // Of FFTW's calls the one that threads may share a plan in, each with arrays of its own.
-  fftw_execute_dft_r2c(plan.get(), work.frame.get(), work.bins.get());
-  for (std::size_t i = 0; i < work.power.size(); ++i) {
-    const double re = work.bins[i][0];
-    const double im = work.bins[i][1];
-    work.power[i] = re * re + im * im;
-  }
-  filters.apply(work.power, work.energies);
-  // The floor keeps digital silence from becoming minus infinity.
-  for (double& energy : work.energies) energy = std::log(std::max(energy, options.log_floor));
-}
+}  // namespace
 
 FrontEnd::FrontEnd(std::unique_ptr<const State> state) : state_(std::move(state)) {}
 FrontEnd::FrontEnd(FrontEnd&&) noexcept = default;
@@ -173,20 +167,17 @@ Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t 
   auto filters = MelFilters::create(
       {options.mel_bands, measures->fft_size, sample_rate, options.fmin_hz, measures->fmax_hz});
   if (!filters) return filters.error();
+  auto plan = FftPlan::create(measures->fft_size);
+  if (!plan) return plan.error();
   std::vector<double> dct;
   if (options.features == FeatureKind::mfcc) dct = dct_rows(options.cepstra, options.mel_bands);
-  // Only to plan with: FFTW wants to see arrays of the alignment that compute() will use.
-  Workspace work(measures->fft_size, options.mel_bands);
-  // FFTW_ESTIMATE does not time the machine, so the same plan and the same bits come each time.
-  Plan plan(fftw_plan_dft_r2c_1d(static_cast<int>(measures->fft_size), work.frame.get(),
-                                 work.bins.get(), FFTW_ESTIMATE));
-  if (!plan) {
-    return Error{ErrorCode::unsupported,
-                 fmt::format("FFTW has no plan for {} points", measures->fft_size)};
+  std::vector<BandWeights> rows;
+  for (std::size_t row = 0; row < dct.size(); row += options.mel_bands) {
+    rows.push_back({0, options.mel_bands, dct.data() + row});
   }
   return FrontEnd(std::make_unique<const State>(
       State{options, sample_rate, *measures, window_weights(options.window, measures->window),
-            std::move(*filters), std::move(dct), std::move(plan)}));
+            std::move(*filters), std::move(dct), std::move(rows), std::move(*plan)}));
 }
 
 std::uint32_t FrontEnd::sample_rate() const { return state_->sample_rate; }
@@ -205,22 +196,20 @@ std::size_t FrontEnd::frames(std::size_t samples) const {
 
 std::vector<float> FrontEnd::compute(std::span<const float> samples) const {
   const std::size_t count = frames(samples.size());
-  const std::size_t bands = state_->filters.bands();
-  std::vector<float> features;
-  features.reserve(count * dimensions());
-  // One a call, so that threads share nothing but the plan.
-  Workspace work(state_->measures.fft_size, bands);
-  for (std::size_t f = 0; f < count; ++f) {
-    state_->cut_frame(samples.subspan(f * state_->measures.hop), work.frame.get());
-    state_->band_logs(work);
-    // Log-mel features; with a DCT the loop below makes cepstra of them instead.
-    if (state_->dct.empty()) {
-      for (const double value : work.energies) features.push_back(static_cast<float>(value));
-    }
-    for (std::size_t row = 0; row < state_->dct.size(); row += bands) {
-      double value = 0;
-      for (std::size_t b = 0; b < bands; ++b) value += state_->dct[row + b] * work.energies[b];
-      features.push_back(static_cast<float>(value));
+  const std::size_t width = dimensions();
+  std::vector<float> features(count * width);
+  // One a call, so that threads share nothing that is written to.
+  Workspace work(state_->measures, state_->plan, state_->filters.bands().size(),
+                 state_->cepstra.size());
+  for (std::size_t first = 0; first < count; first += kFrameLanes) {
+    const std::size_t start = first * state_->measures.hop;
+    const double* const values = features_of(samples.subspan(start), *state_, work);
+    const std::size_t lanes = std::min(kFrameLanes, count - first);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      float* const frame = features.data() + (first + lane) * width;
+      for (std::size_t i = 0; i < width; ++i) {
+        frame[i] = static_cast<float>(values[i * kFrameLanes + lane]);
+      }
     }
   }
   return features;

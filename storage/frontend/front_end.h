@@ -24,7 +24,8 @@ struct FrontEndOptions {
   double window_ms = 25;  ///< Range: at least 2 samples.
   double hop_ms = 10;     ///< Range: at least 1 sample.
   WindowShape window = WindowShape::hamming;
-  std::uint32_t fft_size = 0;  ///< Points, at least the window; 0: the next power of two.
+  /// Points, at least the window, a product of 2, 3, 4 and 5; 0: the next power of two.
+  std::uint32_t fft_size = 0;
   std::uint32_t mel_bands = 40;
   double fmin_hz = 20;
   double fmax_hz = 0;          ///< At most half the sample rate; 0: half the sample rate.
@@ -37,8 +38,7 @@ struct FrontEndOptions {
 ///
 /// All but the result is in double precision: in single precision the FFT's rounding of a loud
 /// tone drowns the quiet bands beside it.
-/// Threads: compute() and the rest from any number at once; FFTW has create() and destruction
-///   happen one at a time in a process.
+/// Threads: any number at once.
 class FrontEnd {
  public:
   /// Errors: invalid_argument, naming the option, what was found and what is allowed.
@@ -61,8 +61,9 @@ class FrontEnd {
   /// Every option with the values that zeros stand for, to be kept in a dataset's description.
   std::vector<std::pair<std::string, std::string>> settings() const;
 
+  struct State;  ///< Private to the room; see front_end.cpp.
+
  private:
-  struct State;
   explicit FrontEnd(std::unique_ptr<const State> state);
   std::unique_ptr<const State> state_;
 };

@@ -28,9 +28,11 @@ Result<MelFilters> MelFilters::create(const MelSpec& spec) {
   const double half_width = (mel_of_hz(spec.fmax_hz) - lowest) / (spec.bands + 1);
   const double bin_hz = static_cast<double>(spec.sample_rate) / spec.fft_size;
   MelFilters filters;
+  std::vector<std::size_t> first_weights;
   for (std::uint32_t b = 0; b < spec.bands; ++b) {
     const double top = lowest + half_width * (b + 1);
-    Band band{0, filters.weights_.size(), 0};
+    BandWeights band;
+    first_weights.push_back(filters.weights_.size());
     for (std::size_t bin = 0; bin <= spec.fft_size / 2; ++bin) {
       const double weight = triangle(mel_of_hz(static_cast<double>(bin) * bin_hz), top, half_width);
       // Weights above 0 are neighbours, so a first bin and a count describe the band.
@@ -47,17 +49,11 @@ Result<MelFilters> MelFilters::create(const MelSpec& spec) {
     }
     filters.bands_.push_back(band);
   }
-  return filters;
-}
-
-void MelFilters::apply(std::span<const double> power, std::span<double> energies) const {
-  for (std::size_t b = 0; b < bands_.size(); ++b) {
-    const double* weights = weights_.data() + bands_[b].first_weight;
-    const double* bins = power.data() + bands_[b].first_bin;
-    double energy = 0;
-    for (std::size_t i = 0; i < bands_[b].bins; ++i) energy += weights[i] * bins[i];
-    energies[b] = energy;
+  // Only now do the weights stay where they are.
+  for (std::size_t b = 0; b < filters.bands_.size(); ++b) {
+    filters.bands_[b].weights = filters.weights_.data() + first_weights[b];
   }
+  return filters;
 }
 
 std::vector<double> dct_rows(std::size_t cepstra, std::size_t bands) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/frontend/spectrum/frame_kernel.h"
 
 namespace batchwright {
 
@@ -29,17 +30,16 @@ class MelFilters {
   /// Errors: invalid_argument when a band is so narrow that no FFT bin lies in it.
   static Result<MelFilters> create(const MelSpec& spec);
 
-  std::size_t bands() const { return bands_.size(); }
-  /// `power` has fft_size / 2 + 1 bins, `energies` has bands() places.
-  void apply(std::span<const double> power, std::span<double> energies) const;
+  MelFilters(MelFilters&&) = default;
+  MelFilters& operator=(MelFilters&&) = default;
+
+  /// For FrameKernel::weigh(), valid as long as this object.
+  std::span<const BandWeights> bands() const { return bands_; }
 
  private:
-  struct Band {
-    std::size_t first_bin = 0;
-    std::size_t first_weight = 0;
-    std::size_t bins = 0;
-  };
-  std::vector<Band> bands_;
+  MelFilters() = default;
+
+  std::vector<BandWeights> bands_;
   std::vector<double> weights_;  // of all bands, one after the other
 };
 

@@ -1,0 +1,8 @@
+#include "storage/frontend/spectrum/frame_loops.h"
+
+namespace batchwright {
+
+extern const FrameKernel kAvx512Frames;
+const FrameKernel kAvx512Frames{"avx512", cut_frames, power_of, weigh_bands, logs_of};
+
+}  // namespace batchwright

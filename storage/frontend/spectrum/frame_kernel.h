@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace batchwright {
+
+/// Frames that are transformed at once, one in each lane. Arrays of such frames are [n][lanes], on
+/// the boundary of a cache line.
+inline constexpr std::size_t kFrameLanes = 8;
+
+/// A step of a mixed-radix transform: `radix` is 2, 3, 4 or 5.
+struct FftStep {
+  std::uint32_t radix = 0;
+  std::uint32_t groups = 0;          ///< Butterflies with twiddle factors of their own.
+  std::uint32_t stride = 0;          ///< Butterflies that share them.
+  const double* twiddles = nullptr;  ///< [groups][radix - 1] of cos, sin.
+};
+
+/// A transform of real frames. Where `points` is even it is done as one of half as many complex
+/// points, which `roots` untangle.
+struct FftTables {
+  std::size_t points = 0;
+  const FftStep* steps = nullptr;
+  std::size_t step_count = 0;
+  const double* roots = nullptr;  ///< [points / 2 + 1] of cos, sin; null where `points` is odd.
+};
+
+/// A band of a filter bank.
+struct BandWeights {
+  std::size_t first_bin = 0;
+  std::size_t bins = 0;
+  const double* weights = nullptr;  ///< [bins]
+};
+
+/// How frames are cut out of sound.
+struct FrameCut {
+  const double* samples = nullptr;  ///< Of the first frame and all behind it.
+  std::size_t hop = 0;              ///< Samples from one frame to the next.
+  std::size_t window = 0;           ///< Samples of a frame.
+  const double* weights = nullptr;  ///< [window]
+  double pre_emphasis = 0;          ///< k of s(n) - k s(n - 1), where s(-1) = s(0).
+};
+
+/// The loops of a front end over kFrameLanes frames at once, compiled for one instruction set. A
+/// frame's values are the same bits in each lane and by each instruction set: lanes meet nowhere,
+/// and no product is fused with a sum.
+/// Threads: any; memory is the caller's.
+struct FrameKernel {
+  const char* name = nullptr;
+  /// Frames [window][lanes], pre-emphasised and weighted.
+  void (*cut)(const FrameCut& cut, double* frames) = nullptr;
+  /// |X(j)|^2, j = 0 ... points / 2, of frames [points][lanes], which are overwritten. `scratch`
+  /// has 2 * points * lanes places, `power` (points / 2 + 1) * lanes.
+  void (*power)(const FftTables& tables, double* frames, double* scratch, double* power) = nullptr;
+  /// Energies [bands][lanes] of a power spectrum.
+  void (*weigh)(const BandWeights* bands, std::size_t count, const double* power,
+                double* energies) = nullptr;
+  /// ln max(value, floor) in place of `count` values, a multiple of the lanes; finite, floor > 0.
+  /// Within one unit in the last place.
+  void (*log)(double* values, std::size_t count, double floor) = nullptr;
+};
+
+/// The kernel for this processor.
+const FrameKernel& frame_kernel();
+
+/// All kernels that this processor runs, the plainest first.
+std::size_t frame_kernels(const FrameKernel* (&kernels)[3]);
+
+}  // namespace batchwright

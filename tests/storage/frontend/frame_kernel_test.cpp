@@ -1,0 +1,162 @@
+#include "storage/frontend/spectrum/frame_kernel.h"
+
+#include <doctest/doctest.h>
+#include <fftw3.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "storage/frontend/spectrum/fft_plan.h"
+#include "storage/frontend/spectrum/frame_memory.h"
+
+using namespace batchwright;
+
+namespace {
+
+std::vector<const FrameKernel*> all_kernels() {
+  const FrameKernel* kernels[3];
+  return {kernels, kernels + frame_kernels(kernels)};
+}
+
+bool allowed(std::uint32_t points) {
+  for (const std::uint32_t factor : {2U, 3U, 5U}) {
+    while (points % factor == 0) points /= factor;
+  }
+  return points == 1;
+}
+
+/// Frames [points][lanes], different in each lane.
+std::vector<double> noise(std::size_t points) {
+  std::mt19937 random(static_cast<std::uint32_t>(points));
+  std::vector<double> frames(points * kFrameLanes);
+  for (double& value : frames) value = static_cast<double>(random()) / 2147483648.0 - 1;
+  return frames;
+}
+
+std::vector<double> power_by(const FrameKernel& kernel, const FftPlan& plan,
+                             const std::vector<double>& frames) {
+  const std::size_t bins = plan.tables().points / 2 + 1;
+  FrameMemory memory(frames.size());
+  FrameMemory scratch(plan.scratch());
+  FrameMemory power(bins * kFrameLanes);
+  std::copy(frames.begin(), frames.end(), memory.data());
+  kernel.power(plan.tables(), memory.data(), scratch.data(), power.data());
+  return {power.data(), power.data() + bins * kFrameLanes};
+}
+
+/// The power of one lane by FFTW, which shares nothing with the kernels.
+std::vector<double> power_by_fftw(const std::vector<double>& frames, std::size_t lane) {
+  const std::size_t points = frames.size() / kFrameLanes;
+  double* const in = fftw_alloc_real(points);
+  fftw_complex* const out = fftw_alloc_complex(points / 2 + 1);
+  fftw_plan_s* const plan = fftw_plan_dft_r2c_1d(static_cast<int>(points), in, out, FFTW_ESTIMATE);
+  for (std::size_t n = 0; n < points; ++n) in[n] = frames[n * kFrameLanes + lane];
+  fftw_execute(plan);
+  std::vector<double> power;
+  for (std::size_t k = 0; k <= points / 2; ++k) {
+    power.push_back(out[k][0] * out[k][0] + out[k][1] * out[k][1]);
+  }
+  fftw_destroy_plan(plan);
+  fftw_free(in);
+  fftw_free(out);
+  return power;
+}
+
+/// The largest difference, as a part of the largest value.
+double difference(const std::vector<double>& power, const std::vector<double>& wanted,
+                  std::size_t lane) {
+  double most = 0;
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    most = std::max(most, std::abs(power[k * kFrameLanes + lane] - wanted[k]));
+  }
+  return most / *std::max_element(wanted.begin(), wanted.end());
+}
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("frontend: a power spectrum is FFTW's, for every size up to 1024 and larger ones") {
+  std::vector<std::uint32_t> sizes{1536, 2000, 2048, 3125, 4096, 16384};
+  for (std::uint32_t points = 1; points <= 1024; ++points) {
+    if (allowed(points)) sizes.push_back(points);
+  }
+  for (const std::uint32_t points : sizes) {
+    CAPTURE(points);
+    const auto plan = FftPlan::create(points);
+    REQUIRE(plan);
+    const auto frames = noise(points);
+    const auto plain = power_by(*all_kernels().front(), *plan, frames);
+    for (std::size_t lane = 0; lane < kFrameLanes; ++lane) {
+      CHECK(difference(plain, power_by_fftw(frames, lane), lane) < 1e-13);
+    }
+    for (const FrameKernel* kernel : all_kernels()) {
+      CAPTURE(kernel->name);
+      CHECK(same_bits(power_by(*kernel, *plan, frames), plain));
+    }
+  }
+}
+
+TEST_CASE("frontend: a frame is the same bits in every lane, whatever is beside it") {
+  for (const std::uint32_t points : {400U, 512U, 135U}) {
+    const auto plan = FftPlan::create(points);
+    const auto frames = noise(points);
+    for (const FrameKernel* kernel : all_kernels()) {
+      const auto wanted = power_by(*kernel, *plan, frames);
+      for (std::size_t lane = 0; lane < kFrameLanes; ++lane) {
+        std::vector<double> moved(frames.size(), 0.25);
+        for (std::size_t n = 0; n < points; ++n) {
+          moved[n * kFrameLanes + lane] = frames[n * kFrameLanes];
+        }
+        const auto power = power_by(*kernel, *plan, moved);
+        for (std::size_t k = 0; k <= points / 2; ++k) {
+          CHECK(power[k * kFrameLanes + lane] == wanted[k * kFrameLanes]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("frontend: sizes that have other factors are refused by them") {
+  const auto error = [](std::uint32_t points) {
+    const auto plan = FftPlan::create(points);
+    return plan ? "" : plan.error().message;
+  };
+  CHECK(error(448) ==
+        "an FFT of 448 points, of which 7 is a factor; allowed: products of 2, 3, 4 and 5");
+  CHECK(error(1001).find("of which 1001 is a factor") != std::string::npos);
+  CHECK(error(0) == "an FFT of 0 points; allowed: 1 to 1048576");
+  CHECK(error(1U << 21) == "an FFT of 2097152 points; allowed: 1 to 1048576");
+}
+
+TEST_CASE("frontend: logarithms are the C library's to the last place, by every kernel") {
+  FrameMemory memory(1 << 16);
+  std::mt19937_64 random(1);
+  std::vector<double> values;
+  for (double exponent = -300; exponent <= 300; exponent += 0.01) {
+    values.push_back(std::pow(10.0, exponent));
+  }
+  for (int i = 0; i < 4000; ++i) {
+    values.push_back(0.5 + static_cast<double>(random() >> 11) * 0x1p-53);
+  }
+  values.insert(values.end(), {1.0, 2.0, 0.5, std::nextafter(1.0, 0.0), std::nextafter(1.0, 2.0),
+                               std::sqrt(0.5), std::sqrt(2.0), 0.0, -1.0});
+  const double floor = std::numeric_limits<double>::min();
+  values.resize((values.size() + kFrameLanes - 1) / kFrameLanes * kFrameLanes, 1.0);
+  for (const FrameKernel* kernel : all_kernels()) {
+    CAPTURE(kernel->name);
+    std::copy(values.begin(), values.end(), memory.data());
+    kernel->log(memory.data(), values.size(), floor);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double wanted = std::log(std::max(values[i], floor));
+      CAPTURE(values[i]);
+      CHECK(std::abs(memory.data()[i] - wanted) <= 2.3e-16 * std::abs(wanted));
+    }
+  }
+}
