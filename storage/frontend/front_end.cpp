@@ -3,44 +3,64 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
+#include "storage/frontend/framing.h"
 #include "storage/frontend/mel.h"
+#include "storage/frontend/settings.h"
 #include "storage/frontend/spectrum/fft_plan.h"
 #include "storage/frontend/spectrum/frame_memory.h"
+#include "storage/frontend/whole_sound.h"
 
 namespace batchwright {
-namespace {
 
-/// Options in samples, with nothing left open.
-struct Measures {
-  std::size_t window = 0;
-  std::size_t hop = 0;
-  std::uint32_t fft_size = 0;
-  double fmax_hz = 0;
+struct FrontEnd::State {
+  FrontEndOptions options;
+  std::uint32_t sample_rate = 0;
+  FrameMeasures measures;
+  std::vector<double> window;
+  MelFilters filters;
+  std::vector<double> dct;           // empty for logmel
+  std::vector<BandWeights> cepstra;  // its rows
+  FftPlan plan;
 };
 
-/// A minute at 16 kHz: a longer window is a mistaken unit.
-constexpr std::uint32_t kMaxFftSize = 1U << 20;
+namespace {
+
+/// Kaldi's least energy, 2^-23.
+constexpr double kLeastEnergy = std::numeric_limits<float>::epsilon();
+
+/// What one call of compute() writes to.
+struct Workspace {
+  explicit Workspace(const FrontEnd::State& state)
+      : samples((kFrameLanes - 1) * state.measures.hop + state.window.size()),
+        frames(kFrameLanes * state.measures.fft_size),
+        scratch(state.plan.scratch()),
+        power(kFrameLanes * (state.measures.fft_size / 2 + 1)),
+        bands(kFrameLanes * state.filters.bands().size()),
+        cepstra(kFrameLanes * state.cepstra.size()),
+        energies(kFrameLanes) {}
+
+  std::vector<double> samples;  ///< Of kFrameLanes frames.
+  FrameMemory frames;
+  FrameMemory scratch;
+  FrameMemory power;
+  FrameMemory bands;
+  FrameMemory cepstra;
+  FrameMemory energies;
+};
 
 Error wrong(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
-
-/// Milliseconds in whole samples, rounded to the nearest.
-Result<std::size_t> in_samples(const char* name, double ms, std::uint32_t rate) {
-  const double samples = std::round(ms * rate / 1000);
-  if (samples >= 1 && samples <= kMaxFftSize) return static_cast<std::size_t>(samples);
-  return wrong(fmt::format("{} of {} ms is {} samples at {} Hz; allowed: 1 to {} samples", name, ms,
-                           samples, rate, kMaxFftSize));
-}
 
 Result<void> check_numbers(const FrontEndOptions& options) {
   // Written so that NaN, which compares with nothing, is refused.
   if (!(options.pre_emphasis >= 0 && options.pre_emphasis < 1)) {
     return wrong(fmt::format("pre-emphasis {} is not in 0 <= k < 1", options.pre_emphasis));
   }
-  if (!(options.log_floor > 0 && std::isfinite(options.log_floor))) {
+  if (!(options.log_floor >= std::numeric_limits<double>::min() &&
+        std::isfinite(options.log_floor))) {
     return wrong(fmt::format("log floor {} is not above 0", options.log_floor));
   }
   if (options.mel_bands < 1 || options.mel_bands > 4096) {
@@ -51,107 +71,114 @@ Result<void> check_numbers(const FrontEndOptions& options) {
     return wrong(fmt::format("{} cepstra of {} mel bands; allowed: 1 to {}", options.cepstra,
                              options.mel_bands, options.mel_bands));
   }
+  for (const auto& [name, value] :
+       {std::pair("sample scale", options.sample_scale), std::pair("peak", options.peak),
+        std::pair("top dB", options.top_db), std::pair("lifter", options.lifter),
+        std::pair("energy floor", options.energy_floor)}) {
+    if (value >= 0 && std::isfinite(value)) continue;
+    return wrong(fmt::format("{} {} is not 0 or above", name, value));
+  }
   return {};
 }
 
-Result<Measures> measure(const FrontEndOptions& options, std::uint32_t rate) {
-  if (rate == 0) return wrong("a sample rate of 0 Hz");
-  const auto window = in_samples("window", options.window_ms, rate);
-  if (!window) return window.error();
-  // Its weights divide by the window's size less one.
-  if (*window < 2) return wrong("a window has at least 2 samples");
-  const auto hop = in_samples("hop", options.hop_ms, rate);
-  if (!hop) return hop.error();
-  // The next power of two (README.md); a Workspace has zeros behind the window.
-  const auto needed = static_cast<std::uint32_t>(std::bit_ceil(*window));
-  const std::uint32_t fft_size = options.fft_size == 0 ? needed : options.fft_size;
-  if (fft_size < *window || fft_size > kMaxFftSize) {
-    return wrong(fmt::format("an FFT of {} points; allowed: {} (the window) to {}, or 0", fft_size,
-                             *window, kMaxFftSize));
-  }
-  const double nyquist = rate / 2.0;
-  const double fmax = options.fmax_hz == 0 ? nyquist : options.fmax_hz;
-  if (!(fmax > 0 && fmax <= nyquist)) {
-    return wrong(fmt::format("fmax {} Hz; at {} Hz allowed: up to {} Hz, or 0 for that",
-                             options.fmax_hz, rate, nyquist));
-  }
-  if (!(options.fmin_hz >= 0 && options.fmin_hz < fmax)) {
-    return wrong(
-        fmt::format("fmin {} Hz; allowed: 0 up to, but not, fmax {} Hz", options.fmin_hz, fmax));
-  }
-  return Measures{*window, *hop, fft_size, fmax};
+/// Kaldi's lifter counts cepstra from 0, librosa's from 1.
+double lifter_of(const FrontEndOptions& options, std::size_t cepstrum) {
+  if (options.lifter == 0) return 1;
+  const auto m = static_cast<double>(cepstrum + (options.lifter_form == Lifter::librosa ? 1 : 0));
+  return 1 + options.lifter / 2 * std::sin(std::numbers::pi * m / options.lifter);
 }
 
-/// The symmetric window: both ends have the same value.
-std::vector<double> window_weights(WindowShape shape, std::size_t size) {
-  // HTK Book, "Speech Input/Output": 0.54 is Hamming's; 0.5 makes it Hann's, which ends in zeros.
-  const double a = shape == WindowShape::hamming ? 0.54 : 0.5;
-  std::vector<double> weights(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    weights[i] = a - (1 - a) * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
-                                        static_cast<double>(size - 1));
-  }
-  return weights;
-}
-
-}  // namespace
-
-struct FrontEnd::State {
-  FrontEndOptions options;
-  std::uint32_t sample_rate = 0;
-  Measures measures;
-  std::vector<double> window;
-  MelFilters filters;
-  std::vector<double> dct;           // empty for logmel
-  std::vector<BandWeights> cepstra;  // its rows
-  FftPlan plan;
-};
-
-namespace {
-
-/// What one call of compute() writes to.
-struct Workspace {
-  Workspace(const Measures& measures, const FftPlan& plan, std::size_t bands, std::size_t cepstra)
-      : samples((kFrameLanes - 1) * measures.hop + measures.window),
-        frames(kFrameLanes * measures.fft_size),
-        scratch(plan.scratch()),
-        power(kFrameLanes * (measures.fft_size / 2 + 1)),
-        energies(kFrameLanes * bands),
-        cepstra(kFrameLanes * cepstra) {}
-
-  std::vector<double> samples;  ///< Of kFrameLanes frames.
-  FrameMemory frames;
-  FrameMemory scratch;
-  FrameMemory power;
-  FrameMemory energies;
-  FrameMemory cepstra;
-};
-
-/// Features [values][lanes] of the frames that `rest` begins with. Behind its end there is silence,
-/// and frames there are for nobody.
-const double* features_of(std::span<const float> rest, const FrontEnd::State& state,
-                          Workspace& work) {
-  const Measures& measures = state.measures;
+/// Energies [bands][lanes] of the frames from `first` on, in work.bands; the frames' own in
+/// work.energies.
+void weigh_frames(const FramedSound& sound, std::uint64_t first, const FrontEnd::State& state,
+                  Workspace& work) {
+  const FrontEndOptions& options = state.options;
   const FrameKernel& kernel = frame_kernel();
-  const std::size_t there = std::min(rest.size(), work.samples.size());
-  std::copy_n(rest.begin(), there, work.samples.begin());
-  std::fill(work.samples.begin() + static_cast<std::ptrdiff_t>(there), work.samples.end(), 0.0);
-  kernel.cut({work.samples.data(), measures.hop, measures.window, state.window.data(),
-              state.options.pre_emphasis},
+  const std::size_t cut = state.window.size();
+  sound.copy(sound.start_of(first), work.samples);
+  const bool per_frame = options.emphasis == PreEmphasis::frame;
+  kernel.cut({work.samples.data(), state.measures.hop, cut, state.window.data(),
+              per_frame ? options.pre_emphasis : 0, options.remove_dc,
+              options.raw_energy ? work.energies.data() : nullptr,
+              options.raw_energy ? nullptr : work.energies.data()},
              work.frames.data());
   // The last transform wrote there.
-  std::fill(work.frames.data() + kFrameLanes * measures.window,
-            work.frames.data() + kFrameLanes * measures.fft_size, 0.0);
+  std::fill(work.frames.data() + kFrameLanes * cut,
+            work.frames.data() + kFrameLanes * state.measures.fft_size, 0.0);
   kernel.power(state.plan.tables(), work.frames.data(), work.scratch.data(), work.power.data());
+  const std::size_t bins = kFrameLanes * (state.measures.fft_size / 2 + 1);
+  if (options.spectrum == Spectrum::magnitude) kernel.root(work.power.data(), bins, 0);
+  if (options.spectrum == Spectrum::soft_magnitude) kernel.root(work.power.data(), bins, 1e-9);
   const auto bands = state.filters.bands();
-  kernel.weigh(bands.data(), bands.size(), work.power.data(), work.energies.data());
-  // The floor keeps digital silence from becoming minus infinity.
-  kernel.log(work.energies.data(), kFrameLanes * bands.size(), state.options.log_floor);
-  if (state.cepstra.empty()) return work.energies.data();
-  kernel.weigh(state.cepstra.data(), state.cepstra.size(), work.energies.data(),
-               work.cepstra.data());
-  return work.cepstra.data();
+  kernel.weigh(bands.data(), bands.size(), work.power.data(), work.bands.data());
 }
+
+/// Logarithms in place of work.bands and work.energies.
+void take_logs(const FrontEndOptions& options, std::size_t bands, Workspace& work) {
+  const FrameKernel& kernel = frame_kernel();
+  double* const values = work.bands.data();
+  const std::size_t count = kFrameLanes * bands;
+  if (options.log == LogKind::add) {
+    for (std::size_t i = 0; i < count; ++i) values[i] += options.log_floor;
+  }
+  // The floor keeps digital silence from becoming minus infinity.
+  kernel.log(values, count, options.log_floor);
+  const double scale = options.log == LogKind::ten  ? 1 / std::numbers::ln10
+                       : options.log == LogKind::db ? 10 / std::numbers::ln10
+                                                    : 1;
+  if (scale != 1) {
+    for (std::size_t i = 0; i < count; ++i) values[i] *= scale;
+  }
+  if (!options.use_energy) return;
+  kernel.log(work.energies.data(), kFrameLanes, std::max({kLeastEnergy, options.energy_floor}));
+}
+
+/// Writes the features of up to kFrameLanes frames, whose logarithms lie in `work`.
+void write_frames(const FrontEnd::State& state, Workspace& work, std::size_t width,
+                  std::span<float> out) {
+  const FrontEndOptions& options = state.options;
+  const bool mfcc = !state.cepstra.empty();
+  if (mfcc) {
+    frame_kernel().weigh(state.cepstra.data(), state.cepstra.size(), work.bands.data(),
+                         work.cepstra.data());
+  }
+  const double* const values = mfcc ? work.cepstra.data() : work.bands.data();
+  const std::size_t count = mfcc ? state.cepstra.size() : state.filters.bands().size();
+  const std::size_t energies = options.use_energy && !mfcc ? 1 : 0;
+  for (std::size_t lane = 0; (lane + 1) * width <= out.size(); ++lane) {
+    float* const frame = out.data() + lane * width;
+    for (std::size_t i = 0; i < count; ++i) {
+      frame[energies + i] = static_cast<float>(values[i * kFrameLanes + lane]);
+    }
+    if (options.use_energy) frame[0] = static_cast<float>(work.energies.data()[lane]);
+  }
+}
+
+/// Values of all frames are there before the first feature is.
+class WholeValues {
+ public:
+  WholeValues(std::size_t frames, std::size_t bands) : bands_(bands), values_(frames * bands) {}
+
+  std::span<double> all() { return values_; }
+
+  void put(std::size_t first, double* lanes) { exchange(first, lanes, true); }
+  void get(std::size_t first, double* lanes) { exchange(first, lanes, false); }
+
+ private:
+  void exchange(std::size_t first, double* lanes, bool put) {
+    const std::size_t count = std::min(kFrameLanes, values_.size() / bands_ - first);
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      double* const frame = values_.data() + (first + lane) * bands_;
+      for (std::size_t b = 0; b < bands_; ++b) {
+        double& there = lanes[b * kFrameLanes + lane];
+        put ? frame[b] = there : there = frame[b];
+      }
+    }
+  }
+
+  std::size_t bands_;
+  std::vector<double> values_;
+};
 
 }  // namespace
 
@@ -162,76 +189,77 @@ FrontEnd::~FrontEnd() = default;
 
 Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t sample_rate) {
   if (auto checked = check_numbers(options); !checked) return checked.error();
-  const auto measures = measure(options, sample_rate);
+  const auto measures = measure_frames(options, sample_rate);
   if (!measures) return measures.error();
-  auto filters = MelFilters::create(
-      {options.mel_bands, measures->fft_size, sample_rate, options.fmin_hz, measures->fmax_hz});
+  auto filters = MelFilters::create({options.mel_bands, measures->fft_size, sample_rate,
+                                     options.fmin_hz, measures->fmax_hz, options.scale,
+                                     options.sides, options.equal_area, options.empty_bands});
   if (!filters) return filters.error();
   auto plan = FftPlan::create(measures->fft_size);
   if (!plan) return plan.error();
   std::vector<double> dct;
   if (options.features == FeatureKind::mfcc) dct = dct_rows(options.cepstra, options.mel_bands);
   std::vector<BandWeights> rows;
-  for (std::size_t row = 0; row < dct.size(); row += options.mel_bands) {
-    rows.push_back({0, options.mel_bands, dct.data() + row});
+  for (std::size_t m = 0; m * options.mel_bands < dct.size(); ++m) {
+    double* const row = dct.data() + m * options.mel_bands;
+    for (std::size_t b = 0; b < options.mel_bands; ++b) row[b] *= lifter_of(options, m);
+    rows.push_back({0, options.mel_bands, row});
   }
   return FrontEnd(std::make_unique<const State>(
-      State{options, sample_rate, *measures, window_weights(options.window, measures->window),
-            std::move(*filters), std::move(dct), std::move(rows), std::move(*plan)}));
+      State{options, sample_rate, *measures, frame_weights(options, *measures), std::move(*filters),
+            std::move(dct), std::move(rows), std::move(*plan)}));
 }
 
 std::uint32_t FrontEnd::sample_rate() const { return state_->sample_rate; }
 
 std::uint32_t FrontEnd::dimensions() const {
   const FrontEndOptions& options = state_->options;
-  return options.features == FeatureKind::mfcc ? options.cepstra : options.mel_bands;
+  if (options.features == FeatureKind::mfcc) return options.cepstra;
+  return options.mel_bands + (options.use_energy ? 1 : 0);
 }
 
 std::size_t FrontEnd::frames(std::size_t samples) const {
-  if (samples == 0) return 0;
-  const Measures& measures = state_->measures;
-  // Audio shorter than a window is padded to one frame; else samples behind the last are unused.
-  return samples < measures.window ? 1 : 1 + (samples - measures.window) / measures.hop;
-}
-
-std::vector<float> FrontEnd::compute(std::span<const float> samples) const {
-  const std::size_t count = frames(samples.size());
-  const std::size_t width = dimensions();
-  std::vector<float> features(count * width);
-  // One a call, so that threads share nothing that is written to.
-  Workspace work(state_->measures, state_->plan, state_->filters.bands().size(),
-                 state_->cepstra.size());
-  for (std::size_t first = 0; first < count; first += kFrameLanes) {
-    const std::size_t start = first * state_->measures.hop;
-    const double* const values = features_of(samples.subspan(start), *state_, work);
-    const std::size_t lanes = std::min(kFrameLanes, count - first);
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      float* const frame = features.data() + (first + lane) * width;
-      for (std::size_t i = 0; i < width; ++i) {
-        frame[i] = static_cast<float>(values[i * kFrameLanes + lane]);
-      }
-    }
-  }
-  return features;
+  return count_frames(state_->options, state_->measures, samples);
 }
 
 std::vector<std::pair<std::string, std::string>> FrontEnd::settings() const {
-  const FrontEndOptions& options = state_->options;
-  const bool mfcc = options.features == FeatureKind::mfcc;
-  std::vector<std::pair<std::string, std::string>> all = {
-      {"features", mfcc ? "mfcc" : "logmel"},
-      {"sample_rate_hz", std::to_string(state_->sample_rate)},
-      {"window_ms", fmt::format("{}", options.window_ms)},
-      {"hop_ms", fmt::format("{}", options.hop_ms)},
-      {"window", options.window == WindowShape::hamming ? "hamming" : "hann"},
-      {"fft_size", std::to_string(state_->measures.fft_size)},
-      {"mel_bands", std::to_string(options.mel_bands)},
-      {"fmin_hz", fmt::format("{}", options.fmin_hz)},
-      {"fmax_hz", fmt::format("{}", state_->measures.fmax_hz)},
-      {"pre_emphasis", fmt::format("{}", options.pre_emphasis)},
-      {"log_floor", fmt::format("{}", options.log_floor)}};
-  if (mfcc) all.emplace_back("cepstra", std::to_string(options.cepstra));
-  return all;
+  return settings_text(state_->options, state_->measures, state_->sample_rate);
+}
+
+std::vector<float> FrontEnd::compute(std::span<const float> samples) const {
+  const State& state = *state_;
+  const std::size_t count = frames(samples.size());
+  const std::size_t width = dimensions();
+  const std::size_t bands = state.filters.bands().size();
+  std::vector<float> features(count * width);
+  if (count == 0) return features;
+  // One a call, so that threads share nothing that is written to.
+  Workspace work(state);
+  const FramedSound sound(state.options, state.measures, samples);
+  const auto out = [&](std::size_t first) {
+    return std::span(features).subspan(first * width, std::min(kFrameLanes, count - first) * width);
+  };
+  const bool whole = looks_at_all(state.options);
+  WholeValues values(whole ? count : 0, bands);
+  std::vector<double> energies;
+  for (std::size_t first = 0; first < count; first += kFrameLanes) {
+    weigh_frames(sound, first, state, work);
+    take_logs(state.options, bands, work);
+    if (!whole) {
+      write_frames(state, work, width, out(first));
+      continue;
+    }
+    values.put(first, work.bands.data());
+    energies.insert(energies.end(), work.energies.data(), work.energies.data() + kFrameLanes);
+  }
+  if (!whole) return features;
+  finish_values(state.options, bands, values.all());
+  for (std::size_t first = 0; first < count; first += kFrameLanes) {
+    values.get(first, work.bands.data());
+    std::copy_n(energies.data() + first, kFrameLanes, work.energies.data());
+    write_frames(state, work, width, out(first));
+  }
+  return features;
 }
 
 }  // namespace batchwright

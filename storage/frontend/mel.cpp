@@ -10,42 +10,70 @@
 namespace batchwright {
 namespace {
 
-/// Weight of a frequency in the triangle over left, top, right; all in mel.
-double triangle(double mel, double top, double half_width) {
-  return std::max(0.0, 1.0 - std::abs(mel - top) / half_width);
-}
+/// Slaney's scale: 15 mel below 1 kHz, then 27 for each factor of 6.4.
+constexpr double kSlaneyKnee = 1000;
+constexpr double kSlaneyMel = 15;
+
+/// One band: where its triangle begins, has its top and ends.
+struct Corners {
+  double left;
+  double top;
+  double right;
+
+  double weight(double place) const {
+    const double rise = (place - left) / (top - left);
+    const double fall = (right - place) / (right - top);
+    return std::max(0.0, std::min(rise, fall));
+  }
+};
 
 }  // namespace
 
-// The scale of the HTK Book: 1000 Hz are 1000 mel.
-double mel_of_hz(double hz) { return 2595.0 * std::log10(1.0 + hz / 700.0); }
+double mel_of_hz(MelScale scale, double hz) {
+  if (scale == MelScale::htk) return 1127.0 * std::log(1.0 + hz / 700.0);
+  if (hz < kSlaneyKnee) return 3 * hz / 200;
+  return kSlaneyMel + 27 * std::log(hz / kSlaneyKnee) / std::log(6.4);
+}
 
-double hz_of_mel(double mel) { return 700.0 * (std::pow(10.0, mel / 2595.0) - 1.0); }
+double hz_of_mel(MelScale scale, double mel) {
+  if (scale == MelScale::htk) return 700.0 * (std::exp(mel / 1127.0) - 1.0);
+  if (mel < kSlaneyMel) return 200 * mel / 3;
+  return kSlaneyKnee * std::exp((mel - kSlaneyMel) * std::log(6.4) / 27);
+}
 
 Result<MelFilters> MelFilters::create(const MelSpec& spec) {
-  const double lowest = mel_of_hz(spec.fmin_hz);
-  // The bands' tops divide the range evenly in mel, and each reaches to its neighbours' tops.
-  const double half_width = (mel_of_hz(spec.fmax_hz) - lowest) / (spec.bands + 1);
+  const double lowest = mel_of_hz(spec.scale, spec.fmin_hz);
+  const double step = (mel_of_hz(spec.scale, spec.fmax_hz) - lowest) / (spec.bands + 1);
   const double bin_hz = static_cast<double>(spec.sample_rate) / spec.fft_size;
+  const auto corner = [&](std::uint32_t i) { return lowest + step * i; };
+  // In the measure in which sides are straight.
+  const auto place = [&](double hz) {
+    return spec.sides == MelSides::hz ? hz : mel_of_hz(spec.scale, hz);
+  };
+  const auto corner_place = [&](std::uint32_t i) {
+    return spec.sides == MelSides::hz ? hz_of_mel(spec.scale, corner(i)) : corner(i);
+  };
   MelFilters filters;
   std::vector<std::size_t> first_weights;
   for (std::uint32_t b = 0; b < spec.bands; ++b) {
-    const double top = lowest + half_width * (b + 1);
+    const Corners corners{corner_place(b), corner_place(b + 1), corner_place(b + 2)};
+    const double width = hz_of_mel(spec.scale, corner(b + 2)) - hz_of_mel(spec.scale, corner(b));
+    const double height = spec.equal_area ? 2 / width : 1;
     BandWeights band;
     first_weights.push_back(filters.weights_.size());
     for (std::size_t bin = 0; bin <= spec.fft_size / 2; ++bin) {
-      const double weight = triangle(mel_of_hz(static_cast<double>(bin) * bin_hz), top, half_width);
+      const double weight = corners.weight(place(static_cast<double>(bin) * bin_hz));
       // Weights above 0 are neighbours, so a first bin and a count describe the band.
       if (weight <= 0) continue;
       if (band.bins++ == 0) band.first_bin = bin;
-      filters.weights_.push_back(weight);
+      filters.weights_.push_back(weight * height);
     }
-    if (band.bins == 0) {
+    if (band.bins == 0 && !spec.empty_bands) {
       return Error{
           ErrorCode::invalid_argument,
           fmt::format("mel band {} around {:f} Hz holds no FFT bin (bins are {:f} Hz apart): "
                       "fewer mel bands or a larger FFT are needed",
-                      b, hz_of_mel(top), bin_hz)};
+                      b, hz_of_mel(spec.scale, corner(b + 1)), bin_hz)};
     }
     filters.bands_.push_back(band);
   }

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/frontend/options.h"
 #include "storage/frontend/spectrum/frame_kernel.h"
 
 namespace batchwright {
 
-/// The mel scale of the HTK Book: 2595 log10(1 + f / 700), and back.
-double mel_of_hz(double hz);
-double hz_of_mel(double mel);
+/// The mel scale of the HTK Book, 1127 ln(1 + f / 700), or Slaney's (Auditory Toolbox), straight
+/// below 1 kHz; and back.
+double mel_of_hz(MelScale scale, double hz);
+double hz_of_mel(MelScale scale, double mel);
 
 /// The parameters of a mel filter bank. All values are checked.
 struct MelSpec {
@@ -21,13 +23,17 @@ struct MelSpec {
   std::uint32_t sample_rate = 0;  ///< Hz
   double fmin_hz = 0;
   double fmax_hz = 0;
+  MelScale scale = MelScale::htk;
+  MelSides sides = MelSides::mel;
+  bool equal_area = false;
+  bool empty_bands = false;  ///< A band without a bin has no energy, or is refused.
 };
 
-/// Triangles of height 1, linear and equally wide in mel, each reaching to its neighbours' tops.
+/// Triangles whose corners are equally far apart in mel, each reaching to its neighbours' tops.
 /// Immutable. Threads: any.
 class MelFilters {
  public:
-  /// Errors: invalid_argument when a band is so narrow that no FFT bin lies in it.
+  /// Errors: invalid_argument when a band is so narrow that no FFT bin lies in it, and may not be.
   static Result<MelFilters> create(const MelSpec& spec);
 
   MelFilters(MelFilters&&) = default;

@@ -3,6 +3,6 @@
 namespace batchwright {
 
 extern const FrameKernel kAvx2Frames;
-const FrameKernel kAvx2Frames{"avx2", cut_frames, power_of, weigh_bands, logs_of};
+const FrameKernel kAvx2Frames{"avx2", cut_frames, power_of, roots_of, weigh_bands, logs_of};
 
 }  // namespace batchwright

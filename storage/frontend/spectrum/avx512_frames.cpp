@@ -3,6 +3,6 @@
 namespace batchwright {
 
 extern const FrameKernel kAvx512Frames;
-const FrameKernel kAvx512Frames{"avx512", cut_frames, power_of, weigh_bands, logs_of};
+const FrameKernel kAvx512Frames{"avx512", cut_frames, power_of, roots_of, weigh_bands, logs_of};
 
 }  // namespace batchwright

@@ -40,6 +40,9 @@ struct FrameCut {
   std::size_t window = 0;           ///< Samples of a frame.
   const double* weights = nullptr;  ///< [window]
   double pre_emphasis = 0;          ///< k of s(n) - k s(n - 1), where s(-1) = s(0).
+  bool remove_mean = false;         ///< Of each frame, before all else.
+  double* raw_energies = nullptr;   ///< [lanes] of sums of s^2 before pre-emphasis; may be null.
+  double* energies = nullptr;       ///< The same behind the window; may be null.
 };
 
 /// The loops of a front end over kFrameLanes frames at once, compiled for one instruction set. A
@@ -53,6 +56,8 @@ struct FrameKernel {
   /// |X(j)|^2, j = 0 ... points / 2, of frames [points][lanes], which are overwritten. `scratch`
   /// has 2 * points * lanes places, `power` (points / 2 + 1) * lanes.
   void (*power)(const FftTables& tables, double* frames, double* scratch, double* power) = nullptr;
+  /// sqrt(value + add) in place of `count` values, a multiple of the lanes.
+  void (*root)(double* values, std::size_t count, double add) = nullptr;
   /// Energies [bands][lanes] of a power spectrum.
   void (*weigh)(const BandWeights* bands, std::size_t count, const double* power,
                 double* energies) = nullptr;

@@ -188,15 +188,46 @@ void power_of(const FftTables& tables, double* frames, double* scratch, double* 
   }
 }
 
-void cut_frames(const FrameCut& cut, double* frames) {
-  const double* const s = cut.samples;
-  const std::size_t h = cut.hop;
-  Lanes before = {s[0], s[h], s[2 * h], s[3 * h], s[4 * h], s[5 * h], s[6 * h], s[7 * h]};
+inline __attribute__((always_inline)) void gather(Lanes& out, const double* s, std::size_t h) {
+  out = Lanes{s[0], s[h], s[2 * h], s[3 * h], s[4 * h], s[5 * h], s[6 * h], s[7 * h]};
+}
+
+void means_of(const FrameCut& cut, Lanes& means) {
+  Lanes sum{};
   for (std::size_t n = 0; n < cut.window; ++n) {
-    const double* const a = s + n;
-    const Lanes here = {a[0], a[h], a[2 * h], a[3 * h], a[4 * h], a[5 * h], a[6 * h], a[7 * h]};
-    lanes(frames + kFrameLanes * n) = (here - cut.pre_emphasis * before) * cut.weights[n];
+    Lanes here;
+    gather(here, cut.samples + n, cut.hop);
+    sum += here;
+  }
+  means = sum / static_cast<double>(cut.window);
+}
+
+void cut_frames(const FrameCut& cut, double* frames) {
+  Lanes mean{};
+  if (cut.remove_mean) means_of(cut, mean);
+  Lanes before;
+  gather(before, cut.samples, cut.hop);
+  before -= mean;
+  Lanes raw{};
+  Lanes weighted{};
+  for (std::size_t n = 0; n < cut.window; ++n) {
+    Lanes here;
+    gather(here, cut.samples + n, cut.hop);
+    here -= mean;
+    const Lanes out = (here - cut.pre_emphasis * before) * cut.weights[n];
+    lanes(frames + kFrameLanes * n) = out;
+    raw += here * here;
+    weighted += out * out;
     before = here;
+  }
+  if (cut.raw_energies != nullptr) lanes(cut.raw_energies) = raw;
+  if (cut.energies != nullptr) lanes(cut.energies) = weighted;
+}
+
+void roots_of(double* values, std::size_t count, double add) {
+  for (std::size_t i = 0; i < count; i += kFrameLanes) {
+    double* const v = values + i;
+    for (std::size_t lane = 0; lane < kFrameLanes; ++lane) v[lane] = __builtin_sqrt(v[lane] + add);
   }
 }
 

@@ -3,6 +3,6 @@
 namespace batchwright {
 
 extern const FrameKernel kPlainFrames;
-const FrameKernel kPlainFrames{"plain", cut_frames, power_of, weigh_bands, logs_of};
+const FrameKernel kPlainFrames{"plain", cut_frames, power_of, roots_of, weigh_bands, logs_of};
 
 }  // namespace batchwright
