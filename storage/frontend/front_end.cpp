@@ -71,6 +71,9 @@ Result<void> check_numbers(const FrontEndOptions& options) {
     return wrong(fmt::format("{} cepstra of {} mel bands; allowed: 1 to {}", options.cepstra,
                              options.mel_bands, options.mel_bands));
   }
+  if (options.pad_to > std::numeric_limits<std::uint32_t>::max()) {
+    return wrong(fmt::format("silence up to {} samples; allowed: up to 2^32 - 1", options.pad_to));
+  }
   for (const auto& [name, value] :
        {std::pair("sample scale", options.sample_scale), std::pair("peak", options.peak),
         std::pair("top dB", options.top_db), std::pair("lifter", options.lifter),

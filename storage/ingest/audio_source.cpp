@@ -38,9 +38,10 @@ class AudioSource : public IngestSource {
     // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
     const std::uint64_t samples =
         header->samples ? *header->samples : std::filesystem::file_size(file.path, failed);
-    // Twice: compute() returns floats, which load() copies into bytes.
+    // compute() returns floats, which load() copies into bytes; where a convention looks at a whole
+    // sound, its doubles are there before.
     const std::uint64_t features = front_end_.frames(samples) * front_end_.dimensions();
-    return samples * sizeof(float) + 2 * features * sizeof(float);
+    return samples * sizeof(float) + features * (2 * sizeof(float) + sizeof(double));
   }
 
   Result<Loaded> load(const SourceFile& file) const override {

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -139,36 +141,112 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
                    "Take NaN and infinity, which are refused otherwise");
 }
 
-void add_front_end(CLI::App& command, FrontEndOptions& options) {
-  const auto number = [&command](const char* name, auto& value, const char* unit,
-                                 const char* what) {
-    command.add_option(name, value, what)
-        ->type_name(unit)
-        ->capture_default_str()
-        ->group("Front end");
-  };
+const std::map<std::string, WindowShape> kWindows = {{"hamming", WindowShape::hamming},
+                                                     {"hann", WindowShape::hann},
+                                                     {"povey", WindowShape::povey},
+                                                     {"rectangular", WindowShape::rectangular}};
+
+/// The front end's options as they were given: what a convention has comes first, wherever on the
+/// command line it is named.
+struct FrontEndCall {
+  std::string like = "htk";
+  FeatureKind features = FeatureKind::logmel;
+  std::vector<std::function<void(FrontEndOptions&)>> changes;
+
+  FrontEndOptions options() const {
+    auto chosen = front_end_like(like, features);
+    if (!chosen) throw CLI::ValidationError("--like", chosen.error().message);
+    for (const auto& change : changes) change(*chosen);
+    return *chosen;
+  }
+};
+
+/// A number of the front end, with htk's as the default that is shown.
+template <class Value>
+void add_number(CLI::App& command, FrontEndCall& call, const char* name,
+                Value FrontEndOptions::*member, const char* unit, const char* what) {
+  command
+      .add_option_function<Value>(
+          name,
+          [&call, member](const Value& value) {
+            call.changes.push_back([member, value](FrontEndOptions& o) { o.*member = value; });
+          },
+          what)
+      ->type_name(unit)
+      ->default_str(fmt::format("{}", FrontEndOptions().*member))
+      ->group("Front end");
+}
+
+/// A length in milliseconds takes the place of a convention's in samples.
+void add_length(CLI::App& command, FrontEndCall& call, const char* name,
+                double FrontEndOptions::*member, std::uint32_t FrontEndOptions::*samples,
+                const char* what) {
+  command
+      .add_option_function<double>(
+          name,
+          [&call, member, samples](double value) {
+            call.changes.push_back([=](FrontEndOptions& o) {
+              o.*member = value;
+              o.*samples = 0;
+            });
+          },
+          what)
+      ->type_name("MS")
+      ->default_str(fmt::format("{}", FrontEndOptions().*member))
+      ->group("Front end");
+}
+
+void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& shared) {
+  FrontEndCall& call = *shared;
+  using O = FrontEndOptions;
+  command.add_option("--like", call.like, "Convention whose settings the others change")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(front_end_names().begin(), front_end_names().end())))
+      ->type_name("")
+      ->capture_default_str()
+      ->group("Front end");
   // Bounds are the front end's own (audio_source()): some depend on the sample rate.
-  add_choice<FeatureKind>(command, "--features", options.features,
+  add_choice<FeatureKind>(command, "--features", call.features,
                           {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
       ->description("Log-mel energies, or cepstra of them")
       ->group("Front end");
-  number("--window-ms", options.window_ms, "MS", "Length of a frame's window");
-  number("--hop-ms", options.hop_ms, "MS", "Time from one frame to the next");
-  add_choice<WindowShape>(command, "--window", options.window,
-                          {{"hamming", WindowShape::hamming}, {"hann", WindowShape::hann}})
-      ->description("Shape of the window")
+  add_length(command, call, "--window-ms", &O::window_ms, &O::window_samples,
+             "Length of a frame's window");
+  add_length(command, call, "--hop-ms", &O::hop_ms, &O::hop_samples,
+             "Time from one frame to the next");
+  add_number(command, call, "--window-samples", &O::window_samples, "N",
+             "The same in samples; 0: as milliseconds say");
+  add_number(command, call, "--hop-samples", &O::hop_samples, "N",
+             "The same in samples; 0: as milliseconds say");
+  command
+      .add_option_function<std::string>(
+          "--window",
+          [&call](const std::string& word) {
+            const WindowShape shape = kWindows.at(word);
+            call.changes.push_back([shape](O& o) { o.window = shape; });
+          },
+          "Shape of the window")
+      ->check(CLI::IsMember(kWindows))
+      ->type_name("")
+      ->default_str("hamming")
       ->group("Front end");
-  number("--fft-size", options.fft_size, "POINTS", "0: the next power of two above the window");
-  number("--mel-bands", options.mel_bands, "N", "Mel bands");
-  number("--fmin", options.fmin_hz, "HZ", "Lower end of the lowest band");
-  number("--fmax", options.fmax_hz, "HZ", "Upper end of the highest band; 0: half the rate");
-  number("--pre-emphasis", options.pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
-  number("--log-floor", options.log_floor, "ENERGY", "Energies below it are raised to it");
-  number("--cepstra", options.cepstra, "N", "Coefficients of a frame, for mfcc");
+  add_number(command, call, "--fft-size", &O::fft_size, "POINTS",
+             "0: the next power of two above the window");
+  add_number(command, call, "--mel-bands", &O::mel_bands, "N", "Mel bands");
+  add_number(command, call, "--fmin", &O::fmin_hz, "HZ", "Lower end of the lowest band");
+  add_number(command, call, "--fmax", &O::fmax_hz, "HZ",
+             "Upper end of the highest band; 0 or less: that far from half the rate");
+  add_number(command, call, "--pre-emphasis", &O::pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
+  add_number(command, call, "--log-floor", &O::log_floor, "ENERGY",
+             "Energies below it are raised to it, or it is added");
+  add_number(command, call, "--cepstra", &O::cepstra, "N", "Coefficients of a frame, for mfcc");
+  add_number(command, call, "--pad-to", &O::pad_to, "N",
+             "Samples up to which silence follows shorter sound");
 }
 
 /// What sound is stored as, and its refusals: an option that decides nothing is a slip.
-void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options) {
+void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options,
+               const std::shared_ptr<FrontEndCall>& front_end) {
   add_choice<StoreAs>(
       command, "--store", options->store,
       {{"features", StoreAs::features}, {"pcm", StoreAs::pcm}, {"encoded", StoreAs::encoded}})
@@ -176,7 +254,8 @@ void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options)
   add_choice<DType>(command, "--samples", options->sound.samples,
                     {{"auto", DType::none}, {"int16", DType::int16}, {"float32", DType::float32}})
       ->description("For pcm; auto: float32 where a file has more than 16 bits, else int16");
-  command.parse_complete_callback([&command, options] {
+  command.parse_complete_callback([&command, options, front_end] {
+    options->audio.front_end = front_end->options();
     const auto refuse = [](const std::string& name, const char* with) {
       throw CLI::ValidationError(name, fmt::format("goes with --store {} only", with));
     };
@@ -209,8 +288,9 @@ void add_ingest_audio(CLI::App& ingest, Action& action) {
       *command, "--channel", options->audio.channels,
       {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
       ->description("Files of several channels: refuse the file, take the first, or the mean");
-  add_front_end(*command, options->audio.front_end);
-  add_sound(*command, options);
+  const auto front_end = std::make_shared<FrontEndCall>();
+  add_front_end(*command, front_end);
+  add_sound(*command, options, front_end);
   command->footer(
       "For features, files of another sample rate are refused; sound of any rates is stored with\n"
       "a rate each.\n"
