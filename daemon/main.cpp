@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
@@ -81,5 +82,8 @@ int main(int argc, char** argv) {
   if (const int* code = std::get_if<int>(&call)) return *code;
   const auto& chosen = std::get<CommandLine>(call);
   if (chosen.reload) return reload(*chosen.reload);
-  return chosen.check_config ? check_config(chosen) : serve(chosen);
+  if (chosen.check_config) return check_config(chosen);
+  // Each arena of the allocator keeps memory of its own, and no path that is hot allocates.
+  ::mallopt(M_ARENA_MAX, 2);
+  return serve(chosen);
 }
