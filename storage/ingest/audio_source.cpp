@@ -25,19 +25,13 @@ class AudioSource : public IngestSource {
   }
 
   std::vector<std::pair<std::string, std::string>> settings() const override {
-    constexpr std::array kNames = {"only", "first", "mix"};
     auto all = front_end_.settings();
-    all.emplace_back("channel", kNames[static_cast<std::size_t>(channels_)]);
+    all.emplace_back("channel", channel_name(channels_));
     return all;
   }
 
   std::uint64_t load_bytes(const SourceFile& file) const override {
-    const auto header = read_audio_header(file.path);
-    if (!header) return 0;  // load() will say why
-    std::error_code failed;
-    // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
-    const std::uint64_t samples =
-        header->samples ? *header->samples : std::filesystem::file_size(file.path, failed);
+    const std::uint64_t samples = expected_samples(file.path);
     // compute() returns floats, which load() copies into bytes; where a convention looks at a whole
     // sound, its doubles are there before.
     const std::uint64_t features = front_end_.frames(samples) * front_end_.dimensions();

@@ -29,11 +29,10 @@ FieldSpec rate_field() { return {"rate", FieldKind::independent, DType::uint8, {
 
 std::vector<std::pair<std::string, std::string>> sound_settings(const char* store,
                                                                 ChannelChoice channels) {
-  constexpr std::array kNames = {"only", "first", "mix"};
-  return {{"store", store}, {"channel", kNames[static_cast<std::size_t>(channels)]}};
+  return {{"store", store}, {"channel", std::string(channel_name(channels))}};
 }
 
-/// To the nearest even, and within what 16 bits hold: of 32768 · x, as FRONTEND has it.
+/// To the nearest even, and within what 16 bits hold.
 std::int16_t narrow(float sample) {
   return static_cast<std::int16_t>(std::lrint(std::clamp(sample * 32768.0F, -32768.0F, 32767.0F)));
 }
@@ -53,12 +52,7 @@ class PcmSource : public IngestSource {
   }
 
   std::uint64_t load_bytes(const SourceFile& file) const override {
-    const auto header = read_audio_header(file.path);
-    if (!header) return 0;  // load() will say why
-    std::error_code failed;
-    const std::uint64_t samples =
-        header->samples ? *header->samples : std::filesystem::file_size(file.path, failed);
-    return samples * dtype_bytes(dtype_);
+    return expected_samples(file.path) * dtype_bytes(dtype_);
   }
 
   Result<Loaded> load(const SourceFile& file) const override {

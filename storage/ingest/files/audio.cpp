@@ -211,6 +211,21 @@ Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
                      is_wide(info)};
 }
 
+std::string_view channel_name(ChannelChoice channels) {
+  constexpr std::array<std::string_view, 3> kNames = {"only", "first", "mix"};
+  return kNames.at(static_cast<std::size_t>(channels));
+}
+
+std::uint64_t expected_samples(const std::filesystem::path& path) {
+  const auto header = read_audio_header(path);
+  if (!header) return 0;
+  if (header->samples) return *header->samples;
+  // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
+  std::error_code failed;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
+  return failed ? 0 : bytes;
+}
+
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
                                  const TakeSamples& take) {
   SF_INFO info{};

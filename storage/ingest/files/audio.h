@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "formats/formats.h"
@@ -17,6 +18,9 @@ enum class ChannelChoice : std::uint8_t {
   first,  ///< Take the first.
   mix,    ///< Take the mean of all.
 };
+
+/// "only", "first" or "mix".
+std::string_view channel_name(ChannelChoice channels);
 
 /// One channel of sound.
 struct Audio {
@@ -34,6 +38,9 @@ struct AudioHeader {
 
 /// Threads: any. Errors: as read_audio().
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path);
+
+/// Samples of a channel, as far as the header tells; 0 where it cannot be read. Threads: any.
+std::uint64_t expected_samples(const std::filesystem::path& path);
 
 /// What is known of a file once all of it was decoded.
 struct AudioExtent {
