@@ -7,6 +7,8 @@
 // another, so that nothing has to be reordered. The logarithm is that of the C library of FreeBSD
 // (e_log.c): ln(2^k (1 + f)) by s = f / (2 + f) and a polynomial in s^2.
 
+#pragma once
+
 #include "storage/frontend/spectrum/frame_kernel.h"
 
 namespace batchwright {
