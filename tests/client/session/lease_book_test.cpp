@@ -50,9 +50,9 @@ TEST_CASE("client: releases wait for one subscription at a time") {
   Holding holding;
   holding.book.let_wait(kHolder, 1);
   holding.book.give_back(holding.leases[0]);
-  constexpr SubscriptionNumber kOther{2};
-  holding.book.open(kOther, false);
-  holding.book.let_wait(kOther, 1);
+  constexpr SubscriptionNumber kSecond{2};
+  holding.book.open(kSecond, false);
+  holding.book.let_wait(kSecond, 1);
   CHECK(holding.told() == std::vector<LeaseNumber>{{1}});
 }
 
