@@ -197,8 +197,9 @@ void Daemon::tell_state() {
     case Readiness::News::status: notify_status(text); break;
     case Readiness::News::ready:
       server_->log().note<Event::daemon_ready>(text);
+      notify_ready(text);
       let_start_memory_go();
-      [[fallthrough]];
+      break;
     case Readiness::News::still_ready: notify_ready(text); break;
   }
 }

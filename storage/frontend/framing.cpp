@@ -17,7 +17,7 @@ Error bad_framing(const std::string& what) { return {ErrorCode::invalid_argument
 /// A length in whole samples: as given, or as milliseconds say.
 Result<std::size_t> in_samples(const FrontEndOptions& options, const char* name, double ms,
                                std::uint32_t given, std::uint32_t rate) {
-  // A product that is whole but for its rounding stays so: 0.025 s of 16,000 Hz are 400.
+  // A product that is whole except for its rounding stays so: 0.025 s of 16,000 Hz are 400.
   const double exact = ms * rate / 1000;
   const double samples = given != 0           ? given
                          : options.round_down ? std::floor(exact + 1e-9)
@@ -113,11 +113,12 @@ std::vector<double> frame_weights(const FrontEndOptions& options, const FrameMea
 
 FramedSound::FramedSound(const FrontEndOptions& options, const FrameMeasures& measures,
                          std::span<const float> samples)
-    : options_(options),
-      samples_(samples),
+    : samples_(samples),
+      edges_(options.edges),
       length_(std::max<std::uint64_t>(samples.size(), options.pad_to)),
       hop_(measures.hop),
-      scale_(options.sample_scale) {
+      scale_(options.sample_scale),
+      pre_emphasis_(options.emphasis == PreEmphasis::signal ? options.pre_emphasis : 0) {
   const auto window = static_cast<std::int64_t>(measures.window);
   const auto hop = static_cast<std::int64_t>(measures.hop);
   const std::int64_t points = measures.fft_size;
@@ -142,18 +143,18 @@ double FramedSound::value(std::uint64_t place) const {
   const auto raw = [this](std::uint64_t i) {
     return i < samples_.size() ? static_cast<double>(samples_[i]) * scale_ : 0.0;
   };
-  if (options_.emphasis == PreEmphasis::frame || options_.pre_emphasis == 0) return raw(place);
-  return raw(place) - (place == 0 ? 0 : options_.pre_emphasis * raw(place - 1));
+  if (pre_emphasis_ == 0 || place == 0) return raw(place);
+  return raw(place) - pre_emphasis_ * raw(place - 1);
 }
 
 /// Folded as often as needed, so that sound of any length has an edge.
 double FramedSound::at(std::int64_t place) const {
   const auto length = static_cast<std::int64_t>(length_);
   if (place >= 0 && place < length) return value(static_cast<std::uint64_t>(place));
-  if (options_.edges == Edges::zeros) return 0;
-  if (options_.edges == Edges::whole && length == 1) return value(0);
-  const std::int64_t last = options_.edges == Edges::half ? 2 * length - 1 : 2 * length - 2;
-  const std::int64_t period = options_.edges == Edges::half ? last + 1 : last;
+  if (edges_ == Edges::zeros) return 0;
+  if (edges_ == Edges::whole && length == 1) return value(0);
+  const std::int64_t last = edges_ == Edges::half ? 2 * length - 1 : 2 * length - 2;
+  const std::int64_t period = edges_ == Edges::half ? last + 1 : last;
   std::int64_t folded = place % period;
   if (folded < 0) folded += period;
   return value(static_cast<std::uint64_t>(folded >= length ? last - folded : folded));
@@ -165,12 +166,10 @@ void FramedSound::copy(std::int64_t start, std::span<double> out) const {
   // Inside the sound, as nearly all of it is; with a sample in front for pre-emphasis.
   if (start >= 1 && start + size <= there) {
     const float* const source = samples_.data() + start;
-    const bool plain = options_.emphasis == PreEmphasis::frame;
-    const double k = plain ? 0 : options_.pre_emphasis;
     for (std::int64_t i = 0; i < size; ++i) {
       const double here = static_cast<double>(source[i]) * scale_;
-      out[static_cast<std::size_t>(i)] =
-          k == 0 ? here : here - k * (static_cast<double>(source[i - 1]) * scale_);
+      const double before = static_cast<double>(source[i - 1]) * scale_;
+      out[static_cast<std::size_t>(i)] = pre_emphasis_ == 0 ? here : here - pre_emphasis_ * before;
     }
     return;
   }

@@ -29,8 +29,8 @@ std::uint64_t count_frames(const FrontEndOptions& options, const FrameMeasures& 
 std::vector<double> frame_weights(const FrontEndOptions& options, const FrameMeasures& measures);
 
 /// The samples of one sound as frames are cut out of it: scaled, followed by silence,
-/// pre-emphasised as a whole where that is asked for, and mirrored at its ends. Lifetime: that of
-/// the samples. Threads: any.
+/// pre-emphasised as a whole where that is asked for, and mirrored at its ends. Immutable.
+/// Lifetime: that of the samples. Threads: any.
 class FramedSound {
  public:
   FramedSound(const FrontEndOptions& options, const FrameMeasures& measures,
@@ -45,12 +45,13 @@ class FramedSound {
   double at(std::int64_t place) const;
   double value(std::uint64_t place) const;
 
-  const FrontEndOptions& options_;
   std::span<const float> samples_;
+  Edges edges_;
   std::uint64_t length_ = 0;  // with the silence behind
   std::int64_t offset_ = 0;   // of frame 0
   std::size_t hop_ = 0;
   double scale_ = 1;
+  double pre_emphasis_ = 0;  // of the whole sound
 };
 
 }  // namespace batchwright

@@ -164,18 +164,21 @@ class WholeValues {
 
   std::span<double> all() { return values_; }
 
-  void put(std::size_t first, double* lanes) { exchange(first, lanes, true); }
-  void get(std::size_t first, double* lanes) { exchange(first, lanes, false); }
+  void put(std::size_t first, const double* lanes) {
+    each(first, [lanes](double& kept, std::size_t place) { kept = lanes[place]; });
+  }
+  void get(std::size_t first, double* lanes) {
+    each(first, [lanes](const double& kept, std::size_t place) { lanes[place] = kept; });
+  }
 
  private:
-  void exchange(std::size_t first, double* lanes, bool put) {
+  /// Calls `use` with each value of up to kFrameLanes frames, and its place in [bands][lanes].
+  template <class Use>
+  void each(std::size_t first, Use use) {
     const std::size_t count = std::min(kFrameLanes, values_.size() / bands_ - first);
     for (std::size_t lane = 0; lane < count; ++lane) {
       double* const frame = values_.data() + (first + lane) * bands_;
-      for (std::size_t b = 0; b < bands_; ++b) {
-        double& there = lanes[b * kFrameLanes + lane];
-        put ? frame[b] = there : there = frame[b];
-      }
+      for (std::size_t b = 0; b < bands_; ++b) use(frame[b], b * kFrameLanes + lane);
     }
   }
 
@@ -205,7 +208,8 @@ Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t 
   std::vector<BandWeights> rows;
   for (std::size_t m = 0; m * options.mel_bands < dct.size(); ++m) {
     double* const row = dct.data() + m * options.mel_bands;
-    for (std::size_t b = 0; b < options.mel_bands; ++b) row[b] *= lifter_of(options, m);
+    const double lifter = lifter_of(options, m);
+    for (std::size_t b = 0; b < options.mel_bands; ++b) row[b] *= lifter;
     rows.push_back({0, options.mel_bands, row});
   }
   return FrontEnd(std::make_unique<const State>(

@@ -47,9 +47,11 @@ Result<MelFilters> MelFilters::create(const MelSpec& spec) {
   const double bin_hz = static_cast<double>(spec.sample_rate) / spec.fft_size;
   const auto corner = [&](std::uint32_t i) { return lowest + step * i; };
   // In the measure in which sides are straight.
-  const auto place = [&](double hz) {
-    return spec.sides == MelSides::hz ? hz : mel_of_hz(spec.scale, hz);
-  };
+  std::vector<double> bin_places;
+  for (std::size_t bin = 0; bin <= spec.fft_size / 2; ++bin) {
+    const double hz = static_cast<double>(bin) * bin_hz;
+    bin_places.push_back(spec.sides == MelSides::hz ? hz : mel_of_hz(spec.scale, hz));
+  }
   const auto corner_place = [&](std::uint32_t i) {
     return spec.sides == MelSides::hz ? hz_of_mel(spec.scale, corner(i)) : corner(i);
   };
@@ -61,8 +63,8 @@ Result<MelFilters> MelFilters::create(const MelSpec& spec) {
     const double height = spec.equal_area ? 2 / width : 1;
     BandWeights band;
     first_weights.push_back(filters.weights_.size());
-    for (std::size_t bin = 0; bin <= spec.fft_size / 2; ++bin) {
-      const double weight = corners.weight(place(static_cast<double>(bin) * bin_hz));
+    for (std::size_t bin = 0; bin < bin_places.size(); ++bin) {
+      const double weight = corners.weight(bin_places[bin]);
       // Weights above 0 are neighbours, so a first bin and a count describe the band.
       if (weight <= 0) continue;
       if (band.bins++ == 0) band.first_bin = bin;

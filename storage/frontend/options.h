@@ -118,4 +118,16 @@ std::span<const std::string_view> front_end_names();
 /// The settings of a convention. Errors: invalid_argument, which lists the names.
 Result<FrontEndOptions> front_end_like(std::string_view name, FeatureKind features);
 
+/// The names that set_option() takes: those of settings(), the window and hop in samples, and
+/// Kaldi's snip_edges. Not "like" and "features", with which a front end begins.
+std::span<const std::string_view> option_names();
+
+/// The words of WindowShape, in its order.
+std::span<const std::string_view> window_words();
+
+/// Sets an option from text: a number, true or false, or a word. A length in milliseconds takes the
+/// place of the convention's in samples. What values are sensible FrontEnd::create() says.
+/// Errors: invalid_argument, naming the option, what was found and what is allowed.
+Result<void> set_option(FrontEndOptions& options, std::string_view name, std::string_view text);
+
 }  // namespace batchwright

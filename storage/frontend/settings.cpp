@@ -1,76 +1,165 @@
 #include "storage/frontend/settings.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <string_view>
+#include <type_traits>
 
 namespace batchwright {
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
+using O = FrontEndOptions;
 
-/// The word of a value, from words in the order of the enumeration.
-template <class Value, std::size_t kCount>
-std::string word(Value value, const std::array<std::string_view, kCount>& words) {
-  return std::string(words.at(static_cast<std::size_t>(value)));
-}
-
-std::string text(double value) { return fmt::format("{}", value); }
-std::string text(bool value) { return value ? "true" : "false"; }
-std::string text(std::uint64_t value) { return std::to_string(value); }
-std::string text(WindowShape value) {
-  return word(value, std::array<std::string_view, 4>{"hamming", "hann", "povey", "rectangular"});
-}
-std::string text(FrameStart value) {
-  return word(value,
-              std::array<std::string_view, 4>{"left", "window-centre", "fft-centre", "fft-hop"});
-}
-std::string text(CountRule value) {
-  return word(value,
-              std::array<std::string_view, 5>{"padded", "inside", "rounded", "hops", "hops-one"});
-}
-std::string text(Edges value) {
-  return word(value, std::array<std::string_view, 3>{"zeros", "half", "whole"});
-}
-std::string text(PreEmphasis value) {
-  return word(value, std::array<std::string_view, 2>{"frame", "signal"});
-}
-std::string text(Spectrum value) {
-  return word(value, std::array<std::string_view, 3>{"power", "magnitude", "soft-magnitude"});
-}
-std::string text(MelScale value) {
-  return word(value, std::array<std::string_view, 2>{"htk", "slaney"});
-}
-std::string text(MelSides value) {
-  return word(value, std::array<std::string_view, 2>{"mel", "hz"});
-}
-std::string text(LogKind value) {
-  return word(value, std::array<std::string_view, 4>{"floor", "add", "ten", "db"});
-}
-std::string text(Normalise value) {
-  return word(value,
-              std::array<std::string_view, 4>{"none", "whisper", "per-feature", "all-features"});
-}
-std::string text(Lifter value) {
-  return word(value, std::array<std::string_view, 2>{"kaldi", "librosa"});
-}
-std::string text(const std::string& value) { return value; }
-
-/// Appends an option that htk has otherwise.
+// The words of each enumeration, in its order.
 template <class Value>
-void add_other(Settings& all, const char* name, const FrontEndOptions& options,
-               Value FrontEndOptions::*member) {
-  const FrontEndOptions htk;
-  if (options.*member != htk.*member) all.emplace_back(name, text(options.*member));
+constexpr std::array<std::string_view, 0> kWords{};
+template <>
+constexpr std::array<std::string_view, 4> kWords<WindowShape>{"hamming", "hann", "povey",
+                                                              "rectangular"};
+template <>
+constexpr std::array<std::string_view, 4> kWords<FrameStart>{"left", "window-centre", "fft-centre",
+                                                             "fft-hop"};
+template <>
+constexpr std::array<std::string_view, 5> kWords<CountRule>{"padded", "inside", "rounded", "hops",
+                                                            "hops-one"};
+template <>
+constexpr std::array<std::string_view, 3> kWords<Edges>{"zeros", "half", "whole"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<PreEmphasis>{"frame", "signal"};
+template <>
+constexpr std::array<std::string_view, 3> kWords<Spectrum>{"power", "magnitude", "soft-magnitude"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<MelScale>{"htk", "slaney"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<MelSides>{"mel", "hz"};
+template <>
+constexpr std::array<std::string_view, 4> kWords<LogKind>{"floor", "add", "ten", "db"};
+template <>
+constexpr std::array<std::string_view, 4> kWords<Normalise>{"none", "whisper", "per-feature",
+                                                            "all-features"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<Lifter>{"kaldi", "librosa"};
+
+template <class Value>
+std::string text(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return std::string(kWords<Value>.at(static_cast<std::size_t>(value)));
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+/// Calls `use` with name and member of each option in which conventions differ from htk, until it
+/// returns true; returns whether it did.
+template <class Use>
+bool any_difference(Use use) {
+  return use("sample_scale", &O::sample_scale) || use("peak", &O::peak) ||
+         use("round_down", &O::round_down) || use("start", &O::start) || use("count", &O::count) ||
+         use("edges", &O::edges) || use("pad_to", &O::pad_to) || use("remove_dc", &O::remove_dc) ||
+         use("emphasis", &O::emphasis) || use("periodic", &O::periodic) ||
+         use("centre_window", &O::centre_window) || use("spectrum", &O::spectrum) ||
+         use("mel_scale", &O::scale) || use("mel_sides", &O::sides) ||
+         use("equal_area", &O::equal_area) || use("empty_bands", &O::empty_bands) ||
+         use("log", &O::log) || use("top_db", &O::top_db) || use("normalise", &O::normalise) ||
+         use("lifter", &O::lifter) || use("lifter_form", &O::lifter_form) ||
+         use("use_energy", &O::use_energy) || use("raw_energy", &O::raw_energy) ||
+         use("energy_floor", &O::energy_floor);
+}
+
+/// The same with every option that can be set by itself.
+template <class Use>
+bool any_option(Use use) {
+  return use("window_ms", &O::window_ms) || use("hop_ms", &O::hop_ms) ||
+         use("window_samples", &O::window_samples) || use("hop_samples", &O::hop_samples) ||
+         use("window", &O::window) || use("fft_size", &O::fft_size) ||
+         use("mel_bands", &O::mel_bands) || use("fmin_hz", &O::fmin_hz) ||
+         use("fmax_hz", &O::fmax_hz) || use("pre_emphasis", &O::pre_emphasis) ||
+         use("log_floor", &O::log_floor) || use("cepstra", &O::cepstra) || any_difference(use);
+}
+
+constexpr std::string_view kSnipEdges = "snip_edges";
+
+Error bad_option(std::string_view name, std::string_view found, std::string_view allowed) {
+  return {ErrorCode::invalid_argument,
+          fmt::format("{} = \"{}\"; allowed: {}", name, found, allowed)};
+}
+
+template <class Value>
+Result<void> parse(std::string_view name, std::string_view text, Value& value) {
+  if constexpr (std::is_same_v<Value, bool>) {
+    if (text != "true" && text != "false") return bad_option(name, text, "true, false");
+    value = text == "true";
+  } else if constexpr (std::is_enum_v<Value>) {
+    const auto& words = kWords<Value>;
+    const auto* const word = std::find(words.begin(), words.end(), text);
+    if (word == words.end())
+      return bad_option(name, text, fmt::format("{}", fmt::join(words, ", ")));
+    value = static_cast<Value>(word - words.begin());
+  } else {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      return bad_option(name, text,
+                        std::is_floating_point_v<Value> ? "a number" : "a whole number, 0 or more");
+    }
+  }
+  return {};
+}
+
+/// Kaldi's name for where its frames begin and how many there are.
+void snip_edges(FrontEndOptions& options, bool snip) {
+  options.start = snip ? FrameStart::left : FrameStart::window_centre;
+  options.count = snip ? CountRule::inside : CountRule::rounded;
+}
+
+const std::vector<std::string_view>& all_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    any_option([&all](std::string_view name, auto) {
+      all.push_back(name);
+      return false;
+    });
+    all.push_back(kSnipEdges);
+    return all;
+  }();
+  return names;
 }
 
 }  // namespace
 
+std::span<const std::string_view> option_names() { return all_names(); }
+
+std::span<const std::string_view> window_words() { return kWords<WindowShape>; }
+
+Result<void> set_option(FrontEndOptions& options, std::string_view name, std::string_view text) {
+  if (name == kSnipEdges) {
+    bool snip = false;
+    if (auto bad = parse(name, text, snip); !bad) return bad;
+    snip_edges(options, snip);
+    return {};
+  }
+  Result<void> set;
+  const bool known = any_option([&](std::string_view each, auto member) {
+    if (each == name) set = parse(name, text, options.*member);
+    return each == name;
+  });
+  if (!known) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("no option \"{}\" of a front end; allowed: {}", name,
+                             fmt::join(all_names(), " "))};
+  }
+  if (name == "window_ms") options.window_samples = 0;
+  if (name == "hop_ms") options.hop_samples = 0;
+  return set;
+}
+
 std::vector<std::pair<std::string, std::string>> settings_text(const FrontEndOptions& options,
                                                                const FrameMeasures& measures,
                                                                std::uint32_t sample_rate) {
-  using O = FrontEndOptions;
   const bool mfcc = options.features == FeatureKind::mfcc;
   const auto ms = [&](double given, std::uint32_t samples, std::size_t measured) {
     return samples == 0 ? given : 1000.0 * static_cast<double>(measured) / sample_rate;
@@ -88,31 +177,12 @@ std::vector<std::pair<std::string, std::string>> settings_text(const FrontEndOpt
       {"pre_emphasis", text(options.pre_emphasis)},
       {"log_floor", text(options.log_floor)}};
   if (mfcc) all.emplace_back("cepstra", std::to_string(options.cepstra));
-  add_other(all, "like", options, &O::like);
-  add_other(all, "sample_scale", options, &O::sample_scale);
-  add_other(all, "peak", options, &O::peak);
-  add_other(all, "round_down", options, &O::round_down);
-  add_other(all, "start", options, &O::start);
-  add_other(all, "count", options, &O::count);
-  add_other(all, "edges", options, &O::edges);
-  add_other(all, "pad_to", options, &O::pad_to);
-  add_other(all, "remove_dc", options, &O::remove_dc);
-  add_other(all, "emphasis", options, &O::emphasis);
-  add_other(all, "periodic", options, &O::periodic);
-  add_other(all, "centre_window", options, &O::centre_window);
-  add_other(all, "spectrum", options, &O::spectrum);
-  add_other(all, "mel_scale", options, &O::scale);
-  add_other(all, "mel_sides", options, &O::sides);
-  add_other(all, "equal_area", options, &O::equal_area);
-  add_other(all, "empty_bands", options, &O::empty_bands);
-  add_other(all, "log", options, &O::log);
-  add_other(all, "top_db", options, &O::top_db);
-  add_other(all, "normalise", options, &O::normalise);
-  add_other(all, "lifter", options, &O::lifter);
-  add_other(all, "lifter_form", options, &O::lifter_form);
-  add_other(all, "use_energy", options, &O::use_energy);
-  add_other(all, "raw_energy", options, &O::raw_energy);
-  add_other(all, "energy_floor", options, &O::energy_floor);
+  const FrontEndOptions htk;
+  if (options.like != htk.like) all.emplace_back("like", options.like);
+  any_difference([&](std::string_view name, auto member) {
+    if (options.*member != htk.*member) all.emplace_back(name, text(options.*member));
+    return false;
+  });
   return all;
 }
 

@@ -69,10 +69,6 @@ class AudioSource : public IngestSource {
   std::string rate_origin_;
 };
 
-/// Headers that are read to find the usual sample rate: spread over the list, since files of one
-/// rate often lie together.
-constexpr std::size_t kHeadersRead = 256;
-
 /// The sample rate of most files, and the text that says so.
 struct Majority {
   std::uint32_t rate = 0;
@@ -92,8 +88,7 @@ Result<Majority> majority_rate(std::span<const SourceFile> files) {
       reason = header.error().message;
     }
   };
-  const std::size_t looks = std::min(files.size(), kHeadersRead);
-  for (std::size_t i = 0; i < looks; ++i) look_at(files[i * files.size() / looks]);
+  for (const SourceFile* file : spread_over(files)) look_at(*file);
   // Should those be none of the few that are audio, all are looked at until one is.
   for (std::size_t i = 0; i < files.size() && counts.empty(); ++i) look_at(files[i]);
   if (counts.empty()) {

@@ -108,6 +108,13 @@ Result<FileList> find_files(const fs::path& folder, std::span<const std::string_
   return list;
 }
 
+std::vector<const SourceFile*> spread_over(std::span<const SourceFile> files) {
+  const std::size_t looks = std::min(files.size(), kMostLookedAt);
+  std::vector<const SourceFile*> chosen;
+  for (std::size_t i = 0; i < looks; ++i) chosen.push_back(&files[i * files.size() / looks]);
+  return chosen;
+}
+
 void key_by_basename(FileList& list) {
   for (SourceFile& file : list.files) file.key = file.path.stem().string();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -34,6 +35,13 @@ struct FileList {
 Result<FileList> find_files(const std::filesystem::path& folder,
                             std::span<const std::string_view> extensions,
                             std::span<const std::string> excluded = {});
+
+/// Files whose headers are read to learn what most of a list, or any of it, are like.
+inline constexpr std::size_t kMostLookedAt = 256;
+
+/// Up to kMostLookedAt of the files, spread evenly over the list: files that are alike often lie
+/// together.
+std::vector<const SourceFile*> spread_over(std::span<const SourceFile> files);
 
 /// Has every key be the name of its file without extension, whatever folder it lies in.
 void key_by_basename(FileList& list);

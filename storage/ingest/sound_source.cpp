@@ -10,12 +10,10 @@
 namespace batchwright {
 namespace {
 
-/// Headers that are read to find how wide samples are, spread over the list.
-constexpr std::size_t kHeadersLookedAt = 256;
-
-Error too_long_sound(const std::filesystem::path& path, std::uint64_t samples) {
+/// `what`: samples or bytes.
+Error too_long_sound(const std::filesystem::path& path, std::uint64_t length, const char* what) {
   return {ErrorCode::schema_mismatch,
-          fmt::format("{}: {} samples; a sequence has less than 2^32", path.string(), samples)};
+          fmt::format("{}: {} {}; a sequence has less than 2^32", path.string(), length, what)};
 }
 
 bool fits(std::uint64_t samples) { return samples <= std::numeric_limits<std::uint32_t>::max(); }
@@ -61,7 +59,7 @@ class PcmSource : public IngestSource {
       append(samples, audio.bytes);
     });
     if (!extent) return extent.error();
-    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples);
+    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples, "samples");
     if (extent->wide && dtype_ == DType::int16 && !chosen_) {
       return Error{ErrorCode::schema_mismatch,
                    fmt::format("{}: its samples have more than 16 bits, the dataset's are int16; "
@@ -120,9 +118,11 @@ class EncodedSource : public IngestSource {
   Result<Loaded> load(const SourceFile& file) const override {
     const auto extent = decode_audio(file.path, channels_, [](std::span<const float>) {});
     if (!extent) return extent.error();
-    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples);
+    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples, "samples");
+    const std::uint64_t bytes = load_bytes(file);
+    if (!fits(bytes)) return too_long_sound(file.path, bytes, "bytes");
     LoadedField encoded;
-    encoded.bytes.resize(load_bytes(file));
+    encoded.bytes.resize(bytes);
     std::ifstream stream(file.path, std::ios::binary);
     stream.read(reinterpret_cast<char*>(encoded.bytes.data()),
                 static_cast<std::streamsize>(encoded.bytes.size()));
@@ -130,8 +130,7 @@ class EncodedSource : public IngestSource {
       return Error{ErrorCode::invalid_argument,
                    fmt::format("{}: it became shorter while it was read", file.path.string())};
     }
-    if (!fits(encoded.bytes.size())) return too_long_sound(file.path, encoded.bytes.size());
-    encoded.length = static_cast<std::uint32_t>(encoded.bytes.size());
+    encoded.length = static_cast<std::uint32_t>(bytes);
     Loaded loaded;
     loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
     loaded.fields.push_back(count(extent->samples));
@@ -146,12 +145,11 @@ class EncodedSource : public IngestSource {
 
 /// Whether any of the headers looked at tells of samples with more than 16 bits.
 bool any_wide(std::span<const SourceFile> files) {
-  const std::size_t looks = std::min(files.size(), kHeadersLookedAt);
-  for (std::size_t i = 0; i < looks; ++i) {
-    const auto header = read_audio_header(files[i * files.size() / looks].path);
-    if (header && header->wide) return true;
-  }
-  return false;
+  const auto looked_at = spread_over(files);
+  return std::any_of(looked_at.begin(), looked_at.end(), [](const SourceFile* file) {
+    const auto header = read_audio_header(file->path);
+    return header && header->wide;
+  });
 }
 
 }  // namespace

@@ -141,11 +141,6 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
                    "Take NaN and infinity, which are refused otherwise");
 }
 
-const std::map<std::string, WindowShape> kWindows = {{"hamming", WindowShape::hamming},
-                                                     {"hann", WindowShape::hann},
-                                                     {"povey", WindowShape::povey},
-                                                     {"rectangular", WindowShape::rectangular}};
-
 /// The front end's options as they were given: what a convention has comes first, wherever on the
 /// command line it is named.
 struct FrontEndCall {
@@ -222,11 +217,10 @@ void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& share
       .add_option_function<std::string>(
           "--window",
           [&call](const std::string& word) {
-            const WindowShape shape = kWindows.at(word);
-            call.changes.push_back([shape](O& o) { o.window = shape; });
+            call.changes.push_back([word](O& o) { (void)set_option(o, "window", word); });
           },
           "Shape of the window")
-      ->check(CLI::IsMember(kWindows))
+      ->check(CLI::IsMember(std::vector<std::string>(window_words().begin(), window_words().end())))
       ->type_name("")
       ->default_str("hamming")
       ->group("Front end");

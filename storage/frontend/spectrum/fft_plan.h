@@ -22,7 +22,10 @@ class FftPlan {
 
   const FftTables& tables() const { return tables_; }
   /// Places of FrameKernel::power()'s scratch.
-  std::size_t scratch() const { return 4 * kFrameLanes * tables_.points; }
+  std::size_t scratch() const {
+    // Half as many complex points; of an odd number two arrays of them all.
+    return (tables_.roots != nullptr ? 1 : 4) * kFrameLanes * tables_.points;
+  }
 
  private:
   FftPlan() = default;

@@ -54,7 +54,7 @@ struct FrameKernel {
   /// Frames [window][lanes], pre-emphasised and weighted.
   void (*cut)(const FrameCut& cut, double* frames) = nullptr;
   /// |X(j)|^2, j = 0 ... points / 2, of frames [points][lanes], which are overwritten. `scratch`
-  /// has 2 * points * lanes places, `power` (points / 2 + 1) * lanes.
+  /// has FftPlan::scratch() places, `power` (points / 2 + 1) * lanes.
   void (*power)(const FftTables& tables, double* frames, double* scratch, double* power) = nullptr;
   /// sqrt(value + add) in place of `count` values, a multiple of the lanes.
   void (*root)(double* values, std::size_t count, double add) = nullptr;

@@ -201,6 +201,22 @@ std::optional<std::string> missing_end(SNDFILE* sound, const SF_INFO& info,
   return cut_flac(path, info, file_bytes);
 }
 
+/// Decodes a file that was just opened. Errors: as decode_audio().
+Result<AudioExtent> decode_opened(SNDFILE* sound, const SF_INFO& info,
+                                  const std::filesystem::path& path, ChannelChoice channels,
+                                  const TakeSamples& take) {
+  if (info.channels != 1 && channels == ChannelChoice::only) {
+    return bad_file(
+        path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
+  }
+  if (const auto cut = missing_end(sound, info, path)) {
+    return bad_file(path, fmt::format("truncated: {}", *cut));
+  }
+  const Decoded seen = decode(sound, info, channels, take);
+  if (const auto reason = complaint(sound, info, seen)) return bad_file(path, *reason);
+  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
+}
+
 }  // namespace
 
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
@@ -231,31 +247,23 @@ Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoic
   SF_INFO info{};
   const auto sound = open_sound(path, info);
   if (!sound) return sound.error();
-  if (info.channels != 1 && channels == ChannelChoice::only) {
-    return bad_file(
-        path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
-  }
-  if (const auto cut = missing_end(sound->get(), info, path)) {
-    return bad_file(path, fmt::format("truncated: {}", *cut));
-  }
-  const Decoded seen = decode(sound->get(), info, channels, take);
-  if (const auto reason = complaint(sound->get(), info, seen)) return bad_file(path, *reason);
-  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
+  return decode_opened(sound->get(), info, path, channels, take);
 }
 
 Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels) {
   // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
   // written to, so that a header which promises too much costs addresses alone.
   constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
-  const auto header = read_audio_header(path);
-  if (!header) return header.error();
-  Audio audio;
-  audio.samples.reserve(std::min(header->samples.value_or(0), kMostReserved));
-  const auto extent = decode_audio(path, channels, [&audio](std::span<const float> samples) {
+  SF_INFO info{};
+  const auto sound = open_sound(path, info);
+  if (!sound) return sound.error();
+  Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
+  audio.samples.reserve(std::min(promised_samples(info).value_or(0), kMostReserved));
+  const auto append = [&audio](std::span<const float> samples) {
     audio.samples.insert(audio.samples.end(), samples.begin(), samples.end());
-  });
+  };
+  const auto extent = decode_opened(sound->get(), info, path, channels, append);
   if (!extent) return extent.error();
-  audio.sample_rate = extent->sample_rate;
   return audio;
 }
 

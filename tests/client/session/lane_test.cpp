@@ -86,7 +86,7 @@ TEST_CASE("client: releases may wait while a batch is at hand, slots are left, a
   REQUIRE(lane.granted(*subscribed(0, 0, 8, 8).as<wire::Subscribed>()));
   for (std::uint64_t index = 0; index < 7; ++index) lane.push(joinable(index, index != 3));
   CHECK(take(lane, 0ms) == 0);   // how fast it goes is not known yet
-  CHECK(take(lane, 9ms) == 1);   // half of the window of 4, but for the release that sends them
+  CHECK(take(lane, 9ms) == 1);   // half of the window of 4, less the release that sends them
   CHECK(take(lane, 10ms) == 0);  // batch 3 is next, and was sent when slots were scarce
   CHECK(take(lane, 11ms) == 1);
   CHECK(take(lane, 21ms) == 0);  // slow
