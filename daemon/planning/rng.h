@@ -21,39 +21,16 @@ enum class Stream : std::uint64_t {
   groups = 8,   ///< The permutation of groups, and of the batches within each.
 };
 
-/// SplitMix64 (Steele, Lea and Flood), specified in README.md so that anyone can recompute a plan.
-/// Never std::shuffle nor a standard distribution: their results are not specified.
-class RandomStream {
+/// The stream of one stage, specified in README.md.
+class RandomStream : public SplitMix64 {
  public:
   RandomStream(std::uint64_t seed_plus_epoch, Stream stream)
-      : state_(mix64(mix64(seed_plus_epoch) + static_cast<std::uint64_t>(stream))) {}
+      : SplitMix64(mix64(mix64(seed_plus_epoch) + static_cast<std::uint64_t>(stream))) {}
 
   /// The value that bits32() gives `index` draws from here.
   std::uint32_t bits32_at(std::uint64_t index) const {
-    return static_cast<std::uint32_t>(mix64(state_ + (index + 1) * kGoldenStep) >> 32);
+    return static_cast<std::uint32_t>(next_at(index) >> 32);
   }
-
-  /// 64 uniform bits.
-  std::uint64_t next() {
-    state_ += kGoldenStep;
-    return mix64(state_);
-  }
-
-  /// 32 uniform bits: the upper half of next().
-  std::uint32_t bits32() { return static_cast<std::uint32_t>(next() >> 32); }
-
-  /// Uniform in [0, bound), 1 <= bound <= 2^32. Lemire's multiplication with rejection.
-  std::uint32_t below(std::uint64_t bound) {
-    std::uint64_t product = bits32() * bound;
-    if (static_cast<std::uint32_t>(product) < bound) [[unlikely]] {
-      const std::uint64_t rejected = (std::uint64_t{1} << 32) % bound;
-      while (static_cast<std::uint32_t>(product) < rejected) product = bits32() * bound;
-    }
-    return static_cast<std::uint32_t>(product >> 32);
-  }
-
- private:
-  std::uint64_t state_;
 };
 
 /// A uniform permutation in place: Fisher and Yates, from the last element down to the second.

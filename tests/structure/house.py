@@ -52,6 +52,7 @@ AWKWARD = {
     "json_body": (r"boost/json/src\.hpp$", "formats"),
     "url_body": (r"boost/url/src\.hpp$", "formats"),
     "sndfile": (r"sndfile", "ingest"),
+    "soxr": (r"soxr", "frontend"),
     "fftw": (r"fftw3", ""),  # under the GPL: tests alone
     "isal": (r"isa-l", "formats"),
     "archive": (r"archive(_entry)?\.h$", "ingest"),

@@ -45,6 +45,15 @@ struct FrameCut {
   double* energies = nullptr;       ///< The same behind the window; may be null.
 };
 
+/// A filter over frames that follow each other, each of which begins half its points behind the one
+/// before, in parts of half as many taps.
+struct ColumnFilter {
+  std::size_t bins = 0;
+  std::size_t part_count = 0;
+  const double* parts = nullptr;  ///< [bins][parts] of re, im: transforms of the parts.
+  std::size_t row = 0;            ///< Places from a row of the columns to the next.
+};
+
 /// The loops of a front end over kFrameLanes frames at once, compiled for one instruction set. A
 /// frame's values are the same bits in each lane and by each instruction set: lanes meet nowhere,
 /// and no product is fused with a sum.
@@ -64,6 +73,17 @@ struct FrameKernel {
   /// ln max(value, floor) in place of `count` values, a multiple of the lanes; finite, floor > 0.
   /// Within one unit in the last place.
   void (*log)(double* values, std::size_t count, double floor) = nullptr;
+  /// Transforms, of even points, of frames [points][lanes], which are overwritten, as columns of
+  /// [points / 2 + 1][re, im][row]: `columns` is where the first frame's begins. `scratch` has
+  /// points * lanes places, `row` is a multiple of the lanes.
+  void (*transform)(const FftTables& tables, double* frames, double* scratch, double* columns,
+                    std::size_t row) = nullptr;
+  /// Frames [points][lanes] of transforms [points / 2 + 1][re, im][lanes]. `scratch` as above.
+  void (*inverse)(const FftTables& tables, const double* spectrum, double* scratch,
+                  double* frames) = nullptr;
+  /// Transforms [bins][re, im][lanes] of the frames at `columns`, filtered: that of part i is
+  /// multiplied with the frame i columns before.
+  void (*filter)(const ColumnFilter& filter, const double* columns, double* spectrum) = nullptr;
 };
 
 /// The kernel for this processor.

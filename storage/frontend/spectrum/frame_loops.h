@@ -146,6 +146,17 @@ void run_step(const FftStep& step, double* from, double* to) {
   }
 }
 
+/// All steps, from one array to the other in turn; returns the one that has the result.
+double* run_steps(const FftTables& tables, double* from, double* to) {
+  for (std::size_t i = 0; i < tables.step_count; ++i) {
+    run_step(tables.steps[i], from, to);
+    double* const next = from;
+    from = to;
+    to = next;
+  }
+  return from;
+}
+
 /// X(k) = E(k) + root^k O(k): E and O, the transforms of the even and of the odd samples, lie in
 /// Z(k) = E(k) + i O(k).
 void untangle(const FftTables& tables, const Array& z, double* power) {
@@ -177,12 +188,7 @@ void power_of(const FftTables& tables, double* frames, double* scratch, double* 
     from = scratch;
     to = scratch + 2 * kFrameLanes * points;
   }
-  for (std::size_t i = 0; i < tables.step_count; ++i) {
-    run_step(tables.steps[i], from, to);
-    double* const next = from;
-    from = to;
-    to = next;
-  }
+  from = run_steps(tables, from, to);
   if (tables.roots != nullptr) return untangle(tables, Array{from}, power);
   for (std::size_t k = 0; k <= points / 2; ++k) {
     const Complex& x = Array{from}[k];
