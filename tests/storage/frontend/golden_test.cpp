@@ -1,69 +1,23 @@
+#include "tests/storage/frontend/golden.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "storage/frontend/front_end.h"
-#include "storage/ingest/files/npy.h"
 
 // Every convention against what its own program gives: tests/data/frontend/README.md.
 
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
-
-const std::string kFolder = BATCHWRIGHT_TEST_DATA "/frontend/";
-
-using Lines = std::vector<std::vector<std::string>>;
-
-/// The lines of a table of columns between tabs, without the first.
-Lines lines_of(const std::string& name) {
-  std::ifstream file(kFolder + name);
-  Lines lines;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream cells(line);
-    lines.emplace_back();
-    for (std::string cell; std::getline(cells, cell, '\t');) lines.back().push_back(cell);
-  }
-  REQUIRE(lines.size() > 1);
-  lines.erase(lines.begin());
-  return lines;
-}
-
-template <class T>
-std::vector<T> array_of(const std::string& name) {
-  const auto array = read_npy(kFolder + name);
-  REQUIRE_MESSAGE(array, array.error().message);
-  std::vector<T> values(array->bytes.size() / sizeof(T));
-  std::memcpy(values.data(), array->bytes.data(), array->bytes.size());
-  return values;
-}
-
-/// A clip, or its samples from a place on: "hello-16k[3000:]".
-std::vector<float> sound_of(const std::string& clip) {
-  const std::size_t from = clip.find('[');
-  std::vector<float> samples;
-  for (const std::int16_t sample :
-       array_of<std::int16_t>("audio-" + clip.substr(0, from) + ".npy")) {
-    samples.push_back(static_cast<float>(sample) / 32768);
-  }
-  if (from == clip.npos) return samples;
-  const auto skipped = static_cast<std::ptrdiff_t>(std::stoul(clip.substr(from + 1)));
-  return {samples.begin() + skipped, samples.end()};
-}
-
-std::uint32_t rate_of(const std::string& clip) {
-  if (clip.find("22k") != clip.npos) return 22050;
-  return clip.find("8k") != clip.npos ? 8000 : 16000;
-}
 
 FrontEndOptions like(std::string_view name, FeatureKind features = FeatureKind::logmel) {
   const auto options = front_end_like(name, features);
@@ -122,18 +76,6 @@ std::vector<float> features_of(const std::string& name, const std::string& clip,
   const auto front_end = FrontEnd::create(settings_of(name), rate_of(clip));
   REQUIRE_MESSAGE(front_end, front_end.error().message);
   return front_end->compute(samples);
-}
-
-/// |a - b| / max(1, |b|)
-double apart(double a, double b) { return std::abs(a - b) / std::max(1.0, std::abs(b)); }
-
-double farthest(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    most = std::max(most, apart(static_cast<double>(a[i]), static_cast<double>(b[i])));
-  }
-  return most;
 }
 
 }  // namespace
