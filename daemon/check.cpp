@@ -107,7 +107,8 @@ class Inspection {
     if (const std::string lock = lock_warning(**dataset); !lock.empty()) add(Grade::warning, lock);
     const auto snapshot = (*dataset)->snapshot();
     if (!snapshot) return snapshot.error();
-    const FeedSettings& settings = feed.served;
+    FeedSettings settings = feed.served;
+    if (auto opened = open_recipe(**dataset, settings, catalog_); !opened) return opened.error();
     // The ceiling goes to feeds in the order of the file, as it does at the start.
     const auto needs = feed_needs(**snapshot, settings, memory_left_);
     if (!needs) return needs.error();

@@ -17,6 +17,7 @@
 #include "formats/kernel/exit_code.h"    // what a program ends with
 #include "formats/kernel/socket_path.h"  // files of Unix sockets, and their access rights
 #include "formats/kernel/socket_send.h"  // bytes and a descriptor for another process
+#include "formats/numbers.h"             // a number as one element of a tensor
 #include "formats/record.h"              // one stored sequence
 #include "formats/result.h"              // Result, Error, ErrorCode
 #include "formats/schema.h"              // what a dataset says of itself

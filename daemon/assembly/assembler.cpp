@@ -27,6 +27,10 @@ using Clock = FairQueue::Time::clock;
 
 }  // namespace
 
+const Schema& row_schema(const Snapshot& snapshot, const Recipe* recipe) {
+  return recipe != nullptr ? recipe->schema() : snapshot.schema();
+}
+
 Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
                                       BatchIndex index, std::span<std::byte> slot,
                                       const CopyChoice& copies) {

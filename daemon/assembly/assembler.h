@@ -19,6 +19,7 @@
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 #include "storage/dataset/dataset.h"
+#include "storage/recipe/recipe.h"
 
 namespace batchwright {
 
@@ -33,18 +34,29 @@ struct BatchStyle {
   OnCorrupt on_corrupt = OnCorrupt::stop;
   std::shared_ptr<StageTimes> times = nullptr;  ///< Takes the times of assembling; may be null.
   Casts casts = {};
+  /// Makes rows of what is stored; null: rows are what is stored.
+  std::shared_ptr<const Recipe> recipe = nullptr;
 };
+
+/// The fields of a feed's rows, before casts.
+const Schema& row_schema(const Snapshot& snapshot, const Recipe* recipe);
 
 /// One epoch of a feed: the plan and the data it speaks of, kept alive together.
 struct EpochSource {
   Epoch epoch;
   Fingerprint fingerprint;
   std::shared_ptr<const Snapshot> snapshot;
-  EpochPlan plan;  ///< Refers to snapshot->lengths().
+  EpochPlan plan;  ///< Refers to the lengths below, or else to snapshot->lengths().
   /// Rows may be parts of sequences (chunk, lanes), though those of one batch may all be whole.
   bool has_parts = false;
   /// What readahead tells the assembly.
   std::shared_ptr<FoundRows> found = std::make_shared<FoundRows>();
+  /// Of rows that a recipe makes; null: rows are as long as what is stored.
+  SharedLengths lengths = nullptr;
+
+  std::span<const std::uint32_t> row_lengths() const {
+    return lengths ? std::span<const std::uint32_t>(*lengths) : snapshot->lengths();
+  }
 };
 
 /// A sequence that was left out of a batch because its record is corrupt. Where rows may be parts

@@ -35,9 +35,6 @@ Result<void> check_against_index(const Snapshot& snapshot, std::span<const Field
                  fmt::format("sequence {}: field \"{}\" has length {}, the length index says {}",
                              row.ordinal, fields[f].name, values[f].length, indexed)};
   }
-  if (std::uint64_t{row.start} + row.length > snapshot.lengths()[row.ordinal]) {
-    return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
-  }
   return {};
 }
 
@@ -60,9 +57,18 @@ std::vector<std::uint64_t> shape_of(const FieldSpec& field, Layout layout, std::
   return shape;
 }
 
+/// Frames of a planned batch whose targets are not ignored.
+std::uint64_t real_frames(const EpochPlan& plan, BatchIndex index, const Recipe& recipe) {
+  std::vector<Row> rows;
+  plan.rows(index, rows);
+  std::uint64_t frames = 0;
+  for (const Row& row : rows) frames += recipe.real_frames(row.start, row.length);
+  return frames;
+}
+
 /// Sums over the `world` batches of the step: this one as it is, the others as planned. What they
 /// will have to leave out is not known here.
-void add_step_figures(const EpochPlan& plan, BatchSpec& spec) {
+void add_step_figures(const EpochPlan& plan, const Recipe* recipe, BatchSpec& spec) {
   spec.step_sequences = static_cast<std::uint32_t>(spec.lengths.size());
   spec.step_frames = spec.batch_frames;
   for (std::uint64_t rank = 0; rank < plan.world(); ++rank) {
@@ -70,7 +76,7 @@ void add_step_figures(const EpochPlan& plan, BatchSpec& spec) {
     if (index == spec.index) continue;
     const BatchFigures figures = plan.figures(index);
     spec.step_sequences += figures.rows;
-    spec.step_frames += figures.frames;
+    spec.step_frames += recipe == nullptr ? figures.frames : real_frames(plan, index, *recipe);
   }
 }
 
@@ -118,8 +124,9 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
   flags_.clear();
   key_ends_.clear();
   key_text_.clear();
-  columns_.resize(job.source.snapshot->schema().fields.size());
-  values_.resize(columns_.size());
+  const Snapshot& snapshot = *job.source.snapshot;
+  columns_.resize(row_schema(snapshot, job.style.recipe.get()).fields.size());
+  values_.resize(snapshot.schema().fields.size());
   for (Column& column : columns_) {
     column.sources.clear();
     column.lengths.clear();
@@ -177,13 +184,39 @@ Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row,
     std::memcpy(key_text_.data() + key_start, record->key().data(), record->key().size());
   });
   if (!read) return faulted();
-  if (auto agrees = check_against_index(snapshot, values_, row); !agrees) {
+  auto usable = check_against_index(snapshot, values_, row);
+  if (usable) usable = make_row(job, row);
+  if (!usable) {
     // A row that is skipped has no key.
     key_text_.resize(key_start);
-    return agrees;
+    return usable;
   }
   add_row(row);
-  set_sources(snapshot.schema(), row);
+  set_sources(job, row);
+  return {};
+}
+
+/// What a recipe makes of the current record's values: into memory of the builder's own.
+Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
+  const std::uint32_t length = job.source.row_lengths()[row.ordinal];
+  if (std::uint64_t{row.start} + row.length > length) {
+    return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
+  }
+  const Recipe* const recipe = job.style.recipe.get();
+  if (recipe == nullptr) return {};
+  if (made_.size() <= lengths_.size()) made_.resize(lengths_.size() + 1);
+  const DrawKey key{recipe->seed(), job.source.epoch.value, row.ordinal, 0};
+  std::vector<MadeField>& made = made_[lengths_.size()];
+  if (auto done = maker_.make(*recipe, key, values_, made); !done) {
+    return Error{done.error().code,
+                 fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
+  }
+  for (std::size_t f = 0; f < made.size(); ++f) {
+    if (!recipe->makes(f) || made[f].length == length) continue;
+    return Error{ErrorCode::internal,
+                 fmt::format("sequence {}: a row of {} frames was made, {} were planned",
+                             row.ordinal, made[f].length, length)};
+  }
   return {};
 }
 
@@ -200,20 +233,26 @@ void BatchBuilder::add_row(const Row& row) {
   }
 }
 
-void BatchBuilder::set_sources(const Schema& schema, const Row& row) {
+void BatchBuilder::set_sources(const BatchJob& job, const Row& row) {
+  const Recipe* const recipe = job.style.recipe.get();
+  const std::vector<FieldSpec>& fields = row_schema(*job.source.snapshot, recipe).fields;
   for (std::size_t f = 0; f < columns_.size(); ++f) {
-    const std::size_t frame = frame_bytes(schema.fields[f]);
-    const std::span<const std::byte> bytes = values_[f].bytes;
-    columns_[f].lengths.back() = values_[f].length;
+    const std::size_t frame = frame_bytes(fields[f]);
+    const FieldValue& stored = values_[recipe == nullptr ? f : recipe->stored_field(f)];
+    const bool made = recipe != nullptr && recipe->makes(f);
+    const std::span<const std::byte> bytes =
+        made ? std::span<const std::byte>(made_[lengths_.size() - 1][f].bytes) : stored.bytes;
+    columns_[f].lengths.back() = stored.length;
     columns_[f].sources.back() =
-        per_frame(schema.fields[f]) ? bytes.subspan(row.start * frame, row.length * frame) : bytes;
+        per_frame(fields[f]) ? bytes.subspan(row.start * frame, row.length * frame) : bytes;
   }
 }
 
 /// The fields as the batch has them. What makes up no tensor is left out: names of categories may
 /// be many.
 void BatchBuilder::cast_fields(const BatchJob& job) {
-  const std::vector<FieldSpec>& stored = job.source.snapshot->schema().fields;
+  const std::vector<FieldSpec>& stored =
+      row_schema(*job.source.snapshot, job.style.recipe.get()).fields;
   fields_.resize(stored.size());
   for (std::size_t f = 0; f < stored.size(); ++f) {
     fields_[f].name = stored[f].name;
@@ -246,8 +285,12 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
     spec.starts = starts_;
     spec.flags = flags_;
   }
-  for (const std::uint32_t length : lengths_) spec.batch_frames += length;
-  add_step_figures(plan, spec);
+  const Recipe* const recipe = job.style.recipe.get();
+  for (std::size_t r = 0; r < lengths_.size(); ++r) {
+    spec.batch_frames +=
+        recipe == nullptr ? lengths_[r] : recipe->real_frames(starts_[r], lengths_[r]);
+  }
+  add_step_figures(plan, recipe, spec);
   cast_fields(job);
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const auto frames = laid_out_frames(fields_[f], spec.batch_length, columns_[f].lengths);
@@ -260,7 +303,8 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, BatchSpec& spec)
 
 Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& spec,
                                         const LaidOutBatch& laid_out, CastLoss& lost) const {
-  const std::vector<FieldSpec>& stored = job.source.snapshot->schema().fields;
+  const std::vector<FieldSpec>& stored =
+      row_schema(*job.source.snapshot, job.style.recipe.get()).fields;
   for (std::size_t f = 0; f < columns_.size(); ++f) {
     const FieldSpec& field = *spec.tensors[f].field;
     // A scalar has no axis of frames, and lies alike in both layouts.
@@ -270,7 +314,7 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
                           laid_out_frames(field, spec.batch_length, columns_[f].lengths),
                           frame_bytes(field),
                           scalar ? Layout::batch_major : spec.layout,
-                          padding_of(field.dtype, padding_value(job.style.padding, field)),
+                          number_bytes(field.dtype, padding_value(job.style.padding, field)),
                           field.dtype == stored[f].dtype ? DType::none : field.dtype};
     CastOverflows overflows;
     const bool read =

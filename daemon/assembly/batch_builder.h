@@ -36,7 +36,8 @@ class BatchBuilder {
                         const std::optional<RecordPlace>& place);
   void add_row(const Row& row);
   void cast_fields(const BatchJob& job);
-  void set_sources(const Schema& schema, const Row& row);
+  Result<void> make_row(const BatchJob& job, const Row& row);
+  void set_sources(const BatchJob& job, const Row& row);
   Result<LaidOutBatch> lay_out(const BatchJob& job, BatchSpec& spec);
   Result<void> check_not_empty(std::span<const SkippedSequence> skipped) const;
   Result<void> copy_payload(const BatchJob& job, const BatchSpec& spec,
@@ -61,6 +62,8 @@ class BatchBuilder {
   std::vector<std::string_view> keys_;
   std::vector<char> key_text_;   ///< A copy: the map may fault when the layout reads the keys.
   std::vector<Column> columns_;  ///< One for each of the schema's fields.
+  RowMaker maker_;
+  std::vector<std::vector<MadeField>> made_;  ///< By row, what a recipe made.
 };
 
 }  // namespace batchwright

@@ -11,14 +11,14 @@ namespace batchwright {
 namespace {
 
 /// The parts of the record's values that the row needs. Reads the map.
-void needed_of(const Schema& schema, const RecordView& record, const Row& row,
+void needed_of(const Schema& schema, const RecordView& record, const Row& row, bool in_parts,
                std::vector<MapBytes>& needed) {
   for (std::size_t f = 0; f < schema.fields.size(); ++f) {
     const FieldValue value = record.field(f);
     const std::size_t frame = frame_bytes(schema.fields[f]);
     // A corrupt record may be shorter than its row; the assembly finds that out, and names it.
     const bool in_bounds = (std::size_t{row.start} + row.length) * frame <= value.bytes.size();
-    needed[f] = per_frame(schema.fields[f]) && in_bounds
+    needed[f] = in_parts && per_frame(schema.fields[f]) && in_bounds
                     ? value.bytes.subspan(row.start * frame, row.length * frame)
                     : value.bytes;
   }
@@ -33,7 +33,9 @@ void fetch_part(const EpochSource& source, const Row& row) {
   if (!record) return;
   const Schema& schema = snapshot.schema();
   std::vector<MapBytes> needed(schema.fields.size());  // not within: a fault frees nothing
-  if (!guarded([&] { needed_of(schema, *record, row, needed); })) return;
+  // A recipe needs all of a sequence for each part of the row that it makes of it.
+  const bool in_parts = source.lengths == nullptr;
+  if (!guarded([&] { needed_of(schema, *record, row, in_parts, needed); })) return;
   // All are asked for before the first is waited for.
   for (const MapBytes bytes : needed) prefetch(bytes);
   for (const MapBytes bytes : needed) bring_in(bytes);

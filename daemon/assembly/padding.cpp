@@ -3,96 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
 #include <string>
-#include <utility>
 
 namespace batchwright {
 namespace {
-
-/// Width of the fields of an IEEE-like binary float.
-struct FloatBits {
-  int exponent;
-  int mantissa;
-};
-
-/// The bits of `value` in a narrower float. One rounding, so that no double rounding can happen.
-std::uint64_t narrowed(double value, FloatBits to) {
-  const std::uint64_t sign = std::uint64_t{std::signbit(value)} << (to.exponent + to.mantissa);
-  const std::uint64_t infinity = ((std::uint64_t{1} << to.exponent) - 1) << to.mantissa;
-  // The quiet NaN: all ones in the exponent, and the highest bit of the mantissa.
-  if (std::isnan(value)) return infinity | std::uint64_t{1} << (to.mantissa - 1);
-  if (std::isinf(value)) return sign | infinity;
-  if (value == 0.0) return sign;
-  const int lowest = 2 - (1 << (to.exponent - 1));  // exponent of the smallest normal number
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  exponent = std::max(exponent - 1, lowest);
-  // The leading 1 of a normal mantissa, and a carry out of it, add 1 to the exponent's field.
-  const auto mantissa = static_cast<std::uint64_t>(
-      std::nearbyint(std::ldexp(std::fabs(value), to.mantissa - exponent)));
-  const auto above = static_cast<std::uint64_t>(exponent - lowest) << to.mantissa;
-  // A carry beyond the greatest number makes the mantissa 0 and the exponent infinity's.
-  return sign | std::min(above + mantissa, infinity);
-}
-
-template <class T>
-std::uint64_t saturated(double value) {
-  using Limits = std::numeric_limits<T>;
-  T rounded = 0;
-  // Compared as doubles: the conversion of a number out of range is undefined behaviour.
-  if (value >= static_cast<double>(Limits::max())) {
-    rounded = Limits::max();
-  } else if (value <= static_cast<double>(Limits::min())) {
-    rounded = Limits::min();
-  } else if (!std::isnan(value)) {
-    rounded = static_cast<T>(std::nearbyint(value));
-  }
-  return static_cast<std::uint64_t>(rounded);
-}
-
-std::uint64_t bits_of(DType dtype, double value) {
-  switch (dtype) {
-    case DType::float32: return narrowed(value, {8, 23});
-    case DType::float16: return narrowed(value, {5, 10});
-    case DType::bfloat16: return narrowed(value, {8, 7});
-    case DType::int64: return saturated<std::int64_t>(value);
-    case DType::int32: return saturated<std::int32_t>(value);
-    case DType::int16: return saturated<std::int16_t>(value);
-    case DType::uint8: return saturated<std::uint8_t>(value);
-    case DType::none: break;
-  }
-  return 0;
-}
-
-template <class T>
-std::pair<double, double> range_of() {
-  return {static_cast<double>(std::numeric_limits<T>::lowest()),
-          static_cast<double>(std::numeric_limits<T>::max())};
-}
-
-/// The least and the greatest value that padding of a dtype may have.
-std::pair<double, double> range_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32: return range_of<float>();
-    // The greatest finite numbers: (2 - 2^-10) * 2^15, and below that (2 - 2^-7) * 2^127.
-    case DType::float16: return {-65504.0, 65504.0};
-    case DType::bfloat16: return {-0x1.FEp127, 0x1.FEp127};
-    // The greatest double below 2^63: 2^63 itself is no int64.
-    case DType::int64: return {-0x1p63, 0x1.FFFFFFFFFFFFFp62};
-    case DType::int32: return range_of<std::int32_t>();
-    case DType::int16: return range_of<std::int16_t>();
-    case DType::uint8: return range_of<std::uint8_t>();
-    case DType::none: break;
-  }
-  return {0.0, 0.0};
-}
-
-bool is_float(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
 
 /// Each field that can have padding, for the text of an error.
 std::string padded_fields(const Schema& schema) {
@@ -102,18 +16,6 @@ std::string padded_fields(const Schema& schema) {
     names += (names.empty() ? "" : " ") + field.name;
   }
   return names;
-}
-
-Result<void> check_value(const FieldSpec& field, double value) {
-  const auto [least, greatest] = range_of(field.dtype);
-  const bool whole = !is_float(field.dtype);
-  // Written so that NaN fails.
-  const bool fits = value >= least && value <= greatest;
-  if (fits && (!whole || value == std::nearbyint(value))) return {};
-  return Error{ErrorCode::bad_configuration,
-               fmt::format("padding.{}: found {}; allowed: {} from {} to {}, which {} can hold",
-                           field.name, value, whole ? "a whole number" : "a number", least,
-                           greatest, dtype_name(field.dtype))};
 }
 
 }  // namespace
@@ -136,20 +38,11 @@ Result<void> check_padding(const PaddingValues& values, const Schema& schema) {
                                                    : "the field is a scalar, which has no padding",
                       padded_fields(schema))};
     }
-    if (auto fits = check_value(*field, value); !fits) return fits;
+    if (const std::string refused = refused_number(field->dtype, value); !refused.empty()) {
+      return Error{ErrorCode::bad_configuration, fmt::format("padding.{}: {}", name, refused)};
+    }
   }
   return {};
-}
-
-Padding padding_of(DType dtype, double value) {
-  Padding padding;
-  padding.bytes = dtype_bytes(dtype);
-  std::uint64_t bits = bits_of(dtype, value);
-  // Little-endian, as tensors are.
-  for (std::size_t i = 0; i < padding.bytes; ++i, bits >>= 8) {
-    padding.element[i] = static_cast<std::byte>(bits & 0xFF);
-  }
-  return padding;
 }
 
 }  // namespace batchwright

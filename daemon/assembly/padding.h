@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -21,14 +19,7 @@ double padding_value(const PaddingValues& values, const FieldSpec& field);
 /// Errors: bad_configuration, with field, value and what is allowed.
 Result<void> check_padding(const PaddingValues& values, const Schema& schema);
 
-/// The value that padding consists of, as one element of a tensor.
-struct Padding {
-  std::array<std::byte, 8> element{};
-  std::size_t bytes = 1;  ///< Bytes of the element.
-};
-
-/// `value` in `dtype`: floats are rounded to the nearest even, and become infinite when too
-/// large; integers are rounded, and clamped to their range; NaN is 0 in an integer.
-Padding padding_of(DType dtype, double value);
+/// The value that padding consists of.
+using Padding = NumberBytes;
 
 }  // namespace batchwright

@@ -24,7 +24,7 @@ std::size_t largest(std::span<const T> values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// Most bytes the field's tensor takes in one batch.
+/// Most bytes the field's tensor takes in one batch. `field`: its place among the stored ones.
 std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const FieldSpec& spec,
                          const PlanBound& bound) {
   const std::size_t frame = frame_bytes(spec);
@@ -43,12 +43,14 @@ std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const Fiel
 
 Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& style,
                                    const PlanBound& bound) {
-  const Schema schema = cast_schema(style.casts, snapshot.schema());
+  const Schema schema = cast_schema(style.casts, row_schema(snapshot, style.recipe.get()));
   const std::vector<FieldSpec>& fields = schema.fields;
   BatchBound batch{bound.rows, times(bound.rows, largest(snapshot.key_bytes())), 0, fields.size(),
                    style.feed.size()};
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    batch.payload_bytes = plus(batch.payload_bytes, tensor_bytes(snapshot, f, fields[f], bound));
+    const std::size_t stored = style.recipe ? style.recipe->stored_field(f) : f;
+    batch.payload_bytes =
+        plus(batch.payload_bytes, tensor_bytes(snapshot, stored, fields[f], bound));
     batch.name_bytes += fields[f].name.size();
   }
   // Rows cost some bytes beside the payload; far above the limit their sum could wrap around.

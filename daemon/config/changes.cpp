@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
 
 namespace batchwright {
@@ -44,10 +45,19 @@ void compare_plans(const PlanSettings& a, const PlanSettings& b, Names& names) {
   }
 }
 
+/// Neither does any setting by which rows are made.
+void compare_recipes(const RecipeSettings& a, const RecipeSettings& b, Names& names) {
+  for (const auto& key : features_keys()) {
+    names.add_if(!key.equal(a, b), "features." + std::string(key.row.name));
+  }
+  names.add_if(a.styles != b.styles, "style");
+}
+
 FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
   Names anew;
   add_differing(feed_keys(), Applies::anew, a, b, anew);
   compare_plans(a.served.plan, b.served.plan, anew);
+  compare_recipes(a.served.features, b.served.features, anew);
   // One key that needs the feed anew makes it anew, whatever else has changed.
   Names in_place;
   add_differing(feed_keys(), Applies::in_place, a, b, in_place);

@@ -1,5 +1,7 @@
 #include "daemon/config/keys.h"
 
+#include "daemon/config/features_keys.h"
+
 namespace batchwright {
 
 namespace {
@@ -36,6 +38,8 @@ std::vector<ConfigKey> config_keys() {
                    {row.name, row.allowed, {}, Applies::anew, row.help},
                    plan_default(row.name)});
   }
+  add_rows(features_keys(), "feed.features", all);
+  add_rows(style_keys(), "feed.style", all);
   return all;
 }
 

@@ -43,7 +43,7 @@ std::span<const Key<FeedConfig>> feed_keys();
 
 /// A key of any of the tables, as documents speak of it.
 struct ConfigKey {
-  std::string table;  ///< "daemon", "feed" or "feed.plan".
+  std::string table;  ///< "daemon", "feed", "feed.plan", "feed.features" or "feed.style".
   KeyRow row;
   std::string by_default;  ///< As a file writes it; empty: there is none.
 };

@@ -14,6 +14,7 @@
 #include <set>
 #include <span>
 
+#include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/node.h"
 #include "daemon/config/read.h"
@@ -90,16 +91,17 @@ class Reader {
              fmt::format("{}", fmt::join(known, " ")));
   }
 
-  /// `below`: the name of a table within this one, which is read elsewhere.
+  /// `below`: names of tables within this one, which are read elsewhere.
   template <class Target>
   void read_keys(const ConfigNode& table, std::string_view path, Target& target,
-                 std::span<const Key<Target>> keys, std::string_view below = {}) {
+                 std::span<const Key<Target>> keys,
+                 const std::vector<std::string_view>& below = {}) {
     if (table.table() == nullptr) {
       return complain(table, path, fmt::format("found {}", describe_found(table)), "a table");
     }
     for (const ConfigNode& node : table.table()->entries) {
-      // Not unknown: read_feed() passes it to read_plan().
-      if (!below.empty() && node.key == below) continue;
+      // Not unknown: read_feed() passes them on.
+      if (std::find(below.begin(), below.end(), node.key) != below.end()) continue;
       const std::string full = fmt::format("{}.{}", path, node.key);
       const auto key = std::find_if(keys.begin(), keys.end(),
                                     [&](const auto& k) { return k.row.name == node.key; });
@@ -107,7 +109,7 @@ class Reader {
         std::vector<std::string_view> known;
         for (const auto& k : keys) known.push_back(k.row.name);
         // So that "plann" gets its hint, too.
-        if (!below.empty()) known.push_back(below);
+        known.insert(known.end(), below.begin(), below.end());
         unknown(node, full, known);
       } else if (const Fault fault = key->read(node, target)) {
         complain(*fault, full, fmt::format("found {}", describe_found(*fault)), key->row.allowed);
@@ -156,15 +158,19 @@ class Reader {
 
   void read_feed(const ConfigNode& node) {
     FeedConfig& feed = config_.feeds.emplace_back();
-    read_keys(node, "feed", feed, feed_keys(), "plan");
+    read_keys(node, "feed", feed, feed_keys(), {"plan", "features", "style"});
     // read_keys() has complained.
     if (node.table() == nullptr) return;
     require_keys_of(node);
+    const std::size_t before = complaints_.size();
     for (const ConfigNode& entry : node.table()->entries) {
       if (entry.key == "plan") read_plan(entry, feed.served.plan);
+      if (entry.key == "features") read_features(entry, feed.served.features);
+      if (entry.key == "style") read_styles(entry, feed.served.features.styles);
       if (entry.key == "name") claim(entry, "feed.name", feed.served.name, names_);
       if (entry.key == "journal") claim(entry, "feed.journal", feed.served.journal, journals_);
     }
+    if (complaints_.size() == before) check_features(node, feed.served.features);
   }
 
   /// What only one feed can have.
@@ -185,6 +191,43 @@ class Reader {
         continue;
       }
       complain(feed, fmt::format("feed.{}", key.row.name), "found nothing", key.row.allowed);
+    }
+  }
+
+  void read_features(const ConfigNode& node, RecipeSettings& features) {
+    read_keys(node, "feed.features", features, features_keys());
+  }
+
+  void read_styles(const ConfigNode& node, std::vector<StyleSettings>& styles) {
+    const ConfigNode::List* list = node.list();
+    if (list == nullptr || list->empty()) {
+      return complain(node, "feed.style", fmt::format("found {}", describe_found(node)),
+                      "one [[feed.style]] or more, in double brackets");
+    }
+    for (const ConfigNode& each : *list) {
+      StyleTable table;
+      read_keys(each, "feed.style", table, style_keys());
+      const auto all = styles_of(table);
+      styles.insert(styles.end(), all.begin(), all.end());
+    }
+  }
+
+  /// What several keys say together, once each of them is sound by itself.
+  void check_features(const ConfigNode& feed, RecipeSettings& features) {
+    const auto is_plain = [](const StyleSettings& style) {
+      StyleSettings other = style;
+      other.weight = StyleSettings{}.weight;
+      return other == StyleSettings{};
+    };
+    // Styles that do nothing are none.
+    if (std::all_of(features.styles.begin(), features.styles.end(), is_plain)) {
+      features.styles.clear();
+    }
+    if (const auto sound = check_recipe(features); !sound) {
+      complaints_.push_back(
+          {feed.line, feed.column,
+           fmt::format("{}: feed.features: {}", place(name_, feed.line, feed.column),
+                       sound.error().message)});
     }
   }
 

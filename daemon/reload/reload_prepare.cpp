@@ -151,6 +151,7 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
   auto dataset = catalog.open(feed.dataset, feed.verify, feed.lock);
   if (!dataset) return dataset.error();
   FeedSettings settings = feed.served;
+  if (auto opened = open_recipe(**dataset, settings, catalog); !opened) return opened.error();
   auto resources = prepare_feed(std::move(*dataset), settings, with.memory->left(), with.stop);
   if (!resources) return resources.error();
   const std::uint64_t bytes = resources->arena->bytes();

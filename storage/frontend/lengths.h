@@ -62,6 +62,7 @@ struct Stacking {
   StackAlign align = StackAlign::right;
   StackEnd end = StackEnd::repeat;
   std::uint32_t target_offset = 0;  ///< Frame of the stride that targets are taken of.
+  friend bool operator==(const Stacking&, const Stacking&) = default;
 };
 
 /// Errors: invalid_argument, naming the setting: a stack or stride of 0 or above 1,024, or a
@@ -75,6 +76,7 @@ std::uint32_t frames_before(const Stacking& stacking);
 struct KeepOne {
   std::uint32_t of = 1;
   std::uint32_t offset = 0;
+  friend bool operator==(const KeepOne&, const KeepOne&) = default;
 };
 
 /// Errors: invalid_argument, naming the setting: `of` is 0 or above 1,024, or not above `offset`.
@@ -85,6 +87,7 @@ std::uint64_t kept_length(std::uint64_t frames, const KeepOne& keep);
 struct LabelDelay {
   std::uint32_t frames = 0;
   bool extend = true;  ///< The last frame is repeated so that no target is lost, or it is not.
+  friend bool operator==(const LabelDelay&, const LabelDelay&) = default;
 };
 
 /// Errors: invalid_argument: a delay above 65,536 frames.

@@ -13,7 +13,7 @@
 #include "formats/formats.h"
 #include "storage/frontend/front_end.h"
 #include "storage/ingest/file_list.h"
-#include "storage/ingest/files/audio.h"
+#include "storage/sound/sound.h"
 #include "storage/ingest/ordered_loader.h"
 
 namespace batchwright {

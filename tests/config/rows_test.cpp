@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
 #include "tests/config/texts.h"
 
@@ -16,9 +17,11 @@ using namespace batchwright::test;
 namespace {
 
 /// A file with one more line, in the key's table. It may be the second of `name` or `dataset`.
-std::string file_with(const ConfigKey& key, const std::string& value) {
-  const std::string line = std::string(key.row.name) + " = " + value + "\n";
+std::string file_with(const ConfigKey& key, const std::string& value,
+                      const std::string& beside = "") {
+  const std::string line = beside + std::string(key.row.name) + " = " + value + "\n";
   if (key.table == "daemon") return "[daemon]\n" + line + kFeed;
+  if (key.table == "feed.style") return kFeed + "[[feed.style]]\n" + line;
   return kFeed + (key.table == "feed" ? "" : "[" + key.table + "]\n") + line;
 }
 
@@ -60,7 +63,76 @@ const std::map<std::string, std::string> kOther{
     {"feed.journal", R"("/j")"},
     {"feed.ledger", R"("/l")"},
     {"feed.follow", "true"},
+    {"feed.features.like", R"("kaldi")"},
+    {"feed.features.features", R"("mfcc")"},
+    {"feed.features.options", "{ mel_bands = 30 }"},
+    {"feed.features.field", R"("fbank")"},
+    {"feed.features.sample_rate", "16000"},
+    {"feed.features.resampler", R"("sinc")"},
+    {"feed.features.speeds", "[0.9, 1, 1.1]"},
+    {"feed.features.dither", "1.0"},
+    {"feed.features.sound", R"("int16")"},
+    {"feed.features.aligned", R"(["labels"])"},
+    {"feed.features.cmvn", R"("utterance")"},
+    {"feed.features.cmvn_variance", "false"},
+    {"feed.features.cmvn_window", "300"},
+    {"feed.features.cmvn_statistics", R"("/c")"},
+    {"feed.features.cmvn_speaker", R"("speaker")"},
+    {"feed.features.spec_augment", "true"},
+    {"feed.features.mask_probability", "0.5"},
+    {"feed.features.time_warp", "80"},
+    {"feed.features.time_masks", "3"},
+    {"feed.features.time_width", "50"},
+    {"feed.features.time_share", "0.2"},
+    {"feed.features.adaptive_masks", "0.04"},
+    {"feed.features.adaptive_width", "0.04"},
+    {"feed.features.freq_masks", "1"},
+    {"feed.features.freq_width", "15"},
+    {"feed.features.mask_mean", "true"},
+    {"feed.features.mask_value", "-1.5"},
+    {"feed.features.deltas", "2"},
+    {"feed.features.delta_window", "3"},
+    {"feed.features.delta_edges", R"("kaldi")"},
+    {"feed.features.splice", "[5, 5]"},
+    {"feed.features.stack", "4"},
+    {"feed.features.stride", "3"},
+    {"feed.features.stack_align", R"("left")"},
+    {"feed.features.stack_end", R"("drop")"},
+    {"feed.features.target_offset", "1"},
+    {"feed.features.keep_one_of", "3"},
+    {"feed.features.keep_offset", R"("random")"},
+    {"feed.features.label_delay", "5"},
+    {"feed.features.label_extend", "false"},
+    {"feed.features.ignore_value", "-1"},
+    {"feed.features.label_slack", "0"},
+    {"feed.style.weight", "2"},
+    {"feed.style.noise", R"(["/n"])"},
+    {"feed.style.noise_probability", "0.5"},
+    {"feed.style.snr_db", "[0, 10]"},
+    {"feed.style.rooms", R"(["/r"])"},
+    {"feed.style.room_probability", "0.5"},
+    {"feed.style.room_normalise", "false"},
+    {"feed.style.gain_db", "[-6, 6]"},
+    {"feed.style.telephone_probability", "0.5"},
+    {"feed.style.telephone_law", R"("a")"},
+    {"feed.style.each_noise", R"(["/n", ["/a", "/b"]])"},
+    {"feed.style.each_snr_db", "[[0, 10], [10, 20]]"},
+    {"feed.style.each_rooms", R"(["/r"])"},
 };
+
+/// What a key's other value takes beside it.
+const std::map<std::string, std::string> kBeside{
+    {"feed.features.options", "like = \"kaldi\"\n"},
+    {"feed.features.target_offset", "stride = 3\n"},
+    {"feed.features.keep_offset", "keep_one_of = 3\n"},
+};
+
+/// How a reload names a feed's key.
+std::string shown_name(const ConfigKey& key) {
+  const std::string name(key.row.name);
+  if (key.table == "feed.style") return "style";
+  return key.table == "feed.features" ? "features." + name : name;
+}
 
 /// What a reload makes of a change from the default to the other value.
 std::string decision(const Config& before, const Config& after, const ConfigKey& key) {
@@ -70,7 +142,7 @@ std::string decision(const Config& before, const Config& after, const ConfigKey&
     if (each == "daemon." + name) return "restart";
   }
   for (const FeedChange& each : changes.changed) {
-    if (each.keys == name) return each.in_place ? "in place" : "anew";
+    if (each.keys == shown_name(key)) return each.in_place ? "in place" : "anew";
   }
   return changes.changed.empty() && changes.need_restart.empty() ? "nothing" : "another key";
 }
@@ -99,7 +171,8 @@ TEST_CASE("config: each key has a row with every part, and a name of its own") {
     CHECK_FALSE(key.row.sentence.ends_with('.'));
     CHECK_FALSE(key.row.allowed.ends_with('.'));
   }
-  CHECK(names.size() == daemon_keys().size() + feed_keys().size() + setting_rows().size());
+  CHECK(names.size() == daemon_keys().size() + feed_keys().size() + setting_rows().size() +
+                            features_keys().size() + style_keys().size());
 }
 
 TEST_CASE("config: the default of a row is what the struct has") {
@@ -115,6 +188,7 @@ TEST_CASE("config: the default of a row is what the struct has") {
     for (const SettingRow& row : setting_rows()) {
       CHECK(get_setting(feed.served.plan, row.name) == get_setting(PlanSettings{}, row.name));
     }
+    CHECK_FALSE(asks_anything(feed.served.features));
   }
 }
 
@@ -141,18 +215,23 @@ TEST_CASE("config: words that a row allows are read") {
 }
 
 TEST_CASE("config: a reload does with each key what its row says") {
-  const Config before = parsed(kFeed);
   for (const ConfigKey& key : config_keys()) {
     if (key.table == "feed.plan" || is_required(key)) continue;
     const std::string name = key.table + "." + std::string(key.row.name);
     CAPTURE(name);
     const auto other = kOther.find(name);
     REQUIRE_MESSAGE(other != kOther.end(), "kOther lacks a second value for this key");
-    const Config after = parsed(file_with(key, other->second));
+    const auto beside = kBeside.find(name);
+    const std::string lines = beside == kBeside.end() ? "" : beside->second;
+    const Config before = parsed(lines.empty() ? kFeed : kFeed + "[" + key.table + "]\n" + lines);
+    const Config after = parsed(file_with(key, other->second, lines));
+    // A style that does nothing is none, whatever its weight.
+    if (name == "feed.style.weight") continue;
     CHECK(decision(before, after, key) == word_for(key));
     bool read = false;
     for (const auto& each : daemon_keys()) read |= !each.equal(before.daemon, after.daemon);
     for (const auto& each : feed_keys()) read |= !each.equal(before.feeds[0], after.feeds[0]);
+    read |= before.feeds[0].served.features != after.feeds[0].served.features;
     CHECK(read);
   }
 }

@@ -55,9 +55,9 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
 }
 
 std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> times) const {
-  return std::make_shared<const BatchStyle>(BatchStyle{settings_.name, settings_.layout,
-                                                       settings_.padding, settings_.on_corrupt,
-                                                       std::move(times), settings_.casts});
+  return std::make_shared<const BatchStyle>(
+      BatchStyle{settings_.name, settings_.layout, settings_.padding, settings_.on_corrupt,
+                 std::move(times), settings_.casts, settings_.recipe});
 }
 
 void Feed::start() {
@@ -89,7 +89,7 @@ wire::FeedInfoT Feed::info() const {
   info.world = settings_.plan.world;
   info.layout = settings_.layout;
   info.sequences = data_.snapshot->sequences();
-  for (const FieldSpec& field : data_.snapshot->schema().fields) {
+  for (const FieldSpec& field : row_schema(*data_.snapshot, settings_.recipe.get()).fields) {
     auto entry = std::make_unique<wire::FieldInfoT>();
     entry->name = field.name;
     entry->kind = field.kind;

@@ -52,14 +52,49 @@ std::shared_ptr<const std::jthread> read_tree(std::shared_ptr<const Snapshot> sn
   }
 }
 
+/// The bound where a sequence may have several lengths: as if it were there once with each.
+Result<PlanBound> made_bound(const Snapshot& snapshot, const FeedSettings& settings) {
+  const auto possible = settings.recipe->possible_lengths(snapshot);
+  if (!possible) return possible.error();
+  const PlanSettings plan = plan_of_made(settings);
+  const auto shards = snapshot.shard_sequences();
+  if (possible->size() == 1) return plan_bound(*possible->front(), plan, shards);
+  std::vector<std::uint32_t> all;
+  std::vector<std::uint64_t> counts;
+  std::size_t first = 0;
+  for (const std::uint64_t count : shards) {
+    for (const SharedLengths& lengths : *possible) {
+      const auto begin = lengths->begin() + static_cast<std::ptrdiff_t>(first);
+      all.insert(all.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+    counts.push_back(count * possible->size());
+    first += count;
+  }
+  return plan_bound(all, plan, counts);
+}
+
 }  // namespace
 
+Result<void> open_recipe(Dataset& dataset, FeedSettings& settings, Catalog& catalog) {
+  if (!asks_anything(settings.features)) return {};
+  const auto snapshot = dataset.snapshot();
+  if (!snapshot) return snapshot.error();
+  auto recipe = Recipe::open(settings.features, **snapshot, settings.plan.seed, catalog);
+  if (!recipe) {
+    return Error{recipe.error().code, fmt::format("features: {}", recipe.error().message)};
+  }
+  settings.recipe = *std::move(recipe);
+  return {};
+}
+
 Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
-  const auto bound = plan_bound(snapshot.lengths(), settings.plan, snapshot.shard_sequences());
+  const auto bound =
+      settings.recipe ? made_bound(snapshot, settings)
+                      : plan_bound(snapshot.lengths(), settings.plan, snapshot.shard_sequences());
   if (!bound) return bound.error();
   return slot_bytes_for(snapshot,
                         {settings.name, settings.layout, settings.padding, settings.on_corrupt,
-                         nullptr, settings.casts},
+                         nullptr, settings.casts, settings.recipe},
                         *bound);
 }
 
@@ -68,9 +103,10 @@ Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& set
   if (snapshot.sequences() == 0) {
     return Error{ErrorCode::store_unavailable, "the dataset has no sequences"};
   }
-  if (auto sound = check_casts(settings.casts, snapshot.schema()); !sound) return sound.error();
+  const Schema& rows = row_schema(snapshot, settings.recipe.get());
+  if (auto sound = check_casts(settings.casts, rows); !sound) return sound.error();
   // Padding is written as clients see it, so it has to fit what the field is cast to.
-  const Schema schema = cast_schema(settings.casts, snapshot.schema());
+  const Schema schema = cast_schema(settings.casts, rows);
   if (auto sound = check_padding(settings.padding, schema); !sound) {
     return sound.error();
   }

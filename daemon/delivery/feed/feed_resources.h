@@ -34,6 +34,10 @@ struct FeedResources {
   std::unique_ptr<Ledger> ledger;         ///< Null where none is kept.
 };
 
+/// Opens settings.features for a dataset, and has settings.recipe be it; nothing where there is
+/// none. Blocks on the disk. Errors: those of Recipe::open() and of Dataset::snapshot().
+Result<void> open_recipe(Dataset& dataset, FeedSettings& settings, Catalog& catalog);
+
 /// Bytes of a slot for any batch of any epoch of these data. Errors: those of plan_bound() and
 /// slot_bytes_for().
 Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings);

@@ -89,7 +89,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.window = subscription.terms.window;
   answer.arena = arena_number().value;
   answer.arena_bytes = arena().bytes();
-  answer.terms = terms_text(settings_, epoch.snapshot->schema());
+  answer.terms = terms_text(settings_, row_schema(*epoch.snapshot, settings_.recipe.get()));
   ports_.send(key.session, encode(std::move(answer)));
   note_began(epoch.epoch);
   ports_.log.note<Event::subscribed>(name(), key.session.value,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "daemon/assembly/assembly.h"
@@ -30,8 +31,11 @@ struct FeedSettings : FeedAdjustments {
   std::string name;  ///< What trainers subscribe to.
   PlanSettings plan;
   Layout layout = Layout::batch_major;
-  PaddingValues padding;  ///< Behind a row's real frames, by field; 0 where none is given.
-  Casts casts;            ///< Of float32 fields; none where nothing is given.
+  PaddingValues padding;    ///< Behind a row's real frames, by field; 0 where none is given.
+  Casts casts;              ///< Of float32 fields; none where nothing is given.
+  RecipeSettings features;  ///< What is made of stored sequences.
+  /// The same, opened by open_recipe(); null where there is none.
+  std::shared_ptr<const Recipe> recipe;
   std::uint32_t slots = 16;
   HugePages huge_pages = HugePages::automatic;  ///< For the arena.
   std::filesystem::path journal;                ///< Of queue mode; empty: there is none.

@@ -110,7 +110,8 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   }
   if (expected == have) return {};
   const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
-  const std::string has = terms_text(settings_, data_.snapshot->schema());
+  const std::string has =
+      terms_text(settings_, row_schema(*data_.snapshot, settings_.recipe.get()));
   return Error{
       ErrorCode::fingerprint_mismatch,
       fmt::format("the plan of feed {} is another: {}{}{} (expected {}, now {})", name(),

@@ -35,15 +35,21 @@ std::string look_text(const FeedSettings& settings, const Schema& schema) {
   return text;
 }
 
+/// How rows are made, if they are.
+std::string made_text(const FeedSettings& settings) {
+  return settings.recipe ? settings.recipe->text() : std::string();
+}
+
 }  // namespace
 
 std::string terms_text(const FeedSettings& settings, const Schema& schema) {
-  return plan_text(settings.plan) + look_text(settings, schema);
+  return plan_text(settings.plan) + made_text(settings) + look_text(settings, schema);
 }
 
 Fingerprint fingerprint_of(const Snapshot& snapshot, const FeedSettings& settings) {
   const std::uint64_t plan = settings_hash(settings.plan);
-  return {snapshot.content(), fnv1a(plan, look_text(settings, snapshot.schema())),
+  const Schema& schema = row_schema(snapshot, settings.recipe.get());
+  return {snapshot.content(), fnv1a(plan, made_text(settings) + look_text(settings, schema)),
           settings.plan.seed};
 }
 

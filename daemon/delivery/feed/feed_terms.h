@@ -7,9 +7,9 @@
 namespace batchwright {
 
 /// What decides which batches a feed's trainers get and how they look, beside the data: planner,
-/// plan as the configuration spells it, layout, and each field with its padding and the dtype that
-/// it has in a batch. `schema` is the dataset's. One `key = value`
-/// a line, in the configuration's order; what is not set has no line.
+/// plan as the configuration spells it, recipe, layout, and each field with its padding and the
+/// dtype that it has in a batch. `schema` is that of the rows. One `key = value` a line, in the
+/// configuration's order; what is not set has no line.
 std::string terms_text(const FeedSettings& settings, const Schema& schema);
 
 /// What a feed's batches depend on. Whatever terms_text() tells belongs to it.

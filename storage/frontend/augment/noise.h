@@ -14,6 +14,7 @@ struct NoiseOptions {
   double probability = 1;
   double snr_low_db = 5;
   double snr_high_db = 20;
+  friend bool operator==(const NoiseOptions&, const NoiseOptions&) = default;
 };
 
 /// Errors: invalid_argument, naming the setting: a probability outside 0 ... 1, ratios that are
@@ -31,8 +32,8 @@ struct NoiseDraw {
 /// how many sequences of noise there are, at least 1.
 NoiseDraw draw_noise(Draws& draws, const NoiseOptions& options, std::uint32_t sources);
 
-/// Where the noise begins: long noise is cut, short noise is repeated from a random point. Samples of
-/// noise and of sound, 1 to 2^32 - 1 each.
+/// Where the noise begins: long noise is cut, short noise is repeated from a random point. Samples
+/// of noise and of sound, 1 to 2^32 - 1 each.
 std::uint64_t draw_offset(Draws& draws, std::uint64_t noise_samples, std::uint64_t samples);
 
 /// What adding noise did.
@@ -51,6 +52,7 @@ NoiseMix add_noise(std::span<const float> noise, std::uint64_t offset, double sn
 struct GainOptions {
   double low_db = 0;
   double high_db = 0;
+  friend bool operator==(const GainOptions&, const GainOptions&) = default;
 };
 
 /// Errors: invalid_argument: a range that is upside down or outside of -200 ... 200 dB.

@@ -14,6 +14,7 @@ namespace batchwright {
 struct ReverberationOptions {
   double probability = 1;
   bool normalise = true;  ///< Sound stays as loud as it was.
+  friend bool operator==(const ReverberationOptions&, const ReverberationOptions&) = default;
 };
 
 /// Errors: invalid_argument: a probability outside 0 ... 1.

@@ -26,6 +26,7 @@ struct SpecAugmentOptions {
   std::uint32_t freq_width = 27;  ///< Most bands of a mask.
   bool mean = false;              ///< Masked values become the mean of all, or mask_value.
   double mask_value = 0;
+  friend bool operator==(const SpecAugmentOptions&, const SpecAugmentOptions&) = default;
 };
 
 /// Errors: invalid_argument, naming the setting, what was found and what is allowed.
@@ -58,8 +59,8 @@ struct SpecAugmentDraw {
 void draw_spec_augment(const DrawKey& key, const SpecAugmentOptions& options, std::uint32_t frames,
                        std::uint32_t bands, SpecAugmentDraw& draw);
 
-/// Warps and masks `values` [frames, bands] in place; `draw` is for as many of each. `scratch` grows
-/// to the values' size where time is warped.
+/// Warps and masks `values` [frames, bands] in place; `draw` is for as many of each. `scratch`
+/// grows to the values' size where time is warped.
 void apply_spec_augment(const SpecAugmentDraw& draw, const SpecAugmentOptions& options,
                         std::uint32_t bands, std::span<float> values, std::vector<float>& scratch);
 

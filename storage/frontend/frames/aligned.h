@@ -37,7 +37,7 @@ class AlignedRows {
   std::optional<std::uint64_t> source(std::uint64_t t) const;
 
   /// Copies values of row_bytes each: `out` has size() of them. `ignored` is the value, of as many
-  /// bytes, where there is none; assembly's padding_of() makes it of a number.
+  /// bytes, where there is none; number_bytes() makes it of a number.
   void copy(std::span<const std::byte> values, std::size_t row_bytes,
             std::span<const std::byte> ignored, std::span<std::byte> out) const;
 

@@ -21,6 +21,7 @@ struct CmvnOptions {
   CmvnKind kind = CmvnKind::global;
   bool variance = true;        ///< Values are divided by their deviation, too.
   std::uint32_t window = 600;  ///< Frames, of sliding.
+  friend bool operator==(const CmvnOptions&, const CmvnOptions&) = default;
 };
 
 /// Errors: invalid_argument: a sliding window of 0 frames or above 65,536.

@@ -20,6 +20,7 @@ struct DeltaOptions {
   std::uint32_t order = 2;   ///< 0: static values alone.
   std::uint32_t window = 2;  ///< n: frames on each side of the one.
   DeltaEdges edges = DeltaEdges::htk;
+  friend bool operator==(const DeltaOptions&, const DeltaOptions&) = default;
 };
 
 /// Errors: invalid_argument, naming the setting: an order above 3, or a window of 0 or above 64.

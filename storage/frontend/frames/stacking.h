@@ -15,6 +15,7 @@ namespace batchwright {
 struct Splicing {
   std::uint32_t left = 0;
   std::uint32_t right = 0;
+  friend bool operator==(const Splicing&, const Splicing&) = default;
 };
 
 /// Errors: invalid_argument: more than 1,024 frames on a side.

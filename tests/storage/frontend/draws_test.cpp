@@ -4,7 +4,7 @@
 
 #include "storage/frontend/augment/noise.h"
 #include "storage/frontend/augment/spec_augment.h"
-#include "storage/frontend/augment/telephone.h"
+#include "storage/sound/telephone.h"
 #include "tests/storage/frontend/golden.h"
 
 // What is drawn, against augment.json.

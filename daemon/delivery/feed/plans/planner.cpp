@@ -73,11 +73,24 @@ Survey survey(const EpochPlan& plan) {
 
 }  // namespace
 
+PlanSettings plan_of_made(const FeedSettings& settings) {
+  PlanSettings plan = settings.plan;
+  plan.min_length = std::max(plan.min_length, 1U);
+  return plan;
+}
+
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const FeedSettings& settings, Epoch epoch) {
   const auto began = std::chrono::steady_clock::now();
-  const PlanSettings& wanted = settings.plan;
-  auto plan = plan_epoch(snapshot->lengths(), wanted, epoch, snapshot->shard_sequences());
+  SharedLengths lengths;
+  if (settings.recipe) {
+    auto made = settings.recipe->lengths(*snapshot, epoch);
+    if (!made) return made.error();
+    lengths = *std::move(made);
+  }
+  const PlanSettings wanted = lengths ? plan_of_made(settings) : settings.plan;
+  auto plan = plan_epoch(lengths ? std::span<const std::uint32_t>(*lengths) : snapshot->lengths(),
+                         wanted, epoch, snapshot->shard_sequences());
   if (!plan) return plan.error();
   if (plan->steps() == 0) {
     return Error{ErrorCode::infeasible,
@@ -88,9 +101,10 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const Survey seen = survey(*plan);
   return PlannedEpoch{
-      std::make_shared<const EpochSource>(EpochSource{epoch, fingerprint, std::move(snapshot),
-                                                      std::move(*plan),
-                                                      wanted.chunk != 0 || wanted.lanes != 0}),
+      std::make_shared<const EpochSource>(
+          EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
+                      wanted.chunk != 0 || wanted.lanes != 0, std::make_shared<FoundRows>(),
+                      std::move(lengths)}),
       seen.totals(), seen.worst(),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }

@@ -55,6 +55,10 @@ class Planner {
   boost::asio::thread_pool thread_{1};
 };
 
+/// The plan's settings where rows are made: sequences that are too short for any frame are left
+/// out, like those below min_length.
+PlanSettings plan_of_made(const FeedSettings& settings);
+
 /// One planned epoch with its figures. Errors: infeasible, also when a plan has no step: the
 /// message then names batches and world.
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,

@@ -1,4 +1,4 @@
-#include "storage/ingest/files/flac_end.h"
+#include "storage/sound/flac_end.h"
 
 #include <array>
 #include <cstdint>

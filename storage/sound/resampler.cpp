@@ -1,4 +1,4 @@
-#include "storage/frontend/augment/resampler.h"
+#include "storage/sound/resampler.h"
 
 #include <fmt/core.h>
 #include <soxr.h>
@@ -12,9 +12,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 14;
 
 Error soxr_failed(const RateRatio& ratio, const char* reason) {
-  return {ErrorCode::internal,
-          fmt::format("resampling {} samples to {}: libsoxr says \"{}\"", ratio.from, ratio.to,
-                      reason)};
+  return {ErrorCode::internal, fmt::format("resampling {} samples to {}: libsoxr says \"{}\"",
+                                           ratio.from, ratio.to, reason)};
 }
 
 /// One sound through a cleared handle. What soxr gives beyond `out` is left.
@@ -28,8 +27,8 @@ Result<std::size_t> through(soxr* handle, const RateRatio& ratio, std::span<cons
     std::size_t made = 0;
     // Null says that the sound is at its end.
     const float* const from = piece > 0 ? sound.data() + taken : nullptr;
-    if (const char* const reason = soxr_process(handle, from, piece, &in, out.data() + given,
-                                                out.size() - given, &made)) {
+    if (const char* const reason =
+            soxr_process(handle, from, piece, &in, out.data() + given, out.size() - given, &made)) {
       return soxr_failed(ratio, reason);
     }
     taken += in;

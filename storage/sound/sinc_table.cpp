@@ -1,4 +1,4 @@
-#include "storage/frontend/augment/sinc_table.h"
+#include "storage/sound/sinc_table.h"
 
 #include <fmt/core.h>
 

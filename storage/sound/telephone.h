@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "storage/frontend/augment/draws.h"
-#include "storage/frontend/augment/resampler.h"
+#include "storage/sound/resampler.h"
 
 namespace batchwright {
 
@@ -16,6 +16,7 @@ enum class TelephoneLaws : std::uint8_t { mu, a, any };
 struct TelephoneOptions {
   double probability = 0;
   TelephoneLaws law = TelephoneLaws::any;
+  friend bool operator==(const TelephoneOptions&, const TelephoneOptions&) = default;
 };
 
 /// Errors: invalid_argument: a probability outside 0 ... 1.

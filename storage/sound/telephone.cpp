@@ -1,4 +1,4 @@
-#include "storage/frontend/augment/telephone.h"
+#include "storage/sound/telephone.h"
 
 #include <fmt/core.h>
 
@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint32_t kLineRate = 8000;
 
-// Both laws: a sign bit, the number of one of eight segments, each of which has steps twice as large
-// as the one before, and one of its sixteen steps. Lowest bits that a law does not see are cut off
-// towards minus infinity, as an arithmetic shift does.
+// Both laws: a sign bit, the number of one of eight segments, each of which has steps twice as
+// large as the one before, and one of its sixteen steps. Lowest bits that a law does not see are
+// cut off towards minus infinity, as an arithmetic shift does.
 
 /// Bits of a number without its leading zeros.
 int bits_in(int number) { return static_cast<int>(std::bit_width(static_cast<unsigned>(number))); }

@@ -1,4 +1,4 @@
-#include "storage/ingest/files/audio.h"
+#include "storage/sound/audio.h"
 
 #include <fmt/core.h>
 #include <sndfile.h>
@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -13,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "storage/ingest/files/flac_end.h"
+#include "storage/sound/flac_end.h"
 
 namespace batchwright {
 namespace {
@@ -25,6 +27,9 @@ using Sound = std::unique_ptr<SNDFILE, CloseSound>;
 
 /// Frames read at once. Memory grows with what is there, not with what a header promises.
 constexpr std::size_t kBlockFrames = std::size_t{1} << 16;
+
+/// In the order of ChannelChoice.
+constexpr std::array<std::string_view, 3> kChannelNames = {"only", "first", "mix"};
 
 Error bad_file(const std::filesystem::path& path, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
@@ -217,7 +222,53 @@ Result<AudioExtent> decode_opened(SNDFILE* sound, const SF_INFO& info,
   return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
 }
 
+/// A file in memory, as libsndfile reads it.
+struct MemoryFile {
+  std::span<const std::byte> bytes;
+  sf_count_t at = 0;
+
+  sf_count_t size() const { return static_cast<sf_count_t>(bytes.size()); }
+};
+
+SF_VIRTUAL_IO memory_file_calls() {
+  SF_VIRTUAL_IO calls{};
+  calls.get_filelen = [](void* user) { return static_cast<MemoryFile*>(user)->size(); };
+  calls.tell = [](void* user) { return static_cast<MemoryFile*>(user)->at; };
+  calls.seek = [](sf_count_t offset, int whence, void* user) {
+    MemoryFile& file = *static_cast<MemoryFile*>(user);
+    const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file.at : file.size();
+    file.at = std::clamp(from + offset, sf_count_t{0}, file.size());
+    return file.at;
+  };
+  calls.read = [](void* to, sf_count_t count, void* user) {
+    MemoryFile& file = *static_cast<MemoryFile*>(user);
+    const sf_count_t taken = std::clamp(file.size() - file.at, sf_count_t{0}, count);
+    if (taken > 0) std::memcpy(to, file.bytes.data() + file.at, static_cast<std::size_t>(taken));
+    file.at += taken;
+    return taken;
+  };
+  return calls;
+}
+
 }  // namespace
+
+Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
+                                 const TakeSamples& take) {
+  MemoryFile memory{file};
+  SF_VIRTUAL_IO calls = memory_file_calls();
+  SF_INFO info{};
+  const Sound sound(sf_open_virtual(&calls, SFM_READ, &info, &memory));
+  const auto bad = [](std::string_view why) {
+    return Error{ErrorCode::corrupt_record, fmt::format("encoded sound: {}", why)};
+  };
+  if (!sound) return bad(fmt::format("not readable audio: {}", sf_strerror(nullptr)));
+  const Decoded seen = decode(sound.get(), info, channels, take);
+  if (sf_error(sound.get()) != SF_ERR_NO_ERROR) {
+    return bad(fmt::format("damaged after {} samples: {}", seen.samples, sf_strerror(sound.get())));
+  }
+  if (seen.odd) return bad(*seen.odd);
+  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
+}
 
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
   SF_INFO info{};
@@ -228,8 +279,13 @@ Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
 }
 
 std::string_view channel_name(ChannelChoice channels) {
-  constexpr std::array<std::string_view, 3> kNames = {"only", "first", "mix"};
-  return kNames.at(static_cast<std::size_t>(channels));
+  return kChannelNames.at(static_cast<std::size_t>(channels));
+}
+
+std::optional<ChannelChoice> parse_channel(std::string_view name) {
+  const auto* const found = std::find(kChannelNames.begin(), kChannelNames.end(), name);
+  if (found == kChannelNames.end()) return std::nullopt;
+  return static_cast<ChannelChoice>(found - kChannelNames.begin());
 }
 
 std::uint64_t expected_samples(const std::filesystem::path& path) {

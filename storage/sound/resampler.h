@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "storage/frontend/augment/sinc_table.h"
 #include "storage/frontend/lengths.h"
+#include "storage/sound/sinc_table.h"
 
 struct soxr;
 
@@ -23,8 +23,9 @@ class Resampler {
 
   explicit Resampler(ResamplerKind kind) : kind_(kind) {}
 
-  /// `out` has resampled_length() of `sound`, and is other memory. The ratio is one of rate_ratio().
-  /// Errors: invalid_argument: a ratio that the resampler cannot do; internal: it failed.
+  /// `out` has resampled_length() of `sound`, and is other memory. The ratio is one of
+  /// rate_ratio(). Errors: invalid_argument: a ratio that the resampler cannot do; internal: it
+  /// failed.
   Result<void> resample(const RateRatio& ratio, std::span<const float> sound, std::span<float> out);
 
   ResamplerKind kind() const { return kind_; }

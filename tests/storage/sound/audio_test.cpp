@@ -1,4 +1,4 @@
-#include "storage/ingest/files/audio.h"
+#include "storage/sound/audio.h"
 
 #include <doctest/doctest.h>
 

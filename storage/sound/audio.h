@@ -22,6 +22,9 @@ enum class ChannelChoice : std::uint8_t {
 /// "only", "first" or "mix".
 std::string_view channel_name(ChannelChoice channels);
 
+/// The choice of that name; empty for another.
+std::optional<ChannelChoice> parse_channel(std::string_view name);
+
 /// One channel of sound.
 struct Audio {
   std::uint32_t sample_rate = 0;  ///< Hz
@@ -58,6 +61,13 @@ using TakeSamples = std::function<void(std::span<const float>)>;
 /// ends before its header says, has several channels, holds samples that are no numbers. What was
 /// handed to `take` before the error means nothing.
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
+                                 const TakeSamples& take);
+
+/// Decodes a file that lies in memory, as it was taken into a dataset. `only` takes the first
+/// channel: how many there are was checked then. How many samples there should be is the caller's
+/// to compare. Threads: any. Errors: corrupt_record: not audio, damaged, or with samples that are
+/// no numbers.
+Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
                                  const TakeSamples& take);
 
 /// All of the file's samples. Threads: any. Errors: as decode_audio().

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "daemon/config/keys.h"
+#include "storage/recipe/recipe.h"
+
+namespace batchwright {
+
+/// One table [[feed.style]]: a style, and lists whose products it stands for.
+struct StyleTable {
+  StyleSettings style;
+  std::vector<std::vector<std::filesystem::path>> each_noise;
+  std::vector<std::vector<std::filesystem::path>> each_rooms;
+  std::vector<std::pair<double, double>> each_snr;  ///< dB
+
+  friend bool operator==(const StyleTable&, const StyleTable&) = default;
+};
+
+/// A style for each noise, ratio and room of the lists, which share the weight.
+std::vector<StyleSettings> styles_of(const StyleTable& table);
+
+/// The rows of [feed.features] and of [[feed.style]].
+std::span<const Key<RecipeSettings>> features_keys();
+std::span<const Key<StyleTable>> style_keys();
+
+}  // namespace batchwright

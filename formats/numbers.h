@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "formats/schema.h"
+
+namespace batchwright {
+
+/// A number as one element of a tensor.
+struct NumberBytes {
+  std::array<std::byte, 8> element{};
+  std::size_t bytes = 1;  ///< Bytes of the element.
+};
+
+/// `value` in `dtype`: floats are rounded to the nearest even, and become infinite when too
+/// large; integers are rounded, and clamped to their range; NaN is 0 in an integer.
+NumberBytes number_bytes(DType dtype, double value);
+
+/// What is wrong with a number that `dtype` cannot hold as it is: it is not finite, not whole, or
+/// out of range. Empty for one that it can.
+std::string refused_number(DType dtype, double value);
+
+}  // namespace batchwright

@@ -1,0 +1,374 @@
+#include "storage/recipe/opened_recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <sstream>
+
+namespace batchwright {
+namespace {
+
+Error cannot_open(const std::string& what) { return {ErrorCode::bad_configuration, what}; }
+
+/// Whether anything is asked for that needs frames of features.
+bool has_frame_steps(const RecipeSettings& settings) {
+  const RecipeSettings none;
+  return settings.cmvn || settings.spec_augment || settings.deltas.order > 0 ||
+         settings.splice != none.splice || settings.stacking != none.stacking ||
+         settings.keep.of > 1 || settings.delay.frames > 0 || !settings.aligned.empty();
+}
+
+/// Whether anything is asked for that needs sound.
+bool has_sound_steps(const RecipeSettings& settings) {
+  return !settings.styles.empty() || settings.sample_rate != 0 || !settings.speeds.empty() ||
+         settings.dither > 0 || !settings.like.empty() || settings.sound != DType::float32;
+}
+
+/// The rate that all sequences have. Errors: bad_configuration: they have several.
+Result<std::uint32_t> common_rate(std::span<const std::uint32_t> rates) {
+  const std::set<std::uint32_t> seen(rates.begin(), rates.end());
+  if (seen.size() == 1) return *seen.begin();
+  return cannot_open(
+      fmt::format("sample_rate: none, and sequences of {} and of {} Hz are stored; allowed: the "
+                  "rate in Hz that "
+                  "all are resampled to",
+                  seen.empty() ? 0 : *seen.begin(), seen.empty() ? 0 : *seen.rbegin()));
+}
+
+bool is_whole(DType dtype) {
+  return dtype == DType::int64 || dtype == DType::int32 || dtype == DType::int16 ||
+         dtype == DType::uint8;
+}
+
+/// The first line of one text that the other does not have.
+std::string first_difference(const std::string& wanted, const std::string& found) {
+  std::istringstream a(wanted);
+  std::istringstream b(found);
+  std::string left;
+  std::string right;
+  for (;;) {
+    const bool has_left = static_cast<bool>(std::getline(a, left));
+    const bool has_right = static_cast<bool>(std::getline(b, right));
+    if (!has_left && !has_right) return {};
+    if (has_left && has_right && left == right) continue;
+    return fmt::format("{} here, {} there", has_left ? left : "nothing",
+                       has_right ? right : "nothing");
+  }
+}
+
+}  // namespace
+
+/// Of a snapshot, while anything refers to them.
+struct Recipe::Kept {
+  std::mutex mutex;
+  std::uint64_t content = 0;                                  // guarded by mutex
+  std::weak_ptr<const std::vector<std::uint32_t>> lengths{};  // guarded by mutex
+};
+
+Result<std::shared_ptr<const Recipe>> Recipe::open(const RecipeSettings& settings,
+                                                   const Snapshot& of, std::uint64_t seed,
+                                                   Catalog& catalog) {
+  if (auto sound = check_recipe(settings); !sound) return sound.error();
+  const std::shared_ptr<Recipe> recipe(new Recipe(settings));
+  recipe->seed_ = seed;
+  recipe->kept_ = std::make_shared<Kept>();
+  recipe->text_ = recipe_text(settings);
+  recipe->primary_ = of.schema().primary();
+  recipe->sound_ = StoredSound::of(of.schema());
+  auto opened = recipe->sound_ ? recipe->open_sound(of) : recipe->open_frames(of);
+  if (!opened) return opened.error();
+  if (opened = recipe->open_styles(catalog); !opened) return opened.error();
+  if (opened = recipe->open_statistics(of.schema()); !opened) return opened.error();
+  if (opened = recipe->build_schema(of.schema()); !opened) return opened.error();
+  // All rates are seen before the first batch.
+  if (auto lengths = recipe->lengths(of, Epoch{0}); !lengths) return lengths.error();
+  return std::shared_ptr<const Recipe>(recipe);
+}
+
+Result<void> Recipe::open_sound(const Snapshot& of) {
+  const auto rates = of.field_lengths(sound_->rate_field());
+  if (settings_.sample_rate != 0) {
+    rate_ = settings_.sample_rate;
+  } else {
+    const auto rate = common_rate(rates);
+    if (!rate) return rate.error();
+    rate_ = *rate;
+  }
+  if (settings_.like.empty()) {
+    if (has_frame_steps(settings_)) {
+      return cannot_open(
+          "steps for frames of features, and none are made: the dataset has sound, and like is "
+          "not set; allowed: like = a convention, or no such step");
+    }
+    made_by_ = fmt::format("sample_rate_hz = {}\n", rate_);
+    return {};
+  }
+  // check_recipe() has set them once.
+  FrontEndOptions options = *front_end_like(settings_.like, settings_.features);
+  for (const auto& [name, text] : settings_.options) {
+    static_cast<void>(set_option(options, name, text));
+  }
+  auto front_end = FrontEnd::create(options, rate_);
+  if (!front_end) return cannot_open(front_end.error().message);
+  front_end_ = *std::move(front_end);
+  sample_scale_ = options.sample_scale;
+  dimensions_ = front_end_->dimensions();
+  for (const auto& [name, text] : front_end_->settings()) {
+    made_by_ += fmt::format("{} = {}\n", name, text);
+  }
+  return {};
+}
+
+Result<void> Recipe::open_frames(const Snapshot& of) {
+  const FieldSpec& primary = of.schema().fields[of.schema().primary()];
+  if (has_sound_steps(settings_)) {
+    return cannot_open(
+        "steps for sound, and the dataset has none; allowed: a dataset that `batchwright ingest "
+        "audio --store pcm` or `--store encoded` made, or steps behind the features");
+  }
+  if (!settings_.aligned.empty()) {
+    return cannot_open(
+        "aligned: the dataset has features, whose aligned fields are known; allowed: "
+        "with sound");
+  }
+  if (primary.dtype != DType::float32 || primary.shape.size() > 1) {
+    return cannot_open(
+        fmt::format("field \"{}\" is {} of {} dimensions a frame; steps of frames "
+                    "take float32 of one dimension",
+                    primary.name, dtype_name(primary.dtype), primary.shape.size()));
+  }
+  dimensions_ = primary.shape.empty() ? 1 : primary.shape.front();
+  for (const auto& [name, text] : of.schema().settings) {
+    made_by_ += fmt::format("{} = {}\n", name, text);
+  }
+  return {};
+}
+
+Result<void> Recipe::open_styles(Catalog& catalog) {
+  for (const StyleSettings& style : settings_.styles) {
+    Sources sources;
+    const auto open = [&](const std::vector<std::filesystem::path>& paths, const char* what,
+                          std::shared_ptr<const SoundSet>& set) -> Result<void> {
+      if (paths.empty()) return {};
+      // Styles that share a set share what is kept of it.
+      for (std::size_t k = 0; k < sources_.size() && !set; ++k) {
+        const StyleSettings& other = settings_.styles[k];
+        if (other.noise == paths) set = sources_[k].noise;
+        if (other.rooms == paths) set = sources_[k].rooms;
+      }
+      if (!set) {
+        auto opened = SoundSet::open(paths, rate_, catalog);
+        if (!opened) {
+          return Error{opened.error().code, fmt::format("{}: {}", what, opened.error().message)};
+        }
+        set = *std::move(opened);
+      }
+      return {};
+    };
+    if (auto opened = open(style.noise, "noise", sources.noise); !opened) return opened;
+    if (auto opened = open(style.rooms, "rooms", sources.rooms); !opened) return opened;
+    const auto tell = [&](const std::shared_ptr<const SoundSet>& set, const char* what) {
+      if (!set) return;
+      text_ += fmt::format("features.style{}.{}_content = {:016x}\n", sources_.size(), what,
+                           set->content());
+    };
+    tell(sources.noise, "noise");
+    tell(sources.rooms, "rooms");
+    sources_.push_back(std::move(sources));
+    weights_.push_back(style.weight);
+  }
+  return {};
+}
+
+Result<void> Recipe::open_statistics(const Schema& stored) {
+  if (!settings_.cmvn || settings_.normalise.statistics.empty()) return {};
+  const CmvnSettings& cmvn = settings_.normalise;
+  auto statistics = read_statistics(cmvn.statistics);
+  if (!statistics)
+    return cannot_open(fmt::format("cmvn_statistics: {}", statistics.error().message));
+  const auto bad = [&](const std::string& what) {
+    return cannot_open(fmt::format("cmvn_statistics: {}: {}", cmvn.statistics.string(), what));
+  };
+  const std::string other = first_difference(made_by_, statistics->made_by);
+  if (!other.empty()) return bad(fmt::format("made with other settings: {}", other));
+  if (auto fits = check(statistics->all, dimensions_); !fits) return bad(fits.error().message);
+  for (const auto& [speaker, sums] : statistics->speakers) {
+    if (auto fits = check(sums, dimensions_); !fits) {
+      return bad(fmt::format("speaker {}: {}", speaker, fits.error().message));
+    }
+  }
+  if (cmvn.options.kind == CmvnKind::speaker) {
+    const auto field = stored.find(cmvn.speaker);
+    if (!field) return cannot_open(fmt::format("cmvn_speaker: {}", field.error().message));
+    const FieldSpec& spec = stored.fields[*field];
+    if (spec.kind != FieldKind::scalar || frame_bytes(spec) != dtype_bytes(spec.dtype) ||
+        !is_whole(spec.dtype)) {
+      return cannot_open(
+          fmt::format("cmvn_speaker: field \"{}\"; allowed: a scalar field of one "
+                      "whole number",
+                      cmvn.speaker));
+    }
+    speaker_ = *field;
+    speaker_dtype_ = spec.dtype;
+    if (statistics->speakers.empty()) return bad("no speaker; `batchwright cmvn --by` has some");
+  }
+  text_ += fmt::format("features.cmvn_content = {:016x}\n", content_of(*statistics));
+  statistics_ = *std::move(statistics);
+  return {};
+}
+
+Result<void> Recipe::check_aligned(const Schema& stored) const {
+  for (const std::string& name : settings_.aligned) {
+    const auto field = stored.find(name);
+    if (!field) return cannot_open(fmt::format("aligned: {}", field.error().message));
+    if (stored.fields[*field].kind != FieldKind::independent || sound_->owns(*field)) {
+      return cannot_open(
+          fmt::format("aligned: field \"{}\"; allowed: an independent field with a "
+                      "value a frame",
+                      name));
+    }
+  }
+  return {};
+}
+
+Result<void> Recipe::build_schema(const Schema& stored) {
+  if (auto sound = check_aligned(stored); !sound) return sound;
+  schema_.settings = stored.settings;
+  for (std::size_t f = 0; f < stored.fields.size(); ++f) {
+    FieldSpec field = stored.fields[f];
+    bool made = field.kind == FieldKind::aligned;
+    if (f == stored.primary()) {
+      made = true;
+      field.dtype = DType::float32;
+      if (sound_) field.name = front_end_ ? settings_.field : "audio";
+      if (sound_ && !front_end_) {
+        field.dtype = settings_.sound;
+        field.shape.clear();
+      } else {
+        field.shape = {dimensions_ * (settings_.deltas.order + 1) *
+                       (settings_.splice.left + 1 + settings_.splice.right) *
+                       settings_.stacking.stack};
+      }
+    } else if (sound_ && sound_->owns(f)) {
+      continue;
+    } else if (std::find(settings_.aligned.begin(), settings_.aligned.end(), field.name) !=
+               settings_.aligned.end()) {
+      field.kind = FieldKind::aligned;
+      made = true;
+    }
+    if (made && field.kind == FieldKind::aligned && settings_.delay.frames > 0) {
+      if (const std::string refused = refused_number(field.dtype, settings_.ignore_value);
+          !refused.empty()) {
+        return cannot_open(fmt::format("ignore_value of field \"{}\": {}", field.name, refused));
+      }
+    }
+    schema_.fields.push_back(std::move(field));
+    stored_.push_back(f);
+    made_.push_back(made);
+  }
+  if (auto sound = validate(schema_); !sound) return cannot_open(sound.error().message);
+  return {};
+}
+
+Result<RowLengths> Recipe::measure_at(std::uint64_t stored, std::uint32_t rate, Speed speed,
+                                      std::uint32_t keep_offset) const {
+  RowLengths lengths;
+  lengths.keep = {settings_.keep.of, keep_offset};
+  lengths.frames = lengths.unperturbed = lengths.samples = stored;
+  if (sound_) {
+    const auto ratio = rate_ratio(rate, rate_, speed);
+    if (!ratio) return cannot_open(ratio.error().message);
+    lengths.ratio = *ratio;
+    lengths.samples = resampled_length(settings_.resampler, stored, *ratio);
+    lengths.frames = front_end_ ? front_end_->frames(lengths.samples) : lengths.samples;
+    lengths.unperturbed = lengths.frames;
+    if (speed != Speed{} && !settings_.aligned.empty()) {
+      const std::uint64_t plain =
+          resampled_length(settings_.resampler, stored, *rate_ratio(rate, rate_, Speed{}));
+      lengths.unperturbed = front_end_ ? front_end_->frames(plain) : plain;
+    }
+  }
+  lengths.row = settings_.keep.of > 1 ? kept_length(lengths.frames, lengths.keep)
+                                      : stacked_length(lengths.frames, settings_.stacking);
+  lengths.row = delayed_length(lengths.row, settings_.delay);
+  if (lengths.row <= std::numeric_limits<std::uint32_t>::max()) return lengths;
+  return Error{ErrorCode::does_not_fit,
+               fmt::format("a row of {} frames; allowed: less than 2^32", lengths.row)};
+}
+
+Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
+                                   const DrawKey& key) const {
+  const auto& speeds = settings_.speeds;
+  const Speed speed = speeds.empty() ? Speed{} : speeds[draw_speed(key, speeds.size())];
+  const std::uint32_t offset =
+      settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset;
+  return measure_at(stored, rate, speed, offset);
+}
+
+template <class Measure>
+Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Measure measure) const {
+  const auto stored = of.lengths();
+  const auto rates =
+      sound_ ? of.field_lengths(sound_->rate_field()) : std::span<const std::uint32_t>{};
+  auto lengths = std::make_shared<std::vector<std::uint32_t>>(stored.size());
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::uint32_t rate = rates.empty() ? 0 : rates[i];
+    if (sound_ && settings_.sample_rate == 0 && rate != rate_) {
+      return common_rate(rates).error();
+    }
+    const auto measured = measure(i, stored[i], rate);
+    if (!measured) {
+      return Error{measured.error().code,
+                   fmt::format("sequence {}: {}", i, measured.error().message)};
+    }
+    (*lengths)[i] = static_cast<std::uint32_t>(measured->row);
+  }
+  return SharedLengths(std::move(lengths));
+}
+
+Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
+  const bool same = settings_.speeds.size() <= 1 && !settings_.keep_random;
+  if (same) {
+    const std::lock_guard lock(kept_->mutex);
+    const auto kept = kept_->lengths.lock();
+    if (kept && kept_->content == of.content()) return kept;
+  }
+  auto lengths =
+      all_lengths(of, [&](std::uint64_t ordinal, std::uint64_t stored, std::uint32_t rate) {
+        return measure(stored, rate, {seed_, epoch.value, ordinal, 0});
+      });
+  if (!lengths || !same) return lengths;
+  const std::lock_guard lock(kept_->mutex);
+  kept_->content = of.content();
+  kept_->lengths = *lengths;
+  return lengths;
+}
+
+Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) const {
+  std::vector<Speed> speeds = settings_.speeds;
+  if (speeds.empty()) speeds.push_back(Speed{});
+  // Of a random offset the first gives the longest rows and the last the shortest: at most a frame
+  // lies between them.
+  std::vector<std::uint32_t> offsets{settings_.keep_random ? 0 : settings_.keep.offset};
+  if (settings_.keep_random) offsets.push_back(settings_.keep.of - 1);
+  std::vector<SharedLengths> all;
+  for (const Speed speed : speeds) {
+    for (const std::uint32_t offset : offsets) {
+      auto lengths = all_lengths(of, [&](std::uint64_t, std::uint64_t stored, std::uint32_t rate) {
+        return measure_at(stored, rate, speed, offset);
+      });
+      if (!lengths) return lengths.error();
+      all.push_back(*std::move(lengths));
+    }
+  }
+  return all;
+}
+
+std::uint64_t Recipe::real_frames(std::uint64_t start, std::uint64_t count) const {
+  const std::uint64_t ignored = settings_.delay.frames;
+  return count - std::min(count, ignored - std::min(ignored, start));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/recipe/settings.h"
+#include "storage/recipe/sound_set.h"
+#include "storage/recipe/statistics.h"
+#include "storage/recipe/stored_sound.h"
+
+namespace batchwright {
+
+/// Lengths of all rows, by ordinal.
+using SharedLengths = std::shared_ptr<const std::vector<std::uint32_t>>;
+
+/// How long one row is after each group of steps.
+struct RowLengths {
+  RateRatio ratio;                ///< Of sound: what one resampling does.
+  std::uint64_t samples = 0;      ///< Of sound, after it.
+  std::uint64_t unperturbed = 0;  ///< Frames at speed 1.
+  std::uint64_t frames = 0;       ///< Frames of the features.
+  KeepOne keep;                   ///< With the offset that was drawn.
+  std::uint64_t row = 0;          ///< Frames that the row has in the end.
+};
+
+/// A recipe with the data that it needs, for the sequences of one dataset.
+///
+/// A row depends on its own sequence, the seed, the epoch and the ordinal, and on nothing else.
+/// Immutable. Threads: any.
+class Recipe {
+ public:
+  /// `of` is the dataset whose sequences become rows. Blocks on the disk.
+  /// Errors: bad_configuration, naming the setting, what was found and what is allowed; those of
+  /// opening noise, rooms and statistics.
+  static Result<std::shared_ptr<const Recipe>> open(const RecipeSettings& settings,
+                                                    const Snapshot& of, std::uint64_t seed,
+                                                    Catalog& catalog);
+
+  const RecipeSettings& settings() const { return settings_; }
+  std::uint64_t seed() const { return seed_; }
+  /// The fields of the rows, in their order.
+  const Schema& schema() const { return schema_; }
+  /// The stored field that a field of the rows comes from.
+  std::size_t stored_field(std::size_t field) const { return stored_[field]; }
+  /// Whether RowMaker makes the field, or else it is what is stored.
+  bool makes(std::size_t field) const { return made_[field]; }
+
+  /// The rows' lengths in an epoch; 0 for sequences too short for the front end. Without random
+  /// speeds and offsets all epochs share them.
+  /// Errors: bad_configuration: sequences of other rates than the front end's, and no sample_rate.
+  Result<SharedLengths> lengths(const Snapshot& of, Epoch epoch) const;
+  /// Every length that a row can have in any epoch: lists by ordinal, one for each speed, and two
+  /// for each where the offset of keep_one_of is drawn.
+  Result<std::vector<SharedLengths>> possible_lengths(const Snapshot& of) const;
+  /// Frames of [start, start + count) whose targets are not ignored.
+  std::uint64_t real_frames(std::uint64_t start, std::uint64_t count) const;
+
+  /// recipe_text(), and a line for the contents of each thing it reads beside the dataset.
+  const std::string& text() const { return text_; }
+  /// What the features are made by, without what changes at random: a line a setting.
+  const std::string& made_by() const { return made_by_; }
+
+  /// Of one sequence: `stored` samples or frames, of `rate` Hz where it is sound.
+  Result<RowLengths> measure(std::uint64_t stored, std::uint32_t rate, const DrawKey& key) const;
+
+ private:
+  friend class RowMaker;
+  explicit Recipe(RecipeSettings settings) : settings_(std::move(settings)) {}
+
+  /// What a style needs that is open.
+  struct Sources {
+    std::shared_ptr<const SoundSet> noise;
+    std::shared_ptr<const SoundSet> rooms;
+  };
+
+  Result<void> open_sound(const Snapshot& of);
+  Result<void> open_frames(const Snapshot& of);
+  Result<void> open_styles(Catalog& catalog);
+  Result<void> open_statistics(const Schema& stored);
+  Result<void> build_schema(const Schema& stored);
+  Result<void> check_aligned(const Schema& stored) const;
+  Result<RowLengths> measure_at(std::uint64_t stored, std::uint32_t rate, Speed speed,
+                                std::uint32_t keep_offset) const;
+  template <class Measure>
+  Result<SharedLengths> all_lengths(const Snapshot& of, Measure measure) const;
+
+  RecipeSettings settings_;
+  std::uint64_t seed_ = 0;
+  std::optional<StoredSound> sound_;
+  std::optional<FrontEnd> front_end_;
+  std::size_t primary_ = 0;       // the stored field
+  std::uint32_t rate_ = 0;        // of sound, after resampling
+  double sample_scale_ = 1;       // the front end's
+  std::uint32_t dimensions_ = 1;  // of a frame of features, before any step behind them
+  std::vector<Sources> sources_;  // of each style
+  std::vector<double> weights_;
+  std::optional<Statistics> statistics_;
+  std::size_t speaker_ = 0;  // the stored field, with speaker statistics
+  DType speaker_dtype_ = DType::none;
+  Schema schema_;
+  std::vector<std::size_t> stored_;
+  std::vector<bool> made_;
+  std::string text_;
+  std::string made_by_;
+  struct Kept;
+  std::shared_ptr<Kept> kept_;  // lengths of the last snapshot
+};
+
+}  // namespace batchwright

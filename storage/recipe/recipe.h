@@ -1,0 +1,8 @@
+#pragma once
+
+// Front door of the room: what becomes of stored sequences on their way into a batch.
+
+#include "storage/recipe/opened_recipe.h"  // lengths and fields of the rows
+#include "storage/recipe/row_maker.h"      // one row
+#include "storage/recipe/settings.h"       // what people ask for
+#include "storage/recipe/statistics.h"     // sums for CMVN

@@ -1,0 +1,141 @@
+#include "storage/recipe/sound_set.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace batchwright {
+namespace {
+
+/// What a transformed response takes a tap.
+constexpr std::size_t kBytesPerTap = 32;
+
+Error bad_set(const std::filesystem::path& path, std::string_view what) {
+  return {ErrorCode::bad_configuration, fmt::format("{}: {}", path.string(), what)};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const SoundSet>> SoundSet::open(
+    const std::vector<std::filesystem::path>& datasets, std::uint32_t rate, Catalog& catalog) {
+  const std::shared_ptr<SoundSet> set(new SoundSet());
+  set->rate_ = rate;
+  for (const auto& path : datasets) {
+    const std::uint32_t before = set->size();
+    if (auto added = set->add(path, catalog); !added) return added.error();
+    if (auto heard = set->hear(before); !heard) return heard.error();
+  }
+  return std::shared_ptr<const SoundSet>(set);
+}
+
+Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalog) {
+  const auto opened = catalog.open({dataset});
+  if (!opened) return opened.error();
+  auto snapshot = (*opened)->snapshot();
+  if (!snapshot) return snapshot.error();
+  const auto sound = StoredSound::of((*snapshot)->schema());
+  if (!sound) {
+    return bad_set(dataset,
+                   "a dataset without sound; allowed: one that `batchwright ingest audio "
+                   "--store pcm` or `--store encoded` made");
+  }
+  if ((*snapshot)->sequences() == 0) return bad_set(dataset, "a dataset without sequences");
+  const auto lengths = (*snapshot)->lengths();
+  const auto rates = (*snapshot)->field_lengths(sound->rate_field());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto ratio = rate_ratio(rates[i], rate_, Speed{});
+    if (!ratio) return bad_set(dataset, ratio.error().message);
+    if (lengths[i] == 0) return bad_set(dataset, fmt::format("sequence {} has no samples", i));
+    places_.push_back({static_cast<std::uint32_t>(members_.size()), rates[i], i, lengths[i]});
+  }
+  content_ = mix64(content_ + (*snapshot)->content());
+  members_.push_back({std::move(*snapshot), *sound, dataset.string()});
+  return {};
+}
+
+/// Whether any sound from `first` on is more than silence; the first is, as a rule.
+Result<void> SoundSet::hear(std::uint32_t first) const {
+  Scratch scratch;
+  std::vector<float> sound;
+  for (std::uint32_t i = first; i < size(); ++i) {
+    if (auto read = this->read(i, 0, samples(i), sound, scratch); !read) return read;
+    if (std::any_of(sound.begin(), sound.end(), [](float sample) { return sample != 0; })) {
+      return {};
+    }
+  }
+  return bad_set(members_.back().name, "every sequence is silent");
+}
+
+RateRatio SoundSet::ratio_of(const Place& place) const {
+  // add() has seen that there is one.
+  return *rate_ratio(place.rate, rate_, Speed{});
+}
+
+std::uint64_t SoundSet::samples(std::uint32_t index) const {
+  const Place& place = places_[index];
+  // Sound of a sample or two may have none at a lower rate: then it is one of silence.
+  return std::max<std::uint64_t>(
+      resampled_length(ResamplerKind::soxr, place.samples, ratio_of(place)), 1);
+}
+
+Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint64_t count,
+                            std::vector<float>& out, Scratch& scratch) const {
+  const Place& place = places_[index];
+  const Member& member = members_[place.member];
+  const auto named = [&](const Error& error) {
+    return Error{error.code, fmt::format("{}: {}", member.name, error.message)};
+  };
+  const auto record = member.snapshot->record(Ordinal{place.ordinal});
+  if (!record) return named(record.error());
+  std::vector<FieldValue> values(member.snapshot->schema().fields.size());
+  const bool there = guarded([&] {
+    for (std::size_t f = 0; f < values.size(); ++f) values[f] = record->field(f);
+  });
+  if (!there) return named({ErrorCode::store_unavailable, "the dataset's map cannot be read"});
+  const std::uint64_t wanted = std::min(count, samples(index) - first);
+  out.assign(wanted, 0.0F);
+  if (place.rate == rate_) {
+    auto read = member.sound.read(values, first, out, scratch.bytes);
+    return read ? read : named(read.error());
+  }
+  scratch.stored.resize(place.samples);
+  if (auto read = member.sound.read(values, 0, scratch.stored, scratch.bytes); !read) {
+    return named(read.error());
+  }
+  out.assign(samples(index), 0.0F);
+  auto made = scratch.resampler.resample(ratio_of(place), scratch.stored, out);
+  if (!made) return named(made.error());
+  out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(first));
+  out.resize(wanted);
+  return {};
+}
+
+Result<std::shared_ptr<const Room>> SoundSet::room(std::uint32_t index, Scratch& scratch) const {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = rooms_.find(index);
+    if (found != rooms_.end()) return found->second;
+  }
+  std::vector<float> response;
+  if (auto read = this->read(index, 0, samples(index), response, scratch); !read) {
+    return read.error();
+  }
+  auto room = Room::create(response);
+  if (!room) {
+    return Error{ErrorCode::bad_configuration,
+                 fmt::format("{}: sequence {}: {}", members_[places_[index].member].name,
+                             places_[index].ordinal, room.error().message)};
+  }
+  auto kept = std::make_shared<const Room>(*std::move(room));
+  const std::lock_guard lock(mutex_);
+  const std::size_t bytes = kept->taps() * kBytesPerTap;
+  if (room_bytes_ + bytes > kKeptRoomBytes) {
+    rooms_.clear();  // rows that are under way keep theirs
+    room_bytes_ = 0;
+  }
+  // Another thread may have been as fast.
+  if (rooms_.emplace(index, kept).second) room_bytes_ += bytes;
+  return kept;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "storage/frontend/frontend.h"
+#include "storage/recipe/stored_sound.h"
+
+namespace batchwright {
+
+/// The sound of one or more datasets, one behind the other: noise, or impulse responses of rooms.
+/// Immutable but for what is kept of rooms. Threads: any.
+class SoundSet {
+ public:
+  /// `rate` in Hz: what the sound is resampled to. Errors: bad_configuration, naming the dataset:
+  /// it has no sound, or no sequence; those of opening it.
+  static Result<std::shared_ptr<const SoundSet>> open(
+      const std::vector<std::filesystem::path>& datasets, std::uint32_t rate, Catalog& catalog);
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(places_.size()); }
+  /// Changes with any byte of the datasets.
+  std::uint64_t content() const { return content_; }
+  /// Samples of one at the set's rate.
+  std::uint64_t samples(std::uint32_t index) const;
+
+  /// Memory that reading takes; it grows to the longest sound and is used again.
+  struct Scratch {
+    std::vector<std::byte> bytes;
+    std::vector<float> stored;
+    Resampler resampler{ResamplerKind::soxr};
+  };
+
+  /// Samples [first, first + count) of one, or as many as there are from there on; `out` is
+  /// resized. What is stored at the set's rate as samples is read no further than that.
+  /// Errors: corrupt_record, store_unavailable, naming the sequence.
+  Result<void> read(std::uint32_t index, std::uint64_t first, std::uint64_t count,
+                    std::vector<float>& out, Scratch& scratch) const;
+
+  /// One as an impulse response, transformed when it is asked for the first time. Up to
+  /// kKeptRoomBytes are kept. Errors: also those of Room::create().
+  Result<std::shared_ptr<const Room>> room(std::uint32_t index, Scratch& scratch) const;
+
+  static constexpr std::size_t kKeptRoomBytes = std::size_t{128} << 20;
+
+ private:
+  struct Member {
+    std::shared_ptr<const Snapshot> snapshot;
+    StoredSound sound;
+    std::string name;
+  };
+  struct Place {
+    std::uint32_t member = 0;
+    std::uint32_t rate = 0;
+    std::uint64_t ordinal = 0;
+    std::uint32_t samples = 0;
+  };
+
+  SoundSet() = default;
+  Result<void> add(const std::filesystem::path& dataset, Catalog& catalog);
+  Result<void> hear(std::uint32_t first) const;
+  RateRatio ratio_of(const Place& place) const;
+
+  std::uint32_t rate_ = 0;
+  std::uint64_t content_ = 0;
+  std::vector<Member> members_;
+  std::vector<Place> places_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::uint32_t, std::shared_ptr<const Room>> rooms_;  // guarded by mutex_
+  mutable std::size_t room_bytes_ = 0;                                  // guarded by mutex_
+};
+
+}  // namespace batchwright

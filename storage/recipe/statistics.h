@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "storage/frontend/frontend.h"
+
+namespace batchwright {
+
+/// Sums over a dataset for CMVN, as `batchwright cmvn` makes them: of all frames, and of each
+/// speaker's.
+struct Statistics {
+  /// What the frames were made by: recipe_text() of the recipe without what changes at random.
+  std::string made_by;
+  CmvnSums all{0};
+  std::map<std::string, CmvnSums, std::less<>> speakers;  ///< By the field's value as text.
+};
+
+/// A file that another program can read: lines of words.
+/// Errors: io_error (writing), bad_configuration (reading: line, what was found).
+Result<void> write_statistics(const std::filesystem::path& path, const Statistics& statistics);
+Result<Statistics> read_statistics(const std::filesystem::path& path);
+
+/// FNV-1a of the sums, for fingerprints.
+std::uint64_t content_of(const Statistics& statistics);
+
+}  // namespace batchwright
