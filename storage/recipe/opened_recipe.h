@@ -98,7 +98,7 @@ class Recipe {
   std::uint32_t dimensions_ = 1;  // of a frame of features, before any step behind them
   std::vector<Sources> sources_;  // of each style
   std::vector<double> weights_;
-  std::optional<Statistics> statistics_;
+  std::optional<CmvnStatistics> statistics_;
   std::size_t speaker_ = 0;  // the stored field, with speaker statistics
   DType speaker_dtype_ = DType::none;
   Schema schema_;

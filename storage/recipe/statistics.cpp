@@ -32,7 +32,7 @@ bool read_sums(std::istringstream& line, CmvnSums& sums) {
   return line && !(line >> more) && check(sums, dimensions);
 }
 
-std::string text_of(const Statistics& statistics) {
+std::string text_of(const CmvnStatistics& statistics) {
   std::string text = fmt::format("all {}\n", sums_text(statistics.all));
   for (const auto& [speaker, sums] : statistics.speakers) {
     text += fmt::format("speaker {} {}\n", speaker, sums_text(sums));
@@ -42,7 +42,7 @@ std::string text_of(const Statistics& statistics) {
 
 }  // namespace
 
-Result<void> write_statistics(const std::filesystem::path& path, const Statistics& statistics) {
+Result<void> write_statistics(const std::filesystem::path& path, const CmvnStatistics& statistics) {
   std::ofstream file(path, std::ios::trunc);
   file << kFirstLine << '\n';
   std::istringstream settings(statistics.made_by);
@@ -53,7 +53,7 @@ Result<void> write_statistics(const std::filesystem::path& path, const Statistic
   return Error{ErrorCode::io_error, fmt::format("{}: cannot be written", path.string())};
 }
 
-Result<Statistics> read_statistics(const std::filesystem::path& path) {
+Result<CmvnStatistics> read_statistics(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::size_t number = 0;
   const auto bad = [&](std::string_view what) {
@@ -65,7 +65,7 @@ Result<Statistics> read_statistics(const std::filesystem::path& path) {
   std::string text;
   ++number;
   if (!std::getline(file, text) || text != kFirstLine) return bad("not statistics for CMVN");
-  Statistics statistics;
+  CmvnStatistics statistics;
   while (std::getline(file, text)) {
     ++number;
     std::istringstream line(text);
@@ -87,7 +87,7 @@ Result<Statistics> read_statistics(const std::filesystem::path& path) {
   return statistics;
 }
 
-std::uint64_t content_of(const Statistics& statistics) {
+std::uint64_t content_of(const CmvnStatistics& statistics) {
   return fnv1a(kFnv1aBasis, text_of(statistics));
 }
 

@@ -11,7 +11,7 @@ namespace batchwright {
 
 /// Sums over a dataset for CMVN, as `batchwright cmvn` makes them: of all frames, and of each
 /// speaker's.
-struct Statistics {
+struct CmvnStatistics {
   /// What the frames were made by: recipe_text() of the recipe without what changes at random.
   std::string made_by;
   CmvnSums all{0};
@@ -20,10 +20,10 @@ struct Statistics {
 
 /// A file that another program can read: lines of words.
 /// Errors: io_error (writing), bad_configuration (reading: line, what was found).
-Result<void> write_statistics(const std::filesystem::path& path, const Statistics& statistics);
-Result<Statistics> read_statistics(const std::filesystem::path& path);
+Result<void> write_statistics(const std::filesystem::path& path, const CmvnStatistics& statistics);
+Result<CmvnStatistics> read_statistics(const std::filesystem::path& path);
 
 /// FNV-1a of the sums, for fingerprints.
-std::uint64_t content_of(const Statistics& statistics);
+std::uint64_t content_of(const CmvnStatistics& statistics);
 
 }  // namespace batchwright

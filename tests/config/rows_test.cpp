@@ -245,3 +245,95 @@ TEST_CASE("config: a change of any setting of the plan makes a feed anew") {
     CHECK(std::string(line).starts_with(changes.changed[0].keys.substr(5)));
   }
 }
+
+TEST_CASE("config: every key of a recipe that is in use is in its text, and so in fingerprints") {
+  // Two recipes with every step between them.
+  const std::map<std::string, std::string> common{
+      {"like", R"("kaldi")"}, {"speeds", "[1.0]"},  {"dither", "0.5"},     {"spec_augment", "true"},
+      {"deltas", "1"},        {"label_delay", "1"}, {"mask_mean", "false"}};
+  std::map<std::string, std::string> stacked = common;
+  stacked.insert({{"cmvn", R"("sliding")"}, {"stack", "2"}, {"stride", "2"}});
+  std::map<std::string, std::string> kept{
+      {"cmvn", R"("speaker")"}, {"cmvn_speaker", R"("s")"}, {"cmvn_statistics", R"("/t")"},
+      {"keep_one_of", "2"},     {"adaptive_masks", "0.1"},  {"adaptive_width", "0.1"}};
+  const auto text_with = [](std::map<std::string, std::string> values, const std::string& name,
+                            const std::string& value, const std::string& style) {
+    if (!name.empty()) values[name] = value;
+    std::string text = kFeed + "[feed.features]\n";
+    for (const auto& [key, each] : values) text += key + " = " + each + "\n";
+    text += "[[feed.style]]\nnoise = [\"/m\"]\nrooms = [\"/q\"]\ntelephone_probability = 0.1\n";
+    text += style;
+    const auto config = parse_config(text, "x.toml");
+    return config ? recipe_text(config->feeds[0].served.features) : config.error().message;
+  };
+  // Their contents are read where a recipe is opened.
+  const std::set<std::string> in_contents{"cmvn_statistics"};
+  for (const auto& key : features_keys()) {
+    const std::string name(key.row.name);
+    if (in_contents.contains(name)) continue;
+    const std::string other = kOther.at("feed.features." + name);
+    CAPTURE(name);
+    bool told = false;
+    for (const auto& base : {common, stacked, kept}) {
+      told |= text_with(base, "", "", "") != text_with(base, name, other, "") &&
+              text_with(base, name, other, "").starts_with("features.");
+    }
+    CHECK(told);
+  }
+  for (const auto& key : style_keys()) {
+    const std::string name(key.row.name);
+    CAPTURE(name);
+    const std::string line = name + " = " + kOther.at("feed.style." + name) + "\n";
+    // TOML has no key twice: those of the style above are told by their line in it.
+    if (line.starts_with("noise =") || line.starts_with("rooms =") ||
+        line.starts_with("telephone_probability")) {
+      CHECK(text_with(common, "", "", "").find(name + " = ") != std::string::npos);
+      continue;
+    }
+    CHECK(text_with(common, "", "", "") != text_with(common, "", "", line));
+    CHECK(text_with(common, "", "", line).starts_with("features."));
+  }
+}
+
+TEST_CASE("config: a style of lists stands for their products") {
+  const Config config = parsed(kFeed + R"([[feed.style]]
+weight = 3
+each_noise = ["/a", ["/b", "/c"]]
+each_snr_db = [[0, 5], [5, 10], [10, 20]]
+each_rooms = [[], "/r"]
+[[feed.style]]
+)");
+  const auto& styles = config.feeds[0].served.features.styles;
+  REQUIRE(styles.size() == 13);
+  std::set<std::string> different;
+  for (std::size_t k = 0; k < 12; ++k) {
+    CHECK(styles[k].weight == doctest::Approx(0.25));
+    RecipeSettings alone;
+    alone.styles = {styles[k]};
+    different.insert(recipe_text(alone));
+  }
+  CHECK(different.size() == 12);
+  CHECK(styles[0].noise == std::vector<std::filesystem::path>{"/a"});
+  CHECK(styles[11].noise == std::vector<std::filesystem::path>{"/b", "/c"});
+  CHECK(styles[11].noise_draw.snr_high_db == 20);
+  CHECK(styles[11].rooms == std::vector<std::filesystem::path>{"/r"});
+  CHECK(styles[12] == StyleSettings{});
+}
+
+TEST_CASE("config: what a recipe's keys refuse, with line and column") {
+  const auto fault = [](const std::string& lines) {
+    return fault_of(kFeed + "[feed.features]\n" + lines + "\n");
+  };
+  CHECK(fault("like = \"kaldy\"").starts_with("x.toml:5:1: feed.features.like: found \"kaldy\""));
+  CHECK(fault("like = \"kaldi\"\noptions = { mel_bins = 3 }")
+            .starts_with("x.toml:6:13: feed.features.options: found 3; allowed: a table"));
+  CHECK(fault("speeds = [0.9, 3.0]").starts_with("x.toml:5:16: feed.features.speeds: found 3"));
+  CHECK(fault("stack = 2\nkeep_one_of = 2").find("allowed: one of the two ways") !=
+        std::string::npos);
+  CHECK(fault("options = { mel_bands = 30 }").find("mel_bands without like") != std::string::npos);
+  CHECK(fault_of(kFeed + "[[feed.style]]\nsnr_db = [20, 5]\n")
+            .starts_with("x.toml:5:1: feed.style.snr_db: found"));
+  CHECK(fault_of(kFeed + "[feed.style]\nweight = 1\n").find("in double brackets") !=
+        std::string::npos);
+  CHECK(fault_of(kFeed + "[feed.featurse]\n").find("did you mean features?") != std::string::npos);
+}

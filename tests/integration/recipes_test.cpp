@@ -1,0 +1,200 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <csignal>
+#include <map>
+#include <set>
+
+#include "daemon/config/config.h"
+#include "tests/integration/daemon_process.h"
+#include "tests/integration/seen.h"
+#include "tests/storage/recipe/sound_dataset.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+constexpr std::uint64_t kSeed = 4;
+
+std::string every_step(const std::filesystem::path& folder) {
+  return R"([feed.features]
+like = "kaldi"
+options = { mel_bands = 23 }
+sample_rate = 16000
+speeds = [0.9, 1.0, 1.1]
+dither = 1
+aligned = ["labels"]
+cmvn = "utterance"
+spec_augment = true
+time_width = 10
+deltas = 1
+stack = 4
+stride = 3
+label_delay = 5
+[[feed.style]]
+noise = [")" +
+         (folder / "noise").string() + R"("]
+rooms = [")" +
+         (folder / "rooms").string() + R"("]
+telephone_probability = 0.5
+gain_db = [-6, 6]
+[[feed.style]]
+weight = 0.5
+)";
+}
+
+/// A feed whose rows are made of 40 sounds of two rates.
+struct MadeFeed {
+  explicit MadeFeed(const std::string& plan, const std::string& feed = "")
+      : daemon(feed + "\n[feed.plan]\nseed = 4\n" + plan, 0) {
+    std::vector<MadeSound> sounds;
+    for (std::uint32_t i = 0; i < 40; ++i) {
+      const std::uint32_t rate = i % 5 == 0 ? 8'000 : 16'000;
+      const std::size_t samples = 300 + i * 7919 % 9000;
+      const std::uint64_t there = samples * 16'000 / rate;
+      const auto frames = static_cast<std::uint32_t>(there < 400 ? 0 : (there - 400) / 160 + 1);
+      sounds.push_back({samples, rate, frames, 0});
+    }
+    make_sound_dataset(daemon.dataset(), sounds);
+    make_sound_dataset(daemon.folder() / "noise", {{3000}, {90'000}});
+    make_sound_dataset(daemon.folder() / "rooms", {{800}});
+    daemon.config() += every_step(daemon.folder());
+    const auto config = parse_config(daemon.config(), "config.toml");
+    REQUIRE_MESSAGE(config, config.error().message);
+    rows =
+        std::make_unique<OpenedRecipe>(daemon.dataset(), config->feeds[0].served.features, kSeed);
+  }
+
+  /// Checks each row of a batch, and what is behind it, against one that is made here.
+  void check(const bw_batch* batch) const {
+    const bw_batch_header& header = *bw_batch_get_header(batch);
+    std::uint64_t real = 0;
+    RowMaker maker;
+    for (std::size_t r = 0; r < header.sequences; ++r) {
+      if (header.lengths[r] == 0) continue;
+      const auto made = rows->make(maker, header.ordinals[r], header.epoch);
+      const std::uint32_t start = header.starts == nullptr ? 0 : header.starts[r];
+      for (std::size_t f = 0; f < made.size(); ++f) {
+        if (rows->recipe->makes(f)) check_row(batch, r, f, start, made[f]);
+      }
+      real += rows->recipe->real_frames(start, header.lengths[r]);
+    }
+    CHECK(header.step_frames == real);
+  }
+
+  void check_row(const bw_batch* batch, std::size_t row, std::size_t field, std::uint32_t start,
+                 const MadeField& made) const {
+    const bw_batch_header& header = *bw_batch_get_header(batch);
+    const FieldSpec& spec = rows->recipe->schema().fields[field];
+    const bw_tensor* tensor = bw_batch_tensor_named(batch, spec.name.c_str());
+    REQUIRE(tensor != nullptr);
+    const std::size_t width = frame_bytes(spec);
+    const auto* bytes = static_cast<const std::byte*>(tensor->data);
+    REQUIRE(start + header.lengths[row] <= made.length);
+    if (header.starts == nullptr) CHECK(header.lengths[row] == made.length);
+    for (std::uint32_t t = 0; t < header.batch_length; ++t) {
+      const std::byte* const there = bytes + (row * header.batch_length + t) * width;
+      if (t < header.lengths[row]) {
+        REQUIRE(std::equal(there, there + width, made.bytes.data() + (start + t) * width));
+      } else {
+        REQUIRE(std::all_of(there, there + width, [](std::byte b) { return b == std::byte{}; }));
+      }
+    }
+  }
+
+  Look look() const {
+    return [this](const bw_batch* batch) { check(batch); };
+  }
+
+  DaemonProcess daemon;
+  std::unique_ptr<OpenedRecipe> rows;
+};
+
+/// The lengths that rows had, by ordinal, in one epoch.
+std::map<std::uint64_t, std::uint32_t> lengths_of(const std::vector<SeenBatch>& batches,
+                                                  std::uint64_t epoch) {
+  std::map<std::uint64_t, std::uint32_t> lengths;
+  for (const SeenBatch& batch : batches) {
+    for (const SeenRow& row : batch.rows) {
+      if (batch.epoch == epoch) lengths[row.ordinal] = row.length;
+    }
+  }
+  return lengths;
+}
+
+}  // namespace
+
+TEST_CASE("integration: a recipe's rows arrive bit for bit, each epoch with its own lengths") {
+  MadeFeed feed("order = \"semi-sorted\"\ncut = \"frames\"\nmax_frames = 200\n");
+  REQUIRE(feed.daemon.start());
+  const auto batches = take(feed.daemon.endpoint(), {.epochs = 3}, feed.look());
+  std::set<std::map<std::uint64_t, std::uint32_t>> different;
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    const auto lengths = feed.rows->recipe->lengths(*feed.rows->snapshot, Epoch{epoch});
+    REQUIRE(lengths);
+    std::map<std::uint64_t, std::uint32_t> wanted;
+    for (std::uint64_t i = 0; i < (*lengths)->size(); ++i) {
+      if ((**lengths)[i] > 0) wanted[i] = (**lengths)[i];
+    }
+    // What is too short for a frame is left out, and nothing else.
+    CHECK(lengths_of(batches, epoch) == wanted);
+    different.insert(wanted);
+  }
+  CHECK(different.size() == 3);
+}
+
+TEST_CASE("integration: chunks and lanes of made rows have the frames that the whole has there") {
+  for (const std::string plan :
+       {"size = 6\nchunk = 7\nhop = 3\n", "lanes = 6\nunroll = 4\norder = \"random\"\n"}) {
+    MadeFeed feed(plan);
+    REQUIRE(feed.daemon.start());
+    take(feed.daemon.endpoint(), {.epochs = 2}, feed.look());
+  }
+}
+
+TEST_CASE("integration: a killed daemon goes on with the rows that it would have made") {
+  MadeFeed feed("order = \"semi-sorted\"\nsize = 6\ncut = \"dynamic\"\nshuffle = \"batches\"\n");
+  REQUIRE(feed.daemon.start());
+  const auto whole = take(feed.daemon.endpoint(), {.epochs = 2}, feed.look());
+  Trainer trainer(feed.daemon.endpoint());
+  subscribe(trainer, {.epochs = 2});
+  std::vector<SeenBatch> batches;
+  while (trainer.next() == BW_OK) {
+    feed.check(trainer.batch());
+    batches.push_back(seen(trainer.batch()));
+    if (batches.size() % 4 == 0 && batches.size() <= 12) {
+      feed.daemon.process().signal(SIGKILL);
+      feed.daemon.process().wait(20);
+      REQUIRE(feed.daemon.start());
+    }
+  }
+  // A batch that was held at the death comes once more, or not at all.
+  for (const SeenBatch& batch : whole) {
+    CHECK(std::find(batches.begin(), batches.end(), batch) != batches.end());
+  }
+}
+
+TEST_CASE("integration: another recipe is another fingerprint, and the difference is named") {
+  MadeFeed feed("size = 6\n");
+  REQUIRE(feed.daemon.start());
+  Trainer trainer(feed.daemon.endpoint());
+  subscribe(trainer, {.epochs = 2});
+  REQUIRE(trainer.next() == BW_OK);
+  std::string& config = feed.daemon.config();
+  config.replace(config.find("time_width = 10"), 15, "time_width = 11");
+  REQUIRE(feed.daemon.reload());
+  bw_status status = BW_OK;
+  while (status == BW_OK || status == BW_EPOCH_END) status = trainer.step();
+  CHECK(status == BW_FINGERPRINT_MISMATCH);
+  CHECK(std::string(bw_error_message()).find("features.time_width") != std::string::npos);
+}
+
+TEST_CASE("integration: a recipe that cannot be is refused at the start, by name") {
+  MadeFeed feed("size = 6\n");
+  feed.daemon.config() += "\n[[feed.style]]\nnoise = [\"/no/such/noise\"]\n";
+  const Finished ended = feed.daemon.start_and_fail();
+  CHECK(ended.code != 0);
+  CHECK(ended.err.find("/no/such/noise") != std::string::npos);
+}
