@@ -205,9 +205,9 @@ Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
   const Recipe* const recipe = job.style.recipe.get();
   if (recipe == nullptr) return {};
   if (made_.size() <= lengths_.size()) made_.resize(lengths_.size() + 1);
-  const DrawKey key{recipe->seed(), job.source.epoch.value, row.ordinal, 0};
   std::vector<MadeField>& made = made_[lengths_.size()];
-  if (auto done = maker_.make(*recipe, key, values_, made); !done) {
+  if (auto done = maker_.make(*recipe, job.source.epoch, Ordinal{row.ordinal}, values_, made);
+      !done) {
     return Error{done.error().code,
                  fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
   }

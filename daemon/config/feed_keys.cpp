@@ -68,14 +68,6 @@ Fault read_casts(const ConfigNode& node, Casts& out) {
   return nullptr;
 }
 
-Fault read_share(const ConfigNode& node, double& out) {
-  double share = 0.0;
-  if (const Fault fault = read_real(node, share)) return fault;
-  if (share < 0.0 || share > 1.0) return &node;
-  out = share;
-  return nullptr;
-}
-
 Fault read_on_corrupt(const ConfigNode& node, OnCorrupt& out) {
   return read_word(node, out, {{"stop", OnCorrupt::stop}, {"skip", OnCorrupt::skip}});
 }
@@ -120,7 +112,7 @@ constexpr std::array kFeedKeys{
          "Whether the arena lies in huge pages: where there are any, never, or else not at all"}),
     feed_key<&S::on_corrupt, read_on_corrupt>({"on_corrupt", "stop skip", R"("stop")", in_place,
                                                "What happens when a record fails verification"}),
-    feed_key<&S::max_corrupt_share, read_share>(
+    feed_key<&S::max_corrupt_share, read_probability>(
         {"max_corrupt_share", "0 to 1", "0.01", in_place,
          "With on_corrupt = \"skip\", the share of an epoch's sequences above which the feed fails "
          "all the same"}),

@@ -90,6 +90,14 @@ Fault read_texts(const ConfigNode& node, std::vector<std::string>& out) {
   return nullptr;
 }
 
+Fault read_list(const ConfigNode& node, std::vector<std::string>& out) {
+  if (node.list() != nullptr && node.list()->empty()) {
+    out.clear();
+    return nullptr;
+  }
+  return read_texts(node, out);
+}
+
 Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, std::uint32_t max) {
   const std::int64_t* value = std::get_if<std::int64_t>(&node.value);
   if (value == nullptr || *value < min || *value > max) return &node;
@@ -107,6 +115,14 @@ Fault read_real(const ConfigNode& node, double& out) {
   // TOML has inf and nan, and no key has a use for them.
   if (value == nullptr || !std::isfinite(*value)) return &node;
   out = *value;
+  return nullptr;
+}
+
+Fault read_probability(const ConfigNode& node, double& out) {
+  double probability = 0;
+  if (const Fault fault = read_real(node, probability)) return fault;
+  if (probability < 0 || probability > 1) return &node;
+  out = probability;
   return nullptr;
 }
 

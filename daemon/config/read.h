@@ -21,6 +21,8 @@ Fault read_bool(const ConfigNode& node, bool& out);
 Fault read_text(const ConfigNode& node, std::string& out);
 /// A text, or a list of at least one.
 Fault read_texts(const ConfigNode& node, std::vector<std::string>& out);
+/// A text, or a list of any number.
+Fault read_list(const ConfigNode& node, std::vector<std::string>& out);
 Fault read_whole(const ConfigNode& node, std::uint32_t& out, std::uint32_t min, std::uint32_t max);
 template <std::uint32_t kMin, std::uint32_t kMax>
 Fault read_whole(const ConfigNode& node, std::uint32_t& out) {
@@ -28,6 +30,8 @@ Fault read_whole(const ConfigNode& node, std::uint32_t& out) {
 }
 /// A whole or a broken number, finite.
 Fault read_real(const ConfigNode& node, double& out);
+/// A number from 0 to 1.
+Fault read_probability(const ConfigNode& node, double& out);
 /// Bytes: a whole number, or text with a unit such as "2GiB". At least `min`.
 Fault read_bytes(const ConfigNode& node, std::uint64_t& out, std::uint64_t min);
 /// The path of a file, or "" for none.

@@ -75,7 +75,7 @@ Result<std::shared_ptr<const Recipe>> Recipe::open(const RecipeSettings& setting
   recipe->seed_ = seed;
   recipe->kept_ = std::make_shared<Kept>();
   recipe->text_ = recipe_text(settings);
-  recipe->primary_ = of.schema().primary();
+  recipe->fields_.primary = of.schema().primary();
   recipe->sound_ = StoredSound::of(of.schema());
   auto opened = recipe->sound_ ? recipe->open_sound(of) : recipe->open_frames(of);
   if (!opened) return opened.error();
@@ -153,10 +153,10 @@ Result<void> Recipe::open_styles(Catalog& catalog) {
                           std::shared_ptr<const SoundSet>& set) -> Result<void> {
       if (paths.empty()) return {};
       // Styles that share a set share what is kept of it.
-      for (std::size_t k = 0; k < sources_.size() && !set; ++k) {
+      for (std::size_t k = 0; k < styles_.sources.size() && !set; ++k) {
         const StyleSettings& other = settings_.styles[k];
-        if (other.noise == paths) set = sources_[k].noise;
-        if (other.rooms == paths) set = sources_[k].rooms;
+        if (other.noise == paths) set = styles_.sources[k].noise;
+        if (other.rooms == paths) set = styles_.sources[k].rooms;
       }
       if (!set) {
         auto opened = SoundSet::open(paths, rate_, catalog);
@@ -171,13 +171,13 @@ Result<void> Recipe::open_styles(Catalog& catalog) {
     if (auto opened = open(style.rooms, "rooms", sources.rooms); !opened) return opened;
     const auto tell = [&](const std::shared_ptr<const SoundSet>& set, const char* what) {
       if (!set) return;
-      text_ += fmt::format("features.style{}.{}_content = {:016x}\n", sources_.size(), what,
+      text_ += fmt::format("features.style{}.{}_content = {:016x}\n", styles_.sources.size(), what,
                            set->content());
     };
     tell(sources.noise, "noise");
     tell(sources.rooms, "rooms");
-    sources_.push_back(std::move(sources));
-    weights_.push_back(style.weight);
+    styles_.sources.push_back(std::move(sources));
+    styles_.weights.push_back(style.weight);
   }
   return {};
 }
@@ -210,12 +210,12 @@ Result<void> Recipe::open_statistics(const Schema& stored) {
                       "whole number",
                       cmvn.speaker));
     }
-    speaker_ = *field;
-    speaker_dtype_ = spec.dtype;
+    cmvn_.speaker = *field;
+    cmvn_.speaker_dtype = spec.dtype;
     if (statistics->speakers.empty()) return bad("no speaker; `batchwright cmvn --by` has some");
   }
   text_ += fmt::format("features.cmvn_content = {:016x}\n", content_of(*statistics));
-  statistics_ = *std::move(statistics);
+  cmvn_.statistics = *std::move(statistics);
   return {};
 }
 
@@ -235,7 +235,7 @@ Result<void> Recipe::check_aligned(const Schema& stored) const {
 
 Result<void> Recipe::build_schema(const Schema& stored) {
   if (auto sound = check_aligned(stored); !sound) return sound;
-  schema_.settings = stored.settings;
+  fields_.schema.settings = stored.settings;
   for (std::size_t f = 0; f < stored.fields.size(); ++f) {
     FieldSpec field = stored.fields[f];
     bool made = field.kind == FieldKind::aligned;
@@ -264,11 +264,11 @@ Result<void> Recipe::build_schema(const Schema& stored) {
         return cannot_open(fmt::format("ignore_value of field \"{}\": {}", field.name, refused));
       }
     }
-    schema_.fields.push_back(std::move(field));
-    stored_.push_back(f);
-    made_.push_back(made);
+    fields_.schema.fields.push_back(std::move(field));
+    fields_.stored.push_back(f);
+    fields_.made.push_back(made);
   }
-  if (auto sound = validate(schema_); !sound) return cannot_open(sound.error().message);
+  if (auto sound = validate(fields_.schema); !sound) return cannot_open(sound.error().message);
   return {};
 }
 

@@ -41,13 +41,12 @@ class Recipe {
                                                     Catalog& catalog);
 
   const RecipeSettings& settings() const { return settings_; }
-  std::uint64_t seed() const { return seed_; }
   /// The fields of the rows, in their order.
-  const Schema& schema() const { return schema_; }
+  const Schema& schema() const { return fields_.schema; }
   /// The stored field that a field of the rows comes from.
-  std::size_t stored_field(std::size_t field) const { return stored_[field]; }
+  std::size_t stored_field(std::size_t field) const { return fields_.stored[field]; }
   /// Whether RowMaker makes the field, or else it is what is stored.
-  bool makes(std::size_t field) const { return made_[field]; }
+  bool makes(std::size_t field) const { return fields_.made[field]; }
 
   /// The rows' lengths in an epoch; 0 for sequences too short for the front end. Without random
   /// speeds and offsets all epochs share them.
@@ -88,22 +87,34 @@ class Recipe {
   template <class Measure>
   Result<SharedLengths> all_lengths(const Snapshot& of, Measure measure) const;
 
+  /// The fields of rows, and where they come from.
+  struct Fields {
+    Schema schema;
+    std::vector<std::size_t> stored;
+    std::vector<bool> made;
+    std::size_t primary = 0;  ///< The stored one.
+  };
+  struct Styles {
+    std::vector<Sources> sources;
+    std::vector<double> weights;
+  };
+  /// Sums made before, if there are any; with those of speakers the stored field that tells them.
+  struct Cmvn {
+    std::optional<CmvnStatistics> statistics;
+    std::size_t speaker = 0;
+    DType speaker_dtype = DType::none;
+  };
+
   RecipeSettings settings_;
   std::uint64_t seed_ = 0;
   std::optional<StoredSound> sound_;
   std::optional<FrontEnd> front_end_;
-  std::size_t primary_ = 0;       // the stored field
   std::uint32_t rate_ = 0;        // of sound, after resampling
   double sample_scale_ = 1;       // the front end's
   std::uint32_t dimensions_ = 1;  // of a frame of features, before any step behind them
-  std::vector<Sources> sources_;  // of each style
-  std::vector<double> weights_;
-  std::optional<CmvnStatistics> statistics_;
-  std::size_t speaker_ = 0;  // the stored field, with speaker statistics
-  DType speaker_dtype_ = DType::none;
-  Schema schema_;
-  std::vector<std::size_t> stored_;
-  std::vector<bool> made_;
+  Styles styles_;
+  Cmvn cmvn_;
+  Fields fields_;
   std::string text_;
   std::string made_by_;
   struct Kept;

@@ -44,12 +44,13 @@ void RowMaker::step_done(RecipeStep step) {
 
 std::array<double, kRecipeSteps> RowMaker::take_seconds() { return std::exchange(seconds_, {}); }
 
-Result<void> RowMaker::make(const Recipe& recipe, const DrawKey& key,
+Result<void> RowMaker::make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
                             std::span<const FieldValue> values, std::vector<MadeField>& row) {
+  const DrawKey key{recipe.seed_, epoch.value, ordinal.value, 0};
   begun_ = now();
-  row.resize(recipe.schema_.fields.size());
+  row.resize(recipe.fields_.schema.fields.size());
   draws_.saturated = 0;
-  const std::uint64_t stored = values[recipe.primary_].length;
+  const std::uint64_t stored = values[recipe.fields_.primary].length;
   const std::uint32_t rate = recipe.sound_ ? values[recipe.sound_->rate_field()].length : 0;
   const auto lengths = recipe.measure(stored, rate, key);
   if (!lengths) return lengths.error();
@@ -62,10 +63,11 @@ Result<void> RowMaker::make(const Recipe& recipe, const DrawKey& key,
     if (auto made = make_frames(recipe, key, values, *lengths); !made) return made;
   }
   for (std::size_t f = 0; f < row.size(); ++f) {
-    if (!recipe.made_[f]) continue;
-    if (recipe.schema_.fields[f].kind == FieldKind::primary) {
+    if (!recipe.fields_.made[f]) continue;
+    if (recipe.fields_.schema.fields[f].kind == FieldKind::primary) {
       put_primary(recipe, row[f]);
-    } else if (auto put = put_aligned(recipe, f, values[recipe.stored_[f]], *lengths, row[f]);
+    } else if (auto put =
+                   put_aligned(recipe, f, values[recipe.fields_.stored[f]], *lengths, row[f]);
                !put) {
       return put;
     }
@@ -77,7 +79,7 @@ Result<void> RowMaker::make(const Recipe& recipe, const DrawKey& key,
 Result<void> RowMaker::make_sound(const Recipe& recipe, const DrawKey& key,
                                   std::span<const FieldValue> values, const RowLengths& lengths) {
   // The record's own length, which agrees with the length index: so does what is allocated.
-  stored_.resize(values[recipe.primary_].length);
+  stored_.resize(values[recipe.fields_.primary].length);
   auto read = recipe.sound_->read(values, 0, stored_, sound_scratch_.bytes);
   if (!read) return read;
   step_done(RecipeStep::decode);
@@ -101,9 +103,9 @@ Result<void> RowMaker::make_sound(const Recipe& recipe, const DrawKey& key,
 }
 
 Result<void> RowMaker::apply_style(const Recipe& recipe, const DrawKey& key) {
-  draws_.style = Draws(key, DrawStage::style).pick(recipe.weights_);
+  draws_.style = Draws(key, DrawStage::style).pick(recipe.styles_.weights);
   const StyleSettings& style = recipe.settings_.styles[draws_.style];
-  const Recipe::Sources& sources = recipe.sources_[draws_.style];
+  const Recipe::Sources& sources = recipe.styles_.sources[draws_.style];
   draws_.room = {};
   draws_.noise = {};
   draws_.mix = {};
@@ -161,7 +163,7 @@ Result<void> RowMaker::make_frames(const Recipe& recipe, const DrawKey& key,
   std::vector<float>& other = frame_scratch_.other;
   dimensions_ = recipe.dimensions_;
   if (!recipe.sound_) {
-    const auto bytes = values[recipe.primary_].bytes;
+    const auto bytes = values[recipe.fields_.primary].bytes;
     frames_.resize(bytes.size() / sizeof(float));
     auto copied = copy_from_map(std::as_writable_bytes(std::span(frames_)), bytes);
     if (!copied) return copied;
@@ -209,19 +211,19 @@ Result<void> RowMaker::make_frames(const Recipe& recipe, const DrawKey& key,
 Result<void> RowMaker::normalise(const Recipe& recipe, std::span<const FieldValue> values) {
   if (!recipe.settings_.cmvn || frames_.empty()) return {};
   const CmvnOptions& options = recipe.settings_.normalise.options;
-  if (!recipe.statistics_) {
+  if (!recipe.cmvn_.statistics) {
     normalise_own(options, recipe.dimensions_, frames_, frame_scratch_.cmvn);
     return {};
   }
-  const CmvnSums* sums = &recipe.statistics_->all;
+  const CmvnSums* sums = &recipe.cmvn_.statistics->all;
   if (options.kind == CmvnKind::speaker) {
     std::array<std::byte, 8> number{};
-    const auto bytes = values[recipe.speaker_].bytes;
+    const auto bytes = values[recipe.cmvn_.speaker].bytes;
     auto copied = copy_from_map(std::span(number).first(bytes.size()), bytes);
     if (!copied) return copied;
-    const std::string speaker = number_text(recipe.speaker_dtype_, number);
-    const auto found = recipe.statistics_->speakers.find(speaker);
-    if (found == recipe.statistics_->speakers.end()) {
+    const std::string speaker = number_text(recipe.cmvn_.speaker_dtype, number);
+    const auto found = recipe.cmvn_.statistics->speakers.find(speaker);
+    if (found == recipe.cmvn_.statistics->speakers.end()) {
       return Error{ErrorCode::not_found,
                    fmt::format("speaker {} has no statistics in {}", speaker,
                                recipe.settings_.normalise.statistics.string())};
@@ -251,7 +253,7 @@ void RowMaker::put_primary(const Recipe& recipe, MadeField& out) {
 Result<void> RowMaker::put_aligned(const Recipe& recipe, std::size_t field, const FieldValue& value,
                                    const RowLengths& lengths, MadeField& out) {
   const RecipeSettings& settings = recipe.settings_;
-  const FieldSpec& spec = recipe.schema_.fields[field];
+  const FieldSpec& spec = recipe.fields_.schema.fields[field];
   AlignedSteps steps{lengths.unperturbed, lengths.frames, settings.stacking, settings.delay};
   if (settings.keep.of > 1) steps.reduced = lengths.keep;
   const auto rows = AlignedRows::create(steps, value.length, settings.label_slack);

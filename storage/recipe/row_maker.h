@@ -53,8 +53,8 @@ class RowMaker {
   /// recipe's fields; those that are not made stay as they are.
   /// Errors: corrupt_record, naming what is wrong; store_unavailable; not_found (a speaker without
   /// statistics).
-  Result<void> make(const Recipe& recipe, const DrawKey& key, std::span<const FieldValue> values,
-                    std::vector<MadeField>& row);
+  Result<void> make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
+                    std::span<const FieldValue> values, std::vector<MadeField>& row);
 
   /// Of the last row.
   const RowDraws& draws() const { return draws_; }

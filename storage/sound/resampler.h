@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "storage/frontend/lengths.h"
+#include "storage/frontend/frontend.h"
 #include "storage/sound/sinc_table.h"
 
 struct soxr;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/frontend/lengths.h"
+#include "storage/frontend/frontend.h"
 
 namespace batchwright {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "storage/frontend/augment/samples.h"
+#include "storage/frontend/frontend.h"
 
 namespace batchwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/frontend/augment/draws.h"
+#include "storage/frontend/frontend.h"
 #include "storage/sound/resampler.h"
 
 namespace batchwright {

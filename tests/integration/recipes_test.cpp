@@ -191,10 +191,18 @@ TEST_CASE("integration: another recipe is another fingerprint, and the differenc
   CHECK(std::string(bw_error_message()).find("features.time_width") != std::string::npos);
 }
 
-TEST_CASE("integration: a recipe that cannot be is refused at the start, by name") {
+TEST_CASE("integration: noise that is not there keeps a feed away, and a wrong recipe the daemon") {
   MadeFeed feed("size = 6\n");
+  const std::string sound = feed.daemon.config();
   feed.daemon.config() += "\n[[feed.style]]\nnoise = [\"/no/such/noise\"]\n";
+  REQUIRE(feed.daemon.start());
+  CHECK(feed.daemon.process().err().find("/no/such/noise") != std::string::npos);
+  feed.daemon.process().signal(SIGTERM);
+  feed.daemon.process().wait(20);
+  feed.daemon.config() = sound;
+  const std::string aligned = "aligned = [\"labels\"]";
+  feed.daemon.config().replace(sound.find(aligned), aligned.size(), "aligned = [\"label\"]");
   const Finished ended = feed.daemon.start_and_fail();
   CHECK(ended.code != 0);
-  CHECK(ended.err.find("/no/such/noise") != std::string::npos);
+  CHECK(ended.err.find("feed train: features: aligned: ") != std::string::npos);
 }

@@ -103,7 +103,7 @@ struct OpenedRecipe {
     REQUIRE_MESSAGE(record, record.error().message);
     std::vector<FieldValue> values;
     for (std::size_t f = 0; f < record->fields(); ++f) values.push_back(record->field(f));
-    return maker.make(*recipe, {recipe->seed(), epoch, ordinal, 0}, values, row);
+    return maker.make(*recipe, Epoch{epoch}, Ordinal{ordinal}, values, row);
   }
 
   std::vector<MadeField> make(RowMaker& maker, std::uint64_t ordinal,
