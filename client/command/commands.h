@@ -57,9 +57,21 @@ struct VerifyOptions {
 };
 int run_verify(const VerifyOptions& options);
 
+struct CmvnCommandOptions {
+  std::filesystem::path config;  ///< A daemon's configuration.
+  std::string feed;              ///< Empty: the only one.
+  std::filesystem::path into;
+  std::string by;        ///< The field that tells speakers apart; empty: none does.
+  unsigned threads = 0;  ///< 0: one a core.
+  bool json = false;
+};
+int run_cmvn(const CmvnCommandOptions& options);
+
 struct PlanOptions {
   std::vector<std::string> lengths;             ///< Files of lengths; `-` is standard input.
   std::vector<std::filesystem::path> datasets;  ///< Either these or lists of lengths.
+  std::filesystem::path config;                 ///< Or a feed of a daemon's configuration,
+  std::string feed;                             ///< by name; empty: the only one.
   /// Name and text of each planning setting that was given.
   std::vector<std::pair<std::string, std::string>> settings;
   std::uint64_t epoch = 0;

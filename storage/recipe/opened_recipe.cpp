@@ -37,11 +37,6 @@ Result<std::uint32_t> common_rate(std::span<const std::uint32_t> rates) {
                   seen.empty() ? 0 : *seen.begin(), seen.empty() ? 0 : *seen.rbegin()));
 }
 
-bool is_whole(DType dtype) {
-  return dtype == DType::int64 || dtype == DType::int32 || dtype == DType::int16 ||
-         dtype == DType::uint8;
-}
-
 /// The first line of one text that the other does not have.
 std::string first_difference(const std::string& wanted, const std::string& found) {
   std::istringstream a(wanted);
@@ -200,18 +195,9 @@ Result<void> Recipe::open_statistics(const Schema& stored) {
     }
   }
   if (cmvn.options.kind == CmvnKind::speaker) {
-    const auto field = stored.find(cmvn.speaker);
-    if (!field) return cannot_open(fmt::format("cmvn_speaker: {}", field.error().message));
-    const FieldSpec& spec = stored.fields[*field];
-    if (spec.kind != FieldKind::scalar || frame_bytes(spec) != dtype_bytes(spec.dtype) ||
-        !is_whole(spec.dtype)) {
-      return cannot_open(
-          fmt::format("cmvn_speaker: field \"{}\"; allowed: a scalar field of one "
-                      "whole number",
-                      cmvn.speaker));
-    }
+    const auto field = find_speaker(stored, cmvn.speaker);
+    if (!field) return field.error();
     cmvn_.speaker = *field;
-    cmvn_.speaker_dtype = spec.dtype;
     if (statistics->speakers.empty()) return bad("no speaker; `batchwright cmvn --by` has some");
   }
   text_ += fmt::format("features.cmvn_content = {:016x}\n", content_of(*statistics));

@@ -9,6 +9,7 @@
 
 #include "storage/recipe/settings.h"
 #include "storage/recipe/sound_set.h"
+#include "storage/recipe/speakers.h"
 #include "storage/recipe/statistics.h"
 #include "storage/recipe/stored_sound.h"
 
@@ -101,8 +102,7 @@ class Recipe {
   /// Sums made before, if there are any; with those of speakers the stored field that tells them.
   struct Cmvn {
     std::optional<CmvnStatistics> statistics;
-    std::size_t speaker = 0;
-    DType speaker_dtype = DType::none;
+    SpeakerField speaker;
   };
 
   RecipeSettings settings_;

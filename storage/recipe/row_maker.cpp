@@ -5,27 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <string>
 
 namespace batchwright {
 namespace {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// A whole number of one element, as text.
-std::string number_text(DType dtype, std::span<const std::byte> bytes) {
-  const auto as = [&](auto number) {
-    std::memcpy(&number, bytes.data(), sizeof number);
-    return std::to_string(number);
-  };
-  switch (dtype) {
-    case DType::int64: return as(std::int64_t{});
-    case DType::int32: return as(std::int32_t{});
-    case DType::int16: return as(std::int16_t{});
-    default: return as(std::uint8_t{});
-  }
 }
 
 }  // namespace
@@ -217,15 +202,12 @@ Result<void> RowMaker::normalise(const Recipe& recipe, std::span<const FieldValu
   }
   const CmvnSums* sums = &recipe.cmvn_.statistics->all;
   if (options.kind == CmvnKind::speaker) {
-    std::array<std::byte, 8> number{};
-    const auto bytes = values[recipe.cmvn_.speaker].bytes;
-    auto copied = copy_from_map(std::span(number).first(bytes.size()), bytes);
-    if (!copied) return copied;
-    const std::string speaker = number_text(recipe.cmvn_.speaker_dtype, number);
-    const auto found = recipe.cmvn_.statistics->speakers.find(speaker);
+    const auto speaker = speaker_name(recipe.cmvn_.speaker, values);
+    if (!speaker) return speaker.error();
+    const auto found = recipe.cmvn_.statistics->speakers.find(*speaker);
     if (found == recipe.cmvn_.statistics->speakers.end()) {
       return Error{ErrorCode::not_found,
-                   fmt::format("speaker {} has no statistics in {}", speaker,
+                   fmt::format("speaker {} has no statistics in {}", *speaker,
                                recipe.settings_.normalise.statistics.string())};
     }
     sums = &found->second;

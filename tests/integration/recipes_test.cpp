@@ -52,7 +52,7 @@ struct MadeFeed {
     std::vector<MadeSound> sounds;
     for (std::uint32_t i = 0; i < 40; ++i) {
       const std::uint32_t rate = i % 5 == 0 ? 8'000 : 16'000;
-      const std::size_t samples = 300 + i * 7919 % 9000;
+      const std::size_t samples = 100 + i * 7919 % 9000;
       const std::uint64_t there = samples * 16'000 / rate;
       const auto frames = static_cast<std::uint32_t>(there < 400 ? 0 : (there - 400) / 160 + 1);
       sounds.push_back({samples, rate, frames, 0});

@@ -82,6 +82,11 @@ TEST_CASE("planning: lengths that cannot be planned are refused") {
   const PlanSettings plain;
   CHECK(refusal({}, plain) == "no sequences to plan");
   CHECK(refusal({5, 0, 3}, plain) == "sequence 1 has 0 frames, allowed: 1 to 2147483647");
+  // With min_length it is one of those that are too short.
+  const auto left_out = plan_epoch(std::vector<std::uint32_t>{5, 0, 3},
+                                   testing::settings({"min_length=1"}), Epoch{0});
+  REQUIRE(left_out);
+  CHECK(left_out->counts().left_out == 1);
   CHECK(refusal({5, 4294967295}, plain) ==
         "sequence 1 has 4294967295 frames, allowed: 1 to 2147483647");
   CHECK(refusal({5, 6}, testing::settings({"min_length=7"})) ==

@@ -38,7 +38,7 @@ _TABLE = (
      "formats dataset planning assembly delivery feed wire stats http config", "daemon.h"),
     ("library", "client/library", "formats", "batchwright/client.h batchwright/client.hpp"),
     ("examples", "client/examples", "library", ""),
-    ("command", "client/command", "formats dataset frontend sound ingest planning library", ""),
+    ("command", "client/command", "formats dataset frontend sound recipe ingest planning config library", ""),
 )
 ROOMS = tuple(Room(name, folder, tuple(sees.split()),
                    tuple(f"{folder}/{door}" for door in doors.split()))

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "client/command/commands.h"
+#include "client/command/data/configured_feed.h"
 #include "client/command/exit_code.h"
 #include "client/command/output.h"
 #include "client/command/plan/plan_compare.h"
@@ -41,7 +43,7 @@ struct Planned {
 Result<PlanLengths> read_lengths(const PlanOptions& options) {
   PlanLengths lengths;
   if (options.lengths.empty() && options.datasets.empty()) {
-    return Error{ErrorCode::invalid_argument, "plan needs --dataset or --lengths"};
+    return Error{ErrorCode::invalid_argument, "plan needs --dataset, --lengths or --feed-config"};
   }
   for (const auto& file : options.lengths) {
     if (auto read = append_length_file(file, lengths); !read) return read.error();
@@ -49,6 +51,51 @@ Result<PlanLengths> read_lengths(const PlanOptions& options) {
   if (options.datasets.empty()) return lengths;
   if (auto read = append_datasets(options.datasets, lengths); !read) return read.error();
   return lengths;
+}
+
+/// Lengths of an epoch, which are those of the next one, too, unless a recipe draws them.
+struct PlanData {
+  PlanLengths lengths;
+  PlanLengths next;
+  PlanSettings settings;
+};
+
+/// What a feed would plan: data, recipe and settings are its own.
+Result<PlanData> read_feed(const PlanOptions& options) {
+  const auto feed = open_configured_feed(options.config, options.feed);
+  if (!feed) return feed.error();
+  PlanData data;
+  data.settings = feed->config.served.plan;
+  // As the feed does with rows that have no frame.
+  if (feed->recipe) data.settings.min_length = std::max(data.settings.min_length, 1U);
+  const auto shards = feed->snapshot->shard_sequences();
+  for (PlanLengths* each : {&data.lengths, &data.next}) {
+    auto frames = feed->lengths(Epoch{options.epoch + (each == &data.next ? 1 : 0)});
+    if (!frames) return frames.error();
+    each->frames = *std::move(frames);
+    each->datasets.assign(shards.begin(), shards.end());
+  }
+  return data;
+}
+
+Result<PlanData> read_data(const PlanOptions& options) {
+  PlanData data;
+  if (!options.config.empty()) {
+    auto feed = read_feed(options);
+    if (!feed) return feed.error();
+    data = *std::move(feed);
+  }
+  // Settings of the call go before those of the file.
+  for (const auto& [name, value] : options.settings) {
+    if (auto set = set_setting(data.settings, name, value); !set) return set.error();
+  }
+  if (auto checked = check_settings(data.settings); !checked) return checked.error();
+  if (!options.config.empty()) return data;
+  auto lengths = read_lengths(options);
+  if (!lengths) return lengths.error();
+  data.lengths = *lengths;
+  data.next = *std::move(lengths);
+  return data;
 }
 
 Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
@@ -69,14 +116,17 @@ Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
       {report_plan(*grouped).rank_imbalance, report_plan(*ungrouped).rank_imbalance});
 }
 
-Result<Planned> plan_all(const PlanLengths& lengths, const PlanSettings& settings, Epoch epoch) {
+Result<Planned> plan_all(const PlanData& data, Epoch epoch) {
+  const PlanLengths& lengths = data.lengths;
+  const PlanSettings& settings = data.settings;
   const auto begin = std::chrono::steady_clock::now();
   auto plan = plan_epoch(lengths.frames, settings, epoch, lengths.datasets);
   // The time of one plan, which is what a feed spends at each epoch.
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
   if (!plan) return plan.error();
   // Randomness compares two epochs that follow each other.
-  const auto next = plan_epoch(lengths.frames, settings, Epoch{epoch.value + 1}, lengths.datasets);
+  const auto next =
+      plan_epoch(data.next.frames, settings, Epoch{epoch.value + 1}, data.next.datasets);
   if (!next) return next.error();
   const auto usage = data_usage(settings, epoch);
   if (!usage) return usage.error();
@@ -236,23 +286,20 @@ Result<void> compare(const PlanLengths& lengths, const PlanSettings& settings,
 }  // namespace
 
 int run_plan(const PlanOptions& options) {
-  PlanSettings settings;
-  for (const auto& [name, value] : options.settings) {
-    if (auto set = set_setting(settings, name, value); !set) return fail(set.error());
-  }
-  if (auto checked = check_settings(settings); !checked) return fail(checked.error());
-  const auto lengths = read_lengths(options);
-  if (!lengths) return fail(lengths.error());
+  const auto data = read_data(options);
+  if (!data) return fail(data.error());
+  const PlanSettings& settings = data->settings;
   // With --html alone the plan at hand is printed as well; with --compare the table stands for it.
   if (options.compare || !options.html.empty()) {
-    if (const auto done = compare(*lengths, settings, options); !done) return fail(done.error());
+    if (const auto done = compare(data->lengths, settings, options); !done)
+      return fail(done.error());
     if (options.compare) return kDone;
   }
   // To stderr, so that standard output stays JSON.
   if (const std::string note = plan_note(settings); !note.empty()) {
     fmt::print(stderr, "batchwright: note: {}\n", note);
   }
-  const auto planned = plan_all(*lengths, settings, Epoch{options.epoch});
+  const auto planned = plan_all(*data, Epoch{options.epoch});
   if (!planned) return fail(planned.error());
   if (options.json) {
     // Only these cut sequences into parts.

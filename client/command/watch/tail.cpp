@@ -19,7 +19,7 @@ namespace json = boost::json;
 
 /// A daemon that sends nothing for so long is given up, and after the first second it is said what
 /// is waited for.
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTailPatience{60};
 constexpr std::chrono::seconds kSoon{1};
 
 void print_json(const client::Batch& batch) {
@@ -92,7 +92,7 @@ client::Event next_event(client::Subscription& subscription) {
     if (error.code() != BW_TIMED_OUT) throw;
     warn(error.what());
   }
-  return subscription.next(kPatience - kSoon);
+  return subscription.next(kTailPatience - kSoon);
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
   for (Draft::Dataset& dataset : draft.datasets) {
     for (; ordinal < dataset.end; ++ordinal) {
       const std::uint32_t length = lengths[ordinal];
-      // Before what is left out: a length of 0 is damage, whatever the limits say.
-      if (length == 0 || length > kLongest) return bad_length(ordinal, length);
+      // A recipe makes no row of sound that is too short, and says so by min_length.
+      if ((length == 0 && allowed.has(0)) || length > kLongest) return bad_length(ordinal, length);
       if (!allowed.has(length)) continue;
       ++dataset.kept;
       draft.longest = std::max(draft.longest, length);

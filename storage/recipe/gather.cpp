@@ -1,0 +1,172 @@
+#include "storage/recipe/gather.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "storage/recipe/row_maker.h"
+#include "storage/recipe/speakers.h"
+
+namespace batchwright {
+namespace {
+
+/// Sequences that are summed by one thread; the sums of blocks are added in their order, so that
+/// threads make no difference.
+constexpr std::uint64_t kBlock = 64;
+
+/// What several threads share.
+class Gathering {
+ public:
+  Gathering(const Recipe& recipe, const Snapshot& of, std::optional<SpeakerField> speaker,
+            const GatherProgress& progress)
+      : recipe_(recipe), of_(of), speaker_(speaker), progress_(progress) {
+    statistics_.made_by = recipe.made_by();
+    statistics_.all = CmvnSums(dimensions());
+  }
+
+  /// Takes blocks until there are none, or one has failed.
+  void work() {
+    RowMaker maker;
+    for (;;) {
+      std::uint64_t block = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (failure_ || next_ * kBlock >= of_.sequences()) return;
+        block = next_++;
+      }
+      auto sums = sum_block(block, maker);
+      const std::lock_guard lock(mutex_);
+      if (!sums) {
+        // The first in the dataset, whichever thread comes first.
+        if (!failure_ || block < failed_block_) {
+          failure_ = sums.error();
+          failed_block_ = block;
+        }
+        return;
+      }
+      waiting_.emplace(block, *std::move(sums));
+      add_waiting();
+    }
+  }
+
+  Result<CmvnStatistics> result() {
+    if (failure_) return *failure_;
+    if (statistics_.all.frames == 0) {
+      return Error{ErrorCode::infeasible, "no sequence has a frame"};
+    }
+    return std::move(statistics_);
+  }
+
+ private:
+  std::size_t dimensions() const {
+    const FieldSpec& primary = recipe_.schema().fields[recipe_.schema().primary()];
+    return primary.shape.empty() ? 1 : primary.shape.front();
+  }
+
+  Result<CmvnStatistics> sum_block(std::uint64_t block, RowMaker& maker) const {
+    CmvnStatistics sums;
+    sums.all = CmvnSums(dimensions());
+    const std::uint64_t end = std::min((block + 1) * kBlock, of_.sequences());
+    for (std::uint64_t ordinal = block * kBlock; ordinal < end; ++ordinal) {
+      if (auto added = add_sequence(Ordinal{ordinal}, maker, sums); !added) {
+        return Error{added.error().code,
+                     fmt::format("sequence {}: {}", ordinal, added.error().message)};
+      }
+    }
+    return sums;
+  }
+
+  Result<void> add_sequence(Ordinal ordinal, RowMaker& maker, CmvnStatistics& sums) const {
+    const auto record = of_.record(ordinal);
+    if (!record) return record.error();
+    std::vector<FieldValue> values(of_.schema().fields.size());
+    const bool read = guarded([&] {
+      for (std::size_t f = 0; f < values.size(); ++f) values[f] = record->field(f);
+    });
+    if (!read) {
+      return Error{ErrorCode::store_unavailable, "the dataset's map cannot be read"};
+    }
+    std::vector<MadeField> row;
+    if (auto made = maker.make(recipe_, Epoch{0}, ordinal, values, row); !made) return made;
+    const std::vector<std::byte>& bytes = row[recipe_.schema().primary()].bytes;
+    std::vector<float> frames(bytes.size() / sizeof(float));
+    if (!bytes.empty()) std::memcpy(frames.data(), bytes.data(), bytes.size());
+    sums.all.add(frames);
+    if (!speaker_) return {};
+    const auto name = speaker_name(*speaker_, values);
+    if (!name) return name.error();
+    sums.speakers.emplace(*name, CmvnSums(dimensions())).first->second.add(frames);
+    return {};
+  }
+
+  void add_waiting() {
+    while (!waiting_.empty() && waiting_.begin()->first == added_) {
+      const CmvnStatistics& sums = waiting_.begin()->second;
+      statistics_.all.add(sums.all);
+      for (const auto& [name, of_speaker] : sums.speakers) {
+        const auto place = statistics_.speakers.emplace(name, CmvnSums(dimensions())).first;
+        place->second.add(of_speaker);
+      }
+      waiting_.erase(waiting_.begin());
+      ++added_;
+    }
+    if (progress_) progress_(std::min(added_ * kBlock, of_.sequences()), of_.sequences());
+  }
+
+  const Recipe& recipe_;
+  const Snapshot& of_;
+  const std::optional<SpeakerField> speaker_;
+  const GatherProgress& progress_;
+  std::mutex mutex_;
+  std::uint64_t next_ = 0;                           // the rest is guarded by mutex_
+  std::uint64_t added_ = 0;                          // blocks that are in the sums
+  std::map<std::uint64_t, CmvnStatistics> waiting_;  // blocks behind one that is not done
+  CmvnStatistics statistics_;
+  std::optional<Error> failure_;
+  std::uint64_t failed_block_ = 0;
+};
+
+}  // namespace
+
+RecipeSettings without_draws(const RecipeSettings& settings) {
+  RecipeSettings plain;
+  plain.sample_rate = settings.sample_rate;
+  plain.resampler = settings.resampler;
+  plain.like = settings.like;
+  plain.features = settings.features;
+  plain.options = settings.options;
+  plain.field = settings.field;
+  return plain;
+}
+
+Result<CmvnStatistics> gather_statistics(const Recipe& recipe, const Snapshot& of,
+                                         const std::string& speaker, unsigned threads,
+                                         const GatherProgress& progress) {
+  std::optional<SpeakerField> field;
+  if (!speaker.empty()) {
+    const auto found = find_speaker(of.schema(), speaker);
+    if (!found) return found.error();
+    field = *found;
+  }
+  if (recipe.schema().fields[recipe.schema().primary()].dtype != DType::float32 ||
+      recipe.schema().fields[recipe.schema().primary()].shape.empty()) {
+    return Error{ErrorCode::bad_configuration,
+                 "statistics are of features, and rows of this recipe are sound; allowed: like = a "
+                 "convention"};
+  }
+  Gathering gathering(recipe, of, field, progress);
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < std::max(threads, 1U); ++i) {
+    helpers.emplace_back([&gathering] { gathering.work(); });
+  }
+  gathering.work();
+  for (std::thread& helper : helpers) helper.join();
+  return gathering.result();
+}
+
+}  // namespace batchwright
