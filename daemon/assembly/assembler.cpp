@@ -25,6 +25,15 @@ const std::string kNoFeed;
 
 using Clock = FairQueue::Time::clock;
 
+static_assert(kMakeSteps == kRecipeSteps, "the stats room has each of a recipe's steps");
+
+void tell_making(const MadeRows& made, StageTimes& times) {
+  for (std::size_t i = 0; i < kMakeSteps; ++i) {
+    times.add(static_cast<MakeStep>(i), made.step_seconds[i]);
+  }
+  times.add_sound(made.sound_seconds);
+}
+
 }  // namespace
 
 const Schema& row_schema(const Snapshot& snapshot, const Recipe* recipe) {
@@ -160,6 +169,7 @@ struct Assembler::State {
     if (StageTimes* times = job->style->times.get()) {
       times->add(Stage::assemble, watch.taken());
       times->add_storage_wait(watch.waited());
+      if (batch) tell_making(batch->made, *times);
     }
     {
       const std::lock_guard lock(mutex);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -73,6 +74,14 @@ struct CastLoss {
   Ordinal ordinal;           ///< and a sequence of which it has them.
 };
 
+/// What making a batch's rows took, and what it left out.
+struct MadeRows {
+  std::array<double, kRecipeSteps> step_seconds{};
+  double sound_seconds = 0.0;  ///< Of stored sound.
+  std::uint64_t noise_left_out = 0;
+  std::uint64_t samples_saturated = 0;
+};
+
 /// A finished batch and its figures.
 struct AssembledBatch {
   std::size_t offset = 0;  ///< Place of the FlatBuffer within the slot.
@@ -84,6 +93,7 @@ struct AssembledBatch {
   std::uint64_t page_faults = 0;
   std::vector<SkippedSequence> skipped;
   CastLoss lost = {};
+  MadeRows made = {};
 };
 
 /// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "daemon/assembly/copying/run_copy.h"
 #include "daemon/assembly/row_parts.h"
@@ -105,6 +106,8 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   batch.rows = static_cast<std::uint32_t>(lengths_.size());
   batch.frames = spec.batch_frames;
   batch.padded_frames = std::uint64_t{batch.rows} * spec.batch_length;
+  made_rows_.step_seconds = maker_.take_seconds();
+  batch.made = std::exchange(made_rows_, {});
   return batch;
 }
 
@@ -211,6 +214,10 @@ Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
     return Error{done.error().code,
                  fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
   }
+  const RowDraws& draws = maker_.draws();
+  made_rows_.sound_seconds += draws.stored_seconds;
+  made_rows_.samples_saturated += draws.saturated;
+  made_rows_.noise_left_out += draws.noise.applies && !draws.mix.added ? 1 : 0;
   for (std::size_t f = 0; f < made.size(); ++f) {
     if (!recipe->makes(f) || made[f].length == length) continue;
     return Error{ErrorCode::internal,

@@ -64,6 +64,7 @@ class BatchBuilder {
   std::vector<Column> columns_;  ///< One for each of the schema's fields.
   RowMaker maker_;
   std::vector<std::vector<MadeField>> made_;  ///< By row, what a recipe made.
+  MadeRows made_rows_;                        ///< Of the current batch.
 };
 
 }  // namespace batchwright

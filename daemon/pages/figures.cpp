@@ -169,7 +169,8 @@ FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now
   // Waits while pages are fetched are in the second figure, which is a part of the first.
   sample.own = {
       feed.times().of(Stage::assemble).seconds() + feed.times().of(Stage::fetch).seconds(),
-      feed.times().storage_wait_seconds(), feed.times().of(Stage::readahead).seconds()};
+      feed.times().storage_wait_seconds(), feed.times().of(Stage::readahead).seconds(),
+      feed.times().make_seconds()};
   sample.clients_waited_seconds = waited.clients;
   sample.daemon_waited_seconds = waited.daemon;
   return sample;

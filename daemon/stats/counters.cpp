@@ -29,6 +29,8 @@ constexpr std::array<CounterRow, kCounters> kCounterRows{{
     {"releases_unknown", "Releases of a batch that the subscriber did not hold."},
     {"epochs_planned", "Epochs that were planned."},
     {"cast_overflows", "Finite values that became infinite as they were cast to a feed's dtype."},
+    {"noise_left_out", "Rows that got no noise though it was drawn: they or it are silent."},
+    {"samples_saturated", "Samples of rows of sound that did not fit int16."},
 }};
 
 constexpr std::array<CounterRow, kModeCounters> kModeRows{{

@@ -29,6 +29,8 @@ enum class FeedCounter : std::uint8_t {
   releases_unknown,
   epochs_planned,
   cast_overflows,
+  noise_left_out,
+  samples_saturated,
   count
 };
 

@@ -223,6 +223,22 @@ void stages(Page& page, const Feeds& feeds) {
             feed.stages == nullptr ? kNone : feed.stages->of(which));
     }
   }
+  static const StageTimes kNoTimes;
+  const auto times_of = [](const FeedStats& feed) -> const StageTimes& {
+    return feed.stages == nullptr ? kNoTimes : *feed.stages;
+  };
+  page.counter("make_seconds_total", "Time of assembling in each step of making rows.");
+  for (const FeedStats& feed : feeds) {
+    for (std::size_t i = 0; i < kMakeSteps; ++i) {
+      const auto step = static_cast<MakeStep>(i);
+      page.sample({{"feed", feed.name}, {"step", describe(step).name}},
+                  times_of(feed).seconds_in(step));
+    }
+  }
+  page.counter("sound_seconds_total", "Sound that became rows, as long as it was stored.");
+  for (const FeedStats& feed : feeds) {
+    page.sample({{"feed", feed.name}}, times_of(feed).sound_seconds());
+  }
   page.counter("storage_wait_seconds_total",
                "Time of assembling spent waiting for pages to be in memory.");
   for (const FeedStats& feed : feeds) {

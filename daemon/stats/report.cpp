@@ -100,6 +100,23 @@ json::object render_stages(const StageTimes* stages) {
   return out;
 }
 
+/// Seconds in each step of making rows, and how fast that is: seconds of sound a second of a
+/// thread, null where no sound was made.
+json::object render_making(const StageTimes* stages) {
+  static const StageTimes kNone;
+  const StageTimes& times = stages == nullptr ? kNone : *stages;
+  json::object steps;
+  for (std::size_t i = 0; i < kMakeSteps; ++i) {
+    const auto step = static_cast<MakeStep>(i);
+    steps[describe(step).name] = times.seconds_in(step);
+  }
+  const double sound = times.sound_seconds();
+  const double spent = times.make_seconds();
+  json::value factor;
+  if (sound > 0.0 && spent > 0.0) factor = sound / spent;
+  return {{"steps", std::move(steps)}, {"sound_seconds", sound}, {"real_time_factor", factor}};
+}
+
 json::object render(const Rates& rates) {
   return {{"batches_per_second", finite(rates.batches_per_second)},
           {"bytes_per_second", finite(rates.bytes_per_second)},
@@ -213,6 +230,7 @@ json::object render(const FeedStats& feed) {
           {"plan_seconds", finite(feed.plan_seconds)},
           {"modes", render_modes(feed.counters)},
           {"stages", render_stages(feed.stages)},
+          {"making", render_making(feed.stages)},
           {"rates", render(feed.rates)},
           {"verdict", render(feed.verdict)},
           {"subscribers", render_all(feed.subscribers)}};

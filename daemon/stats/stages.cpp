@@ -14,7 +14,20 @@ constexpr std::array<StageRow, kStages> kStageRows{{
     {"deliver", "journal, ledger and ticket of one delivery; over a network also the sending"},
 }};
 
+constexpr std::array<StageRow, kMakeSteps> kMakeRows{{
+    {"decode", "reading and decoding sound"},
+    {"resample", "changing its rate and speed"},
+    {"reverberation", "putting it into rooms"},
+    {"noise", "adding noise and dither, and gain"},
+    {"telephone", "sending it through a telephone"},
+    {"features", "making features of it"},
+    {"frames", "what is done with frames of features"},
+}};
+static_assert(!kMakeRows.back().name.empty(), "every step has a row");
+
 }  // namespace
+
+const StageRow& describe(MakeStep step) { return kMakeRows.at(static_cast<std::size_t>(step)); }
 
 const StageRow& describe(Stage stage) { return kStageRows.at(static_cast<std::size_t>(stage)); }
 

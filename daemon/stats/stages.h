@@ -15,11 +15,25 @@ enum class Stage : std::uint8_t { readahead, fetch, assemble, wait_for_slot, del
 
 inline constexpr std::size_t kStages = static_cast<std::size_t>(Stage::count);
 
+/// The groups of steps by which a recipe makes a row of sound or features; storage/recipe has them.
+enum class MakeStep : std::uint8_t {
+  decode,
+  resample,
+  reverberation,
+  noise,
+  telephone,
+  features,
+  frames,
+  count
+};
+inline constexpr std::size_t kMakeSteps = static_cast<std::size_t>(MakeStep::count);
+
 struct StageRow {
   std::string_view name;
   std::string_view help;
 };
 const StageRow& describe(Stage stage);
+const StageRow& describe(MakeStep step);
 
 /// The durations of one feed's stages, and the part of assembling spent waiting for data.
 /// Threads: add() from any, figures from any; all relaxed.
@@ -37,18 +51,40 @@ class StageTimes {
   void add_brought_in(std::uint64_t bytes) noexcept {
     brought_in_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
+  /// Time in one step of the rows of a batch; its threads' time, which is a part of assembling.
+  void add(MakeStep step, double seconds) noexcept {
+    make_ns_[static_cast<std::size_t>(step)].fetch_add(static_cast<std::uint64_t>(seconds * 1e9),
+                                                       std::memory_order_relaxed);
+  }
+  /// Sound that became rows, as long as it was stored.
+  void add_sound(double seconds) noexcept {
+    sound_ns_.fetch_add(static_cast<std::uint64_t>(seconds * 1e9), std::memory_order_relaxed);
+  }
+  double seconds_in(MakeStep step) const noexcept {
+    return seconds_of(make_ns_[static_cast<std::size_t>(step)]);
+  }
+  double make_seconds() const noexcept {
+    double sum = 0.0;
+    for (const auto& each : make_ns_) sum += seconds_of(each);
+    return sum;
+  }
+  double sound_seconds() const noexcept { return seconds_of(sound_ns_); }
   const Histogram& of(Stage stage) const noexcept {
     return times_[static_cast<std::size_t>(stage)];
   }
-  double storage_wait_seconds() const noexcept {
-    return 1e-9 * static_cast<double>(storage_wait_ns_.load(std::memory_order_relaxed));
-  }
+  double storage_wait_seconds() const noexcept { return seconds_of(storage_wait_ns_); }
   std::uint64_t brought_in_bytes() const noexcept {
     return brought_in_bytes_.load(std::memory_order_relaxed);
   }
 
  private:
+  static double seconds_of(const std::atomic<std::uint64_t>& nanoseconds) noexcept {
+    return 1e-9 * static_cast<double>(nanoseconds.load(std::memory_order_relaxed));
+  }
+
   std::array<Histogram, kStages> times_;
+  std::array<std::atomic<std::uint64_t>, kMakeSteps> make_ns_{};
+  std::atomic<std::uint64_t> sound_ns_{0};
   std::atomic<std::uint64_t> brought_in_bytes_{0};
   std::atomic<std::uint64_t> storage_wait_ns_{0};
 };

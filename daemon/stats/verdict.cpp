@@ -33,6 +33,7 @@ struct Shares {
   double own_part;         ///< The part of it for this feed.
   double own_storage;      ///< The part of this feed's time spent waiting for pages.
   double readahead_busy;
+  double own_making;  ///< The part of this feed's time spent making rows.
 };
 
 std::string who_waited(const Shares& shares, double seconds) {
@@ -75,6 +76,13 @@ Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedM
     return {Bound::storage,
             fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
   }
+  if (shares.own_making >= kMost) {
+    return {
+        Bound::features,
+        fmt::format("{}; {} of this feed's is making rows by its recipe: more assembly_threads, "
+                    "or cheaper steps (its page has the time of each)",
+                    threads, percent(shares.own_making))};
+  }
   return {Bound::assembly,
           fmt::format("{}{}{}", threads, moment.planning ? "; an epoch is being planned" : "",
                       moment.all_held ? "; clients hold all slots" : "")};
@@ -88,6 +96,7 @@ const char* name_of(Bound bound) {
     case Bound::mixed: return "mixed";
     case Bound::storage: return "storage-bound";
     case Bound::assembly: return "assembly-bound";
+    case Bound::features: return "feature-bound";
     case Bound::blocked: return "blocked";
     case Bound::idle: return "idle";
     case Bound::failed: return "failed";
@@ -99,6 +108,7 @@ BusySeconds& BusySeconds::operator+=(const BusySeconds& other) {
   assemble_seconds += other.assemble_seconds;
   storage_wait_seconds += other.storage_wait_seconds;
   readahead_seconds += other.readahead_seconds;
+  make_seconds += other.make_seconds;
   return *this;
 }
 
@@ -106,6 +116,7 @@ BusySeconds& BusySeconds::operator-=(const BusySeconds& other) {
   assemble_seconds -= other.assemble_seconds;
   storage_wait_seconds -= other.storage_wait_seconds;
   readahead_seconds -= other.readahead_seconds;
+  make_seconds -= other.make_seconds;
   return *this;
 }
 
@@ -168,7 +179,8 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
                       share(sum.all.storage_wait_seconds, sum.all.assemble_seconds),
                       share(sum.own.assemble_seconds, sum.all.assemble_seconds),
                       share(sum.own.storage_wait_seconds, sum.own.assemble_seconds),
-                      share(sum.all.readahead_seconds, span)};
+                      share(sum.all.readahead_seconds, span),
+                      share(sum.own.make_seconds, sum.own.assemble_seconds)};
   const std::string waits = who_waited(shares, span);
   if (shares.clients_waited < kNoticed) {
     // Clients that hold all they may get are at work, though nothing is delivered.

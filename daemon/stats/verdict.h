@@ -17,6 +17,7 @@ struct BusySeconds {
   double assemble_seconds = 0.0;      ///< Time of all assembly threads.
   double storage_wait_seconds = 0.0;  ///< The part of it asleep until a page was there.
   double readahead_seconds = 0.0;
+  double make_seconds = 0.0;  ///< The part of assembling that makes rows by a recipe.
 
   BusySeconds& operator+=(const BusySeconds& other);
   BusySeconds& operator-=(const BusySeconds& other);
@@ -62,10 +63,20 @@ struct FeedMoment {
   BusiestOther other = {};
 };
 
-enum class Bound : std::uint8_t { trainer, mixed, storage, assembly, blocked, idle, failed };
+enum class Bound : std::uint8_t {
+  trainer,
+  mixed,
+  storage,
+  assembly,
+  features,
+  blocked,
+  idle,
+  failed
+};
 
-inline constexpr std::array kBounds{Bound::trainer, Bound::mixed, Bound::storage, Bound::assembly,
-                                    Bound::blocked, Bound::idle,  Bound::failed};
+inline constexpr std::array kBounds{Bound::trainer,  Bound::mixed,    Bound::storage,
+                                    Bound::assembly, Bound::features, Bound::blocked,
+                                    Bound::idle,     Bound::failed};
 
 /// "trainer-bound" and so on, as in /stats and in the label `bound` of /metrics.
 const char* name_of(Bound bound);

@@ -15,12 +15,6 @@ double now() {
 
 }  // namespace
 
-std::string_view step_name(RecipeStep step) {
-  constexpr std::array<std::string_view, kRecipeSteps> kNames = {
-      "decode", "resample", "reverberation", "noise", "telephone", "features", "frames"};
-  return kNames.at(static_cast<std::size_t>(step));
-}
-
 void RowMaker::step_done(RecipeStep step) {
   const double end = now();
   seconds_[static_cast<std::size_t>(step)] += end - begun_;
@@ -35,11 +29,13 @@ Result<void> RowMaker::make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
   begun_ = now();
   row.resize(recipe.fields_.schema.fields.size());
   draws_.saturated = 0;
+  draws_.noise.applies = false;
   const std::uint64_t stored = values[recipe.fields_.primary].length;
   const std::uint32_t rate = recipe.sound_ ? values[recipe.sound_->rate_field()].length : 0;
   const auto lengths = recipe.measure(stored, rate, key);
   if (!lengths) return lengths.error();
   draws_.ratio = lengths->ratio;
+  draws_.stored_seconds = rate == 0 ? 0.0 : static_cast<double>(stored) / rate;
   draws_.keep = lengths->keep;
   if (recipe.sound_) {
     if (auto made = make_sound(recipe, key, values, *lengths); !made) return made;

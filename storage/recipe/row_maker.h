@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "storage/recipe/opened_recipe.h"
@@ -22,7 +21,6 @@ enum class RecipeStep : std::uint8_t {
   count
 };
 inline constexpr std::size_t kRecipeSteps = static_cast<std::size_t>(RecipeStep::count);
-std::string_view step_name(RecipeStep step);
 
 /// What was drawn for a row, and what came of it.
 struct RowDraws {
@@ -37,6 +35,7 @@ struct RowDraws {
   SpecAugmentDraw masks;
   KeepOne keep;
   std::uint64_t saturated = 0;  ///< Samples that did not fit int16.
+  double stored_seconds = 0;    ///< Of the sound as it is stored.
 };
 
 /// A field of a row that was made.

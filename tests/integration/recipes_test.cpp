@@ -176,6 +176,25 @@ TEST_CASE("integration: a killed daemon goes on with the rows that it would have
   }
 }
 
+TEST_CASE("integration: pages say where the time of a recipe goes") {
+  MadeFeed feed("size = 6\n");
+  REQUIRE(feed.daemon.start());
+  take(feed.daemon.endpoint(), {.epochs = 1});
+  const auto page = boost::json::parse(feed.daemon.stats_now()).at("feeds").at(0);
+  const auto& making = page.at("making");
+  for (const auto& step : making.at("steps").as_object()) {
+    CHECK_MESSAGE(step.value().to_number<double>() > 0.0, std::string(step.key()));
+  }
+  CHECK(making.at("steps").as_object().size() == 7);
+  CHECK(making.at("real_time_factor").to_number<double>() > 0.0);
+  CHECK(making.at("sound_seconds").to_number<double>() > 1.0);
+  CHECK(page.at("counters").at("noise_left_out").to_number<int>() == 0);
+  const std::string metrics = feed.daemon.page("/metrics");
+  CHECK(metrics.find("batchwright_make_seconds_total{feed=\"train\",step=\"features\"} ") !=
+        std::string::npos);
+  CHECK(metrics.find("batchwright_sound_seconds_total{feed=\"train\"} ") != std::string::npos);
+}
+
 TEST_CASE("integration: another recipe is another fingerprint, and the difference is named") {
   MadeFeed feed("size = 6\n");
   REQUIRE(feed.daemon.start());

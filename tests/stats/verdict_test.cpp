@@ -18,6 +18,7 @@ struct Pace {
   double daemon_waited = 0.0;
   double others_assembling = 0.0;  ///< The same threads, for other feeds.
   double others_storage = 0.0;
+  double making = 0.0;
 };
 
 FeedSample sample_after(int seconds, const Pace& pace) {
@@ -30,9 +31,9 @@ FeedSample sample_after(int seconds, const Pace& pace) {
   sample.delivered = {n * pace.delivered * 8, n * pace.delivered * 750, n * pace.delivered * 1000,
                       n * pace.delivered * 4096};
   sample.batches_assembled = n * pace.assembled;
-  sample.own = {s * pace.assembling, s * pace.storage, s * pace.readahead};
+  sample.own = {s * pace.assembling, s * pace.storage, s * pace.readahead, s * pace.making};
   sample.all = {s * (pace.assembling + pace.others_assembling),
-                s * (pace.storage + pace.others_storage), s * pace.readahead};
+                s * (pace.storage + pace.others_storage), s * pace.readahead, s * pace.making};
   sample.clients_waited_seconds = s * pace.clients_waited;
   sample.daemon_waited_seconds = s * pace.daemon_waited;
   sample.subscribed_seconds = s;
@@ -97,6 +98,8 @@ TEST_CASE("stats: who holds his credit is what the feed waits for") {
 TEST_CASE("stats: clients that wait are bound by assembly, or by what assembly waits for") {
   CHECK(verdict({4, 4, 1.9, 0.0, 0.0, 0.9, 0.0}, kServing) == "assembly-bound");
   CHECK(verdict({4, 4, 1.9, 0.9, 0.0, 0.9, 0.0}, kServing) == "assembly-bound");
+  CHECK(verdict({4, 4, 1.9, 0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 0.9}, kServing) == "assembly-bound");
+  CHECK(verdict({4, 4, 1.9, 0.0, 0.0, 0.9, 0.0, 0.0, 0.0, 1.0}, kServing) == "feature-bound");
   CHECK(verdict({4, 4, 1.9, 1.0, 0.0, 0.9, 0.0}, kServing) == "storage-bound");
   CHECK(verdict({4, 4, 0.5, 0.0, 0.95, 0.9, 0.0}, kServing) == "storage-bound");
   // Begun, and not finished for as long as the window goes.

@@ -20,12 +20,13 @@ namespace json = boost::json;
 using Words = std::pair<std::string_view, std::string_view>;
 
 // The words of the dashboard (daemon/stats/dashboard/feed.js).
-constexpr std::array<Words, 7> kVerdicts{{
+constexpr std::array<Words, 8> kVerdicts{{
     {"trainer-bound", "the daemon waits for the trainer"},
     {"storage-bound", "the trainer waits for the daemon, and that for the disk"},
     {"mixed", "both wait: the trainer for the daemon, and the daemon, longer, for the trainer"},
     {"blocked", "the trainer waits for the daemon, whose threads work for another feed"},
     {"assembly-bound", "the trainer waits for the daemon, and that for its assembly threads"},
+    {"feature-bound", "the trainer waits for the daemon, and that for its recipe's steps"},
     {"idle", "neither waits"},
     {"failed", "nothing is served"},
 }};
@@ -34,6 +35,8 @@ constexpr std::array<Words, 5> kSlots{{{"held", "held by clients"},
                                        {"kept", "had by all, kept until needed"},
                                        {"filling", "being filled"},
                                        {"free", "free"}}};
+constexpr std::array<std::string_view, 7> kMakeSteps{
+    "decode", "resample", "reverberation", "noise", "telephone", "features", "frames"};
 constexpr std::array<Words, 5> kStages{{{"readahead", "read ahead"},
                                         {"fetch", "fetch pages"},
                                         {"assemble", "assemble"},
@@ -146,6 +149,23 @@ std::vector<TopLine> stages_of(const json::value& feed, std::size_t width) {
   return lines;
 }
 
+/// Where the time of a recipe goes; nothing for a feed without one.
+std::vector<TopLine> making_of(const json::value& feed, std::size_t width) {
+  std::vector<std::string> figures;
+  double sum = 0.0;
+  for (const std::string_view step : kMakeSteps) {
+    const double seconds = number_or_0(feed, fmt::format("making.steps.{}", step));
+    sum += seconds;
+    if (seconds > 0.0) figures.push_back(fmt::format("{} {}", step, seconds_text(seconds)));
+  }
+  if (sum == 0.0) return {};
+  const auto factor = number_at(feed, "making.real_time_factor");
+  if (factor) figures.push_back(fmt::format("{:.0f} times real time", *factor));
+  std::vector<TopLine> lines{{}, line("Making rows", Tone::strong)};
+  append(lines, figure_lines(figures, width));
+  return lines;
+}
+
 }  // namespace
 
 std::vector<TopLine> figure_lines(const std::vector<std::string>& figures, std::size_t columns,
@@ -175,6 +195,7 @@ std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory,
   append(lines, clients_of(feed, memory, width.tables));
   append(lines, slots_of(feed, width.text));
   append(lines, stages_of(feed, width.tables));
+  append(lines, making_of(feed, width.text));
   return lines;
 }
 

@@ -114,11 +114,12 @@ bool FeedOrder::descends() const { return row_of(column).is_text == reversed; }
 
 int severity_of(const FeedRow& row) {
   // As in overview.js; what is not named is idle.
-  static constexpr std::array<std::pair<std::string_view, int>, 6> kSeverity{
+  static constexpr std::array<std::pair<std::string_view, int>, 7> kSeverity{
       {{"failed", 4},
        {"blocked", 3},
        {"storage-bound", 3},
        {"assembly-bound", 3},
+       {"feature-bound", 3},
        {"mixed", 2},
        {"trainer-bound", 1}}};
   if (row.state == "failed") return 4;

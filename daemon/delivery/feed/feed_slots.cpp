@@ -143,6 +143,8 @@ void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   if (plans_.epochs().mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
   for (const SkippedSequence& skipped : batch.skipped) count_lost(id, skipped);
   if (batch.lost.values != 0) count_overflows(id, batch.lost);
+  counters_.add(FeedCounter::noise_left_out, batch.made.noise_left_out);
+  counters_.add(FeedCounter::samples_saturated, batch.made.samples_saturated);
 }
 
 /// The first one is told: which data do not fit the dtype. What follows shows in the counter.

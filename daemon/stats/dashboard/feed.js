@@ -12,6 +12,7 @@ const kVerdictWords = {
   "mixed": "both wait: the trainer for the daemon, and the daemon, longer, for the trainer",
   "blocked": "the trainer waits for the daemon, whose threads work for another feed",
   "assembly-bound": "the trainer waits for the daemon, and that for its assembly threads",
+  "feature-bound": "the trainer waits for the daemon, and that for its recipe's steps",
   "idle": "neither waits",
   "failed": "nothing is served"};
 
@@ -96,6 +97,7 @@ function makeStages(section) {
     row.dataset.stage = stage;
     row.append(make("td", "", kStageWords[stage]), make("td"), make("td"), make("td"));
   }
+  put(box, make("p", "making"));
 }
 
 function setVerdict(section, feed, path) {
@@ -148,6 +150,16 @@ function setStages(section, feed, path) {
   }
 }
 
+// Where the time of a recipe goes; nothing for a feed without one.
+function setMaking(section, feed) {
+  const steps = Object.entries(feed.making.steps).filter(([, seconds]) => seconds > 0);
+  const words = steps.map(([step, seconds]) => step + " " + show.time(seconds));
+  const factor = feed.making.real_time_factor;
+  if (factor !== null) words.push(Math.round(factor) + " times real time");
+  section.querySelector(".making").textContent =
+    words.length ? "Making rows: " + words.join(", ") + "." : "";
+}
+
 // Charts measure where they are, so they are made once the feed is on the page; and anew when the
 // colours change.
 function makeCharts(section) {
@@ -197,6 +209,7 @@ function setInside(section, feed, path, memory) {
   setTrack(section.querySelector(".positions"), feed);
   setClients(section.querySelector(".clients"), feed, path, key => memory.samplesOf(key));
   setStages(section, feed, path);
+  setMaking(section, feed);
   drawThroughput(section.throughput, memory.history);
   if (plan.open) askForPlan(section, feed);
 }

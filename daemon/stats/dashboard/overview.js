@@ -1,8 +1,8 @@
 // All feeds in one table, the worst first: what an operator looks at before anything else.
 
 // How bad a verdict is; those in between are ordered by the longest wait.
-const kSeverity = {"failed": 4, "blocked": 3, "storage-bound": 3, "assembly-bound": 3, "mixed": 2,
-                   "trainer-bound": 1, "idle": 0};
+const kSeverity = {"failed": 4, "blocked": 3, "storage-bound": 3, "assembly-bound": 3, "feature-bound": 3,
+                   "mixed": 2, "trainer-bound": 1, "idle": 0};
 const kCompactFrom = 16;  // feeds, from which on the rows are low
 
 const overviewColumns = [
