@@ -78,9 +78,8 @@ std::uint64_t SoundSet::samples(std::uint32_t index) const {
       resampled_length(ResamplerKind::soxr, place.samples, ratio_of(place)), 1);
 }
 
-Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint64_t count,
-                            std::vector<float>& out, Scratch& scratch) const {
-  const Place& place = places_[index];
+Result<void> SoundSet::read_stored(const Place& place, std::uint64_t first, std::span<float> out,
+                                   Scratch& scratch) const {
   const Member& member = members_[place.member];
   const auto named = [&](const Error& error) {
     return Error{error.code, fmt::format("{}: {}", member.name, error.message)};
@@ -92,29 +91,49 @@ Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint6
     for (std::size_t f = 0; f < values.size(); ++f) values[f] = record->field(f);
   });
   if (!there) return named({ErrorCode::store_unavailable, "the dataset's map cannot be read"});
-  const std::uint64_t wanted = std::min(count, samples(index) - first);
-  out.assign(wanted, 0.0F);
-  if (place.rate == rate_) {
-    auto read = member.sound.read(values, first, out, scratch.bytes);
-    return read ? read : named(read.error());
+  auto read = member.sound.read(values, first, out, scratch.bytes);
+  return read ? read : named(read.error());
+}
+
+/// All of one that is not stored as it is needed.
+Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scratch) const {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = sounds_.values.find(index);
+    if (found != sounds_.values.end()) return found->second;
   }
+  const Place& place = places_[index];
   scratch.stored.resize(place.samples);
-  if (auto read = member.sound.read(values, 0, scratch.stored, scratch.bytes); !read) {
-    return named(read.error());
+  if (auto read = read_stored(place, 0, scratch.stored, scratch); !read) return read.error();
+  std::vector<float> sound(samples(index));
+  auto made = scratch.resampler.resample(ratio_of(place), scratch.stored, sound);
+  if (!made) return made.error();
+  auto kept = std::make_shared<const std::vector<float>>(std::move(sound));
+  const std::lock_guard lock(mutex_);
+  sounds_.add(index, kept, kept->size() * sizeof(float), kKeptSoundBytes);
+  return kept;
+}
+
+Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint64_t count,
+                            std::vector<float>& out, Scratch& scratch) const {
+  const Place& place = places_[index];
+  const std::uint64_t wanted = std::min(count, samples(index) - first);
+  if (place.rate == rate_ && !members_[place.member].sound.is_encoded()) {
+    out.resize(wanted);
+    return read_stored(place, first, out, scratch);
   }
-  out.assign(samples(index), 0.0F);
-  auto made = scratch.resampler.resample(ratio_of(place), scratch.stored, out);
-  if (!made) return named(made.error());
-  out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(first));
-  out.resize(wanted);
+  const auto all = whole(index, scratch);
+  if (!all) return all.error();
+  const auto begin = (*all)->begin() + static_cast<std::ptrdiff_t>(first);
+  out.assign(begin, begin + static_cast<std::ptrdiff_t>(wanted));
   return {};
 }
 
 Result<std::shared_ptr<const Room>> SoundSet::room(std::uint32_t index, Scratch& scratch) const {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = rooms_.find(index);
-    if (found != rooms_.end()) return found->second;
+    const auto found = rooms_.values.find(index);
+    if (found != rooms_.values.end()) return found->second;
   }
   std::vector<float> response;
   if (auto read = this->read(index, 0, samples(index), response, scratch); !read) {
@@ -128,13 +147,7 @@ Result<std::shared_ptr<const Room>> SoundSet::room(std::uint32_t index, Scratch&
   }
   auto kept = std::make_shared<const Room>(*std::move(room));
   const std::lock_guard lock(mutex_);
-  const std::size_t bytes = kept->taps() * kBytesPerTap;
-  if (room_bytes_ + bytes > kKeptRoomBytes) {
-    rooms_.clear();  // rows that are under way keep theirs
-    room_bytes_ = 0;
-  }
-  // Another thread may have been as fast.
-  if (rooms_.emplace(index, kept).second) room_bytes_ += bytes;
+  rooms_.add(index, kept, kept->taps() * kBytesPerTap, kKeptRoomBytes);
   return kept;
 }
 

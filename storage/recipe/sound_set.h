@@ -36,7 +36,8 @@ class SoundSet {
   };
 
   /// Samples [first, first + count) of one, or as many as there are from there on; `out` is
-  /// resized. What is stored at the set's rate as samples is read no further than that.
+  /// resized. What is stored at the set's rate as samples is read no further than that; what is
+  /// decoded or resampled for it is kept, up to kKeptSoundBytes.
   /// Errors: corrupt_record, store_unavailable, naming the sequence.
   Result<void> read(std::uint32_t index, std::uint64_t first, std::uint64_t count,
                     std::vector<float>& out, Scratch& scratch) const;
@@ -46,6 +47,7 @@ class SoundSet {
   Result<std::shared_ptr<const Room>> room(std::uint32_t index, Scratch& scratch) const;
 
   static constexpr std::size_t kKeptRoomBytes = std::size_t{128} << 20;
+  static constexpr std::size_t kKeptSoundBytes = std::size_t{128} << 20;
 
  private:
   struct Member {
@@ -60,7 +62,27 @@ class SoundSet {
     std::uint32_t samples = 0;
   };
 
+  using SharedSound = std::shared_ptr<const std::vector<float>>;
+  /// What is kept of a set's members, by index: all or nothing where there would be too much.
+  template <class Value>
+  struct Kept {
+    std::map<std::uint32_t, Value> values;
+    std::size_t bytes = 0;
+
+    void add(std::uint32_t index, Value value, std::size_t its_bytes, std::size_t most) {
+      if (bytes + its_bytes > most) {
+        values.clear();  // rows that are under way keep theirs
+        bytes = 0;
+      }
+      // Another thread may have been as fast.
+      if (values.emplace(index, std::move(value)).second) bytes += its_bytes;
+    }
+  };
+
   SoundSet() = default;
+  Result<void> read_stored(const Place& place, std::uint64_t first, std::span<float> out,
+                           Scratch& scratch) const;
+  Result<SharedSound> whole(std::uint32_t index, Scratch& scratch) const;
   Result<void> add(const std::filesystem::path& dataset, Catalog& catalog);
   Result<void> hear(std::uint32_t first) const;
   RateRatio ratio_of(const Place& place) const;
@@ -70,8 +92,8 @@ class SoundSet {
   std::vector<Member> members_;
   std::vector<Place> places_;
   mutable std::mutex mutex_;
-  mutable std::map<std::uint32_t, std::shared_ptr<const Room>> rooms_;  // guarded by mutex_
-  mutable std::size_t room_bytes_ = 0;                                  // guarded by mutex_
+  mutable Kept<std::shared_ptr<const Room>> rooms_;  // guarded by mutex_
+  mutable Kept<SharedSound> sounds_;                 // guarded by mutex_
 };
 
 }  // namespace batchwright

@@ -65,10 +65,13 @@ Result<void> StoredSound::read(std::span<const FieldValue> values, std::uint64_t
     if (auto taken = take_bytes(values[*encoded_].bytes, bytes); !taken) return taken;
     std::uint64_t seen = 0;
     const auto extent = decode_bytes(bytes, channel_, [&](std::span<const float> block) {
-      for (const float sample : block) {
-        if (seen >= first && seen - first < samples.size()) samples[seen - first] = sample;
-        ++seen;
+      // What of the block lies within [first, first + samples.size()).
+      const std::uint64_t begin = std::max(seen, first);
+      const std::uint64_t end = std::min(seen + block.size(), first + samples.size());
+      if (begin < end) {
+        std::copy_n(block.data() + (begin - seen), end - begin, samples.data() + (begin - first));
       }
+      seen += block.size();
     });
     if (!extent) return extent.error();
     if (seen != values[primary_].length || extent->sample_rate != values[rate_].length) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "storage/frontend/augment/energy.h"
+
 namespace batchwright {
 namespace {
 
@@ -20,24 +22,17 @@ Result<void> check_range(const char* name, double low, double high) {
                            name, low, high, -kMostDb, kMostDb)};
 }
 
-/// Noise that is repeated from an offset on, in runs that need no remainder for each sample.
-template <class Each>
-void for_each_sample(std::span<const float> noise, std::uint64_t offset, std::size_t samples,
-                     Each each) {
+/// Calls `use` with the runs of noise that is repeated from an offset on, and where each begins in
+/// the sound.
+template <class Use>
+void each_run(std::span<const float> noise, std::uint64_t offset, std::size_t samples, Use use) {
   std::size_t at = offset % noise.size();
   for (std::size_t n = 0; n < samples;) {
-    const std::size_t end = n + std::min(samples - n, noise.size() - at);
-    for (; n < end; ++n, ++at) each(n, static_cast<double>(noise[at]));
+    const std::size_t run = std::min(samples - n, noise.size() - at);
+    use(n, noise.subspan(at, run));
+    n += run;
     at = 0;
   }
-}
-
-double squares_of(std::span<const float> sound) {
-  double sum = 0;
-  for (const float sample : sound) {
-    sum += static_cast<double>(sample) * static_cast<double>(sample);
-  }
-  return sum;
 }
 
 }  // namespace
@@ -67,15 +62,19 @@ NoiseMix add_noise(std::span<const float> noise, std::uint64_t offset, double sn
   NoiseMix mix;
   if (sound.empty() || noise.empty()) return mix;
   const auto count = static_cast<double>(sound.size());
-  mix.sound_power = squares_of(sound) / count;
-  for_each_sample(noise, offset, sound.size(),
-                  [&mix](std::size_t, double value) { mix.noise_power += value * value; });
+  mix.sound_power = energy_of(sound) / count;
+  each_run(noise, offset, sound.size(),
+           [&mix](std::size_t, std::span<const float> run) { mix.noise_power += energy_of(run); });
   mix.noise_power /= count;
   if (mix.sound_power < kSilence || mix.noise_power < kSilence) return mix;
   mix.added = true;
   mix.gain = std::sqrt(mix.sound_power / (mix.noise_power * std::pow(10, snr_db / 10)));
-  for_each_sample(noise, offset, sound.size(), [&](std::size_t n, double value) {
-    sound[n] = static_cast<float>(static_cast<double>(sound[n]) + mix.gain * value);
+  const double gain = mix.gain;
+  each_run(noise, offset, sound.size(), [&](std::size_t n, std::span<const float> run) {
+    float* const out = sound.data() + n;
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      out[i] = static_cast<float>(static_cast<double>(out[i]) + gain * static_cast<double>(run[i]));
+    }
   });
   return mix;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "storage/frontend/augment/energy.h"
 #include "storage/frontend/spectrum/frame_kernel.h"
 
 namespace batchwright {
@@ -41,14 +42,6 @@ Result<std::size_t> find_direct_path(std::span<const float> response) {
                                 response.size()));
   }
   return largest;
-}
-
-double energy_of(std::span<const float> sound) {
-  double sum = 0;
-  for (const float sample : sound) {
-    sum += static_cast<double>(sample) * static_cast<double>(sample);
-  }
-  return sum;
 }
 
 }  // namespace
@@ -147,7 +140,8 @@ void Reverberation::read_blocks(const Room& room, std::span<const float> sound, 
   for (std::size_t column = 0; column < kColumns; column += kFrameLanes) {
     double* const to = columns_.data() + history_ + column;
     if ((first + column) * block >= sound.size() + block) {  // behind the sound
-      for (std::size_t k = 0; k < 2 * (block + 1); ++k) std::fill_n(to + k * row_, kFrameLanes, 0.0);
+      for (std::size_t k = 0; k < 2 * (block + 1); ++k)
+        std::fill_n(to + k * row_, kFrameLanes, 0.0);
       continue;
     }
     const double* const from = samples_.data() + column * block;

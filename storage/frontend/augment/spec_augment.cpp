@@ -119,8 +119,8 @@ Result<void> check(const SpecAugmentOptions& options) {
   if (auto bad = check_most("freq_masks", options.freq_masks, kMostMasks); !bad) return bad;
   if (auto bad = check_adaptive(options); !bad) return bad;
   if (!std::isfinite(options.mask_value)) {
-    return bad_spec_augment(fmt::format("spec_augment mask_value {}; allowed: finite numbers",
-                                        options.mask_value));
+    return bad_spec_augment(
+        fmt::format("spec_augment mask_value {}; allowed: finite numbers", options.mask_value));
   }
   if (options.mean && options.mask_value != 0) {
     return bad_spec_augment(fmt::format(

@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/storage/ingest/encode.h"
+#include "tests/storage/recipe/sound_dataset.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+namespace {
+
+std::vector<std::byte> file_of(const std::vector<float>& sound, const char* name, int format) {
+  const TemporaryFolder folder;
+  encode(folder / name, format, sound, 16'000);
+  std::ifstream file(folder / name, std::ios::binary);
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto all = std::as_bytes(std::span(bytes));
+  return {all.begin(), all.end()};
+}
+
+/// What `batchwright ingest audio --store encoded` writes.
+void make_encoded_dataset(const std::filesystem::path& path,
+                          const std::vector<std::vector<std::byte>>& files, std::uint32_t samples) {
+  const Schema schema{{{"samples", FieldKind::primary, DType::uint8, {0}, {}},
+                       {"encoded", FieldKind::independent, DType::uint8, {}, {}},
+                       {"rate", FieldKind::independent, DType::uint8, {0}, {}}},
+                      {{"store", "encoded"}, {"channel", "only"}}};
+  auto writer = DatasetWriter::open(path, schema);
+  REQUIRE(writer);
+  std::size_t number = 0;
+  for (const auto& file : files) {
+    const std::vector<FieldValue> values = {
+        {{}, samples},
+        {std::span<const std::byte>(file), static_cast<std::uint32_t>(file.size())},
+        {{}, 16'000}};
+    REQUIRE(writer->append({"file-" + std::to_string(number++), values}));
+  }
+  REQUIRE(writer->commit());
+}
+
+RecipeSettings recipe_like(const char* like) {
+  RecipeSettings settings;
+  settings.like = like;
+  return settings;
+}
+
+constexpr int kFlacOf16 = SF_FORMAT_FLAC | SF_FORMAT_PCM_16;
+
+}  // namespace
+
+TEST_CASE("recipe: features of encoded sound are those of its samples") {
+  const TemporaryFolder folder;
+  make_sound_dataset(folder / "pcm", {{9000}});
+  const auto sound = made_sound(0, 9000);
+  make_encoded_dataset(folder / "encoded",
+                       {file_of(sound, "a.flac", kFlacOf16),
+                        file_of(sound, "a.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16)},
+                       9000);
+  for (const char* like : {"kaldi", "whisper", "nemo"}) {
+    const OpenedRecipe pcm(folder / "pcm", recipe_like(like));
+    const OpenedRecipe encoded(folder / "encoded", recipe_like(like));
+    CHECK(encoded.features(0) == pcm.features(0));
+    CHECK(encoded.features(1) == pcm.features(0));
+    CHECK(encoded.recipe->schema().fields.size() == 1);
+  }
+}
+
+TEST_CASE("recipe: noise may be encoded, of another rate, and is the same each time it is drawn") {
+  const TemporaryFolder folder;
+  make_sound_dataset(folder / "s", {{9000}, {9000}});
+  make_sound_dataset(folder / "noise", {{20'000}});
+  make_encoded_dataset(folder / "encoded", {file_of(made_sound(0, 20'000), "n.flac", kFlacOf16)},
+                       20'000);
+  RecipeSettings settings = recipe_like("kaldi");
+  settings.styles.emplace_back().noise = {folder / "noise"};
+  const OpenedRecipe pcm(folder / "s", settings);
+  settings.styles[0].noise = {folder / "encoded"};
+  const OpenedRecipe encoded(folder / "s", settings);
+  for (const std::uint64_t ordinal : {0U, 1U, 0U}) {
+    CHECK(encoded.features(ordinal) == pcm.features(ordinal));
+  }
+}
+
+TEST_CASE("recipe: damaged sound is a corrupt record, or decodes to as many samples as before") {
+  const auto sound = made_sound(0, 9000);
+  const struct {
+    const char* name;
+    int format;
+  } kinds[] = {{"a.flac", kFlacOf16},
+               {"a.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16},
+               {"a.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS},
+               {"a.opus", SF_FORMAT_OGG | SF_FORMAT_OPUS}};
+  for (const auto& kind : kinds) {
+    const TemporaryFolder folder;
+    const auto whole = file_of(sound, kind.name, kind.format);
+    std::vector<std::vector<std::byte>> files;
+    std::uint64_t seed = 1;
+    const auto below = [&seed](std::uint64_t bound) {
+      seed = mix64(seed + 1);
+      return seed % bound;
+    };
+    for (int i = 0; i < 120; ++i) {
+      auto file = whole;
+      if (i % 3 == 0) file.resize(1 + below(file.size() - 1));
+      const std::uint64_t flips = below(4) + (i % 3 == 0 ? 0 : 1);
+      for (std::uint64_t k = 0; k < flips; ++k) {
+        file[below(file.size())] ^= std::byte{static_cast<unsigned char>(1 + below(255))};
+      }
+      files.push_back(std::move(file));
+    }
+    make_encoded_dataset(folder / "s", files, 9000);
+    const OpenedRecipe opened(folder / "s", recipe_like("kaldi"));
+    RowMaker maker;
+    std::size_t refused = 0;
+    for (std::uint64_t i = 0; i < files.size(); ++i) {
+      std::vector<MadeField> row;
+      const auto made = opened.try_make(maker, i, 0, row);
+      refused += made ? 0 : 1;
+      if (made) {
+        CHECK(row[0].length == 54);
+      } else {
+        CHECK(made.error().code == ErrorCode::corrupt_record);
+        CHECK(made.error().message.starts_with("encoded sound"));
+      }
+    }
+    CAPTURE(kind.name);
+    CHECK(refused > 30);
+  }
+}
