@@ -28,9 +28,9 @@ struct RateRatio {
 /// Hz. The highest rate; with it no product of a length's formula passes 64 bits.
 inline constexpr std::uint32_t kMostRate = 1U << 20;
 
-/// What one resampling does to change a stored rate to a feed's, both in Hz, and the speed, reduced.
-/// Errors: invalid_argument: a rate of 0 Hz or above kMostRate, or a speed that parse_speed() does
-/// not give.
+/// What one resampling does to change a stored rate to a feed's, both in Hz, and the speed,
+/// reduced. Errors: invalid_argument: a rate of 0 Hz or above kMostRate, or a speed that
+/// parse_speed() does not give.
 Result<RateRatio> rate_ratio(std::uint32_t stored_rate, std::uint32_t feed_rate, Speed speed);
 
 enum class ResamplerKind : std::uint8_t {

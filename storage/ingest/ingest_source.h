@@ -13,8 +13,8 @@
 #include "formats/formats.h"
 #include "storage/frontend/front_end.h"
 #include "storage/ingest/file_list.h"
-#include "storage/sound/sound.h"
 #include "storage/ingest/ordered_loader.h"
+#include "storage/sound/sound.h"
 
 namespace batchwright {
 

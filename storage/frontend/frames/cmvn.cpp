@@ -41,9 +41,9 @@ void normalise_frame(const CmvnScratch& scratch, bool variance, float* frame) {
 }
 
 /// Sums over windows of C frames, each of which begins a frame behind the one before. A window from
-/// r frames behind a block's start is that block's end, summed backwards once a block, and the first
-/// r frames of the next: each frame is added twice and never subtracted, so that no rounding of
-/// values that have left the window stays behind.
+/// r frames behind a block's start is that block's end, summed backwards once a block, and the
+/// first r frames of the next: each frame is added twice and never subtracted, so that no rounding
+/// of values that have left the window stays behind.
 class SlidingSums {
  public:
   SlidingSums(std::size_t window, std::size_t dimensions, CmvnScratch& scratch)
@@ -109,8 +109,8 @@ void normalise_sliding(const CmvnOptions& options, std::size_t dimensions, std::
 Result<void> check(const CmvnOptions& options) {
   if (options.kind != CmvnKind::sliding) return {};
   if (options.window >= 1 && options.window <= kMostWindow) return {};
-  return bad_cmvn(fmt::format("cmvn_window of {} frames; allowed: 1 to {}", options.window,
-                              kMostWindow));
+  return bad_cmvn(
+      fmt::format("cmvn_window of {} frames; allowed: 1 to {}", options.window, kMostWindow));
 }
 
 void CmvnSums::add(std::span<const float> values) {
@@ -139,9 +139,10 @@ Result<void> check(const CmvnSums& sums, std::size_t dimensions) {
     if (std::isfinite(sums.sums[d]) && std::isfinite(sums.squares[d]) && sums.squares[d] >= 0) {
       continue;
     }
-    return bad_cmvn(fmt::format("statistics of dimension {}: sum {}, sum of squares {}; allowed: "
-                                "finite ones",
-                                d, sums.sums[d], sums.squares[d]));
+    return bad_cmvn(
+        fmt::format("statistics of dimension {}: sum {}, sum of squares {}; allowed: "
+                    "finite ones",
+                    d, sums.sums[d], sums.squares[d]));
   }
   return {};
 }

@@ -51,8 +51,8 @@ void filter_frames(const std::vector<double>& filter, std::size_t dimensions,
 
 Result<void> check(const DeltaOptions& options) {
   if (options.order > kMostOrder) {
-    return Error{ErrorCode::invalid_argument, fmt::format("deltas of order {}; allowed: 0 to {}",
-                                                          options.order, kMostOrder)};
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("deltas of order {}; allowed: 0 to {}", options.order, kMostOrder)};
   }
   if (options.window >= 1 && options.window <= kMostSide) return {};
   return Error{

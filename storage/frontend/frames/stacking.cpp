@@ -34,9 +34,10 @@ struct SideBySide {
 Result<void> check(const Splicing& splicing) {
   for (const std::uint32_t side : {splicing.left, splicing.right}) {
     if (side <= kMostBeside) continue;
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("splice of {} frames to the left and {} to the right; allowed: 0 to {}",
-                             splicing.left, splicing.right, kMostBeside)};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("splice of {} frames to the left and {} to the right; allowed: 0 to {}",
+                    splicing.left, splicing.right, kMostBeside)};
   }
   return {};
 }

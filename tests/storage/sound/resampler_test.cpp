@@ -1,6 +1,7 @@
+#include "storage/sound/resampler.h"
+
 #include <numbers>
 
-#include "storage/sound/resampler.h"
 #include "storage/sound/telephone.h"
 #include "tests/storage/frontend/golden.h"
 
