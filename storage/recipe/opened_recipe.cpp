@@ -258,30 +258,27 @@ Result<void> Recipe::build_schema(const Schema& stored) {
   return {};
 }
 
-Result<RowLengths> Recipe::measure_at(std::uint64_t stored, std::uint32_t rate, Speed speed,
-                                      std::uint32_t keep_offset) const {
+RowLengths Recipe::lengths_by(std::uint64_t stored, const RateRatio& ratio,
+                              std::uint32_t keep_offset) const {
   RowLengths lengths;
+  lengths.ratio = ratio;
   lengths.keep = {settings_.keep.of, keep_offset};
-  lengths.frames = lengths.unperturbed = lengths.samples = stored;
-  if (sound_) {
-    const auto ratio = rate_ratio(rate, rate_, speed);
-    if (!ratio) return cannot_open(ratio.error().message);
-    lengths.ratio = *ratio;
-    lengths.samples = resampled_length(settings_.resampler, stored, *ratio);
-    lengths.frames = front_end_ ? front_end_->frames(lengths.samples) : lengths.samples;
-    lengths.unperturbed = lengths.frames;
-    if (speed != Speed{} && !settings_.aligned.empty()) {
-      const std::uint64_t plain =
-          resampled_length(settings_.resampler, stored, *rate_ratio(rate, rate_, Speed{}));
-      lengths.unperturbed = front_end_ ? front_end_->frames(plain) : plain;
-    }
-  }
-  lengths.row = settings_.keep.of > 1 ? kept_length(lengths.frames, lengths.keep)
-                                      : stacked_length(lengths.frames, settings_.stacking);
-  lengths.row = delayed_length(lengths.row, settings_.delay);
-  if (lengths.row <= std::numeric_limits<std::uint32_t>::max()) return lengths;
-  return Error{ErrorCode::does_not_fit,
-               fmt::format("a row of {} frames; allowed: less than 2^32", lengths.row)};
+  lengths.samples = stored;
+  if (sound_) lengths.samples = resampled_length(settings_.resampler, stored, ratio);
+  lengths.frames = front_end_ ? front_end_->frames(lengths.samples) : lengths.samples;
+  lengths.unperturbed = lengths.frames;
+  const std::uint64_t reduced = settings_.keep.of > 1
+                                    ? kept_length(lengths.frames, lengths.keep)
+                                    : stacked_length(lengths.frames, settings_.stacking);
+  lengths.row = delayed_length(reduced, settings_.delay);
+  return lengths;
+}
+
+Result<RateRatio> Recipe::ratio_of(std::uint32_t rate, Speed speed) const {
+  if (!sound_) return RateRatio{};
+  const auto ratio = rate_ratio(rate, rate_, speed);
+  if (!ratio) return cannot_open(ratio.error().message);
+  return *ratio;
 }
 
 Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
@@ -290,26 +287,48 @@ Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
   const Speed speed = speeds.empty() ? Speed{} : speeds[draw_speed(key, speeds.size())];
   const std::uint32_t offset =
       settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset;
-  return measure_at(stored, rate, speed, offset);
+  const auto ratio = ratio_of(rate, speed);
+  if (!ratio) return ratio.error();
+  RowLengths lengths = lengths_by(stored, *ratio, offset);
+  if (speed == Speed{}) return lengths;
+  const auto plain = ratio_of(rate, Speed{});
+  if (!plain) return plain.error();
+  lengths.unperturbed = lengths_by(stored, *plain, offset).frames;
+  return lengths;
 }
 
-template <class Measure>
-Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Measure measure) const {
+/// `choose` says for an ordinal which of the speeds it has, and the offset of keep_one_of.
+template <class Choose>
+Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Choose choose) const {
   const auto stored = of.lengths();
   const auto rates =
       sound_ ? of.field_lengths(sound_->rate_field()) : std::span<const std::uint32_t>{};
+  const std::vector<Speed> speeds =
+      settings_.speeds.empty() ? std::vector{Speed{}} : settings_.speeds;
+  // Of the rate at hand: neighbours have the same, as a rule.
+  std::vector<RateRatio> ratios(speeds.size());
+  std::uint32_t known = 0;
   auto lengths = std::make_shared<std::vector<std::uint32_t>>(stored.size());
   for (std::size_t i = 0; i < stored.size(); ++i) {
-    const std::uint32_t rate = rates.empty() ? 0 : rates[i];
-    if (sound_ && settings_.sample_rate == 0 && rate != rate_) {
-      return common_rate(rates).error();
+    if (const std::uint32_t rate = rates.empty() ? known : rates[i]; rate != known || i == 0) {
+      if (sound_ && settings_.sample_rate == 0 && rate != rate_) return common_rate(rates).error();
+      for (std::size_t k = 0; k < speeds.size(); ++k) {
+        const auto ratio = ratio_of(rate, speeds[k]);
+        if (!ratio) {
+          return Error{ratio.error().code,
+                       fmt::format("sequence {}: {}", i, ratio.error().message)};
+        }
+        ratios[k] = *ratio;
+      }
+      known = rate;
     }
-    const auto measured = measure(i, stored[i], rate);
-    if (!measured) {
-      return Error{measured.error().code,
-                   fmt::format("sequence {}: {}", i, measured.error().message)};
+    const auto [speed, offset] = choose(i);
+    const std::uint64_t row = lengths_by(stored[i], ratios[speed], offset).row;
+    if (row > std::numeric_limits<std::uint32_t>::max()) {
+      return Error{ErrorCode::does_not_fit,
+                   fmt::format("sequence {}: a row of {} frames; allowed: less than 2^32", i, row)};
     }
-    (*lengths)[i] = static_cast<std::uint32_t>(measured->row);
+    (*lengths)[i] = static_cast<std::uint32_t>(row);
   }
   return SharedLengths(std::move(lengths));
 }
@@ -321,10 +340,13 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
     const auto kept = kept_->lengths.lock();
     if (kept && kept_->content == of.content()) return kept;
   }
-  auto lengths =
-      all_lengths(of, [&](std::uint64_t ordinal, std::uint64_t stored, std::uint32_t rate) {
-        return measure(stored, rate, {seed_, epoch.value, ordinal, 0});
-      });
+  const std::size_t speeds = settings_.speeds.size();
+  auto lengths = all_lengths(of, [&](std::uint64_t ordinal) {
+    const DrawKey key{seed_, epoch.value, ordinal, 0};
+    return std::pair(
+        speeds > 1 ? draw_speed(key, speeds) : 0,
+        settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset);
+  });
   if (!lengths || !same) return lengths;
   const std::lock_guard lock(kept_->mutex);
   kept_->content = of.content();
@@ -333,18 +355,14 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
 }
 
 Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) const {
-  std::vector<Speed> speeds = settings_.speeds;
-  if (speeds.empty()) speeds.push_back(Speed{});
   // Of a random offset the first gives the longest rows and the last the shortest: at most a frame
   // lies between them.
   std::vector<std::uint32_t> offsets{settings_.keep_random ? 0 : settings_.keep.offset};
   if (settings_.keep_random) offsets.push_back(settings_.keep.of - 1);
   std::vector<SharedLengths> all;
-  for (const Speed speed : speeds) {
+  for (std::size_t k = 0; k < std::max<std::size_t>(settings_.speeds.size(), 1); ++k) {
     for (const std::uint32_t offset : offsets) {
-      auto lengths = all_lengths(of, [&](std::uint64_t, std::uint64_t stored, std::uint32_t rate) {
-        return measure_at(stored, rate, speed, offset);
-      });
+      auto lengths = all_lengths(of, [k, offset](std::uint64_t) { return std::pair(k, offset); });
       if (!lengths) return lengths.error();
       all.push_back(*std::move(lengths));
     }

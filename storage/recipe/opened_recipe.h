@@ -83,10 +83,12 @@ class Recipe {
   Result<void> open_statistics(const Schema& stored);
   Result<void> build_schema(const Schema& stored);
   Result<void> check_aligned(const Schema& stored) const;
-  Result<RowLengths> measure_at(std::uint64_t stored, std::uint32_t rate, Speed speed,
-                                std::uint32_t keep_offset) const;
-  template <class Measure>
-  Result<SharedLengths> all_lengths(const Snapshot& of, Measure measure) const;
+  Result<RateRatio> ratio_of(std::uint32_t rate, Speed speed) const;
+  /// Of one sequence whose ratio is known; `unperturbed` is that of speed 1.
+  RowLengths lengths_by(std::uint64_t stored, const RateRatio& ratio,
+                        std::uint32_t keep_offset) const;
+  template <class Choose>
+  Result<SharedLengths> all_lengths(const Snapshot& of, Choose choose) const;
 
   /// The fields of rows, and where they come from.
   struct Fields {
