@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace batchwright {
 namespace {
@@ -218,14 +217,14 @@ void RowMaker::put_primary(const Recipe& recipe, MadeField& out) {
     std::vector<std::int16_t> whole(sound_.size());
     draws_.saturated = to_whole_samples(sound_, whole);
     out.length = static_cast<std::uint32_t>(whole.size());
-    out.bytes.resize(whole.size() * sizeof(std::int16_t));
-    std::memcpy(out.bytes.data(), whole.data(), out.bytes.size());
+    const auto bytes = std::as_bytes(std::span(whole));
+    out.bytes.assign(bytes.begin(), bytes.end());
     return;
   }
   const std::span<const float> values = is_sound ? std::span<const float>(sound_) : frames_;
   out.length = static_cast<std::uint32_t>(is_sound ? sound_.size() : frames_.size() / dimensions_);
-  out.bytes.resize(values.size_bytes());
-  std::memcpy(out.bytes.data(), values.data(), values.size_bytes());
+  const auto bytes = std::as_bytes(values);
+  out.bytes.assign(bytes.begin(), bytes.end());
 }
 
 Result<void> RowMaker::put_aligned(const Recipe& recipe, std::size_t field, const FieldValue& value,

@@ -72,6 +72,7 @@ TEST_CASE("recipe: features are those of the front end, and as many frames as it
   CHECK(**lengths == std::vector<std::uint32_t>{23, 0, 98, 0});
   CHECK(opened.features(0) == front_end.compute(made_sound(0, 4000)));
   CHECK(opened.features(2) == front_end.compute(made_sound(2, 16'000)));
+  CHECK(opened.features(1).empty());
   const Schema& schema = opened.recipe->schema();
   REQUIRE(schema.fields.size() == 3);
   CHECK(schema.fields[0] == FieldSpec{"features", FieldKind::primary, DType::float32, {80}, {}});

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -118,7 +119,7 @@ struct OpenedRecipe {
     RowMaker maker;
     const auto row = make(maker, ordinal, epoch);
     std::vector<float> values(row[0].bytes.size() / sizeof(float));
-    std::memcpy(values.data(), row[0].bytes.data(), row[0].bytes.size());
+    if (!values.empty()) std::memcpy(values.data(), row[0].bytes.data(), row[0].bytes.size());
     return values;
   }
 
@@ -128,7 +129,8 @@ struct OpenedRecipe {
     const auto field = recipe->schema().find("labels");
     REQUIRE(field);
     std::vector<std::int32_t> values(row[*field].bytes.size() / sizeof(std::int32_t));
-    std::memcpy(values.data(), row[*field].bytes.data(), row[*field].bytes.size());
+    const std::vector<std::byte>& bytes = row[*field].bytes;
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
 };
