@@ -221,6 +221,11 @@ std::vector<std::pair<dev_t, ino_t>> files_at(const Paths& paths) {
   return files;
 }
 
+Error unreadable_map() {
+  return {ErrorCode::store_unavailable,
+          "the dataset's memory map cannot be read: file truncated, or disk error"};
+}
+
 }  // namespace
 
 /// Everything that opens the same dataset shares it: lengths and verified records are kept once.
@@ -282,8 +287,15 @@ Result<Examination> examine_dataset(const std::vector<std::filesystem::path>& sh
 Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> from) {
   if (from.empty()) return {};
   if (guarded([&] { std::memcpy(to.data(), from.data(), from.size()); })) return {};
-  return Error{ErrorCode::store_unavailable,
-               "the dataset's memory map cannot be read: file truncated, or disk error"};
+  return unreadable_map();
+}
+
+Result<void> fields_from_map(const RecordView& record, std::span<FieldValue> values) {
+  const bool read = guarded([&] {
+    for (std::size_t f = 0; f < values.size(); ++f) values[f] = record.field(f);
+  });
+  if (read) return {};
+  return unreadable_map();
 }
 
 }  // namespace batchwright

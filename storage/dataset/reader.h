@@ -89,6 +89,10 @@ class Snapshot {
 /// back as store_unavailable instead of SIGBUS. Threads: any.
 Result<void> copy_from_map(std::span<std::byte> to, std::span<const std::byte> from);
 
+/// The fields of a record that lies in a memory map, one for each of `values`, whose bytes stay in
+/// the map. Errors and threads: as copy_from_map().
+Result<void> fields_from_map(const RecordView& record, std::span<FieldValue> values);
+
 /// An ordered list of LMDB environments with one schema, open for reading.
 /// Threads: any; calls are cheap except for snapshots, which read the length index.
 class Dataset {

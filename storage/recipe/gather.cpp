@@ -26,7 +26,7 @@ class Gathering {
             const GatherProgress& progress)
       : recipe_(recipe), of_(of), speaker_(speaker), progress_(progress) {
     statistics_.made_by = recipe.made_by();
-    statistics_.all = CmvnSums(dimensions());
+    statistics_.all = CmvnSums(recipe.dimensions());
   }
 
   /// Takes blocks until there are none, or one has failed.
@@ -63,14 +63,9 @@ class Gathering {
   }
 
  private:
-  std::size_t dimensions() const {
-    const FieldSpec& primary = recipe_.schema().fields[recipe_.schema().primary()];
-    return primary.shape.empty() ? 1 : primary.shape.front();
-  }
-
   Result<CmvnStatistics> sum_block(std::uint64_t block, RowMaker& maker) const {
     CmvnStatistics sums;
-    sums.all = CmvnSums(dimensions());
+    sums.all = CmvnSums(recipe_.dimensions());
     const std::uint64_t end = std::min((block + 1) * kBlock, of_.sequences());
     for (std::uint64_t ordinal = block * kBlock; ordinal < end; ++ordinal) {
       if (auto added = add_sequence(Ordinal{ordinal}, maker, sums); !added) {
@@ -85,12 +80,7 @@ class Gathering {
     const auto record = of_.record(ordinal);
     if (!record) return record.error();
     std::vector<FieldValue> values(of_.schema().fields.size());
-    const bool read = guarded([&] {
-      for (std::size_t f = 0; f < values.size(); ++f) values[f] = record->field(f);
-    });
-    if (!read) {
-      return Error{ErrorCode::store_unavailable, "the dataset's map cannot be read"};
-    }
+    if (auto read = fields_from_map(*record, values); !read) return read;
     std::vector<MadeField> row;
     if (auto made = maker.make(recipe_, Epoch{0}, ordinal, values, row); !made) return made;
     const std::vector<std::byte>& bytes = row[recipe_.schema().primary()].bytes;
@@ -100,7 +90,7 @@ class Gathering {
     if (!speaker_) return {};
     const auto name = speaker_name(*speaker_, values);
     if (!name) return name.error();
-    sums.speakers.emplace(*name, CmvnSums(dimensions())).first->second.add(frames);
+    sums.speakers.emplace(*name, CmvnSums(recipe_.dimensions())).first->second.add(frames);
     return {};
   }
 
@@ -109,7 +99,7 @@ class Gathering {
       const CmvnStatistics& sums = waiting_.begin()->second;
       statistics_.all.add(sums.all);
       for (const auto& [name, of_speaker] : sums.speakers) {
-        const auto place = statistics_.speakers.emplace(name, CmvnSums(dimensions())).first;
+        const auto place = statistics_.speakers.emplace(name, CmvnSums(recipe_.dimensions())).first;
         place->second.add(of_speaker);
       }
       waiting_.erase(waiting_.begin());
@@ -153,8 +143,7 @@ Result<CmvnStatistics> gather_statistics(const Recipe& recipe, const Snapshot& o
     if (!found) return found.error();
     field = *found;
   }
-  if (recipe.schema().fields[recipe.schema().primary()].dtype != DType::float32 ||
-      recipe.schema().fields[recipe.schema().primary()].shape.empty()) {
+  if (recipe.makes_sound()) {
     return Error{ErrorCode::bad_configuration,
                  "statistics are of features, and rows of this recipe are sound; allowed: like = a "
                  "convention"};

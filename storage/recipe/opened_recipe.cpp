@@ -181,8 +181,9 @@ Result<void> Recipe::open_statistics(const Schema& stored) {
   if (!settings_.cmvn || settings_.normalise.statistics.empty()) return {};
   const CmvnSettings& cmvn = settings_.normalise;
   auto statistics = read_statistics(cmvn.statistics);
-  if (!statistics)
+  if (!statistics) {
     return cannot_open(fmt::format("cmvn_statistics: {}", statistics.error().message));
+  }
   const auto bad = [&](const std::string& what) {
     return cannot_open(fmt::format("cmvn_statistics: {}: {}", cmvn.statistics.string(), what));
   };
@@ -229,7 +230,7 @@ Result<void> Recipe::build_schema(const Schema& stored) {
       made = true;
       field.dtype = DType::float32;
       if (sound_) field.name = front_end_ ? settings_.field : "audio";
-      if (sound_ && !front_end_) {
+      if (makes_sound()) {
         field.dtype = settings_.sound;
         field.shape.clear();
       } else {

@@ -41,7 +41,10 @@ class Recipe {
                                                     const Snapshot& of, std::uint64_t seed,
                                                     Catalog& catalog);
 
-  const RecipeSettings& settings() const { return settings_; }
+  /// Whether rows are sound, or else frames of features.
+  bool makes_sound() const { return sound_ && !front_end_; }
+  /// Values of a frame of features, before any step behind them.
+  std::uint32_t dimensions() const { return dimensions_; }
   /// The fields of the rows, in their order.
   const Schema& schema() const { return fields_.schema; }
   /// The stored field that a field of the rows comes from.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace batchwright {
 namespace {
@@ -27,8 +28,11 @@ Result<void> RowMaker::make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
   const DrawKey key{recipe.seed_, epoch.value, ordinal.value, 0};
   begun_ = now();
   row.resize(recipe.fields_.schema.fields.size());
-  draws_.saturated = 0;
-  draws_.noise.applies = false;
+  // All but the memory of the masks.
+  RowDraws fresh;
+  std::swap(fresh.masks, draws_.masks);
+  fresh.masks.applies = false;
+  draws_ = std::move(fresh);
   const std::uint64_t stored = values[recipe.fields_.primary].length;
   const std::uint32_t rate = recipe.sound_ ? values[recipe.sound_->rate_field()].length : 0;
   const auto lengths = recipe.measure(stored, rate, key);
@@ -39,7 +43,7 @@ Result<void> RowMaker::make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
   if (recipe.sound_) {
     if (auto made = make_sound(recipe, key, values, *lengths); !made) return made;
   }
-  if (!recipe.sound_ || recipe.front_end_) {
+  if (!recipe.makes_sound()) {
     if (auto made = make_frames(recipe, key, values, *lengths); !made) return made;
   }
   for (std::size_t f = 0; f < row.size(); ++f) {
@@ -52,7 +56,7 @@ Result<void> RowMaker::make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
       return put;
     }
   }
-  step_done(recipe.sound_ && !recipe.front_end_ ? RecipeStep::features : RecipeStep::frames);
+  step_done(recipe.makes_sound() ? RecipeStep::features : RecipeStep::frames);
   return {};
 }
 
@@ -86,11 +90,6 @@ Result<void> RowMaker::apply_style(const Recipe& recipe, const DrawKey& key) {
   draws_.style = Draws(key, DrawStage::style).pick(recipe.styles_.weights);
   const StyleSettings& style = recipe.settings_.styles[draws_.style];
   const Recipe::Sources& sources = recipe.styles_.sources[draws_.style];
-  draws_.room = {};
-  draws_.noise = {};
-  draws_.mix = {};
-  draws_.telephone = {};
-  draws_.gain_db = 0;
   if (sources.rooms) {
     draws_.room = draw_room(key, style.reverberation, sources.rooms->size());
     if (draws_.room.applies) {
@@ -149,7 +148,6 @@ Result<void> RowMaker::make_frames(const Recipe& recipe, const DrawKey& key,
     if (!copied) return copied;
   }
   if (auto done = normalise(recipe, values); !done) return done;
-  draws_.masks.applies = false;
   if (settings.spec_augment) {
     draw_spec_augment(key, settings.masks, static_cast<std::uint32_t>(lengths.frames),
                       recipe.dimensions_, draws_.masks);
@@ -212,7 +210,7 @@ Result<void> RowMaker::normalise(const Recipe& recipe, std::span<const FieldValu
 }
 
 void RowMaker::put_primary(const Recipe& recipe, MadeField& out) {
-  const bool is_sound = recipe.sound_ && !recipe.front_end_;
+  const bool is_sound = recipe.makes_sound();
   if (is_sound && recipe.settings_.sound == DType::int16) {
     std::vector<std::int16_t> whole(sound_.size());
     draws_.saturated = to_whole_samples(sound_, whole);

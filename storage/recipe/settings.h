@@ -11,7 +11,7 @@
 
 namespace batchwright {
 
-/// What sound goes through where a style was drawn. Without styles the feed's own is the only one.
+/// What sound goes through where this style was drawn.
 struct StyleSettings {
   double weight = 1;                         ///< Its share of the rows is weight / sum of weights.
   std::vector<std::filesystem::path> noise;  ///< Datasets of sound, one behind the other.

@@ -7,6 +7,9 @@
 namespace batchwright {
 namespace {
 
+/// Samples looked at for one that is not silent: of hours of noise the first are enough.
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 16;
+
 /// What a transformed response takes a tap.
 constexpr std::size_t kBytesPerTap = 32;
 
@@ -46,7 +49,11 @@ Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalo
     const auto ratio = rate_ratio(rates[i], rate_, Speed{});
     if (!ratio) return bad_set(dataset, ratio.error().message);
     if (lengths[i] == 0) return bad_set(dataset, fmt::format("sequence {} has no samples", i));
-    places_.push_back({static_cast<std::uint32_t>(members_.size()), rates[i], i, lengths[i]});
+    // Sound of a sample or two may have none at a lower rate: then it is one of silence.
+    const std::uint64_t samples =
+        std::max<std::uint64_t>(resampled_length(ResamplerKind::soxr, lengths[i], *ratio), 1);
+    places_.push_back(
+        {static_cast<std::uint32_t>(members_.size()), lengths[i], i, *ratio, samples});
   }
   content_ = mix64(content_ + (*snapshot)->content());
   members_.push_back({std::move(*snapshot), *sound, dataset.string()});
@@ -58,24 +65,14 @@ Result<void> SoundSet::hear(std::uint32_t first) const {
   Scratch scratch;
   std::vector<float> sound;
   for (std::uint32_t i = first; i < size(); ++i) {
-    if (auto read = this->read(i, 0, samples(i), sound, scratch); !read) return read;
-    if (std::any_of(sound.begin(), sound.end(), [](float sample) { return sample != 0; })) {
-      return {};
+    for (std::uint64_t at = 0; at < samples(i); at += kPiece) {
+      if (auto read = this->read(i, at, kPiece, sound, scratch); !read) return read;
+      if (std::any_of(sound.begin(), sound.end(), [](float sample) { return sample != 0; })) {
+        return {};
+      }
     }
   }
   return bad_set(members_.back().name, "every sequence is silent");
-}
-
-RateRatio SoundSet::ratio_of(const Place& place) const {
-  // add() has seen that there is one.
-  return *rate_ratio(place.rate, rate_, Speed{});
-}
-
-std::uint64_t SoundSet::samples(std::uint32_t index) const {
-  const Place& place = places_[index];
-  // Sound of a sample or two may have none at a lower rate: then it is one of silence.
-  return std::max<std::uint64_t>(
-      resampled_length(ResamplerKind::soxr, place.samples, ratio_of(place)), 1);
 }
 
 Result<void> SoundSet::read_stored(const Place& place, std::uint64_t first, std::span<float> out,
@@ -87,10 +84,7 @@ Result<void> SoundSet::read_stored(const Place& place, std::uint64_t first, std:
   const auto record = member.snapshot->record(Ordinal{place.ordinal});
   if (!record) return named(record.error());
   std::vector<FieldValue> values(member.snapshot->schema().fields.size());
-  const bool there = guarded([&] {
-    for (std::size_t f = 0; f < values.size(); ++f) values[f] = record->field(f);
-  });
-  if (!there) return named({ErrorCode::store_unavailable, "the dataset's map cannot be read"});
+  if (auto there = fields_from_map(*record, values); !there) return named(there.error());
   auto read = member.sound.read(values, first, out, scratch.bytes);
   return read ? read : named(read.error());
 }
@@ -103,10 +97,10 @@ Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scra
     if (found != sounds_.values.end()) return found->second;
   }
   const Place& place = places_[index];
-  scratch.stored.resize(place.samples);
+  scratch.stored.resize(place.stored);
   if (auto read = read_stored(place, 0, scratch.stored, scratch); !read) return read.error();
-  std::vector<float> sound(samples(index));
-  auto made = scratch.resampler.resample(ratio_of(place), scratch.stored, sound);
+  std::vector<float> sound(place.samples);
+  auto made = scratch.resampler.resample(place.ratio, scratch.stored, sound);
   if (!made) return made.error();
   auto kept = std::make_shared<const std::vector<float>>(std::move(sound));
   const std::lock_guard lock(mutex_);
@@ -117,8 +111,8 @@ Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scra
 Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint64_t count,
                             std::vector<float>& out, Scratch& scratch) const {
   const Place& place = places_[index];
-  const std::uint64_t wanted = std::min(count, samples(index) - first);
-  if (place.rate == rate_ && !members_[place.member].sound.is_encoded()) {
+  const std::uint64_t wanted = std::min(count, place.samples - first);
+  if (place.ratio == RateRatio{} && !members_[place.member].sound.is_encoded()) {
     out.resize(wanted);
     return read_stored(place, first, out, scratch);
   }

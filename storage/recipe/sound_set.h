@@ -14,7 +14,7 @@
 namespace batchwright {
 
 /// The sound of one or more datasets, one behind the other: noise, or impulse responses of rooms.
-/// Immutable but for what is kept of rooms. Threads: any.
+/// Immutable, except for what is kept of them. Threads: any.
 class SoundSet {
  public:
   /// `rate` in Hz: what the sound is resampled to. Errors: bad_configuration, naming the dataset:
@@ -26,7 +26,7 @@ class SoundSet {
   /// Changes with any byte of the datasets.
   std::uint64_t content() const { return content_; }
   /// Samples of one at the set's rate.
-  std::uint64_t samples(std::uint32_t index) const;
+  std::uint64_t samples(std::uint32_t index) const { return places_[index].samples; }
 
   /// Memory that reading takes; it grows to the longest sound and is used again.
   struct Scratch {
@@ -57,9 +57,10 @@ class SoundSet {
   };
   struct Place {
     std::uint32_t member = 0;
-    std::uint32_t rate = 0;
+    std::uint32_t stored = 0;  ///< Samples.
     std::uint64_t ordinal = 0;
-    std::uint32_t samples = 0;
+    RateRatio ratio;            ///< To the set's rate.
+    std::uint64_t samples = 0;  ///< At that.
   };
 
   using SharedSound = std::shared_ptr<const std::vector<float>>;
@@ -85,7 +86,6 @@ class SoundSet {
   Result<SharedSound> whole(std::uint32_t index, Scratch& scratch) const;
   Result<void> add(const std::filesystem::path& dataset, Catalog& catalog);
   Result<void> hear(std::uint32_t first) const;
-  RateRatio ratio_of(const Place& place) const;
 
   std::uint32_t rate_ = 0;
   std::uint64_t content_ = 0;

@@ -121,6 +121,6 @@ TEST_CASE("command: cmvn refuses what has no frames or no such field") {
     CHECK(done.code == 2);
     return done.err;
   };
-  CHECK(refused("nobody").find("cmvn_speaker: ") != std::string::npos);
+  CHECK(refused("no-such-field").find("cmvn_speaker: ") != std::string::npos);
   CHECK(refused("audio").find("allowed: a scalar field of one whole number") != std::string::npos);
 }

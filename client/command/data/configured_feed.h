@@ -20,11 +20,13 @@ struct ConfiguredFeed {
   Result<std::vector<std::uint32_t>> lengths(Epoch epoch) const;
 };
 
-/// The names in a configuration are resolved where the daemon would: against the folder that it
-/// runs in. `name` may be empty where the file has one feed.
-/// Errors: those of load_config(); not_found, which lists the feeds; those of opening the data.
-/// `change` makes another recipe of the feed's, which is then opened even if it asks nothing.
+/// Makes another recipe of a feed's.
 using ChangeRecipe = RecipeSettings (*)(const RecipeSettings&);
+
+/// Relative paths in the configuration count from the folder that the program runs in, as they do
+/// for the daemon. `name` may be empty where the file has one feed. With `change` there is a recipe
+/// even if it asks for nothing.
+/// Errors: those of load_config(); not_found, which lists the feeds; those of opening the data.
 Result<ConfiguredFeed> open_configured_feed(const std::filesystem::path& file,
                                             const std::string& name, ChangeRecipe change = nullptr);
 

@@ -217,7 +217,8 @@ void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& share
       .add_option_function<std::string>(
           "--window",
           [&call](const std::string& word) {
-            call.changes.push_back([word](O& o) { (void)set_option(o, "window", word); });
+            call.changes.push_back(
+                [word](O& o) { static_cast<void>(set_option(o, "window", word)); });
           },
           "Shape of the window")
       ->check(CLI::IsMember(std::vector<std::string>(window_words().begin(), window_words().end())))

@@ -12,16 +12,10 @@ void transform_of(const FftTables& tables, double* frames, double* scratch, doub
   const std::size_t half = tables.points / 2;
   const Array z{run_steps(tables, frames, scratch)};
   for (std::size_t k = 0; k <= half; ++k) {
-    // As untangle() does.
-    const Complex& a = z[k == half ? 0 : k];
-    const Complex& b = z[k == 0 ? 0 : half - k];
-    const Lanes even_re = 0.5 * (a.re + b.re);
-    const Lanes even_im = 0.5 * (a.im - b.im);
-    const Lanes odd_re = 0.5 * (a.im + b.im);
-    const Lanes odd_im = 0.5 * (b.re - a.re);
-    const double* root = tables.roots + 2 * k;
-    lanes(columns + 2 * k * row) = even_re + (odd_re * root[0] - odd_im * root[1]);
-    lanes(columns + (2 * k + 1) * row) = even_im + (odd_re * root[1] + odd_im * root[0]);
+    Complex x;
+    untangle(tables, z, k, x);
+    lanes(columns + 2 * k * row) = x.re;
+    lanes(columns + (2 * k + 1) * row) = x.im;
   }
 }
 

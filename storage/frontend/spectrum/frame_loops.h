@@ -159,20 +159,18 @@ double* run_steps(const FftTables& tables, double* from, double* to) {
 
 /// X(k) = E(k) + root^k O(k): E and O, the transforms of the even and of the odd samples, lie in
 /// Z(k) = E(k) + i O(k).
-void untangle(const FftTables& tables, const Array& z, double* power) {
+inline __attribute__((always_inline)) void untangle(const FftTables& tables, const Array& z,
+                                                    std::size_t k, Complex& x) {
   const std::size_t half = tables.points / 2;
-  for (std::size_t k = 0; k <= half; ++k) {
-    const Complex& a = z[k == half ? 0 : k];
-    const Complex& b = z[k == 0 ? 0 : half - k];
-    const Lanes even_re = 0.5 * (a.re + b.re);
-    const Lanes even_im = 0.5 * (a.im - b.im);
-    const Lanes odd_re = 0.5 * (a.im + b.im);
-    const Lanes odd_im = 0.5 * (b.re - a.re);
-    const double* root = tables.roots + 2 * k;
-    const Lanes re = even_re + (odd_re * root[0] - odd_im * root[1]);
-    const Lanes im = even_im + (odd_re * root[1] + odd_im * root[0]);
-    lanes(power + kFrameLanes * k) = re * re + im * im;
-  }
+  const Complex& a = z[k == half ? 0 : k];
+  const Complex& b = z[k == 0 ? 0 : half - k];
+  const Lanes even_re = 0.5 * (a.re + b.re);
+  const Lanes even_im = 0.5 * (a.im - b.im);
+  const Lanes odd_re = 0.5 * (a.im + b.im);
+  const Lanes odd_im = 0.5 * (b.re - a.re);
+  const double* root = tables.roots + 2 * k;
+  x.re = even_re + (odd_re * root[0] - odd_im * root[1]);
+  x.im = even_im + (odd_re * root[1] + odd_im * root[0]);
 }
 
 void power_of(const FftTables& tables, double* frames, double* scratch, double* power) {
@@ -188,10 +186,14 @@ void power_of(const FftTables& tables, double* frames, double* scratch, double* 
     from = scratch;
     to = scratch + 2 * kFrameLanes * points;
   }
-  from = run_steps(tables, from, to);
-  if (tables.roots != nullptr) return untangle(tables, Array{from}, power);
+  const Array z{run_steps(tables, from, to)};
   for (std::size_t k = 0; k <= points / 2; ++k) {
-    const Complex& x = Array{from}[k];
+    Complex x;
+    if (tables.roots != nullptr) {
+      untangle(tables, z, k, x);
+    } else {
+      x = z[k];
+    }
     lanes(power + kFrameLanes * k) = x.re * x.re + x.im * x.im;
   }
 }

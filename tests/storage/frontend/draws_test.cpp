@@ -1,7 +1,5 @@
 #include "storage/frontend/augment/draws.h"
 
-#include <boost/json.hpp>
-
 #include "storage/frontend/augment/noise.h"
 #include "storage/frontend/augment/spec_augment.h"
 #include "storage/sound/telephone.h"
@@ -14,12 +12,6 @@ using namespace batchwright::test;
 namespace json = boost::json;
 
 namespace {
-
-json::object augment_golden() {
-  std::ifstream file(kGoldenFolder + "augment.json");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return json::parse(text).as_object();
-}
 
 std::uint64_t number_of(const json::value& value) {
   if (value.is_string()) return std::stoull(std::string(value.as_string()));
@@ -44,7 +36,7 @@ std::vector<Mask> masks_of(const json::value& value) {
 }  // namespace
 
 TEST_CASE("draws: the streams of six keys and their stages") {
-  const json::object golden = augment_golden();
+  const json::object golden = golden_json("augment.json");
   for (const json::value& line : golden.at("streams").as_array()) {
     const DrawKey key{number_of(line.at("seed")), number_of(line.at("epoch")),
                       number_of(line.at("ordinal")), number_of(line.at("use"))};
@@ -94,7 +86,7 @@ TEST_CASE("draws: speeds and offsets are as likely as each other, and none is ou
 }
 
 TEST_CASE("draws: SpecAugment's masks and warps") {
-  const json::object golden = augment_golden();
+  const json::object golden = golden_json("augment.json");
   SpecAugmentDraw draw;
   for (const json::value& line : golden.at("spec_masks").as_array()) {
     SpecAugmentOptions options;
@@ -163,7 +155,7 @@ TEST_CASE("SpecAugment: masked values are 0, a number, or the mean before any ma
 }
 
 TEST_CASE("draws: noise, where it begins, and what adding it gives") {
-  const json::object golden = augment_golden();
+  const json::object golden = golden_json("augment.json");
   for (const json::value& line : golden.at("noise").as_array()) {
     NoiseOptions options;
     options.snr_low_db = line.at("snr_range").as_array()[0].to_number<double>();
@@ -216,7 +208,7 @@ TEST_CASE("noise: nothing is added to silence, nor silence to sound") {
 }
 
 TEST_CASE("telephone: the two laws of G.711") {
-  const json::object golden = augment_golden();
+  const json::object golden = golden_json("augment.json");
   const json::object& g711 = golden.at("g711").as_object();
   const json::array& samples = g711.at("samples").as_array();
   for (const TelephoneLaw law : {TelephoneLaw::mu, TelephoneLaw::a}) {

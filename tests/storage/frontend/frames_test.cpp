@@ -1,4 +1,3 @@
-#include <boost/json.hpp>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -16,12 +15,6 @@ using namespace batchwright::test;
 namespace json = boost::json;
 
 namespace {
-
-json::object postprocess_golden() {
-  std::ifstream file(kGoldenFolder + "postprocess.json");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return json::parse(text).as_object();
-}
 
 /// Numbers of nested arrays, one behind the other.
 std::vector<float> flat(const json::value& value) {
@@ -66,7 +59,7 @@ const std::map<std::string, StackEnd> kEnds = {
 }  // namespace
 
 TEST_CASE("frames: splice") {
-  const json::object golden = postprocess_golden();
+  const json::object golden = golden_json("postprocess.json");
   const auto input = flat(golden.at("input"));
   std::vector<float> out(11 * 8);
   splice_frames({1, 2}, 2, input, out);
@@ -74,7 +67,7 @@ TEST_CASE("frames: splice") {
 }
 
 TEST_CASE("frames: stacks, and the labels that go with them") {
-  const json::object golden = postprocess_golden();
+  const json::object golden = golden_json("postprocess.json");
   const auto input = flat(golden.at("input"));
   for (const json::value& line : golden.at("stack").as_array()) {
     Stacking stacking;
@@ -104,7 +97,7 @@ TEST_CASE("frames: stacks, and the labels that go with them") {
 }
 
 TEST_CASE("frames: one of several is kept") {
-  const json::object golden = postprocess_golden();
+  const json::object golden = golden_json("postprocess.json");
   const auto input = flat(golden.at("input"));
   for (const json::value& line : golden.at("subsample").as_array()) {
     const KeepOne keep{line.at("keep_one_of").to_number<std::uint32_t>(),
@@ -118,7 +111,7 @@ TEST_CASE("frames: one of several is kept") {
 }
 
 TEST_CASE("frames: targets that come later") {
-  const json::object golden = postprocess_golden();
+  const json::object golden = golden_json("postprocess.json");
   for (const json::value& line : golden.at("delay").as_array()) {
     const LabelDelay delay{line.at("delay").to_number<std::uint32_t>(),
                            line.at("extend").as_bool()};
@@ -149,7 +142,7 @@ TEST_CASE("frames: labels of perturbed speech, short ones and long ones") {
 }
 
 TEST_CASE("frames: deltas by both rules, of squares and of speech") {
-  const json::object golden = postprocess_golden();
+  const json::object golden = golden_json("postprocess.json");
   const auto squares = flat(golden.at("deltas").at("input"));
   const auto speech = array_of<float>("kaldi-mfcc13.goodbye-16k.npy");
   const std::map<std::string, DeltaEdges> rules = {{"htk", DeltaEdges::htk},
@@ -168,7 +161,7 @@ TEST_CASE("frames: deltas by both rules, of squares and of speech") {
 }
 
 TEST_CASE("frames: mean and variance normalised, by own frames and by sums made before") {
-  const json::object golden = postprocess_golden();
+  const json::object golden = golden_json("postprocess.json");
   const json::value& cmvn = golden.at("cmvn");
   const auto speech = array_of<float>("kaldi-mfcc13.goodbye-16k.npy");
   CmvnSums sums(13);

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,6 +44,13 @@ std::vector<T> array_of(const std::string& name) {
   std::vector<T> values(array->bytes.size() / sizeof(T));
   std::memcpy(values.data(), array->bytes.data(), array->bytes.size());
   return values;
+}
+
+/// An object of a file.
+inline boost::json::object golden_json(const std::string& name) {
+  std::ifstream file(kGoldenFolder + name);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return boost::json::parse(text).as_object();
 }
 
 /// A clip, or its samples from a place on: "hello-16k[3000:]".

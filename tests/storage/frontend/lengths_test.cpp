@@ -1,7 +1,5 @@
 #include "storage/frontend/lengths.h"
 
-#include <boost/json.hpp>
-
 #include "tests/storage/frontend/golden.h"
 
 using namespace batchwright;
@@ -9,9 +7,7 @@ using namespace batchwright::test;
 namespace json = boost::json;
 
 TEST_CASE("lengths: 48 cases of soxr's, and of sincs'") {
-  std::ifstream file(kGoldenFolder + "augment.json");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const json::value golden = json::parse(text);
+  const json::object golden = golden_json("augment.json");
   for (const json::value& line : golden.at("lengths_round_half_up").as_array()) {
     const RateRatio ratio{line.at("old").to_number<std::uint64_t>(),
                           line.at("new").to_number<std::uint64_t>()};
