@@ -77,11 +77,10 @@ Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedM
             fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
   }
   if (shares.own_making >= kMost) {
-    return {
-        Bound::features,
-        fmt::format("{}; {} of this feed's is making rows by its recipe: more assembly_threads, "
-                    "or cheaper steps (its page has the time of each)",
-                    threads, percent(shares.own_making))};
+    return {Bound::features,
+            fmt::format("{}; {} of the work for this feed is making rows by its recipe: more "
+                        "assembly_threads, or cheaper steps (its page has the time of each)",
+                        threads, percent(shares.own_making))};
   }
   return {Bound::assembly,
           fmt::format("{}{}{}", threads, moment.planning ? "; an epoch is being planned" : "",
