@@ -1,8 +1,8 @@
 #ifndef BATCHWRIGHT_VALUES_H
 #define BATCHWRIGHT_VALUES_H
 
-/* The common part of batchwright/client.h and batchwright/writer.h: statuses, and the description
- * of a field. Numbers are stable: new ones are appended. */
+/* The common part of batchwright/client.h, batchwright/writer.h and batchwright/front_end.h:
+ * statuses, the description of a field, and settings. Numbers are stable: new ones are appended. */
 
 #include <stdint.h>
 
@@ -71,5 +71,11 @@ typedef struct bw_field {
   uint64_t shape[BW_MAX_DIMENSIONS]; /* of one frame, which takes at most 16 MiB; zeros behind */
   const char* const* categories;     /* names of the values 0, 1, ..., for integers; or NULL */
 } bw_field;
+
+/* A setting as text, such as {"sample_rate_hz", "22050"}. */
+typedef struct bw_setting {
+  const char* name;
+  const char* value;
+} bw_setting;
 
 #endif

@@ -20,7 +20,8 @@ class Room:
 _TABLE = (
     ("formats", "formats", "", "formats.h batchwright/values.h"),
     ("dataset", "storage/dataset", "formats", "dataset.h c_abi/batchwright/writer.h"),
-    ("frontend", "storage/frontend", "formats", "frontend.h front_end.h"),
+    ("frontend", "storage/frontend", "formats",
+     "frontend.h front_end.h c_abi/batchwright/front_end.h"),
     ("sound", "storage/sound", "formats frontend", "sound.h"),
     ("recipe", "storage/recipe", "formats dataset frontend sound", "recipe.h"),
     ("ingest", "storage/ingest", "formats dataset frontend sound", "ingest.h"),
@@ -65,6 +66,7 @@ AWKWARD = {
 INSTALLED = {
     "batchwright/values.h": "formats/batchwright/values.h",
     "batchwright/writer.h": "storage/dataset/c_abi/batchwright/writer.h",
+    "batchwright/front_end.h": "storage/frontend/c_abi/batchwright/front_end.h",
     "batchwright/client.h": "client/library/batchwright/client.h",
     "batchwright/client.hpp": "client/library/batchwright/client.hpp",
 }

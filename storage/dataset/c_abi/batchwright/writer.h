@@ -71,20 +71,14 @@ enum {
   BW_APPEND = 2  /* BW_NOT_FOUND if there is none */
 };
 
-/* How the data were made, as text: such as {"sample_rate_hz", "22050"}. Kept with the dataset and
- * shown by `batchwright inspect`; nothing depends on it. */
-typedef struct bw_setting {
-  const char* name;
-  const char* value;
-} bw_setting;
-
 typedef struct bw_writer_options {
   size_t struct_size; /* sizeof(bw_writer_options) */
   /* The fields of an existing dataset must be its own; NULL and 0 takes them as they are. The
      fields of a bw_feed may be passed. */
   const bw_field* const* fields;
   size_t field_count; /* 1 to 64 */
-  /* Used when the dataset is created, ignored when it exists. */
+  /* How the data were made: kept with the dataset and shown by `batchwright inspect`; nothing
+     depends on it. Used when the dataset is created, ignored when it exists. */
   const bw_setting* settings;
   size_t setting_count;
   bw_opening opening;
