@@ -7,8 +7,9 @@
         train(batch["features"], batch.lengths)        # NumPy, read-only
         train(batch.torch("features"), torch.from_numpy(batch.lengths))
 
-`batchwright.torch` has a dataset for torch's DataLoader, `batchwright.gpu` the way to a GPU, and
-`batchwright.DatasetWriter` writes datasets. `python3 -m batchwright` prints the guide.
+`batchwright.torch` has a dataset for torch's DataLoader, `batchwright.gpu` the way to a GPU;
+`batchwright.DatasetWriter` writes datasets, and `batchwright.features` makes features of sound as
+the daemon does, for inference. `python3 -m batchwright` prints the guide.
 
 Needs Python 3.9, NumPy and libbatchwright.so.1; torch is imported only by the parts that need it.
 """
@@ -46,10 +47,11 @@ __all__ = [
     "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "ClosedError",
     "Connection", "ConnectionInfo", "CorruptRecordError", "DatasetWriter", "DisconnectedError",
     "DoesNotFitError", "EpochEnd", "Error", "Feed", "Field", "FingerprintMismatchError",
-    "FieldSpec", "ForkedError", "Grant", "InfeasibleError", "InternalError", "InvalidArgumentError",
-    "LibraryError", "MalformedMessageError", "NotFoundError", "Position", "ReleasedError",
-    "SchemaMismatchError", "StoreUnavailableError", "Subscription", "SystemRefusedError", "Tensor",
-    "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "library_version",
+    "FieldSpec", "ForkedError", "FrontEnd", "Grant", "InfeasibleError", "InternalError",
+    "InvalidArgumentError", "LibraryError", "MalformedMessageError", "NotFoundError", "Position",
+    "ReleasedError", "SchemaMismatchError", "StoreUnavailableError", "Subscription", "SystemRefusedError",
+    "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "features",
+    "library_version",
 ]
 
 
@@ -59,11 +61,15 @@ def library_version() -> str:
 
 
 if TYPE_CHECKING:  # a module's __getattr__ would have every misspelt name pass
+    from .front_end import FrontEnd, features
     from .writer import DatasetWriter, FieldSpec
 else:
     def __getattr__(name):
-        # The writer has a library of its own, which readers need not have.
+        # These have a library of their own, which readers need not have.
         if name in ("DatasetWriter", "FieldSpec"):
             from . import writer
             return getattr(writer, name)
+        if name in ("FrontEnd", "features"):
+            from . import front_end
+            return getattr(front_end, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

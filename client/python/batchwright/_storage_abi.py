@@ -1,17 +1,18 @@
-"""The C ABI of libbatchwright-storage, declared for ctypes: storage/dataset/c_abi/batchwright/writer.h."""
+"""The C ABI of libbatchwright-storage, declared for ctypes: storage/dataset/c_abi/batchwright/writer.h
+and storage/frontend/c_abi/batchwright/front_end.h."""
 
 from __future__ import annotations
 
 import ctypes
 from ctypes import (
-    POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p,
+    POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p,
 )
 from typing import Optional
 
 from ._library import load
-from .errors import LibraryError
+from .errors import Error, LibraryError, error_of
 
-ABI_VERSION = 1
+ABI_VERSION = 1  # of both headers
 SONAME = "libbatchwright-storage.so.1"
 VARIABLE = "BATCHWRIGHT_STORAGE_LIBRARY"
 MAX_DIMENSIONS = 8
@@ -66,6 +67,21 @@ class Sequence(Structure):
                 ("value_count", c_size_t)]
 
 
+class FrontEndOptions(Structure):
+    """bw_front_end_options"""
+
+    _fields_ = [("struct_size", c_size_t), ("like", c_char_p), ("features", c_char_p),
+                ("settings", POINTER(Setting)), ("setting_count", c_size_t),
+                ("sample_rate_hz", c_uint32), ("reserved", c_uint32)]
+
+
+class Sound(Structure):
+    """bw_sound"""
+
+    _fields_ = [("samples", c_void_p), ("count", c_uint64), ("dtype", c_int32),
+                ("reserved", c_int32)]
+
+
 _SIGNATURES = {
     "bw_writer_abi_version": (c_uint32,),
     "bw_writer_library_version": (c_char_p,),
@@ -80,6 +96,14 @@ _SIGNATURES = {
     "bw_writer_commit": (c_int32, c_void_p),
     "bw_writer_close": (c_int32, c_void_p),
     "bw_writer_abort": (c_int32, c_void_p),
+    "bw_front_end_abi_version": (c_uint32,),
+    "bw_front_end_open": (c_int32, POINTER(FrontEndOptions), POINTER(c_void_p)),
+    "bw_front_end_close": (None, c_void_p),
+    "bw_front_end_values": (c_uint32, c_void_p),
+    "bw_front_end_frames": (c_uint64, c_void_p, c_uint64),
+    "bw_front_end_setting_count": (c_size_t, c_void_p),
+    "bw_front_end_setting_at": (POINTER(Setting), c_void_p, c_size_t),
+    "bw_front_end_compute": (c_int32, c_void_p, POINTER(Sound), POINTER(c_float), c_uint64),
 }
 
 _loaded: Optional[ctypes.CDLL] = None
@@ -92,11 +116,21 @@ def library() -> ctypes.CDLL:
         return _loaded
     loaded = load(SONAME, VARIABLE)
     for name, (result, *arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
+        try:
+            function = getattr(loaded, name)
+        except AttributeError:
+            raise LibraryError(f"{loaded._name} has no {name}: it is older than this package; "
+                               "install both of one version") from None
         function.restype = result
         function.argtypes = arguments
-    found = loaded.bw_writer_abi_version()
-    if found != ABI_VERSION:
-        raise LibraryError(f"{SONAME} has ABI version {found}; this package needs {ABI_VERSION}")
+    for found in (loaded.bw_writer_abi_version(), loaded.bw_front_end_abi_version()):
+        if found != ABI_VERSION:
+            raise LibraryError(f"{SONAME} has ABI version {found}; this package needs {ABI_VERSION}")
     _loaded = loaded
     return loaded
+
+
+def failed(status: int) -> Error:
+    """The error of this thread's last failed call of the library."""
+    text = library().bw_writer_error_message()
+    return error_of(status, text.decode("utf-8", "replace"))

@@ -16,6 +16,7 @@ from typing import Any, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _storage_abi as abi
+from ._tensors import array_of_tensor, is_tensor, plain_tensor
 
 # As NumPy carries them: it has no bfloat16, whose 16-bit patterns travel as unsigned numbers.
 _NUMPY = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in abi.DTYPES}
@@ -192,9 +193,8 @@ class Slot:
         if isinstance(given, str) or (isinstance(given, (list, tuple)) and given and
                                       all(isinstance(each, str) for each in given)):
             return self._of_names(given)
-        torch = sys.modules.get("torch")  # a program that has a tensor has imported it
-        if torch is not None and isinstance(given, torch.Tensor):
-            return self._of_tensor(given, torch)
+        if is_tensor(given):
+            return self._of_tensor(given)
         if isinstance(given, (bytes, bytearray)) and self.field.dtype == "uint8":
             return np.frombuffer(given, np.uint8)
         if isinstance(given, np.ma.MaskedArray):
@@ -214,19 +214,16 @@ class Slot:
             raise self._problem(f"a {type(given).__name__}, which is not an array")
         return array
 
-    def _of_tensor(self, tensor: Any, torch: Any) -> np.ndarray:
-        if tensor.device.type != "cpu":
-            raise self._problem(f"a tensor on {tensor.device}, which is not the CPU: use .cpu()")
-        if tensor.layout != torch.strided:
-            raise self._problem(f"a tensor of layout {tensor.layout}: use .to_dense()")
-        tensor = tensor.detach()
-        if tensor.dtype != torch.bfloat16:
-            try:
-                return tensor.numpy()
-            except (RuntimeError, TypeError) as error:
-                raise self._problem(f"a tensor that NumPy cannot take: {error}") from error
+    def _of_tensor(self, tensor: Any) -> np.ndarray:
+        try:
+            if not str(tensor.dtype).endswith("bfloat16"):
+                return array_of_tensor(tensor)
+            tensor = plain_tensor(tensor)
+        except ValueError as error:
+            raise self._problem(str(error)) from error
         if self.field.dtype != "bfloat16":
             raise self._problem(f"bfloat16 of shape {list(tensor.shape)}")
+        torch = sys.modules["torch"]
         return tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
 
     def _of_names(self, given: Any) -> np.ndarray:

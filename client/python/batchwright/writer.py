@@ -24,18 +24,11 @@ from ._own import Own
 from ._writer_values import FieldSpec, Finite, ValueProblem, normalized, slots_of
 from .errors import (
     ClosedError, Error, ForkedError, InvalidArgumentError, SchemaMismatchError, TimedOutError,
-    error_of,
 )
 
 __all__ = ["DatasetWriter", "FieldSpec"]
 
 _POLL_SECONDS = 0.05  # while another process has the dataset
-
-
-def _failed(status: int) -> Error:
-    """The error of this thread's last failed call of the library."""
-    text = abi.library().bw_writer_error_message()
-    return error_of(status, text.decode("utf-8", "replace"))
 
 
 class DatasetWriter(Own):
@@ -137,7 +130,7 @@ class DatasetWriter(Own):
                                     f"than {timeout:g} s")
             time.sleep(_POLL_SECONDS)
         if status != abi.OK:
-            raise _failed(status)
+            raise abi.failed(status)
 
     def _read_fields(self) -> Dict[str, FieldSpec]:
         kinds = {number: name for name, number in abi.KINDS.items()}
@@ -196,7 +189,7 @@ class DatasetWriter(Own):
             self._sequence.key, self._sequence.key_bytes = name, len(name)
             status = self._library.bw_writer_add(handle, self._sequence, self._ordinal)
             if status != abi.OK:
-                raise _failed(status)
+                raise abi.failed(status)
             return self._ordinal.value
 
     def _wrong_names(self, key: Union[str, bytes],
@@ -258,7 +251,7 @@ class DatasetWriter(Own):
         with self._lock:
             status = getattr(self._library, function)(self._open_handle(), *arguments)
             if status != abi.OK:
-                raise _failed(status)
+                raise abi.failed(status)
 
     def _end(self, function: str) -> None:
         self._check_here()
@@ -267,7 +260,7 @@ class DatasetWriter(Own):
                 return
             status = getattr(self._library, function)(self._handle)
             if status != abi.OK:
-                raise _failed(status)
+                raise abi.failed(status)
             self._handle = ctypes.c_void_p()
 
     def __enter__(self) -> DatasetWriter:
