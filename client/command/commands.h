@@ -34,7 +34,8 @@ struct IngestOptions {
   std::vector<std::string> labels;    ///< Files of label sets, or NAME=FILE.
   std::filesystem::path labels_like;
   std::vector<std::string> excluded;
-  bool key_by_basename = false;  ///< Of audio and npy; otherwise keys are paths below the folder.
+  std::filesystem::path segments;  ///< Of audio: a table of parts of files; empty: whole files.
+  bool key_by_basename = false;    ///< Of audio and npy; otherwise keys are paths below the folder.
   OnError on_error = OnError::stop;
   bool resume = false;
   unsigned threads = 0;  ///< 0: one a core.

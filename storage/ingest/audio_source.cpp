@@ -31,7 +31,7 @@ class AudioSource : public IngestSource {
   }
 
   std::uint64_t load_bytes(const SourceFile& file) const override {
-    const std::uint64_t samples = expected_samples(file.path);
+    const std::uint64_t samples = expected_samples(file.path, file.part);
     // compute() returns floats, which load() copies into bytes; where a convention looks at a whole
     // sound, its doubles are there before.
     const std::uint64_t features = front_end_.frames(samples) * front_end_.dimensions();
@@ -40,7 +40,7 @@ class AudioSource : public IngestSource {
 
   Result<Loaded> load(const SourceFile& file) const override {
     const std::filesystem::path& path = file.path;
-    const auto audio = read_audio(path, channels_);
+    const auto audio = read_audio(path, channels_, file.part);
     if (!audio) return audio.error();
     if (audio->sample_rate != front_end_.sample_rate()) return other_rate(path, *audio);
     const auto values = front_end_.compute(audio->samples);

@@ -4,20 +4,24 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/formats.h"
+#include "storage/sound/sound.h"
 
 namespace batchwright {
 
-/// A file that is to become a sequence.
+/// A file that is to become a sequence, or a part of one.
 struct SourceFile {
-  /// The path relative to the folder, '/' between its parts, without extension; or the name alone.
+  /// The path relative to the folder, '/' between its parts, without extension; or the name alone;
+  /// or that of a segment.
   std::string key;
   std::filesystem::path path;
+  std::optional<SoundPart> part = std::nullopt;  ///< Of sound; nothing: the whole file.
 };
 
 struct FileList {

@@ -56,7 +56,7 @@ Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& opt
 /// Sound that is stored as sound.
 struct SoundSourceOptions {
   ChannelChoice channels = ChannelChoice::only;
-  bool encoded = false;  ///< The bytes of the files as they are; otherwise their samples.
+  bool encoded = false;  ///< The bytes of whole files as they are; otherwise their samples.
   /// Of samples: int16 (rounded where a file has more bits) or float32. none: float32 if a file
   /// among up to 256 spread evenly over the list has more than 16 bits a sample, else int16, and a
   /// file with more is an error of that file.

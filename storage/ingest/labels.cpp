@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <fstream>
 #include <set>
 
 #include "formats/formats.h"
 #include "storage/dataset/dataset.h"
+#include "storage/ingest/table_lines.h"
 
 namespace batchwright {
 namespace {
@@ -26,24 +26,19 @@ std::string some_of(const std::vector<std::string>& names) {
 
 Result<LabelSet> read_label_set(const std::filesystem::path& path) {
   const std::string where = fmt::format("labels {}", path.string());
-  std::ifstream file(path);
-  if (!file) return bad_labels(fmt::format("{}: cannot be opened", where));
   LabelSet set{"", {}, where};
-  std::set<std::string> seen;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    // A byte order mark, as editors on Windows write it; CR likewise.
-    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.empty()) continue;
-    // Passed over, it would shift the numbers of the lines behind it in silence.
-    if (!seen.insert(line).second) {
-      return bad_labels(
-          fmt::format("{}: line {}: \"{}\" was there before", where, number, printable(line)));
-    }
-    set.names.push_back(line);
-  }
-  if (file.bad()) return bad_labels(fmt::format("{}: cannot be read", where));
+  std::set<std::string, std::less<>> seen;
+  auto read =
+      each_line("labels", path, [&](std::size_t number, std::string_view name) -> Result<void> {
+        // Passed over, it would shift the numbers of the lines behind it in silence.
+        if (!seen.emplace(name).second) {
+          return bad_labels(fmt::format("{}: line {}: \"{}\" was there before", where, number,
+                                        printable(std::string(name))));
+        }
+        set.names.emplace_back(name);
+        return {};
+      });
+  if (!read) return read.error();
   if (set.names.empty()) return bad_labels(fmt::format("{}: no name in it", where));
   return set;
 }

@@ -50,14 +50,14 @@ class PcmSource : public IngestSource {
   }
 
   std::uint64_t load_bytes(const SourceFile& file) const override {
-    return expected_samples(file.path) * dtype_bytes(dtype_);
+    return expected_samples(file.path, file.part) * dtype_bytes(dtype_);
   }
 
   Result<Loaded> load(const SourceFile& file) const override {
     LoadedField audio;
-    const auto extent = decode_audio(file.path, channels_, [&](std::span<const float> samples) {
-      append(samples, audio.bytes);
-    });
+    const auto extent = decode_audio(
+        file.path, channels_, [&](std::span<const float> samples) { append(samples, audio.bytes); },
+        file.part);
     if (!extent) return extent.error();
     if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples, "samples");
     if (extent->wide && dtype_ == DType::int16 && !chosen_) {

@@ -3,23 +3,23 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <fstream>
 #include <optional>
 #include <vector>
 
 #include "formats/formats.h"
 #include "storage/ingest/file_list.h"
+#include "storage/ingest/table_lines.h"
 
 namespace batchwright {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kTranscriptsTable = "transcripts";
 constexpr std::string_view kBlanks = " \t";
 
 Error wrong(const fs::path& path, std::string_view what) {
-  return {ErrorCode::invalid_argument, fmt::format("transcripts {}: {}", path.string(), what)};
+  return bad_table(kTranscriptsTable, path, what);
 }
 
 std::string_view name_of(TranscriptFormat format) {
@@ -63,33 +63,26 @@ std::optional<TranscriptFormat> detect(std::string_view line) {
 }
 
 Result<void> read_file(const fs::path& path, TranscriptFormat format, Texts& texts) {
-  std::ifstream file(path);
-  if (!file) return wrong(path, "cannot be opened");
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    std::string_view rest = line;
-    // Editors on Windows leave a byte order mark and CR, which belong to no key and no text.
-    if (number == 1 && rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
-    if (rest.ends_with('\r')) rest.remove_suffix(1);
-    if (rest.empty()) continue;
-    if (format == TranscriptFormat::detect) {
-      const auto found = detect(rest);
-      if (!found) {
-        return wrong(
-            path, fmt::format("line {} is not key TAB text, key|text or key blank text", number));
-      }
-      format = *found;
-    }
-    const auto entry = divide(rest, format);
-    if (!entry) return wrong(path, fmt::format("line {} is not {}", number, name_of(format)));
-    // Either text might be the right one, so neither is taken.
-    if (!texts.emplace(entry->key, entry->text).second) {
-      return wrong(path, fmt::format("line {}: key \"{}\" was there before", number,
-                                     printable(std::string(entry->key))));
-    }
-  }
-  if (file.bad()) return wrong(path, "cannot be read");
-  return {};
+  return each_line(
+      kTranscriptsTable, path, [&](std::size_t number, std::string_view line) -> Result<void> {
+        if (format == TranscriptFormat::detect) {
+          const auto found = detect(line);
+          if (!found) {
+            return wrong(
+                path,
+                fmt::format("line {} is not key TAB text, key|text or key blank text", number));
+          }
+          format = *found;
+        }
+        const auto entry = divide(line, format);
+        if (!entry) return wrong(path, fmt::format("line {} is not {}", number, name_of(format)));
+        // Either text might be the right one, so neither is taken.
+        if (!texts.emplace(entry->key, entry->text).second) {
+          return wrong(path, fmt::format("line {}: key \"{}\" was there before", number,
+                                         printable(std::string(entry->key))));
+        }
+        return {};
+      });
 }
 
 /// The .trans.txt files below a folder.

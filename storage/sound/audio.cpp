@@ -8,15 +8,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "storage/sound/flac_end.h"
+#include "storage/sound/file_end.h"
 
 namespace batchwright {
 namespace {
@@ -44,83 +44,10 @@ std::string header_log(SNDFILE* sound) {
   return text.data();
 }
 
-/// Writers to a pipe put 0 or nearly the largest number where they cannot know; such a file is
-/// whole.
-constexpr std::uint64_t kStreamed = 0x7fff0000;
-
-template <class T>
-T number_in(std::ifstream& file) {
-  T number{};
-  file.read(reinterpret_cast<char*>(&number), sizeof number);
-  return file ? number : T{};
-}
-
-/// Whether the samples of a WAV file are fewer than its `data` chunk says, which libsndfile
-/// repairs in silence. RIFF: "RIFF", bytes u32, "WAVE", then chunks: name, bytes u32, content, and
-/// a byte when their number is odd. RF64 has the bytes of `data` in its chunk `ds64`.
-std::optional<std::string> cut_wav(const std::filesystem::path& path, std::uint64_t file_bytes) {
-  using Name = std::array<char, 4>;
-  const auto is = [](const Name& name, std::string_view text) {
-    return std::string_view(name.data(), name.size()) == text;
-  };
-  std::ifstream file(path, std::ios::binary);
-  const Name form = number_in<Name>(file);
-  // The size of the whole, which a writer to a pipe cannot know.
-  number_in<std::uint32_t>(file);
-  if ((!is(form, "RIFF") && !is(form, "RF64")) || !is(number_in<Name>(file), "WAVE")) {
-    return std::nullopt;
-  }
-  std::uint64_t long_bytes = 0;  // of `data`, as ds64 says
-  for (std::uint64_t at = 12; at + 8 <= file_bytes;) {
-    file.seekg(static_cast<std::streamoff>(at));
-    const Name name = number_in<Name>(file);
-    const std::uint64_t bytes = number_in<std::uint32_t>(file);
-    if (!file) return std::nullopt;
-    at += 8;
-    if (is(name, "data")) {
-      // RF64 puts this number where the true one does not fit 32 bits.
-      const bool is_long = bytes == 0xffffffff && long_bytes > 0;
-      const std::uint64_t promised = is_long ? long_bytes : bytes;
-      const std::uint64_t there = file_bytes - at;
-      if (promised <= there || (!is_long && promised >= kStreamed)) return std::nullopt;
-      return fmt::format("its header promises {} bytes of samples, the file has {}", promised,
-                         there);
-    }
-    if (is(name, "ds64")) {
-      number_in<std::uint64_t>(file);  // bytes of the whole file
-      long_bytes = number_in<std::uint64_t>(file);
-    }
-    at += bytes + bytes % 2;
-  }
-  return std::nullopt;
-}
-
-/// What libsndfile notices about an Ogg file that was cut.
-std::optional<std::string> cut_ogg(std::string_view log) {
-  // libsndfile's own words, in its log alone: it reads such a file without an error.
-  if (log.find("without an End-Of-Stream flag") == log.npos) return std::nullopt;
-  return "its last page is missing";
-}
-
 /// How many samples the header promises; nothing when it does not say.
 std::optional<std::uint64_t> promised_samples(const SF_INFO& info) {
   if (info.frames == SF_COUNT_MAX) return std::nullopt;  // FLAC that was written to a pipe
   return static_cast<std::uint64_t>(info.frames);
-}
-
-/// Whether a FLAC file that does not say how long it is ends within a frame.
-std::optional<std::string> cut_flac(const std::filesystem::path& path, const SF_INFO& info,
-                                    std::uint64_t file_bytes) {
-  if ((info.format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC || promised_samples(info)) {
-    return std::nullopt;
-  }
-  // The end alone: no frame takes more (flac_end.h).
-  std::vector<std::byte> tail(std::min<std::uint64_t>(file_bytes, kFlacTailBytes));
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(file_bytes - tail.size()));
-  file.read(reinterpret_cast<char*>(tail.data()), static_cast<std::streamsize>(tail.size()));
-  if (file && ends_with_flac_frame(tail)) return std::nullopt;
-  return "it does not end with a whole frame";
 }
 
 /// Replaces `samples` with one channel out of `block`, whose channels alternate.
@@ -134,6 +61,22 @@ void take_channel(std::span<const float> block, std::size_t channels, ChannelCho
     samples.push_back(sum / static_cast<float>(used));
   }
 }
+
+/// The samples that are wanted of those that a decoder gives.
+struct Wanted {
+  static constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t passed_over = 0;
+  std::uint64_t count = kAll;
+
+  /// The wanted ones of the next.
+  std::span<const float> of(std::span<const float> samples) {
+    const std::size_t over = std::min<std::uint64_t>(passed_over, samples.size());
+    const std::size_t taken = std::min<std::uint64_t>(count, samples.size() - over);
+    passed_over -= over;
+    if (count != kAll) count -= taken;
+    return samples.subspan(over, taken);
+  }
+};
 
 /// What was seen while a file was decoded.
 struct Decoded {
@@ -150,19 +93,22 @@ bool all_finite(std::span<const float> samples) {
   return finite;
 }
 
-Decoded decode(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice, const TakeSamples& take) {
+Decoded decode(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice, const TakeSamples& take,
+               Wanted wanted = {}) {
   const auto channels = static_cast<std::size_t>(info.channels);
   std::vector<float> block(kBlockFrames * channels);
   std::vector<float> chosen;
   Decoded seen;
   sf_count_t frames = 0;
-  while ((frames = sf_readf_float(sound, block.data(), sf_count_t{kBlockFrames})) > 0) {
+  while (wanted.count > 0 &&
+         (frames = sf_readf_float(sound, block.data(), sf_count_t{kBlockFrames})) > 0) {
     std::span<const float> samples =
         std::span(block).first(static_cast<std::size_t>(frames) * channels);
     if (channels > 1) {
       take_channel(samples, channels, choice, chosen);
       samples = chosen;
     }
+    samples = wanted.of(samples);
     // WAV may hold floats; one NaN makes a whole batch's loss NaN.
     if (!all_finite(samples) && !seen.odd) {
       const auto odd = std::find_if_not(samples.begin(), samples.end(),
@@ -210,31 +156,82 @@ std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info, const 
   return seen.odd;
 }
 
-/// Why the file is shorter than its writer meant it to be, where libsndfile does not mind.
-std::optional<std::string> missing_end(SNDFILE* sound, const SF_INFO& info,
-                                       const std::filesystem::path& path) {
-  // Asked before reading: past a good Ogg file's end libsndfile notes the same as of a cut one.
-  if (auto cut = cut_ogg(header_log(sound))) return cut;
-  std::error_code failed;
-  const std::uint64_t file_bytes = std::filesystem::file_size(path, failed);
-  if (auto cut = cut_wav(path, file_bytes)) return cut;
-  return cut_flac(path, info, file_bytes);
+/// The sample next to a time.
+std::uint64_t sample_at(double seconds, const SF_INFO& info) {
+  constexpr double kFarthest = 4e18;  // of what 64 bits with a sign hold
+  return static_cast<std::uint64_t>(std::min(std::round(seconds * info.samplerate), kFarthest));
+}
+
+/// Goes to a sample, or near before it; returns how many have to be passed over, or nothing when
+/// the file cannot even be read from its start.
+std::optional<std::uint64_t> go_near(SNDFILE* sound, const SF_INFO& info, std::uint64_t sample) {
+  // Within a second, decoders of Vorbis and MP3 give what they give from the start.
+  const auto before = static_cast<std::uint64_t>(info.samplerate);
+  if (sample <= before) return sample;
+  const auto place = static_cast<sf_count_t>(sample - before);
+  if (info.seekable != 0 && sf_seek(sound, place, SEEK_SET) == place) return before;
+  if (sf_seek(sound, 0, SEEK_SET) != 0) return std::nullopt;
+  return sample;
+}
+
+/// Decodes a part of a file that was just opened. Errors: as decode_audio().
+Result<Decoded> decode_part(SNDFILE* sound, const SF_INFO& info, const std::filesystem::path& path,
+                            ChannelChoice channels, const TakeSamples& take,
+                            const SoundPart& part) {
+  const auto bad = [&](const std::string& why) {
+    return bad_file(path, fmt::format("segment from {} to {} s: {}", part.begin, part.end, why));
+  };
+  const std::uint64_t first = sample_at(part.begin, info);
+  if (const auto promised = promised_samples(info); promised && first >= *promised) {
+    return bad(fmt::format("it begins behind the end, at {:.3f} s",
+                           static_cast<double>(*promised) / info.samplerate));
+  }
+  const bool to_the_end = std::isinf(part.end);
+  Wanted wanted;
+  if (!to_the_end) wanted.count = sample_at(part.end, info) - first;
+  if (wanted.count == 0) return bad("no sample lies in it");
+  const auto passed_over = go_near(sound, info, first);
+  if (!passed_over) return bad("the file can be read from its start only, and once");
+  wanted.passed_over = *passed_over;
+  const Decoded seen = decode(sound, info, channels, take, wanted);
+  if (sf_error(sound) != SF_ERR_NO_ERROR) {
+    return bad(fmt::format("damaged or truncated: {}", sf_strerror(sound)));
+  }
+  const double missing = static_cast<double>(wanted.count - seen.samples) / info.samplerate;
+  if (!to_the_end && missing > SoundPart::kOvershoot) {
+    return bad(fmt::format("it ends {:.3f} s behind the sound; allowed: up to {}", missing,
+                           SoundPart::kOvershoot));
+  }
+  if (seen.samples == 0) return bad("it begins behind the end");
+  if (seen.odd) return bad(*seen.odd);
+  return seen;
+}
+
+/// Decodes a whole file that was just opened. Errors: as decode_audio().
+Result<Decoded> decode_whole(SNDFILE* sound, const SF_INFO& info, const std::filesystem::path& path,
+                             ChannelChoice channels, const TakeSamples& take) {
+  const Decoded seen = decode(sound, info, channels, take);
+  if (const auto reason = complaint(sound, info, seen)) return bad_file(path, *reason);
+  return seen;
 }
 
 /// Decodes a file that was just opened. Errors: as decode_audio().
 Result<AudioExtent> decode_opened(SNDFILE* sound, const SF_INFO& info,
                                   const std::filesystem::path& path, ChannelChoice channels,
-                                  const TakeSamples& take) {
+                                  const TakeSamples& take, const std::optional<SoundPart>& part) {
   if (info.channels != 1 && channels == ChannelChoice::only) {
     return bad_file(
         path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
   }
-  if (const auto cut = missing_end(sound, info, path)) {
+  const bool endless_flac =
+      (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && !promised_samples(info);
+  if (const auto cut = missing_end(path, header_log(sound), endless_flac)) {
     return bad_file(path, fmt::format("truncated: {}", *cut));
   }
-  const Decoded seen = decode(sound, info, channels, take);
-  if (const auto reason = complaint(sound, info, seen)) return bad_file(path, *reason);
-  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
+  const auto seen = part ? decode_part(sound, info, path, channels, take, *part)
+                         : decode_whole(sound, info, path, channels, take);
+  if (!seen) return seen.error();
+  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen->samples, is_wide(info)};
 }
 
 /// A file in memory, as libsndfile reads it.
@@ -303,25 +300,29 @@ std::optional<ChannelChoice> parse_channel(std::string_view name) {
   return static_cast<ChannelChoice>(found - kChannelNames.begin());
 }
 
-std::uint64_t expected_samples(const std::filesystem::path& path) {
+std::uint64_t expected_samples(const std::filesystem::path& path,
+                               const std::optional<SoundPart>& part) {
   const auto header = read_audio_header(path);
   if (!header) return 0;
-  if (header->samples) return *header->samples;
   // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
   std::error_code failed;
   const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
-  return failed ? 0 : bytes;
+  const std::uint64_t whole = header->samples.value_or(failed ? 0 : bytes);
+  if (!part) return whole;
+  const double samples = (part->end - part->begin) * header->sample_rate;
+  return samples < static_cast<double>(whole) ? static_cast<std::uint64_t>(samples) : whole;
 }
 
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
-                                 const TakeSamples& take) {
+                                 const TakeSamples& take, const std::optional<SoundPart>& part) {
   SF_INFO info{};
   const auto sound = open_sound(path, info);
   if (!sound) return sound.error();
-  return decode_opened(sound->get(), info, path, channels, take);
+  return decode_opened(sound->get(), info, path, channels, take, part);
 }
 
-Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels) {
+Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels,
+                         const std::optional<SoundPart>& part) {
   // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
   // written to, so that a header which promises too much costs addresses alone.
   constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
@@ -329,11 +330,13 @@ Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channe
   const auto sound = open_sound(path, info);
   if (!sound) return sound.error();
   Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
-  audio.samples.reserve(std::min(promised_samples(info).value_or(0), kMostReserved));
+  const std::uint64_t promised = promised_samples(info).value_or(0);
+  audio.samples.reserve(std::min(
+      {promised, kMostReserved, part ? sample_at(part->end - part->begin, info) : promised}));
   const auto append = [&audio](std::span<const float> samples) {
     audio.samples.insert(audio.samples.end(), samples.begin(), samples.end());
   };
-  const auto extent = decode_opened(sound->get(), info, path, channels, append);
+  const auto extent = decode_opened(sound->get(), info, path, channels, append, part);
   if (!extent) return extent.error();
   return audio;
 }

@@ -75,6 +75,39 @@ TEST_CASE("command: options change a convention wherever on the line they stand"
   CHECK(bands(ingest({"--features", "mfcc", "--like", "librosa"})) == 20);
 }
 
+TEST_CASE("command: every option of a front end can be set by the name that recipes have") {
+  const auto espnet =
+      ingest({"--option", "edges=whole", "--like", "librosa", "--option", "log=floor"});
+  CHECK(espnet.setting("edges") == "whole");
+  CHECK(espnet.setting("log").empty());  // htk's, which is not told
+  CHECK(frames(ingest({"--like", "kaldi"})) == 98);
+  CHECK(frames(ingest({"--like", "kaldi", "--option", "snip_edges=false"})) == 100);
+  CHECK(contains(ingest({"--option", "edges"}).finished.err, "allowed: NAME=VALUE"));
+  CHECK(contains(ingest({"--option", "edges=round"}).finished.err,
+                 "edges = \"round\"; allowed: zeros, half, whole"));
+  CHECK(contains(ingest({"--option", "snipedges=1"}).finished.err, "snip_edges"));
+  CHECK(contains(ingest({"--option", "edges=half", "--store", "pcm"}).finished.err,
+                 "--option: goes with --store features only"));
+}
+
+TEST_CASE("command: files are cut into the segments of a table") {
+  const TemporaryFolder folder;
+  write_file(folder / "in" / "a.wav", wav(tone(16000), {16000, 1}));
+  write_file(folder / "in" / "b.wav", wav(tone(16000), {16000, 1}));
+  write_file(folder / "segments", "x a 0.2 0.5\ny a 0.5 0.9\nz gone 0 1\n");
+  std::vector<std::string> words = {program("batchwright"), "ingest",           "audio",
+                                    folder / "in",          "--into",           folder / "out",
+                                    "--segments",           folder / "segments"};
+  const auto done = run(words);
+  CHECK(done.code == 0);
+  CHECK(contains(done.err + done.out, "1 files have no segment"));
+  CHECK(contains(done.err + done.out, "such as \"gone\""));
+  const auto shown = run({program("batchwright"), "inspect", folder / "out", "--json"});
+  CHECK(boost::json::parse(shown.out).at("sequences").as_int64() == 2);
+  words.insert(words.end(), {"--store", "encoded"});
+  CHECK(contains(run(words).err, "--segments: goes with --store features or pcm only"));
+}
+
 TEST_CASE("command: what no convention allows is refused by name") {
   CHECK(contains(ingest({"--like", "kladi"}).finished.err, "kaldi-lhotse"));
   CHECK(

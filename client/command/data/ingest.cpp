@@ -180,6 +180,20 @@ Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
   return input;
 }
 
+/// Puts the segments of a table in the place of the files, where one is given.
+Result<void> cut_into_segments(const fs::path& table, Input& input) {
+  if (table.empty()) return {};
+  auto segments = read_segments(table, input.files);
+  if (!segments) return segments.error();
+  input.files = std::move(segments->files);
+  if (!segments->unmatched.empty()) input.unmatched.push_back(std::move(segments->unmatched));
+  if (segments->files_without > 0) {
+    input.unmatched.push_back(
+        fmt::format("{} files have no segment in {}", segments->files_without, table.string()));
+  }
+  return {};
+}
+
 /// The rate that a dataset was made with goes before that of most files.
 AudioSourceOptions with_rate_of(const fs::path& dataset, AudioSourceOptions options) {
   const auto schema = present_schema(dataset);
@@ -286,6 +300,7 @@ Result<KaldiSourceOptions> kaldi_tables(const IngestOptions& options) {
 int run_ingest_audio(const IngestOptions& options) {
   auto input = input_of_folder(options, "audio", audio_extensions());
   if (!input) return fail(input.error());
+  if (auto cut = cut_into_segments(options.segments, *input); !cut) return fail(cut.error());
   if (options.store == StoreAs::features) {
     auto source = audio_source(with_rate_of(options.dataset, options.audio), input->files);
     return finish(options, std::move(input), std::move(source));

@@ -191,6 +191,30 @@ void add_length(CLI::App& command, FrontEndCall& call, const char* name,
       ->group("Front end");
 }
 
+/// All options of the front end, by the names that recipes have for them.
+void add_any_option(CLI::App& command, FrontEndCall& call) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--option",
+          [&call](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              const auto [name, value] = named_value("--option", text, false);
+              FrontEndOptions tried;  // so that a slip is told here
+              if (auto set = set_option(tried, name, value); !set) {
+                throw CLI::ValidationError("--option", set.error().message);
+              }
+              call.changes.push_back([name = name, value = value](FrontEndOptions& o) {
+                static_cast<void>(set_option(o, name, value));
+              });
+            }
+          },
+          "Any option by the name that a recipe has for it, such as snip_edges=false")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Front end");
+}
+
 void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& shared) {
   FrontEndCall& call = *shared;
   using O = FrontEndOptions;
@@ -237,6 +261,7 @@ void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& share
   add_number(command, call, "--cepstra", &O::cepstra, "N", "Coefficients of a frame, for mfcc");
   add_number(command, call, "--pad-to", &O::pad_to, "N",
              "Samples up to which silence follows shorter sound");
+  add_any_option(command, call);
 }
 
 /// What sound is stored as, and its refusals: an option that decides nothing is a slip.
@@ -263,6 +288,9 @@ void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options,
     if (command.count("--samples") > 0 && options->store != StoreAs::pcm) {
       refuse("--samples", "pcm");
     }
+    if (command.count("--segments") > 0 && options->store == StoreAs::encoded) {
+      refuse("--segments", "features or pcm");
+    }
   });
 }
 
@@ -283,6 +311,11 @@ void add_ingest_audio(CLI::App& ingest, Action& action) {
       *command, "--channel", options->audio.channels,
       {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
       ->description("Files of several channels: refuse the file, take the first, or the mean");
+  command
+      ->add_option("--segments", options->segments,
+                   "Cut files into parts: lines key, recording, begin and end in seconds")
+      ->type_name("FILE")
+      ->excludes(command->get_option("--label-from-folder"));
   const auto front_end = std::make_shared<FrontEndCall>();
   add_front_end(*command, front_end);
   add_sound(*command, options, front_end);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,9 +39,8 @@ Result<FeatureKind> to_kind(std::string_view word) {
 }
 
 Result<std::uint32_t> to_rate(std::string_view text) {
-  std::uint32_t rate = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
-  if (error == std::errc() && end == text.data() + text.size() && rate != 0) return rate;
+  const auto rate = parse_whole<std::uint32_t>(text);
+  if (rate && *rate != 0) return *rate;
   return refused(fmt::format("{} = \"{}\"; allowed: a whole number, 1 or more", kRate, text));
 }
 

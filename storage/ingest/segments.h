@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/formats.h"
+#include "storage/ingest/file_list.h"
+
+namespace batchwright {
+
+/// Files cut into the segments of a table.
+struct Segments {
+  /// A segment each, by file in the order of the files, and within one by the lines of the table:
+  /// what is read is read forwards.
+  std::vector<SourceFile> files;
+  /// Recordings of the table that are none of the files, as text; empty when there are none.
+  std::string unmatched;
+  std::uint64_t files_without = 0;  ///< Files of which the table has no segment.
+};
+
+/// Reads a table of segments, as Kaldi's `segments`: key, recording, begin and end in seconds,
+/// divided by blanks, or by TABs where a line has one; an end of -1 is that of the recording. The
+/// recording is the key of a file, or the last part of one that no other file has. Empty lines are
+/// passed over. Threads: any.
+/// Errors: invalid_argument, naming table and line: not readable, not four columns, times that are
+/// none, a key twice; or none of the recordings is among `files`.
+Result<Segments> read_segments(const std::filesystem::path& table,
+                               std::span<const SourceFile> files);
+
+}  // namespace batchwright

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// What is made of one line, by its number from 1. Errors end the reading.
+using TakeLine = std::function<Result<void>(std::size_t number, std::string_view line)>;
+
+/// Reads a table, line by line. A byte order mark, CR at the end of lines and empty lines are
+/// passed over. `what` stands before the path in messages, such as "transcripts". Threads: any.
+/// Errors: invalid_argument, naming the file: it cannot be read; and those of `take`.
+Result<void> each_line(std::string_view what, const std::filesystem::path& path,
+                       const TakeLine& take);
+
+/// "WHAT PATH: WHY", as an error.
+Error bad_table(std::string_view what, const std::filesystem::path& path, std::string_view why);
+
+}  // namespace batchwright
