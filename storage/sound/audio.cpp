@@ -309,8 +309,10 @@ std::uint64_t expected_samples(const std::filesystem::path& path,
   const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
   const std::uint64_t whole = header->samples.value_or(failed ? 0 : bytes);
   if (!part) return whole;
-  const double samples = (part->end - part->begin) * header->sample_rate;
-  return samples < static_cast<double>(whole) ? static_cast<std::uint64_t>(samples) : whole;
+  const auto samples = static_cast<double>(whole);
+  const double begin = std::min(part->begin * header->sample_rate, samples);
+  const double end = std::min(part->end * header->sample_rate, samples);
+  return static_cast<std::uint64_t>(end - begin);
 }
 
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
