@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -93,6 +94,13 @@ bool is_float(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
+template <class Number>
+std::int64_t read_as(std::span<const std::byte> element) {
+  Number number = 0;
+  std::memcpy(&number, element.data(), sizeof number);
+  return number;
+}
+
 }  // namespace
 
 NumberBytes number_bytes(DType dtype, double value) {
@@ -104,6 +112,16 @@ NumberBytes number_bytes(DType dtype, double value) {
     element.element[i] = static_cast<std::byte>(bits & 0xFF);
   }
   return element;
+}
+
+std::optional<std::int64_t> whole_number(DType dtype, std::span<const std::byte> element) {
+  switch (dtype) {
+    case DType::int64: return read_as<std::int64_t>(element);
+    case DType::int32: return read_as<std::int32_t>(element);
+    case DType::int16: return read_as<std::int16_t>(element);
+    case DType::uint8: return read_as<std::uint8_t>(element);
+    default: return std::nullopt;
+  }
 }
 
 std::string refused_number(DType dtype, double value) {

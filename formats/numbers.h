@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "formats/schema.h"
@@ -17,6 +20,9 @@ struct NumberBytes {
 /// `value` in `dtype`: floats are rounded to the nearest even, and become infinite when too
 /// large; integers are rounded, and clamped to their range; NaN is 0 in an integer.
 NumberBytes number_bytes(DType dtype, double value);
+
+/// The whole number that `element` is, of dtype_bytes(dtype) at any address; empty for floats.
+std::optional<std::int64_t> whole_number(DType dtype, std::span<const std::byte> element);
 
 /// What is wrong with a number that `dtype` cannot hold as it is: it is not finite, not whole, or
 /// out of range. Empty for one that it can.

@@ -40,28 +40,6 @@ void add_verify(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_verify);
 }
 
-void add_cmvn(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<CmvnCommandOptions>();
-  CLI::App* command =
-      app.add_subcommand("cmvn", "Gather the statistics of CMVN from a feed's data");
-  command
-      ->add_option("--feed-config", options->config,
-                   "Configuration of a daemon, whose feed says data and front end")
-      ->type_name("FILE")
-      ->required();
-  command->add_option("--feed", options->feed, "Its feed, where it has several");
-  command->add_option("--into", options->into, "File to write")->type_name("FILE")->required();
-  command->add_option("--by", options->by, "Scalar field whose values are speakers");
-  command->add_option("--threads", options->threads, "Threads; 0: one a core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Print one JSON object");
-  command->footer(
-      "Sums over all frames of the features, without noise, speeds and whatever else is drawn.\n"
-      "Example: batchwright cmvn --feed-config batchwrightd.toml --by speaker --into train.cmvn");
-  on_chosen(*command, action, options, run_cmvn);
-}
-
 /// One option for each row of the planning room's table, spelled with `-` for `_`.
 void add_plan_settings(CLI::App& command, const std::shared_ptr<PlanOptions>& options) {
   for (const SettingRow& row : setting_rows()) {
@@ -356,7 +334,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_ingest(app, action);
   add_inspect(app, action);
   add_verify(app, action);
-  add_cmvn(app, action);
+  add_recipe_commands(app, action);
   add_plan(app, action);
   add_tail(app, action);
   add_bench(app, action);

@@ -91,4 +91,7 @@ CLI::Option* add_several(CLI::App& command, const char* name, std::vector<Value>
 /// The command `ingest` and its sources.
 void add_ingest(CLI::App& app, Action& action);
 
+/// `cmvn` and `show`; recipe_command_line.cpp has them.
+void add_recipe_commands(CLI::App& app, Action& action);
+
 }  // namespace batchwright

@@ -68,6 +68,17 @@ struct CmvnCommandOptions {
 };
 int run_cmvn(const CmvnCommandOptions& options);
 
+struct ShowOptions {
+  std::filesystem::path config;  ///< A daemon's configuration.
+  std::string feed;              ///< Empty: the only one.
+  std::vector<std::string> keys;
+  std::uint64_t random = 8;  ///< So many sequences where no key is named.
+  std::uint64_t epoch = 0;
+  std::filesystem::path html;  ///< Empty: no page.
+  bool json = false;
+};
+int run_show(const ShowOptions& options);
+
 struct PlanOptions {
   std::vector<std::string> lengths;             ///< Files of lengths; `-` is standard input.
   std::vector<std::filesystem::path> datasets;  ///< Either these or lists of lengths.

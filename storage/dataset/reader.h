@@ -72,6 +72,9 @@ class Snapshot {
   /// Where the record of `ordinal` lies; empty where it cannot be found, for which record() has
   /// the reason. Does not read the record, but may wait for the tree's pages.
   virtual std::optional<RecordPlace> place(Ordinal ordinal) const = 0;
+  /// The first sequence of this key, in the order of the shards; nothing when there is none. May
+  /// wait for the disk. Errors: corrupt_record, store_unavailable.
+  virtual Result<std::optional<Ordinal>> find(std::string_view key) const = 0;
   /// Gives the memory of the record's pages back to the kernel. Pages that other records share
   /// stay. May wait for the tree's pages.
   virtual void let_go(Ordinal ordinal) const = 0;

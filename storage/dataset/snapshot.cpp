@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "formats/formats.h"
@@ -96,7 +97,7 @@ PinnedSnapshot::Place PinnedSnapshot::place_of(Ordinal ordinal) const {
   return {shard, ordinal.value - firsts_[shard]};
 }
 
-Result<MapBytes> PinnedSnapshot::find(const Place& place) const {
+Result<MapBytes> PinnedSnapshot::bytes_of(const Place& place) const {
   // For the look-up alone: LMDB allows one thread at a time in a transaction. The bytes stay where
   // they are as long as the snapshot lives, and are read without a lock.
   const std::lock_guard lock(mutexes_[place.shard]);
@@ -124,7 +125,7 @@ Error PinnedSnapshot::beyond(Ordinal ordinal) const {
 Result<RecordView> PinnedSnapshot::record(Ordinal ordinal) const {
   if (ordinal.value >= sequences()) return beyond(ordinal);
   const Place place = place_of(ordinal);
-  const auto bytes = find(place);
+  const auto bytes = bytes_of(place);
   return unchanged(place, bytes ? checked_record(ordinal, place, *bytes) : bytes.error());
 }
 
@@ -215,15 +216,48 @@ Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
 std::optional<RecordPlace> PinnedSnapshot::place(Ordinal ordinal) const {
   if (ordinal.value >= sequences()) return {};
   const Place place = place_of(ordinal);
-  const auto bytes = find(place);
+  const auto bytes = bytes_of(place);
   if (!bytes) return {};
   return RecordPlace{*bytes, shards_[place.shard].device};
+}
+
+Result<std::optional<Ordinal>> PinnedSnapshot::find_in(std::size_t shard,
+                                                       std::string_view key) const {
+  const Transaction& transaction = shards_[shard].transaction;
+  std::array<std::byte, sizeof(std::uint64_t)> number{};
+  {
+    const std::lock_guard lock(mutexes_[shard]);
+    const auto found = transaction.get(Table::keys, as_key(key));
+    if (!found) return found.error();
+    if (!*found) return std::optional<Ordinal>();
+    if ((*found)->size() != number.size()) {
+      return Error{
+          ErrorCode::corrupt_record,
+          fmt::format("dataset {}: key \"{}\" leads to no sequence",
+                      transaction.environment().path().string(), printable(std::string(key)))};
+    }
+    if (auto copied = copy_from_map(number, **found); !copied) return copied.error();
+  }
+  const auto local = std::bit_cast<std::uint64_t>(number);
+  // Of an earlier commit: what was appended behind it is not in this snapshot.
+  if (local >= counts_[shard]) return std::optional<Ordinal>();
+  return std::optional<Ordinal>(Ordinal{firsts_[shard] + local});
+}
+
+Result<std::optional<Ordinal>> PinnedSnapshot::find(std::string_view key) const {
+  // No dataset has such a key, and LMDB calls it an error to look for an empty one.
+  if (key.empty() || key.size() > kMaxKeyBytes) return std::optional<Ordinal>();
+  for (std::size_t shard = 0; shard < shards_.size(); ++shard) {
+    auto found = find_in(shard, key);
+    if (!found || *found) return found;
+  }
+  return std::optional<Ordinal>();
 }
 
 void PinnedSnapshot::let_go(Ordinal ordinal) const {
   if (ordinal.value >= sequences()) return;
   const Place place = place_of(ordinal);
-  const auto bytes = find(place);
+  const auto bytes = bytes_of(place);
   // A record as large as a page has pages of its own; shorter ones may share theirs.
   if (!bytes || bytes->size() < shards_[place.shard].page_bytes) return;
   if (const auto file = file_of(place, *bytes)) batchwright::let_go(*bytes, *file);

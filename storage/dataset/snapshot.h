@@ -43,6 +43,7 @@ class PinnedSnapshot final : public Snapshot {
   Result<RecordView> record(Ordinal ordinal, const RecordPlace& place) const override;
   Result<void> check_unchanged() const override;
   std::optional<RecordPlace> place(Ordinal ordinal) const override;
+  Result<std::optional<Ordinal>> find(std::string_view key) const override;
   void let_go(Ordinal ordinal) const override;
   std::uint64_t file_bytes() const override;
   void bring_in_tree(std::uint64_t most_bytes, const std::stop_token& stop) const override;
@@ -62,7 +63,8 @@ class PinnedSnapshot final : public Snapshot {
   Place place_of(Ordinal ordinal) const;
   Result<RecordView> checked_record(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<RecordView> unchanged(const Place& place, Result<RecordView> record) const;
-  Result<MapBytes> find(const Place& place) const;
+  Result<MapBytes> bytes_of(const Place& place) const;
+  Result<std::optional<Ordinal>> find_in(std::size_t shard, std::string_view key) const;
   std::optional<MapOrigin> file_of(const Place& place, MapBytes bytes) const;
   Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;

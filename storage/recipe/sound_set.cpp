@@ -60,6 +60,17 @@ Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalo
   return {};
 }
 
+std::string SoundSet::name(std::uint32_t index) const {
+  const Place& place = places_[index];
+  const Member& member = members_[place.member];
+  const auto record = member.snapshot->record(Ordinal{place.ordinal});
+  std::string key(record ? record->key().size() : 0, ' ');
+  const bool read = record && copy_from_map(std::as_writable_bytes(std::span(key)),
+                                            std::as_bytes(std::span(record->key())));
+  return fmt::format("{}: {}", member.name,
+                     read ? printable(key) : fmt::format("sequence {}", place.ordinal));
+}
+
 /// Whether any sound from `first` on is more than silence; the first is, as a rule.
 Result<void> SoundSet::hear(std::uint32_t first) const {
   Scratch scratch;

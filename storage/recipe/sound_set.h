@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "storage/frontend/frontend.h"
@@ -27,6 +28,9 @@ class SoundSet {
   std::uint64_t content() const { return content_; }
   /// Samples of one at the set's rate.
   std::uint64_t samples(std::uint32_t index) const { return places_[index].samples; }
+
+  /// "DATASET: KEY"; a number in place of a key that cannot be read.
+  std::string name(std::uint32_t index) const;
 
   /// Memory that reading takes; it grows to the longest sound and is used again.
   struct Scratch {

@@ -3,21 +3,14 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cstring>
+#include <string>
 
 namespace batchwright {
 namespace {
 
 bool is_whole(DType dtype) {
-  return dtype == DType::int64 || dtype == DType::int32 || dtype == DType::int16 ||
-         dtype == DType::uint8;
-}
-
-template <class Number>
-std::string text_of(std::span<const std::byte> bytes) {
-  Number number = 0;
-  std::memcpy(&number, bytes.data(), sizeof number);
-  return std::to_string(number);
+  constexpr std::array<std::byte, 8> kZero{};
+  return whole_number(dtype, kZero).has_value();
 }
 
 }  // namespace
@@ -41,12 +34,7 @@ Result<std::string> speaker_name(const SpeakerField& speaker, std::span<const Fi
   const auto bytes = values[speaker.field].bytes;
   auto copied = copy_from_map(std::span(number).first(bytes.size()), bytes);
   if (!copied) return copied.error();
-  switch (speaker.dtype) {
-    case DType::int64: return text_of<std::int64_t>(number);
-    case DType::int32: return text_of<std::int32_t>(number);
-    case DType::int16: return text_of<std::int16_t>(number);
-    default: return text_of<std::uint8_t>(number);
-  }
+  return std::to_string(whole_number(speaker.dtype, number).value_or(0));
 }
 
 }  // namespace batchwright

@@ -62,6 +62,9 @@ class FileSnapshot final : public Snapshot {
   std::span<const std::uint32_t> field_lengths(std::size_t) const override { return {}; }
   std::span<const std::uint16_t> key_bytes() const override { return made_up_.key_bytes(); }
   std::optional<RecordPlace> place(Ordinal) const override { return {}; }
+  Result<std::optional<Ordinal>> find(std::string_view) const override {
+    return std::optional<Ordinal>();
+  }
   void let_go(Ordinal) const override {}
   std::uint64_t file_bytes() const override { return 0; }
 

@@ -35,6 +35,9 @@ class MadeUpSnapshot final : public Snapshot {
     if (on_place) on_place(ordinal);
     return RecordPlace{records_[ordinal.value], device};
   }
+  Result<std::optional<Ordinal>> find(std::string_view) const override {
+    return std::optional<Ordinal>();
+  }
   void let_go(Ordinal ordinal) const override {
     if (on_let_go) on_let_go(ordinal);
   }

@@ -60,7 +60,7 @@ def test_a_path_that_does_not_exist_is_refused_when_it_shall_be_appended_to(tmp_
     ({"a": "float32", "b": "int32"}, 'field "b" is only a dtype'),
     ({"a": "float32", "b": {"dtype": "int32"}}, 'field "b" has no kind'),
     ({"a": {"dtype": "int32", "size": 3}}, "field \"a\" has no 'size'"),
-    ({"a": FieldSpec("float32", shape=(0,))}, "each from 1"),
+    ({"a": FieldSpec("float32", shape=(-1,))}, "each from 0"),
     ({"a": FieldSpec("float32", shape=(1 << 30,))}, "16 MiB"),
     ({"a": FieldSpec("float32"), "b": FieldSpec("float32")}, "exactly one primary field, found 2"),
     ({"a": ("float32", (80,))}, 'is a tuple, (\'float32\', (80,)); write FieldSpec("float32"'),

@@ -77,6 +77,26 @@ TEST_CASE("storage: shards are one dataset, their sequences counted on") {
   CHECK(holds_samples(**snapshot, 0));
 }
 
+TEST_CASE("storage: a key leads to its sequence, in the first shard that has it") {
+  const TemporaryFolder folder;
+  REQUIRE(make_samples(folder / "a", 0, 10));
+  REQUIRE(make_samples(folder / "b", 5, 5000));
+  const auto snapshot = snapshot_of({folder / "a", folder / "b"});
+  REQUIRE(snapshot);
+  const auto place_of = [&snapshot](const std::string& key) {
+    const auto found = (*snapshot)->find(key);
+    REQUIRE(found);
+    return *found ? std::optional((*found)->value) : std::nullopt;
+  };
+  for (const std::uint32_t n : {0U, 5U, 9U, 10U, 4999U}) {
+    CHECK(place_of(Sample(n).key()) == (n < 10 ? n : n + 5));
+  }
+  for (const std::string& key :
+       {std::string(), Sample(5000).key(), std::string("key"), std::string(600, 'x')}) {
+    CHECK_FALSE(place_of(key));
+  }
+}
+
 TEST_CASE("storage: the order of shards changes the content fingerprint") {
   const TemporaryFolder folder;
   REQUIRE(make_samples(folder / "a", 0, 10));

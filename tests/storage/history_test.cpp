@@ -98,6 +98,8 @@ TEST_CASE("storage: who holds an earlier commit keeps it while a writer appends"
   REQUIRE(write_samples(*writer, 200, 9000));
   CHECK((*held)->sequences() == 100);
   CHECK(holds_samples(**held, 0));
+  CHECK(*(*held)->find(Sample(99).key()));
+  CHECK_FALSE(*(*held)->find(Sample(100).key()));
   CHECK(*(*dataset)->snapshot_at(content) == *held);
   CHECK((*(*dataset)->snapshot())->sequences() == 9000);
 }

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
-#include <fstream>
 #include <string>
 #include <string_view>
 
+#include "client/command/page.h"
+
 namespace batchwright {
 
-// The files' bytes, embedded at build time.
-extern const std::string_view kChartScript;
+// The file's bytes, embedded at build time.
 extern const std::string_view kPlanPage;
 
 namespace {
@@ -111,16 +110,6 @@ Result<json::object> page_data(const PlanLengths& lengths, const PlanSettings& s
                       {"strategies", strategies_json(strategies)}};
 }
 
-/// The page with what each of its two marks stands for.
-std::string filled(std::string_view data) {
-  std::string page(kPlanPage);
-  for (const auto& [mark, text] : {std::pair<std::string_view, std::string_view>{"/*DATA*/", data},
-                                   {"/*CHART*/", kChartScript}}) {
-    page.replace(page.find(mark), mark.size(), text);
-  }
-  return page;
-}
-
 }  // namespace
 
 Result<void> write_plan_page(const std::filesystem::path& file, const PlanLengths& lengths,
@@ -128,12 +117,7 @@ Result<void> write_plan_page(const std::filesystem::path& file, const PlanLength
                              const std::vector<Strategy>& strategies) {
   const auto data = page_data(lengths, settings, strategies);
   if (!data) return data.error();
-  std::ofstream out(file, std::ios::binary);
-  out << filled(json::serialize(*data));
-  // Errors of a full disk may come as late as here.
-  out.close();
-  if (out) return {};
-  return Error{ErrorCode::io_error, fmt::format("{}: cannot be written", file.string())};
+  return write_page(file, kPlanPage, *data);
 }
 
 }  // namespace batchwright

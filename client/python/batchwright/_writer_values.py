@@ -96,8 +96,8 @@ def normalized(name: str, given: Any, first: bool) -> FieldSpec:
         raise ValueError(f'field "{name}": a scalar has no shape. One vector a sequence, such as an '
                          f'embedding, is FieldSpec("{dtype}", shape={shape}, kind="independent"), and '
                          f"is given as [1, {', '.join(map(str, shape))}]")
-    if len(shape) > abi.MAX_DIMENSIONS or any(extent < 1 for extent in shape):
-        raise ValueError(f'field "{name}": shape {shape}; at most 6 dimensions, each from 1, are '
+    if len(shape) > abi.MAX_DIMENSIONS or any(extent < 0 for extent in shape):
+        raise ValueError(f'field "{name}": shape {shape}; at most 6 dimensions, each from 0, are '
                          "allowed")
     return FieldSpec(dtype, shape, given.kind, tuple(str(each) for each in given.categories))
 
