@@ -15,6 +15,7 @@
 #include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/fair_queue.h"
 #include "daemon/assembly/found_rows.h"
+#include "daemon/assembly/kept_rows.h"
 #include "daemon/assembly/padding.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
@@ -54,6 +55,8 @@ struct EpochSource {
   std::shared_ptr<FoundRows> found = std::make_shared<FoundRows>();
   /// Of rows that a recipe makes; null: rows are as long as what is stored.
   SharedLengths lengths = nullptr;
+  /// Rows that a recipe made, of which other parts follow.
+  std::shared_ptr<KeptRows> kept = std::make_shared<KeptRows>();
 
   std::span<const std::uint32_t> row_lengths() const {
     return lengths ? std::span<const std::uint32_t>(*lengths) : snapshot->lengths();

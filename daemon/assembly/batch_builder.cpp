@@ -106,8 +106,9 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   batch.rows = static_cast<std::uint32_t>(lengths_.size());
   batch.frames = spec.batch_frames;
   batch.padded_frames = std::uint64_t{batch.rows} * spec.batch_length;
-  made_rows_.step_seconds = maker_.take_seconds();
-  batch.made = std::exchange(made_rows_, {});
+  making_.figures.step_seconds = making_.maker.take_seconds();
+  batch.made = std::exchange(making_.figures, {});
+  making_.kept.clear();
   return batch;
 }
 
@@ -127,6 +128,7 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, std::vector<SkippedSeq
   flags_.clear();
   key_ends_.clear();
   key_text_.clear();
+  making_.kept.clear();  // a batch that failed may have left some
   const Snapshot& snapshot = *job.source.snapshot;
   columns_.resize(row_schema(snapshot, job.style.recipe.get()).fields.size());
   values_.resize(snapshot.schema().fields.size());
@@ -201,30 +203,53 @@ Result<void> BatchBuilder::read_row(const BatchJob& job, const Row& row,
 
 /// What a recipe makes of the current record's values: into memory of the builder's own.
 Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
-  const std::uint32_t length = job.source.row_lengths()[row.ordinal];
-  if (std::uint64_t{row.start} + row.length > length) {
+  if (std::uint64_t{row.start} + row.length > job.source.row_lengths()[row.ordinal]) {
     return Error{ErrorCode::internal, "the plan's row passes the end of its sequence"};
   }
-  const Recipe* const recipe = job.style.recipe.get();
-  if (recipe == nullptr) return {};
-  if (made_.size() <= lengths_.size()) made_.resize(lengths_.size() + 1);
-  std::vector<MadeField>& made = made_[lengths_.size()];
-  if (auto done = maker_.make(*recipe, job.source.epoch, Ordinal{row.ordinal}, values_, made);
-      !done) {
+  if (job.style.recipe == nullptr) return {};
+  const std::size_t place = lengths_.size();
+  if (is_whole(row)) {
+    if (making_.own.size() <= place) making_.own.resize(place + 1);
+    return make_by_recipe(job, row, making_.own[place]);
+  }
+  const bool last = (row.flags & kRowLast) != 0;
+  auto kept = job.source.kept->get(Ordinal{row.ordinal}, last, [&]() -> Result<KeptRow> {
+    const auto made = std::make_shared<std::vector<MadeField>>();
+    if (auto done = make_by_recipe(job, row, *made); !done) return done.error();
+    return KeptRow(made);
+  });
+  if (!kept) return kept.error();
+  making_.kept.resize(place + 1);
+  making_.kept[place] = *std::move(kept);
+  return {};
+}
+
+Result<void> BatchBuilder::make_by_recipe(const BatchJob& job, const Row& row,
+                                          std::vector<MadeField>& made) {
+  const Recipe& recipe = *job.style.recipe;
+  const Ordinal ordinal{row.ordinal};
+  if (auto done = making_.maker.make(recipe, job.source.epoch, ordinal, values_, made); !done) {
     return Error{done.error().code,
                  fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
   }
-  const RowDraws& draws = maker_.draws();
-  made_rows_.sound_seconds += draws.stored_seconds;
-  made_rows_.samples_saturated += draws.saturated;
-  made_rows_.noise_left_out += draws.noise.applies && !draws.mix.added ? 1 : 0;
+  const RowDraws& draws = making_.maker.draws();
+  making_.figures.sound_seconds += draws.stored_seconds;
+  making_.figures.samples_saturated += draws.saturated;
+  making_.figures.noise_left_out += draws.noise.applies && !draws.mix.added ? 1 : 0;
+  const std::uint32_t length = job.source.row_lengths()[row.ordinal];
   for (std::size_t f = 0; f < made.size(); ++f) {
-    if (!recipe->makes(f) || made[f].length == length) continue;
+    if (!recipe.makes(f) || made[f].length == length) continue;
     return Error{ErrorCode::internal,
                  fmt::format("sequence {}: a row of {} frames was made, {} were planned",
                              row.ordinal, made[f].length, length)};
   }
   return {};
+}
+
+/// Of the row that was made for this place in the batch.
+std::span<const std::byte> BatchBuilder::made_bytes(std::size_t row, std::size_t field) const {
+  const bool kept = row < making_.kept.size() && making_.kept[row];
+  return kept ? (*making_.kept[row])[field].bytes : making_.own[row][field].bytes;
 }
 
 /// A row that is all padding, until set_sources() gives it content.
@@ -248,7 +273,7 @@ void BatchBuilder::set_sources(const BatchJob& job, const Row& row) {
     const FieldValue& stored = values_[recipe == nullptr ? f : recipe->stored_field(f)];
     const bool made = recipe != nullptr && recipe->makes(f);
     const std::span<const std::byte> bytes =
-        made ? std::span<const std::byte>(made_[lengths_.size() - 1][f].bytes) : stored.bytes;
+        made ? made_bytes(lengths_.size() - 1, f) : stored.bytes;
     columns_[f].lengths.back() = stored.length;
     columns_[f].sources.back() =
         per_frame(fields[f]) ? bytes.subspan(row.start * frame, row.length * frame) : bytes;

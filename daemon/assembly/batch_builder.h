@@ -37,6 +37,8 @@ class BatchBuilder {
   void add_row(const Row& row);
   void cast_fields(const BatchJob& job);
   Result<void> make_row(const BatchJob& job, const Row& row);
+  Result<void> make_by_recipe(const BatchJob& job, const Row& row, std::vector<MadeField>& made);
+  std::span<const std::byte> made_bytes(std::size_t row, std::size_t field) const;
   void set_sources(const BatchJob& job, const Row& row);
   Result<LaidOutBatch> lay_out(const BatchJob& job, BatchSpec& spec);
   Result<void> check_not_empty(std::span<const SkippedSequence> skipped) const;
@@ -47,6 +49,14 @@ class BatchBuilder {
   struct Column {
     std::vector<std::span<const std::byte>> sources;  ///< Bytes in the map; empty: all padding.
     std::vector<std::uint32_t> lengths;               ///< U, of an independent field only.
+  };
+
+  /// What a recipe made, by row of the current batch.
+  struct Making {
+    RowMaker maker;
+    std::vector<std::vector<MadeField>> own;  ///< Of whole rows.
+    std::vector<KeptRow> kept;                ///< Of parts, which other batches share.
+    MadeRows figures;
   };
 
   std::vector<FieldSpec> fields_;  ///< As the batch has them, without their categories.
@@ -62,9 +72,7 @@ class BatchBuilder {
   std::vector<std::string_view> keys_;
   std::vector<char> key_text_;   ///< A copy: the map may fault when the layout reads the keys.
   std::vector<Column> columns_;  ///< One for each of the schema's fields.
-  RowMaker maker_;
-  std::vector<std::vector<MadeField>> made_;  ///< By row, what a recipe made.
-  MadeRows made_rows_;                        ///< Of the current batch.
+  Making making_;
 };
 
 }  // namespace batchwright

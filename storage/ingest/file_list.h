@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +20,7 @@ struct SourceFile {
   /// or that of a segment.
   std::string key;
   std::filesystem::path path;
-  std::optional<SoundPart> part = std::nullopt;  ///< Of sound; nothing: the whole file.
+  SoundPart part = {};  ///< Of sound.
 };
 
 struct FileList {

@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <limits>
 
+#include "storage/dataset/dataset.h"
 #include "storage/ingest/ingest_source.h"
 
 namespace batchwright {
 namespace {
-
-/// `what`: samples or bytes.
-Error too_long_sound(const std::filesystem::path& path, std::uint64_t length, const char* what) {
-  return {ErrorCode::schema_mismatch,
-          fmt::format("{}: {} {}; a sequence has less than 2^32", path.string(), length, what)};
-}
-
-bool fits(std::uint64_t samples) { return samples <= std::numeric_limits<std::uint32_t>::max(); }
 
 /// A field of frames without content, whose length alone says something.
 LoadedField count(std::uint64_t length) { return {{}, static_cast<std::uint32_t>(length)}; }
@@ -57,9 +49,8 @@ class PcmSource : public IngestSource {
     LoadedField audio;
     const auto extent = decode_audio(
         file.path, channels_, [&](std::span<const float> samples) { append(samples, audio.bytes); },
-        file.part);
+        file.part, kMaxRecordBytes / dtype_bytes(dtype_));
     if (!extent) return extent.error();
-    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples, "samples");
     if (extent->wide && dtype_ == DType::int16 && !chosen_) {
       return Error{ErrorCode::schema_mismatch,
                    fmt::format("{}: its samples have more than 16 bits, the dataset's are int16; "
@@ -118,9 +109,12 @@ class EncodedSource : public IngestSource {
   Result<Loaded> load(const SourceFile& file) const override {
     const auto extent = decode_audio(file.path, channels_, [](std::span<const float>) {});
     if (!extent) return extent.error();
-    if (!fits(extent->samples)) return too_long_sound(file.path, extent->samples, "samples");
     const std::uint64_t bytes = load_bytes(file);
-    if (!fits(bytes)) return too_long_sound(file.path, bytes, "bytes");
+    if (bytes > kMaxRecordBytes) {
+      return Error{ErrorCode::schema_mismatch,
+                   fmt::format("{}: {} bytes; a sequence has up to {}", file.path.string(), bytes,
+                               kMaxRecordBytes)};
+    }
     LoadedField encoded;
     encoded.bytes.resize(bytes);
     std::ifstream stream(file.path, std::ios::binary);

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <set>
 #include <sstream>
 
 namespace batchwright {
@@ -26,17 +24,6 @@ bool has_sound_steps(const RecipeSettings& settings) {
          settings.dither > 0 || !settings.like.empty() || settings.sound != DType::float32;
 }
 
-/// The rate that all sequences have. Errors: bad_configuration: they have several.
-Result<std::uint32_t> common_rate(std::span<const std::uint32_t> rates) {
-  const std::set<std::uint32_t> seen(rates.begin(), rates.end());
-  if (seen.size() == 1) return *seen.begin();
-  return cannot_open(
-      fmt::format("sample_rate: none, and sequences of {} and of {} Hz are stored; allowed: the "
-                  "rate in Hz that "
-                  "all are resampled to",
-                  seen.empty() ? 0 : *seen.begin(), seen.empty() ? 0 : *seen.rbegin()));
-}
-
 /// The first line of one text that the other does not have.
 std::string first_difference(const std::string& wanted, const std::string& found) {
   std::istringstream a(wanted);
@@ -54,13 +41,6 @@ std::string first_difference(const std::string& wanted, const std::string& found
 }
 
 }  // namespace
-
-/// Of a snapshot, while anything refers to them.
-struct Recipe::Kept {
-  std::mutex mutex;
-  std::uint64_t content = 0;                                  // guarded by mutex
-  std::weak_ptr<const std::vector<std::uint32_t>> lengths{};  // guarded by mutex
-};
 
 Result<std::shared_ptr<const Recipe>> Recipe::open(const RecipeSettings& settings,
                                                    const Snapshot& of, std::uint64_t seed,
@@ -259,121 +239,12 @@ Result<void> Recipe::build_schema(const Schema& stored) {
   return {};
 }
 
-RowLengths Recipe::lengths_by(std::uint64_t stored, const RateRatio& ratio,
-                              std::uint32_t keep_offset) const {
-  RowLengths lengths;
-  lengths.ratio = ratio;
-  lengths.keep = {settings_.keep.of, keep_offset};
-  lengths.samples = stored;
-  if (sound_) lengths.samples = resampled_length(settings_.resampler, stored, ratio);
-  lengths.frames = front_end_ ? front_end_->frames(lengths.samples) : lengths.samples;
-  lengths.unperturbed = lengths.frames;
-  const std::uint64_t reduced = settings_.keep.of > 1
-                                    ? kept_length(lengths.frames, lengths.keep)
-                                    : stacked_length(lengths.frames, settings_.stacking);
-  lengths.row = delayed_length(reduced, settings_.delay);
-  return lengths;
+std::string Recipe::noise_name(std::size_t style, const NoiseDraw& draw) const {
+  return styles_.sources[style].noise->name(draw.source);
 }
 
-Result<RateRatio> Recipe::ratio_of(std::uint32_t rate, Speed speed) const {
-  if (!sound_) return RateRatio{};
-  const auto ratio = rate_ratio(rate, rate_, speed);
-  if (!ratio) return cannot_open(ratio.error().message);
-  return *ratio;
-}
-
-Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
-                                   const DrawKey& key) const {
-  const auto& speeds = settings_.speeds;
-  const Speed speed = speeds.empty() ? Speed{} : speeds[draw_speed(key, speeds.size())];
-  const std::uint32_t offset =
-      settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset;
-  const auto ratio = ratio_of(rate, speed);
-  if (!ratio) return ratio.error();
-  RowLengths lengths = lengths_by(stored, *ratio, offset);
-  if (speed == Speed{}) return lengths;
-  const auto plain = ratio_of(rate, Speed{});
-  if (!plain) return plain.error();
-  lengths.unperturbed = lengths_by(stored, *plain, offset).frames;
-  return lengths;
-}
-
-/// `choose` says for an ordinal which of the speeds it has, and the offset of keep_one_of.
-template <class Choose>
-Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Choose choose) const {
-  const auto stored = of.lengths();
-  const auto rates =
-      sound_ ? of.field_lengths(sound_->rate_field()) : std::span<const std::uint32_t>{};
-  const std::vector<Speed> speeds =
-      settings_.speeds.empty() ? std::vector{Speed{}} : settings_.speeds;
-  // Of the rate at hand: neighbours have the same, as a rule.
-  std::vector<RateRatio> ratios(speeds.size());
-  std::uint32_t known = 0;
-  auto lengths = std::make_shared<std::vector<std::uint32_t>>(stored.size());
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    if (const std::uint32_t rate = rates.empty() ? known : rates[i]; rate != known || i == 0) {
-      if (sound_ && settings_.sample_rate == 0 && rate != rate_) return common_rate(rates).error();
-      for (std::size_t k = 0; k < speeds.size(); ++k) {
-        const auto ratio = ratio_of(rate, speeds[k]);
-        if (!ratio) {
-          return Error{ratio.error().code,
-                       fmt::format("sequence {}: {}", i, ratio.error().message)};
-        }
-        ratios[k] = *ratio;
-      }
-      known = rate;
-    }
-    const auto [speed, offset] = choose(i);
-    const std::uint64_t row = lengths_by(stored[i], ratios[speed], offset).row;
-    if (row > std::numeric_limits<std::uint32_t>::max()) {
-      return Error{ErrorCode::does_not_fit,
-                   fmt::format("sequence {}: a row of {} frames; allowed: less than 2^32", i, row)};
-    }
-    (*lengths)[i] = static_cast<std::uint32_t>(row);
-  }
-  return SharedLengths(std::move(lengths));
-}
-
-Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
-  const bool same = settings_.speeds.size() <= 1 && !settings_.keep_random;
-  if (same) {
-    const std::lock_guard lock(kept_->mutex);
-    const auto kept = kept_->lengths.lock();
-    if (kept && kept_->content == of.content()) return kept;
-  }
-  const std::size_t speeds = settings_.speeds.size();
-  auto lengths = all_lengths(of, [&](std::uint64_t ordinal) {
-    const DrawKey key{seed_, epoch.value, ordinal, 0};
-    return std::pair(
-        speeds > 1 ? draw_speed(key, speeds) : 0,
-        settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset);
-  });
-  if (!lengths || !same) return lengths;
-  const std::lock_guard lock(kept_->mutex);
-  kept_->content = of.content();
-  kept_->lengths = *lengths;
-  return lengths;
-}
-
-Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) const {
-  // Of a random offset the first gives the longest rows and the last the shortest: at most a frame
-  // lies between them.
-  std::vector<std::uint32_t> offsets{settings_.keep_random ? 0 : settings_.keep.offset};
-  if (settings_.keep_random) offsets.push_back(settings_.keep.of - 1);
-  std::vector<SharedLengths> all;
-  for (std::size_t k = 0; k < std::max<std::size_t>(settings_.speeds.size(), 1); ++k) {
-    for (const std::uint32_t offset : offsets) {
-      auto lengths = all_lengths(of, [k, offset](std::uint64_t) { return std::pair(k, offset); });
-      if (!lengths) return lengths.error();
-      all.push_back(*std::move(lengths));
-    }
-  }
-  return all;
-}
-
-std::uint64_t Recipe::real_frames(std::uint64_t start, std::uint64_t count) const {
-  const std::uint64_t ignored = settings_.delay.frames;
-  return count - std::min(count, ignored - std::min(ignored, start));
+std::string Recipe::room_name(std::size_t style, const RoomDraw& draw) const {
+  return styles_.sources[style].rooms->name(draw.room);
 }
 
 }  // namespace batchwright

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct RowLengths {
   std::uint64_t row = 0;          ///< Frames that the row has in the end.
 };
 
+/// The rate that all sequences have. Errors: bad_configuration: they have several.
+Result<std::uint32_t> common_rate(std::span<const std::uint32_t> rates);
+
 /// A recipe with the data that it needs, for the sequences of one dataset.
 ///
 /// A row depends on its own sequence, the seed, the epoch and the ordinal, and on nothing else.
@@ -51,6 +55,15 @@ class Recipe {
   std::size_t stored_field(std::size_t field) const { return fields_.stored[field]; }
   /// Whether RowMaker makes the field, or else it is what is stored.
   bool makes(std::size_t field) const { return fields_.made[field]; }
+
+  const RecipeSettings& settings() const { return settings_; }
+  /// Hz, of the sound that rows or their features are made of; 0 where none is.
+  std::uint32_t rate() const { return rate_; }
+  /// What makes features of sound; null where nothing does.
+  const FrontEnd* front_end() const { return front_end_ ? &*front_end_ : nullptr; }
+  /// Which noise, or room, a draw for a style stands for: dataset and key.
+  std::string noise_name(std::size_t style, const NoiseDraw& draw) const;
+  std::string room_name(std::size_t style, const RoomDraw& draw) const;
 
   /// The rows' lengths in an epoch; 0 for sequences too short for the front end. Without random
   /// speeds and offsets all epochs share them.
@@ -91,6 +104,9 @@ class Recipe {
   RowLengths lengths_by(std::uint64_t stored, const RateRatio& ratio,
                         std::uint32_t keep_offset) const;
   template <class Choose>
+  Result<void> some_lengths(const Snapshot& of, const Choose& choose, std::size_t first,
+                            std::span<std::uint32_t> out) const;
+  template <class Choose>
   Result<SharedLengths> all_lengths(const Snapshot& of, Choose choose) const;
 
   /// The fields of rows, and where they come from.
@@ -122,8 +138,13 @@ class Recipe {
   Fields fields_;
   std::string text_;
   std::string made_by_;
-  struct Kept;
-  std::shared_ptr<Kept> kept_;  // lengths of the last snapshot
+  /// The lengths of the last snapshot, while anything refers to them.
+  struct Kept {
+    std::mutex mutex;
+    std::uint64_t content = 0;
+    std::weak_ptr<const std::vector<std::uint32_t>> lengths;
+  };
+  std::shared_ptr<Kept> kept_;
 };
 
 }  // namespace batchwright

@@ -176,8 +176,8 @@ std::optional<std::uint64_t> go_near(SNDFILE* sound, const SF_INFO& info, std::u
 
 /// Decodes a part of a file that was just opened. Errors: as decode_audio().
 Result<Decoded> decode_part(SNDFILE* sound, const SF_INFO& info, const std::filesystem::path& path,
-                            ChannelChoice channels, const TakeSamples& take,
-                            const SoundPart& part) {
+                            ChannelChoice channels, const TakeSamples& take, const SoundPart& part,
+                            std::uint64_t most) {
   const auto bad = [&](const std::string& why) {
     return bad_file(path, fmt::format("segment from {} to {} s: {}", part.begin, part.end, why));
   };
@@ -193,11 +193,14 @@ Result<Decoded> decode_part(SNDFILE* sound, const SF_INFO& info, const std::file
   const auto passed_over = go_near(sound, info, first);
   if (!passed_over) return bad("the file can be read from its start only, and once");
   wanted.passed_over = *passed_over;
+  const std::uint64_t count = wanted.count;
+  wanted.count = std::min(count, most + 1);  // one more, to see that it is too long
   const Decoded seen = decode(sound, info, channels, take, wanted);
   if (sf_error(sound) != SF_ERR_NO_ERROR) {
     return bad(fmt::format("damaged or truncated: {}", sf_strerror(sound)));
   }
-  const double missing = static_cast<double>(wanted.count - seen.samples) / info.samplerate;
+  if (seen.samples > most) return seen;
+  const double missing = static_cast<double>(count - seen.samples) / info.samplerate;
   if (!to_the_end && missing > SoundPart::kOvershoot) {
     return bad(fmt::format("it ends {:.3f} s behind the sound; allowed: up to {}", missing,
                            SoundPart::kOvershoot));
@@ -209,8 +212,9 @@ Result<Decoded> decode_part(SNDFILE* sound, const SF_INFO& info, const std::file
 
 /// Decodes a whole file that was just opened. Errors: as decode_audio().
 Result<Decoded> decode_whole(SNDFILE* sound, const SF_INFO& info, const std::filesystem::path& path,
-                             ChannelChoice channels, const TakeSamples& take) {
-  const Decoded seen = decode(sound, info, channels, take);
+                             ChannelChoice channels, const TakeSamples& take, std::uint64_t most) {
+  const Decoded seen = decode(sound, info, channels, take, {0, most + 1});
+  if (seen.samples > most) return seen;
   if (const auto reason = complaint(sound, info, seen)) return bad_file(path, *reason);
   return seen;
 }
@@ -218,7 +222,8 @@ Result<Decoded> decode_whole(SNDFILE* sound, const SF_INFO& info, const std::fil
 /// Decodes a file that was just opened. Errors: as decode_audio().
 Result<AudioExtent> decode_opened(SNDFILE* sound, const SF_INFO& info,
                                   const std::filesystem::path& path, ChannelChoice channels,
-                                  const TakeSamples& take, const std::optional<SoundPart>& part) {
+                                  const TakeSamples& take, const SoundPart& part,
+                                  std::uint64_t most) {
   if (info.channels != 1 && channels == ChannelChoice::only) {
     return bad_file(
         path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
@@ -228,9 +233,17 @@ Result<AudioExtent> decode_opened(SNDFILE* sound, const SF_INFO& info,
   if (const auto cut = missing_end(path, header_log(sound), endless_flac)) {
     return bad_file(path, fmt::format("truncated: {}", *cut));
   }
-  const auto seen = part ? decode_part(sound, info, path, channels, take, *part)
-                         : decode_whole(sound, info, path, channels, take);
+  const auto too_long = [&path, most] {
+    return bad_file(path, fmt::format("longer than the {} samples that are taken; a table of "
+                                      "segments cuts it (--segments)",
+                                      most));
+  };
+  // A header that promises too much is a lie, or right: refused before any of it is read.
+  if (part.whole() && promised_samples(info).value_or(0) > most) return too_long();
+  const auto seen = part.whole() ? decode_whole(sound, info, path, channels, take, most)
+                                 : decode_part(sound, info, path, channels, take, part, most);
   if (!seen) return seen.error();
+  if (seen->samples > most) return too_long();
   return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen->samples, is_wide(info)};
 }
 
@@ -300,31 +313,30 @@ std::optional<ChannelChoice> parse_channel(std::string_view name) {
   return static_cast<ChannelChoice>(found - kChannelNames.begin());
 }
 
-std::uint64_t expected_samples(const std::filesystem::path& path,
-                               const std::optional<SoundPart>& part) {
+std::uint64_t expected_samples(const std::filesystem::path& path, const SoundPart& part) {
   const auto header = read_audio_header(path);
   if (!header) return 0;
   // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
   std::error_code failed;
   const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
   const std::uint64_t whole = header->samples.value_or(failed ? 0 : bytes);
-  if (!part) return whole;
   const auto samples = static_cast<double>(whole);
-  const double begin = std::min(part->begin * header->sample_rate, samples);
-  const double end = std::min(part->end * header->sample_rate, samples);
+  const double begin = std::min(part.begin * header->sample_rate, samples);
+  const double end = std::min(part.end * header->sample_rate, samples);
   return static_cast<std::uint64_t>(end - begin);
 }
 
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
-                                 const TakeSamples& take, const std::optional<SoundPart>& part) {
+                                 const TakeSamples& take, const SoundPart& part,
+                                 std::uint64_t most) {
   SF_INFO info{};
   const auto sound = open_sound(path, info);
   if (!sound) return sound.error();
-  return decode_opened(sound->get(), info, path, channels, take, part);
+  return decode_opened(sound->get(), info, path, channels, take, part, most);
 }
 
 Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels,
-                         const std::optional<SoundPart>& part) {
+                         const SoundPart& part) {
   // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
   // written to, so that a header which promises too much costs addresses alone.
   constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
@@ -333,12 +345,13 @@ Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channe
   if (!sound) return sound.error();
   Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
   const std::uint64_t promised = promised_samples(info).value_or(0);
-  audio.samples.reserve(std::min(
-      {promised, kMostReserved, part ? sample_at(part->end - part->begin, info) : promised}));
+  audio.samples.reserve(
+      std::min({promised, kMostReserved, sample_at(part.end - part.begin, info)}));
   const auto append = [&audio](std::span<const float> samples) {
     audio.samples.insert(audio.samples.end(), samples.begin(), samples.end());
   };
-  const auto extent = decode_opened(sound->get(), info, path, channels, append, part);
+  const auto extent =
+      decode_opened(sound->get(), info, path, channels, append, part, kMostInMemory);
   if (!extent) return extent.error();
   return audio;
 }

@@ -40,7 +40,8 @@ struct AudioHeader {
   bool wide = false;  ///< Samples of more than 16 bits.
 };
 
-/// A part of a sound, in seconds. It begins and ends at the samples next to these times.
+/// A part of a sound, in seconds, or all of it. It begins and ends at the samples next to these
+/// times.
 struct SoundPart {
   double begin = 0;
   double end = std::numeric_limits<double>::infinity();  ///< Infinity: the sound's own.
@@ -48,14 +49,15 @@ struct SoundPart {
   /// How far the end may lie behind the sound's own, which it then is: times are often rounded to
   /// more than a sample (Kaldi's extract-segments takes the same).
   static constexpr double kOvershoot = 0.5;
+
+  bool whole() const { return begin == 0 && end == std::numeric_limits<double>::infinity(); }
 };
 
 /// Threads: any. Errors: as read_audio().
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path);
 
 /// Samples of a channel, as far as the header tells; 0 where it cannot be read. Threads: any.
-std::uint64_t expected_samples(const std::filesystem::path& path,
-                               const std::optional<SoundPart>& part = std::nullopt);
+std::uint64_t expected_samples(const std::filesystem::path& path, const SoundPart& part = {});
 
 /// What is known of a file once all of it was decoded.
 struct AudioExtent {
@@ -64,19 +66,24 @@ struct AudioExtent {
   bool wide = false;              ///< Samples of more than 16 bits.
 };
 
+/// Samples that a sequence may have, and that are read into memory at most: 9 hours at 16 kHz.
+inline constexpr std::uint64_t kMostSequence = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint64_t kMostInMemory = std::uint64_t{1} << 29;
+
 /// Takes the next samples of one channel, -1 .. 1.
 using TakeSamples = std::function<void(std::span<const float>)>;
 
 /// Decodes a whole file of wav, flac, mp3, ogg or opus, or a part of one, block by block, in
 /// bounded memory. What a header says of the length is compared with what is there, and never
-/// believed; of a part, as far as it goes. A part has the samples that the whole has there; of
-/// opus, whose decoder remembers, nearly. Threads: any. Errors: invalid_argument, naming file and
-/// reason: it cannot be opened, is empty, is not audio, ends before its header says or more than
-/// SoundPart::kOvershoot before the part does, has several channels, holds samples that are no
-/// numbers. What was handed to `take` before the error means nothing.
+/// believed; of a part, as far as it goes. A part has the samples that the whole has there: to
+/// rounding of mp3, and within 1e-3 of opus, whose decoder remembers. Threads: any.
+/// Errors: invalid_argument, naming file and reason: it cannot be opened, is empty, is not audio,
+/// ends before its header says or more than SoundPart::kOvershoot before the part does, has several
+/// channels, holds samples that are no numbers, or more than `most` of them. What was handed to
+/// `take` before the error, `most` samples and one more at most, means nothing.
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
-                                 const TakeSamples& take,
-                                 const std::optional<SoundPart>& part = std::nullopt);
+                                 const TakeSamples& take, const SoundPart& part = {},
+                                 std::uint64_t most = kMostSequence);
 
 /// Decodes a file that lies in memory, as it was taken into a dataset. `only` takes the first
 /// channel: how many there are was checked then. How many samples there should be is the caller's
@@ -85,8 +92,9 @@ Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoic
 Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
                                  const TakeSamples& take);
 
-/// All samples of the file, or of the part. Threads: any. Errors: as decode_audio().
+/// All samples of the file, or of the part, up to kMostInMemory. Threads: any. Errors: as
+/// decode_audio().
 Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels,
-                         const std::optional<SoundPart>& part = std::nullopt);
+                         const SoundPart& part = {});
 
 }  // namespace batchwright

@@ -47,11 +47,11 @@ TEST_CASE("storage: segments stand by file, then by line; recordings by key or b
   REQUIRE(segments->files.size() == 3);
   CHECK(segments->files[0].key == "x");
   CHECK(segments->files[0].path == "a/one.wav");
-  CHECK(segments->files[0].part->begin == 1.5);
+  CHECK(segments->files[0].part.begin == 1.5);
   CHECK(segments->files[1].key == "first");
-  CHECK(segments->files[1].part->end == 0.1);
+  CHECK(segments->files[1].part.end == 0.1);
   CHECK(segments->files[2].key == "late");
-  CHECK(std::isinf(segments->files[2].part->end));
+  CHECK(std::isinf(segments->files[2].part.end));
   CHECK(segments->files_without == 1);
   CHECK(segments->unmatched.empty());
 }

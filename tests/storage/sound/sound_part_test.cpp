@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <random>
 
 #include "storage/sound/sound.h"
@@ -103,6 +105,35 @@ TEST_CASE("storage: a part may end half a second behind the sound, and not more"
   CHECK(
       contains(part_refusal(folder / "a.flac", {1e300, SoundPart().end}), "begins behind the end"));
   CHECK(contains(part_refusal(folder / "a.flac", {1.00001, 1.00002}), "no sample lies in it"));
+}
+
+TEST_CASE("storage: sound that is too long is refused, whether or not its header says so") {
+  const TemporaryFolder folder;
+  encode(folder / "a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, changing_sound(), kRate);
+  encode(folder / "a.mp3", SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, changing_sound(), kRate);
+  for (const char* name : {"a.flac", "a.mp3"}) {
+    std::uint64_t taken = 0;
+    const auto count = [&taken](std::span<const float> samples) { taken += samples.size(); };
+    const auto whole = decode_audio(folder / name, ChannelChoice::only, count, {}, 50'000);
+    REQUIRE_FALSE(whole);
+    CHECK(contains(whole.error().message, "longer than the 50000 samples"));
+    CHECK(taken <= 50'001);
+    taken = 0;
+    const SoundPart part{1, 6};
+    CHECK_FALSE(decode_audio(folder / name, ChannelChoice::only, count, part, 50'000));
+    CHECK(taken == 50'001);
+    CHECK(decode_audio(folder / name, ChannelChoice::only, count, part, 80'000));
+  }
+  // Seventeen hours, with as many bytes behind the header, of which the disk has none.
+  std::string header = wav(tone(8), {kRate, 1}).substr(0, 44);
+  constexpr std::uint32_t kBytes = 2'000'000'000;
+  for (const auto& [at, bytes] : {std::pair(4, kBytes + 36), std::pair(40, kBytes)}) {
+    std::memcpy(header.data() + at, &bytes, sizeof bytes);
+  }
+  write_file(folder / "long.wav", header);
+  std::filesystem::resize_file(folder / "long.wav", 44 + std::uint64_t{kBytes});
+  CHECK(contains(part_refusal(folder / "long.wav", {}), "longer than the 536870912 samples"));
+  CHECK(read_audio(folder / "long.wav", ChannelChoice::only, SoundPart{60'000, 60'001}));
 }
 
 TEST_CASE("storage: what is wrong with a part only is an error of that part only") {

@@ -1,0 +1,78 @@
+#include "daemon/assembly/kept_rows.h"
+
+#include <iterator>
+
+namespace batchwright {
+namespace {
+
+std::size_t bytes_of(const std::vector<MadeField>& row) {
+  std::size_t bytes = 0;
+  for (const MadeField& field : row) bytes += field.bytes.capacity();
+  return bytes;
+}
+
+}  // namespace
+
+Result<KeptRow> KeptRows::get(Ordinal ordinal, bool last,
+                              const std::function<Result<KeptRow>()>& make) {
+  std::unique_lock lock(mutex_);
+  ++uses_;
+  const auto [place, is_new] = rows_.try_emplace(ordinal.value);
+  if (!is_new) {
+    const SharedEntry entry = place->second;  // stays while this waits, whatever others do
+    entry->used = uses_;
+    made_.wait(lock, [&entry] { return entry->row || entry->failed; });
+    if (entry->row) {
+      if (last) drop(ordinal.value);
+      return entry->row;
+    }
+    lock.unlock();
+    return make();
+  }
+  const SharedEntry entry = place->second = std::make_shared<Entry>();
+  entry->used = uses_;
+  lock.unlock();
+  // Others wait for what comes of it, be it an exception.
+  auto row = caught(ErrorCode::internal, "", make);
+  lock.lock();
+  if (row) {
+    entry->row = *row;
+    const std::size_t bytes = bytes_of(**row);
+    if (last || !has_room(bytes)) {
+      rows_.erase(ordinal.value);
+    } else {
+      entry->bytes = bytes;
+      bytes_ += bytes;
+    }
+  } else {
+    entry->failed = true;
+    rows_.erase(ordinal.value);
+  }
+  made_.notify_all();
+  return row;
+}
+
+/// Makes room where it must, by what no batch has asked for in a long time: the rest of such a row
+/// came before, or no one takes it. Lanes ask for each of theirs in turn.
+bool KeptRows::has_room(std::size_t bytes) {
+  if (bytes_ + bytes <= most_bytes_) return true;
+  const std::uint64_t idle = 4 * rows_.size() + 64;
+  for (auto each = rows_.begin(); each != rows_.end();) {
+    const auto next = std::next(each);
+    if (each->second->row && each->second->bytes > 0 && each->second->used + idle < uses_) {
+      drop(each->first);
+    }
+    each = next;
+  }
+  return bytes_ + bytes <= most_bytes_;
+}
+
+void KeptRows::drop(std::uint64_t ordinal) {
+  const auto place = rows_.find(ordinal);
+  // Another may have dropped it first, and a third begun it anew.
+  if (place == rows_.end() || !place->second->row) return;
+  bytes_ -= place->second->bytes;
+  rows_.erase(place);
+}
+
+}  // namespace batchwright
