@@ -1,11 +1,18 @@
-"""client/examples/languages.py as it runs: two jobs, and one of them killed."""
+"""client/examples as they run: two jobs, and one of them killed; three servers, and one of them."""
 
+import collections
+import contextlib
 import importlib.util
 import json
+import os
+import pathlib
 import signal
 import subprocess
 import sys
+import threading
+import wave
 
+import numpy as np
 import pytest
 
 import served
@@ -14,6 +21,10 @@ EXAMPLE = served.ROOT / "client" / "examples" / "languages.py"
 sys.path.insert(0, str(EXAMPLE.parent))
 
 import prompts  # noqa: E402
+
+if importlib.util.find_spec("torch") is not None:
+    import multistyle  # noqa: E402
+    import styles  # noqa: E402
 
 EPOCHS, BATCHES = 10, 15  # batches of an epoch: 60 sequences by 4
 KILLED = 40  # batches that a job has taken when it is killed, at least
@@ -116,3 +127,87 @@ def test_the_split_puts_a_text_on_one_side(tmp_path):
     assert names["held-out"]["ann"] == names["held-out"]["bob"]
     assert not names["train"]["ann"] & names["held-out"]["ann"]
     assert len(names["train"]["ann"]) + len(names["held-out"]["ann"]) == 30
+
+
+LANGUAGES, PROMPTS = 2, 15  # of sound that a test makes, for three servers
+
+
+@pytest.fixture
+def sounds(tmp_path):
+    """A folder of prompts as prompts.split() takes it: tones of a language's own."""
+    random = np.random.default_rng(1)
+    for language in range(LANGUAGES):
+        folder = tmp_path / "sounds" / f"tone-{language}"
+        folder.mkdir(parents=True)
+        for number in range(PROMPTS):
+            samples = int(random.integers(5000, 14000))
+            tone = np.sin(np.arange(samples) * (0.3 + 0.5 * language)) * 9000
+            with wave.open(str(folder / f"{number}.wav"), "w") as file:
+                file.setparams((1, 2, 8000, samples, "NONE", ""))
+                file.writeframes((tone + random.normal(0, 300, samples)).astype("<i2").tobytes())
+    return tmp_path / "sounds"
+
+
+class Takers:
+    """Two workers that take whatever batch of any server is next, each in a thread."""
+
+    def __init__(self, servers, keys, epochs):
+        self.taken = {server.number: collections.Counter() for server in servers}
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.take, args=(servers, keys, epochs))
+                        for _ in range(multistyle.WORKERS)]
+        for thread in self.threads:
+            thread.start()
+
+    def take(self, servers, keys, epochs):
+        with contextlib.ExitStack() as stack:
+            queues = [multistyle.connected(stack, server.endpoint, keys).feed("styled").subscribe(
+                mode="queue", window=2, epochs=epochs) for server in servers]
+            for server, batch in multistyle.by_turns(queues):
+                assert np.isfinite(batch["features"]).all()
+                with self.lock:
+                    self.taken[server][batch.epoch, batch.step] += 1
+                batch.release()
+
+    def count(self, server):
+        with self.lock:
+            return sum(self.taken[server].values())
+
+
+def steps_of(server, epochs):
+    """Epoch and step of every batch that a server has."""
+    steps = set()
+    for epoch in range(epochs):
+        done = subprocess.run(
+            [server.programs / "batchwright", "plan", "--feed-config", server.config, "--feed",
+             "styled", "--epoch", str(epoch), "--json"], check=True, stdout=subprocess.PIPE)
+        steps |= {(epoch, step) for step in range(json.loads(done.stdout)["batches"])}
+    return steps
+
+
+@needs_torch
+def test_example_servers_lose_no_batch_when_one_of_them_dies(tmp_path, sounds):
+    epochs, form = 3, multistyle.SHORT._replace(lanes=4)
+    work, programs = tmp_path, pathlib.Path(os.environ["BATCHWRIGHT_BIN"])
+    prompts.split(sounds, work / "links")
+    styles.write_prompts(work / "links", work, form.most)
+    (work / "other-rooms").mkdir()
+    text = multistyle.make_styles(work / "links", work)
+    keys = multistyle.make_keys(programs, work)
+    with multistyle.started_servers(programs, work, form, text) as servers:
+        takers = Takers(servers, keys, epochs)
+        served.eventually(lambda: takers.count(1) >= 5, "five batches of the second server")
+        servers[1].process.kill()
+        servers[1].process.wait()
+        before = takers.count(0)
+        served.eventually(lambda: takers.count(0) > before or takers.count(0) ==
+                          len(steps_of(servers[0], epochs)), "the others go on")
+        servers[1].start()
+        for thread in takers.threads:
+            thread.join()
+        for server in servers:
+            taken = takers.taken[server.number]
+            assert set(taken) == steps_of(server, epochs)
+            # A batch that was held at the death may come to another worker, once more.
+            held = multistyle.WORKERS * 2 if server.number == 1 else 0
+            assert sum(taken.values()) <= len(taken) + held
