@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 // What the files that tie options to commands have in common. This file alone includes CLI11.
@@ -37,6 +38,23 @@ CLI::Option* add_choice(CLI::App& command, const char* name, Value& value,
       ->check(CLI::IsMember(choices))
       ->type_name("")
       ->default_str(chosen);
+}
+
+/// NAME=VALUE in two. Throws what CLI11 reports.
+inline std::pair<std::string, std::string> named_value(const std::string& option,
+                                                       const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == text.npos || at == 0) {
+    throw CLI::ValidationError(option, fmt::format("found {}, allowed: NAME=VALUE", text));
+  }
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+/// The same, or VALUE alone, with an empty name.
+inline std::pair<std::string, std::string> optionally_named_value(const std::string& option,
+                                                                  const std::string& text) {
+  if (text.find('=') == text.npos) return {"", text};
+  return named_value(option, text);
 }
 
 /// A check for unsigned options, since CLI11 would read -1 as the largest number there is.

@@ -10,6 +10,7 @@
 
 #include "client/library/batchwright/client.h"
 #include "storage/ingest/ingest.h"
+#include "storage/recipe/recipe.h"
 
 // One struct of options and one function a command. command_line.cpp fills the struct and calls
 // the function, which lives in the file named after the command and returns the exit code.
@@ -59,8 +60,10 @@ struct VerifyOptions {
 int run_verify(const VerifyOptions& options);
 
 struct CmvnCommandOptions {
-  std::filesystem::path config;  ///< A daemon's configuration.
+  std::filesystem::path config;  ///< A daemon's configuration; empty: the two below.
   std::string feed;              ///< Empty: the only one.
+  std::filesystem::path dataset;
+  RecipeSettings front_end;  ///< Nothing but what makes features of sound.
   std::filesystem::path into;
   std::string by;        ///< The field that tells speakers apart; empty: none does.
   unsigned threads = 0;  ///< 0: one a core.

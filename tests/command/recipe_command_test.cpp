@@ -113,6 +113,33 @@ TEST_CASE("command: cmvn writes what a feed with cmvn reads") {
   CHECK(normalised.features(1).size() == plain.features(1).size());
 }
 
+TEST_CASE("command: cmvn of a dataset and a front end is that of a feed that has them") {
+  const Configured configured("options = { snip_edges = false }\n");
+  const std::string dataset = (configured.folder / "s").string();
+  const auto gathered = [&](std::vector<std::string> words) {
+    const std::string file = (configured.folder / "sums").string();
+    words.insert(words.begin(), {program("batchwright"), "cmvn", "--into", file});
+    const Finished done = run(words);
+    REQUIRE_MESSAGE(done.code == 0, done.err);
+    return content_of(*read_statistics(file));
+  };
+  const auto of_feed = gathered({"--feed-config", configured.config()});
+  CHECK(of_feed == gathered({dataset, "--like", "kaldi", "--option", "snip_edges=false"}));
+  CHECK(of_feed != gathered({dataset, "--like", "kaldi"}));
+  const auto refusal = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {program("batchwright"), "cmvn", "--into", "/dev/null"});
+    const Finished done = run(words);
+    CHECK(done.code == 2);
+    return done.err;
+  };
+  CHECK(refusal({}).find("DATASET or --feed-config is required") != std::string::npos);
+  CHECK(refusal({dataset}).find("sound") != std::string::npos);
+  CHECK(refusal({dataset, "--feed-config", configured.config()}).find("excludes") !=
+        std::string::npos);
+  CHECK(refusal({dataset, "--like", "kaldi", "--option", "snip=1"}).find("snip_edges") !=
+        std::string::npos);
+}
+
 TEST_CASE("command: cmvn refuses what has no frames or no such field") {
   const Configured configured("");
   const auto refused = [&](const std::string& by) {

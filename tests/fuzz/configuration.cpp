@@ -18,6 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const FeedConfig& feed : config->feeds) {
     require(!feed.served.name.empty() && !feed.dataset.empty(), "a feed has a name and a dataset");
     require(check_settings(feed.served.plan).has_value(), "a feed's plan was checked");
+    require(check_recipe(feed.served.features).has_value(), "a feed's recipe was checked");
+    require(asks_anything(feed.served.features) != recipe_text(feed.served.features).empty(),
+            "a recipe that asks for anything has a text");
   }
   return 0;
 }

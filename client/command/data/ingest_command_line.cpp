@@ -15,17 +15,6 @@
 namespace batchwright {
 namespace {
 
-/// NAME=VALUE; the name may be missing where `optional`. Throws what CLI11 reports.
-std::pair<std::string, std::string> named_value(const std::string& option, const std::string& text,
-                                                bool optional) {
-  const std::size_t at = text.find('=');
-  if (at == text.npos && optional) return {"", text};
-  if (at == text.npos || at == 0) {
-    throw CLI::ValidationError(option, fmt::format("found {}, allowed: NAME=VALUE", text));
-  }
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
 /// Texts and labels by key.
 void add_annotations(CLI::App& command, IngestOptions& options) {
   command
@@ -47,7 +36,7 @@ void add_annotations(CLI::App& command, IngestOptions& options) {
           "--label-table",
           [&options](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) {
-              auto [field, table] = named_value("--label-table", text, false);
+              auto [field, table] = named_value("--label-table", text);
               options.annotations.label_tables.push_back({std::move(field), std::move(table)});
             }
           },
@@ -119,7 +108,7 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
        "Convert elements, each of which must fit; without NAME: floats to a float type, integers "
        "to an integer type",
        [&options](const std::string& text) {
-         auto [field, word] = named_value("--cast", text, true);
+         auto [field, word] = optionally_named_value("--cast", text);
          // Checked here, so that a slip is told before files are looked for.
          const auto dtype = parse_dtype(word);
          if (!dtype) throw CLI::ValidationError("--cast", dtype.error().message);
@@ -128,7 +117,7 @@ void add_array_options(CLI::App& command, ArrayOptions& options) {
   each("--kind", "NAME=KIND",
        "Kind of a field: aligned, independent or scalar; by default it follows from the shapes",
        [&options](const std::string& text) {
-         auto [field, word] = named_value("--kind", text, false);
+         auto [field, word] = named_value("--kind", text);
          for (const auto kind : {FieldKind::aligned, FieldKind::independent, FieldKind::scalar}) {
            if (kind_name(kind) != word) continue;
            options.kinds.emplace_back(field, kind);
@@ -198,7 +187,7 @@ void add_any_option(CLI::App& command, FrontEndCall& call) {
           "--option",
           [&call](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) {
-              const auto [name, value] = named_value("--option", text, false);
+              const auto [name, value] = named_value("--option", text);
               FrontEndOptions tried;  // so that a slip is told here
               if (auto set = set_option(tried, name, value); !set) {
                 throw CLI::ValidationError("--option", set.error().message);

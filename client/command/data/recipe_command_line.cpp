@@ -8,16 +8,52 @@
 namespace batchwright {
 namespace {
 
+/// A dataset in place of a feed, and its front end.
+void add_dataset(CLI::App& command, CmvnCommandOptions& options, CLI::Option* config) {
+  CLI::Option* dataset =
+      command.add_option("DATASET", options.dataset, "Dataset, in place of a feed");
+  dataset->excludes(config);
+  RecipeSettings& front_end = options.front_end;
+  command.add_option("--like", front_end.like, "Front end, of a dataset of sound")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(front_end_names().begin(), front_end_names().end())))
+      ->type_name("")
+      ->excludes(config);
+  add_choice<FeatureKind>(command, "--features", front_end.features,
+                          {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
+      ->description("Log-mel energies, or cepstra of them")
+      ->excludes(config);
+  command
+      .add_option("--sample-rate", front_end.sample_rate,
+                  "Rate that sound is resampled to; 0: that of all sequences")
+      ->type_name("HZ")
+      ->excludes(config);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--option",
+          [&front_end](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              front_end.options.push_back(named_value("--option", text));
+            }
+          },
+          "An option of the front end, by the name that a recipe has for it")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->excludes(config);
+}
+
 void add_cmvn(CLI::App& app, Action& action) {
   const auto options = std::make_shared<CmvnCommandOptions>();
   CLI::App* command =
-      app.add_subcommand("cmvn", "Gather the statistics of CMVN from a feed's data");
-  command
-      ->add_option("--feed-config", options->config,
-                   "Configuration of a daemon, whose feed says data and front end")
-      ->type_name("FILE")
-      ->required();
-  command->add_option("--feed", options->feed, "Its feed, where it has several");
+      app.add_subcommand("cmvn", "Gather the statistics of CMVN from a feed's data, or a dataset");
+  CLI::Option* config =
+      command
+          ->add_option("--feed-config", options->config,
+                       "Configuration of a daemon, whose feed says data and front end")
+          ->type_name("FILE");
+  command->add_option("--feed", options->feed, "Its feed, where it has several")->needs(config);
+  add_dataset(*command, *options, config);
   command->add_option("--into", options->into, "File to write")->type_name("FILE")->required();
   command->add_option("--by", options->by, "Scalar field whose values are speakers");
   command->add_option("--threads", options->threads, "Threads; 0: one a core")
@@ -26,7 +62,13 @@ void add_cmvn(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "Sums over all frames of the features, without noise, speeds and whatever else is drawn.\n"
-      "Example: batchwright cmvn --feed-config batchwrightd.toml --by speaker --into train.cmvn");
+      "Example: batchwright cmvn --feed-config batchwrightd.toml --by speaker --into train.cmvn\n"
+      "Example: batchwright cmvn /data/train --like kaldi --into train.cmvn");
+  command->parse_complete_callback([options] {
+    if (options->config.empty() && options->dataset.empty()) {
+      throw CLI::RequiredError("DATASET or --feed-config");
+    }
+  });
   on_chosen(*command, action, options, run_cmvn);
 }
 
