@@ -40,7 +40,7 @@ RowLengths Recipe::lengths_by(std::uint64_t stored, const RateRatio& ratio,
 Result<RateRatio> Recipe::ratio_of(std::uint32_t rate, Speed speed) const {
   if (!sound_) return RateRatio{};
   const auto ratio = rate_ratio(rate, rate_, speed);
-  if (!ratio) return cannot_open(ratio.error().message);
+  if (!ratio) return Error{ErrorCode::bad_configuration, ratio.error().message};
   return *ratio;
 }
 
