@@ -23,8 +23,13 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
   CommandLine call;
   CLI::App app("Plans, builds and serves batches of variable-length sequences.", "batchwrightd");
   app.set_version_flag("--version", "batchwrightd " BATCHWRIGHT_VERSION);
-  auto* config =
-      app.add_option("--config", call.config, "The configuration, a TOML file")->type_name("FILE");
+  auto* config = app.add_option("--config", call.config.file, "The configuration, a TOML file")
+                     ->type_name("FILE");
+  app.add_option("--folder", call.config.folder,
+                 "Folder of the sockets of clients and pages, unless the configuration places them")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->needs(config);
   app.add_flag("--check-config", call.check_config,
                "Read the configuration, check what it names (datasets, accounts, keys, folders), "
                "report its faults, and serve nothing")
@@ -40,7 +45,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
   try {
     app.parse(argc, argv);
     // Either of the two will do, so neither can be ->required().
-    if (call.config.empty() && !call.reload) throw CLI::RequiredError("--config or --reload");
+    if (call.config.file.empty() && !call.reload) throw CLI::RequiredError("--config or --reload");
   } catch (const CLI::ParseError& outcome) {
     return app.exit(outcome) == 0 ? kDone : kWrongInput;  // help and version come as "errors" of 0
   }

@@ -4,13 +4,14 @@
 #include <optional>
 #include <variant>
 
+#include "daemon/config/config.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
 /// The task given on the command line.
 struct CommandLine {
-  std::filesystem::path config;  ///< Empty with `reload` only.
+  ConfigSource config;  ///< Its file is empty with `reload` only.
   bool check_config = false;
   std::optional<int> reload;  ///< The daemon's process number.
 };

@@ -49,8 +49,7 @@ Daemon::Daemon(const Config& config) : config_(config) {}
 
 Daemon::~Daemon() = default;
 
-Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
-                                              const Config& config) {
+Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
   // Before the server, whose sockets and threads take descriptors.
   if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
@@ -64,7 +63,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const std::filesystem::path& file,
       std::make_unique<Figures>(daemon->loop_, *daemon->server_, config.daemon.memory_bytes);
   daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,
                                                  [&self = *daemon] { self.reloaded(); });
-  daemon->reloader_->set_running(file, config);
+  daemon->reloader_->set_running(source, config);
   daemon->opener_ =
       std::make_unique<FeedOpener>(daemon->loop_, daemon->catalog_, *daemon->server_,
                                    *daemon->reloader_, [&self = *daemon] { self.opened(); });

@@ -34,9 +34,8 @@ class Daemon {
   /// What is wrong with the configuration or the machine fails here, with the feed or the address
   /// named: an arena above the ceiling, an endpoint in use. A feed whose data cannot be read, or
   /// whose memory others have just now, fails alone, and is opened as soon as that can be done.
-  /// `file` is where the configuration comes from, and is read again at SIGHUP.
-  static Result<std::unique_ptr<Daemon>> start(const std::filesystem::path& file,
-                                               const Config& config);
+  /// `source` is where the configuration comes from, and is read again at SIGHUP.
+  static Result<std::unique_ptr<Daemon>> start(const ConfigSource& source, const Config& config);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

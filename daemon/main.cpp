@@ -25,7 +25,7 @@ int check_config(const CommandLine& call) {
     fmt::print(stderr, "{}\n", config.error().message);
     return exit_code(config.error().code);
   }
-  const std::string file = call.config.string();
+  const std::string file = call.config.file.string();
   const std::vector<Finding> findings = examine(*config);
   for (const Finding& each : findings) {
     fmt::print(stderr, "{}: {}: {}\n", file, name_of(each.grade), each.text);

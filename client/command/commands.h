@@ -156,6 +156,13 @@ struct EventsOptions {
 };
 int run_events(const EventsOptions& options);
 
+struct RunOptions {
+  std::filesystem::path config;
+  std::filesystem::path daemon;  ///< The program; empty: the one beside this, or in PATH.
+  std::vector<std::string> command;
+};
+int run_run(const RunOptions& options);
+
 struct TopOptions {
   std::string stats = "http://127.0.0.1:9477";
   std::chrono::duration<double> interval{1.0};

@@ -316,4 +316,19 @@ Result<Config> load_config(const std::filesystem::path& path) {
   return parse_config(text, path.string());
 }
 
+Result<Config> load_config(const ConfigSource& source) {
+  auto config = load_config(source.file);
+  if (!config || source.folder.empty()) return config;
+  const DaemonConfig defaults;
+  DaemonConfig& daemon = config->daemon;
+  const std::string folder = source.folder.string();
+  if (daemon.endpoints == defaults.endpoints) {
+    daemon.endpoints = {fmt::format("{}{}/batchwright.sock", kIpc, folder)};
+  }
+  if (daemon.stats == defaults.stats) {
+    daemon.stats = {fmt::format("unix://{}/stats.sock", folder)};
+  }
+  return config;
+}
+
 }  // namespace batchwright

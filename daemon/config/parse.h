@@ -16,4 +16,15 @@ Result<Config> parse_config(std::string_view text, std::string_view name);
 /// The same for a file. Errors: bad_configuration, also when it cannot be read.
 Result<Config> load_config(const std::filesystem::path& path);
 
+/// Where a configuration comes from.
+struct ConfigSource {
+  std::filesystem::path file;
+  /// Where the sockets of clients and pages lie, unless the file says where; empty: at their
+  /// defaults.
+  std::filesystem::path folder;
+};
+
+/// The same, with sockets in the folder.
+Result<Config> load_config(const ConfigSource& source);
+
 }  // namespace batchwright

@@ -63,8 +63,8 @@ Reloader::~Reloader() {
   thread_.join();
 }
 
-void Reloader::set_running(std::filesystem::path file, Config running) {
-  file_ = std::move(file);
+void Reloader::set_running(ConfigSource source, Config running) {
+  source_ = std::move(source);
   running_ = std::move(running);
   stats_.taken_unix_seconds = unix_seconds();
 }
@@ -83,13 +83,14 @@ void Reloader::begin(Told told) {
 void Reloader::start() {
   under_way_ = true;
   once_more_ = false;
-  server_.log().note<Event::reload_began>(file_.string());
+  server_.log().note<Event::reload_began>(source_.file.string());
   // systemd waits from here until READY=1, which Daemon::reloaded() owes it.
   notify_reloading();
   if (on_begin_) on_begin_();
   // A copy of the state: the preparing thread touches nothing that the loop changes.
   ReloadRequest request{
-      file_, running_, {}, server_.feed_numbers_left(), server_.share_memory(), stop_.get_token()};
+      source_,          running_, {}, server_.feed_numbers_left(), server_.share_memory(),
+      stop_.get_token()};
   for (const auto& feed : server_.feeds()) {
     if (feed->failure()) request.failed.insert(feed->name());
   }

@@ -56,7 +56,7 @@ class Reloader {
   Reloader& operator=(const Reloader&) = delete;
 
   /// Sets the running configuration, and the file to read again. Call it before begin().
-  void set_running(std::filesystem::path file, Config running);
+  void set_running(ConfigSource source, Config running);
 
   /// The outcome of a reload, in one line.
   struct Outcome {
@@ -94,7 +94,7 @@ class Reloader {
   Catalog& catalog_;
   Server& server_;
   std::function<void()> done_;
-  std::filesystem::path file_;
+  ConfigSource source_;
   Config running_;
   bool under_way_ = false;
   std::function<void()> on_begin_;

@@ -118,7 +118,7 @@ Result<void> prepare_access(PreparedConfig& ready) {
 }
 
 Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalog) {
-  auto config = load_config(request.file);
+  auto config = load_config(request.source);
   if (!config) return config.error();
   PreparedConfig ready;
   ready.changes = compare_configs(request.running, *config);

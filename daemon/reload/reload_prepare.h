@@ -12,7 +12,7 @@ namespace batchwright {
 
 /// The state that a reload starts from, copied for its thread.
 struct ReloadRequest {
-  std::filesystem::path file;
+  ConfigSource source;
   Config running;
   std::set<std::string> failed;  ///< Feeds that no longer serve: they are opened anew.
   std::uint32_t numbers_left = 0;

@@ -92,3 +92,55 @@ def test_a_child_that_leaves_a_with_block_of_its_parents_goes_on(daemon, tmp_pat
 def _dataset(endpoint):
     from batchwright.torch import BatchDataset
     return BatchDataset(endpoint)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return served.make_dataset(tmp_path)
+
+
+COMMAND = served.BIN / "batchwright"
+
+
+def test_a_block_has_a_daemon_of_its_own(dataset, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with batchwright.serve(dataset, program=COMMAND, order="sorted", size=7, seed=3,
+                           feed={"slots": 6, "padding": {"features": -1.0}},
+                           daemon={"memory": "32MiB"}) as endpoint:
+        with batchwright.connect(endpoint) as connection:
+            feed = connection.feed("train")
+            assert [batch.sequences for batch in feed.epoch(0)] == [7] * 8 + [4]
+        with batchwright.serve([dataset], program=COMMAND, name="other", size=4) as other:
+            assert other != endpoint
+            with batchwright.connect(other) as connection:
+                assert connection.feed("other").sequences == served.SEQUENCES
+    assert not list(tmp_path.glob("batchwright-*")), "nothing stays behind"
+
+
+def test_what_a_daemon_refuses_is_the_blocks_error(dataset, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for wrong, words in [
+        ({"sise": 3}, "sise"), ({"order": "sorted", "bins": 3}, "bins"),
+        ({"features": {"like": "kladi"}}, "kladi"), ({"styles": [{"weight": -1}]}, "weight"),
+    ]:
+        with pytest.raises(batchwright.BadConfigurationError, match=words):
+            with batchwright.serve(dataset, program=COMMAND, **wrong):
+                pytest.fail("it was served")
+    with pytest.raises(batchwright.InvalidArgumentError, match="seed is of type object"):
+        with batchwright.serve(dataset, program=COMMAND, seed=object()):
+            pass
+    with pytest.raises(batchwright.NotFoundError, match="no-such-program"):
+        with batchwright.serve(dataset, program="no-such-program"):
+            pass
+
+
+def test_a_daemon_of_a_block_ends_with_a_process_that_is_killed(dataset, tmp_path):
+    program = f"""
+import os, signal, batchwright
+with batchwright.serve({str(dataset)!r}, program={str(COMMAND)!r}, size=4) as endpoint:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-B", "-c", program], check=False,
+                          env={**served.environment(), "XDG_RUNTIME_DIR": str(tmp_path)})
+    assert done.returncode == -9
+    served.eventually(lambda: not list(tmp_path.glob("batchwright-*")), "the daemon's end")

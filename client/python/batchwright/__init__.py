@@ -37,6 +37,7 @@ from .errors import (
     NotFoundError, ReleasedError, SchemaMismatchError, StoreUnavailableError, SystemRefusedError,
     TimedOutError, UnsupportedError, UnsupportedVersionError,
 )
+from .serving import serve
 from .subscription import Subscription
 from .tensor import Tensor
 from .values import EpochEnd, Field, Grant, Position
@@ -51,7 +52,7 @@ __all__ = [
     "InvalidArgumentError", "LibraryError", "MalformedMessageError", "NotFoundError", "Position",
     "ReleasedError", "SchemaMismatchError", "StoreUnavailableError", "Subscription", "SystemRefusedError",
     "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "features",
-    "library_version",
+    "library_version", "serve",
 ]
 
 

@@ -16,7 +16,6 @@ from typing import Any, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _storage_abi as abi
-from ._tensors import array_of_tensor, is_tensor, plain_tensor
 
 # As NumPy carries them: it has no bfloat16, whose 16-bit patterns travel as unsigned numbers.
 _NUMPY = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in abi.DTYPES}
@@ -45,6 +44,30 @@ class FieldSpec:
 
 class ValueProblem(Exception):
     """A fault of a value, without the key, which the caller knows."""
+
+
+def is_tensor(given: Any) -> bool:
+    torch = sys.modules.get("torch")  # a program that has a tensor has imported it
+    return torch is not None and isinstance(given, torch.Tensor)
+
+
+def plain_tensor(tensor: Any) -> Any:
+    """The tensor without its graph, in memory that NumPy can see. Errors: ValueError, the tensor in
+    words."""
+    if tensor.device.type != "cpu":
+        raise ValueError(f"a tensor on {tensor.device}, which is not the CPU: use .cpu()")
+    if tensor.layout != sys.modules["torch"].strided:
+        raise ValueError(f"a tensor of layout {tensor.layout}: use .to_dense()")
+    return tensor.detach()
+
+
+def array_of_tensor(tensor: Any) -> np.ndarray:
+    """A view of the tensor. Errors: ValueError, the tensor in words."""
+    plain = plain_tensor(tensor)
+    try:
+        return plain.numpy()
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"a tensor that NumPy cannot take: {error}") from error
 
 
 def dtype_name(dtype: Any) -> str:

@@ -23,7 +23,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import numpy as np
 
 from . import _storage_abi as abi
-from ._tensors import array_of_tensor, is_tensor
+from ._writer_values import array_of_tensor, is_tensor
 from .errors import InvalidArgumentError
 
 __all__ = ["FrontEnd", "features"]
