@@ -20,8 +20,8 @@ namespace {
                          int report) {
   const auto fail = [report] {
     const int code = errno;
-    static_cast<void>(::write(report, &code, sizeof code));
-    ::_exit(127);
+    const bool told = ::write(report, &code, sizeof code) == sizeof code;
+    ::_exit(told ? 127 : 126);
   };
   sigset_t none;
   sigemptyset(&none);
