@@ -68,7 +68,7 @@ WHOLE = """
 [[feed]]
 name = "{name}"
 dataset = "{work}/held-out"
-slots = 6
+slots = 8
 [feed.plan]
 order = "sorted"
 size = 16
@@ -237,11 +237,12 @@ def work(worker: int, endpoints: List[str], keys: Keys, feed: str, epochs: int, 
                                                                   epochs=epochs)
             for endpoint in endpoints]
         for server, batch in by_turns(subscriptions):
-            loss = learn(model, batch, states[server])
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
+            # The last lane's last frame has no variance to be normalised by.
+            if int(real_frames(batch).sum()) > 1:
+                optimizer.zero_grad()
+                learn(model, batch, states[server]).backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
             counts[worker, server] += 1
             batch.release()  # done: it never comes again
 

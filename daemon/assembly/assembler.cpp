@@ -19,6 +19,7 @@ namespace {
 
 /// -1.2e17 in float32, far below 0 in integers: a value that shows where it is read.
 constexpr int kPoison = 0xDB;
+constexpr std::chrono::milliseconds kHeldBack{10};  // from one look at long jobs to the next
 
 /// Where slots are poisoned: no feed has this name.
 const std::string kNoFeed;
@@ -76,7 +77,7 @@ struct Assembler::State {
     Fetcher fetcher;
   };
 
-  State(unsigned count, std::string_view way) : copies(make_copy_table(way)) {
+  State(unsigned count, std::string_view way) : copies(make_copy_table(way)), queue(count) {
     for (unsigned i = 0; i < count; ++i) {
       threads.emplace_back([this] { work(); });
       pthread_setname_np(threads.back().native_handle(), "bw-assembly");
@@ -98,8 +99,13 @@ struct Assembler::State {
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [this] { return stopping || !queue.empty(); });
+      if (queue.empty()) return;  // stopping
       auto taken = queue.take(Clock::now());
-      if (!taken) return;  // stopping
+      if (!taken) {
+        // Long jobs that leave this thread to others, until those have had nothing for a moment.
+        changed.wait_for(lock, kHeldBack);
+        continue;
+      }
       lock.unlock();
       const bool answered = run(*taken);
       lock.lock();

@@ -10,16 +10,21 @@ void FairQueue::put(const std::string& feed, Urgency urgency, Work work, Time no
   const auto floor = least_used();  // before the lane counts as active
   Lane& lane = lanes_[feed];
   // No credit for the time without work: it would shut out the others until it is spent.
-  if (!lane.is_active()) lane.used = std::max(lane.used, floor);
+  if (!lane.is_active() && lane.used < floor) {
+    lane.used_at_done += floor - lane.used;  // no job took that time
+    lane.used = floor;
+  }
+  lane.last_put = now;
   auto& jobs = urgency == Urgency::demanded ? lane.demanded : lane.ahead;
   jobs.push_back(std::move(work));
 }
 
 std::optional<FairQueue::Taken> FairQueue::take(Time now) {
   advance(now);
+  const bool no_long_job = !leaves_a_thread(now);
   auto next = lanes_.end();
   for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
-    if (!lane->second.has_jobs()) continue;
+    if (!lane->second.has_jobs() || (no_long_job && lane->second.is_long())) continue;
     // At the same place the feed whose name comes first: its job then moves it back.
     if (next == lanes_.end() || lane->second.place() < next->second.place()) next = lane;
   }
@@ -36,8 +41,28 @@ std::optional<FairQueue::Taken> FairQueue::take(Time now) {
 
 void FairQueue::done(const std::string& feed, Time now) {
   advance(now);
-  --lanes_.at(feed).running;
+  Lane& lane = lanes_.at(feed);
+  --lane.running;
   --running_;
+  // A mean in which each job counts half as much as the one behind it.
+  lane.job = (lane.job + (lane.used - std::exchange(lane.used_at_done, lane.used))) / 2;
+}
+
+/// Whether one more long job would leave a thread to those whose jobs are short.
+bool FairQueue::leaves_a_thread(Time now) const {
+  if (threads_ < 2) return true;
+  unsigned long_ones = 0;
+  bool short_one_at_work = false;
+  for (const auto& [feed, lane] : lanes_) {
+    if (feed.empty()) continue;  // work on slots, for the feed whose they are
+    if (lane.is_long()) {
+      long_ones += lane.running;
+    } else {
+      short_one_at_work =
+          short_one_at_work || lane.is_active() || now - lane.last_put < Time::duration(kAtWork);
+    }
+  }
+  return !short_one_at_work || long_ones + 1 < threads_;
 }
 
 bool FairQueue::empty() const {

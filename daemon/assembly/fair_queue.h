@@ -28,6 +28,10 @@ struct FeedShare {
 /// A job that a client waits for has a head start over other feeds' jobs. It is bounded, so a feed
 /// whose clients always wait can hold up another by kHeadStart of a thread's time, and no more. A
 /// feed that had nothing to do gets no credit for it.
+///
+/// A job cannot be interrupted. So while a feed with short jobs is at work, those whose jobs are
+/// long (a recipe's) leave it one of two or more threads: otherwise all threads would be at long
+/// jobs whenever it has none for a moment.
 /// Cost: a step is linear in the number of feeds; those that are gone stay known, by a few words.
 /// Threads: one at a time. Time is an argument.
 class FairQueue {
@@ -36,6 +40,12 @@ class FairQueue {
   /// False when the job goes on elsewhere, and is not done yet.
   using Work = std::function<bool()>;
   static constexpr std::chrono::milliseconds kHeadStart{100};
+  /// What a long job takes, and for how long after its last job a feed is at work.
+  static constexpr std::chrono::milliseconds kLong{20};
+  static constexpr std::chrono::milliseconds kAtWork{100};
+
+  /// So many threads take jobs.
+  explicit FairQueue(unsigned threads = 1) : threads_(threads) {}
 
   struct Taken {
     std::string feed;
@@ -43,7 +53,7 @@ class FairQueue {
   };
 
   void put(const std::string& feed, Urgency urgency, Work work, Time now);
-  /// The next job, if there is one. A thread is at it until done().
+  /// The next job, if there is one that is not held back. A thread is at it until done().
   std::optional<Taken> take(Time now);
   void done(const std::string& feed, Time now);
 
@@ -57,8 +67,12 @@ class FairQueue {
     std::deque<Work> ahead;
     unsigned running = 0;              ///< Threads that are at its jobs.
     std::chrono::nanoseconds used{0};  ///< Threads' time; it decides the place in line.
+    std::chrono::nanoseconds used_at_done{0};
+    std::chrono::nanoseconds job{0};  ///< What one takes, of late.
+    Time last_put{};
     FeedShare share;
 
+    bool is_long() const { return job > kLong; }
     bool has_jobs() const { return !demanded.empty() || !ahead.empty(); }
     bool is_active() const { return running != 0 || has_jobs(); }
     std::chrono::nanoseconds place() const {
@@ -67,8 +81,10 @@ class FairQueue {
   };
 
   void advance(Time now);
+  bool leaves_a_thread(Time now) const;
   std::chrono::nanoseconds least_used() const;
 
+  const unsigned threads_;
   std::map<std::string, Lane> lanes_;
   Time last_{};
   unsigned running_ = 0;

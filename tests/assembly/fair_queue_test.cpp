@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -141,4 +142,74 @@ TEST_CASE("assembly: who waits for a thread knows whom it waits for") {
   const FeedShare slow = thread.share("slow");
   CHECK(slow.busy_seconds == doctest::Approx(0.5));
   CHECK(slow.waiting_seconds == doctest::Approx(0.0));
+}
+
+namespace {
+
+/// Two threads and a clock; jobs of feed "long" take 50 ms, those of "short" one.
+class TwoThreads {
+ public:
+  void put(const std::string& feed) {
+    queue_.put(
+        feed, Urgency::demanded, [] { return true; }, now_);
+  }
+  /// Both threads take what they may, and a millisecond passes.
+  void step() {
+    for (auto& thread : threads_) {
+      if (thread.feed.empty()) {
+        if (const auto taken = queue_.take(now_)) {
+          thread = {taken->feed, now_ + milliseconds(taken->feed == "long" ? 50 : 1)};
+        }
+      }
+    }
+    now_ += milliseconds(1);
+    for (auto& thread : threads_) {
+      if (thread.feed.empty() || now_ < thread.until) continue;
+      queue_.done(thread.feed, now_);
+      ++done_[thread.feed];
+      thread.feed.clear();
+    }
+  }
+  bool both_at(const std::string& feed) const {
+    return threads_[0].feed == feed && threads_[1].feed == feed;
+  }
+  int done(const std::string& feed) { return done_[feed]; }
+
+ private:
+  struct Thread {
+    std::string feed;
+    FairQueue::Time until{};
+  };
+  FairQueue queue_{2};
+  FairQueue::Time now_{std::chrono::hours(1)};
+  Thread threads_[2];
+  std::map<std::string, int> done_;
+};
+
+}  // namespace
+
+TEST_CASE("assembly: long jobs leave a thread to a feed with short ones, while that is at work") {
+  TwoThreads both;
+  // One job of each, for what they take is not known before.
+  both.put("long");
+  both.put("short");
+  for (int i = 0; i < 60; ++i) both.step();
+  REQUIRE(both.done("long") == 1);
+  for (int i = 0; i < 100; ++i) both.put("long");
+  // The short feed has nothing for a moment behind each of its jobs, as one whose client works.
+  const int before = both.done("short");
+  for (int i = 0; i < 500; ++i) {
+    if (i % 2 == 0) both.put("short");
+    both.step();
+    CHECK_FALSE(both.both_at("long"));
+  }
+  CHECK(both.done("short") - before >= 249);
+  CHECK(both.done("long") >= 10);
+  // When it has gone, long jobs have both threads.
+  int shared = 0;
+  for (int i = 0; i < 500; ++i) {
+    both.step();
+    shared += both.both_at("long") ? 1 : 0;
+  }
+  CHECK(shared > 350);
 }
