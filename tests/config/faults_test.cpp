@@ -7,6 +7,7 @@
 
 #include "daemon/config/config.h"
 #include "tests/config/texts.h"
+#include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -256,6 +257,24 @@ TEST_CASE("config: no truncation of a configuration does more than be refused") 
     if (size < feed) CHECK_FALSE(config);
     if (!config) CHECK(config.error().message.starts_with("x.toml:"));
   }
+}
+
+TEST_CASE("config: sockets that a file does not place lie in the folder of the call") {
+  const TemporaryFolder folder;
+  const auto path = folder / "c.toml";
+  const auto placed = [&](const std::string& daemon) {
+    std::ofstream(path) << "[daemon]\n" << daemon << "\n[[feed]]\nname = \"a\"\ndataset = \"d\"\n";
+    const auto config = load_config(ConfigSource{path, "/f"});
+    REQUIRE_MESSAGE(config, config.error().message);
+    return config->daemon;
+  };
+  const DaemonConfig both = placed("");
+  CHECK(both.endpoints == std::vector<std::string>{"ipc:///f/batchwright.sock"});
+  CHECK(both.stats == std::vector<std::string>{"unix:///f/stats.sock"});
+  const DaemonConfig none = placed("endpoints = [\"ipc:///e\"]\nstats = \"\"");
+  CHECK(none.endpoints == std::vector<std::string>{"ipc:///e"});
+  CHECK(none.stats.empty());
+  CHECK(load_config(ConfigSource{path, {}})->daemon.stats == none.stats);
 }
 
 TEST_CASE("config: a file that cannot be read is told by its name") {

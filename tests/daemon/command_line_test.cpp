@@ -18,9 +18,13 @@ std::variant<CommandLine, int> parse(std::vector<const char*> words) {
 TEST_CASE("daemon: a call names its configuration") {
   const auto call = parse({"--config", "a.toml"});
   REQUIRE(std::holds_alternative<CommandLine>(call));
-  CHECK(std::get<CommandLine>(call).config == "a.toml");
+  CHECK(std::get<CommandLine>(call).config.file == "a.toml");
+  CHECK(std::get<CommandLine>(call).config.folder.empty());
   CHECK_FALSE(std::get<CommandLine>(call).check_config);
   CHECK(std::get<CommandLine>(parse({"--check-config", "--config=b.toml"})).check_config);
+  const auto placed = parse({"--config", "a.toml", "--folder", "/tmp"});
+  REQUIRE(std::holds_alternative<CommandLine>(placed));
+  CHECK(std::get<CommandLine>(placed).config.folder == "/tmp");
 }
 
 TEST_CASE("daemon: help and version leave nothing to do") {
@@ -33,6 +37,8 @@ TEST_CASE("daemon: a wrong call is 2") {
   CHECK(std::get<int>(parse({"--config"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "--reload"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "b"})) == 2);
+  CHECK(std::get<int>(parse({"--folder", "/tmp"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--folder", "/no/such/folder"})) == 2);
 }
 
 TEST_CASE("daemon: a reload names a process, and no configuration") {
