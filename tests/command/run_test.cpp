@@ -127,6 +127,19 @@ TEST_CASE("command: runs of one configuration share a daemon, which ends with th
   CHECK(place.nothing_left());
 }
 
+TEST_CASE("command: runs that come and go at once never meet without a daemon, or with two") {
+  const RunPlace place;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<std::unique_ptr<Process>> runs;
+    for (int i = 0; i < 6; ++i) runs.push_back(std::make_unique<Process>(place.taker(1)));
+    for (const auto& run : runs) {
+      CHECK_MESSAGE(run->wait(60) == 0, run->err());
+      CHECK(lines_of(run->out()) == 15);
+    }
+    CHECK(place.nothing_left());
+  }
+}
+
 TEST_CASE("command: a daemon that dies is started again, and one whose owner was killed") {
   const RunPlace place;
   Process owner(place.shell("echo begun; sleep 100"));

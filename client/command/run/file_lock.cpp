@@ -34,7 +34,12 @@ Result<std::optional<FileLock>> FileLock::take(const std::filesystem::path& file
   for (;;) {
     Descriptor descriptor(
         ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-    if (!descriptor) return refused(file, "open");
+    if (!descriptor) {
+      const bool no_folder = errno == ENOENT;
+      Error error = refused(file, "open");
+      if (no_folder) error.code = ErrorCode::not_found;
+      return error;
+    }
     const int how = (kind == Kind::shared ? LOCK_SH : LOCK_EX) | (wait ? 0 : LOCK_NB);
     if (::flock(descriptor.get(), how) != 0) {
       if (errno == EWOULDBLOCK) return std::optional<FileLock>();

@@ -15,7 +15,8 @@ class FileLock {
   enum class Kind : std::uint8_t { shared, exclusive };
 
   /// Takes the lock; the file is made where there is none. With `wait` it is waited for, else
-  /// nothing is returned where another has it. Errors: io_error, naming the file.
+  /// nothing is returned where another has it. Errors: io_error, naming the file; not_found: its
+  /// folder is not there.
   static Result<std::optional<FileLock>> take(const std::filesystem::path& file, Kind kind,
                                               bool wait);
 

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 /// Passed on to the command; those in kEnding end a run that has no command yet, or none any more.
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 constexpr std::array kEnding = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+constexpr std::chrono::seconds kEndTime(10);
+constexpr int kTries = 100;
 constexpr timespec kLook{0, 200'000'000};  // from one look at the daemon to the next
 
 sigset_t awaited() {
@@ -115,10 +117,21 @@ class Run {
     }
   }
 
+  /// In order, or after kEndTime by force: who waits for this process may be about to kill it.
+  void end_daemon(pid_t child) const {
+    ::kill(child, SIGTERM);
+    const auto end = std::chrono::steady_clock::now() + kEndTime;
+    while (::waitpid(child, nullptr, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > end) ::kill(child, SIGKILL);
+      const timespec moment{0, 20'000'000};
+      ::sigtimedwait(&awaited_, nullptr, &moment);
+    }
+  }
+
   int finish(int code) {
     static_cast<void>(daemon_.leave());  // nothing to do about a lock that cannot be had
-    daemon_.stop();
-    if (const auto child = daemon_.child()) ::waitpid(*child, nullptr, 0);
+    if (const auto child = daemon_.child()) end_daemon(*child);
+    daemon_.remove_files();
     std::error_code ignored;  // others may have come meanwhile, or it was not made here
     const fs::path& folder = daemon_.place().source.folder;
     if (!folder.empty()) fs::remove(folder, ignored);
@@ -146,12 +159,16 @@ int run_run(const RunOptions& options) {
   // waited for, and nowhere else.
   const sigset_t held = awaited();
   sigprocmask(SIG_BLOCK, &held, nullptr);
-  auto place = place_daemon(options.config);
-  if (!place) return fail(place.error());
-  auto daemon = SharedDaemon::join(
-      *std::move(place), options.daemon.empty() ? daemon_program() : options.daemon.string());
-  if (!daemon) return fail(daemon.error());
-  return Run(options, *std::move(daemon)).work();
+  const std::string program = options.daemon.empty() ? daemon_program() : options.daemon.string();
+  for (int tries = 0;; ++tries) {
+    auto place = place_daemon(options.config);
+    if (!place) return fail(place.error());
+    auto daemon = SharedDaemon::join(*std::move(place), program);
+    if (daemon) return Run(options, *std::move(daemon)).work();
+    // The last user of the folder may remove it between the two calls.
+    const bool once_more = daemon.error().code == ErrorCode::not_found && tries < kTries;
+    if (!once_more) return fail(daemon.error());
+  }
 }
 
 }  // namespace batchwright

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kBetweenStarts = std::chrono::seconds(1);
+constexpr auto kForTheMark = std::chrono::milliseconds(5);
 constexpr auto kForTheLastOne = std::chrono::seconds(10);  // to end
 constexpr std::int32_t kAnswerMs = 250;                    // for which one look waits
 constexpr std::size_t kMostSocketBytes = 100;
@@ -139,11 +140,14 @@ Result<SharedDaemon> SharedDaemon::join(DaemonPlace place, std::string program) 
   auto user = FileLock::take(joined.users_file(), FileLock::Kind::shared, true);
   if (!user) return user.error();
   joined.user_ = *std::move(user);
-  if (auto tried = joined.try_to_own(); !tried) return tried.error();
-  if (joined.owner_) return joined;
-  const std::string mine = joined.mark();
-  const std::string theirs = read_small_file(joined.owner_file());
-  if (theirs != mine) {
+  std::string theirs;
+  // One that has just become the owner has not said yet of what.
+  for (; theirs.empty(); std::this_thread::sleep_for(kForTheMark)) {
+    if (auto tried = joined.try_to_own(); !tried) return tried.error();
+    if (joined.owner_) return joined;
+    theirs = read_small_file(joined.owner_file());
+  }
+  if (const std::string mine = joined.mark(); theirs != mine) {
     return Error{ErrorCode::already_exists,
                  fmt::format("a daemon of another configuration runs at {} (text {}, here {}); "
                              "allowed: the same text, or another endpoint",
@@ -235,8 +239,7 @@ Result<bool> SharedDaemon::leave() {
   return owner_ && !user_;
 }
 
-void SharedDaemon::stop() {
-  if (child_) ::kill(*child_, SIGTERM);
+void SharedDaemon::remove_files() {
   // Exclusive by now, or another's. Who is between opening one and locking it sees that it is gone.
   if (!user_) return;
   if (owner_) owner_->remove();

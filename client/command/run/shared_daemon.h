@@ -39,7 +39,8 @@ Result<DaemonPlace> place_daemon(const std::filesystem::path& config);
 class SharedDaemon {
  public:
   /// Joins, and waits for an owner that is just leaving. Nothing runs before tend() is called.
-  /// Errors: io_error; already_exists: a daemon of another configuration listens there.
+  /// Errors: io_error; not_found: the folder has just gone with its last user, and place_daemon()
+  /// makes it anew; already_exists: a daemon of another configuration listens there.
   static Result<SharedDaemon> join(DaemonPlace place, std::string program);
 
   /// Does what is due: becomes the owner where there is none, starts the daemon where it is not.
@@ -59,8 +60,9 @@ class SharedDaemon {
   /// Nothing is run here any more. Returns whether others use the daemon that this one owns, and
   /// it has to be tended until they do not.
   Result<bool> leave();
-  /// Asks the child to end, and removes the files when it is the last one.
-  void stop();
+  /// Removes the files, where leave() found no one else. The child is to have ended: those who come
+  /// wait at these files until then.
+  void remove_files();
 
   const DaemonPlace& place() const { return place_; }
 
