@@ -32,6 +32,9 @@ namespace {
 /// Kaldi's least energy, 2^-23.
 constexpr double kLeastEnergy = std::numeric_limits<float>::epsilon();
 
+/// A cepstrum's number divided by a smaller one may be infinite, and its sine no number.
+constexpr double kLeastLifter = 1e-3;
+
 /// What one call of compute() writes to.
 struct Workspace {
   explicit Workspace(const FrontEnd::State& state)
@@ -80,6 +83,9 @@ Result<void> check_numbers(const FrontEndOptions& options) {
         std::pair("energy floor", options.energy_floor)}) {
     if (value >= 0 && std::isfinite(value)) continue;
     return wrong(fmt::format("{} {} is not 0 or above", name, value));
+  }
+  if (options.lifter > 0 && options.lifter < kLeastLifter) {
+    return wrong(fmt::format("lifter {}; allowed: 0, or {} and up", options.lifter, kLeastLifter));
   }
   return {};
 }

@@ -63,7 +63,11 @@ Result<MelFilters> MelFilters::create(const MelSpec& spec) {
     const double height = spec.equal_area ? 2 / width : 1;
     BandWeights band;
     first_weights.push_back(filters.weights_.size());
-    for (std::size_t bin = 0; bin < bin_places.size(); ++bin) {
+    // Only bins between its ends: all of them for each of 4,096 bands would take seconds.
+    const auto begin = std::upper_bound(bin_places.begin(), bin_places.end(), corners.left);
+    const auto end = std::lower_bound(begin, bin_places.end(), corners.right);
+    for (auto bin = static_cast<std::size_t>(begin - bin_places.begin());
+         bin < static_cast<std::size_t>(end - bin_places.begin()); ++bin) {
       const double weight = corners.weight(bin_places[bin]);
       // Weights above 0 are neighbours, so a first bin and a count describe the band.
       if (weight <= 0) continue;

@@ -104,7 +104,7 @@ struct FrontEndOptions {
   double top_db = 0;         ///< Of LogKind::db; 0: off.
   Normalise normalise = Normalise::none;
   std::uint32_t cepstra = 13;  ///< Coefficients of mfcc. Range: 1 to mel_bands.
-  double lifter = 0;           ///< L; 0: off.
+  double lifter = 0;           ///< L. Range: 0 (off), or 1e-3 and up.
   Lifter lifter_form = Lifter::kaldi;
   /// ln max(sum of s^2, 2^-23) of a frame: before the bands of logmel, in place of cepstrum 0.
   bool use_energy = false;

@@ -83,6 +83,18 @@ TEST_CASE("front end: options from text") {
         "window = \"blackman\"; allowed: hamming, hann, povey, rectangular");
 }
 
+TEST_CASE("front end: a lifter so small that cepstra would be no numbers is refused") {
+  FrontEndOptions options = *front_end_like("htk", FeatureKind::mfcc);
+  const auto refusal = [&options](double lifter) {
+    options.lifter = lifter;
+    const auto made = FrontEnd::create(options, 16'000);
+    return made ? std::string() : made.error().message;
+  };
+  CHECK(refusal(1e-320) == "lifter 1e-320; allowed: 0, or 0.001 and up");
+  CHECK(refusal(0) == "");
+  CHECK(refusal(0.001) == "");
+}
+
 TEST_CASE("front end: Kaldi's snip_edges is where frames begin and how many there are") {
   FrontEndOptions options = *front_end_like("kaldi", FeatureKind::logmel);
   CHECK(set_option(options, "snip_edges", "false"));
