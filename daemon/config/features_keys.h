@@ -19,6 +19,13 @@ struct StyleTable {
   friend bool operator==(const StyleTable&, const StyleTable&) = default;
 };
 
+/// Styles that one [[feed.style]] may stand for: lists of a few hundred each would ask for more
+/// than there is memory.
+inline constexpr std::uint64_t kMostProducts = 65'536;
+
+/// How many styles_of() has.
+std::uint64_t style_count(const StyleTable& table);
+
 /// A style for each noise, ratio and room of the lists, which share the weight.
 std::vector<StyleSettings> styles_of(const StyleTable& table);
 

@@ -207,6 +207,11 @@ class Reader {
     for (const ConfigNode& each : *list) {
       StyleTable table;
       read_keys(each, "feed.style", table, style_keys());
+      if (const std::uint64_t count = style_count(table); count > kMostProducts) {
+        complain(each, "feed.style", fmt::format("found lists with {} products", count),
+                 fmt::format("up to {}", kMostProducts));
+        continue;
+      }
       const auto all = styles_of(table);
       styles.insert(styles.end(), all.begin(), all.end());
     }

@@ -128,6 +128,15 @@ const std::array kStyleKeys{
 
 }  // namespace
 
+std::uint64_t style_count(const StyleTable& table) {
+  std::uint64_t count = 1;
+  for (const std::size_t choices :
+       {table.each_noise.size(), table.each_snr.size(), table.each_rooms.size()}) {
+    if (choices > 0) count *= choices;
+  }
+  return count;
+}
+
 std::vector<StyleSettings> styles_of(const StyleTable& table) {
   std::vector<StyleSettings> styles{table.style};
   /// Each style so far with each of the choices.

@@ -321,6 +321,19 @@ each_rooms = [[], "/r"]
   CHECK(styles[12] == StyleSettings{});
 }
 
+TEST_CASE("config: a style of lists with more products than memory holds is refused") {
+  const auto list = [](std::size_t count, const std::string& entry) {
+    std::string text = "[";
+    for (std::size_t k = 0; k < count; ++k) text += entry + ",";
+    return text + "]\n";
+  };
+  const std::string lists =
+      "[[feed.style]]\neach_noise = " + list(256, "\"/n\"") + "each_rooms = " + list(256, "\"/r\"");
+  CHECK(fault_of(kFeed + lists) == "");
+  CHECK(fault_of(kFeed + lists + "each_snr_db = " + list(200, "[0, 1]")) ==
+        "x.toml:4:1: feed.style: found lists with 13107200 products; allowed: up to 65536");
+}
+
 TEST_CASE("config: what a recipe's keys refuse, with line and column") {
   const auto fault = [](const std::string& lines) {
     return fault_of(kFeed + "[feed.features]\n" + lines + "\n");
