@@ -1,9 +1,10 @@
-// Writes inputs to begin with into FOLDER/TARGET/: sound messages, batches, records and replies,
-// so that they follow the formats as these change.
+// Writes inputs to begin with into FOLDER/TARGET/: sound messages, batches, records, replies, files
+// of sound and settings, so that they follow the formats as these change.
+
+#include "tests/fuzz/seeds.h"
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,26 +16,6 @@ using namespace batchwright;
 using namespace batchwright::fuzz;
 
 namespace {
-
-class Seeds {
- public:
-  Seeds(const std::filesystem::path& folder, const char* target) : folder_(folder / target) {
-    std::filesystem::create_directories(folder_);
-  }
-  void add(const std::string& bytes) {
-    std::ofstream file(folder_ / ("seed-" + std::to_string(count_++)), std::ios::binary);
-    file << bytes;
-    require(file.good(), "a seed can be written");
-  }
-
- private:
-  std::filesystem::path folder_;
-  int count_ = 0;
-};
-
-std::string as_text(const void* bytes, std::size_t size) {
-  return {static_cast<const char*>(bytes), size};
-}
 
 template <class TableT>
 std::string message(TableT body) {
@@ -236,5 +217,7 @@ int main(int argc, char** argv) {
   conversations.add(std::string("\1\1\1\0\1\0\4\0\0\1\0\2\1\3\1\2\3\3\1", 19));
   conversations.add(std::string("\6\1\1\1\1\0\4\0\0\1\0\1\20\0\377\40\0\1\0\1", 20));
   conversations.add(std::string("\7\1\0\1\0\7\0\1\5\5\5\5\5\5\5\5\1\7\4", 19));
+  write_sound_seeds(folder);
+  write_setting_seeds(folder);
   return 0;
 }
