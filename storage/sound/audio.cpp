@@ -33,6 +33,8 @@ constexpr std::size_t kBlockFrames = std::size_t{1} << 13;
 /// In the order of ChannelChoice.
 constexpr std::array<std::string_view, 3> kChannelNames = {"only", "first", "mix"};
 
+constexpr std::string_view kNoSamples = "no samples: the file has a header only";
+
 Error bad_file(const std::filesystem::path& path, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
 }
@@ -152,7 +154,7 @@ std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info, const 
     return fmt::format("truncated: its header promises {} samples, the file has {}", *promised,
                        seen.samples);
   }
-  if (seen.samples == 0) return "no samples: the file has a header only";
+  if (seen.samples == 0) return std::string(kNoSamples);
   return seen.odd;
 }
 
@@ -291,6 +293,7 @@ Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice 
   if (sf_error(sound.get()) != SF_ERR_NO_ERROR) {
     return bad(fmt::format("damaged after {} samples: {}", seen.samples, sf_strerror(sound.get())));
   }
+  if (seen.samples == 0) return bad(kNoSamples);
   if (seen.odd) return bad(*seen.odd);
   return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
 }

@@ -87,8 +87,8 @@ Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoic
 
 /// Decodes a file that lies in memory, as it was taken into a dataset. `only` takes the first
 /// channel: how many there are was checked then. How many samples there should be is the caller's
-/// to compare. Threads: any. Errors: corrupt_record: not audio, damaged, or with samples that are
-/// no numbers.
+/// to compare. Threads: any. Errors: corrupt_record: not audio, damaged, without samples, or with
+/// samples that are no numbers.
 Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
                                  const TakeSamples& take);
 

@@ -139,6 +139,15 @@ TEST_CASE("storage: what is no sound is refused with the reason") {
   CHECK_FALSE(read_audio("/nowhere.wav", ChannelChoice::only));
 }
 
+TEST_CASE("storage: a file in memory that has a header only is a corrupt record") {
+  const std::string bytes = wav({});
+  const auto extent =
+      decode_bytes(std::as_bytes(std::span(bytes)), ChannelChoice::only, [](auto) {});
+  REQUIRE_FALSE(extent);
+  CHECK(extent.error().code == ErrorCode::corrupt_record);
+  CHECK(extent.error().message == "encoded sound: no samples: the file has a header only");
+}
+
 TEST_CASE("storage: samples that are no numbers are refused") {
   const TemporaryFolder folder;
   std::vector<float> samples(100, 0.5F);
