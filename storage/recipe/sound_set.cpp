@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace batchwright {
 namespace {
@@ -113,6 +114,12 @@ Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scra
   std::vector<float> sound(place.samples);
   auto made = scratch.resampler.resample(place.ratio, scratch.stored, sound);
   if (!made) return made.error();
+  // Filters make more of the largest numbers than a float holds.
+  if (!std::all_of(sound.begin(), sound.end(), [](float s) { return std::isfinite(s); })) {
+    return Error{ErrorCode::corrupt_record,
+                 fmt::format("{}: sequence {}: samples too large to be resampled",
+                             members_[place.member].name, place.ordinal)};
+  }
   auto kept = std::make_shared<const std::vector<float>>(std::move(sound));
   const std::lock_guard lock(mutex_);
   sounds_.add(index, kept, kept->size() * sizeof(float), kKeptSoundBytes);

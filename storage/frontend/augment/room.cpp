@@ -16,6 +16,9 @@ namespace {
 /// Frames of sound that are transformed before the first of them is filtered.
 constexpr std::size_t kColumns = 4 * kFrameLanes;
 
+/// A sample becomes at most so many times as large, and stays a float before it is normalised.
+constexpr double kMostGain = 1e30;
+
 Error bad_room(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
 
 /// Samples of a block: about an eighth of the response, so that there are few parts, and two to the
@@ -30,12 +33,20 @@ Result<std::size_t> find_direct_path(std::span<const float> response) {
                                 Room::kMostTaps));
   }
   std::size_t largest = 0;
+  double sum = 0;
   for (std::size_t i = 0; i < response.size(); ++i) {
     if (!std::isfinite(response[i])) {
       return bad_room(fmt::format("tap {} of an impulse response is {}; allowed: finite numbers", i,
                                   response[i]));
     }
     if (std::abs(response[i]) > std::abs(response[largest])) largest = i;
+    sum += std::abs(static_cast<double>(response[i]));
+  }
+  if (sum > kMostGain) {
+    return bad_room(
+        fmt::format("an impulse response whose taps have magnitudes of {} together; "
+                    "allowed: up to {}",
+                    sum, kMostGain));
   }
   if (response[largest] == 0) {
     return bad_room(fmt::format("an impulse response of {} taps, all 0; allowed: one that is not",

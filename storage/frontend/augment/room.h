@@ -35,7 +35,7 @@ class Room {
   static constexpr std::size_t kMostTaps = std::size_t{1} << 20;
 
   /// A response at the rate of the sound. Errors: invalid_argument: no taps or more than kMostTaps,
-  /// one that is no finite number, or all 0.
+  /// one that is no finite number, all 0, or magnitudes of more than 1e30 together.
   static Result<Room> create(std::span<const float> response);
 
   std::size_t taps() const { return taps_; }

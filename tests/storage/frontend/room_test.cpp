@@ -83,6 +83,13 @@ TEST_CASE("reverberation: silence stays so, and responses that say nothing are r
   CHECK_FALSE(Room::create(std::vector<float>(Room::kMostTaps + 1, 1.0F)));
 }
 
+TEST_CASE("reverberation: a response that would make sound infinite is refused") {
+  const auto room = Room::create(std::vector<float>{3e38F, 3e38F});
+  REQUIRE_FALSE(room);
+  CHECK(room.error().message.find("; allowed: up to 1e+30") != std::string::npos);
+  CHECK(Room::create(std::vector<float>{9e29F, 1e28F}));
+}
+
 TEST_CASE("samples: to the nearest whole number, ties to even, saturated and counted") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> sound = {0,  0.5F / 32768, 1.5F / 32768, -0.5F / 32768,   1,

@@ -84,6 +84,22 @@ TEST_CASE("recipe: noise may be encoded, of another rate, and is the same each t
   }
 }
 
+TEST_CASE("recipe: noise that is infinite once it is resampled is refused") {
+  const TemporaryFolder folder;
+  make_sound_dataset(folder / "s", {{9000}});
+  std::vector<float> loud(2000);
+  for (std::size_t n = 0; n < loud.size(); ++n) loud[n] = n % 20 < 10 ? 3.4e38F : -3.4e38F;
+  make_encoded_dataset(folder / "noise", {file_of(loud, "n.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT)},
+                       2000);
+  RecipeSettings settings = recipe_like("kaldi");
+  settings.styles.emplace_back().noise = {folder / "noise"};
+  OpenedRecipe opened(folder / "s");
+  CHECK(opened.refusal(settings) == "");
+  settings.sample_rate = 8000;
+  CHECK(opened.refusal(settings) == "noise: " + (folder / "noise").string() +
+                                        ": sequence 0: samples too large to be resampled");
+}
+
 TEST_CASE("recipe: damaged sound is a corrupt record, or decodes to as many samples as before") {
   const auto sound = made_sound(0, 9000);
   const struct {
