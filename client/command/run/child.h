@@ -18,8 +18,8 @@ struct ChildOptions {
   bool own_group = false;  ///< Keys of the terminal do not reach it.
 };
 
-/// Starts a program with this process's streams, and with the signals that this process had before
-/// it held any back. The child gets SIGTERM when the thread that called this ends, however it ends.
+/// Starts a program with this process's streams and folder, and with no signal held back. The child
+/// gets SIGTERM when the thread that called this ends, however it ends.
 /// Errors: not_found, io_error: it cannot be started.
 Result<pid_t> start_child(const ChildOptions& options);
 
