@@ -50,7 +50,27 @@ inline std::pair<std::string, std::string> named_value(const std::string& option
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-/// The same, or VALUE alone, with an empty name.
+/// An option NAME=VALUE that may be given several times; `take` gets each name and value. It is
+/// called while the call is parsed, and throws what CLI11 reports.
+inline CLI::Option* add_named_values(
+    CLI::App& command, const std::string& name, const char* what,
+    std::function<void(const std::string& name, const std::string& value)> take) {
+  return command
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [name, take = std::move(take)](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              const auto [key, value] = named_value(name, text);
+              take(key, value);
+            }
+          },
+          what)
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+/// NAME=VALUE in two, or VALUE alone, with an empty name.
 inline std::pair<std::string, std::string> optionally_named_value(const std::string& option,
                                                                   const std::string& text) {
   if (text.find('=') == text.npos) return {"", text};

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import pathlib
 import signal
 import subprocess
@@ -33,9 +32,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import torch
 
+import built
 import prompts
 
-HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE = 120  # seconds for any one thing to happen
 SERVERS, WORKERS = 3, 2
 IGNORED = -100  # the target of frames that are not to be learned
@@ -355,15 +354,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    package = HERE.parent / "python"
-    sys.path.insert(0, str(package))
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(package), os.environ.get("PYTHONPATH")]))
-    for variable, name in (("BATCHWRIGHT_LIBRARY", "libbatchwright.so.1"),
-                           ("BATCHWRIGHT_STORAGE_LIBRARY", "libbatchwright-storage.so.1")):
-        library = options.bin.parent / "lib" / name
-        if library.exists():
-            os.environ.setdefault(variable, str(library.resolve()))
+    built.use(options.bin)
     with tempfile.TemporaryDirectory(prefix="batchwright-styles.") as folder:
         if not run(options, pathlib.Path(folder)):
             sys.exit(1)

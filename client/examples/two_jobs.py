@@ -28,6 +28,7 @@ import time
 import urllib.request
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
+import built
 import prompts
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -256,12 +257,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    package = HERE.parent / "python"
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(package), os.environ.get("PYTHONPATH")]))
-    library = options.bin.parent / "lib" / "libbatchwright.so.1"
-    if library.exists():
-        os.environ.setdefault("BATCHWRIGHT_LIBRARY", str(library.resolve()))
+    built.use(options.bin)
     # Torch asks for the same memory at every step. By default, glibc returns it to the kernel in
     # between, which costs a fourth of all processor time.
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 << 20))

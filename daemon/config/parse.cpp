@@ -321,18 +321,19 @@ Result<Config> load_config(const std::filesystem::path& path) {
   return parse_config(text, path.string());
 }
 
-Result<Config> load_config(const ConfigSource& source) {
-  auto config = load_config(source.file);
-  if (!config || source.folder.empty()) return config;
+void place_sockets(DaemonConfig& daemon, const std::filesystem::path& folder) {
   const DaemonConfig defaults;
-  DaemonConfig& daemon = config->daemon;
-  const std::string folder = source.folder.string();
   if (daemon.endpoints == defaults.endpoints) {
-    daemon.endpoints = {fmt::format("{}{}/batchwright.sock", kIpc, folder)};
+    daemon.endpoints = {fmt::format("{}{}/batchwright.sock", kIpc, folder.string())};
   }
   if (daemon.stats == defaults.stats) {
-    daemon.stats = {fmt::format("unix://{}/stats.sock", folder)};
+    daemon.stats = {fmt::format("unix://{}/stats.sock", folder.string())};
   }
+}
+
+Result<Config> load_config(const ConfigSource& source) {
+  auto config = load_config(source.file);
+  if (config && !source.folder.empty()) place_sockets(config->daemon, source.folder);
   return config;
 }
 

@@ -24,6 +24,9 @@ struct ConfigSource {
   std::filesystem::path folder;
 };
 
+/// Has the sockets whose places are the defaults lie in `folder`.
+void place_sockets(DaemonConfig& daemon, const std::filesystem::path& folder);
+
 /// The same, with sockets in the folder.
 Result<Config> load_config(const ConfigSource& source);
 

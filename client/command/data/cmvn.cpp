@@ -17,29 +17,22 @@ namespace {
 namespace json = boost::json;
 using Clock = std::chrono::steady_clock;
 
-/// The dataset of the call, with the front end that it names.
-Result<ConfiguredFeed> open_dataset(const CmvnCommandOptions& options) {
-  ConfiguredFeed opened;
-  opened.catalog = std::make_shared<Catalog>();
-  const auto dataset =
-      opened.catalog->open({options.dataset}, VerifyRecords::once, Locking::permitted);
-  if (!dataset) return dataset.error();
-  auto snapshot = (*dataset)->snapshot();
-  if (!snapshot) return snapshot.error();
-  opened.snapshot = *std::move(snapshot);
+/// The feed that the call names, or one of its dataset and front end.
+Result<ConfiguredFeed> open_named(const CmvnCommandOptions& options) {
+  // Random steps would be part of the sums, and the statistics that the feed is to have are not
+  // there yet.
+  if (options.dataset.empty()) {
+    return open_configured_feed(options.config, options.feed, &without_draws);
+  }
   if (auto checked = check_recipe(options.front_end); !checked) return checked.error();
-  auto recipe = Recipe::open(options.front_end, *opened.snapshot, 0, *opened.catalog);
-  if (!recipe) return recipe.error();
-  opened.recipe = *std::move(recipe);
-  return opened;
+  FeedConfig feed;
+  feed.dataset = {options.dataset};
+  feed.served.features = options.front_end;
+  return open_feed(std::move(feed), &without_draws);
 }
 
 Result<CmvnStatistics> gather(const CmvnCommandOptions& options) {
-  // Random steps would be part of the sums, and the statistics that the feed is to have are not
-  // there yet.
-  auto feed = options.config.empty()
-                  ? open_dataset(options)
-                  : open_configured_feed(options.config, options.feed, &without_draws);
+  const auto feed = open_named(options);
   if (!feed) return feed.error();
   const auto start = Clock::now();
   Progress progress(stderr, start);

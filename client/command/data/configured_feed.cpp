@@ -35,7 +35,11 @@ Result<ConfiguredFeed> open_configured_feed(const std::filesystem::path& file,
   if (!config) return config.error();
   auto feed = choose(*config, file, name);
   if (!feed) return feed.error();
-  ConfiguredFeed opened{*std::move(feed), std::make_shared<Catalog>(), nullptr, nullptr};
+  return open_feed(*std::move(feed), change);
+}
+
+Result<ConfiguredFeed> open_feed(FeedConfig feed, ChangeRecipe change) {
+  ConfiguredFeed opened{std::move(feed), std::make_shared<Catalog>(), nullptr, nullptr};
   const auto dataset =
       opened.catalog->open(opened.config.dataset, VerifyRecords::once, Locking::permitted);
   if (!dataset) return dataset.error();

@@ -30,4 +30,7 @@ using ChangeRecipe = RecipeSettings (*)(const RecipeSettings&);
 Result<ConfiguredFeed> open_configured_feed(const std::filesystem::path& file,
                                             const std::string& name, ChangeRecipe change = nullptr);
 
+/// The same for a feed that is known.
+Result<ConfiguredFeed> open_feed(FeedConfig feed, ChangeRecipe change = nullptr);
+
 }  // namespace batchwright

@@ -31,19 +31,12 @@ void add_annotations(CLI::App& command, IngestOptions& options) {
                                 {"librispeech", TranscriptFormat::librispeech}})
       ->description("Separator of key and text; librispeech: FILE may be a folder")
       ->group("Texts and labels");
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--label-table",
-          [&options](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              auto [field, table] = named_value("--label-table", text);
-              options.annotations.label_tables.push_back({std::move(field), std::move(table)});
-            }
-          },
-          "Store the labels of a table, lines key blank label, as scalar field NAME")
+  add_named_values(command, "--label-table",
+                   "Store the labels of a table, lines key blank label, as scalar field NAME",
+                   [&options](const std::string& field, const std::string& table) {
+                     options.annotations.label_tables.push_back({field, table});
+                   })
       ->type_name("NAME=FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Texts and labels");
   // Refused rather than added: an evaluation set must not get numbers that training lacks.
   add_several(command, "--labels", options.labels, "[NAME=]FILE",
@@ -182,25 +175,17 @@ void add_length(CLI::App& command, FrontEndCall& call, const char* name,
 
 /// All options of the front end, by the names that recipes have for them.
 void add_any_option(CLI::App& command, FrontEndCall& call) {
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--option",
-          [&call](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              const auto [name, value] = named_value("--option", text);
-              FrontEndOptions tried;  // so that a slip is told here
-              if (auto set = set_option(tried, name, value); !set) {
-                throw CLI::ValidationError("--option", set.error().message);
-              }
-              call.changes.push_back([name = name, value = value](FrontEndOptions& o) {
-                static_cast<void>(set_option(o, name, value));
-              });
-            }
-          },
-          "Any option by the name that a recipe has for it, such as snip_edges=false")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+  add_named_values(command, "--option",
+                   "Any option by the name that a recipe has for it, such as snip_edges=false",
+                   [&call](const std::string& name, const std::string& value) {
+                     FrontEndOptions tried;  // so that a slip is told here
+                     if (auto set = set_option(tried, name, value); !set) {
+                       throw CLI::ValidationError("--option", set.error().message);
+                     }
+                     call.changes.push_back([name, value](FrontEndOptions& o) {
+                       static_cast<void>(set_option(o, name, value));
+                     });
+                   })
       ->group("Front end");
 }
 

@@ -28,18 +28,11 @@ void add_dataset(CLI::App& command, CmvnCommandOptions& options, CLI::Option* co
                   "Rate that sound is resampled to; 0: that of all sequences")
       ->type_name("HZ")
       ->excludes(config);
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--option",
-          [&front_end](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) {
-              front_end.options.push_back(named_value("--option", text));
-            }
-          },
-          "An option of the front end, by the name that a recipe has for it")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+  add_named_values(command, "--option",
+                   "An option of the front end, by the name that a recipe has for it",
+                   [&front_end](const std::string& name, const std::string& value) {
+                     front_end.options.emplace_back(name, value);
+                   })
       ->excludes(config);
 }
 

@@ -106,7 +106,7 @@ Result<Answer> ask(const DaemonPlace& place) {
 }  // namespace
 
 Result<DaemonPlace> place_daemon(const fs::path& file) {
-  const auto config = load_config(file);
+  auto config = load_config(file);
   if (!config) return config.error();
   DaemonPlace place{{file, {}}, {}, {}, fnv1a(kFnv1aBasis, read_small_file(file)), {}};
   for (const FeedConfig& feed : config->feeds) place.feeds.push_back(feed.served.name);
@@ -114,7 +114,8 @@ Result<DaemonPlace> place_daemon(const fs::path& file) {
   if (given == DaemonConfig().endpoints) {
     place.source.folder = private_folder(place.content);
     if (auto made = make_private(place.source.folder); !made) return made.error();
-    place.endpoint = fmt::format("{}{}/batchwright.sock", kIpc, place.source.folder.string());
+    place_sockets(config->daemon, place.source.folder);
+    place.endpoint = given.front();
     place.locks = place.source.folder / "run";
   } else {
     const auto local = std::find_if(given.begin(), given.end(),
