@@ -47,11 +47,14 @@ std::string shown(const std::string_view* value) {
 /// Collects the differences, and counts those that are too many to be listed.
 class Changes {
  public:
+  explicit Changes(const ChangeWords& words) : words_(words) {}
+
   void add(std::string_view key, const std::string_view* before, const std::string_view* now) {
     if (before != nullptr && now != nullptr && *before == *now) return;
     if (++count_ > kMostChanges) return;
     if (!text_.empty()) text_ += "; ";
-    text_ += fmt::format("{}: {} before, {} now", key, shown(before), shown(now));
+    text_ +=
+        fmt::format("{}: {} {}, {} {}", key, shown(before), words_.before, shown(now), words_.now);
   }
   std::string text() && {
     if (count_ > kMostChanges) {
@@ -61,14 +64,16 @@ class Changes {
   }
 
  private:
+  ChangeWords words_;
   std::string text_;
   std::size_t count_ = 0;
 };
 
-std::string changed_settings(std::string_view before, std::string_view now) {
+std::string changed_settings(std::string_view before, std::string_view now,
+                             const ChangeWords& words) {
   const Lines had = lines_of(before);
   const Lines has = lines_of(now);
-  Changes changes;
+  Changes changes(words);
   // In the order of the old text; then the keys that only the new one has.
   for (const auto& [key, value] : had) changes.add(key, &value, find(has, key));
   for (const auto& [key, value] : has) {
@@ -79,15 +84,15 @@ std::string changed_settings(std::string_view before, std::string_view now) {
 
 }  // namespace
 
-std::string describe_change(const Terms& before, const Terms& now) {
+std::string describe_change(const Terms& before, const Terms& now, const ChangeWords& words) {
   const std::string parts = describe_difference(before.fingerprint, now.fingerprint);
   if (parts.empty()) return {};
   // Without both texts only the parts of the fingerprint are known to differ.
   const bool both_say = !before.text.empty() && !now.text.empty();
-  const std::string settings = both_say ? changed_settings(before.text, now.text) : "";
-  if (settings.empty()) return fmt::format("{} changed", parts);
+  const std::string settings = both_say ? changed_settings(before.text, now.text, words) : "";
+  if (settings.empty()) return fmt::format("{} {}", parts, words.changed);
   const bool data_too = before.fingerprint.data != now.fingerprint.data;
-  return data_too ? fmt::format("data changed; {}", settings) : settings;
+  return data_too ? fmt::format("data {}; {}", words.changed, settings) : settings;
 }
 
 }  // namespace batchwright

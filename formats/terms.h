@@ -16,10 +16,17 @@ struct Terms {
   std::string_view text;
 };
 
+/// The words of a comparison. Of two hosts: "differ", "at n1", "here".
+struct ChangeWords {
+  std::string_view changed = "changed";
+  std::string_view before = "before";
+  std::string_view now = "now";
+};
+
 /// The differences in words: "data changed; size: 16 before, 24 now". Where the texts do not tell
 /// it, the parts of the fingerprint: "data and settings (or planner) changed". Empty when the
 /// fingerprints are equal. At most kMostChanges settings are named, long values are cut.
-std::string describe_change(const Terms& before, const Terms& now);
+std::string describe_change(const Terms& before, const Terms& now, const ChangeWords& words = {});
 inline constexpr std::size_t kMostChanges = 16;
 
 }  // namespace batchwright

@@ -15,7 +15,7 @@
 #include "client/command/exit_code.h"
 #include "daemon/planning/planning.h"
 
-// Every option of every command is here, those of ingest apart, and nothing else is. A command is
+// Every option of every command is here, those of ingest, of recipes and of jobs apart, and nothing else is. A command is
 // one add_ function: it makes the subcommand, ties options to a struct of commands.h, and sets the
 // action.
 
@@ -88,15 +88,6 @@ void add_plan(CLI::App& app, Action& action) {
       "shares; DUR the data usage rate, the share of all sequences that an epoch uses.\n\n"
       "Example: batchwright plan --dataset /data/train --order semi-sorted --cut dynamic");
   on_chosen(*command, action, options, run_plan);
-}
-
-/// The key options, for a daemon that is reached over tcp://.
-void add_keys(CLI::App& command, KeyOptions& keys) {
-  auto* server_key = command.add_option("--server-key", keys.server_key,
-                                        "The daemon's public key, 40 characters, for tcp://");
-  command.add_option("--key-file", keys.key_file, "Own secret key, as keygen wrote it")
-      ->type_name("FILE")
-      ->needs(server_key);
 }
 
 void add_tail(CLI::App& app, Action& action) {
@@ -223,24 +214,6 @@ void add_top(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_top);
 }
 
-void add_run(CLI::App& app, Action& action) {
-  const auto options = std::make_shared<RunOptions>();
-  CLI::App* command =
-      app.add_subcommand("run", "Run a command beside a daemon that ends with its last user");
-  command->add_option("--config", options->config, "The daemon's configuration")
-      ->type_name("FILE")
-      ->required();
-  command->add_option("--daemon", options->daemon, "The daemon's program")->type_name("FILE");
-  command->add_option("COMMAND", options->command, "Command and its arguments, behind --")
-      ->required();
-  command->footer(
-      "Starts the daemon, or joins one that another run started with the same configuration, "
-      "waits\n"
-      "until it listens, and sets BATCHWRIGHT_ENDPOINT. The exit code is the command's.\n"
-      "Example: srun -N4 batchwright run --config train.toml -- python3 train.py");
-  on_chosen(*command, action, options, run_run);
-}
-
 /// The words of a choice: CLI11 keeps them as "{a,b}", the planning room as "a b".
 std::vector<std::string> words_of(const CLI::Option& option) {
   // CLI11 has no call for the words of an option: they are read from what --help shows.
@@ -359,7 +332,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_keygen(app, action);
   add_events(app, action);
   add_top(app, action);
-  add_run(app, action);
+  add_job_commands(app, action);
   add_completion(app, action);
   // For the list of commands alone: words_to_parse() turns it into --help.
   app.add_subcommand("help", "Show what a command does: help COMMAND");

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/command/commands.h"
+
 // What the files that tie options to commands have in common. This file alone includes CLI11.
 
 namespace batchwright {
@@ -126,10 +128,22 @@ CLI::Option* add_several(CLI::App& command, const char* name, std::vector<Value>
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+/// The key options, for a daemon that is reached over tcp://.
+inline void add_keys(CLI::App& command, KeyOptions& keys) {
+  auto* server_key = command.add_option("--server-key", keys.server_key,
+                                        "The daemon's public key, 40 characters, for tcp://");
+  command.add_option("--key-file", keys.key_file, "Own secret key, as keygen wrote it")
+      ->type_name("FILE")
+      ->needs(server_key);
+}
+
 /// The command `ingest` and its sources.
 void add_ingest(CLI::App& app, Action& action);
 
 /// `cmvn` and `show`; recipe_command_line.cpp has them.
 void add_recipe_commands(CLI::App& app, Action& action);
+
+/// `run` and `check`; run/job_command_line.cpp has them.
+void add_job_commands(CLI::App& app, Action& action);
 
 }  // namespace batchwright

@@ -163,6 +163,16 @@ struct RunOptions {
 };
 int run_run(const RunOptions& options);
 
+struct CheckOptions {
+  std::vector<std::string> daemons;  ///< Endpoints, or HOST:PORT.
+  std::string feed;                  ///< Empty: all.
+  std::uint64_t epoch = 0;
+  std::chrono::duration<double> timeout{10.0};  ///< For each answer.
+  KeyOptions keys;
+  bool json = false;
+};
+int run_check(const CheckOptions& options);
+
 struct TopOptions {
   std::string stats = "http://127.0.0.1:9477";
   std::chrono::duration<double> interval{1.0};

@@ -10,6 +10,7 @@ import torch.distributed
 import batchwright
 import served
 from batchwright import _ranks
+from batchwright._ranks import agreement
 from batchwright.torch import BatchDataset
 
 VARIABLES = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
@@ -71,6 +72,7 @@ def group(monkeypatch):
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: bool(said))
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: said["rank"])
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: said["ranks"])
+    monkeypatch.setattr(agreement, "_default_store", lambda: None)  # so ranks are not compared
     return said
 
 
@@ -125,6 +127,118 @@ def test_a_sharded_subscription_looks_there_too(serve, group):
             assert (subscription.grant.rank, subscription.grant.ranks) == (1, 2)
 
 
+def told(rank, fingerprint="a-b-c", terms="size = 16\nseed = 1\n", sequences=60, epoch=0, step=0):
+    return _ranks.Told(rank, 4, fingerprint, terms, sequences, epoch, step, f"n{rank}")
+
+
+@pytest.mark.parametrize("others,plan,place", [
+    ([told(2), told(3)], "", ""),
+    ([told(2, "x-b-c", sequences=59), told(3)],
+     "rank 2 on n2: data differ (59 sequences, 60 there); there is rank 0 on n0 and 2 more of 4", ""),
+    ([told(2), told(3, "a-x-y", "size = 8\nseed = 2\n")],
+     "rank 3 on n3: size is 8, 16 there; seed is 2, 1 there; there is rank 0 on n0 and 2 more of 4",
+     ""),
+    ([told(2, "a-b-x", ""), told(3, "a-b-x", "")],
+     "rank 2 on n2: size is not set, 16 there; seed is not set, 1 there; rank 3 on n3: size is not "
+     "set, 16 there; seed is not set, 1 there; there is rank 0 on n0 and 1 more of 4", ""),
+    ([told(2, epoch=3, step=7), told(3)], "",
+     "rank 2 on n2 begins with epoch 3, step 7; rank 0 with epoch 0, step 0"),
+    ([told(2), told(2)], "", "two processes, on n2 and n2, are rank 2"),
+], ids=str)
+def test_what_differs_is_named_with_rank_and_host(others, plan, place):
+    verdict = agreement._judge([told(0), told(1), *others])
+    assert (verdict.plan, verdict.place) == (plan, place)
+
+
+def test_without_terms_the_parts_are_named():
+    assert "rank 1 on n1: settings differs; seed differs" in agreement._judge(
+        [told(0, terms=""), told(1, "a-x-y", terms="")]).plan
+
+
+def run_ranks(program, ranks):
+    """What so many processes print; each gets its rank as argument."""
+    running = [subprocess.Popen([sys.executable, "-c", program, str(rank)], env=environment(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+               for rank in range(ranks)]
+    return [each.communicate(timeout=served.SECONDS * 4) for each in running]
+
+
+def in_group(tmp_path, ranks, program):
+    """The same in a process group; the program sees `rank` and `BatchDataset`."""
+    return run_ranks(f"""
+import sys, time, warnings, torch.distributed as distributed
+from batchwright.torch import BatchDataset
+rank = int(sys.argv[1])
+distributed.init_process_group("gloo", init_method="file://{tmp_path}/store", rank=rank,
+                               world_size={ranks})
+{program}
+""", ranks)
+
+
+def test_ranks_compare_what_they_read_when_the_first_iteration_begins(serve, tmp_path):
+    """Rank 2 reads from a daemon with another seed; all are told within a second."""
+    same, other = serve(world=3), serve(world=3, seed=2)
+    found = in_group(tmp_path, 3, f"""
+with BatchDataset({same.endpoint!r}) as dataset:
+    assert sum(1 for _ in dataset) == 5
+    dataset.set_epoch(1)
+    if rank == 1: assert sum(1 for _ in dataset) == 5  # alone: they were compared
+for check in (None, "ranks"):
+    with BatchDataset([{same.endpoint!r}, {other.endpoint!r}][rank == 2], check=check) as dataset:
+        distributed.barrier()
+        began = time.monotonic()
+        try:
+            next(iter(dataset))
+        except Exception as error:
+            print(type(error).__name__, error)
+        assert time.monotonic() - began < 10
+    distributed.barrier()
+with BatchDataset([{same.endpoint!r}, {other.endpoint!r}][rank == 2], check="none") as dataset:
+    next(iter(dataset))
+distributed.barrier()
+""")
+    for out, err in found:
+        lines = out.splitlines()
+        assert len(lines) == 2, err
+        for line in lines:
+            assert line.startswith('FingerprintMismatchError the ranks do not agree on feed "train": '
+                                   "rank 2 on "), line
+            assert "seed is 2, 1 there; there is rank 0 on " in line
+
+
+def test_a_rank_that_does_not_come_is_named(serve, tmp_path):
+    daemon = serve(world=2)
+    found = in_group(tmp_path, 2, f"""
+for check, seconds in (("ranks", 0.5), (None, 0.5)):
+    if rank == 0:
+        with BatchDataset({daemon.endpoint!r}, check=check, timeout=seconds) as dataset:
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                try:
+                    print("index", next(iter(dataset)).index, *(str(w.message) for w in warned))
+                except Exception as error:
+                    print(type(error).__name__, error)
+distributed.barrier()
+""")
+    lines = found[0][0].splitlines()
+    what = 'feed "train": of 2 ranks these have not begun within 0.5 s: 1'
+    assert lines[0] == f"TimedOutError {what}", found
+    assert lines[1].startswith(f"index 0 batchwright: {what}. Where not all of them read it")
+
+
+def test_a_comparison_takes_a_group_of_these_ranks(serve, group):
+    daemon = serve(world=2)
+    with BatchDataset(daemon.endpoint, check="ranks") as dataset:
+        with pytest.raises(batchwright.InvalidArgumentError, match="it is not initialised"):
+            next(iter(dataset))
+    group.update(rank=1, ranks=2)
+    with BatchDataset(daemon.endpoint, check="ranks") as dataset:
+        with pytest.raises(batchwright.UnsupportedError, match="has no store"):
+            next(iter(dataset))
+    with pytest.raises(batchwright.InvalidArgumentError, match='"ranks", "none" or None'):
+        BatchDataset(daemon.endpoint, check="all")
+
+
 def test_processes_that_are_spawned_share_the_epoch(serve, tmp_path):
     """The dataset is made before init_process_group, as it often is."""
     daemon = serve(world=2)
@@ -138,10 +252,7 @@ distributed.init_process_group("gloo", init_method="file://{tmp_path}/store", ra
 print(dataset.rank, dataset.ranks, *(batch.index for batch in dataset))
 distributed.barrier()
 """
-    running = [subprocess.Popen([sys.executable, "-c", program, str(rank)], env=environment(),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-               for rank in range(2)]
-    found = [each.communicate(timeout=served.SECONDS * 4) for each in running]
+    found = run_ranks(program, 2)
     numbers = [list(map(int, out.split())) for out, _ in found]
     assert [each[:2] for each in numbers] == [[0, 2], [1, 2]], found
     assert sorted(numbers[0][2:] + numbers[1][2:]) == list(range(14))  # 15 batches, 7 steps of 2

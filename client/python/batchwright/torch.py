@@ -27,7 +27,7 @@ from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
 from ._collation import INSTEAD, refuse_collation
 from ._places import STATE_VERSION, Place, place_of
-from ._ranks import Choice, Share
+from ._ranks import CHECKS, Choice, Share, Told, agree, is_checked
 from ._waits import warn
 from .batch import Batch
 from .connection import Connection, connect
@@ -69,7 +69,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
                  connect_timeout: float = 10.0, worst_first: int = 0, writable: bool = False,
                  labels: Optional[_labels.Labels] = None,
                  connection: Optional[Connection] = None, ranks_here: Optional[int] = None,
-                 **connecting: Any) -> None:
+                 check: Optional[str] = None, **connecting: Any) -> None:
         """Connects to the daemon, and finds the feed; batches are prepared once they are requested.
 
         rank, ranks: this process's share of every global step; without them those of
@@ -90,15 +90,23 @@ class BatchDataset(torch.utils.data.IterableDataset):
           refused.
         connection: an existing one; otherwise `endpoint` and the other arguments of `connect()`.
         ranks_here: as `Feed.subscribe()`, which knows it from the environment, too.
+        check: "ranks" compares, when the first iteration begins, what all ranks of torch.distributed
+          read: data, settings, seed, start and share. All of them are waited for, up to `timeout`.
+          None does so where this share is one of that group's, and only warns of ranks that have
+          not come; "none" does not.
 
         Errors: as `connect()`; NotFoundError, which lists the feeds; InvalidArgumentError;
         SchemaMismatchError: other labels.
         """
         super().__init__()
+        if check not in CHECKS:
+            raise InvalidArgumentError(f'check is {check!r}; it is "ranks", "none" or None')
         if window < 2:
             raise InvalidArgumentError(f"window is {window}; it is at least 2, for a loop holds "
                                        "one batch while it waits for the next")
         self._choice = Choice.of(rank, ranks, whole)
+        self._check: Optional[str] = check
+        self._checked = False  # the ranks were compared
         self._epochs = epochs
         self._check_epoch(epoch)
         self._owns = connection is None
@@ -155,7 +163,18 @@ class BatchDataset(torch.utils.data.IterableDataset):
     def ranks(self) -> int:
         return (self._share or self._choice.resolve())[1]
 
+    def _compare_ranks(self) -> None:
+        """Has all ranks compare their plans, once: later iterations may begin on some only."""
+        subscription, share = self._subscribed(), self._share or (0, 1)
+        if self._checked or not is_checked(self._check, share, self._choice.whole):
+            return
+        self._checked = True
+        grant = subscription.grant
+        agree(Told(*share, grant.fingerprint, subscription.terms, self.feed.sequences, grant.epoch,
+                   grant.step), self.feed.name, self._check, self._options["timeout"])
+
     def _rest_of_epoch(self) -> Iterator[Batch]:
+        self._compare_ranks()
         while True:
             batch = self._next()
             if batch is None:

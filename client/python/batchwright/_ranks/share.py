@@ -6,8 +6,8 @@ import os
 import sys
 from typing import NamedTuple, Optional, Tuple
 
-from ._waits import warn
-from .errors import InvalidArgumentError
+from .._waits import warn
+from ..errors import InvalidArgumentError
 
 Share = Tuple[int, int]  # rank, ranks
 

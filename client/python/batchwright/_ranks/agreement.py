@@ -1,0 +1,229 @@
+"""Whether the ranks of a job read the same plan, told through the process group's store.
+
+The store, and not a collective: a loop may begin in a thread that fetches ahead, beside collectives
+of the main thread, and a group may have no backend for host memory.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from .._waits import warn
+from ..errors import (FingerprintMismatchError, InvalidArgumentError, TimedOutError,
+                      UnsupportedError)
+from .share import Share
+
+CHECKS = (None, "ranks", "none")
+_LONGEST_PAUSE = 0.05  # seconds between two looks at the store
+_PATIENCE = 5.0  # seconds that the first rank's verdict may take behind its own limit
+_MOST_CHANGES = 16
+_PARTS = ("data", "settings", "seed")  # of a fingerprint's text, in its order
+
+
+class Told(NamedTuple):
+    """What a rank says of the plan that it reads."""
+
+    rank: int
+    ranks: int
+    fingerprint: str
+    terms: str  # of the fingerprint, `key = value` a line
+    sequences: int
+    epoch: int  # where it begins
+    step: int
+    host: str = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+class _Verdict(NamedTuple):
+    """What the first rank found; each part is empty where there is nothing to say."""
+
+    plan: str = ""  # other data, settings or seeds
+    place: str = ""  # another start, or another share
+    missing: str = ""  # ranks that have not come
+
+
+def _group() -> Any:
+    """torch.distributed, where it is initialised."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed
+
+
+def is_checked(check: Optional[str], share: Share, whole: bool) -> bool:
+    """Whether the ranks are to be compared: where it was asked for, or by default where this share
+    is one of the process group's, several in number. Errors: InvalidArgumentError: it was asked
+    for, and there is no group, or another share."""
+    if check == "none":
+        return False
+    group = _group()
+    fits = group is not None and not whole and group.get_world_size() == share[1]
+    if check == "ranks" and not fits:
+        raise InvalidArgumentError(
+            'check="ranks" takes an initialised torch.distributed, whose ranks share the batches; ' + (
+                "it is not initialised" if group is None else
+                f"this is rank {share[0]} of {share[1]}, and the group has {group.get_world_size()}"))
+    return fits and share[1] > 1
+
+
+# ---- what differs -------------------------------------------------------------------------------
+
+
+def _settings(terms: str) -> Dict[str, str]:
+    lines = (line.partition(" = ") for line in terms.splitlines())
+    return {key: value for key, _, value in lines}
+
+
+def _changes(there: Told, here: Told) -> str:
+    """The differences of two plans, with both values."""
+    parts = [name for name, a, b in zip(_PARTS, there.fingerprint.split("-"),
+                                        here.fingerprint.split("-")) if a != b]
+    words = []
+    if "data" in parts:
+        words.append(f"data differ ({here.sequences} sequences, {there.sequences} there)")
+    theirs, ours = _settings(there.terms), _settings(here.terms)
+    differing = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
+    words += [f"{key} is {ours.get(key, 'not set')}, {theirs.get(key, 'not set')} there"
+              for key in differing[:_MOST_CHANGES]]
+    if len(differing) > _MOST_CHANGES:
+        words.append(f"and {len(differing) - _MOST_CHANGES} more settings")
+    if not differing:  # a daemon that does not spell them out
+        words += [f"{part} differs" for part in parts if part != "data"]
+    return "; ".join(words)
+
+
+def _most(told: List[Told], what: Any) -> Tuple[Told, List[Told]]:
+    """The first rank of the value that most have, and the ranks that have another."""
+    value = collections.Counter(map(what, told)).most_common(1)[0][0]
+    return (next(each for each in told if what(each) == value),
+            [each for each in told if what(each) != value])
+
+
+def _judge(told: List[Told]) -> _Verdict:
+    first, others = _most(told, lambda each: each.fingerprint)
+    plan = [f"rank {each.rank} on {each.host}: {_changes(first, each)}" for each in others]
+    if plan:
+        plan.append(f"there is rank {first.rank} on {first.host} and "
+                    f"{len(told) - len(others) - 1} more of {len(told)}")
+    first, others = _most(told, lambda each: (each.epoch, each.step))
+    place = [f"rank {each.rank} on {each.host} begins with epoch {each.epoch}, step {each.step}; "
+             f"rank {first.rank} with epoch {first.epoch}, step {first.step}" for each in others]
+    seen: Dict[int, Told] = {}
+    for each in told:
+        other = seen.setdefault(each.rank, each)
+        if other is not each:
+            place.append(f"two processes, on {other.host} and {each.host}, are rank {each.rank}")
+    return _Verdict("; ".join(plan), "; ".join(place))
+
+
+# ---- the store ----------------------------------------------------------------------------------
+
+
+class _Store:
+    """The store of the process group. Counters tell what is there: a wait for a key would keep
+    other threads from the store."""
+
+    _last: Any = None  # the store that was used last
+    _rounds = 0  # comparisons in it
+
+    def __init__(self, store: Any, feed: str) -> None:
+        # Every process of the group counts alike, and from 0 in a group that is made anew.
+        if _Store._last is not store:
+            _Store._last, _Store._rounds = store, 0
+        _Store._rounds += 1
+        self._store = store
+        self._prefix = f"batchwright/{_Store._rounds}/{feed}/"
+
+    def put(self, key: str, value: Any) -> None:
+        self._store.set(self._prefix + key, json.dumps(value))
+        self.mark(key)
+
+    def get(self, key: str) -> Any:
+        return json.loads(self._store.get(self._prefix + key))
+
+    def mark(self, key: str) -> None:
+        self._store.add(self._prefix + key + "/there", 1)
+
+    def wait(self, keys: List[str], end: float) -> List[str]:
+        """The keys without a mark when time.monotonic() is `end`."""
+        pause, missing = 0.001, keys
+        while True:
+            missing = [key for key in missing
+                       if not self._store.add(self._prefix + key + "/there", 0)]
+            if not missing or time.monotonic() >= end:
+                return missing
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _default_store() -> Any:
+    """The process group's store; None where it has none, as with MPI."""
+    from torch.distributed import distributed_c10d
+    try:
+        return distributed_c10d._get_default_store()
+    except (AttributeError, RuntimeError, ValueError):
+        return None
+
+
+def _collect(store: _Store, ranks: int, end: float, timeout: float) -> _Verdict:
+    """What the first rank finds, and tells the others."""
+    keys = [str(rank) for rank in range(ranks)]
+    missing = store.wait(keys, end)
+    told = [Told(*store.get(key)) for key in keys if key not in missing]
+    verdict = _judge(told)
+    if missing:
+        shown = ", ".join(missing[:_MOST_CHANGES]) + (" ..." if len(missing) > _MOST_CHANGES else "")
+        verdict = verdict._replace(
+            missing=f"of {ranks} ranks these have not begun within {timeout:g} s: {shown}")
+    store.put("verdict", verdict)
+    if any(verdict):
+        # This process is about to end, and may have the store: the others read first.
+        store.wait([f"{key}/read" for key in keys[1:] if key not in missing],
+                   time.monotonic() + _PATIENCE)
+    return verdict
+
+
+def agree(mine: Told, feed: str, check: Optional[str], timeout: float) -> None:
+    """Compares what all ranks of the process group read; all of them call it. The first rank
+    collects and judges, and every rank gets its verdict: one round trip, and as many as there are
+    ranks for the first.
+
+    Errors: FingerprintMismatchError: another plan; InvalidArgumentError: another start, or one
+    share twice; each names rank, host and both values. TimedOutError: a rank has not come within
+    `timeout` seconds, which is a RuntimeWarning where `check` is None. UnsupportedError: the group
+    has no store, and `check` is "ranks".
+    """
+    group, raw = _group(), _default_store()
+    if raw is None:
+        if check == "ranks":
+            raise UnsupportedError('check="ranks": this process group has no store')
+        return
+    store, end = _Store(raw, feed), time.monotonic() + timeout
+    place = group.get_rank()
+    store.put(str(place), mine)
+    if place == 0:
+        verdict = _collect(store, mine.ranks, end, timeout)
+    elif store.wait(["verdict"], end + _PATIENCE):
+        verdict = _Verdict(missing=f"rank 0 of {mine.ranks} has not begun within {timeout:g} s")
+    else:
+        verdict = _Verdict(*store.get("verdict"))
+        store.mark(f"{place}/read")
+    _report(verdict, feed, check)
+
+
+def _report(verdict: _Verdict, feed: str, check: Optional[str]) -> None:
+    head = f'the ranks do not agree on feed "{feed}": '
+    if verdict.plan:
+        raise FingerprintMismatchError(head + "; ".join(filter(None, (verdict.plan, verdict.place))))
+    if verdict.place:
+        raise InvalidArgumentError(head + verdict.place)
+    if verdict.missing:
+        what = f'feed "{feed}": {verdict.missing}'
+        if check == "ranks":
+            raise TimedOutError(what)
+        warn(what + '. Where not all of them read it, say whole=True or check="none"')
