@@ -24,7 +24,8 @@ struct IngestOptions {
   std::filesystem::path folder;              ///< The folder of audio and npy.
   std::vector<std::filesystem::path> files;  ///< For npz: files, and folders of them.
   std::string table;                         ///< For kaldi: a data folder, scp file or archive.
-  std::filesystem::path dataset;
+  std::filesystem::path into;                ///< The dataset; or, with `part`, a folder of parts.
+  std::optional<Part> part;                  ///< Of the files; empty: all.
   AnnotationOptions annotations;
   AudioSourceOptions audio;           ///< Used by audio only.
   StoreAs store = StoreAs::features;  ///< Of audio.
@@ -41,11 +42,21 @@ struct IngestOptions {
   bool resume = false;
   unsigned threads = 0;  ///< 0: one a core.
   bool json = false;
+
+  std::filesystem::path dataset() const { return part ? part_path(into, *part) : into; }
 };
 int run_ingest_audio(const IngestOptions& options);
 int run_ingest_npy(const IngestOptions& options);
 int run_ingest_npz(const IngestOptions& options);
 int run_ingest_kaldi(const IngestOptions& options);
+
+struct GatherOptions {
+  std::filesystem::path folder;  ///< Of parts.
+  std::filesystem::path into;    ///< One dataset of all; empty: they stay shards.
+  bool resume = false;
+  bool json = false;
+};
+int run_gather(const GatherOptions& options);
 
 struct InspectOptions {
   std::filesystem::path dataset;

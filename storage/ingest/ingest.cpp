@@ -180,7 +180,7 @@ class Run {
   /// An ingest that could take no file has failed, even where files may be skipped.
   void check_something_taken() {
     const IngestFigures& figures = report_.figures;
-    if (report_.failure || report_.interrupted || figures.present > 0) return;
+    if (job_.is_part || report_.failure || report_.interrupted || figures.present > 0) return;
     if (figures.skipped == 0 || figures.skipped < figures.files) return;
     report_.failure = Error{ErrorCode::invalid_argument,
                             fmt::format("none of the {} files could be taken; the first: {}",

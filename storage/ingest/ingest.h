@@ -14,6 +14,7 @@
 #include "storage/ingest/annotations.h"
 #include "storage/ingest/file_list.h"
 #include "storage/ingest/ingest_source.h"
+#include "storage/ingest/parts.h"
 #include "storage/ingest/segments.h"
 
 namespace batchwright {
@@ -35,6 +36,8 @@ struct IngestJob {
   std::vector<std::pair<std::string, std::string>> origin;
   OnError on_error = OnError::stop;
   bool resume = false;   ///< Files whose key is in the dataset are passed over.
+  /// These files are a part of what several tasks ingest: that none can be taken is no failure.
+  bool is_part = false;
   unsigned threads = 1;  ///< Threads that load files, beside the caller's, which writes.
   WriterLimits limits;
 };

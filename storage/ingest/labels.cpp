@@ -7,7 +7,7 @@
 
 #include "formats/formats.h"
 #include "storage/dataset/dataset.h"
-#include "storage/ingest/table_lines.h"
+#include "storage/ingest/files/table_lines.h"
 
 namespace batchwright {
 namespace {

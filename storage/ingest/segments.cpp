@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "storage/ingest/table_lines.h"
+#include "storage/ingest/files/table_lines.h"
 
 namespace batchwright {
 namespace {

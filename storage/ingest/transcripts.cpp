@@ -8,7 +8,7 @@
 
 #include "formats/formats.h"
 #include "storage/ingest/file_list.h"
-#include "storage/ingest/table_lines.h"
+#include "storage/ingest/files/table_lines.h"
 
 namespace batchwright {
 namespace {

@@ -106,7 +106,7 @@ Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& anno
 Result<Annotations> annotate(const IngestOptions& options, Input& input) {
   AnnotationOptions& wanted = input.annotations;
   // Labels that the dataset has keep their numbers.
-  if (const auto schema = present_schema(options.dataset)) wanted.present = schema->fields;
+  if (const auto schema = present_schema(options.dataset())) wanted.present = schema->fields;
   auto sets = label_sets(options);
   if (!sets) return sets.error();
   wanted.label_sets = std::move(*sets);
@@ -139,6 +139,51 @@ Result<IngestReport> take_all(IngestJob& job, Clock::time_point start) {
   });
 }
 
+/// What is in the part already; nothing where it is not finished.
+/// Errors: invalid_argument: it is finished, and may not be or is of other files.
+Result<std::optional<IngestReport>> finished_part(const IngestOptions& options,
+                                                  std::span<const SourceFile> all) {
+  const fs::path place = options.dataset();
+  const auto mark = read_mark(place);
+  if (!mark) return mark.error();
+  if (!*mark) return std::optional<IngestReport>();
+  const auto refused = [&place](std::string what) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{} is finished, {}", place.string(), what)};
+  };
+  const PartMark now = mark_of(all, (*mark)->sequences);
+  if (now.list != (*mark)->list) {
+    return refused(
+        fmt::format("of a list of {} files; this one has {}, of other names: files came "
+                    "or went. Remove the parts, and make all from one list",
+                    (*mark)->files, now.files));
+  }
+  if (!options.resume) return refused("--resume passes over such parts");
+  IngestReport report;
+  report.figures.present = (*mark)->sequences;
+  return std::optional(std::move(report));
+}
+
+/// One part of the files. It is marked as finished once all of it is committed.
+Result<IngestReport> take_part(const IngestOptions& options, std::span<const SourceFile> all,
+                               IngestJob& job, Clock::time_point start) {
+  auto finished = finished_part(options, all);
+  if (!finished) return finished.error();
+  if (*finished) return std::move(**finished);
+  std::error_code error;  // other tasks make the same folder
+  fs::create_directories(options.into, error);
+  if (error) {
+    return Error{ErrorCode::io_error,
+                 fmt::format("{}: {}", options.into.string(), error.message())};
+  }
+  auto report = take_all(job, start);
+  if (!report || report->failure || report->interrupted) return report;
+  const IngestFigures& figures = report->figures;
+  const auto marked = write_mark(job.dataset, mark_of(all, figures.present + figures.added));
+  if (!marked) report->failure = marked.error();
+  return report;
+}
+
 int run(const IngestOptions& options, Input input) {
   const auto annotations = annotate(options, input);
   if (!annotations) return fail(annotations.error());
@@ -146,8 +191,9 @@ int run(const IngestOptions& options, Input input) {
   // Pointers: `input` and `annotations` outlive ingest().
   job.source = input.source.get();
   job.annotations = &*annotations;
-  job.files = input.files;
-  job.dataset = options.dataset;
+  job.files = options.part ? files_of(input.files, *options.part) : input.files;
+  job.is_part = options.part.has_value();
+  job.dataset = options.dataset();
   job.origin = {{"source", input.kind},
                 {"source_folder", folder_name(input.named_for)},
                 {"made_by", "batchwright " BATCHWRIGHT_VERSION}};
@@ -156,7 +202,7 @@ int run(const IngestOptions& options, Input input) {
   job.threads = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
 
   const auto start = Clock::now();
-  auto report = take_all(job, start);
+  auto report = options.part ? take_part(options, input.files, job, start) : take_all(job, start);
   if (!report) return fail(report.error());
   IngestOutcome outcome{std::move(*report),
                         std::chrono::duration<double>(Clock::now() - start).count(), cpu_seconds(),
@@ -302,13 +348,13 @@ int run_ingest_audio(const IngestOptions& options) {
   if (!input) return fail(input.error());
   if (auto cut = cut_into_segments(options.segments, *input); !cut) return fail(cut.error());
   if (options.store == StoreAs::features) {
-    auto source = audio_source(with_rate_of(options.dataset, options.audio), input->files);
+    auto source = audio_source(with_rate_of(options.dataset(), options.audio), input->files);
     return finish(options, std::move(input), std::move(source));
   }
   SoundSourceOptions sound = options.sound;
   sound.channels = options.audio.channels;
   sound.encoded = options.store == StoreAs::encoded;
-  auto source = sound_source(with_samples_of(options.dataset, sound), input->files);
+  auto source = sound_source(with_samples_of(options.dataset(), sound), input->files);
   return finish(options, std::move(input), std::move(source));
 }
 

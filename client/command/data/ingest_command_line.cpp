@@ -51,9 +51,19 @@ void add_annotations(CLI::App& command, IngestOptions& options) {
 
 /// What all kinds of ingest take.
 void add_ingest_options(CLI::App& command, IngestOptions& options) {
-  command.add_option("--into", options.dataset, "Dataset, created if missing")
+  command.add_option("--into", options.into, "Dataset, created if missing")
       ->type_name("DATASET")
       ->required();
+  command
+      .add_option_function<std::string>(
+          "--part",
+          [&options](const std::string& text) {
+            const auto part = read_part(text);
+            if (!part) throw CLI::ValidationError("--part", part.error().message);
+            options.part = *part;
+          },
+          "Take this part of the files alone, 0/N to N-1/N, into a dataset below --into")
+      ->type_name("I/N");
   add_choice<OnError>(command, "--on-error", options.on_error,
                       {{"stop", OnError::stop}, {"skip", OnError::skip}})
       ->description("A file that cannot be taken stops the work, or is listed at the end");
@@ -348,6 +358,22 @@ void add_ingest_kaldi(CLI::App& ingest, Action& action) {
   on_chosen(*command, action, options, run_ingest_kaldi);
 }
 
+void add_gather(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<GatherOptions>();
+  CLI::App* command =
+      app.add_subcommand("gather", "Check the parts that ingest --part made, and join them");
+  command->add_option("PARTS", options->folder, "Folder of the parts")->required();
+  auto* into = command->add_option("--into", options->into,
+                                   "Write one dataset; by default the parts stay its shards");
+  into->type_name("DATASET");
+  command->add_flag("--resume", options->resume, "Go on with a dataset that is there")->needs(into);
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "Without --into it prints the line `dataset = [...]` for the daemon's configuration.\n"
+      "Example: batchwright gather /data/parts --into /data/train");
+  on_chosen(*command, action, options, run_gather);
+}
+
 }  // namespace
 
 void add_ingest(CLI::App& app, Action& action) {
@@ -358,6 +384,7 @@ void add_ingest(CLI::App& app, Action& action) {
   add_ingest_npy(*ingest, action);
   add_ingest_npz(*ingest, action);
   add_ingest_kaldi(*ingest, action);
+  add_gather(app, action);
 }
 
 }  // namespace batchwright

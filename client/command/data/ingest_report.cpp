@@ -25,7 +25,7 @@ void print_json(const IngestOptions& options, const IngestOutcome& outcome) {
   const IngestReport& report = outcome.report;
   const IngestFigures& figures = report.figures;
   print_json_line(
-      json::object{{"dataset", options.dataset.string()},
+      json::object{{"dataset", options.dataset().string()},
                    {"files", figures.files},
                    {"present", figures.present},
                    {"added", figures.added},

@@ -1,4 +1,4 @@
-#include "storage/ingest/table_lines.h"
+#include "storage/ingest/files/table_lines.h"
 
 #include <fmt/core.h>
 
