@@ -15,9 +15,9 @@
 #include "client/command/exit_code.h"
 #include "daemon/planning/planning.h"
 
-// Every option of every command is here, those of ingest, of recipes and of jobs apart, and nothing else is. A command is
-// one add_ function: it makes the subcommand, ties options to a struct of commands.h, and sets the
-// action.
+// Every option of every command is here, those of ingest, of recipes and of jobs apart, and nothing
+// else is. A command is one add_ function: it makes the subcommand, ties options to a struct of
+// commands.h, and sets the action.
 
 namespace batchwright {
 namespace {
@@ -190,9 +190,14 @@ void add_events(CLI::App& app, Action& action) {
 void add_top(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TopOptions>();
   CLI::App* command = app.add_subcommand("top", "Show a daemon's work, live");
-  command->add_option("--stats", options->stats, "Where the daemon's pages are, http:// or unix://")
-      ->type_name("URL")
-      ->capture_default_str();
+  command
+      ->add_option("--stats", options->stats,
+                   "Where the daemon's pages are, http:// or unix://; several are added up")
+      ->type_name("URL,...")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str(options->stats.front());
   command
       ->add_option_function<double>(
           "--interval",
@@ -203,7 +208,7 @@ void add_top(CLI::App& app, Action& action) {
       ->default_str("1");
   command->add_flag("--once", options->once, "Print one snapshot and end");
   // The page as it came, unlike the JSON of other commands: programs know its keys already.
-  command->add_flag("--json", options->json, "Print the daemon's JSON object, one a line");
+  command->add_flag("--json", options->json, "Print each daemon's JSON object, one a line");
   command->footer(
       "Arrows, j, k, PgUp, PgDn, Home and End move, Enter opens the feed at the cursor with its\n"
       "clients, Esc or Backspace goes back; < and > sort by another column, r the other way "

@@ -185,7 +185,7 @@ struct CheckOptions {
 int run_check(const CheckOptions& options);
 
 struct TopOptions {
-  std::string stats = "http://127.0.0.1:9477";
+  std::vector<std::string> stats = {"http://127.0.0.1:9477"};  ///< Addresses of daemons' pages.
   std::chrono::duration<double> interval{1.0};
   bool once = false;
   bool json = false;

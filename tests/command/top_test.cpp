@@ -32,6 +32,26 @@ TEST_CASE("command: top --once prints one snapshot of a daemon, --json the daemo
   CHECK(page.at("feeds").at(0).at("name") == "train");
 }
 
+TEST_CASE("command: top shows several daemons as one, and names the one that is gone") {
+  DaemonProcess first("slots = 4"), second("slots = 4");
+  REQUIRE(first.start());
+  REQUIRE(second.start());
+  const std::string both = first.stats_address() + "," + second.stats_address();
+  const Finished plain = run({program("batchwright"), "top", "--once", "--stats", both});
+  CHECK(plain.code == 0);
+  CHECK(plain.out.find("2 of 2 daemons answer") != std::string::npos);
+  CHECK(plain.out.find("Hosts") != std::string::npos);
+  const Finished json = run({program("batchwright"), "top", "--once", "--json", "--stats",
+                             first.stats_address(), "--stats", second.stats_address()});
+  CHECK(lines_in(json.out) == 2);
+  second.process().signal(SIGKILL);
+  REQUIRE(eventually([&] { return !second.process().running(); }));
+  const Finished one = run({program("batchwright"), "top", "--once", "--stats", both});
+  CHECK(one.code == 0);
+  CHECK(one.out.find("no answer of " + both.substr(both.find(',') + 1)) != std::string::npos);
+  CHECK(run({program("batchwright"), "top", "--once", "--stats", both + ",nonsense"}).code == 2);
+}
+
 TEST_CASE("command: top takes a Unix socket for an address") {
   DaemonProcess daemon("slots = 4");
   const std::string address = "unix://" + (daemon.folder() / "stats").string();

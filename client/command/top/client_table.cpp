@@ -56,14 +56,21 @@ std::string position_text(const json::value& client) {
 std::vector<const json::value*> clients_in_order(const json::value& feed) {
   std::vector<const json::value*> clients;
   for (const auto& client : items_at(feed, "subscribers")) clients.push_back(&client);
-  // Program, rank, process: the same at each page, so that lines stay where they are.
+  // Program, rank, host, process: the same at each page, so that lines stay where they are.
   const auto place = [](const json::value& client) {
     return std::tuple(text_at(client, "client"), number_or_0(client, "rank"),
-                      number_or_0(client, "pid"));
+                      text_at(client, "host"), number_or_0(client, "pid"));
   };
   std::stable_sort(clients.begin(), clients.end(),
                    [&](const auto* a, const auto* b) { return place(*a) < place(*b); });
   return clients;
+}
+
+/// Whether the page is of several daemons.
+bool has_hosts(const json::value& feed) {
+  const json::array& clients = items_at(feed, "subscribers");
+  return std::any_of(clients.begin(), clients.end(),
+                     [](const json::value& client) { return !text_at(client, "host").empty(); });
 }
 
 std::vector<Piece> cells_of(const json::value& client, const std::optional<RecentShares>& recent) {
@@ -98,8 +105,12 @@ TopTable client_table(const json::value& feed, const TopMemory& memory) {
                    {"holds", false, 0},         {"behind", false, 4},    {"position", false, 6},
                    {"of epoch", true, 11},      {"delivered", false, 8}, {"waited", false, 9},
                    {"daemon waited", false, 10}};
+  const bool hosts = has_hosts(feed);
+  if (hosts) table.columns.insert(table.columns.begin() + 1, TableColumn{"host", true, 0});
   for (const json::value* client : clients_in_order(feed)) {
-    table.rows.push_back(cells_of(*client, memory.recent(feed, *client)));
+    auto cells = cells_of(*client, memory.recent(feed, *client));
+    if (hosts) cells.insert(cells.begin() + 1, Piece{text_at(*client, "host")});
+    table.rows.push_back(std::move(cells));
   }
   return table;
 }

@@ -9,6 +9,7 @@
 
 #include "client/command/top/client_table.h"
 #include "client/command/top/figures.h"
+#include "client/command/top/hosts.h"
 #include "client/command/top/overview.h"
 #include "client/command/top/table.h"
 
@@ -191,6 +192,7 @@ std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory,
   if (!failed) append(lines, figure_lines(figures_of(feed), width.text));
   append(lines,
          wrapped(fmt::format("dataset {}", dataset_of(feed, ", ")), width.text, Tone::faint));
+  append(lines, host_lines(feed, width.tables));
   if (failed) return lines;
   append(lines, clients_of(feed, memory, width.tables));
   append(lines, slots_of(feed, width.text));

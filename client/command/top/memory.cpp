@@ -8,22 +8,22 @@
 namespace batchwright {
 
 std::string TopMemory::key_of(const boost::json::value& feed, const boost::json::value& client) {
-  // No name of a feed has a line break in it once it is printable.
-  return text_at(feed, "name") + "\n" + text_at(client, "session") + "." +
-         std::to_string(number_or_0(client, "subscription"));
+  // No name has a line break in it once it is printable. Daemons may give equal sessions.
+  return text_at(feed, "name") + "\n" + text_at(client, "host") + "\n" +
+         text_at(client, "session") + "." + std::to_string(number_or_0(client, "subscription"));
 }
 
 void TopMemory::add(const boost::json::value& stats) {
-  const double uptime = number_or_0(stats, "uptime_seconds");
-  // A daemon that was started anew counts from 0, and may use the same numbers again.
-  if (uptime < uptime_) samples_.clear();
-  uptime_ = uptime;
+  const double of_page = number_or_0(stats, "uptime_seconds");
   std::map<std::string, std::deque<Sample>> seen;
   for (const auto& feed : items_at(stats, "feeds")) {
     for (const auto& client : items_at(feed, "subscribers")) {
       const std::string key = key_of(feed, client);
+      const double uptime = number_at(client, "uptime_seconds").value_or(of_page);
       // Moved over: what is not on this page any more goes with the old map.
       std::deque<Sample> samples = std::move(samples_[key]);
+      // A daemon that was started anew counts from 0, and may use the same numbers again.
+      if (!samples.empty() && uptime < samples.back().uptime) samples.clear();
       samples.push_back({uptime, number_or_0(client, "waited_for_daemon_seconds"),
                          number_or_0(client, "waited_for_client_seconds"),
                          number_or_0(client, "delivered_batches")});

@@ -22,8 +22,8 @@ class TopMemory {
  public:
   static constexpr double kSpanSeconds = 10.0;
 
-  /// Takes in a page /stats. A page of a daemon that was started anew begins the memory anew, and
-  /// what is no longer on the page is forgotten.
+  /// Takes in a page /stats, of one daemon or merged(). A daemon that was started anew begins its
+  /// clients' memory anew, and what is no longer on the page is forgotten.
   void add(const boost::json::value& stats);
   /// Empty before there are two pages with this subscription, of different times.
   std::optional<RecentShares> recent(const boost::json::value& feed,
@@ -38,7 +38,6 @@ class TopMemory {
   };
   static std::string key_of(const boost::json::value& feed, const boost::json::value& client);
 
-  double uptime_ = -1.0;
   std::map<std::string, std::deque<Sample>> samples_;  ///< The oldest first.
 };
 

@@ -7,6 +7,7 @@
 
 #include "client/command/top/feed_page.h"
 #include "client/command/top/figures.h"
+#include "client/command/top/hosts.h"
 
 namespace batchwright {
 namespace {
@@ -85,6 +86,7 @@ std::vector<TopLine> head_lines(const json::value& stats, const std::vector<Feed
         {"  " + text_at(stats, "host") + "  ", Tone::plain},
         {failed.empty() ? "live" : failed, failed.empty() ? Tone::good : Tone::bad}}}};
   append(lines, process_lines(stats, address, columns));
+  append(lines, missing_lines(stats, columns));
   append(lines, reload_lines(stats, columns));
   return lines;
 }

@@ -5,15 +5,18 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/http_get.h"
 #include "client/command/interrupt.h"
 #include "client/command/output.h"
+#include "client/command/top/hosts.h"
 #include "client/command/top/memory.h"
 #include "client/command/top/model.h"
 #include "client/command/top/terminal.h"
@@ -28,13 +31,19 @@ constexpr std::chrono::milliseconds kAnswerLimit{2'000};
 /// How late an answer of the daemon may be shown.
 constexpr std::chrono::milliseconds kGlance{50};
 
-/// The daemon's page, as it came and as a value.
+/// A daemon's page, as it came and as a value.
 struct Page {
   std::string text;
   boost::json::value stats;
 };
 
-Result<Page> fetch(const std::string& address) {
+/// What the daemons answered, in the order of their addresses.
+struct Pages {
+  std::vector<std::string> texts;
+  boost::json::value stats;  ///< Of all together.
+};
+
+Result<Page> fetch_one(const std::string& address) {
   auto text = http_get(address, "/stats", kAnswerLimit);
   if (!text) return text.error();
   boost::system::error_code error;
@@ -46,11 +55,42 @@ Result<Page> fetch(const std::string& address) {
   return Page{std::move(*text), std::move(stats)};
 }
 
-void print(const Page& page, const TopMemory& memory, const TopOptions& options) {
+/// All at once. Errors: that of the first, where none answers; invalid_argument.
+Result<Pages> fetch(const std::vector<std::string>& addresses) {
+  std::vector<std::future<Result<Page>>> asked;
+  for (const std::string& address : addresses) {
+    asked.push_back(std::async(std::launch::async, fetch_one, address));
+  }
+  Pages pages;
+  std::vector<HostPage> hosts;
+  std::optional<Error> trouble;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    auto page = asked[i].get();
+    if (page) {
+      pages.texts.push_back(std::move(page->text));
+      hosts.push_back({addresses[i], std::move(page->stats), {}});
+      continue;
+    }
+    // No later look can mend a wrong address.
+    if (page.error().code == ErrorCode::invalid_argument) return page.error();
+    hosts.push_back({addresses[i], nullptr, page.error().message});
+    if (!trouble) trouble = page.error();
+  }
+  if (pages.texts.empty() && trouble) return *trouble;
+  pages.stats = merged(hosts);
+  return pages;
+}
+
+/// As it is shown: one address, or the number of them.
+std::string shown_address(const std::vector<std::string>& addresses) {
+  return addresses.size() == 1 ? addresses.front() : fmt::format("{} daemons", addresses.size());
+}
+
+void print(const Pages& page, const TopMemory& memory, const TopOptions& options) {
   if (options.json) {
-    fmt::print("{}\n", page.text);
+    for (const std::string& text : page.texts) fmt::print("{}\n", text);
   } else {
-    for (const TopLine& line : snapshot(page.stats, memory, options.stats)) {
+    for (const TopLine& line : snapshot(page.stats, memory, shown_address(options.stats))) {
       // It goes to files and pipes, whose readers may take nothing but ASCII.
       fmt::print("{}\n", in_ascii(line.text()));
     }
@@ -90,7 +130,7 @@ int run_plain(const TopOptions& options, const Interrupt& interrupt) {
   return kDone;
 }
 
-void show_next(TopModel& model, Result<Page> page) {
+void show_next(TopModel& model, Result<Pages> page) {
   if (page) return model.take(std::move(page->stats));
   model.miss(page.error().message);
 }
@@ -101,10 +141,10 @@ int run_on_terminal(const TopOptions& options) {
   auto page = fetch(options.stats);
   // Found out before the screen is taken: it would hide why.
   if (!page && page.error().code == ErrorCode::invalid_argument) return fail(page.error());
-  TopModel model(options.stats);
+  TopModel model(shown_address(options.stats));
   show_next(model, std::move(page));
   auto due = Clock::now() + interval;
-  std::future<Result<Page>> coming;  // goes after the terminal: that is given back at once
+  std::future<Result<Pages>> coming;  // goes after the terminal: that is given back at once
   TopTerminal terminal(wants_colours());
   while (!terminal.ended()) {
     terminal.show(model.draw(TopTerminal::size()));
