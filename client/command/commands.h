@@ -25,7 +25,7 @@ struct IngestOptions {
   std::vector<std::filesystem::path> files;  ///< For npz: files, and folders of them.
   std::string table;                         ///< For kaldi: a data folder, scp file or archive.
   std::filesystem::path into;                ///< The dataset; or, with `part`, a folder of parts.
-  std::optional<Part> part;                  ///< Of the files; empty: all.
+  std::optional<IngestPart> part;            ///< Of the files; empty: all.
   AnnotationOptions annotations;
   AudioSourceOptions audio;           ///< Used by audio only.
   StoreAs store = StoreAs::features;  ///< Of audio.

@@ -73,11 +73,13 @@ struct Assembler::State {
 
   /// What is known of one feed's pages, and the thread that waits for them.
   struct Pages {
+    explicit Pages(const Manners& manners) : fetcher(manners) {}
     Warmth warmth;  // guarded by mutex
     Fetcher fetcher;
   };
 
-  State(unsigned count, std::string_view way) : copies(make_copy_table(way)), queue(count) {
+  State(unsigned count, std::string_view way, Manners wanted)
+      : copies(make_copy_table(way)), manners(std::move(wanted)), queue(count) {
     for (unsigned i = 0; i < count; ++i) {
       threads.emplace_back([this] { work(); });
       pthread_setname_np(threads.back().native_handle(), "bw-assembly");
@@ -87,6 +89,8 @@ struct Assembler::State {
   ~State() {
     {
       std::unique_lock lock(mutex);
+      ending = true;
+      rested.notify_all();
       // Jobs may be with a fetcher, which hands them back to these threads: so they end last.
       all_answered.wait(lock, [this] { return unanswered == 0; });
       stopping = true;
@@ -96,6 +100,7 @@ struct Assembler::State {
   }
 
   void work() {
+    adopt(manners);
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [this] { return stopping || !queue.empty(); });
@@ -107,11 +112,14 @@ struct Assembler::State {
         continue;
       }
       lock.unlock();
+      const auto computed = thread_time();
       const bool answered = run(*taken);
+      const auto rest = rest_after(thread_time() - computed, manners.share);
       lock.lock();
       // In any case: a job that goes on elsewhere has left its thread free.
       queue.done(taken->feed, Clock::now());
       if (answered && --unanswered == 0) all_answered.notify_all();
+      if (rest.count() > 0) rested.wait_for(lock, rest, [this] { return ending; });
     }
   }
 
@@ -139,7 +147,8 @@ struct Assembler::State {
   /// Null when an assembly thread may have the job as it is.
   Pages* must_fetch(const Job& job) {
     const std::lock_guard lock(mutex);
-    Pages& of_feed = pages[job.style->feed];  // never erased: without work it has no thread
+    Pages& of_feed = pages.try_emplace(job.style->feed, manners)
+                         .first->second;  // never erased: without work it has no thread
     // Fetched once is enough: what has been dropped from memory again is waited for.
     return !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
   }
@@ -187,18 +196,21 @@ struct Assembler::State {
   }
 
   const CopyTable copies;
+  const Manners manners;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::condition_variable all_answered;
+  std::condition_variable rested;
   FairQueue queue;                     // guarded by mutex
   std::map<std::string, Pages> pages;  // guarded by mutex, except for the fetchers
   std::size_t unanswered = 0;          // guarded by mutex
+  bool ending = false;                 // guarded by mutex: no thread rests any more
   bool stopping = false;               // guarded by mutex
   std::vector<std::thread> threads;    // last: they use the others from their first line on
 };
 
-Assembler::Assembler(unsigned threads, std::string_view copies)
-    : state_(std::make_unique<State>(std::max(threads, 1U), copies)) {}
+Assembler::Assembler(unsigned threads, std::string_view copies, Manners manners)
+    : state_(std::make_unique<State>(std::max(threads, 1U), copies, std::move(manners))) {}
 
 Assembler::~Assembler() = default;
 

@@ -17,6 +17,7 @@
 #include "daemon/assembly/found_rows.h"
 #include "daemon/assembly/kept_rows.h"
 #include "daemon/assembly/padding.h"
+#include "daemon/assembly/threads/manners.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
@@ -124,8 +125,10 @@ class Assembler {
   using Done = std::function<void(Result<AssembledBatch>)>;
 
   /// `copies` is the name of the way to copy, or "auto" for the fastest on this machine, which
-  /// takes some milliseconds to find out. check_copy() has let it through.
-  explicit Assembler(unsigned threads, std::string_view copies = plain_copy().name);
+  /// takes some milliseconds to find out. check_copy() has let it through. `manners` are those of
+  /// the assembly threads, and of those that wait for pages in their place.
+  explicit Assembler(unsigned threads, std::string_view copies = plain_copy().name,
+                     Manners manners = {});
   ~Assembler();
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;

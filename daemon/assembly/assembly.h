@@ -2,14 +2,16 @@
 
 // Front door of the room: shared memory, and sequences that become one finished batch in it.
 
-#include "daemon/assembly/arena/arena.h"          // memfd, seals, pinning
-#include "daemon/assembly/arena/huge_pages.h"     // which of them this machine has
-#include "daemon/assembly/arena/memory_room.h"    // how much memory there is
-#include "daemon/assembly/assembler.h"            // one copy from the map to the slot; threads
-#include "daemon/assembly/casts.h"                // float32 that becomes float16 or bfloat16
-#include "daemon/assembly/copying/cast_ways.h"    // the bits of a cast
-#include "daemon/assembly/copying/copy_choice.h"  // which way to copy is the fastest here
-#include "daemon/assembly/copying/run_copy.h"     // one run of bytes, or of padding
-#include "daemon/assembly/disk/readahead.h"       // pages are in memory when they are needed
-#include "daemon/assembly/fair_queue.h"           // which feed's job a thread takes next
-#include "daemon/assembly/slot_cache.h"           // which slot holds which batch
+#include "daemon/assembly/arena/arena.h"            // memfd, seals, pinning
+#include "daemon/assembly/arena/huge_pages.h"       // which of them this machine has
+#include "daemon/assembly/arena/memory_pressure.h"  // whether programs wait for it
+#include "daemon/assembly/arena/memory_room.h"      // how much memory there is
+#include "daemon/assembly/assembler.h"              // one copy from the map to the slot; threads
+#include "daemon/assembly/casts.h"                  // float32 that becomes float16 or bfloat16
+#include "daemon/assembly/copying/cast_ways.h"      // the bits of a cast
+#include "daemon/assembly/copying/copy_choice.h"    // which way to copy is the fastest here
+#include "daemon/assembly/copying/run_copy.h"       // one run of bytes, or of padding
+#include "daemon/assembly/disk/readahead.h"         // pages are in memory when they are needed
+#include "daemon/assembly/fair_queue.h"             // which feed's job a thread takes next
+#include "daemon/assembly/slot_cache.h"             // which slot holds which batch
+#include "daemon/assembly/threads/manners.h"        // priorities, processors, a share of them

@@ -86,6 +86,7 @@ void Fetcher::put(std::function<void()> work) {
 }
 
 void Fetcher::run() {
+  adopt(manners_);
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait_for(lock, kLinger, [this] { return stopping_ || !work_.empty(); });

@@ -45,7 +45,7 @@ class Fetcher {
   /// How long a thread without work stays.
   static constexpr std::chrono::seconds kLinger{10};
 
-  Fetcher() = default;
+  explicit Fetcher(Manners manners = {}) : manners_(std::move(manners)) {}
   ~Fetcher();
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
@@ -55,6 +55,7 @@ class Fetcher {
  private:
   void run();
 
+  const Manners manners_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;  // guarded by mutex_

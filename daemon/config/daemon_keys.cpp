@@ -18,6 +18,7 @@ constexpr std::size_t kMostEndpoints = 16;
 /// A Unix socket's path takes at most 107 bytes; the arena's socket has a longer one.
 constexpr std::size_t kMostPathBytes = 100;
 constexpr std::size_t kMostAllowed = 1024;
+constexpr double kLeastShare = 0.01;
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::chrono::milliseconds kMostGrace = std::chrono::hours(24);
 
@@ -133,6 +134,28 @@ Fault read_assembly_copy(const ConfigNode& node, std::string& out) {
   return nullptr;
 }
 
+Fault read_processors(const ConfigNode& node, std::string& out) {
+  std::string text;
+  if (const Fault fault = read_text(node, text)) return fault;
+  if (!parse_processors(text)) return &node;
+  out = std::move(text);
+  return nullptr;
+}
+
+Fault read_io_priority(const ConfigNode& node, IoPriority& out) {
+  return read_word(
+      node, out,
+      {{"normal", IoPriority::normal}, {"low", IoPriority::low}, {"idle", IoPriority::idle}});
+}
+
+Fault read_share(const ConfigNode& node, double& out) {
+  double share = 0.0;
+  if (const Fault fault = read_real(node, share)) return fault;
+  if (!(share >= kLeastShare && share <= 1.0)) return &node;
+  out = share;
+  return nullptr;
+}
+
 /// Users or groups, texts and whole numbers mixed at will.
 Fault read_ids(const ConfigNode& node, std::vector<std::string>& out) {
   const ConfigNode::List* list = node.list();
@@ -210,6 +233,18 @@ constexpr std::array kDaemonKeys{
          "neon-prefetch",
          R"("auto")", restart,
          "How they copy: auto for what is the fastest on this machine, measured at the start"}),
+    daemon_key<&D::assembly_share, read_share>(
+        {"assembly_share", "0.01 to 1", "1", restart,
+         "Share of a processor that each assembly thread takes at most"}),
+    daemon_key<&D::nice, read_whole<0, 19>>(
+        {"nice", "0 to 19", "0", restart,
+         "Added to the nice value of the threads that assemble and read ahead"}),
+    daemon_key<&D::cpu_affinity, read_processors>(
+        {"cpu_affinity", "processors by number and range, such as \"0-3,8\"; \"\" for all", R"("")",
+         restart, "Processors on which these threads run"}),
+    daemon_key<&D::io_priority, read_io_priority>(
+        {"io_priority", "normal low idle", R"("normal")", restart,
+         "How the kernel's I/O scheduler ranks their reads"}),
     daemon_key<&D::socket_mode, read_socket_mode>(
         {"socket_mode", "three octal digits as text, such as \"0660\"", R"("0660")", restart,
          "Access to the sockets, which clients need to read and to write"}),

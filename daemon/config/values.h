@@ -54,6 +54,14 @@ struct DaemonConfig : DaemonAdjustments {
   std::uint32_t assembly_threads = 2;
   /// The way by which they copy: "auto" for the fastest on this machine, or a name of copy_ways().
   std::string assembly_copy = "auto";
+  /// Added to the process's nice value for threads that assemble and read ahead.
+  std::uint32_t nice = 0;
+  /// The processors that these may use, as parse_processors() reads them; empty: all.
+  std::string cpu_affinity;
+  /// How the kernel's I/O scheduler ranks their reads.
+  IoPriority io_priority = IoPriority::normal;
+  /// Share of a processor that each assembly thread takes at most.
+  double assembly_share = 1.0;
   /// Access to the sockets; clients need to read and write.
   std::uint32_t socket_mode = 0660;
   /// Group that owns the sockets, name or number; empty: the daemon's own.

@@ -21,7 +21,8 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
           loop, settings.feed_grace,
           [this](const AbsentFeeds::Guest& guest, const Error& why) { refuse_guest(guest, why); }),
       planner_(loop),
-      assembler_(rules_.assembly_threads, settings.assembly_copy),
+      assembler_(rules_.assembly_threads, settings.assembly_copy, settings.manners),
+      readahead_(nullptr, std::chrono::seconds(10), settings.manners),
       sessions_(loop),
       late_answers_(loop, kLateAnswers,
                     [this](SessionId id, const LateAnswers::Refusal& refusal) {

@@ -28,6 +28,7 @@ struct ServerSettings : ListenerSettings {
   std::string version;  ///< The version sent to clients.
   unsigned assembly_threads = 2;
   std::string assembly_copy{plain_copy().name};  ///< The way to copy, as Assembler takes it.
+  Manners manners;                               ///< Of the threads that assemble and read ahead.
   /// How long a client waits for a feed that is absent before it is refused; 0: it does not wait,
   /// and a feed that fails stays where it is until put_away_failed().
   std::chrono::milliseconds feed_grace{0};

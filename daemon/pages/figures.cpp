@@ -25,7 +25,7 @@ SlotStats slot_stats(const Feed& feed) {
 }
 
 ReadaheadStats readahead_stats(const ReadaheadFigures& figures) {
-  ReadaheadStats stats{figures.ahead_bytes, figures.kept_bytes, {}};
+  ReadaheadStats stats{figures.ahead_bytes, figures.kept_bytes, memory_pressure(), {}};
   for (const DiskFigures& disk : figures.disks) {
     stats.disks.push_back({fmt::format("{}:{}", major(disk.device), minor(disk.device)),
                            disk.under_way_bytes, disk.window_bytes, disk.bytes_per_second,

@@ -19,6 +19,18 @@ std::string events_endpoint(const DaemonConfig& config) {
   return local == config.endpoints.end() ? "" : *local + ".events";
 }
 
+/// Errors: invalid_argument, with the key.
+Result<Manners> manners_of(const DaemonConfig& config) {
+  auto processors = parse_processors(config.cpu_affinity);
+  if (!processors) return processors.error();
+  Manners manners{config.nice, std::move(*processors), config.io_priority, config.assembly_share};
+  if (auto checked = check_manners(manners); !checked) {
+    return Error{checked.error().code,
+                 fmt::format("daemon.cpu_affinity: {}", checked.error().message)};
+  }
+  return manners;
+}
+
 }  // namespace
 
 Error in_feed(const std::string& name, const Error& error) {
@@ -48,6 +60,9 @@ Result<ServerSettings> server_settings(const DaemonConfig& config) {
   settings.version = BATCHWRIGHT_VERSION;
   settings.assembly_threads = config.assembly_threads;
   settings.assembly_copy = config.assembly_copy;
+  auto manners = manners_of(config);
+  if (!manners) return manners.error();
+  settings.manners = std::move(*manners);
   settings.max_clients = config.max_clients;
   settings.feed_grace = config.feed_grace;
   settings.access.mode = config.socket_mode;

@@ -93,6 +93,9 @@ void readahead(Page& page, const ReadaheadStats& readahead) {
   page.gauge("readahead_kept_bytes",
              "Left in memory behind the plan, where the datasets are larger than it.");
   page.sample(readahead.kept_bytes);
+  page.gauge("memory_pressure_share",
+             "Share of the last 10 s for which programs of this control group waited for memory.");
+  page.sample(readahead.pressure_share);
   const auto by_disk = [&](std::string_view name, std::string_view help, auto figure) {
     page.gauge(name, help);
     for (const ReadDiskStats& disk : readahead.disks) {

@@ -202,6 +202,7 @@ json::array render_all(const std::vector<Item>& items) {
 json::object render(const ReadaheadStats& readahead) {
   return {{"ahead_bytes", readahead.ahead_bytes},
           {"kept_bytes", readahead.kept_bytes},
+          {"pressure_share", readahead.pressure_share},
           {"disks", render_all(readahead.disks)}};
 }
 

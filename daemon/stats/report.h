@@ -152,6 +152,7 @@ struct ReadDiskStats {
 struct ReadaheadStats {
   std::uint64_t ahead_bytes = 0;  ///< For batches that are not assembled yet.
   std::uint64_t kept_bytes = 0;   ///< Left in memory where the datasets are larger than it.
+  double pressure_share = 0.0;    ///< Of the last 10 s, for which programs waited for memory.
   std::vector<ReadDiskStats> disks;
 };
 

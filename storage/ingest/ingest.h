@@ -36,10 +36,10 @@ struct IngestJob {
   std::vector<std::pair<std::string, std::string>> origin;
   OnError on_error = OnError::stop;
   bool resume = false;   ///< Files whose key is in the dataset are passed over.
-  /// These files are a part of what several tasks ingest: that none can be taken is no failure.
-  bool is_part = false;
   unsigned threads = 1;  ///< Threads that load files, beside the caller's, which writes.
   WriterLimits limits;
+  /// These files are a part of what several tasks ingest: that none can be taken is no failure.
+  bool is_part = false;
 };
 
 struct IngestFigures {

@@ -28,7 +28,7 @@ Error failed(const fs::path& path, const char* call) {
 }
 
 /// The number behind "part-" and "-of-" in a folder's name; nothing for other names.
-std::optional<Part> part_of_name(std::string_view name) {
+std::optional<IngestPart> part_of_name(std::string_view name) {
   constexpr std::string_view kBegin = "part-", kOf = "-of-";
   if (!name.starts_with(kBegin)) return std::nullopt;
   name.remove_prefix(kBegin.size());
@@ -36,7 +36,7 @@ std::optional<Part> part_of_name(std::string_view name) {
   if (!number || !name.starts_with(kOf)) return std::nullopt;
   const auto count = parse_whole<std::uint32_t>(name.substr(kOf.size()));
   if (!count || *number >= *count) return std::nullopt;
-  return Part{*number, *count};
+  return IngestPart{*number, *count};
 }
 
 /// Numbers in words, the first of them.
@@ -145,24 +145,27 @@ Result<void> check_parts(const std::vector<fs::path>& parts, const std::vector<P
 
 }  // namespace
 
-Result<Part> read_part(std::string_view text) {
+Result<IngestPart> read_part(std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto number = parse_whole<std::uint32_t>(text.substr(0, slash));
   const auto count =
       slash == text.npos ? std::nullopt : parse_whole<std::uint32_t>(text.substr(slash + 1));
-  if (number && count && *number < *count && *count <= kMostParts) return Part{*number, *count};
+  if (number && count && *number < *count && *count <= kMostParts)
+    return IngestPart{*number, *count};
   return Error{ErrorCode::invalid_argument,
                fmt::format("found {}, allowed: I/N with I from 0 to N - 1, and N up to {}", text,
                            kMostParts)};
 }
 
-std::string to_string(const Part& part) { return fmt::format("{}/{}", part.number, part.count); }
+std::string to_string(const IngestPart& part) {
+  return fmt::format("{}/{}", part.number, part.count);
+}
 
-fs::path part_path(const fs::path& folder, const Part& part) {
+fs::path part_path(const fs::path& folder, const IngestPart& part) {
   return folder / fmt::format("part-{:05}-of-{:05}", part.number, part.count);
 }
 
-std::span<const SourceFile> files_of(std::span<const SourceFile> all, const Part& part) {
+std::span<const SourceFile> files_of(std::span<const SourceFile> all, const IngestPart& part) {
   const std::size_t begin = all.size() * part.number / part.count;
   const std::size_t end = all.size() * (part.number + std::size_t{1}) / part.count;
   return all.subspan(begin, end - begin);

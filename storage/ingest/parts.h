@@ -19,23 +19,23 @@ namespace batchwright {
 
 inline constexpr std::uint32_t kMostParts = 99'999;
 
-/// Part `number` of `count`, from 0.
-struct Part {
+/// IngestPart `number` of `count`, from 0.
+struct IngestPart {
   std::uint32_t number = 0;
   std::uint32_t count = 1;
 };
 
 /// Reads "3/64". Errors: invalid_argument.
-Result<Part> read_part(std::string_view text);
+Result<IngestPart> read_part(std::string_view text);
 
 /// "3/64".
-std::string to_string(const Part& part);
+std::string to_string(const IngestPart& part);
 
 /// The dataset of a part below `folder`: part-00003-of-00064.
-std::filesystem::path part_path(const std::filesystem::path& folder, const Part& part);
+std::filesystem::path part_path(const std::filesystem::path& folder, const IngestPart& part);
 
 /// The files of a part: the number of them differs by one at most.
-std::span<const SourceFile> files_of(std::span<const SourceFile> all, const Part& part);
+std::span<const SourceFile> files_of(std::span<const SourceFile> all, const IngestPart& part);
 
 /// What a finished part says of itself, in the file `finished` of its folder.
 struct PartMark {

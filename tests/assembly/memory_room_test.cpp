@@ -27,6 +27,7 @@ class FakeRoot {
   }
   std::size_t room() const { return memory_room(path_).available; }
   std::size_t most() const { return memory_room(path_).most; }
+  double pressure() const { return memory_pressure(path_); }
   HugePageRoom huge() const { return huge_page_room(path_); }
 
  private:
@@ -154,4 +155,31 @@ TEST_CASE("assembly: shared memory has transparent huge pages by the rule in bra
   CHECK(gives("always within_size advise never deny [force]"));
   CHECK_FALSE(gives(""));
   CHECK_FALSE(gives("]["));
+}
+
+TEST_CASE("assembly: the pressure on memory is that of the own group, otherwise of the machine") {
+  const FakeRoot root;
+  CHECK(root.pressure() == 0.0);  // a kernel without PSI
+  root.put("proc/pressure/memory",
+           "some avg10=7.50 avg60=1.00 avg300=0.00 total=9\n"
+           "full avg10=3.00 avg60=1.00 avg300=0.00 total=9\n");
+  CHECK(root.pressure() == doctest::Approx(0.075));
+  root.put("proc/self/cgroup", "0::/a.slice/b\n");
+  root.put("sys/fs/cgroup/a.slice/b/memory.pressure",
+           "some avg10=25.00 avg60=0 avg300=0 total=1\n");
+  CHECK(root.pressure() == doctest::Approx(0.25));
+  for (const char* text :
+       {"", "some", "some avg10=", "some avg10=x", "some avg10=-1", "full avg10=9"}) {
+    root.put("sys/fs/cgroup/a.slice/b/memory.pressure", text);
+    CHECK(root.pressure() == doctest::Approx(0.075));
+  }
+}
+
+TEST_CASE("assembly: readahead takes less the longer programs wait for memory") {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  CHECK(room_under_pressure(kAll, 0.0) == kAll);
+  CHECK(room_under_pressure(1000, kPressureFelt) == 1000);
+  CHECK(room_under_pressure(1000, (kPressureFelt + kPressureHighest) / 2) == 500);
+  CHECK(room_under_pressure(1000, kPressureHighest) == 0);
+  CHECK(room_under_pressure(kAll, 1.0) == 0);
 }

@@ -147,12 +147,12 @@ TEST_CASE("config: the other settings of [daemon] know what they allow") {
 }
 
 TEST_CASE("config: an unknown key is refused with the nearest one") {
-  CHECK(
-      daemon_fault("memroy = 1") ==
-      "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
-      "stats stats_hosts memory assembly_threads assembly_copy socket_mode socket_group allow_uids "
-      "allow_gids curve_secret_key_file authorized_keys_file insecure max_clients queue_grace "
-      "feed_grace log_level log_format");
+  CHECK(daemon_fault("memroy = 1") ==
+        "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
+        "stats stats_hosts memory assembly_threads assembly_copy assembly_share nice "
+        "cpu_affinity io_priority socket_mode socket_group allow_uids "
+        "allow_gids curve_secret_key_file authorized_keys_file insecure max_clients queue_grace "
+        "feed_grace log_level log_format");
   CHECK(feed_fault("slot = 4").find("feed.slot: unknown key, did you mean slots?") !=
         std::string::npos);
   CHECK(plan_fault("oder = \"random\"").find("feed.plan.oder: unknown key, did you mean order?") !=

@@ -110,6 +110,7 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "disk_size_bytes",
                            "readahead_ahead_bytes",
                            "readahead_kept_bytes",
+                           "memory_pressure_share",
                            "readahead_under_way_bytes",
                            "readahead_window_bytes",
                            "readahead_disk_bytes_per_second",

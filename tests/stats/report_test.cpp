@@ -61,13 +61,13 @@ TEST_CASE("stats: the report of a daemon without feeds") {
     "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
     "http":{"connections":0,"requests":0,"refused":0},"disks":[],"feeds":[],"latest_events":[],
-    "readahead":{"ahead_bytes":0,"kept_bytes":0,"disks":[]}})"));
+    "readahead":{"ahead_bytes":0,"kept_bytes":0,"pressure_share":0.0,"disks":[]}})"));
 }
 
 TEST_CASE("stats: the report of readahead") {
   StatsSource source;
-  source.readahead = {100, 200, {{"254:0", 10, 2048, 1e9, 0.002}}};
-  CHECK(render(source).at("readahead") == json::parse(R"({"ahead_bytes":100,"kept_bytes":200,
+  source.readahead = {100, 200, 0.25, {{"254:0", 10, 2048, 1e9, 0.002}}};
+  CHECK(render(source).at("readahead") == json::parse(R"({"ahead_bytes":100,"kept_bytes":200,"pressure_share":0.25,
     "disks":[{"device":"254:0","under_way_bytes":10,"window_bytes":2048,
     "bytes_per_second":1e9,"latency_seconds":0.002}]})"));
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/assembly/arena/memory_pressure.h"
 #include "daemon/assembly/arena/memory_room.h"
 #include "daemon/assembly/disk/read_queue.h"
 #include "daemon/assembly/disk/read_window.h"
@@ -81,6 +82,10 @@ void carry_out(const Read& read, const EpochSource& source) {
   }
 }
 
+std::size_t room_for_cache() {
+  return room_under_pressure(memory_room().available, memory_pressure());
+}
+
 }  // namespace
 
 struct Readahead::State {
@@ -94,8 +99,11 @@ struct Readahead::State {
     std::size_t idle = 0;
   };
 
-  State(std::function<std::size_t()> left, std::chrono::milliseconds idle_limit)
-      : memory_left(std::move(left)), patience(idle_limit), thread([this] { run(); }) {
+  State(std::function<std::size_t()> left, std::chrono::milliseconds idle_limit, Manners wanted)
+      : memory_left(left ? std::move(left) : room_for_cache),
+        patience(idle_limit),
+        manners(std::move(wanted)),
+        thread([this] { run(); }) {
     pthread_setname_np(thread.native_handle(), "bw-readahead");
   }
 
@@ -125,6 +133,7 @@ struct Readahead::State {
   }
 
   void run() {
+    adopt(manners);  // readers are started by this thread, or by each other
     std::unique_lock lock(mutex);
     for (;;) {
       noticed.wait(lock, [this] { return stopping || !notices.empty(); });
@@ -197,7 +206,7 @@ struct Readahead::State {
   void look_at_memory(Clock::time_point now) {
     if (now - looked < kBetweenLooks) return;
     looked = now;
-    const std::size_t room = memory_left ? memory_left() : memory_room().available;
+    const std::size_t room = memory_left();
     const std::lock_guard lock(mutex);
     residence.set_room(room);
   }
@@ -271,6 +280,7 @@ struct Readahead::State {
 
   const std::function<std::size_t()> memory_left;
   const std::chrono::milliseconds patience;
+  const Manners manners;
   mutable std::mutex mutex;
   std::condition_variable noticed;
   std::deque<Notice> notices;           // guarded by mutex
@@ -282,8 +292,9 @@ struct Readahead::State {
   std::thread thread;                   // last: it uses the others from its first line on
 };
 
-Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience)
-    : state_(std::make_unique<State>(std::move(memory_left), patience)) {}
+Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience,
+                     Manners manners)
+    : state_(std::make_unique<State>(std::move(memory_left), patience, std::move(manners))) {}
 Readahead::~Readahead() = default;
 
 void Readahead::will_need(const std::string& feed, const std::shared_ptr<const EpochSource>& source,

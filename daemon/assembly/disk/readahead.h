@@ -49,9 +49,11 @@ class Readahead {
   static constexpr std::size_t kReaders = 32;
 
   /// `memory_left` says how many bytes the page cache may take; by default what memory_room()
-  /// finds. A reader ends after `patience` without work.
+  /// finds, less under memory_pressure(). A reader ends after `patience` without work. `manners`
+  /// are those of all its threads.
   explicit Readahead(std::function<std::size_t()> memory_left = nullptr,
-                     std::chrono::milliseconds patience = std::chrono::seconds(10));
+                     std::chrono::milliseconds patience = std::chrono::seconds(10),
+                     Manners manners = {});
   ~Readahead();
   Readahead(const Readahead&) = delete;
   Readahead& operator=(const Readahead&) = delete;

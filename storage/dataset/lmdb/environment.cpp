@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "storage/dataset/lmdb/creation.h"
 #include "storage/dataset/lmdb/file_system.h"
 #include "storage/dataset/lmdb/lmdb_call.h"
 
@@ -185,6 +186,7 @@ Error Environment::may_not_open(Access access) const {
 
 Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_t map_bytes) const {
   arm_fault_guard();
+  if (access == Access::write) create_data_file(path_);
   const auto data = path_ / "data.mdb";
   // NOTLS: a reader slot belongs to its transaction, which may move between threads. NORDAHEAD:
   // records are read in the plan's order, where pages behind the one that is read are no use.

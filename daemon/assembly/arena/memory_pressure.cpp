@@ -1,0 +1,52 @@
+#include "daemon/assembly/arena/memory_pressure.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace batchwright {
+namespace {
+
+/// A line is "some avg10=1.53 avg60=0.87 avg300=0.25 total=1234567".
+std::optional<double> some_share(const std::filesystem::path& file) {
+  constexpr std::string_view kSome = "some avg10=";
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kSome)) continue;
+    double percent = 0.0;
+    const char* const end = line.data() + line.size();
+    const auto read = std::from_chars(line.data() + kSome.size(), end, percent);
+    if (read.ec == std::errc() && percent >= 0.0) return percent / 100.0;
+  }
+  return std::nullopt;
+}
+
+/// This process's group of version 2: only that has figures of its own.
+std::filesystem::path own_group(const std::filesystem::path& root) {
+  constexpr std::string_view kOfVersion2 = "0::/";
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(kOfVersion2)) return line.substr(kOfVersion2.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+double memory_pressure(const std::filesystem::path& root) {
+  const auto group = some_share(root / "sys/fs/cgroup" / own_group(root) / "memory.pressure");
+  if (group) return *group;
+  return some_share(root / "proc/pressure/memory").value_or(0.0);
+}
+
+std::size_t room_under_pressure(std::size_t bytes, double pressure) {
+  const double left = (kPressureHighest - pressure) / (kPressureHighest - kPressureFelt);
+  // Not by a double where there is no pressure: the largest number stays what it is.
+  if (left >= 1.0) return bytes;
+  return static_cast<std::size_t>(static_cast<double>(bytes) * std::max(0.0, left));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,60 @@
+#include "storage/dataset/lmdb/creation.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+
+#include "formats/formats.h"
+#include "storage/dataset/lmdb/lmdb_call.h"
+
+namespace batchwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// LMDB writes its two first pages when it opens an empty file, and does not wait for the disk.
+bool make_environment(const fs::path& file) {
+  MDB_env* raw = nullptr;
+  if (mdb_env_create(&raw) != 0) return false;
+  const std::unique_ptr<MDB_env, decltype(&mdb_env_close)> env(raw, mdb_env_close);
+  return mdb_env_open(raw, file.c_str(), MDB_NOSUBDIR | MDB_NOLOCK, 0664) == 0 &&
+         mdb_env_sync(raw, 1) == 0;
+}
+
+/// Has the disk know the folder's entries.
+void sync_folder(const fs::path& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened) ::fsync(opened.get());
+}
+
+void create(const fs::path& folder) {
+  const fs::path data = folder / "data.mdb";
+  std::error_code ignored;  // LMDB looks at it again
+  if (fs::exists(data, ignored)) return;
+  static std::atomic<unsigned> count = 0;
+  const fs::path fresh = folder / fmt::format("data.mdb.{}-{}.new", ::getpid(), ++count);
+  // Another process may be at it, too: the first one's file stays.
+  const bool there = make_environment(fresh) && ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD,
+                                                            data.c_str(), RENAME_NOREPLACE) == 0;
+  if (!there) {
+    fs::remove(fresh, ignored);
+    return;
+  }
+  sync_folder(folder);
+  sync_folder(fs::absolute(folder).parent_path());  // it may be new as well
+}
+
+}  // namespace
+
+void create_data_file(const fs::path& folder) noexcept {
+  try {
+    create(folder);
+  } catch (const std::exception&) {  // out of memory, which LMDB's own open reports
+  }
+}
+
+}  // namespace batchwright
