@@ -1,49 +1,13 @@
 #include "daemon/pages/routes.h"
 
-#include <fmt/core.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "daemon/pages/plan_pages.h"
+#include "daemon/pages/readiness.h"
 
 namespace batchwright {
-namespace {
-
-constexpr const char* kPlainText = "text/plain; charset=utf-8";
-
-/// Ready once every feed has its first batches. The daemon is not ready while a feed has failed, or
-/// cannot plan an epoch that a client waits for: trainers sent here would get nothing.
-Reply readiness(const Server& server, const std::vector<std::string>& gone) {
-  std::string missing;
-  for (const auto& feed : server.feeds()) {
-    switch (feed->state()) {
-      case FeedState::serving:
-        if (const std::string trouble = feed->planning_trouble(); !trouble.empty()) {
-          missing += fmt::format("feed {}: {}\n", feed->name(), trouble);
-        }
-        break;
-      case FeedState::starting:
-        missing += fmt::format("feed {}: its first batches are being assembled\n", feed->name());
-        break;
-      case FeedState::failed:
-        missing += fmt::format("feed {}: failed: {}\n", feed->name(), feed->failure()->message);
-        break;
-    }
-  }
-  for (const AbsentFeed& feed : server.absent()) {
-    missing += fmt::format("feed {}: not served: {}\n", feed.name, feed.why.message);
-  }
-  for (const std::string& path : gone) {
-    missing += fmt::format("{}: no longer this daemon's socket; restart the daemon\n", path);
-  }
-  if (missing.empty()) return {200, kPlainText, "ready\n"};
-  return {503, kPlainText, "not ready\n" + missing};
-}
-
-}  // namespace
-
 Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> figures,
                    Server& server, std::function<std::vector<std::string>()> gone) {
   // One text for both paths: a reader that changes from one to the other never sees a figure

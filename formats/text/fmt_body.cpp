@@ -10,6 +10,10 @@ namespace {
 
 // The compiler emits an inline function only where one is used.
 [[gnu::used]] std::string (*const body)(fmt::string_view, fmt::format_args) = fmt::vformat;
+#ifdef BATCHWRIGHT_MINIMAL  // which has no fmt beside it, and a daemon that prints
+[[gnu::used]] void (*const print)(fmt::string_view, fmt::format_args) = fmt::vprint;
+[[gnu::used]] void (*const print_to)(std::FILE*, fmt::string_view, fmt::format_args) = fmt::vprint;
+#endif
 
 }  // namespace
 }  // namespace batchwright

@@ -31,7 +31,6 @@ using Sound = std::unique_ptr<SNDFILE, CloseSound>;
 constexpr std::size_t kBlockFrames = std::size_t{1} << 13;
 
 /// In the order of ChannelChoice.
-constexpr std::array<std::string_view, 3> kChannelNames = {"only", "first", "mix"};
 
 constexpr std::string_view kNoSamples = "no samples: the file has a header only";
 
@@ -304,16 +303,6 @@ Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
   if (!sound) return sound.error();
   return AudioHeader{static_cast<std::uint32_t>(info.samplerate), promised_samples(info),
                      is_wide(info)};
-}
-
-std::string_view channel_name(ChannelChoice channels) {
-  return kChannelNames.at(static_cast<std::size_t>(channels));
-}
-
-std::optional<ChannelChoice> parse_channel(std::string_view name) {
-  const auto* const found = std::find(kChannelNames.begin(), kChannelNames.end(), name);
-  if (found == kChannelNames.end()) return std::nullopt;
-  return static_cast<ChannelChoice>(found - kChannelNames.begin());
 }
 
 std::uint64_t expected_samples(const std::filesystem::path& path, const SoundPart& part) {

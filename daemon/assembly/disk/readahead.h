@@ -46,7 +46,11 @@ struct ReadaheadFigures {
 /// Destruction waits for the reads that are under way.
 class Readahead {
  public:
+#ifdef BATCHWRIGHT_MINIMAL
+  static constexpr std::size_t kReaders = 2;  ///< What a card of flash is kept busy by.
+#else
   static constexpr std::size_t kReaders = 32;
+#endif
 
   /// `memory_left` says how many bytes the page cache may take; by default what memory_room()
   /// finds, less under memory_pressure(). A reader ends after `patience` without work. `manners`

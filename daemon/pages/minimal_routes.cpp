@@ -1,0 +1,22 @@
+#include <memory>
+#include <utility>
+
+#include "daemon/pages/readiness.h"
+#include "daemon/pages/routes.h"
+
+// Of a minimal build: what machines ask for.
+
+namespace batchwright {
+
+Routes make_routes(boost::asio::io_context& /*loop*/, std::function<StatsSource()> figures,
+                   Server& server, std::function<std::vector<std::string>()> gone) {
+  const auto metrics = std::make_shared<KeptText>(
+      [figures = std::move(figures)] { return render_metrics(figures()); });
+  Routes routes;
+  routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };
+  routes.pages["/healthz"] = [] { return Reply{200, kPlainText, "ok\n"}; };
+  routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
+  return routes;
+}
+
+}  // namespace batchwright

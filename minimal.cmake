@@ -1,0 +1,31 @@
+# The libraries of a minimal build, each static or of headers alone, under the names that the rooms
+# link. What it leaves out is said in daemon/README.md.
+if(NOT EXISTS ${BATCHWRIGHT_ZMQ_PREFIX}/lib/libzmq.a)
+  message(FATAL_ERROR "BATCHWRIGHT_MINIMAL takes a static libzmq: found no lib/libzmq.a in "
+    "BATCHWRIGHT_ZMQ_PREFIX, which is \"${BATCHWRIGHT_ZMQ_PREFIX}\"; tests/libzmq minimal makes one")
+endif()
+set(BATCHWRIGHT_TESTS OFF)
+set(BATCHWRIGHT_CUDA OFF)
+set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+add_compile_definitions(BATCHWRIGHT_MINIMAL)
+add_compile_options(-ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections -static-libstdc++ -static-libgcc)
+
+find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
+add_library(PkgConfig::LMDB INTERFACE IMPORTED)
+target_link_libraries(PkgConfig::LMDB INTERFACE ${LMDB_ARCHIVE} Threads::Threads)
+
+add_library(PkgConfig::ZMQ INTERFACE IMPORTED)
+target_link_libraries(PkgConfig::ZMQ INTERFACE
+  ${BATCHWRIGHT_ZMQ_PREFIX}/lib/libzmq.a Threads::Threads)
+target_compile_definitions(PkgConfig::ZMQ INTERFACE ZMQ_STATIC)
+add_library(cppzmq INTERFACE IMPORTED)
+target_link_libraries(cppzmq INTERFACE PkgConfig::ZMQ)
+
+# fmt's code is in fmt_body.
+add_library(fmt::fmt INTERFACE IMPORTED)
+add_library(fmt::fmt-header-only INTERFACE IMPORTED)
+target_compile_definitions(fmt::fmt-header-only INTERFACE FMT_HEADER_ONLY=1)
+add_library(spdlog::spdlog INTERFACE IMPORTED)
+target_compile_definitions(spdlog::spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
+add_library(tomlplusplus::tomlplusplus INTERFACE IMPORTED)
