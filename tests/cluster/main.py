@@ -1,0 +1,79 @@
+"""Runs the cases on a cluster, and prints a line of a table for each. Called by `run`."""
+import argparse
+import pathlib
+import subprocess
+import sys
+import time
+
+import deaths
+import jobs
+import starts
+import training
+from cluster import Cluster, Failed, Skipped
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NOT_TRIED = (
+    "hosts of their own: the nodes share processors and clock, and a network without delay or loss",
+    "proctrack/cgroup, which kills what escapes from proctrack/pgid used here",
+    "job_container/tmpfs: here the nodes, and not the jobs, have a /tmp each",
+    "GPUs, and NCCL in gloo's place")
+CASES = {case.__name__: case for room in (starts, deaths, training) for case in room.CASES}
+
+
+def words():
+    parser = argparse.ArgumentParser(prog="tests/cluster/run", description=(
+        "Batchwright under Slurm, on four nodes that this machine plays."))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="all by default; see --list")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin",
+                        help="folder of the programs")
+    parser.add_argument("--times", type=int, default=10, help="cancelled jobs of `scancel` (10)")
+    parser.add_argument("--list", action="store_true", help="print the cases, and end")
+    parser.add_argument("--work", type=pathlib.Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    for name in given.cases:
+        if name not in CASES:
+            parser.error(f"found case {name}; allowed: {' '.join(CASES)}")
+    if not given.list and not (given.bin / "batchwrightd").exists():
+        parser.error(f"found no batchwrightd in {given.bin}; build it, or name the folder by --bin")
+    return given
+
+
+def run_case(case, cluster, home, given):
+    """Prints its line; returns whether nothing went wrong."""
+    began = time.monotonic()
+    try:
+        cluster.wait_until_idle()
+        verdict, text = "ok", case(cluster, home, given)
+    except Skipped as error:
+        verdict, text = "skipped", str(error)
+    except (Failed, OSError, ValueError, subprocess.SubprocessError) as error:
+        verdict, text = "FAILED", str(error)
+    took = time.monotonic() - began
+    print(f"{case.__name__:<15}{took:6.1f} s  {verdict:<8}{text}", flush=True)
+    return verdict != "FAILED"
+
+
+def main():
+    given = words()
+    if given.list:
+        for name, case in CASES.items():
+            print(f"{name:<15} {' '.join(case.__doc__.split())}")
+        return 0
+    cluster = Cluster(given.work)
+    good = True
+    try:
+        cluster.start()
+        home = jobs.Home(cluster, given.bin.resolve())
+        for name in given.cases or CASES:
+            good = run_case(CASES[name], cluster, home, given) and good
+    except Failed as error:
+        good = False
+        print(f"FAILED the cluster: {error}")
+    finally:
+        cluster.stop()
+    print(f"not tried: {'; '.join(NOT_TRIED)}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
