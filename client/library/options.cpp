@@ -40,9 +40,10 @@ Result<std::optional<std::uint32_t>> chosen(std::int32_t given, const char* opti
 }
 
 /// The environment's word on how many ranks of a job are on this host; 0: it has none, or speaks of
-/// another job. Slurm says "4(x2)" where all hosts have four, and lists them where they differ.
+/// another job. Slurm says "4(x2)" where all hosts have four, and lists them where they differ; per
+/// node it says what the job asked for, which a step need not have.
 std::uint32_t ranks_here(std::uint32_t ranks) {
-  for (const char* name : {"LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE",
+  for (const char* name : {"LOCAL_WORLD_SIZE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE",
                            "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
     const char* text = std::getenv(name);
     if (text == nullptr) continue;

@@ -14,7 +14,8 @@ from batchwright._ranks import agreement
 from batchwright.torch import BatchDataset
 
 VARIABLES = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-             "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID")
+             "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID",
+             "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_RUN_ID")
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,9 @@ def environment(**variables):
     ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "SLURM_PROCID": "0",
       "SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}, (3, 4)),
     ({"SLURM_NTASKS": "4"}, (0, 1)),  # a shell of salloc's
+    # srun -n2 --preserve-env in a job of four tasks
+    ({"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": "7",
+      "SLURM_STEP_ID": "0"}, (1, 2)),
 ], ids=str)
 def test_each_launcher_is_known(monkeypatch, variables, share):
     for name, value in variables.items():
@@ -48,15 +52,34 @@ def test_each_launcher_is_known(monkeypatch, variables, share):
     assert _ranks.resolve(1, 3) == (1, 3)
 
 
-def test_slurms_batch_script_is_one_process(monkeypatch):
-    for name, value in (("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_JOB_ID", "7")):
+@pytest.mark.parametrize("variables", [
+    {},  # the batch script
+    {"SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"},  # a shell of salloc's on a node
+], ids=str)
+def test_what_srun_did_not_start_is_one_process(monkeypatch, variables):
+    of_job = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}
+    for name, value in {**of_job, **variables}.items():
         monkeypatch.setenv(name, value)
     with pytest.warns(RuntimeWarning, match="SLURM_NTASKS is 4, but .* not started by srun"):
         assert _ranks.resolve(None, None) == (0, 1)
 
 
+def test_a_rank_that_a_batch_script_exported_is_warned_of(monkeypatch):
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "4"), ("SLURM_PROCID", "2"),
+                        ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "0")):
+        monkeypatch.setenv(name, value)
+    with pytest.warns(RuntimeWarning, match="RANK is 0 of 4, and SLURM_PROCID 2"):
+        assert _ranks.resolve(None, None) == (0, 4)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "7")  # torchrun gives ranks of its own
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _ranks.resolve(None, None) == (0, 4)
+
+
 @pytest.mark.parametrize("variables", [{"RANK": "x", "WORLD_SIZE": "2"}, {"RANK": "2",
-                         "WORLD_SIZE": "2"}, {"RANK": "1"}, {"PMI_RANK": "1", "PMI_SIZE": ""}],
+                         "WORLD_SIZE": "2"}, {"RANK": "1"}, {"PMI_RANK": "1", "PMI_SIZE": ""},
+                         {"SLURM_PROCID": "4", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "4",
+                          "SLURM_STEP_ID": "0"}],
                          ids=str)
 def test_variables_that_make_no_sense_are_refused(monkeypatch, variables):
     for name, value in variables.items():

@@ -211,7 +211,7 @@ typedef struct bw_subscribe_options {
    * written, and it is lost with bw_release. 0: a write is a fault. */
   uint32_t writable;
   /* For BW_SHARDED: how many of the ranks are on this host, whose daemon keeps a slot for each. 0:
-   * LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or
+   * LOCAL_WORLD_SIZE, SLURM_STEP_TASKS_PER_NODE, SLURM_NTASKS_PER_NODE or
    * OMPI_COMM_WORLD_LOCAL_SIZE of the environment, and without these unknown: then ranks that have
    * not come within some seconds are taken to be elsewhere. */
   uint32_t ranks_here;

@@ -92,7 +92,7 @@ class Feed(Own):
           They are not page-locked for a GPU: `to("cuda")` copies them to pinned memory first.
         timeout: seconds that `next()` and iterating wait for a batch.
         ranks_here: how many of the ranks are on this host, whose daemon keeps a slot for each. None:
-          LOCAL_WORLD_SIZE, SLURM_NTASKS_PER_NODE, SLURM_STEP_TASKS_PER_NODE or
+          LOCAL_WORLD_SIZE, SLURM_STEP_TASKS_PER_NODE, SLURM_NTASKS_PER_NODE or
           OMPI_COMM_WORLD_LOCAL_SIZE, and without these it is unknown.
 
         Errors: InvalidArgumentError, NotFoundError, DoesNotFitError (fewer slots than ranks here and

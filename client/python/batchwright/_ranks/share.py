@@ -22,8 +22,9 @@ class _Launcher(NamedTuple):
 
 # mpirun may run within a job of Slurm's, whose variables are then those of the job.
 _LAUNCHERS = (_Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-              _Launcher("PMI", "PMI_RANK", "PMI_SIZE"),
-              _Launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS"))
+              _Launcher("PMI", "PMI_RANK", "PMI_SIZE"))
+# What Slurm calls the shell that salloc opens on a node, where it does.
+_INTERACTIVE_STEP = "4294967290"
 
 
 def _numbers(rank: Tuple[str, str], ranks: Tuple[str, str]) -> Share:
@@ -58,18 +59,41 @@ def _from_launcher() -> Optional[Share]:
     """The share by the variables of the first launcher that sets both."""
     for launcher in _LAUNCHERS:
         rank, ranks = os.environ.get(launcher.rank), os.environ.get(launcher.ranks)
-        if rank is None or ranks is None:
-            continue
-        found = _numbers((launcher.rank, rank), (launcher.ranks, ranks))
-        if launcher.name == "Slurm" and "SLURM_JOB_ID" in os.environ and (
-                "SLURM_STEP_ID" not in os.environ):
-            # The batch script has these variables, too, and runs once.
-            if found[1] > 1:
-                warn(f"SLURM_NTASKS is {found[1]}, but this process was not started by srun: it "
-                     "takes every batch")
-            return 0, 1
+        if rank is not None and ranks is not None:
+            return _numbers((launcher.rank, rank), (launcher.ranks, ranks))
+    return _from_slurm()
+
+
+def _from_slurm() -> Optional[Share]:
+    """The share of a task of srun's. A batch script and a shell of salloc's run once, and have the
+    variables, too, with the tasks of the job; so has a step with `srun --preserve-env`, whose own
+    number is in SLURM_STEP_NUM_TASKS."""
+    step = os.environ.get("SLURM_STEP_ID")
+    is_task = step != _INTERACTIVE_STEP and (step is not None or "SLURM_JOB_ID" not in os.environ)
+    name = "SLURM_NTASKS"
+    if is_task and "SLURM_STEP_NUM_TASKS" in os.environ:
+        name = "SLURM_STEP_NUM_TASKS"
+    rank, ranks = os.environ.get("SLURM_PROCID"), os.environ.get(name)
+    if rank is None or ranks is None:
+        return None
+    found = _numbers(("SLURM_PROCID", rank), (name, ranks))
+    if is_task:
         return found
-    return None
+    if found[1] > 1:
+        warn(f"SLURM_NTASKS is {found[1]}, but this process was not started by srun: it takes every "
+             "batch")
+    return 0, 1
+
+
+def _warn_of_task(share: Share) -> None:
+    """RANK may well be another than Slurm's number: torchrun and mpirun give their own. But a batch
+    script that exports it gives all tasks the same."""
+    task = _from_slurm() if "SLURM_STEP_ID" in os.environ else None
+    if task is not None and task[1] == share[1] and task[0] != share[0] and not (
+            "TORCHELASTIC_RUN_ID" in os.environ or "OMPI_COMM_WORLD_RANK" in os.environ):
+        warn(f"RANK is {share[0]} of {share[1]}, and SLURM_PROCID {task[0]}: where every task of the "
+             "step has that RANK, all take the same share. Export RANK in the task, as by srun "
+             "bash -c 'RANK=$SLURM_PROCID exec ...'")
 
 
 def _found() -> Share:
@@ -78,6 +102,8 @@ def _found() -> Share:
         raise InvalidArgumentError(
             "RANK and WORLD_SIZE say rank {} of {}, and torch.distributed says {} of {}: give "
             "rank and ranks".format(*environment, *group))
+    if environment is not None and group is None:
+        _warn_of_task(environment)
     return group or environment or _from_launcher() or (0, 1)
 
 
