@@ -11,7 +11,7 @@ foreach(kind sysusers tmpfiles)
   install(FILES batchwright.${kind}.conf DESTINATION lib/${kind}.d RENAME batchwright.conf
     COMPONENT daemon EXCLUDE_FROM_ALL)
 endforeach()
-install(DIRECTORY drop-ins DESTINATION share/doc/batchwright/examples COMPONENT daemon
+install(DIRECTORY drop-ins deploy DESTINATION share/doc/batchwright/examples COMPONENT daemon
   EXCLUDE_FROM_ALL)
 file(GLOB monitoring CONFIGURE_DEPENDS prometheus.yml alerts.yml grafana.json)
 install(FILES ${monitoring} DESTINATION share/doc/batchwright/examples COMPONENT daemon

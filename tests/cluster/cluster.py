@@ -31,6 +31,7 @@ SlurmdSpoolDir={work}/%n/spool
 SlurmctldPidFile={work}/slurmctld.pid
 SlurmdPidFile={work}/%n/slurmd.pid
 SlurmdParameters=config_overrides
+SlurmdDebug=verbose
 SlurmdTimeout=10
 KillWait={kill_wait}
 MailProg=/bin/true
@@ -149,7 +150,9 @@ exit 1
                 if any(word.rpartition("/")[2] == program for word in line.split()[:2])]
 
     def files(self):
-        return [str(path) for folder in MOUNTS for path in (self.home / folder).rglob("*")]
+        """With folders. Some may go while they are counted."""
+        return [os.path.join(at, name) for folder in MOUNTS
+                for at, folders, files in os.walk(self.home / folder) for name in folders + files]
 
     def clear(self):
         """As a boot does, or job_container/tmpfs with a job's end."""

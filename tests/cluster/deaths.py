@@ -87,9 +87,10 @@ def go_on_after(cluster, folder, job, node, began):
     job.end()
     cluster.wait_until_clean()
     starts = check_each_once(folder)
-    expect(len(starts) == 2 and starts[1].restart == 1, f"{len(starts)} starts")
-    return (f"other nodes left after {took:.1f} s; the requeued job went on at step "
-            f"{starts[1].first}, each sequence once an epoch")
+    # More than two starts: Slurm may end the second one, by a word meant for the first, once more.
+    expect(len(starts) >= 2 and starts[1].restart == 1, f"{len(starts)} starts")
+    return (f"other nodes left after {took:.1f} s; {len(starts)} starts, the last from step "
+            f"{starts[-1].first}; each sequence once an epoch")
 
 
 def node_killed(cluster, home, options):

@@ -118,11 +118,12 @@ class Home:
         return self.kept[name]
 
 
-def step_words(folder, *words, before=(), run_words=(), python="python3"):
-    """The call of srun that runs a steady trainer on each node."""
+def step_words(folder, *words, before=(), run_words=(), python="python3", config=None):
+    """The call of srun that runs a steady trainer on each node; it may have the configuration of
+    another folder."""
     return ["srun", "--ntasks-per-node=1", "--kill-on-bad-exit=1", *before, "batchwright", "run",
-            "--config", folder / "train.toml", *run_words, "--", python, HERE / "steady.py",
-            "--log", folder / "log", *words]
+            "--config", (config or folder) / "train.toml", *run_words, "--", python,
+            HERE / "steady.py", "--log", folder / "log", *words]
 
 
 def as_script(folder, *calls):

@@ -1,5 +1,6 @@
 """Runs the cases on a cluster, and prints a line of a table for each. Called by `run`."""
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import deaths
 import jobs
 import starts
 import training
-from cluster import Cluster, Failed, Skipped
+from cluster import NODES, Cluster, Failed, Skipped, call
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOT_TRIED = (
@@ -38,6 +39,13 @@ def words():
     return given
 
 
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "of an unknown model"
+
+
 def run_case(case, cluster, home, given):
     """Prints its line; returns whether nothing went wrong."""
     began = time.monotonic()
@@ -64,6 +72,8 @@ def main():
     try:
         cluster.start()
         home = jobs.Home(cluster, given.bin.resolve())
+        print(f"{call('sinfo', '--version').strip()}, {len(NODES)} nodes on {os.cpu_count()} "
+              f"processors: {processor()}", flush=True)
         for name in given.cases or CASES:
             good = run_case(CASES[name], cluster, home, given) and good
     except Failed as error:

@@ -29,17 +29,16 @@ def first_batch(cluster, home, options):
 
 def two_jobs(cluster, home, options):
     """On one node, with the same configuration; and a second step of one of them, which joins."""
-    folders = [home.folder("two"), home.folder("two")]
-    more = home.folder("two")
-    joins = step_words(folders[0], "--epochs", EPOCHS)
-    joins[joins.index("--log") + 1] = more / "log"
-    scripts = [as_script(folders[0], step_words(folders[0], "--epochs", EPOCHS,
-                                                before=["--overlap"]) + ["&"],
-                         joins[:1] + ["--overlap"] + joins[1:] + ["&"], ["wait"]),
-               as_script(folders[1], step_words(folders[1], "--epochs", EPOCHS))]
-    began = [Job(folder, "--nodes=1", "--nodelist=n1", script)
-             for folder, script in zip(folders, scripts)]
-    for folder in (*folders, more):
+    first, joining, second = (home.folder("two") for _ in range(3))
+    # Steps of one job at the same time, for which it has to have the processors, or share them.
+    beside = {"before": ["--overlap"], "config": first}
+    script = as_script(first, step_words(first, "--epochs", EPOCHS, **beside) + ["&"],
+                       step_words(joining, "--epochs", EPOCHS, **beside) + ["&"], ["wait"])
+    on_n1 = ("--nodes=1", "--nodelist=n1")
+    began = [Job(first, *on_n1, script),
+             Job(second, *on_n1, as_script(second, step_words(second, "--epochs", EPOCHS,
+                                                              config=first)))]
+    for folder in (first, joining, second):
         until_batch(folder, 10, ranks=1)
     daemons = len(cluster.node("n1").running("batchwrightd"))
     expect(daemons == 2, f"{daemons} daemons for two jobs")
@@ -47,7 +46,7 @@ def two_jobs(cluster, home, options):
         job.end()
     took = cluster.wait_until_clean()
     alone = sorted(line for lines in undisturbed(home).values() for line in lines)
-    for folder in (*folders, more):
+    for folder in (first, joining, second):
         expect_same(batches_of(folder), {0: alone}, "two jobs")
     return f"2 daemons, 3 trainers with the same {len(alone)} batches; clean after {took:.1f} s"
 
