@@ -72,6 +72,12 @@ def until(condition, what, seconds=PATIENCE, also=lambda: ""):
     return value
 
 
+def said(*words):
+    """What a program prints, whether or not it succeeds."""
+    return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=PATIENCE).stdout
+
+
 def call(*words, **options):
     """What a program prints; it has to succeed."""
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import corpora
 import deaths
 import jobs
 import starts
@@ -18,7 +19,7 @@ NOT_TRIED = (
     "proctrack/cgroup, which kills what escapes from proctrack/pgid used here",
     "job_container/tmpfs: here the nodes, and not the jobs, have a /tmp each",
     "GPUs, and NCCL in gloo's place")
-CASES = {case.__name__: case for room in (starts, deaths, training) for case in room.CASES}
+CASES = {case.__name__: case for room in (starts, deaths, training, corpora) for case in room.CASES}
 
 
 def words():
