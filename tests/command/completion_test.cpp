@@ -54,7 +54,8 @@ TEST_CASE("command: a command that is not there is named, with the nearest one t
   CHECK(typo.code == 2);
   CHECK(typo.err.starts_with("batchwright: no command \"tial\"; did you mean tail?\n"));
   const Finished far = run({program("batchwright"), "frobnicate"});
-  CHECK(far.err.starts_with("batchwright: no command \"frobnicate\"; allowed: ingest gather inspect "));
+  CHECK(far.err.starts_with(
+      "batchwright: no command \"frobnicate\"; allowed: ingest gather inspect "));
   const Finished below = run({program("batchwright"), "ingest", "audoi", "x"});
   CHECK(below.err.starts_with("batchwright: no command \"audoi\"; did you mean audio?\n"));
   const Finished option = run({program("batchwright"), "tail", "--fed", "x"});

@@ -67,7 +67,8 @@ TEST_CASE("stats: the report of a daemon without feeds") {
 TEST_CASE("stats: the report of readahead") {
   StatsSource source;
   source.readahead = {100, 200, 0.25, {{"254:0", 10, 2048, 1e9, 0.002}}};
-  CHECK(render(source).at("readahead") == json::parse(R"({"ahead_bytes":100,"kept_bytes":200,"pressure_share":0.25,
+  CHECK(render(source).at("readahead") ==
+        json::parse(R"({"ahead_bytes":100,"kept_bytes":200,"pressure_share":0.25,
     "disks":[{"device":"254:0","under_way_bytes":10,"window_bytes":2048,
     "bytes_per_second":1e9,"latency_seconds":0.002}]})"));
 }
