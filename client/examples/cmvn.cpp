@@ -20,7 +20,7 @@ namespace bw = batchwright::client;
 namespace {
 
 struct Options {
-  std::string endpoint = BW_DEFAULT_ENDPOINT;
+  std::string endpoint;  ///< Empty: what the environment names, or the default one.
   bw::SubscribeOptions subscribe;
   bool json = false;
 };

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/library/batchwright/client.hpp"
 #include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 
@@ -245,4 +246,10 @@ TEST_CASE("client: where no endpoint is given, the environment's is taken") {
   bw_connection* raw = nullptr;
   REQUIRE_MESSAGE(bw_connect(nullptr, nullptr, &raw) == BW_OK, bw_error_message());
   bw_close(raw);
+}
+
+TEST_CASE("client: the C++ face takes the environment's endpoint, too, where none is given") {
+  const FakeDaemon daemon;
+  const Variable endpoint("BATCHWRIGHT_ENDPOINT", daemon.endpoint().c_str());
+  CHECK(client::Connection().feeds().size() == 1);
 }

@@ -38,7 +38,7 @@ _TABLE = (
     ("daemon", "daemon",
      "formats dataset planning assembly delivery feed wire stats http config", "daemon.h"),
     ("library", "client/library", "formats", "batchwright/client.h batchwright/client.hpp"),
-    ("examples", "client/examples", "library", ""),
+    ("examples", "client/examples", "dataset library", ""),
     ("command", "client/command", "formats dataset frontend sound recipe ingest planning config library", ""),
 )
 ROOMS = tuple(Room(name, folder, tuple(sees.split()),
@@ -73,7 +73,8 @@ INSTALLED = {
 
 # Targets that are not named like their room.
 TARGETS = {"batchwright_client": "library", "batchwright": "command", "batchwrightd": "daemon",
-           "cmvn": "examples", "minimal": "examples"}
+           "cmvn": "examples", "minimal": "examples", "edge": "examples",
+           "batchwright_storage": "dataset"}
 
 BY_NAME = {room.name: room for room in ROOMS}
 _INNERMOST_FIRST = sorted(ROOMS, key=lambda room: -len(room.folder))

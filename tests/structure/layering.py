@@ -1,5 +1,6 @@
 """Includes and links are arrows of the house, through front doors; libraries have homes."""
 
+import posixpath
 import re
 
 import house
@@ -9,9 +10,18 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:([<"])([^>"\n]+)[>"])?',
 
 
 def includes(tree, path):
-    """The headers that a file includes: whether by quotes, and the path as of the tree's root."""
+    """The headers that a file includes: whether by quotes, and the path as of the tree's root.
+
+    Examples are copied out of the tree, so that they include what lies beside them by its name.
+    """
+    folder = posixpath.dirname(path)
+    copied = house.room_of(path) is house.BY_NAME["examples"]
     for quote, name in _INCLUDE.findall(tree.text(path)):
-        yield quote == '"', house.INSTALLED.get(name, name)
+        beside = f"{folder}/{name}"
+        if copied and quote == '"' and beside in tree.files:
+            yield True, beside
+        else:
+            yield quote == '"', house.INSTALLED.get(name, name)
 
 
 def check_includes(tree):

@@ -44,6 +44,12 @@ class Includes(Rule):
     def test_an_installed_header_is_a_front_door(self):
         self.accepts("includes", {"client/examples/a.c": "#include <batchwright/client.h>"})
 
+    def test_an_example_alone_includes_what_lies_beside_it_by_its_name(self):
+        self.accepts("includes", {"client/examples/job/a.cpp": '#include "b.h"',
+                                  "client/examples/job/b.h": ""})
+        self.refuses('"b.h" is not rooted at the project', "includes", {
+            "client/library/a.cpp": '#include "b.h"', "client/library/b.h": ""})
+
     def test_an_include_against_the_arrows_fails(self):
         self.refuses("dataset must not include planning", "includes", {
             "storage/dataset/a.cpp": '#include "daemon/planning/planning.h"'})

@@ -270,8 +270,9 @@ class Connection {
   }
 
  public:
-  /// Connects. Errors: those of bw_connect().
-  explicit Connection(const std::string& endpoint = BW_DEFAULT_ENDPOINT,
+  /// Connects; an empty endpoint is that of the environment, or the default one. Errors: those of
+  /// bw_connect().
+  explicit Connection(const std::string& endpoint = "",
                       std::chrono::milliseconds limit = std::chrono::seconds(10),
                       const char* program = nullptr)
       : Connection(endpoint,
@@ -282,7 +283,7 @@ class Connection {
         wanted.reconnect.count(), text(wanted.server_key),       text(wanted.public_key),
         text(wanted.secret_key),  wanted.inline_batches ? 1 : 0, 0};
     bw_connection* raw = nullptr;
-    check(bw_connect(endpoint.c_str(), &options, &raw));
+    check(bw_connect(text(endpoint), &options, &raw));
     raw_.reset(raw);
   }
 
