@@ -11,8 +11,12 @@
 namespace batchwright {
 namespace {
 
-/// The columns lie one behind the other in the table, with room for 2^40 chunks each.
-std::uint64_t chunk_key(Column column, std::uint64_t chunk) { return column.number << 40 | chunk; }
+/// The columns lie one behind the other in the table, with room for 2^40 chunks each, or as many as
+/// a map of 32 bits could ever hold.
+std::uint64_t chunk_key(Column column, std::uint64_t chunk) {
+  constexpr unsigned kChunkBits = sizeof(std::size_t) == 8 ? 40 : 20;
+  return column.number << kChunkBits | chunk;
+}
 
 /// The chunk in the map; empty when it is missing, which read_chunk() calls damaged.
 Result<MapBytes> find_chunk(const Transaction& transaction, Column column, std::uint64_t chunk) {

@@ -117,9 +117,8 @@ Result<void> Pending::write_keys(Transaction& transaction, std::uint64_t first) 
     sorted.emplace_back(*records_[i].key, first + i);
   std::sort(sorted.begin(), sorted.end());
   for (const auto& [key, ordinal] : sorted) {
-    if (auto put = transaction.put(Table::keys, as_key(key), as_key(ordinal), Put::insert); !put) {
-      return put;
-    }
+    const auto value = std::as_bytes(std::span(&ordinal, 1));
+    if (auto put = transaction.put(Table::keys, as_key(key), value, Put::insert); !put) return put;
   }
   return {};
 }

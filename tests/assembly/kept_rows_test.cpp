@@ -81,9 +81,9 @@ TEST_CASE("assembly: rows that no batch asks for any more make room") {
 TEST_CASE("assembly: a row that cannot be made is tried again by each who asks") {
   KeptRows rows;
   const auto fail = []() -> Result<KeptRow> { return Error{ErrorCode::corrupt_record, "broken"}; };
-  const auto raise = []() -> Result<KeptRow> { throw std::runtime_error("no memory"); };
+  const auto throwing = []() -> Result<KeptRow> { throw std::runtime_error("no memory"); };
   CHECK(rows.get(Ordinal{1}, false, fail).error().message == "broken");
-  CHECK(rows.get(Ordinal{1}, false, raise).error().message == "no memory");
+  CHECK(rows.get(Ordinal{1}, false, throwing).error().message == "no memory");
   CHECK(made_for(rows, 1) == 1);
 }
 

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tests/storage/ingest/samples.h"
 #include "tests/support/temporary_folder.h"
@@ -55,6 +56,21 @@ TEST_CASE("storage: what is no dataset is refused with what it is") {
   const Error error = open_error(folder / "d");
   CHECK(error.code == ErrorCode::store_unavailable);
   CHECK(contains(error.message, "data.mdb is not an LMDB file"));
+}
+
+TEST_CASE("storage: a dataset of a machine with other words is refused with the reason") {
+  constexpr bool is_64 = sizeof(std::size_t) == 8;
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "d");
+  // LMDB's first page as the others lay it out: number, flags, room, magic number, version.
+  std::string page(4096, '\0');
+  page[is_64 ? 6 : 10] = 8;
+  constexpr std::uint32_t kMagicAndVersion[] = {0xBEEFC0DE, 1};
+  std::memcpy(page.data() + (is_64 ? 12 : 16), kMagicAndVersion, sizeof kMagicAndVersion);
+  write_bytes(folder / "d" / "data.mdb", page + page);
+  const Error error = open_error(folder / "d");
+  CHECK(error.code == ErrorCode::store_unavailable);
+  CHECK(contains(error.message, is_64 ? "made by a 32-bit program" : "made by a 64-bit program"));
 }
 
 TEST_CASE("storage: an LMDB environment that holds something else is no dataset") {

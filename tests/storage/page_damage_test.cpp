@@ -112,7 +112,7 @@ std::vector<Part> parts_of_tree(const LmdbPages& pages, std::uint64_t root) {
 }
 
 /// Header and content of both meta pages.
-std::vector<Part> meta_parts() { return {{0, 152}, {kPageBytes, 152}}; }
+std::vector<Part> meta_parts() { return {{0, kMetaBytes}, {kPageBytes, kMetaBytes}}; }
 
 }  // namespace
 
@@ -201,7 +201,7 @@ TEST_CASE("storage: a record behind a damaged page is named with its table, and 
   const auto nodes = pages.nodes(leaves[1]);
   const auto first = pages.nodes(leaves[0]).size();
   damaged.put(nodes[2] + 4, kDupData);
-  damaged.put(leaves[3] * kPageBytes + 10, 0);  // neither branch nor leaf
+  damaged.put(leaves[3] * kPageBytes + kWordBytes + 2, 0);  // neither branch nor leaf
   const auto snapshot = snapshot_of({damaged.path()});
   REQUIRE(snapshot);
   std::size_t lost = 0;

@@ -8,12 +8,16 @@
 #include <vector>
 
 // The pages of an LMDB file as lmdb.h 0.9 lays them out, so that tests can damage each of their
-// parts. All numbers are little-endian, pages have 4 KiB.
+// parts. All numbers are little-endian, pages have 4 KiB; page numbers and counts are words.
 
 namespace batchwright::test {
 
 inline constexpr std::size_t kPageBytes = 4096;
-inline constexpr std::size_t kPageHeaderBytes = 16;
+inline constexpr std::size_t kWordBytes = sizeof(std::size_t);
+inline constexpr std::size_t kPageHeaderBytes = kWordBytes + 8;
+inline constexpr std::size_t kTableBytes = 8 + 5 * kWordBytes;  ///< A table's entry.
+/// Of a meta page, to the end of what it says.
+inline constexpr std::size_t kMetaBytes = 8 + 2 * kTableBytes + 5 * kWordBytes + 8;
 inline constexpr std::uint16_t kBranchPage = 0x01;
 inline constexpr std::uint16_t kLeafPage = 0x02;
 inline constexpr std::uint16_t kBigData = 0x01;
@@ -32,7 +36,7 @@ class LmdbPages {
   explicit LmdbPages(const std::string& bytes) : bytes_(bytes) {}
 
   /// Page number of the newest meta page.
-  std::size_t meta() const { return at<std::uint64_t>(kPageBytes + 144) > at<std::uint64_t>(144); }
+  std::size_t meta() const { return word(kPageBytes + kCommit) > word(kCommit); }
   std::uint64_t free_root() const { return root_at(meta() * kPageBytes + kFreeDb); }
   std::uint64_t main_root() const { return root_at(meta() * kPageBytes + kMainDb); }
   /// Root page of a named table.
@@ -46,8 +50,8 @@ class LmdbPages {
   /// Offsets of a page's nodes.
   std::vector<std::size_t> nodes(std::uint64_t page) const {
     std::vector<std::size_t> found;
-    const std::size_t start = page * kPageBytes;
-    const std::size_t count = (at<std::uint16_t>(start + 12) - kPageHeaderBytes) / 2;
+    const std::size_t start = place_of(page);
+    const std::size_t count = (at<std::uint16_t>(start + kWordBytes + 4) - kPageHeaderBytes) / 2;
     for (std::size_t i = 0; i < count; ++i) {
       found.push_back(start + at<std::uint16_t>(start + kPageHeaderBytes + 2 * i));
     }
@@ -77,24 +81,25 @@ class LmdbPages {
   /// Header of a page; pointer and header of its first, middle and last node, and the page
   /// number of a value that lies elsewhere, or the entry of a table.
   std::vector<Part> parts_of(std::uint64_t page) const {
-    std::vector<Part> parts = {{page * kPageBytes, kPageHeaderBytes}};
+    std::vector<Part> parts = {{place_of(page), kPageHeaderBytes}};
     const auto all = nodes(page);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool is_entry = !is_branch(page) && (node_flags(all[i]) & kSubData) != 0;
       if (i != 0 && i != all.size() / 2 && i + 1 != all.size() && !is_entry) continue;
-      parts.push_back({page * kPageBytes + kPageHeaderBytes + 2 * i, 2});
+      parts.push_back({place_of(page) + kPageHeaderBytes + 2 * i, 2});
       parts.push_back({all[i], 8});
-      if (is_entry) parts.push_back({value_of(all[i]), 48});
+      if (is_entry) parts.push_back({value_of(all[i]), kTableBytes});
       if (is_branch(page) || (node_flags(all[i]) & kBigData) == 0) continue;
-      parts.push_back({value_of(all[i]), 8});
-      parts.push_back({at<std::uint64_t>(value_of(all[i])) * kPageBytes, kPageHeaderBytes});
+      parts.push_back({value_of(all[i]), kWordBytes});
+      parts.push_back({place_of(word(value_of(all[i]))), kPageHeaderBytes});
     }
     return parts;
   }
 
  private:
-  static constexpr std::size_t kFreeDb = 40;
-  static constexpr std::size_t kMainDb = 88;
+  static constexpr std::size_t kFreeDb = kPageHeaderBytes + 8 + 2 * kWordBytes;
+  static constexpr std::size_t kMainDb = kFreeDb + kTableBytes;
+  static constexpr std::size_t kCommit = kMainDb + kTableBytes + kWordBytes;
 
   template <class Number>
   Number at(std::size_t offset) const {
@@ -103,9 +108,13 @@ class LmdbPages {
     return number;
   }
   std::uint16_t flags_of(std::uint64_t page) const {
-    return at<std::uint16_t>(page * kPageBytes + 10);
+    return at<std::uint16_t>(place_of(page) + kWordBytes + 2);
   }
-  std::uint64_t root_at(std::size_t database) const { return at<std::uint64_t>(database + 40); }
+  std::uint64_t root_at(std::size_t table) const { return word(table + 8 + 4 * kWordBytes); }
+  std::size_t word(std::size_t offset) const { return at<std::size_t>(offset); }
+  static std::size_t place_of(std::uint64_t page) {
+    return static_cast<std::size_t>(page) * kPageBytes;
+  }
 
   const std::string& bytes_;
 };

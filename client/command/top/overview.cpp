@@ -152,9 +152,9 @@ TopTable feed_table(const std::vector<FeedRow>& rows, const FeedOrder& order,
   for (std::size_t i = 1; i < kColumns.size(); ++i) {
     const ColumnRow& column = kColumns[i];
     // Two blanks stand where the rows have the cursor.
-    std::string title = i == 1 ? "  " + std::string(column.title) : column.title;
+    std::string title = fmt::format("{}{}", i == 1 ? "  " : "", column.title);
     if (order.column == static_cast<FeedColumn>(i)) {
-      title += " " + std::string(order.descends() ? kDescending : kAscending);
+      title += fmt::format(" {}", order.descends() ? kDescending : kAscending);
     }
     table.columns.push_back({std::move(title), column.is_text, column.dispensable});
   }

@@ -14,11 +14,14 @@
 #endif
 #include <cpuid.h>
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
-// F16C rounds float16 as it is wanted. AVX512-BF16 would not do for bfloat16: it takes subnormals
-// for zero. So bfloat16 is rounded by adding a little less than half of the last bit that stays,
-// and the carry does the rest; NaN alone, whose carry could make it infinite, goes another way.
+// F16C and NEON round float16 as it is wanted. AVX512-BF16 would not do for bfloat16: it takes
+// subnormals for zero. So bfloat16 is rounded by adding a little less than half of the last bit
+// that stays, and the carry does the rest; NaN alone, whose carry could make it infinite, goes
+// another way.
 
 namespace batchwright {
 namespace {
@@ -159,6 +162,65 @@ BATCHWRIGHT_AVX512 std::uint64_t cast_avx512(std::byte* to, const std::byte* fro
   return overflows;
 }
 
+#elif defined(__aarch64__)
+
+struct Float16 {
+  static constexpr std::uint32_t kTooLarge = kTooLargeFloat16;
+
+  static uint16x8_t cast(uint32x4_t low, uint32x4_t high) {
+    const float16x4_t first = vcvt_f16_f32(vreinterpretq_f32_u32(low));
+    return vreinterpretq_u16_f16(vcvt_high_f16_f32(first, vreinterpretq_f32_u32(high)));
+  }
+};
+
+struct Bfloat16 {
+  static constexpr std::uint32_t kTooLarge = kTooLargeBfloat16;
+
+  static uint16x8_t cast(uint32x4_t low, uint32x4_t high) {
+    return vcombine_u16(vmovn_u32(rounded(low)), vmovn_u32(rounded(high)));
+  }
+
+ private:
+  static uint32x4_t rounded(uint32x4_t bits) {
+    const uint32x4_t upper = vshrq_n_u32(bits, 16);
+    const uint32x4_t odd = vandq_u32(upper, vdupq_n_u32(1));
+    const uint32x4_t sum = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7FFF)));
+    const uint32x4_t nan = vcgtq_u32(vandq_u32(bits, vdupq_n_u32(kNoSign)), vdupq_n_u32(kInfinity));
+    return vbslq_u32(nan, vorrq_u32(upper, vdupq_n_u32(0x40)), vshrq_n_u32(sum, 16));
+  }
+};
+
+/// All ones in each lane that is finite and becomes infinite.
+inline uint32x4_t too_large(uint32x4_t bits, std::uint32_t least) {
+  const uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(kNoSign));
+  return vcltq_u32(vsubq_u32(magnitude, vdupq_n_u32(least)), vdupq_n_u32(kInfinity - least));
+}
+
+template <class Narrow, bool kStreamed>
+std::uint64_t cast_neon(std::byte* to, const std::byte* from, std::size_t lines) {
+  uint32x4_t overflows = vdupq_n_u32(0);
+  for (std::size_t half = 0; half < 2 * lines; ++half) {
+    uint16x8_t parts[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(from) + 64 * half + 32 * i;
+      const uint32x4_t low = vreinterpretq_u32_u8(vld1q_u8(bytes));
+      const uint32x4_t high = vreinterpretq_u32_u8(vld1q_u8(bytes + 16));
+      parts[i] = Narrow::cast(low, high);
+      // A lane that is true is -1.
+      overflows = vsubq_u32(overflows, too_large(low, Narrow::kTooLarge));
+      overflows = vsubq_u32(overflows, too_large(high, Narrow::kTooLarge));
+    }
+    std::byte* const place = to + 32 * half;
+    if constexpr (kStreamed) {
+      asm volatile("stnp %q1, %q2, [%0]" : : "r"(place), "w"(parts[0]), "w"(parts[1]) : "memory");
+    } else {
+      vst1q_u8(reinterpret_cast<std::uint8_t*>(place), vreinterpretq_u8_u16(parts[0]));
+      vst1q_u8(reinterpret_cast<std::uint8_t*>(place) + 16, vreinterpretq_u8_u16(parts[1]));
+    }
+  }
+  return vaddlvq_u32(overflows);
+}
+
 #endif
 
 constexpr CastLines kFloat16 = cast_portably<to_float16, kTooLargeFloat16>;
@@ -183,6 +245,12 @@ constexpr std::array kCastWays{
             kAvx2Streamed<Bfloat16>},
     CastWay{"avx512", has_avx512, kAvx512<Float16>, kAvx512<Bfloat16>, kAvx512Streamed<Float16>,
             kAvx512Streamed<Bfloat16>},
+};
+#elif defined(__aarch64__)
+constexpr std::array kCastWays{
+    kPortable,
+    CastWay{"neon", always, cast_neon<Float16, false>, cast_neon<Bfloat16, false>,
+            cast_neon<Float16, true>, cast_neon<Bfloat16, true>},
 };
 #else
 constexpr std::array kCastWays{kPortable};

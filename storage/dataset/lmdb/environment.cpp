@@ -9,6 +9,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <string_view>
+#include <utility>
 
 #include "storage/dataset/lmdb/creation.h"
 #include "storage/dataset/lmdb/file_system.h"
@@ -18,13 +21,35 @@ namespace batchwright {
 namespace {
 
 // Tables have integer keys in the order of the machine, values are little-endian.
-static_assert(std::endian::native == std::endian::little && sizeof(std::size_t) == 8);
+static_assert(std::endian::native == std::endian::little);
 
 /// Address space for a dataset, if there is that much: it costs nothing until it is used.
-constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << (sizeof(std::size_t) == 8 ? 40 : 30);
 
 /// A write that came out short leaves less room than this: the disk is full, and not broken.
 constexpr std::uint64_t kFullBelowBytes = std::uint64_t{1} << 20;
+
+/// The most that any program of this kind can map, in words for an error.
+constexpr std::string_view kMapLimit =
+    sizeof(std::size_t) == 8 ? "" : " (a program of 32 bits has room for 2 to 3 GiB in all)";
+
+/// Why a file that LMDB refuses is none of its own: the pages of 32-bit machines are laid out in
+/// another way.
+std::string_view foreign_file(const std::filesystem::path& data) {
+  constexpr std::uint32_t kMagic = 0xBEEFC0DE;
+  constexpr std::size_t kOtherHeader = sizeof(std::size_t) == 8 ? 12 : 16;
+  std::ifstream file(data, std::ios::binary);
+  std::uint32_t found = 0;
+  file.seekg(kOtherHeader);
+  file.read(reinterpret_cast<char*>(&found), sizeof found);
+  if (!file || found != kMagic) return "data.mdb is not an LMDB file";
+  return sizeof(std::size_t) == 8 ? "data.mdb was made by a 32-bit program, whose LMDB has other "
+                                    "pages: make the dataset "
+                                    "anew on this machine"
+                                  : "data.mdb was made by a 64-bit program, whose LMDB has other "
+                                    "pages: make the dataset "
+                                    "anew on this machine";
+}
 
 /// LMDB found its tree in a state that must not be.
 void on_failed_assertion(MDB_env*, const char*) { abandon_guarded_read(); }
@@ -62,7 +87,8 @@ Error Environment::error(int code, std::string_view doing) const {
   if (is_damage(code)) return damaged(doing, mdb_strerror(code));
   const std::string where = fmt::format("dataset {}", path_.string());
   if (code == MDB_INVALID) {
-    return {ErrorCode::store_unavailable, fmt::format("{}: data.mdb is not an LMDB file", where)};
+    return {ErrorCode::store_unavailable,
+            fmt::format("{}: {}", where, foreign_file(path_ / "data.mdb"))};
   }
   if (code == MDB_READERS_FULL) {
     return {ErrorCode::does_not_fit,
@@ -193,12 +219,16 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
   unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
   if (access == Access::read) flags |= MDB_RDONLY;
   if (access == Access::read && locking_ == Locking::off) flags |= MDB_NOLOCK;
+  const Error no_room{ErrorCode::does_not_fit,
+                      fmt::format("dataset {}: no room for a map of {} bytes{}", path_.string(),
+                                  map_bytes, kMapLimit)};
+  if (!std::in_range<std::size_t>(map_bytes)) return no_room;
   for (;;) {
     MDB_env* raw = nullptr;
     if (const int code = mdb_env_create(&raw); code != 0) return error(code, "create environment");
     Handle env(raw);
     mdb_env_set_maxdbs(raw, kTables);
-    mdb_env_set_mapsize(raw, map_bytes);
+    mdb_env_set_mapsize(raw, static_cast<std::size_t>(map_bytes));
     // Its default ends the process.
     mdb_env_set_assert(raw, on_failed_assertion);
     // 0664: readers of the group take slots in lock.mdb, so they must be able to write it.
@@ -213,10 +243,7 @@ Result<Environment::Handle> Environment::open_handle(Access access, std::uint64_
       continue;
     }
     if (code == EACCES) return may_not_open(access);
-    if (code == ENOMEM) {
-      return Error{ErrorCode::does_not_fit, fmt::format("dataset {}: no room for a map of {} bytes",
-                                                        path_.string(), map_bytes)};
-    }
+    if (code == ENOMEM) return no_room;
     // Nothing is known of the file yet, so its size tells nothing about the reason.
     if (code == kFaulted && last_fault().signal == SIGBUS) {
       return Error{ErrorCode::store_unavailable,

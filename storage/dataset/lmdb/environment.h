@@ -29,12 +29,13 @@ inline constexpr std::size_t kTables = 4;
 
 enum class Access : std::uint8_t { read, write };
 
-/// A key as LMDB takes it. It points to its argument.
+/// A key as LMDB takes it: a number is one of the machine's words, so below 2^32 where those have
+/// 32 bits. It points to its argument.
 inline std::span<const std::byte> as_key(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 inline std::span<const std::byte> as_key(const std::uint64_t& number) {
-  return std::as_bytes(std::span(&number, 1));
+  return std::as_bytes(std::span(&number, 1)).first(sizeof(std::size_t));
 }
 
 struct CloseEnvironment {

@@ -120,7 +120,7 @@ std::optional<std::uint64_t> file_offset_of(const void* address) {
 std::optional<int> flock_owner(int descriptor) {
   struct stat status = {};
   if (fstat(descriptor, &status) != 0) return std::nullopt;
-  const std::string inode = ":" + std::to_string(status.st_ino);
+  const std::string inode = fmt::format(":{}", status.st_ino);
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
     const auto words = words_of(line);
