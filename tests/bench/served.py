@@ -1,9 +1,11 @@
 """A batchwrightd of a benchmark's own, and what the system says of it."""
 
+import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,23 @@ def build(folder, *targets):
     subprocess.run(["cmake", "--build", folder, "--target", *targets], cwd=ROOT, check=True,
                    stdout=sys.stderr)
     return folder / "bin"
+
+
+def free_port():
+    """Of loopback; nobody has it at this moment."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def show(rows, as_json=False):
+    """Prints rows of a name, a value, and whether it holds what was asked (None: nothing was).
+    Returns whether all of them do."""
+    if as_json:
+        print(json.dumps({name.strip(): value for name, value, _ in rows}))
+    for name, value, holds in [] if as_json else rows:
+        print(f"{name:52} {value:9.3f}  {'' if holds is None else 'holds' if holds else 'MISSED'}")
+    return all(holds is not False for _, _, holds in rows)
 
 
 def wait_for(what, condition, seconds):

@@ -10,13 +10,16 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from case_table import PATIENCE, Failed, Skipped, call, expect, until
 
 NODES = ("n1", "n2", "n3", "n4")
 CPUS = 2  # that Slurm takes each node to have
 KILL_WAIT = 5  # seconds from SIGTERM to SIGKILL; slurmd takes no less
 MOST_TO_CLEAN = KILL_WAIT + 1  # seconds until nothing of a job is left
-PATIENCE = 90  # seconds for any one thing to happen
 MOUNTS = {"tmp": "/tmp", "shm": "/dev/shm", "run": "/run"}  # mount writes to /run, so it is the last
 
 CONFIG = """
@@ -49,41 +52,10 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-class Failed(Exception):
-    """A case did not go as it should."""
-
-
-class Skipped(Exception):
-    """A case needs something that is not here."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failed(what)
-
-
-def until(condition, what, seconds=PATIENCE, also=lambda: ""):
-    """The value of `condition`, once it is true. `also` is asked for what else there is to say."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise Failed(f"waited {seconds:.0f} s for {what} {also()}")
-        time.sleep(0.01)
-    return value
-
-
 def said(*words):
     """What a program prints, whether or not it succeeds."""
     return subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=PATIENCE).stdout
-
-
-def call(*words, **options):
-    """What a program prints; it has to succeed."""
-    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **options)
-    expect(done.returncode == 0, f"{' '.join(map(str, words))}: {done.returncode}: {done.stderr}")
-    return done.stdout
 
 
 class Node:

@@ -4,14 +4,15 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
 import corpora
 import deaths
 import jobs
 import starts
 import training
-from cluster import NODES, Cluster, Failed, Skipped, call
+from cluster import NODES, Cluster, Failed, call
+
+import case_table  # cluster has named its folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOT_TRIED = (
@@ -19,6 +20,7 @@ NOT_TRIED = (
     "proctrack/cgroup, which kills what escapes from proctrack/pgid used here",
     "job_container/tmpfs: here the nodes, and not the jobs, have a /tmp each",
     "GPUs, and NCCL in gloo's place")
+WIDTH = 15  # of the cases' names
 CASES = {case.__name__: case for room in (starts, deaths, training, corpora) for case in room.CASES}
 
 
@@ -48,25 +50,17 @@ def processor():
 
 
 def run_case(case, cluster, home, given):
-    """Prints its line; returns whether nothing went wrong."""
-    began = time.monotonic()
-    try:
+    """Returns whether nothing went wrong."""
+    def on_idle_cluster():
         cluster.wait_until_idle()
-        verdict, text = "ok", case(cluster, home, given)
-    except Skipped as error:
-        verdict, text = "skipped", str(error)
-    except (Failed, OSError, ValueError, subprocess.SubprocessError) as error:
-        verdict, text = "FAILED", str(error)
-    took = time.monotonic() - began
-    print(f"{case.__name__:<15}{took:6.1f} s  {verdict:<8}{text}", flush=True)
-    return verdict != "FAILED"
+        return case(cluster, home, given)
+    return case_table.run_case(case.__name__, on_idle_cluster, WIDTH)
 
 
 def main():
     given = words()
     if given.list:
-        for name, case in CASES.items():
-            print(f"{name:<15} {' '.join(case.__doc__.split())}")
+        case_table.print_cases(CASES, WIDTH)
         return 0
     cluster = Cluster(given.work)
     good = True

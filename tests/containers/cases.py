@@ -1,9 +1,10 @@
 """The cases that run containers. Each takes a Home and returns its figures as text."""
+import copy
 import os
 import pathlib
 
 import manifests
-from engine import MOST_MIB, MOST_SECONDS, Skipped, expect, wait_until
+from engine import MOST_MIB, MOST_SECONDS, Skipped, expect, until
 from pods import SEQUENCES, USER
 
 SMALL = """
@@ -32,6 +33,11 @@ def batches_of(trainer):
     return batches
 
 
+def check_each_once(batches):
+    seen = sorted(each for batch in batches for each in batch["ordinals"])
+    expect(seen == list(range(SEQUENCES)), "each sequence comes once")
+
+
 def image(home):
     """Made without a network, small, the same twice, with nothing in it but what the daemon takes."""
     figures = home.engine.made
@@ -45,13 +51,11 @@ def image(home):
 def two_containers(home):
     """A daemon and two trainers that share the sockets' folder alone, as the manifests have it."""
     node = home.node("two")
-    node.make_folder()
     with node.ready_daemon() as daemon, node.trainer("a", 1) as first, \
             node.trainer("b", 1) as second:
         taken = batches_of(first)
         expect(taken == batches_of(second), "both trainers have the same batches")
-        seen = sorted(each for batch in taken for each in batch["ordinals"])
-        expect(seen == list(range(SEQUENCES)), "each sequence comes once")
+        check_each_once(taken)
         status, page = daemon.get("/metrics")
         expect(status == 200 and "batchwright_" in page, "Prometheus gets its metrics")
     return f"{len(taken)} equal batches, mapped by both"
@@ -59,7 +63,7 @@ def two_containers(home):
 
 def sidecar(home):
     """The same of a Job with a sidecar: an empty folder of the group fsGroup."""
-    node = home.node("sidecar")
+    node = home.bare_node("sidecar")
     # What the kubelet does for fsGroup.
     node.sockets.chmod(0o2770)
     os.chown(node.sockets, 0, USER)
@@ -71,21 +75,19 @@ def probes(home):
     """Every probe of the manifests: with a dataset, without one, and once it is there."""
     for file in ("daemonset.yaml", "sidecar.yaml"):
         node = home.node(f"probes-{file.split('.')[0]}")
-        node.make_folder()
         with node.ready_daemon(file) as daemon:
             for name, path in node.probes(file).items():
                 expect(daemon.get(path)[0] == 200, f"{name} of {file} holds")
     empty = home.engine.work / "no-data"
     empty.mkdir()
     node = home.node("late", data=empty)
-    node.make_folder()
     with node.daemon() as daemon:
-        wait_until("the page", lambda: daemon.get("/healthz")[0] == 200)
+        until(lambda: daemon.get("/healthz")[0] == 200, "the page")
         status, text = daemon.get("/readyz")
         expect(status == 503 and "/data/train" in text, "/readyz names the dataset that is missing")
         (home.data / "train").rename(empty / "train")
         try:
-            wait_until("the feed", daemon.is_ready)
+            until(daemon.is_ready, "the feed")
         finally:
             (empty / "train").rename(home.data / "train")
     return "200; 503 while the dataset is missing"
@@ -97,7 +99,6 @@ def memory(home):
         raise Skipped("no memory limits can be set here")
     arena = 48 << 20
     node = home.node("memory", SMALL.format(memory="48MiB", feed="slots = 240"))
-    node.make_folder()
     with node.daemon(memory=arena // 2) as daemon:
         expect(daemon.wait() == 2 and "the control group, has at most 24.0 MiB" in daemon.log(),
                f"too low a limit is refused with the figure: {daemon.log()[-400:]}")
@@ -131,7 +132,6 @@ def own_memory(pid):
 def no_locked_memory(home):
     """RLIMIT_MEMLOCK 0 and no capability: the daemon serves."""
     node = home.node("memlock")
-    node.make_folder()
     with node.ready_daemon(more=home.engine.limits("memlock=0:0")), node.trainer("a") as trainer:
         return f"{len(batches_of(trainer))} batches"
 
@@ -139,18 +139,15 @@ def no_locked_memory(home):
 def no_folder(home):
     """Without the sockets' folder daemon and trainer end at once, and say what is missing."""
     node = home.node("folderless")
-    node.make_folder()
-    manifest = home.manifests["daemonset.yaml"]
-    saved = manifest["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
-    without = [each for each in saved if each["name"] != "sockets"]
-    manifest["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = without
-    try:
-        with node.daemon() as daemon:
-            expect(daemon.wait() != 0, "the daemon does not start")
-            said = daemon.log()
-            expect("/run/batchwright" in said, f"it names the folder: {said[-400:]}")
-    finally:
-        manifest["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = saved
+    manifest = copy.deepcopy(home.manifests["daemonset.yaml"])
+    container = manifests.pod(manifest)["containers"][0]
+    container["volumeMounts"] = [each for each in container["volumeMounts"]
+                                 if each["name"] != "sockets"]
+    home.manifests["folderless.yaml"] = manifest
+    with node.daemon("folderless.yaml") as daemon:
+        expect(daemon.wait() != 0, "the daemon does not start")
+        said = daemon.log()
+        expect("/run/batchwright" in said, f"it names the folder: {said[-400:]}")
     with node.trainer("a") as trainer:
         expect(trainer.wait() != 0, "a trainer without a daemon ends")
         expect("/run/batchwright/batchwright.sock" in trainer.log(),
@@ -161,11 +158,10 @@ def no_folder(home):
 def daemon_killed(home):
     """Killed and started again in the same folder while a trainer is at work: each batch once."""
     node = home.node("killed")
-    node.make_folder()
     daemon = node.ready_daemon()
     try:
         with node.trainer("a", 20) as trainer:
-            wait_until("some batches", lambda: len(trainer.lines()) >= 10)
+            until(lambda: len(trainer.lines()) >= 10, "some batches")
             daemon.kill()
             before = len(trainer.lines())
             daemon.__exit__()
@@ -174,8 +170,7 @@ def daemon_killed(home):
     finally:
         daemon.__exit__()
     expect([each["index"] for each in taken] == list(range(len(taken))), "each batch comes once")
-    seen = sorted(each for batch in taken for each in batch["ordinals"])
-    expect(seen == list(range(SEQUENCES)), "each sequence comes once")
+    check_each_once(taken)
     return f"killed after {before} of {len(taken)} batches"
 
 
@@ -189,7 +184,6 @@ def who_connects(home):
         config = manifests.configuration(home.manifests).replace(
             'memory = "1GiB"', f'memory = "1GiB"\nallow_uids = ["{allowed}"]\nsocket_mode = "0666"')
         node = home.node(f"uid-{allowed}-{len(settings)}", config)
-        node.make_folder()
         node.sockets.chmod(0o755)
         with node.ready_daemon() as daemon, node.trainer("a", more=settings) as trainer:
             if comes:
@@ -197,7 +191,7 @@ def who_connects(home):
                 continue
             expect(trainer.wait() != 0, f"user {allowed} alone may come")
             number = "101000" if settings else "1000"
-            wait_until("the daemon's word", lambda: f"uid {number}" in daemon.log())
+            until(lambda: f"uid {number}" in daemon.log(), "the daemon's word")
             texts = [line for line in daemon.log().splitlines() if f"uid {number}" in line]
     return texts[-1][:160]
 

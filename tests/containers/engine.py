@@ -4,10 +4,13 @@ import os
 import pathlib
 import resource
 import subprocess
+import sys
 import tempfile
-import time
 
-PATIENCE = 60  # seconds for any one thing to happen
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import case_table
+from case_table import PATIENCE, Failed, Skipped, call, until
+
 MOST_SECONDS, MOST_MIB = 30, 20  # of the image
 
 # A keyring, and sysctls, are more than a container within a container may have.
@@ -22,35 +25,9 @@ events_logger="file"
 """
 
 
-class Failed(Exception):
-    """A case did not go as it should."""
-
-
-class Skipped(Exception):
-    """A case needs something that is not here."""
-
-
 def expect(condition, what):
-    if not condition:
-        raise Failed(f"expected: {what}")
-
-
-def wait_until(what, condition, seconds=PATIENCE):
-    """Returns what the condition returns, once it is true."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > end:
-            raise Failed(f"waited {seconds} s: {what}")
-        time.sleep(0.02)
-    return found
-
-
-def call(*words, **more):
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE * 2, check=False,
-                          **more)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(map(str, words[:6]))}: {done.returncode}: {done.stderr[-600:]}")
-    return done.stdout
+    """`what` is what ought to be."""
+    case_table.expect(condition, f"expected: {what}")
 
 
 class Engine:
@@ -73,22 +50,14 @@ class Engine:
     def load(self, archive):
         self.podman("load", "--quiet", "--input", archive)
 
-    def works(self):
-        """None, or why no container can be run here."""
+    def why_not(self, *settings):
+        """None, or why no container can be run with these settings here."""
         try:
-            self.podman("run", "--rm", "--network", "none", "--entrypoint", "/bin/batchwrightd",
-                        "localhost/batchwright", "--version")
+            self.podman("run", "--rm", "--network", "none", *settings, "--entrypoint",
+                        "/bin/batchwrightd", "localhost/batchwright", "--version")
         except Failed as error:
             return str(error).splitlines()[-1]
         return None
-
-    def limits_memory(self):
-        try:
-            self.podman("run", "--rm", "--network", "none", "--memory", "64m", "--entrypoint",
-                        "/bin/batchwrightd", "localhost/batchwright", "--version")
-        except Failed:
-            return False
-        return True
 
     def limits(self, *more):
         """Words for a container with these limits beside the others: podman forgets those."""
@@ -117,7 +86,7 @@ class Container:
 
     def __exit__(self, *_):
         # Its mounts may be in use for a moment longer than it.
-        wait_until(f"the removal of {self.name}", self.removed)
+        until(self.removed, f"the removal of {self.name}")
 
     def removed(self):
         try:
@@ -143,9 +112,9 @@ class Container:
         return [json.loads(line) for line in self.log().splitlines()
                 if line.startswith("{") and line.endswith("}")]
 
-    def wait(self, seconds=PATIENCE):
+    def wait(self):
         """Its exit code."""
-        wait_until(f"the end of {self.name}", lambda: not self.state()["Running"], seconds)
+        until(lambda: not self.state()["Running"], f"the end of {self.name}")
         return self.state()["ExitCode"]
 
     def kill(self):

@@ -10,10 +10,13 @@ import time
 import cases
 import lint
 import pods
-from engine import Engine, Failed, Skipped, call, folder_of
+from engine import Engine, Failed, call, folder_of
+
+import case_table  # engine has named its folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAKE_IMAGE = ROOT / "systemd" / "deploy" / "containers" / "make-image"
+WIDTH = 22  # of the cases' names
 OF_TEXT = {case.__name__ for case in lint.CASES}
 ALL = {case.__name__: case for room in (lint, cases) for case in room.CASES}
 NOT_TRIED = ("a kubelet: the manifests' mounts, rights, limits and probes are given to podman",
@@ -68,23 +71,14 @@ def make_busybox(engine):
 
 
 def run_case(name, home):
-    """Prints its line; returns whether nothing went wrong."""
-    began = time.monotonic()
-    try:
-        verdict, text = "ok", ALL[name](home)
-    except Skipped as error:
-        verdict, text = "skipped", str(error)
-    except (Failed, OSError, ValueError, subprocess.SubprocessError) as error:
-        verdict, text = "FAILED", str(error)
-    print(f"{name:<22}{time.monotonic() - began:6.1f} s  {verdict:<8}{text}", flush=True)
-    return verdict != "FAILED"
+    """Returns whether nothing went wrong."""
+    return case_table.run_case(name, lambda: ALL[name](home), WIDTH)
 
 
 def main():
     given = words()
     if given.list:
-        for name, case in ALL.items():
-            print(f"{name:<22} {' '.join(case.__doc__.split())}")
+        case_table.print_cases(ALL, WIDTH)
         return 0
     wanted = given.cases or list(ALL)
     build = given.build.resolve()
@@ -112,7 +106,7 @@ def with_podman(wanted, build):
         with tarfile.open(tar) as archive:
             archive.extractall(work)
         make_images(engine, tar)
-        reason = engine.works()
+        reason = engine.why_not()
         if reason is not None:
             print(f"skipped: podman runs nothing here ({reason}): {', '.join(wanted)}")
             return True

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import manifests
-from engine import expect, wait_until
+from engine import expect, until
 
 HERE = pathlib.Path(__file__).resolve().parent
 USER = 65532
@@ -20,10 +20,16 @@ class Home:
         self.engine, self.tree = engine, tree
         self.manifests = manifests.read()
         self.data = engine.work / "var-lib-batchwright"
-        self.limits_memory = engine.limits_memory()
+        self.limits_memory = engine.why_not("--memory", "64m") is None
         write_dataset(self.data / "train", tree)
 
     def node(self, name, config=None, data=None):
+        """One on which the DaemonSet's folder is made."""
+        made = self.bare_node(name, config, data)
+        made.make_folder()
+        return made
+
+    def bare_node(self, name, config=None, data=None):
         return Node(self, name, config or manifests.configuration(self.manifests), data)
 
 
@@ -114,7 +120,7 @@ class Node:
 
     def ready_daemon(self, *words, **more):
         daemon = self.daemon(*words, **more)
-        wait_until("the daemon", daemon.is_ready)
+        until(daemon.is_ready, "the daemon")
         return daemon
 
     def trainer(self, name, pause_ms=0, file="trainer.yaml", more=()):

@@ -70,7 +70,7 @@ TEST_CASE("storage: a dataset of a machine with other words is refused with the 
   write_bytes(folder / "d" / "data.mdb", page + page);
   const Error error = open_error(folder / "d");
   CHECK(error.code == ErrorCode::store_unavailable);
-  CHECK(contains(error.message, is_64 ? "made by a 32-bit program" : "made by a 64-bit program"));
+  CHECK(contains(error.message, is_64 ? "pages of a 32-bit machine" : "pages of a 64-bit machine"));
 }
 
 TEST_CASE("storage: an LMDB environment that holds something else is no dataset") {

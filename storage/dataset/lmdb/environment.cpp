@@ -43,12 +43,10 @@ std::string_view foreign_file(const std::filesystem::path& data) {
   file.seekg(kOtherHeader);
   file.read(reinterpret_cast<char*>(&found), sizeof found);
   if (!file || found != kMagic) return "data.mdb is not an LMDB file";
-  return sizeof(std::size_t) == 8 ? "data.mdb was made by a 32-bit program, whose LMDB has other "
-                                    "pages: make the dataset "
-                                    "anew on this machine"
-                                  : "data.mdb was made by a 64-bit program, whose LMDB has other "
-                                    "pages: make the dataset "
-                                    "anew on this machine";
+  return sizeof(std::size_t) == 8 ? "data.mdb has the pages of a 32-bit machine's LMDB: make the "
+                                    "dataset anew on this machine"
+                                  : "data.mdb has the pages of a 64-bit machine's LMDB: make the "
+                                    "dataset anew on this machine";
 }
 
 /// LMDB found its tree in a state that must not be.
