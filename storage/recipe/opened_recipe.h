@@ -12,6 +12,7 @@
 #include "storage/recipe/sound_set.h"
 #include "storage/recipe/speakers.h"
 #include "storage/recipe/statistics.h"
+#include "storage/recipe/step_table.h"
 #include "storage/recipe/stored_sound.h"
 
 namespace batchwright {
@@ -103,11 +104,25 @@ class Recipe {
   /// Of one sequence whose ratio is known; `unperturbed` is that of speed 1.
   RowLengths lengths_by(std::uint64_t stored, const RateRatio& ratio,
                         std::uint32_t keep_offset) const;
+  /// What of a row's length is drawn: which of the speeds, and the offset of keep_one_of.
+  struct RowChoice {
+    std::size_t speed = 0;
+    std::uint32_t keep_offset = 0;
+  };
+  /// Of each speed.
+  Result<std::vector<RateRatio>> ratios_of(std::uint32_t rate) const;
+  Result<std::uint32_t> row_by(std::uint64_t stored, const RateRatio& ratio,
+                               std::uint32_t keep_offset) const;
+  /// Rows by the stored length, at a rate; empty where a table gains nothing.
+  StepTable row_table(std::span<const std::uint32_t> stored, std::uint32_t rate,
+                      std::span<const RowChoice> choices) const;
   template <class Choose>
-  Result<void> some_lengths(const Snapshot& of, const Choose& choose, std::size_t first,
+  Result<void> some_lengths(const Snapshot& of, std::span<const RowChoice> choices,
+                            const Choose& choose, const StepTable& table, std::size_t first,
                             std::span<std::uint32_t> out) const;
   template <class Choose>
-  Result<SharedLengths> all_lengths(const Snapshot& of, Choose choose) const;
+  Result<SharedLengths> all_lengths(const Snapshot& of, std::span<const RowChoice> choices,
+                                    const Choose& choose) const;
 
   /// The fields of rows, and where they come from.
   struct Fields {

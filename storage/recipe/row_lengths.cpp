@@ -47,9 +47,11 @@ Result<RateRatio> Recipe::ratio_of(std::uint32_t rate, Speed speed) const {
 Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
                                    const DrawKey& key) const {
   const auto& speeds = settings_.speeds;
-  const Speed speed = speeds.empty() ? Speed{} : speeds[draw_speed(key, speeds.size())];
+  const Speed speed =
+      speeds.empty() ? Speed{} : speeds[draw_speed({key, DrawStage::speed}, speeds.size())];
   const std::uint32_t offset =
-      settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset;
+      settings_.keep_random ? draw_keep_offset({key, DrawStage::keep_one_of}, settings_.keep.of)
+                            : settings_.keep.offset;
   const auto ratio = ratio_of(rate, speed);
   if (!ratio) return ratio.error();
   RowLengths lengths = lengths_by(stored, *ratio, offset);
@@ -60,45 +62,82 @@ Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
   return lengths;
 }
 
-/// Rows [first, first + out.size()) of all_lengths().
+Result<std::vector<RateRatio>> Recipe::ratios_of(std::uint32_t rate) const {
+  std::vector<RateRatio> ratios;
+  for (const Speed speed : settings_.speeds.empty() ? std::vector{Speed{}} : settings_.speeds) {
+    const auto ratio = ratio_of(rate, speed);
+    if (!ratio) return ratio.error();
+    ratios.push_back(*ratio);
+  }
+  return ratios;
+}
+
+Result<std::uint32_t> Recipe::row_by(std::uint64_t stored, const RateRatio& ratio,
+                                     std::uint32_t keep_offset) const {
+  const std::uint64_t row = lengths_by(stored, ratio, keep_offset).row;
+  if (row <= std::numeric_limits<std::uint32_t>::max()) return static_cast<std::uint32_t>(row);
+  return Error{ErrorCode::does_not_fit,
+               fmt::format("a row of {} frames; allowed: less than 2^32", row)};
+}
+
+StepTable Recipe::row_table(std::span<const std::uint32_t> stored, std::uint32_t rate,
+                            std::span<const RowChoice> choices) const {
+  // What a cell costs, in rows that are measured one by one.
+  constexpr std::size_t kCellCost = 8;
+  if (stored.empty()) return {};
+  const std::uint32_t longest = *std::max_element(stored.begin(), stored.end());
+  const auto ratios = ratios_of(rate);
+  if (!ratios || StepTable::cells(longest, choices.size()) > stored.size() / kCellCost) return {};
+  return {longest, choices.size(), [&](std::uint64_t length, std::size_t choice) {
+            const auto& [speed, keep_offset] = choices[choice];
+            return lengths_by(length, (*ratios)[speed], keep_offset).row;
+          }};
+}
+
+/// Rows [first, first + out.size()) of all_lengths(). `table` is row_table() of the first rate.
 template <class Choose>
-Result<void> Recipe::some_lengths(const Snapshot& of, const Choose& choose, std::size_t first,
+Result<void> Recipe::some_lengths(const Snapshot& of, std::span<const RowChoice> choices,
+                                  const Choose& choose, const StepTable& table, std::size_t first,
                                   std::span<std::uint32_t> out) const {
   const auto stored = of.lengths();
   const auto rates =
       sound_ ? of.field_lengths(sound_->rate_field()) : std::span<const std::uint32_t>{};
-  const std::vector<Speed> speeds =
-      settings_.speeds.empty() ? std::vector{Speed{}} : settings_.speeds;
   // Of the rate at hand: neighbours have the same, as a rule.
-  std::vector<RateRatio> ratios(speeds.size());
+  std::vector<RateRatio> ratios;
   std::uint32_t known = 0;
+  bool of_first_rate = true;
   for (std::size_t i = first; i < first + out.size(); ++i) {
-    if (const std::uint32_t rate = rates.empty() ? known : rates[i]; rate != known || i == first) {
+    if (const std::uint32_t rate = rates.empty() ? known : rates[i];
+        rate != known || ratios.empty()) {
       if (sound_ && settings_.sample_rate == 0 && rate != rate_) return common_rate(rates).error();
-      for (std::size_t k = 0; k < speeds.size(); ++k) {
-        const auto ratio = ratio_of(rate, speeds[k]);
-        if (!ratio) {
-          return Error{ratio.error().code,
-                       fmt::format("sequence {}: {}", i, ratio.error().message)};
-        }
-        ratios[k] = *ratio;
+      auto of_rate = ratios_of(rate);
+      if (!of_rate) {
+        return Error{of_rate.error().code,
+                     fmt::format("sequence {}: {}", i, of_rate.error().message)};
       }
+      ratios = *std::move(of_rate);
       known = rate;
+      of_first_rate = rates.empty() || rate == rates[0];
     }
-    const auto [speed, offset] = choose(i);
-    const std::uint64_t row = lengths_by(stored[i], ratios[speed], offset).row;
-    if (row > std::numeric_limits<std::uint32_t>::max()) {
-      return Error{ErrorCode::does_not_fit,
-                   fmt::format("sequence {}: a row of {} frames; allowed: less than 2^32", i, row)};
+    const std::size_t chosen = choose(i);
+    const auto found = of_first_rate ? table.find(stored[i], chosen) : std::nullopt;
+    if (found) {
+      out[i - first] = *found;
+      continue;
     }
-    out[i - first] = static_cast<std::uint32_t>(row);
+    const auto row = row_by(stored[i], ratios[choices[chosen].speed], choices[chosen].keep_offset);
+    if (!row) {
+      return Error{row.error().code, fmt::format("sequence {}: {}", i, row.error().message)};
+    }
+    out[i - first] = *row;
   }
   return {};
 }
 
-/// `choose` says for an ordinal which of the speeds it has, and the offset of keep_one_of.
+/// `choose` says for an ordinal which of the choices it has.
 template <class Choose>
-Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Choose choose) const {
+Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const RowChoice> choices,
+                                          const Choose& choose) const {
   // Of millions of sequences a part each, for a new epoch waits for this.
   constexpr std::size_t kLeastPart = std::size_t{1} << 19;
   constexpr std::size_t kMostThreads = 4;
@@ -106,6 +145,9 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Choose choose) con
   const std::size_t threads = std::clamp<std::size_t>(
       count / kLeastPart, 1,
       std::min<std::size_t>(kMostThreads, std::max(std::thread::hardware_concurrency(), 1U)));
+  const auto rates =
+      sound_ ? of.field_lengths(sound_->rate_field()) : std::span<const std::uint32_t>{};
+  const StepTable table = row_table(of.lengths(), rates.empty() ? 0 : rates[0], choices);
   auto lengths = std::make_shared<std::vector<std::uint32_t>>(count);
   std::vector<Result<void>> done(threads);
   {
@@ -115,7 +157,8 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, Choose choose) con
       const std::size_t end = (t + 1) * count / threads;
       // What a thread throws would end the process.
       done[t] = caught(ErrorCode::internal, "", [&] {
-        return some_lengths(of, choose, begin, std::span(*lengths).subspan(begin, end - begin));
+        return some_lengths(of, choices, choose, table, begin,
+                            std::span(*lengths).subspan(begin, end - begin));
       });
     };
     for (std::size_t t = 1; t < threads; ++t) others.emplace_back(part, t);
@@ -135,12 +178,20 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
     const auto kept = kept_->lengths.lock();
     if (kept && kept_->content == of.content()) return kept;
   }
-  const std::size_t speeds = settings_.speeds.size();
-  auto lengths = all_lengths(of, [&](std::uint64_t ordinal) {
-    const DrawKey key{seed_, epoch.value, ordinal, 0};
-    return std::pair(
-        speeds > 1 ? draw_speed(key, speeds) : 0,
-        settings_.keep_random ? draw_keep_offset(key, settings_.keep.of) : settings_.keep.offset);
+  const std::size_t speeds = std::max<std::size_t>(settings_.speeds.size(), 1);
+  const std::uint32_t offsets = settings_.keep_random ? settings_.keep.of : 1;
+  std::vector<RowChoice> choices;
+  for (std::size_t k = 0; k < speeds; ++k) {
+    for (std::uint32_t n = 0; n < offsets; ++n) {
+      choices.push_back({k, settings_.keep_random ? n : settings_.keep.offset});
+    }
+  }
+  const EpochDraws speed_draws(seed_, epoch.value, DrawStage::speed);
+  const EpochDraws offset_draws(seed_, epoch.value, DrawStage::keep_one_of);
+  auto lengths = all_lengths(of, choices, [&](std::uint64_t ordinal) {
+    const std::size_t speed = speeds > 1 ? draw_speed(speed_draws.of(ordinal, 0), speeds) : 0;
+    return speed * offsets +
+           (offsets > 1 ? draw_keep_offset(offset_draws.of(ordinal, 0), offsets) : 0);
   });
   if (!lengths || !same) return lengths;
   const std::lock_guard lock(kept_->mutex);
@@ -157,7 +208,8 @@ Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) 
   std::vector<SharedLengths> all;
   for (std::size_t k = 0; k < std::max<std::size_t>(settings_.speeds.size(), 1); ++k) {
     for (const std::uint32_t offset : offsets) {
-      auto lengths = all_lengths(of, [k, offset](std::uint64_t) { return std::pair(k, offset); });
+      const RowChoice choice{k, offset};
+      auto lengths = all_lengths(of, {&choice, 1}, [](std::uint64_t) { return std::size_t{0}; });
       if (!lengths) return lengths.error();
       all.push_back(*std::move(lengths));
     }

@@ -10,22 +10,13 @@ namespace {
 // Keeps these streams apart from planning's, which begin in the same way with its stages.
 constexpr std::uint64_t kFirstStage = 64;
 
-std::uint64_t stream_of(const DrawKey& key, DrawStage stage) {
-  std::uint64_t h = mix64(key.seed + key.epoch);
-  h = mix64(h + kFirstStage + static_cast<std::uint64_t>(stage));
-  h = mix64(h + key.ordinal);
-  return mix64(h + key.use);
-}
-
-/// The upper 53 bits, all that a double holds.
-double unit_of(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
-
 }  // namespace
 
-Draws::Draws(const DrawKey& key, DrawStage stage)
-    : start_(stream_of(key, stage)), generator_(start_) {}
+EpochDraws::EpochDraws(std::uint64_t seed, std::uint64_t epoch, DrawStage stage)
+    : start_(mix64(mix64(seed + epoch) + kFirstStage + static_cast<std::uint64_t>(stage))) {}
 
-double Draws::uniform() { return unit_of(next()); }
+Draws::Draws(const DrawKey& key, DrawStage stage)
+    : Draws(EpochDraws(key.seed, key.epoch, stage).of(key.ordinal, key.use)) {}
 
 std::size_t Draws::pick(std::span<const double> weights) {
   double total = 0;
@@ -49,15 +40,6 @@ Draws::NormalPair Draws::normals(std::uint64_t pair) const {
 double Draws::normal(std::uint64_t n) const {
   const NormalPair both = normals(n / 2);
   return n % 2 == 0 ? both.even : both.odd;
-}
-
-std::size_t draw_speed(const DrawKey& key, std::size_t count) {
-  const double place = Draws(key, DrawStage::speed).uniform() * static_cast<double>(count);
-  return std::min(static_cast<std::size_t>(place), count - 1);
-}
-
-std::uint32_t draw_keep_offset(const DrawKey& key, std::uint32_t of) {
-  return Draws(key, DrawStage::keep_one_of).below(of);
 }
 
 }  // namespace batchwright

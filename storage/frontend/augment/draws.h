@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -42,8 +43,8 @@ class Draws {
   std::uint64_t next() { return generator_.next(); }
   /// Uniform in [0, bound), 1 <= bound <= 2^32.
   std::uint32_t below(std::uint64_t bound) { return generator_.below(bound); }
-  /// Uniform in [0, 1).
-  double uniform();
+  /// Uniform in [0, 1): of the upper 53 bits, all that a double holds.
+  double uniform() { return unit_of(next()); }
   double between(double low, double high) { return low + (high - low) * uniform(); }
   /// True with a probability; it takes a draw for 0 and 1, too.
   bool chance(double probability) { return uniform() < probability; }
@@ -60,14 +61,39 @@ class Draws {
   NormalPair normals(std::uint64_t pair) const;
 
  private:
+  friend class EpochDraws;
+  explicit Draws(SplitMix64 start) : start_(start), generator_(start) {}
+  static double unit_of(std::uint64_t bits) {
+    // Of signed numbers: processors convert those in one instruction.
+    return static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-53;
+  }
+
   SplitMix64 start_;
   SplitMix64 generator_;
 };
 
-/// Which of `count` speeds a row has, each as likely. count >= 1.
-std::size_t draw_speed(const DrawKey& key, std::size_t count);
+/// The draws of one stage in one epoch: of millions of rows, they are found by half the work.
+/// Immutable. Threads: any.
+class EpochDraws {
+ public:
+  EpochDraws(std::uint64_t seed, std::uint64_t epoch, DrawStage stage);
+  /// Draws({seed, epoch, ordinal, use}, stage).
+  Draws of(std::uint64_t ordinal, std::uint64_t use) const {
+    return Draws(SplitMix64(mix64(mix64(start_ + ordinal) + use)));
+  }
 
-/// The offset of a random KeepOne. of >= 1.
-std::uint32_t draw_keep_offset(const DrawKey& key, std::uint32_t of);
+ private:
+  std::uint64_t start_;
+};
+
+/// Which of `count` speeds a row has, each as likely. count >= 1. `draws`: of DrawStage::speed,
+/// nothing drawn yet.
+inline std::size_t draw_speed(Draws draws, std::size_t count) {
+  const double place = draws.uniform() * static_cast<double>(count);
+  return std::min(static_cast<std::size_t>(static_cast<std::int64_t>(place)), count - 1);
+}
+
+/// The offset of a random KeepOne. of >= 1. `draws`: of DrawStage::keep_one_of, nothing drawn yet.
+inline std::uint32_t draw_keep_offset(Draws draws, std::uint32_t of) { return draws.below(of); }
 
 }  // namespace batchwright

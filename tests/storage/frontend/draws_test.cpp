@@ -78,8 +78,8 @@ TEST_CASE("draws: speeds and offsets are as likely as each other, and none is ou
   std::vector<int> speeds(3);
   std::vector<int> offsets(4);
   for (std::uint64_t ordinal = 0; ordinal < 4000; ++ordinal) {
-    ++speeds.at(draw_speed({1, 2, ordinal, 0}, 3));
-    ++offsets.at(draw_keep_offset({1, 2, ordinal, 0}, 4));
+    ++speeds.at(draw_speed({{1, 2, ordinal, 0}, DrawStage::speed}, 3));
+    ++offsets.at(draw_keep_offset({{1, 2, ordinal, 0}, DrawStage::keep_one_of}, 4));
   }
   for (const int count : speeds) CHECK(std::abs(count - 1333) < 150);
   for (const int count : offsets) CHECK(std::abs(count - 1000) < 150);

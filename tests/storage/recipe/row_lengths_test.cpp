@@ -1,0 +1,77 @@
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "storage/recipe/step_table.h"
+#include "tests/storage/recipe/sound_dataset.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+
+TEST_CASE("step table: every length's value, wherever in a block the function rises") {
+  constexpr std::uint64_t kLongest = 5 * StepTable::kBlock + 1;
+  for (std::uint64_t rise = 0; rise <= kLongest + 1; ++rise) {
+    const auto value = [rise](std::uint64_t length, std::size_t function) -> std::uint64_t {
+      return function == 0 ? (length >= rise ? 8 : 7) : (length + rise) / StepTable::kBlock;
+    };
+    const StepTable table(kLongest, 2, value);
+    for (std::uint64_t length = 0; length <= kLongest; ++length) {
+      for (const std::size_t function : {0, 1}) {
+        const auto found = table.find(length, function);
+        REQUIRE(found);
+        REQUIRE(*found == value(length, function));
+      }
+    }
+  }
+}
+
+TEST_CASE("step table: what it cannot hold it does not know, and all else it does") {
+  // Two steps in the second block, one of two in the third, values of 2^25 and more in the last.
+  const auto value = [](std::uint64_t length, std::size_t) -> std::uint64_t {
+    if (length >= 256) return (std::uint64_t{1} << 25) - 1;
+    return (length > 70) + (length > 80) + (length > 150 ? 2 : 0);
+  };
+  const StepTable table(319, 1, value);
+  for (std::uint64_t length = 0; length < 320; ++length) {
+    const auto found = table.find(length, 0);
+    const bool held = length < 64 || (length >= 192 && length < 256);
+    REQUIRE(found.has_value() == held);
+    if (held) REQUIRE(*found == value(length, 0));
+  }
+  CHECK_FALSE(table.find(320, 0));
+  CHECK_FALSE(StepTable().find(0, 0));
+}
+
+TEST_CASE("recipe: the lengths of many rows are those of each one") {
+  constexpr std::uint64_t kSeed = 7;
+  const TemporaryFolder folder;
+  std::vector<MadeSound> sounds;
+  for (std::size_t i = 0; i < 2500; ++i) {
+    sounds.push_back({1 + i * 7 % 1500, i % 20 == 13 ? 8'000U : 16'000U, 0, 0});
+  }
+  make_sound_dataset(folder.path() / "s", sounds, true);
+  for (const bool makes_features : {true, false}) {
+    for (const bool keep_random : {false, true}) {
+      RecipeSettings settings;
+      if (makes_features) settings.like = "kaldi";
+      for (const double factor : {0.9, 1.0, 1.1}) settings.speeds.push_back(*parse_speed(factor));
+      settings.sample_rate = 16'000;
+      if (keep_random && makes_features) {
+        settings.keep.of = 3;
+        settings.keep_random = true;
+      }
+      const OpenedRecipe opened(folder.path() / "s", settings, kSeed);
+      for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+        const auto lengths = opened.recipe->lengths(*opened.snapshot, Epoch{epoch});
+        REQUIRE_MESSAGE(lengths, lengths.error().message);
+        for (std::uint64_t i = 0; i < sounds.size(); ++i) {
+          const auto one =
+              opened.recipe->measure(sounds[i].samples, sounds[i].rate, {kSeed, epoch, i, 0});
+          REQUIRE(one);
+          REQUIRE((**lengths)[i] == one->row);
+        }
+      }
+    }
+  }
+}
