@@ -35,8 +35,8 @@ void DiskWatch::look() {
   }
   // Posted back with the weak pointer first: without it, `this` is gone, too.
   auto loop = boost::asio::make_work_guard(loop_);
-  boost::asio::post(thread_, [this, loop = std::move(loop), disks = std::move(disks),
-                              latest = std::weak_ptr(latest_)]() mutable {
+  thread_.put([this, loop = std::move(loop), disks = std::move(disks),
+               latest = std::weak_ptr(latest_)]() mutable {
     // One that cannot be measured is left out: a 0 would be taken for a full disk.
     std::erase_if(disks, [](DiskStats& disk) { return !measure(disk); });
     boost::asio::post(loop.get_executor(), [this, disks = std::move(disks), latest]() mutable {

@@ -2,12 +2,12 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "daemon/assembly/assembly.h"
 #include "daemon/stats/stats.h"
 
 namespace batchwright {
@@ -40,7 +40,8 @@ class DiskWatch {
   boost::asio::steady_timer timer_;
   /// A result that comes back after the end finds it gone.
   std::shared_ptr<std::vector<DiskStats>> latest_ = std::make_shared<std::vector<DiskStats>>();
-  boost::asio::thread_pool thread_{1};
+  /// Looks are rare: it does not stay between them.
+  HelperThread thread_{"bw-disks", nullptr, std::chrono::milliseconds{0}};
 };
 
 }  // namespace batchwright

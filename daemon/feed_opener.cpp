@@ -73,8 +73,8 @@ void FeedOpener::try_due() {
 void FeedOpener::open(const FeedConfig& feed) {
   trying_ = std::make_shared<Try>();
   trying_->feed = feed.served.name;
-  boost::asio::post(reloader_.thread(), [this, &loop = loop_, &catalog = catalog_, feed,
-                                         memory = server_.share_memory(), made = trying_] {
+  reloader_.thread().put([this, &loop = loop_, &catalog = catalog_, feed,
+                          memory = server_.share_memory(), made = trying_] {
     made->made.emplace(prepare_one(feed, {memory, made->stop.get_token()}, catalog));
     boost::asio::post(loop, [this, made] {
       if (!made->given_up) opened(*made);
@@ -116,7 +116,7 @@ void FeedOpener::give_up() {
   trying_->given_up = true;
   trying_->stop.request_stop();
   retries_.put_off(trying_->feed, Clock::now());
-  boost::asio::post(reloader_.thread(), [made = std::move(trying_)] { made->made.reset(); });
+  reloader_.thread().put([made = std::move(trying_)] { made->made.reset(); });
   trying_.reset();
 }
 

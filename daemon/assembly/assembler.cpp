@@ -73,9 +73,9 @@ struct Assembler::State {
 
   /// What is known of one feed's pages, and the thread that waits for them.
   struct Pages {
-    explicit Pages(const Manners& manners) : fetcher(manners) {}
+    explicit Pages(const Manners& manners) : fetcher("bw-fetch", [&manners] { adopt(manners); }) {}
     Warmth warmth;  // guarded by mutex
-    Fetcher fetcher;
+    HelperThread fetcher;
   };
 
   State(unsigned count, std::string_view way, Manners wanted)

@@ -116,10 +116,10 @@ Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& s
                                    const PlanBound& bound);
 
 /// The assembly threads, which all feeds share: FairQueue chooses the feed whose job is next. The
-/// pages of a feed that had to wait for them are brought in by a thread of its own first (Fetcher),
-/// so that an assembly thread does not wait for a disk, and a slow one costs its own feed only.
-/// Threads: submit() and poison() from one thread (the event loop), shares() from any. Destruction
-/// waits for every job, so that each `done` is called once.
+/// pages of a feed that had to wait for them are brought in by a thread of its own first
+/// (bw-fetch), so that an assembly thread does not wait for a disk, and a slow one costs its own
+/// feed only. Threads: submit() and poison() from one thread (the event loop), shares() from any.
+/// Destruction waits for every job, so that each `done` is called once.
 class Assembler {
  public:
   using Done = std::function<void(Result<AssembledBatch>)>;

@@ -1,8 +1,5 @@
 #include "daemon/assembly/fetch.h"
 
-#include <pthread.h>
-
-#include <utility>
 #include <vector>
 
 #include "daemon/assembly/row_parts.h"
@@ -64,42 +61,6 @@ void fetch_pages(const EpochSource& source, BatchIndex index) {
     // Before it is verified, which reads it page by page.
     bring_in(places[i]->bytes);
     static_cast<void>(snapshot.record(Ordinal{rows[i].ordinal}, *places[i]));
-  }
-}
-
-Fetcher::~Fetcher() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Fetcher::put(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  work_.push_back(std::move(work));
-  if (std::exchange(running_, true)) return changed_.notify_one();
-  if (thread_.joinable()) thread_.join();  // it has left run(), or is about to
-  thread_ = std::thread([this] { run(); });
-  pthread_setname_np(thread_.native_handle(), "bw-fetch");
-}
-
-void Fetcher::run() {
-  adopt(manners_);
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait_for(lock, kLinger, [this] { return stopping_ || !work_.empty(); });
-    if (work_.empty()) {
-      running_ = false;
-      return;
-    }
-    auto work = std::move(work_.front());
-    work_.pop_front();
-    lock.unlock();
-    work();
-    work = nullptr;  // what it holds is not freed under the lock
-    lock.lock();
   }
 }
 

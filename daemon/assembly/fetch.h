@@ -1,12 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <thread>
-
 #include "daemon/assembly/assembler.h"
 
 namespace batchwright {
@@ -35,33 +28,6 @@ class Warmth {
 
  private:
   unsigned calm_ = 0;
-};
-
-/// A thread for one feed, there while there is work for it: it waits for the disk in the place of
-/// the assembly threads, which all feeds share.
-/// Threads: put() from any. Destruction waits for all that was put.
-class Fetcher {
- public:
-  /// How long a thread without work stays.
-  static constexpr std::chrono::seconds kLinger{10};
-
-  explicit Fetcher(Manners manners = {}) : manners_(std::move(manners)) {}
-  ~Fetcher();
-  Fetcher(const Fetcher&) = delete;
-  Fetcher& operator=(const Fetcher&) = delete;
-
-  void put(std::function<void()> work);
-
- private:
-  void run();
-
-  const Manners manners_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;  // guarded by mutex_
-  bool running_ = false;                    // guarded by mutex_: the thread will look again
-  bool stopping_ = false;                   // guarded by mutex_
-  std::thread thread_;                      // guarded by mutex_, except for the last join
 };
 
 }  // namespace batchwright

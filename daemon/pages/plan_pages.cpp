@@ -69,10 +69,12 @@ Reply reply_of(const Result<std::string>& page) {
 }  // namespace
 
 PlanPages::PlanPages(boost::asio::io_context& loop, Server& server, Make make)
-    : loop_(loop), server_(server), make_(std::move(make)), rest_(loop) {
-  // Of this thread alone, as Linux has it. Where it is refused pages take their turn as all do.
-  boost::asio::post(thread_, [] { static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice)); });
-}
+    : loop_(loop),
+      server_(server),
+      make_(std::move(make)),
+      rest_(loop),
+      // Of this thread alone, as Linux has it. Where it is refused pages take their turn as all do.
+      thread_("bw-pages", [] { static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice)); }) {}
 
 void PlanPages::answer(const Target& target, Answer answer) {
   const std::string& name = target.names.at(0);
@@ -118,8 +120,7 @@ void PlanPages::begin_rested() {
 }
 
 void PlanPages::begin_next() {
-  boost::asio::post(thread_, [this, weak = weak_from_this(),
-                              question = waiting_.front().question]() mutable {
+  thread_.put([this, weak = weak_from_this(), question = waiting_.front().question]() mutable {
     const auto began = std::chrono::steady_clock::now();
     // A lack of memory ends this page, not the daemon.
     auto page = std::make_shared<Result<std::string>>(

@@ -2,7 +2,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -59,7 +58,7 @@ class PlanPages : public std::enable_shared_from_this<PlanPages> {
   boost::asio::steady_timer rest_;  ///< The thread's rest; the thread has ended when it is over.
   std::deque<Waiting> waiting_;     ///< The first is being made.
   std::deque<Kept> kept_;           ///< The latest last.
-  boost::asio::thread_pool thread_{1};
+  HelperThread thread_;
 };
 
 }  // namespace batchwright

@@ -59,8 +59,7 @@ Reloader::Reloader(boost::asio::io_context& loop, Catalog& catalog, Server& serv
 Reloader::~Reloader() {
   // Preparing gives up at its next step; what has not begun is dropped.
   stop();
-  thread_.stop();
-  thread_.join();
+  thread_.drop();
 }
 
 void Reloader::set_running(ConfigSource source, Config running) {
@@ -95,7 +94,7 @@ void Reloader::start() {
     if (feed->failure()) request.failed.insert(feed->name());
   }
   for (const AbsentFeed& feed : server_.absent()) request.failed.insert(feed.name);
-  boost::asio::post(thread_, [this, request = std::move(request)] {
+  thread_.put([this, request = std::move(request)] {
     auto result = std::make_shared<Result<PreparedConfig>>(prepare_reload(request, catalog_));
     boost::asio::post(loop_, [this, result] { prepared(std::move(*result)); });
   });

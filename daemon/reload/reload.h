@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -74,7 +73,7 @@ class Reloader {
   /// Called whenever a reload begins, before it is prepared.
   void on_begin(std::function<void()> callback) { on_begin_ = std::move(callback); }
   /// The thread that prepares reloads, one after the other; for work that must not run meanwhile.
-  boost::asio::thread_pool& thread() { return thread_; }
+  HelperThread& thread() { return thread_; }
   /// Has given up what is being prepared: the daemon ends.
   void stop() { stop_.request_stop(); }
 
@@ -104,7 +103,7 @@ class Reloader {
   ReloadStats stats_;
   std::optional<Clock::time_point> last_;
   std::stop_source stop_;
-  boost::asio::thread_pool thread_{1};
+  HelperThread thread_{"bw-prepare"};
 };
 
 }  // namespace batchwright

@@ -103,9 +103,9 @@ struct Readahead::State {
       : memory_left(left ? std::move(left) : room_for_cache),
         patience(idle_limit),
         manners(std::move(wanted)),
-        thread([this] { run(); }) {
-    pthread_setname_np(thread.native_handle(), "bw-readahead");
-  }
+        // Readers are started by this thread, or by each other, and take its manners on.
+        thread(
+            "bw-readahead", [this] { adopt(manners); }, patience) {}
 
   ~State() {
     {
@@ -113,8 +113,7 @@ struct Readahead::State {
       stopping = true;
       for (auto& [device, disk] : disks) disk.changed.notify_all();
     }
-    noticed.notify_one();
-    thread.join();
+    thread.end();
     // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
       for (auto& [id, reader] : disk.readers) reader.join();
@@ -128,17 +127,15 @@ struct Readahead::State {
       if (notices.size() == kReadaheadCapacity) notices.pop_front();
       cares = true;
       notices.push_back(std::move(notice));
+      if (std::exchange(looking, true)) return;
     }
-    noticed.notify_one();
+    thread.put([this] { look_at_notices(); });
   }
 
-  void run() {
-    adopt(manners);  // readers are started by this thread, or by each other
+  void look_at_notices() {
     std::unique_lock lock(mutex);
-    for (;;) {
-      noticed.wait(lock, [this] { return stopping || !notices.empty(); });
-      // What is left is only a hint, and is dropped.
-      if (stopping) return;
+    // At the end what is left is only a hint, and is dropped.
+    while (!stopping && !notices.empty()) {
       const Notice notice = std::move(notices.front());
       notices.pop_front();
       lock.unlock();
@@ -149,6 +146,7 @@ struct Readahead::State {
       }
       lock.lock();
     }
+    looking = false;
   }
 
   void ask_for(const Notice& notice, const EpochSource& source) {
@@ -282,14 +280,14 @@ struct Readahead::State {
   const std::chrono::milliseconds patience;
   const Manners manners;
   mutable std::mutex mutex;
-  std::condition_variable noticed;
   std::deque<Notice> notices;           // guarded by mutex
+  bool looking = false;                 // guarded by mutex: at them, or will be
   std::map<std::uint64_t, Disk> disks;  // guarded by mutex; never erased from
   Residence residence;                  // guarded by mutex
   bool stopping = false;                // guarded by mutex
   std::atomic<bool> cares = false;      // for batches that were used; written with the mutex
   Clock::time_point looked{};           // of `thread` alone
-  std::thread thread;                   // last: it uses the others from its first line on
+  HelperThread thread;                  // last: it uses the others
 };
 
 Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience,

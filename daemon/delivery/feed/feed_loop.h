@@ -4,7 +4,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -66,9 +65,8 @@ class FeedLoop {
   /// Does `work` on a thread of the feed's own, and calls `then` on the loop with what comes of it.
   template <class Work, class Then>
   void elsewhere(Work work, Then then) {
-    if (!thread_) thread_ = std::make_unique<boost::asio::thread_pool>(1);
-    boost::asio::post(*thread_, [work = std::move(work),
-                                 done = brought_back(std::move(then))]() mutable { done(work()); });
+    thread_.put(
+        [work = std::move(work), done = brought_back(std::move(then))]() mutable { done(work()); });
   }
 
   /// No other thread works for the feed, and no call back to it is under way.
@@ -89,7 +87,7 @@ class FeedLoop {
   /// A timer's handler that is due already cannot be called off: it looks whether this is there.
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   /// Last: it is joined before what it posts to goes.
-  std::unique_ptr<boost::asio::thread_pool> thread_;
+  HelperThread thread_{"bw-feed"};
 };
 
 }  // namespace batchwright

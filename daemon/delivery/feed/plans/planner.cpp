@@ -109,10 +109,7 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
-Planner::~Planner() {
-  thread_.stop();
-  thread_.join();
-}
+Planner::~Planner() { thread_.drop(); }
 
 void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings,
                    Epoch epoch, Planned planned) {
@@ -128,6 +125,6 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings&
   });
 }
 
-void Planner::run(std::function<void()> work) { boost::asio::post(thread_, std::move(work)); }
+void Planner::run(std::function<void()> work) { thread_.put(std::move(work)); }
 
 }  // namespace batchwright

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -52,7 +51,7 @@ class Planner {
 
  private:
   boost::asio::io_context& loop_;
-  boost::asio::thread_pool thread_{1};
+  HelperThread thread_{"bw-plan"};
 };
 
 /// The plan's settings where rows are made: sequences that are too short for any frame are left

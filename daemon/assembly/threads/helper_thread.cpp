@@ -1,0 +1,64 @@
+#include "daemon/assembly/threads/helper_thread.h"
+
+#include <pthread.h>
+
+#include <system_error>
+
+namespace batchwright {
+
+HelperThread::HelperThread(const char* name, std::function<void()> enter,
+                           std::chrono::milliseconds linger)
+    : name_(name), enter_(std::move(enter)), linger_(linger) {}
+
+HelperThread::~HelperThread() { end(); }
+
+void HelperThread::push(std::function<void()> work) {
+  std::unique_lock lock(mutex_);
+  works_.push_back(std::move(work));
+  if (std::exchange(running_, true)) return changed_.notify_one();
+  if (thread_.joinable()) thread_.join();  // it has left run(), or is about to
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), name_);
+  } catch (const std::system_error&) {
+    running_ = false;
+    const Works own = std::exchange(works_, {});
+    lock.unlock();
+    for (const auto& each : own) each();
+  }
+}
+
+void HelperThread::drop() {
+  Works dropped;  // freed without the lock
+  const std::lock_guard lock(mutex_);
+  dropped.swap(works_);
+}
+
+void HelperThread::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void HelperThread::run() {
+  if (enter_) enter_();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait_for(lock, linger_, [this] { return stopping_ || !works_.empty(); });
+    if (works_.empty()) {
+      running_ = false;
+      return;
+    }
+    auto work = std::move(works_.front());
+    works_.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;  // what it holds is not freed under the lock
+    lock.lock();
+  }
+}
+
+}  // namespace batchwright

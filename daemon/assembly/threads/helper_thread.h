@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace batchwright {
+
+/// Does one thing after the other on a thread of its own, which is there while there is work for
+/// it. Where the system gives no thread, put() does the work itself: late is better than never.
+///
+/// Lifetime: what the work refers to outlives end(). Threads: put() and drop() from any, except
+/// from the thread itself while end() waits for it; end() and destruction by one.
+class HelperThread {
+ public:
+  /// How long a thread without work stays.
+  static constexpr std::chrono::milliseconds kLinger{10'000};
+
+  /// `name` is the thread's, for who looks at the process: 15 characters at most. The thread calls
+  /// `enter`, if any, as the first that it does.
+  explicit HelperThread(const char* name, std::function<void()> enter = nullptr,
+                        std::chrono::milliseconds linger = kLinger);
+  /// end().
+  ~HelperThread();
+  HelperThread(const HelperThread&) = delete;
+  HelperThread& operator=(const HelperThread&) = delete;
+
+  /// `work` is called without arguments and must not throw; it may be one that only moves.
+  template <class Work>
+  void put(Work work) {
+    push([kept = std::make_shared<Work>(std::move(work))] { (*kept)(); });
+  }
+  /// What has not begun is not done.
+  void drop();
+  /// Waits for all that was put.
+  void end();
+
+ private:
+  using Works = std::deque<std::function<void()>>;
+
+  void push(std::function<void()> work);
+  void run();
+
+  const char* const name_;
+  const std::function<void()> enter_;
+  const std::chrono::milliseconds linger_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Works works_;            // guarded by mutex_
+  bool running_ = false;   // guarded by mutex_: the thread will look again
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;     // guarded by mutex_, except for the last join
+};
+
+}  // namespace batchwright

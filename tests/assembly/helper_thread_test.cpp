@@ -1,0 +1,100 @@
+#include "daemon/assembly/threads/helper_thread.h"
+
+#include <doctest/doctest.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace batchwright;
+
+namespace {
+
+/// Waits until the helper has done what it was given before.
+void wait_for(HelperThread& helper) {
+  std::promise<void> done;
+  helper.put([&done] { done.set_value(); });
+  done.get_future().wait();
+}
+
+}  // namespace
+
+TEST_CASE("helper thread: work is done in its order, elsewhere, by a thread of that name") {
+  std::vector<int> order;
+  std::thread::id where;
+  std::string name(16, '\0');
+  HelperThread helper("bw-helper");
+  for (int i = 0; i < 100; ++i) helper.put([&order, i] { order.push_back(i); });
+  // The name is given behind the thread's start.
+  helper.put([&] {
+    where = std::this_thread::get_id();
+    do {
+      pthread_getname_np(pthread_self(), name.data(), name.size());
+    } while (!name.starts_with("bw-helper"));
+  });
+  helper.end();
+  CHECK(order.size() == 100);
+  CHECK(std::is_sorted(order.begin(), order.end()));
+  CHECK(where != std::thread::id());
+  CHECK(where != std::this_thread::get_id());
+}
+
+TEST_CASE("helper thread: it leaves when there is no work, and comes back for more") {
+  std::atomic<int> entered = 0;
+  HelperThread helper(
+      "bw-helper", [&entered] { ++entered; }, std::chrono::milliseconds(0));
+  for (int i = 1; i <= 50; ++i) {
+    wait_for(helper);
+    // Sooner or later the one that did it has left, and another comes.
+    while (entered == i) wait_for(helper);
+  }
+  CHECK(entered > 50);
+}
+
+TEST_CASE("helper thread: one that lingers is the same for all") {
+  int entered = 0;
+  HelperThread helper("bw-helper", [&entered] { ++entered; });
+  for (int i = 0; i < 50; ++i) wait_for(helper);
+  helper.end();
+  CHECK(entered == 1);
+}
+
+TEST_CASE("helper thread: what is dropped is not done, and nothing keeps what it held") {
+  std::promise<void> hold;
+  std::atomic<int> done = 0;
+  const auto held = std::make_shared<int>(1);
+  HelperThread helper("bw-helper");
+  helper.put([waited = hold.get_future(), &done] {
+    waited.wait();
+    ++done;
+  });
+  for (int i = 0; i < 10; ++i) helper.put([held, &done] { ++done; });
+  helper.drop();
+  CHECK(held.use_count() == 1);
+  hold.set_value();
+  helper.end();
+  CHECK(held.use_count() == 1);
+  CHECK(done <= 1);
+}
+
+TEST_CASE("helper thread: where no thread is to be had, the work is done at once") {
+  pthread_attr_t before;
+  REQUIRE(pthread_getattr_default_np(&before) == 0);
+  pthread_attr_t huge = before;
+  // A stack that no address space has room for.
+  REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+  REQUIRE(pthread_setattr_default_np(&huge) == 0);
+  std::thread::id where;
+  HelperThread helper("bw-helper");
+  helper.put([&where] { where = std::this_thread::get_id(); });
+  CHECK(where == std::this_thread::get_id());
+  REQUIRE(pthread_setattr_default_np(&before) == 0);
+  pthread_attr_destroy(&before);
+  helper.put([&where] { where = std::this_thread::get_id(); });
+  helper.end();
+  CHECK(where != std::this_thread::get_id());
+}
