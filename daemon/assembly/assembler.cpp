@@ -13,6 +13,7 @@
 #include "daemon/assembly/batch_builder.h"
 #include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
+#include "daemon/assembly/threads/helper_thread.h"
 
 namespace batchwright {
 namespace {

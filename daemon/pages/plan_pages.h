@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/assembly/assembly.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/http/http.h"
 #include "daemon/pages/plan_figures.h"

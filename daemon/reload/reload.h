@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/assembly/assembly.h"
 #include "daemon/config/config.h"
 #include "daemon/delivery/delivery.h"
 #include "daemon/stats/stats.h"

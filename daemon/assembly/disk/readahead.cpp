@@ -19,6 +19,7 @@
 #include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/row_parts.h"
+#include "daemon/assembly/threads/helper_thread.h"
 
 // Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
 // way than there may be threads. Each asks the kernel for all of a read at once and then has it

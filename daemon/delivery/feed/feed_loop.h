@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/assembly/assembly.h"
+
 namespace batchwright {
 
 /// A feed's way to the event loop and back: its timers, what it puts off to the end of a turn, and

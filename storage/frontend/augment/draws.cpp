@@ -1,6 +1,5 @@
 #include "storage/frontend/augment/draws.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
