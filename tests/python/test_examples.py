@@ -154,6 +154,7 @@ class Takers:
     def __init__(self, servers, keys, epochs):
         self.taken = {server.number: collections.Counter() for server in servers}
         self.lock = threading.Lock()
+        self.subscribed = 0  # workers that have all servers
         self.threads = [threading.Thread(target=self.take, args=(servers, keys, epochs))
                         for _ in range(multistyle.WORKERS)]
         for thread in self.threads:
@@ -163,6 +164,8 @@ class Takers:
         with contextlib.ExitStack() as stack:
             queues = [multistyle.connected(stack, server.endpoint, keys).feed("styled").subscribe(
                 mode="queue", window=2, epochs=epochs) for server in servers]
+            with self.lock:
+                self.subscribed += 1
             for server, batch in multistyle.by_turns(queues):
                 assert np.isfinite(batch["features"]).all()
                 with self.lock:
@@ -196,6 +199,8 @@ def test_example_servers_lose_no_batch_when_one_of_them_dies(tmp_path, sounds):
     keys = multistyle.make_keys(programs, work)
     with multistyle.started_servers(programs, work, form, text) as servers:
         takers = Takers(servers, keys, epochs)
+        # One that is not there yet would hold up the others' epoch until the server is back.
+        served.eventually(lambda: takers.subscribed == multistyle.WORKERS, "the workers")
         served.eventually(lambda: takers.count(1) >= 5, "five batches of the second server")
         servers[1].process.kill()
         servers[1].process.wait()
