@@ -116,7 +116,8 @@ void plan(benchmark::State& state, const Lengths& of, Catalog& catalog,
 int main(int argc, char** argv) {
   const char* most = std::getenv("BATCHWRIGHT_BENCH_MAX");
   Catalog catalog;
-  const Lengths of(one_sound(catalog), most == nullptr ? 10'000'000 : std::atoll(most));
+  const Lengths of(one_sound(catalog),
+                   most == nullptr ? 10'000'000 : std::strtoull(most, nullptr, 10));
   for (const std::vector<std::uint32_t>& speeds :
        {std::vector<std::uint32_t>{}, {900, 1000, 1100}}) {
     const std::string name = speeds.empty() ? "plan" : "plan, three speeds";

@@ -17,7 +17,7 @@ TEST_CASE("step table: every length's value, wherever in a block the function ri
     };
     const StepTable table(kLongest, 2, value);
     for (std::uint64_t length = 0; length <= kLongest; ++length) {
-      for (const std::size_t function : {0, 1}) {
+      for (std::size_t function = 0; function < 2; ++function) {
         const auto found = table.find(length, function);
         REQUIRE(found);
         REQUIRE(*found == value(length, function));
