@@ -229,8 +229,8 @@ constexpr std::array kDaemonKeys{
         {"assembly_threads", "1 to 256", "2", restart, "Threads that copy sequences into batches"}),
     daemon_key<&D::assembly_copy, read_assembly_copy>(
         {"assembly_copy",
-         "auto memcpy sse2 sse2-prefetch avx2 avx2-prefetch avx512 avx512-prefetch neon "
-         "neon-prefetch",
+         "auto memcpy sse2 sse2-prefetch sse2-pages avx2 avx2-prefetch avx2-pages avx512 "
+         "avx512-prefetch avx512-pages neon neon-prefetch neon-pages",
          R"("auto")", restart,
          "How they copy: auto for what is the fastest on this machine, measured at the start"}),
     daemon_key<&D::assembly_share, read_share>(

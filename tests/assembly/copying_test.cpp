@@ -99,7 +99,8 @@ TEST_CASE("assembly: every way copies what memcpy copies, at every alignment, an
     for (std::size_t bytes = 0; bytes <= 300; ++bytes) {
       wrong += copies_as_memcpy(*way, bytes % 7, bytes % 5, bytes) ? 0 : 1;
     }
-    for (const std::size_t bytes : {4095U, 65'536U, 65'599U, 1'048'577U}) {
+    for (const std::size_t bytes :
+         {4095U, 16'383U, 16'384U, 16'448U, 65'536U, 65'599U, 1'048'577U}) {
       wrong += copies_as_memcpy(*way, 0, 16, bytes) ? 0 : 1;
       wrong += copies_as_memcpy(*way, 4, 3, bytes) ? 0 : 1;
     }
@@ -127,7 +128,7 @@ TEST_CASE("assembly: every way fills with every element, at every alignment, and
 }
 
 TEST_CASE("assembly: a run that is too short to be timed is copied by memcpy") {
-  const CopyChoice streamed(copy_ways()[1]);
+  const CopyChoice streamed(*find_copy_way("sse2"));
   CHECK(streamed.for_run(0).name == "memcpy");
   CHECK(streamed.for_run(511).name == "memcpy");
   CHECK(streamed.for_run(512).name == "sse2");

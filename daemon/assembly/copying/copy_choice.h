@@ -28,7 +28,7 @@ struct RunClassRow {
 inline constexpr std::array<RunClassRow, kRunClasses> kRunClassRows{{
     {"short", 512, 4 * 1024},
     {"middle", 16 * 1024, 64 * 1024},
-    {"long", 256 * 1024, 1024 * 1024},
+    {"long", 256 * 1024, 256 * 1024},
 }};
 
 /// Bytes per second of one way, by class.

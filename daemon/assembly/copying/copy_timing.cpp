@@ -1,6 +1,7 @@
 #include "daemon/assembly/copying/copy_timing.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,34 +13,48 @@
 #include <immintrin.h>
 #endif
 
-// A batch's rows come from a map that no cache holds, and go to a slot that none holds either. Some
-// milliseconds are too few to fill memory that is larger than all caches; so a small piece of
-// memory is taken, and its lines are put out of the caches before each copy.
+// A batch's rows come from a map that no cache holds, and go to a slot that none holds either; nor
+// does the processor remember where the pages of either lie. Some milliseconds are too few to fill
+// memory that is larger than all caches. So a small piece of memory is taken, which a process sees
+// at many addresses: lines are put out of the caches at the first of them, before each copy, and
+// copied at the others, at each of which no page was looked at before. The place that is copied to
+// was written past the caches before, as a rule.
 
 namespace batchwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMapBytes = std::size_t{4} << 20;
+constexpr std::size_t kBytes = std::size_t{256} << 10;  ///< Of each way, class and round.
+constexpr std::size_t kPieces = 16;                     ///< Of so many bytes; copies take turns.
+constexpr std::size_t kMemoryBytes = kPieces * kBytes;
+/// Where the memory is seen. Each place is copied from, and to, only once: enough for all rounds.
+constexpr std::size_t kViews = 12;
 /// Records lie at no particular place, so rows are not aligned as slots are.
 constexpr std::size_t kOffset = 16;
-/// Of each way, class and round. The longest runs fit once.
-constexpr std::size_t kBytes = std::size_t{1} << 20;
-static_assert(kMapBytes % kBytes == 0);
 /// Enough that one of them is undisturbed; a quiet machine ends there.
 constexpr int kMostRounds = 5;
 
 struct Unmap {
-  void operator()(std::byte* memory) const noexcept { ::munmap(memory, kMapBytes + kOffset); }
+  void operator()(std::byte* memory) const noexcept { ::munmap(memory, kViews * kMemoryBytes); }
 };
-using Memory = std::unique_ptr<std::byte, Unmap>;
+using Views = std::unique_ptr<std::byte, Unmap>;
 
-/// Pages of shared memory, as those of an arena and of a page cache; all in place.
-Memory take_memory() {
-  void* memory = ::mmap(nullptr, kMapBytes + kOffset, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  return Memory(memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory));
+/// Pages of shared memory, as those of an arena and of a page cache, all in place, and seen at
+/// kViews addresses one behind the other. Null where the system does not give that.
+Views take_memory() {
+  void* const room = ::mmap(nullptr, kViews * kMemoryBytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  Views views(static_cast<std::byte*>(room));
+  const Descriptor file(::memfd_create("batchwright-timing", MFD_CLOEXEC));
+  if (file.get() < 0 || ::ftruncate(file.get(), kMemoryBytes) != 0) return nullptr;
+  for (std::size_t i = 0; i < kViews; ++i) {
+    void* const view = ::mmap(views.get() + i * kMemoryBytes, kMemoryBytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_FIXED | MAP_POPULATE, file.get(), 0);
+    if (view == MAP_FAILED) return nullptr;
+  }
+  return views;
 }
 
 void put_out_of_caches([[maybe_unused]] std::span<const std::byte> bytes) {
@@ -57,19 +72,22 @@ void put_out_of_caches([[maybe_unused]] std::span<const std::byte> bytes) {
 /// Copies `kBytes` in runs of one length, from places that lie apart, and returns bytes per second.
 class Course {
  public:
-  Course(std::byte* to, const std::byte* from) : to_(to), from_(from) {}
+  Course(std::byte* to, std::byte* from) : to_(to), from_(from) {}
 
   double run(const CopyWay& way, std::size_t run_bytes) {
-    const std::size_t at = next_;
-    next_ = (next_ + kBytes) % kMapBytes;
-    put_out_of_caches({from_ + at, kBytes});
-    put_out_of_caches({to_ + at, kBytes});
+    const std::size_t piece = turn_ % kPieces * kBytes;
+    const std::size_t seen_at = (1 + turn_ / kPieces % (kViews - 1)) * kMemoryBytes + piece;
+    ++turn_;
+    put_out_of_caches({from_ + piece, kBytes});
+    const std::byte* const from = from_ + seen_at;
+    std::byte* const to = to_ + seen_at;
     const std::size_t runs = kBytes / run_bytes;
     const auto start = Clock::now();
     for (std::size_t i = 0; i < runs; ++i) {
       // An odd step visits each run once, in an order that no prefetcher foresees.
       const std::size_t source = i * 37 % runs;
-      copy_run(way, to_ + at + i * run_bytes, {from_ + at + source * run_bytes, run_bytes});
+      copy_run(way, to + i * run_bytes,
+               {from + source * run_bytes + kOffset, run_bytes - kCacheLine});
     }
     finish_streams();
     const std::chrono::duration<double> taken = Clock::now() - start;
@@ -78,22 +96,22 @@ class Course {
 
  private:
   std::byte* to_;
-  const std::byte* from_;
-  std::size_t next_ = 0;
+  std::byte* from_;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace
 
 std::vector<CopyRates> time_copies(Clock::duration most) {
   const auto end = Clock::now() + most;
-  const Memory to = take_memory();
-  const Memory from = take_memory();
+  const Views to = take_memory();
+  const Views from = take_memory();
   if (to == nullptr || from == nullptr) return {};
   std::vector<CopyRates> rates;
   for (const CopyWay& way : copy_ways()) {
     if (way.runs_here()) rates.push_back({&way, {}});
   }
-  Course course(to.get(), from.get() + kOffset);
+  Course course(to.get(), from.get());
   for (int round = 0; round < kMostRounds && (round == 0 || Clock::now() < end); ++round) {
     for (std::size_t c = 0; c < kRunClasses; ++c) {
       for (CopyRates& each : rates) {
