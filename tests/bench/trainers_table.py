@@ -18,14 +18,14 @@ class Figure(typing.NamedTuple):
 
 # The first series reads a float of every page, the second one every byte.
 FIGURES = [
-    Figure("one trainer, GB/s", "one page", "rate", 1e-9, True, 6, 1.3),
-    Figure("one trainer, CPU s a GB", "one page", "cpu", 1, False, 1 / 8, 0.75),
-    Figure("one trainer, reads all, GB/s", "one all", "rate", 1e-9, True, 6, 1.3),
-    Figure("one trainer, reads all, CPU s a GB", "one all", "cpu", 1, False, 1 / 8, 0.75),
+    Figure("one trainer, GB/s", "one page", "rate", 1e-9, True, 12, 1.25),
+    Figure("one trainer, CPU s a GB", "one page", "cpu", 1, False, 1 / 8, 1),
+    Figure("one trainer, reads all, GB/s", "one all", "rate", 1e-9, True, 6, 1.1),
+    Figure("one trainer, reads all, CPU s a GB", "one all", "cpu", 1, False, 1 / 8, 1),
     Figure("next() beside a step of 2 ms, us", "one step", "next", 1e6, False, 1 / 5, 1 / 10),
-    Figure("four trainers, GB/s", "four page", "rate", 1e-9, True, 12, 2),
+    Figure("four trainers, GB/s", "four page", "rate", 1e-9, True, 24, 2.4),
     Figure("four trainers, CPU s a GB", "four page", "cpu", 1, False, 1 / 12, 0.4),
-    Figure("four trainers, read all, GB/s", "four all", "rate", 1e-9, True, 12, 2),
+    Figure("four trainers, read all, GB/s", "four all", "rate", 1e-9, True, 12, 1.8),
     Figure("four trainers, read all, CPU s a GB", "four all", "cpu", 1, False, 1 / 12, 0.4),
     Figure("four trainers, memory beside, MiB", "alone", "memory", 1 / MIB, False, 1, 1),
 ]
