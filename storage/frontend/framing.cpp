@@ -22,9 +22,9 @@ Result<std::size_t> in_samples(const FrontEndOptions& options, const char* name,
   const double samples = given != 0           ? given
                          : options.round_down ? std::floor(exact + 1e-9)
                                               : std::round(exact);
-  if (samples >= 1 && samples <= FftPlan::kMaxPoints) return static_cast<std::size_t>(samples);
+  if (samples >= 1 && samples <= kMaxFftPoints) return static_cast<std::size_t>(samples);
   return bad_framing(fmt::format("{} of {} ms is {} samples at {} Hz; allowed: 1 to {} samples",
-                                 name, ms, samples, rate, FftPlan::kMaxPoints));
+                                 name, ms, samples, rate, kMaxFftPoints));
 }
 
 Result<void> measure_bands(const FrontEndOptions& options, std::uint32_t rate,
@@ -69,9 +69,9 @@ Result<FrameMeasures> measure_frames(const FrontEndOptions& options, std::uint32
   if (!hop) return hop.error();
   const auto needed = static_cast<std::uint32_t>(std::bit_ceil(*window));
   const std::uint32_t fft_size = options.fft_size == 0 ? needed : options.fft_size;
-  if (fft_size < *window || fft_size > FftPlan::kMaxPoints) {
+  if (fft_size < *window || fft_size > kMaxFftPoints) {
     return bad_framing(fmt::format("an FFT of {} points; allowed: {} (the window) to {}, or 0",
-                                   fft_size, *window, FftPlan::kMaxPoints));
+                                   fft_size, *window, kMaxFftPoints));
   }
   if (options.start == FrameStart::fft_hop && fft_size < *hop) {
     return bad_framing(

@@ -24,7 +24,7 @@ struct FrontEnd::State {
   MelFilters filters;
   std::vector<double> dct;           // empty for logmel
   std::vector<BandWeights> cepstra;  // its rows
-  FftPlan plan;
+  FftPlan<double> plan;
 };
 
 namespace {
@@ -47,12 +47,12 @@ struct Workspace {
         energies(kFrameLanes) {}
 
   std::vector<double> samples;  ///< Of kFrameLanes frames.
-  FrameMemory frames;
-  FrameMemory scratch;
-  FrameMemory power;
-  FrameMemory bands;
-  FrameMemory cepstra;
-  FrameMemory energies;
+  FrameMemory<double> frames;
+  FrameMemory<double> scratch;
+  FrameMemory<double> power;
+  FrameMemory<double> bands;
+  FrameMemory<double> cepstra;
+  FrameMemory<double> energies;
 };
 
 Error wrong(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
@@ -207,7 +207,7 @@ Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t 
                                      options.fmin_hz, measures->fmax_hz, options.scale,
                                      options.sides, options.equal_area, options.empty_bands});
   if (!filters) return filters.error();
-  auto plan = FftPlan::create(measures->fft_size);
+  auto plan = FftPlan<double>::create(measures->fft_size);
   if (!plan) return plan.error();
   std::vector<double> dct;
   if (options.features == FeatureKind::mfcc) dct = dct_rows(options.cepstra, options.mel_bands);

@@ -28,7 +28,8 @@ class SincTable {
 
   RateRatio ratio_;
   std::int64_t side_ = 0;        // taps on each side of the one at an output's place or below
-  std::vector<double> weights_;  // [ratio.to][2 side + 2]
+  std::int64_t taps_ = 0;        // 2 side + 2, and some of weight 0
+  std::vector<double> weights_;  // [ratio.to][taps]
 };
 
 }  // namespace batchwright

@@ -1,7 +1,7 @@
 // Rows by a recipe, from FLAC in a dataset to masked features:
-//   bench_chain folder=DIR [threads=1] [rounds=3]
-// DIR has speech/*.flac, noise.flac and room.flac. Prints seconds of sound, and of processor and of
-// wall that the best round took.
+//   bench_chain folder=DIR [threads=1] [rounds=3] [sinc=1]
+// DIR has speech/*.flac, noise.flac and room.flac. sinc: resampled by short sincs in place of
+// libsoxr. Prints seconds of sound, and of processor and of wall that the best round took.
 
 #include <algorithm>
 #include <array>
@@ -56,7 +56,7 @@ void make_dataset(const fs::path& path, const std::vector<fs::path>& files) {
   if (!writer.commit()) std::exit(1);
 }
 
-RecipeSettings chain(const fs::path& folder) {
+RecipeSettings chain(const fs::path& folder, ResamplerKind resampler) {
   RecipeSettings settings;
   settings.like = "kaldi";
   settings.speeds = {or_end(parse_speed(0.9)), or_end(parse_speed(1.1))};
@@ -65,6 +65,7 @@ RecipeSettings chain(const fs::path& folder) {
   style.rooms = {folder / "rooms"};
   settings.styles = {style};
   settings.spec_augment = true;
+  settings.resampler = resampler;
   return settings;
 }
 
@@ -109,7 +110,8 @@ int main(int argc, char** argv) {
   }
   Catalog catalog;
   const auto snapshot = or_end(or_end(catalog.open({folder / "set"}))->snapshot());
-  const auto recipe = or_end(Recipe::open(chain(folder), *snapshot, 1, catalog));
+  const ResamplerKind resampler = words.has("sinc") ? ResamplerKind::sinc : ResamplerKind::soxr;
+  const auto recipe = or_end(Recipe::open(chain(folder, resampler), *snapshot, 1, catalog));
   double sound = 0;
   for (const std::uint32_t samples : snapshot->lengths()) sound += samples / 16'000.0;
   double cpu = std::numeric_limits<double>::infinity();

@@ -75,22 +75,22 @@ Result<Room> Room::create(std::span<const float> response) {
   const auto direct_path = find_direct_path(response);
   if (!direct_path) return direct_path.error();
   const std::size_t block = block_for(response.size());
-  auto plan = FftPlan::create(static_cast<std::uint32_t>(2 * block));
+  auto plan = FftPlan<float>::create(static_cast<std::uint32_t>(2 * block));
   if (!plan) return plan.error();
   Room room(*std::move(plan), response.size());
   room.direct_path_ = *direct_path;
   room.part_count_ = (response.size() + block - 1) / block;
   const std::size_t bins = block + 1;
   room.parts_.resize(bins * room.part_count_ * 2);
-  FrameMemory frames(2 * block * kFrameLanes);
-  FrameMemory scratch(2 * block * kFrameLanes);
-  FrameMemory columns(bins * 2 * kFrameLanes);
+  FrameMemory<float> frames(2 * block * kFrameLanes);
+  FrameMemory<float> scratch(2 * block * kFrameLanes);
+  FrameMemory<float> columns(bins * 2 * kFrameLanes);
   for (std::size_t first = 0; first < room.part_count_; first += kFrameLanes) {
     // Eight parts at once, each followed by as many zeros.
-    std::fill_n(frames.data(), 2 * block * kFrameLanes, 0.0);
+    std::fill_n(frames.data(), 2 * block * kFrameLanes, 0.0F);
     const std::size_t last = std::min(first + kFrameLanes, room.part_count_);
     for (std::size_t i = first * block; i < std::min(last * block, response.size()); ++i) {
-      frames.data()[i % block * kFrameLanes + i / block - first] = static_cast<double>(response[i]);
+      frames.data()[i % block * kFrameLanes + i / block - first] = response[i];
     }
     frame_kernel().transform(room.plan_.tables(), frames.data(), scratch.data(), columns.data(),
                              kFrameLanes);
@@ -113,49 +113,49 @@ void Reverberation::resize(const Room& room) {
   points_ = points;
   history_ = history;
   row_ = history_ + kColumns;
-  samples_.assign((kColumns + 1) * block, 0.0);
-  frames_ = FrameMemory(points * kFrameLanes);
-  scratch_ = FrameMemory(points * kFrameLanes);
-  spectrum_ = FrameMemory((block + 1) * 2 * kFrameLanes);
-  columns_ = FrameMemory((block + 1) * 2 * row_);
+  samples_.assign((kColumns + 1) * block, 0.0F);
+  frames_ = FrameMemory<float>(points * kFrameLanes);
+  scratch_ = FrameMemory<float>(points * kFrameLanes);
+  spectrum_ = FrameMemory<float>((block + 1) * 2 * kFrameLanes);
+  columns_ = FrameMemory<float>((block + 1) * 2 * row_);
 }
 
 /// The last block and columns that were read come before those that are read next.
 void Reverberation::keep_history(std::size_t block, bool begins) {
   if (begins) {
-    std::fill_n(samples_.begin(), block, 0.0);
+    std::fill_n(samples_.begin(), block, 0.0F);
   } else {
     std::copy(samples_.end() - static_cast<std::ptrdiff_t>(block), samples_.end(),
               samples_.begin());
   }
   for (std::size_t k = 0; k < 2 * (block + 1); ++k) {
-    double* const row = columns_.data() + k * row_;
+    float* const row = columns_.data() + k * row_;
     if (begins) {
-      std::fill_n(row, history_, 0.0);
+      std::fill_n(row, history_, 0.0F);
     } else {
-      std::memmove(row, row + kColumns, history_ * sizeof(double));
+      std::memmove(row, row + kColumns, history_ * sizeof(float));
     }
   }
 }
 
 /// Transforms frames from number `first` on, kColumns of them: frame b has blocks b - 1 and b.
 void Reverberation::read_blocks(const Room& room, std::span<const float> sound, std::size_t first) {
-  const FftTables& tables = room.plan_.tables();
+  const FftTables<float>& tables = room.plan_.tables();
   const std::size_t block = tables.points / 2;
   keep_history(block, first == 0);
   const std::size_t begin = std::min(first * block, sound.size());
   const std::size_t count = std::min(kColumns * block, sound.size() - begin);
-  double* const fresh = samples_.data() + block;
+  float* const fresh = samples_.data() + block;
   std::copy_n(sound.data() + begin, count, fresh);
-  std::fill(fresh + count, samples_.data() + samples_.size(), 0.0);
+  std::fill(fresh + count, samples_.data() + samples_.size(), 0.0F);
   for (std::size_t column = 0; column < kColumns; column += kFrameLanes) {
-    double* const to = columns_.data() + history_ + column;
+    float* const to = columns_.data() + history_ + column;
     if ((first + column) * block >= sound.size() + block) {  // behind the sound
       for (std::size_t k = 0; k < 2 * (block + 1); ++k)
-        std::fill_n(to + k * row_, kFrameLanes, 0.0);
+        std::fill_n(to + k * row_, kFrameLanes, 0.0F);
       continue;
     }
-    const double* const from = samples_.data() + column * block;
+    const float* const from = samples_.data() + column * block;
     for (std::size_t n = 0; n < tables.points; ++n) {
       for (std::size_t lane = 0; lane < kFrameLanes; ++lane) {
         frames_.data()[n * kFrameLanes + lane] = from[lane * block + n];
@@ -167,7 +167,7 @@ void Reverberation::read_blocks(const Room& room, std::span<const float> sound, 
 
 /// The second half of each filtered frame is a block of the convolution.
 void Reverberation::write_blocks(const Room& room, std::size_t first, std::span<float> sound) {
-  const FftTables& tables = room.plan_.tables();
+  const FftTables<float>& tables = room.plan_.tables();
   const std::size_t block = tables.points / 2;
   const ColumnFilter filter{block + 1, room.part_count_, room.parts_.data(), row_};
   const std::size_t end = sound.size() + room.direct_path_;
@@ -180,8 +180,7 @@ void Reverberation::write_blocks(const Room& room, std::size_t first, std::span<
       const std::size_t from = std::clamp(room.direct_path_, place, place + block);
       const std::size_t to = std::clamp(end, from, place + block);
       for (std::size_t m = from; m < to; ++m) {
-        sound[m - room.direct_path_] =
-            static_cast<float>(frames_.data()[(m - place + block) * kFrameLanes + lane]);
+        sound[m - room.direct_path_] = frames_.data()[(m - place + block) * kFrameLanes + lane];
       }
     }
   }

@@ -10,11 +10,12 @@ namespace batchwright {
 namespace {
 
 /// Appends cos, sin of -2 pi turns / of.
-void append_root(std::vector<double>& roots, std::uint64_t turns, std::uint64_t of) {
+template <class Value>
+void append_root(std::vector<Value>& roots, std::uint64_t turns, std::uint64_t of) {
   const double angle =
       -2 * std::numbers::pi * static_cast<double>(turns % of) / static_cast<double>(of);
-  roots.push_back(std::cos(angle));
-  roots.push_back(std::sin(angle));
+  roots.push_back(static_cast<Value>(std::cos(angle)));
+  roots.push_back(static_cast<Value>(std::sin(angle)));
 }
 
 /// What is left of `points` without factors of 2, 3 and 5.
@@ -27,10 +28,11 @@ std::uint32_t other_factors(std::uint32_t points) {
 
 }  // namespace
 
-Result<FftPlan> FftPlan::create(std::uint32_t points) {
-  if (points == 0 || points > kMaxPoints) {
+template <class Value>
+Result<FftPlan<Value>> FftPlan<Value>::create(std::uint32_t points) {
+  if (points == 0 || points > kMaxFftPoints) {
     return Error{ErrorCode::invalid_argument,
-                 fmt::format("an FFT of {} points; allowed: 1 to {}", points, kMaxPoints)};
+                 fmt::format("an FFT of {} points; allowed: 1 to {}", points, kMaxFftPoints)};
   }
   if (const std::uint32_t other = other_factors(points); other != 1) {
     return Error{
@@ -66,5 +68,8 @@ Result<FftPlan> FftPlan::create(std::uint32_t points) {
   plan.tables_.roots = even ? plan.roots_.data() : nullptr;
   return plan;
 }
+
+template class FftPlan<double>;
+template class FftPlan<float>;
 
 }  // namespace batchwright

@@ -8,19 +8,21 @@
 
 namespace batchwright {
 
-/// The steps and factors of a transform of real frames.
+/// What any transform has at most.
+inline constexpr std::uint32_t kMaxFftPoints = 1U << 20;
+
+/// The steps and factors of a transform of real frames of double or float.
 /// Immutable. Threads: any.
+template <class Value>
 class FftPlan {
  public:
-  static constexpr std::uint32_t kMaxPoints = 1U << 20;
-
-  /// Errors: invalid_argument: `points` is 0, above kMaxPoints, or no product of 2, 3, 4 and 5.
+  /// Errors: invalid_argument: `points` is 0, above kMaxFftPoints, or no product of 2, 3, 4 and 5.
   static Result<FftPlan> create(std::uint32_t points);
 
   FftPlan(FftPlan&&) = default;
   FftPlan& operator=(FftPlan&&) = default;
 
-  const FftTables& tables() const { return tables_; }
+  const FftTables<Value>& tables() const { return tables_; }
   /// Places of FrameKernel::power()'s scratch.
   std::size_t scratch() const {
     // Half as many complex points; of an odd number two arrays of them all.
@@ -30,10 +32,13 @@ class FftPlan {
  private:
   FftPlan() = default;
 
-  FftTables tables_;
-  std::vector<FftStep> steps_;
-  std::vector<std::vector<double>> twiddles_;  // of each step
-  std::vector<double> roots_;
+  FftTables<Value> tables_;
+  std::vector<FftStep<Value>> steps_;
+  std::vector<std::vector<Value>> twiddles_;  // of each step
+  std::vector<Value> roots_;
 };
+
+extern template class FftPlan<double>;
+extern template class FftPlan<float>;
 
 }  // namespace batchwright

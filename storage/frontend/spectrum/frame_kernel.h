@@ -9,21 +9,24 @@ namespace batchwright {
 /// the boundary of a cache line.
 inline constexpr std::size_t kFrameLanes = 8;
 
-/// A step of a mixed-radix transform: `radix` is 2, 3, 4 or 5.
+/// A step of a mixed-radix transform: `radix` is 2, 3, 4 or 5. Value is double, or float where that
+/// is exact enough.
+template <class Value>
 struct FftStep {
   std::uint32_t radix = 0;
-  std::uint32_t groups = 0;          ///< Butterflies with twiddle factors of their own.
-  std::uint32_t stride = 0;          ///< Butterflies that share them.
-  const double* twiddles = nullptr;  ///< [groups][radix - 1] of cos, sin.
+  std::uint32_t groups = 0;         ///< Butterflies with twiddle factors of their own.
+  std::uint32_t stride = 0;         ///< Butterflies that share them.
+  const Value* twiddles = nullptr;  ///< [groups][radix - 1] of cos, sin.
 };
 
 /// A transform of real frames. Where `points` is even it is done as one of half as many complex
 /// points, which `roots` untangle.
+template <class Value>
 struct FftTables {
   std::size_t points = 0;
-  const FftStep* steps = nullptr;
+  const FftStep<Value>* steps = nullptr;
   std::size_t step_count = 0;
-  const double* roots = nullptr;  ///< [points / 2 + 1] of cos, sin; null where `points` is odd.
+  const Value* roots = nullptr;  ///< [points / 2 + 1] of cos, sin; null where `points` is odd.
 };
 
 /// A band of a filter bank.
@@ -50,8 +53,8 @@ struct FrameCut {
 struct ColumnFilter {
   std::size_t bins = 0;
   std::size_t part_count = 0;
-  const double* parts = nullptr;  ///< [bins][parts] of re, im: transforms of the parts.
-  std::size_t row = 0;            ///< Places from a row of the columns to the next.
+  const float* parts = nullptr;  ///< [bins][parts] of re, im: transforms of the parts.
+  std::size_t row = 0;           ///< Places from a row of the columns to the next.
 };
 
 /// The loops of a front end over kFrameLanes frames at once, compiled for one instruction set. A
@@ -64,7 +67,8 @@ struct FrameKernel {
   void (*cut)(const FrameCut& cut, double* frames) = nullptr;
   /// |X(j)|^2, j = 0 ... points / 2, of frames [points][lanes], which are overwritten. `scratch`
   /// has FftPlan::scratch() places, `power` (points / 2 + 1) * lanes.
-  void (*power)(const FftTables& tables, double* frames, double* scratch, double* power) = nullptr;
+  void (*power)(const FftTables<double>& tables, double* frames, double* scratch,
+                double* power) = nullptr;
   /// sqrt(value + add) in place of `count` values, a multiple of the lanes.
   void (*root)(double* values, std::size_t count, double add) = nullptr;
   /// Energies [bands][lanes] of a power spectrum.
@@ -76,14 +80,14 @@ struct FrameKernel {
   /// Transforms, of even points, of frames [points][lanes], which are overwritten, as columns of
   /// [points / 2 + 1][re, im][row]: `columns` is where the first frame's begins. `scratch` has
   /// points * lanes places, `row` is a multiple of the lanes.
-  void (*transform)(const FftTables& tables, double* frames, double* scratch, double* columns,
+  void (*transform)(const FftTables<float>& tables, float* frames, float* scratch, float* columns,
                     std::size_t row) = nullptr;
   /// Frames [points][lanes] of transforms [points / 2 + 1][re, im][lanes]. `scratch` as above.
-  void (*inverse)(const FftTables& tables, const double* spectrum, double* scratch,
-                  double* frames) = nullptr;
+  void (*inverse)(const FftTables<float>& tables, const float* spectrum, float* scratch,
+                  float* frames) = nullptr;
   /// Transforms [bins][re, im][lanes] of the frames at `columns`, filtered: that of part i is
   /// multiplied with the frame i columns before.
-  void (*filter)(const ColumnFilter& filter, const double* columns, double* spectrum) = nullptr;
+  void (*filter)(const ColumnFilter& filter, const float* columns, float* spectrum) = nullptr;
 };
 
 /// The kernel for this processor.

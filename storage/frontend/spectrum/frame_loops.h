@@ -14,78 +14,96 @@
 namespace batchwright {
 namespace {
 
-using Lanes = double __attribute__((vector_size(kFrameLanes * sizeof(double))));
+template <class Value>
+struct LanesOf {
+  using Type __attribute__((vector_size(kFrameLanes * sizeof(Value)))) = Value;
+};
+using Lanes = LanesOf<double>::Type;
 using Bits = unsigned long long __attribute__((vector_size(kFrameLanes * sizeof(double))));
 
+template <class Value>
 struct Complex {
-  Lanes re;
-  Lanes im;
+  typename LanesOf<Value>::Type re;
+  typename LanesOf<Value>::Type im;
 };
 
-inline __attribute__((always_inline)) const Lanes& lanes(const double* at) {
-  return *reinterpret_cast<const Lanes*>(at);
+template <class Value>
+inline __attribute__((always_inline)) const typename LanesOf<Value>::Type& lanes(const Value* at) {
+  return *reinterpret_cast<const typename LanesOf<Value>::Type*>(at);
 }
-inline __attribute__((always_inline)) Lanes& lanes(double* at) {
-  return *reinterpret_cast<Lanes*>(at);
+template <class Value>
+inline __attribute__((always_inline)) typename LanesOf<Value>::Type& lanes(Value* at) {
+  return *reinterpret_cast<typename LanesOf<Value>::Type*>(at);
 }
 
+template <class Value>
 struct Array {
-  double* at;
-  Complex& operator[](std::size_t i) const {
-    return *reinterpret_cast<Complex*>(at + 2 * kFrameLanes * i);
+  Value* at;
+  Complex<Value>& operator[](std::size_t i) const {
+    return *reinterpret_cast<Complex<Value>*>(at + 2 * kFrameLanes * i);
   }
 };
 
-inline __attribute__((always_inline)) void turned(Complex& out, const Lanes& re, const Lanes& im,
-                                                  const double* twiddle) {
+template <class Value>
+inline __attribute__((always_inline)) void turned(Complex<Value>& out,
+                                                  const typename LanesOf<Value>::Type& re,
+                                                  const typename LanesOf<Value>::Type& im,
+                                                  const Value* twiddle) {
   out.re = re * twiddle[0] - im * twiddle[1];
   out.im = re * twiddle[1] + im * twiddle[0];
 }
 
 /// One butterfly: out[j * 1] = twiddle^j * sum over k of in[k * gap] w^(j k).
-inline __attribute__((always_inline)) void butterfly2(Array in, std::size_t gap, Array out,
-                                                      std::size_t step, const double* t) {
-  const Complex& a = in[0];
-  const Complex& b = in[gap];
-  const Lanes re = a.re - b.re;
-  const Lanes im = a.im - b.im;
+template <class Value>
+inline __attribute__((always_inline)) void butterfly2(Array<Value> in, std::size_t gap,
+                                                      Array<Value> out, std::size_t step,
+                                                      const Value* t) {
+  const Complex<Value>& a = in[0];
+  const Complex<Value>& b = in[gap];
+  const auto re = a.re - b.re;
+  const auto im = a.im - b.im;
   out[0].re = a.re + b.re;
   out[0].im = a.im + b.im;
   turned(out[step], re, im, t);
 }
 
-inline __attribute__((always_inline)) void butterfly3(Array in, std::size_t gap, Array out,
-                                                      std::size_t step, const double* t) {
-  constexpr double kSin = 0.86602540378443864676;  // of 2 pi / 3
-  const Complex& a = in[0];
-  const Complex& b = in[gap];
-  const Complex& c = in[2 * gap];
-  const Lanes sum_re = b.re + c.re;
-  const Lanes sum_im = b.im + c.im;
-  const Lanes mid_re = a.re - 0.5 * sum_re;
-  const Lanes mid_im = a.im - 0.5 * sum_im;
-  const Lanes side_re = kSin * (b.im - c.im);
-  const Lanes side_im = kSin * (c.re - b.re);
+template <class Value>
+inline __attribute__((always_inline)) void butterfly3(Array<Value> in, std::size_t gap,
+                                                      Array<Value> out, std::size_t step,
+                                                      const Value* t) {
+  constexpr auto kSin = static_cast<Value>(0.86602540378443864676);  // of 2 pi / 3
+  const Complex<Value>& a = in[0];
+  const Complex<Value>& b = in[gap];
+  const Complex<Value>& c = in[2 * gap];
+  const auto sum_re = b.re + c.re;
+  const auto sum_im = b.im + c.im;
+  constexpr auto kHalf = static_cast<Value>(0.5);
+  const auto mid_re = a.re - kHalf * sum_re;
+  const auto mid_im = a.im - kHalf * sum_im;
+  const auto side_re = kSin * (b.im - c.im);
+  const auto side_im = kSin * (c.re - b.re);
   out[0].re = a.re + sum_re;
   out[0].im = a.im + sum_im;
   turned(out[step], mid_re + side_re, mid_im + side_im, t);
   turned(out[2 * step], mid_re - side_re, mid_im - side_im, t + 2);
 }
 
-inline __attribute__((always_inline)) void butterfly4(Array in, std::size_t gap, Array out,
-                                                      std::size_t step, const double* t) {
-  const Complex& a = in[0];
-  const Complex& b = in[gap];
-  const Complex& c = in[2 * gap];
-  const Complex& d = in[3 * gap];
-  const Lanes ac_re = a.re + c.re;
-  const Lanes ac_im = a.im + c.im;
-  const Lanes bd_re = b.re + d.re;
-  const Lanes bd_im = b.im + d.im;
-  const Lanes a_c_re = a.re - c.re;
-  const Lanes a_c_im = a.im - c.im;
-  const Lanes b_d_re = b.re - d.re;
-  const Lanes b_d_im = b.im - d.im;
+template <class Value>
+inline __attribute__((always_inline)) void butterfly4(Array<Value> in, std::size_t gap,
+                                                      Array<Value> out, std::size_t step,
+                                                      const Value* t) {
+  const Complex<Value>& a = in[0];
+  const Complex<Value>& b = in[gap];
+  const Complex<Value>& c = in[2 * gap];
+  const Complex<Value>& d = in[3 * gap];
+  const auto ac_re = a.re + c.re;
+  const auto ac_im = a.im + c.im;
+  const auto bd_re = b.re + d.re;
+  const auto bd_im = b.im + d.im;
+  const auto a_c_re = a.re - c.re;
+  const auto a_c_im = a.im - c.im;
+  const auto b_d_re = b.re - d.re;
+  const auto b_d_im = b.im - d.im;
   out[0].re = ac_re + bd_re;
   out[0].im = ac_im + bd_im;
   turned(out[step], a_c_re + b_d_im, a_c_im - b_d_re, t);
@@ -93,33 +111,35 @@ inline __attribute__((always_inline)) void butterfly4(Array in, std::size_t gap,
   turned(out[3 * step], a_c_re - b_d_im, a_c_im + b_d_re, t + 4);
 }
 
-inline __attribute__((always_inline)) void butterfly5(Array in, std::size_t gap, Array out,
-                                                      std::size_t step, const double* t) {
-  constexpr double kCos1 = 0.30901699437494742410;   // of 2 pi / 5
-  constexpr double kCos2 = -0.80901699437494742410;  // of 4 pi / 5
-  constexpr double kSin1 = 0.95105651629515357212;
-  constexpr double kSin2 = 0.58778525229247312917;
-  const Complex& a = in[0];
-  const Complex& b = in[gap];
-  const Complex& c = in[2 * gap];
-  const Complex& d = in[3 * gap];
-  const Complex& e = in[4 * gap];
-  const Lanes be_re = b.re + e.re;
-  const Lanes be_im = b.im + e.im;
-  const Lanes cd_re = c.re + d.re;
-  const Lanes cd_im = c.im + d.im;
-  const Lanes b_e_re = b.re - e.re;
-  const Lanes b_e_im = b.im - e.im;
-  const Lanes c_d_re = c.re - d.re;
-  const Lanes c_d_im = c.im - d.im;
-  const Lanes mid1_re = a.re + kCos1 * be_re + kCos2 * cd_re;
-  const Lanes mid1_im = a.im + kCos1 * be_im + kCos2 * cd_im;
-  const Lanes mid2_re = a.re + kCos2 * be_re + kCos1 * cd_re;
-  const Lanes mid2_im = a.im + kCos2 * be_im + kCos1 * cd_im;
-  const Lanes side1_re = kSin1 * b_e_re + kSin2 * c_d_re;
-  const Lanes side1_im = kSin1 * b_e_im + kSin2 * c_d_im;
-  const Lanes side2_re = kSin2 * b_e_re - kSin1 * c_d_re;
-  const Lanes side2_im = kSin2 * b_e_im - kSin1 * c_d_im;
+template <class Value>
+inline __attribute__((always_inline)) void butterfly5(Array<Value> in, std::size_t gap,
+                                                      Array<Value> out, std::size_t step,
+                                                      const Value* t) {
+  constexpr auto kCos1 = static_cast<Value>(0.30901699437494742410);   // of 2 pi / 5
+  constexpr auto kCos2 = static_cast<Value>(-0.80901699437494742410);  // of 4 pi / 5
+  constexpr auto kSin1 = static_cast<Value>(0.95105651629515357212);
+  constexpr auto kSin2 = static_cast<Value>(0.58778525229247312917);
+  const Complex<Value>& a = in[0];
+  const Complex<Value>& b = in[gap];
+  const Complex<Value>& c = in[2 * gap];
+  const Complex<Value>& d = in[3 * gap];
+  const Complex<Value>& e = in[4 * gap];
+  const auto be_re = b.re + e.re;
+  const auto be_im = b.im + e.im;
+  const auto cd_re = c.re + d.re;
+  const auto cd_im = c.im + d.im;
+  const auto b_e_re = b.re - e.re;
+  const auto b_e_im = b.im - e.im;
+  const auto c_d_re = c.re - d.re;
+  const auto c_d_im = c.im - d.im;
+  const auto mid1_re = a.re + kCos1 * be_re + kCos2 * cd_re;
+  const auto mid1_im = a.im + kCos1 * be_im + kCos2 * cd_im;
+  const auto mid2_re = a.re + kCos2 * be_re + kCos1 * cd_re;
+  const auto mid2_im = a.im + kCos2 * be_im + kCos1 * cd_im;
+  const auto side1_re = kSin1 * b_e_re + kSin2 * c_d_re;
+  const auto side1_im = kSin1 * b_e_im + kSin2 * c_d_im;
+  const auto side2_re = kSin2 * b_e_re - kSin1 * c_d_re;
+  const auto side2_im = kSin2 * b_e_im - kSin1 * c_d_im;
   out[0].re = a.re + be_re + cd_re;
   out[0].im = a.im + be_im + cd_im;
   turned(out[step], mid1_re + side1_im, mid1_im - side1_re, t);
@@ -128,14 +148,15 @@ inline __attribute__((always_inline)) void butterfly5(Array in, std::size_t gap,
   turned(out[4 * step], mid1_re - side1_im, mid1_im + side1_re, t + 6);
 }
 
-void run_step(const FftStep& step, double* from, double* to) {
+template <class Value>
+void run_step(const FftStep<Value>& step, Value* from, Value* to) {
   const std::size_t stride = step.stride;
   const std::size_t gap = stride * step.groups;
   for (std::size_t p = 0; p < step.groups; ++p) {
-    const double* twiddles = step.twiddles + 2 * p * (step.radix - 1);
+    const Value* twiddles = step.twiddles + 2 * p * (step.radix - 1);
     for (std::size_t q = 0; q < stride; ++q) {
-      const Array in{from + 2 * kFrameLanes * (q + stride * p)};
-      const Array out{to + 2 * kFrameLanes * (q + stride * step.radix * p)};
+      const Array<Value> in{from + 2 * kFrameLanes * (q + stride * p)};
+      const Array<Value> out{to + 2 * kFrameLanes * (q + stride * step.radix * p)};
       switch (step.radix) {
         case 2: butterfly2(in, gap, out, stride, twiddles); break;
         case 3: butterfly3(in, gap, out, stride, twiddles); break;
@@ -147,10 +168,11 @@ void run_step(const FftStep& step, double* from, double* to) {
 }
 
 /// All steps, from one array to the other in turn; returns the one that has the result.
-double* run_steps(const FftTables& tables, double* from, double* to) {
+template <class Value>
+Value* run_steps(const FftTables<Value>& tables, Value* from, Value* to) {
   for (std::size_t i = 0; i < tables.step_count; ++i) {
     run_step(tables.steps[i], from, to);
-    double* const next = from;
+    Value* const next = from;
     from = to;
     to = next;
   }
@@ -159,21 +181,24 @@ double* run_steps(const FftTables& tables, double* from, double* to) {
 
 /// X(k) = E(k) + root^k O(k): E and O, the transforms of the even and of the odd samples, lie in
 /// Z(k) = E(k) + i O(k).
-inline __attribute__((always_inline)) void untangle(const FftTables& tables, const Array& z,
-                                                    std::size_t k, Complex& x) {
+template <class Value>
+inline __attribute__((always_inline)) void untangle(const FftTables<Value>& tables,
+                                                    const Array<Value>& z, std::size_t k,
+                                                    Complex<Value>& x) {
+  constexpr auto kHalf = static_cast<Value>(0.5);
   const std::size_t half = tables.points / 2;
-  const Complex& a = z[k == half ? 0 : k];
-  const Complex& b = z[k == 0 ? 0 : half - k];
-  const Lanes even_re = 0.5 * (a.re + b.re);
-  const Lanes even_im = 0.5 * (a.im - b.im);
-  const Lanes odd_re = 0.5 * (a.im + b.im);
-  const Lanes odd_im = 0.5 * (b.re - a.re);
-  const double* root = tables.roots + 2 * k;
+  const Complex<Value>& a = z[k == half ? 0 : k];
+  const Complex<Value>& b = z[k == 0 ? 0 : half - k];
+  const auto even_re = kHalf * (a.re + b.re);
+  const auto even_im = kHalf * (a.im - b.im);
+  const auto odd_re = kHalf * (a.im + b.im);
+  const auto odd_im = kHalf * (b.re - a.re);
+  const Value* root = tables.roots + 2 * k;
   x.re = even_re + (odd_re * root[0] - odd_im * root[1]);
   x.im = even_im + (odd_re * root[1] + odd_im * root[0]);
 }
 
-void power_of(const FftTables& tables, double* frames, double* scratch, double* power) {
+void power_of(const FftTables<double>& tables, double* frames, double* scratch, double* power) {
   const std::size_t points = tables.points;
   double* from = frames;
   double* to = scratch;
@@ -186,9 +211,9 @@ void power_of(const FftTables& tables, double* frames, double* scratch, double* 
     from = scratch;
     to = scratch + 2 * kFrameLanes * points;
   }
-  const Array z{run_steps(tables, from, to)};
+  const Array<double> z{run_steps(tables, from, to)};
   for (std::size_t k = 0; k <= points / 2; ++k) {
-    Complex x;
+    Complex<double> x;
     if (tables.roots != nullptr) {
       untangle(tables, z, k, x);
     } else {

@@ -8,15 +8,16 @@
 namespace batchwright {
 
 /// Zeroed memory for arrays of a FrameKernel, on the boundary of a cache line.
+template <class Value>
 class FrameMemory {
  public:
   explicit FrameMemory(std::size_t places) : lines_((places + kFrameLanes - 1) / kFrameLanes) {}
 
-  double* data() { return lines_.data()->values; }
+  Value* data() { return lines_.data()->values; }
 
  private:
-  struct alignas(kFrameLanes * sizeof(double)) Line {
-    double values[kFrameLanes] = {};
+  struct alignas(64) Line {
+    Value values[kFrameLanes] = {};
   };
   std::vector<Line> lines_;
 };

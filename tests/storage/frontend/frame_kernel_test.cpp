@@ -37,12 +37,12 @@ std::vector<double> noise(std::size_t points) {
   return frames;
 }
 
-std::vector<double> power_by(const FrameKernel& kernel, const FftPlan& plan,
+std::vector<double> power_by(const FrameKernel& kernel, const FftPlan<double>& plan,
                              const std::vector<double>& frames) {
   const std::size_t bins = plan.tables().points / 2 + 1;
-  FrameMemory memory(frames.size());
-  FrameMemory scratch(plan.scratch());
-  FrameMemory power(bins * kFrameLanes);
+  FrameMemory<double> memory(frames.size());
+  FrameMemory<double> scratch(plan.scratch());
+  FrameMemory<double> power(bins * kFrameLanes);
   std::copy(frames.begin(), frames.end(), memory.data());
   kernel.power(plan.tables(), memory.data(), scratch.data(), power.data());
   return {power.data(), power.data() + bins * kFrameLanes};
@@ -89,7 +89,7 @@ TEST_CASE("frontend: a power spectrum is FFTW's, for every size up to 1024 and l
   }
   for (const std::uint32_t points : sizes) {
     CAPTURE(points);
-    const auto plan = FftPlan::create(points);
+    const auto plan = FftPlan<double>::create(points);
     REQUIRE(plan);
     const auto frames = noise(points);
     const auto plain = power_by(*all_kernels().front(), *plan, frames);
@@ -105,7 +105,7 @@ TEST_CASE("frontend: a power spectrum is FFTW's, for every size up to 1024 and l
 
 TEST_CASE("frontend: a frame is the same bits in every lane, whatever is beside it") {
   for (const std::uint32_t points : {400U, 512U, 135U}) {
-    const auto plan = FftPlan::create(points);
+    const auto plan = FftPlan<double>::create(points);
     const auto frames = noise(points);
     for (const FrameKernel* kernel : all_kernels()) {
       const auto wanted = power_by(*kernel, *plan, frames);
@@ -123,9 +123,47 @@ TEST_CASE("frontend: a frame is the same bits in every lane, whatever is beside 
   }
 }
 
+TEST_CASE("frontend: transforms in float32 and back are the same bits by every kernel") {
+  for (const std::uint32_t points : {2U, 30U, 128U, 720U, 2048U}) {
+    CAPTURE(points);
+    const auto plan = FftPlan<float>::create(points);
+    REQUIRE(plan);
+    const std::vector<double> wide = noise(points);
+    const std::vector<float> frames(wide.begin(), wide.end());
+    const std::size_t places = (points / 2 + 1) * 2 * kFrameLanes;
+    std::vector<float> first;
+    for (const FrameKernel* kernel : all_kernels()) {
+      CAPTURE(kernel->name);
+      FrameMemory<float> memory(frames.size());
+      FrameMemory<float> scratch(plan->scratch());
+      FrameMemory<float> columns(places);
+      FrameMemory<float> filtered(places);
+      std::copy(frames.begin(), frames.end(), memory.data());
+      kernel->transform(plan->tables(), memory.data(), scratch.data(), columns.data(), kFrameLanes);
+      const std::vector<float> ones = [points] {
+        std::vector<float> parts;
+        for (std::uint32_t k = 0; k <= points / 2; ++k) parts.insert(parts.end(), {1.0F, 0.0F});
+        return parts;
+      }();
+      kernel->filter({points / 2 + 1, 1, ones.data(), kFrameLanes}, columns.data(),
+                     filtered.data());
+      std::vector<float> found(filtered.data(), filtered.data() + places);
+      kernel->inverse(plan->tables(), filtered.data(), scratch.data(), memory.data());
+      float off = 0;
+      for (std::size_t i = 0; i < frames.size(); ++i) {
+        off = std::max(off, std::abs(memory.data()[i] - frames[i]));
+      }
+      CHECK(off <= 1e-6F);
+      found.insert(found.end(), memory.data(), memory.data() + frames.size());
+      if (first.empty()) first = found;
+      CHECK(std::memcmp(found.data(), first.data(), found.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
 TEST_CASE("frontend: sizes that have other factors are refused by them") {
   const auto error = [](std::uint32_t points) {
-    const auto plan = FftPlan::create(points);
+    const auto plan = FftPlan<double>::create(points);
     return plan ? "" : plan.error().message;
   };
   CHECK(error(448) ==
@@ -136,7 +174,7 @@ TEST_CASE("frontend: sizes that have other factors are refused by them") {
 }
 
 TEST_CASE("frontend: logarithms are the C library's to the last place, by every kernel") {
-  FrameMemory memory(1 << 16);
+  FrameMemory<double> memory(1 << 16);
   std::mt19937_64 random(1);
   std::vector<double> values;
   for (double exponent = -300; exponent <= 300; exponent += 0.01) {
