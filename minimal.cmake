@@ -10,6 +10,12 @@ set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
 add_compile_definitions(BATCHWRIGHT_MINIMAL)
 add_compile_options(-ffunction-sections -fdata-sections)
 add_link_options(-Wl,--gc-sections -static-libstdc++ -static-libgcc)
+# Addresses that the loader has to add to, in a bit each: 0.2 MiB less. glibc reads that from 2.36 on.
+include(CheckLinkerFlag)
+check_linker_flag(CXX -Wl,-z,pack-relative-relocs BATCHWRIGHT_PACKS_RELOCATIONS)
+if(BATCHWRIGHT_PACKS_RELOCATIONS)
+  add_link_options(-Wl,-z,pack-relative-relocs)
+endif()
 
 find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
 add_library(PkgConfig::LMDB INTERFACE IMPORTED)

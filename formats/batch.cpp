@@ -37,7 +37,7 @@ using Builder = flatbuffers::FlatBufferBuilder;
 /// Adds a tensor, whose bytes the caller fills in later: `payload` is their place in the slot.
 flatbuffers::Offset<wire::Tensor> lay_out_tensor(Builder& builder, const TensorSpec& tensor,
                                                  std::span<std::byte>& payload) {
-  const std::size_t bytes = payload_bytes(tensor);
+  const auto bytes = static_cast<std::size_t>(payload_bytes(tensor));  // the slot has them
   std::uint8_t* start = nullptr;
   // Alignment counts from the buffer's end, which the builder keeps at the end of the slot.
   builder.ForceVectorAlignment(bytes, 1, kTensorAlignment);
@@ -86,8 +86,8 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
 
 }  // namespace
 
-std::size_t payload_bytes(const TensorSpec& tensor) {
-  std::size_t bytes = dtype_bytes(tensor.field->dtype);
+std::uint64_t payload_bytes(const TensorSpec& tensor) {
+  std::uint64_t bytes = dtype_bytes(tensor.field->dtype);
   for (const std::uint64_t extent : tensor.shape) bytes *= extent;
   return bytes;
 }
@@ -97,16 +97,16 @@ double loss_weight(std::uint64_t batch_frames, std::uint64_t step_frames, std::u
   return static_cast<double>(batch_frames) * world / static_cast<double>(step_frames);
 }
 
-std::size_t batch_bytes_bound(const BatchBound& bound) {
+std::uint64_t batch_bytes_bound(const BatchBound& bound) {
   // A row: ordinal 8, key offset 4, key length 4, terminator and padding 8, length, start and U
   // of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
-  const std::size_t rows = bound.rows * (40 + 4 * bound.tensors) + bound.key_bytes;
-  const std::size_t tensors = bound.tensors * 320 + bound.name_bytes;
-  const std::size_t bytes = bound.payload_bytes + rows + tensors + 2048;
+  const std::uint64_t rows = bound.rows * (40 + 4 * bound.tensors) + bound.key_bytes;
+  const std::uint64_t tensors = bound.tensors * 320 + bound.name_bytes;
+  const std::uint64_t bytes = bound.payload_bytes + rows + tensors + 2048;
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 
-std::size_t batch_bytes_bound(const BatchSpec& spec) {
+std::uint64_t batch_bytes_bound(const BatchSpec& spec) {
   BatchBound bound{spec.lengths.size(), 0, 0, spec.tensors.size(), spec.feed.size()};
   for (const std::string_view key : spec.keys) bound.key_bytes += key.size();
   for (const TensorSpec& tensor : spec.tensors) {
@@ -118,7 +118,7 @@ std::size_t batch_bytes_bound(const BatchSpec& spec) {
 
 Result<LaidOutBatch> lay_out_batch(const BatchSpec& spec, std::span<std::byte> slot) {
   // Asked first: a builder that runs out of room asks SlotAllocator again, and that aborts.
-  const std::size_t needed = batch_bytes_bound(spec);
+  const std::uint64_t needed = batch_bytes_bound(spec);
   if (needed > slot.size() || needed > kMaxBatchBytes) {
     return Error{ErrorCode::does_not_fit,
                  fmt::format("a batch needs {} bytes, the slot has {} and the format allows {}",

@@ -30,8 +30,8 @@ struct TensorSpec {
   std::span<const std::uint32_t> row_lengths;  ///< Per row; for an independent field only.
 };
 
-/// Bytes of a tensor's payload.
-std::size_t payload_bytes(const TensorSpec& tensor);
+/// Bytes of a tensor's payload. In 64 bits on every machine: it may be more than an address holds.
+std::uint64_t payload_bytes(const TensorSpec& tensor);
 
 /// All that a batch says beside its payload. What it points to outlives the call.
 struct BatchSpec {
@@ -61,19 +61,19 @@ double loss_weight(std::uint64_t batch_frames, std::uint64_t step_frames, std::u
 
 /// Figures a slot's size follows from.
 struct BatchBound {
-  std::size_t rows = 0;
-  std::size_t key_bytes = 0;      ///< Bytes of all keys together.
-  std::size_t payload_bytes = 0;  ///< Bytes of all tensors together, unpadded.
-  std::size_t tensors = 0;
-  std::size_t name_bytes = 0;  ///< Bytes of the feed's and all tensors' names.
+  std::uint64_t rows = 0;
+  std::uint64_t key_bytes = 0;      ///< Bytes of all keys together.
+  std::uint64_t payload_bytes = 0;  ///< Bytes of all tensors together, unpadded.
+  std::uint64_t tensors = 0;
+  std::uint64_t name_bytes = 0;  ///< Bytes of the feed's and all tensors' names.
 };
 
 /// Bytes that surely hold a batch of these figures; a multiple of kTensorAlignment. It exceeds
 /// the true size by at most 4 KiB and some bytes a row and tensor.
-std::size_t batch_bytes_bound(const BatchBound& bound);
+std::uint64_t batch_bytes_bound(const BatchBound& bound);
 
 /// The same bound for a batch whose spec is at hand.
-std::size_t batch_bytes_bound(const BatchSpec& spec);
+std::uint64_t batch_bytes_bound(const BatchSpec& spec);
 
 /// A batch whose FlatBuffer is finished except for the tensors' payload.
 struct LaidOutBatch {

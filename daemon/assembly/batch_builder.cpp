@@ -341,13 +341,14 @@ Result<void> BatchBuilder::copy_payload(const BatchJob& job, const BatchSpec& sp
     const FieldSpec& field = *spec.tensors[f].field;
     // A scalar has no axis of frames, and lies alike in both layouts.
     const bool scalar = field.kind == FieldKind::scalar;
-    const TensorGrid grid{laid_out.payloads[f],
-                          lengths_.size(),
-                          laid_out_frames(field, spec.batch_length, columns_[f].lengths),
-                          frame_bytes(field),
-                          scalar ? Layout::batch_major : spec.layout,
-                          number_bytes(field.dtype, padding_value(job.style.padding, field)),
-                          field.dtype == stored[f].dtype ? DType::none : field.dtype};
+    const TensorGrid grid{
+        laid_out.payloads[f],
+        lengths_.size(),
+        static_cast<std::size_t>(laid_out_frames(field, spec.batch_length, columns_[f].lengths)),
+        frame_bytes(field),
+        scalar ? Layout::batch_major : spec.layout,
+        number_bytes(field.dtype, padding_value(job.style.padding, field)),
+        field.dtype == stored[f].dtype ? DType::none : field.dtype};
     CastOverflows overflows;
     const bool read =
         guarded([&] { overflows = fill_tensor(grid, columns_[f].sources, job.copies); });

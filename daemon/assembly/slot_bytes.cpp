@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
 
@@ -9,24 +10,26 @@
 namespace batchwright {
 namespace {
 
-/// Sums and products that stop at the largest number: any figure near it is refused anyway.
-std::size_t plus(std::size_t a, std::size_t b) {
-  std::size_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::size_t>::max() : sum;
+/// Sums and products, in 64 bits on every machine, that stop at the largest number: any figure near
+/// it is refused anyway.
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
-std::size_t times(std::size_t a, std::size_t b) {
-  std::size_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::size_t>::max() : product;
+std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max()
+                                                : product;
 }
 
 template <class T>
-std::size_t largest(std::span<const T> values) {
+std::uint64_t largest(std::span<const T> values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
 /// Most bytes the field's tensor takes in one batch. `field`: its place among the stored ones.
-std::size_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const FieldSpec& spec,
-                         const PlanBound& bound) {
+std::uint64_t tensor_bytes(const Snapshot& snapshot, std::size_t field, const FieldSpec& spec,
+                           const PlanBound& bound) {
   const std::size_t frame = frame_bytes(spec);
   switch (spec.kind) {
     case FieldKind::primary:
@@ -54,9 +57,9 @@ Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& s
     batch.name_bytes += fields[f].name.size();
   }
   // Rows cost some bytes beside the payload; far above the limit their sum could wrap around.
-  const std::size_t least = plus(plus(batch.payload_bytes, batch.key_bytes), bound.rows);
-  const std::size_t bytes = least > kMaxBatchBytes ? least : batch_bytes_bound(batch);
-  if (bytes <= kMaxBatchBytes) return bytes;
+  const std::uint64_t least = plus(plus(batch.payload_bytes, batch.key_bytes), bound.rows);
+  const std::uint64_t bytes = least > kMaxBatchBytes ? least : batch_bytes_bound(batch);
+  if (bytes <= kMaxBatchBytes) return static_cast<std::size_t>(bytes);
   return Error{ErrorCode::does_not_fit,
                fmt::format("the largest batch of feed \"{}\" would take {} bytes ({} rows, {} "
                            "padded frames); the format allows {}: make the plan's batches smaller",

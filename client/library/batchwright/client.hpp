@@ -82,7 +82,7 @@ class Tensor {
   bw_kind kind() const { return raw_->kind; }
   std::span<const std::uint64_t> shape() const { return {raw_->shape, raw_->ndim}; }
   std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(raw_->data), raw_->bytes};
+    return {static_cast<const std::byte*>(raw_->data), static_cast<std::size_t>(raw_->bytes)};
   }
   /// All elements, row-major. Errors: BW_SCHEMA_MISMATCH for a different dtype.
   template <class T>

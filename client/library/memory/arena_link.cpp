@@ -28,7 +28,9 @@ Error failed(const std::string& call) {
 void limit_waits(int socket, const Deadline& deadline) {
   // A limit of 0 would mean none.
   const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
-  const timeval limit{left.count() / 1000, (left.count() % 1000) * 1000};
+  timeval limit{};
+  limit.tv_sec = static_cast<decltype(limit.tv_sec)>(left.count() / 1000);
+  limit.tv_usec = static_cast<decltype(limit.tv_usec)>(left.count() % 1000 * 1000);
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }

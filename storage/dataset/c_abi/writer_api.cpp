@@ -89,7 +89,13 @@ Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) {
                    fmt::format("field \"{}\" has length {}; at most 4294967295 is allowed", name,
                                value.length));
     }
-    writer.values[i] = {{static_cast<const std::byte*>(value.data), value.bytes},
+    if (value.bytes > SIZE_MAX) {
+      return wrong(ErrorCode::invalid_argument,
+                   fmt::format("field \"{}\" has {} bytes; this machine has addresses for {}", name,
+                               value.bytes, SIZE_MAX));
+    }
+    const auto bytes = static_cast<std::size_t>(value.bytes);
+    writer.values[i] = {{static_cast<const std::byte*>(value.data), bytes},
                         static_cast<std::uint32_t>(value.length)};
   }
   return {};
