@@ -61,9 +61,7 @@ std::size_t Lane::releases_may_wait(std::chrono::steady_clock::time_point now) {
   const auto before = std::exchange(took_, now);
   const bool fast = before && now - *before < kFast;
   const Ticket* next = coming();
-  // Something else is at hand: the end of an epoch, behind which a program may pause.
-  if (next == nullptr && !inbox_.empty()) return 0;
-  if (!fast || is_queue() || !(next == nullptr ? took_joins_ : next->may_join)) return 0;
+  if (!fast || next == nullptr || !next->may_join || is_queue()) return 0;
   return std::max<std::uint32_t>(window_ / 2, 1) - 1;
 }
 
@@ -102,7 +100,6 @@ Result<Lane::Next> Lane::look_at(const EpochBegan& began) {
 
 void Lane::take(const Ticket& ticket) {
   progress_.advance(ticket);
-  took_joins_ = ticket.may_join;
   inbox_.pop_front();
 }
 

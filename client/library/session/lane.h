@@ -101,8 +101,8 @@ class Lane {
     return inbox_.empty() ? nullptr : std::get_if<Ticket>(&inbox_.front());
   }
   /// How many releases may wait for others, asked each time that a batch was taken: up to half of
-  /// the window less one, while the daemon has slots left, by what it said with the latest batch
-  /// that is known, and the program takes batches so fast that it will soon be back.
+  /// the window less one, while the next batch is at hand, the daemon has slots left, and the
+  /// program takes batches so fast that it will soon be back.
   std::size_t releases_may_wait(std::chrono::steady_clock::time_point now);
   /// The next event. Errors: failure(); malformed_message for what was not due.
   [[nodiscard]] Result<Next> look();
@@ -150,7 +150,6 @@ class Lane {
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   bool told_waiting_ = false;
   std::optional<std::chrono::steady_clock::time_point> took_;  ///< The latest batch.
-  bool took_joins_ = false;                                    ///< What its ticket said.
   bool over_ = false;                                          ///< The last epoch's end was taken.
 };
 

@@ -125,7 +125,6 @@ Result<Session::Event> Session::next(const std::shared_ptr<Lane>& lane, const De
     auto* end = std::get_if<NextEnd>(&coming);
     if (end == nullptr) return Event{};
     const EpochEnded ended = std::move(*end).take();
-    book_.let_wait(lane->number(), 0);  // the program may pause here
     // The daemon may not know that it is over: it counts from where the queue was.
     if (lane->is_queue() && lane->is_over()) book_.close(lane->number());
     return Event{nullptr, ended};
@@ -162,17 +161,14 @@ Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
   }
 }
 
-/// Releases that wait for others wait no longer than a glance. A client that waits with batches in
-/// hand says so: others may wait for them. Halfway through a wait that is getting long, the client
-/// asks the daemon for the reason.
+/// A client that waits with batches in hand says so: others may wait for them. Halfway through a
+/// wait that is getting long, the client asks the daemon for the reason.
 bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   const auto news = [&lane] { return lane.has_news(); };
-  const Deadline now(std::chrono::milliseconds(0));
-  if (pump_until(news, now)) return true;
+  if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
+  book_.let_wait(lane.number(), 0);
   const bool glanced = lane.waited_in_vain(Deadline::Clock::now());
   if (!glanced && pump_until(news, Deadline(std::min(kGlance, deadline.remaining())))) return true;
-  book_.let_wait(lane.number(), 0);
-  if (pump_until(news, now)) return true;
   if (glanced || lane.waited_in_vain(Deadline::Clock::now())) say_waiting(lane);
   const auto patience = std::max(kPatience, deadline.limit() / 2);
   if (!asked && deadline.limit() > patience) {
