@@ -21,6 +21,7 @@ CPUS = 2  # that Slurm takes each node to have
 KILL_WAIT = 5  # seconds from SIGTERM to SIGKILL; slurmd takes no less
 MOST_TO_CLEAN = KILL_WAIT + 1  # seconds until nothing of a job is left
 MOUNTS = {"tmp": "/tmp", "shm": "/dev/shm", "run": "/run"}  # mount writes to /run, so it is the last
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 CONFIG = """
 ClusterName=batchwright
@@ -68,6 +69,11 @@ class Node:
         self.outside = self.init = None
         for folder in (*MOUNTS, "spool", "data"):
             (self.home / folder).mkdir(parents=True)
+        # Where the project lies in a folder of which the node has its own, it is seen there, too.
+        self.project = [self.home / own / ROOT.relative_to(there)
+                        for own, there in MOUNTS.items() if ROOT.is_relative_to(there)]
+        for place in self.project:
+            place.mkdir(parents=True)
         call("ip", "netns", "add", name)
         call("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns",
              name)
@@ -78,8 +84,9 @@ class Node:
 
     def boot(self):
         """The first process waits for slurmd, and for all that loses its parent."""
-        mounts = "".join(f"mount --bind {self.home / own} {there}\n"
-                         for own, there in {"data": self.cluster.data, **MOUNTS}.items())
+        mounts = "".join(f"mount --bind {ROOT} {place}\n" for place in self.project)
+        mounts += "".join(f"mount --rbind {self.home / own} {there}\n"
+                          for own, there in {"data": self.cluster.data, **MOUNTS}.items())
         script = f"""set -e
 hostname {self.name}
 {mounts}slurmd -D -N {self.name} -f {self.cluster.config}
@@ -128,9 +135,11 @@ exit 1
                 if any(word.rpartition("/")[2] == program for word in line.split()[:2])]
 
     def files(self):
-        """With folders. Some may go while they are counted."""
-        return [os.path.join(at, name) for folder in MOUNTS
-                for at, folders, files in os.walk(self.home / folder) for name in folders + files]
+        """With folders, but without the project's. Some may go while they are counted."""
+        found = [os.path.join(at, name) for folder in MOUNTS
+                 for at, folders, files in os.walk(self.home / folder) for name in folders + files]
+        return [path for path in found
+                if not any(place.is_relative_to(path) for place in self.project)]
 
     def clear(self):
         """As a boot does, or job_container/tmpfs with a job's end."""
