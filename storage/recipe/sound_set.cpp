@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 16;
 
 /// What a transformed response takes a tap.
-constexpr std::size_t kBytesPerTap = 32;
+constexpr std::size_t kBytesPerTap = 16;
 
 Error bad_set(const std::filesystem::path& path, std::string_view what) {
   return {ErrorCode::bad_configuration, fmt::format("{}: {}", path.string(), what)};

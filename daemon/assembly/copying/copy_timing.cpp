@@ -17,8 +17,7 @@
 // does the processor remember where the pages of either lie. Some milliseconds are too few to fill
 // memory that is larger than all caches. So a small piece of memory is taken, which a process sees
 // at many addresses: lines are put out of the caches at the first of them, before each copy, and
-// copied at the others, at each of which no page was looked at before. The place that is copied to
-// was written past the caches before, as a rule.
+// copied at the others, at each of which no page was looked at before.
 
 namespace batchwright {
 namespace {
@@ -79,19 +78,20 @@ class Course {
     const std::size_t seen_at = (1 + turn_ / kPieces % (kViews - 1)) * kMemoryBytes + piece;
     ++turn_;
     put_out_of_caches({from_ + piece, kBytes});
+    put_out_of_caches({to_ + piece, kBytes});
     const std::byte* const from = from_ + seen_at;
     std::byte* const to = to_ + seen_at;
     const std::size_t runs = kBytes / run_bytes;
     const auto start = Clock::now();
     for (std::size_t i = 0; i < runs; ++i) {
-      // An odd step visits each run once, in an order that no prefetcher foresees.
-      const std::size_t source = i * 37 % runs;
+      // An odd step visits each run once, and no two that follow each other.
+      const std::size_t source = i * 27 % runs;
       copy_run(way, to + i * run_bytes,
                {from + source * run_bytes + kOffset, run_bytes - kCacheLine});
     }
     finish_streams();
     const std::chrono::duration<double> taken = Clock::now() - start;
-    return static_cast<double>(kBytes) / std::max(taken.count(), 1e-9);
+    return static_cast<double>(runs * (run_bytes - kCacheLine)) / std::max(taken.count(), 1e-9);
   }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kColumns = 4 * kFrameLanes;
 
 /// A sample becomes at most so many times as large, and stays a float before it is normalised.
-constexpr double kMostGain = 1e30;
+constexpr double kMostGain = 1e24;
 
 Error bad_room(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
 

@@ -28,14 +28,14 @@ struct RoomDraw {
 /// `rooms` is how many impulse responses there are, at least 1.
 RoomDraw draw_room(const DrawKey& key, const ReverberationOptions& options, std::uint32_t rooms);
 
-/// A room's impulse response, transformed. It takes 8 bytes a tap.
+/// A room's impulse response, transformed. It takes 16 bytes a tap, tables included.
 /// Immutable. Threads: any.
 class Room {
  public:
   static constexpr std::size_t kMostTaps = std::size_t{1} << 20;
 
   /// A response at the rate of the sound. Errors: invalid_argument: no taps or more than kMostTaps,
-  /// one that is no finite number, all 0, or magnitudes of more than 1e30 together.
+  /// one that is no finite number, all 0, or magnitudes of more than 1e24 together.
   static Result<Room> create(std::span<const float> response);
 
   std::size_t taps() const { return taps_; }

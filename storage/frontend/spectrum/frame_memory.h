@@ -11,13 +11,14 @@ namespace batchwright {
 template <class Value>
 class FrameMemory {
  public:
-  explicit FrameMemory(std::size_t places) : lines_((places + kFrameLanes - 1) / kFrameLanes) {}
+  explicit FrameMemory(std::size_t places) : lines_((places + kInLine - 1) / kInLine) {}
 
   Value* data() { return lines_.data()->values; }
 
  private:
+  static constexpr std::size_t kInLine = 64 / sizeof(Value);
   struct alignas(64) Line {
-    Value values[kFrameLanes] = {};
+    Value values[kInLine] = {};
   };
   std::vector<Line> lines_;
 };
