@@ -1,6 +1,7 @@
 """Every wait has a limit, says what it waited for, and can be interrupted."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -165,9 +166,15 @@ def test_closing_the_connection_ends_a_wait_in_another_thread(daemon):
     assert kept["features"].shape[0] == 4
 
 
+def polls(thread):
+    """Whether a thread waits in the library, which it reaches behind the package's own lock."""
+    return "poll" in pathlib.Path(f"/proc/self/task/{thread.native_id}/wchan").read_text()
+
+
 def test_a_second_thread_is_told_that_the_first_one_waits(full):
     thread, raised = in_a_thread(lambda: full.next(timeout=300))
     waits(full)
+    served.eventually(lambda: polls(thread), "it to wait in the library")
     for ask in (full.next, lambda: full.position):
         with pytest.raises(batchwright.BusyError, match="another thread.*connect"):
             ask()
