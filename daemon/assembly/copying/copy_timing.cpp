@@ -47,7 +47,7 @@ Views take_memory() {
   if (room == MAP_FAILED) return nullptr;
   Views views(static_cast<std::byte*>(room));
   const Descriptor file(::memfd_create("batchwright-timing", MFD_CLOEXEC));
-  if (file.get() < 0 || ::ftruncate(file.get(), kMemoryBytes) != 0) return nullptr;
+  if (!file || ::ftruncate(file.get(), kMemoryBytes) != 0) return nullptr;
   for (std::size_t i = 0; i < kViews; ++i) {
     void* const view = ::mmap(views.get() + i * kMemoryBytes, kMemoryBytes, PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_FIXED | MAP_POPULATE, file.get(), 0);
