@@ -311,6 +311,7 @@ std::uint64_t DatasetWriter::sequences() const {
 }
 
 std::uint64_t DatasetWriter::committed() const { return state_->committed.sequences; }
+std::uint64_t DatasetWriter::pending_bytes() const { return state_->pending.bytes(); }
 
 Result<bool> DatasetWriter::contains(std::string_view key) const { return state_->contains(key); }
 Result<Ordinal> DatasetWriter::append(const Sequence& sequence) { return state_->append(sequence); }

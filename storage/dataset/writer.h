@@ -72,6 +72,7 @@ class DatasetWriter {
   const Schema& schema() const;
   std::uint64_t sequences() const;  ///< Committed and pending.
   std::uint64_t committed() const;  ///< Sequences in the dataset, without pending ones.
+  std::uint64_t pending_bytes() const;  ///< Of records that the next commit writes.
 
   /// Whether a sequence of this key is there, pending ones included. Errors: store_unavailable.
   Result<bool> contains(std::string_view key) const;

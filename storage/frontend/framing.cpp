@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "storage/frontend/spectrum/fft_plan.h"
+#include "storage/frontend/spectrum/frame_kernel.h"
 
 namespace batchwright {
 namespace {
@@ -167,11 +168,7 @@ void FramedSound::copy(std::int64_t start, std::span<double> out) const {
   if (start >= 1 && start + size <= there) {
     const float* const source = samples_.data() + start;
     double* const to = out.data();
-    // Two loops without a choice inside, of several samples at once each.
-    if (pre_emphasis_ == 0) {
-      for (std::int64_t i = 0; i < size; ++i) to[i] = static_cast<double>(source[i]) * scale_;
-      return;
-    }
+    if (pre_emphasis_ == 0) return frame_kernel().widen(source, out.size(), scale_, to);
     for (std::int64_t i = 0; i < size; ++i) {
       const double before = static_cast<double>(source[i - 1]) * scale_;
       to[i] = static_cast<double>(source[i]) * scale_ - pre_emphasis_ * before;

@@ -108,8 +108,8 @@ void weigh_frames(const FramedSound& sound, std::uint64_t first, const FrontEnd:
   const bool per_frame = options.emphasis == PreEmphasis::frame;
   kernel.cut({work.samples.data(), state.measures.hop, cut, state.window.data(),
               per_frame ? options.pre_emphasis : 0, options.remove_dc,
-              options.raw_energy ? work.energies.data() : nullptr,
-              options.raw_energy ? nullptr : work.energies.data()},
+              options.use_energy && options.raw_energy ? work.energies.data() : nullptr,
+              options.use_energy && !options.raw_energy ? work.energies.data() : nullptr},
              work.frames.data());
   // The last transform wrote there.
   std::fill(work.frames.data() + kFrameLanes * cut,

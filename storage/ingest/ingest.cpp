@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "storage/dataset/dataset.h"
+#include "storage/ingest/commit_pace.h"
 #include "storage/ingest/ordered_loader.h"
 
 // Loading threads turn files into features, in the order of the files and a bounded way ahead;
@@ -200,11 +201,18 @@ class Run {
     if (ordinal) {
       ++report_.figures.taken;
       committed_.appended(loaded->fields.front().length, loaded->seconds);
+      if (pace_.is_due(writer_.pending_bytes(), Clock::now())) commit_early();
     } else if (is_about_one_file(ordinal.error().code)) {
       refuse(file, ordinal.error());
     } else {
       report_.failure = ordinal.error();
     }
+  }
+
+  void commit_early() {
+    const auto began = Clock::now();
+    commit();
+    pace_.committed(began, Clock::now());
   }
 
   /// A source names the place itself, which need not be the file alone.
@@ -227,10 +235,13 @@ class Run {
     }
   }
 
+  using Clock = CommitPace::Time::clock;
+
   const IngestJob& job_;
   DatasetWriter& writer_;
   IngestReport& report_;
   CommittedFigures committed_;
+  CommitPace pace_;
   std::vector<FieldValue> values_;
 };
 

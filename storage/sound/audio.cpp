@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -85,26 +86,55 @@ struct Decoded {
   std::optional<std::string> odd;  ///< A sample that is no number.
 };
 
-/// Without a way out of the loop, so that it is done for several at once.
+/// Bit 31 is set by an exponent of ones alone, which NaN and infinity have. Without a way out of
+/// the loop, so that it is done for several at once.
 bool all_finite(std::span<const float> samples) {
-  bool finite = true;
-  for (const float sample : samples) {
-    finite &= std::abs(sample) <= std::numeric_limits<float>::max();
-  }
-  return finite;
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  constexpr std::uint32_t kOne = 0x00800000;  // of an exponent
+  std::uint32_t seen = 0;
+  for (const float sample : samples)
+    seen |= (std::bit_cast<std::uint32_t>(sample) & kExponent) + kOne;
+  return seen >> 31 == 0;
 }
+
+/// Reads a file's samples block by block, as libsndfile scales them. Those of 16 bits are scaled
+/// here, several at once.
+class BlockReader {
+ public:
+  BlockReader(SNDFILE* sound, const SF_INFO& info)
+      : sound_(sound),
+        channels_(static_cast<std::size_t>(info.channels)),
+        block_(kBlockFrames * channels_),
+        words_((info.format & SF_FORMAT_SUBMASK) == SF_FORMAT_PCM_16 ? block_.size() : 0) {}
+
+  /// Of all channels; empty at the end. Until the next call.
+  std::span<const float> next() {
+    constexpr auto kFrames = static_cast<sf_count_t>(kBlockFrames);
+    const sf_count_t frames = words_.empty() ? sf_readf_float(sound_, block_.data(), kFrames)
+                                             : sf_readf_short(sound_, words_.data(), kFrames);
+    const std::size_t count = static_cast<std::size_t>(std::max<sf_count_t>(frames, 0)) * channels_;
+    constexpr float kScale = 1.0F / 32768;
+    for (std::size_t i = 0; i < std::min(count, words_.size()); ++i) {
+      block_[i] = static_cast<float>(words_[i]) * kScale;
+    }
+    return std::span(block_).first(count);
+  }
+
+ private:
+  SNDFILE* sound_;
+  std::size_t channels_;
+  std::vector<float> block_;
+  std::vector<std::int16_t> words_;
+};
 
 Decoded decode(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice, const TakeSamples& take,
                Wanted wanted = {}) {
   const auto channels = static_cast<std::size_t>(info.channels);
-  std::vector<float> block(kBlockFrames * channels);
+  BlockReader reader(sound, info);
   std::vector<float> chosen;
   Decoded seen;
-  sf_count_t frames = 0;
-  while (wanted.count > 0 &&
-         (frames = sf_readf_float(sound, block.data(), sf_count_t{kBlockFrames})) > 0) {
-    std::span<const float> samples =
-        std::span(block).first(static_cast<std::size_t>(frames) * channels);
+  std::span<const float> samples;
+  while (wanted.count > 0 && !(samples = reader.next()).empty()) {
     if (channels > 1) {
       take_channel(samples, channels, choice, chosen);
       samples = chosen;

@@ -3,7 +3,7 @@
 namespace batchwright {
 
 extern const FrameKernel kAvx2Frames;
-const FrameKernel kAvx2Frames{"avx2",  cut_frames,   power_of,   roots_of,      weigh_bands,
-                              logs_of, transform_of, inverse_of, filter_columns};
+const FrameKernel kAvx2Frames{"avx2",      widen_samples, cut_frames,   power_of,   roots_of,
+                              weigh_bands, logs_of,       transform_of, inverse_of, filter_columns};
 
 }  // namespace batchwright

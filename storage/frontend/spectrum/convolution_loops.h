@@ -14,10 +14,11 @@ void transform_of(const FftTables<float>& tables, float* frames, float* scratch,
   const std::size_t half = tables.points / 2;
   const Array<float> z{run_steps(tables, frames, scratch)};
   for (std::size_t k = 0; k <= half; ++k) {
-    Complex<float> x;
-    untangle(tables, z, k, x);
-    lanes(columns + 2 * k * row) = x.re;
-    lanes(columns + (2 * k + 1) * row) = x.im;
+    Complex<float> even;
+    Complex<float> odd;
+    untangle(z[k == half ? 0 : k], z[k == 0 ? 0 : half - k], tables.roots + 2 * k, even, odd);
+    lanes(columns + 2 * k * row) = even.re + odd.re;
+    lanes(columns + (2 * k + 1) * row) = even.im + odd.im;
   }
 }
 

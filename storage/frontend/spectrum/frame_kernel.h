@@ -9,8 +9,8 @@ namespace batchwright {
 /// the boundary of a cache line.
 inline constexpr std::size_t kFrameLanes = 8;
 
-/// A step of a mixed-radix transform: `radix` is 2, 3, 4 or 5. Value is double, or float where that
-/// is exact enough.
+/// A step of a mixed-radix transform: `radix` is 2, 3, 4, 5, 8 or 16. Value is double, or float
+/// where that is exact enough.
 template <class Value>
 struct FftStep {
   std::uint32_t radix = 0;
@@ -45,7 +45,7 @@ struct FrameCut {
   double pre_emphasis = 0;          ///< k of s(n) - k s(n - 1), where s(-1) = s(0).
   bool remove_mean = false;         ///< Of each frame, before all else.
   double* raw_energies = nullptr;   ///< [lanes] of sums of s^2 before pre-emphasis; may be null.
-  double* energies = nullptr;       ///< The same behind the window; may be null.
+  double* energies = nullptr;       ///< The same behind the window; may be null. Not both.
 };
 
 /// A filter over frames that follow each other, each of which begins half its points behind the one
@@ -63,6 +63,8 @@ struct ColumnFilter {
 /// Threads: any; memory is the caller's.
 struct FrameKernel {
   const char* name = nullptr;
+  /// `count` samples times `scale`.
+  void (*widen)(const float* samples, std::size_t count, double scale, double* out) = nullptr;
   /// Frames [window][lanes], pre-emphasised and weighted.
   void (*cut)(const FrameCut& cut, double* frames) = nullptr;
   /// |X(j)|^2, j = 0 ... points / 2, of frames [points][lanes], which are overwritten. `scratch`

@@ -2,261 +2,159 @@
 // nothing that other files share: an inline function of theirs would be compiled for that set, too,
 // and could be the one that the linker keeps for all.
 //
-// The transform is Stockham's (T. G. Stockham, High-speed convolution and correlation, 1966; C. Van
-// Loan, Computational Frameworks for the FFT, section 1.7): each step reads one array and writes
-// another, so that nothing has to be reordered. The logarithm is that of the C library of FreeBSD
-// (e_log.c): ln(2^k (1 + f)) by s = f / (2 + f) and a polynomial in s^2.
+// The logarithm is that of the C library of FreeBSD (e_log.c): ln(2^k (1 + f)) by s = f / (2 + f)
+// and a polynomial in s^2.
 
 #pragma once
 
-#include "storage/frontend/spectrum/frame_kernel.h"
+#include "storage/frontend/spectrum/butterflies.h"
 
 namespace batchwright {
 namespace {
 
-template <class Value>
-struct LanesOf {
-  using Type __attribute__((vector_size(kFrameLanes * sizeof(Value)))) = Value;
-};
 using Lanes = LanesOf<double>::Type;
 using Bits = unsigned long long __attribute__((vector_size(kFrameLanes * sizeof(double))));
 
+/// E(k) and root^k O(k) of X(k) = E(k) + root^k O(k): E and O, the transforms of the even and of
+/// the odd samples, lie in Z(k) = E(k) + i O(k), of which `a` is Z(k) and `b` is Z(half - k).
 template <class Value>
-struct Complex {
-  typename LanesOf<Value>::Type re;
-  typename LanesOf<Value>::Type im;
-};
-
-template <class Value>
-inline __attribute__((always_inline)) const typename LanesOf<Value>::Type& lanes(const Value* at) {
-  return *reinterpret_cast<const typename LanesOf<Value>::Type*>(at);
-}
-template <class Value>
-inline __attribute__((always_inline)) typename LanesOf<Value>::Type& lanes(Value* at) {
-  return *reinterpret_cast<typename LanesOf<Value>::Type*>(at);
-}
-
-template <class Value>
-struct Array {
-  Value* at;
-  Complex<Value>& operator[](std::size_t i) const {
-    return *reinterpret_cast<Complex<Value>*>(at + 2 * kFrameLanes * i);
-  }
-};
-
-template <class Value>
-inline __attribute__((always_inline)) void turned(Complex<Value>& out,
-                                                  const typename LanesOf<Value>::Type& re,
-                                                  const typename LanesOf<Value>::Type& im,
-                                                  const Value* twiddle) {
-  out.re = re * twiddle[0] - im * twiddle[1];
-  out.im = re * twiddle[1] + im * twiddle[0];
-}
-
-/// One butterfly: out[j * 1] = twiddle^j * sum over k of in[k * gap] w^(j k).
-template <class Value>
-inline __attribute__((always_inline)) void butterfly2(Array<Value> in, std::size_t gap,
-                                                      Array<Value> out, std::size_t step,
-                                                      const Value* t) {
-  const Complex<Value>& a = in[0];
-  const Complex<Value>& b = in[gap];
-  const auto re = a.re - b.re;
-  const auto im = a.im - b.im;
-  out[0].re = a.re + b.re;
-  out[0].im = a.im + b.im;
-  turned(out[step], re, im, t);
-}
-
-template <class Value>
-inline __attribute__((always_inline)) void butterfly3(Array<Value> in, std::size_t gap,
-                                                      Array<Value> out, std::size_t step,
-                                                      const Value* t) {
-  constexpr auto kSin = static_cast<Value>(0.86602540378443864676);  // of 2 pi / 3
-  const Complex<Value>& a = in[0];
-  const Complex<Value>& b = in[gap];
-  const Complex<Value>& c = in[2 * gap];
-  const auto sum_re = b.re + c.re;
-  const auto sum_im = b.im + c.im;
+inline __attribute__((always_inline)) void untangle(const Complex<Value>& a,
+                                                    const Complex<Value>& b, const Value* root,
+                                                    Complex<Value>& even, Complex<Value>& odd) {
   constexpr auto kHalf = static_cast<Value>(0.5);
-  const auto mid_re = a.re - kHalf * sum_re;
-  const auto mid_im = a.im - kHalf * sum_im;
-  const auto side_re = kSin * (b.im - c.im);
-  const auto side_im = kSin * (c.re - b.re);
-  out[0].re = a.re + sum_re;
-  out[0].im = a.im + sum_im;
-  turned(out[step], mid_re + side_re, mid_im + side_im, t);
-  turned(out[2 * step], mid_re - side_re, mid_im - side_im, t + 2);
-}
-
-template <class Value>
-inline __attribute__((always_inline)) void butterfly4(Array<Value> in, std::size_t gap,
-                                                      Array<Value> out, std::size_t step,
-                                                      const Value* t) {
-  const Complex<Value>& a = in[0];
-  const Complex<Value>& b = in[gap];
-  const Complex<Value>& c = in[2 * gap];
-  const Complex<Value>& d = in[3 * gap];
-  const auto ac_re = a.re + c.re;
-  const auto ac_im = a.im + c.im;
-  const auto bd_re = b.re + d.re;
-  const auto bd_im = b.im + d.im;
-  const auto a_c_re = a.re - c.re;
-  const auto a_c_im = a.im - c.im;
-  const auto b_d_re = b.re - d.re;
-  const auto b_d_im = b.im - d.im;
-  out[0].re = ac_re + bd_re;
-  out[0].im = ac_im + bd_im;
-  turned(out[step], a_c_re + b_d_im, a_c_im - b_d_re, t);
-  turned(out[2 * step], ac_re - bd_re, ac_im - bd_im, t + 2);
-  turned(out[3 * step], a_c_re - b_d_im, a_c_im + b_d_re, t + 4);
-}
-
-template <class Value>
-inline __attribute__((always_inline)) void butterfly5(Array<Value> in, std::size_t gap,
-                                                      Array<Value> out, std::size_t step,
-                                                      const Value* t) {
-  constexpr auto kCos1 = static_cast<Value>(0.30901699437494742410);   // of 2 pi / 5
-  constexpr auto kCos2 = static_cast<Value>(-0.80901699437494742410);  // of 4 pi / 5
-  constexpr auto kSin1 = static_cast<Value>(0.95105651629515357212);
-  constexpr auto kSin2 = static_cast<Value>(0.58778525229247312917);
-  const Complex<Value>& a = in[0];
-  const Complex<Value>& b = in[gap];
-  const Complex<Value>& c = in[2 * gap];
-  const Complex<Value>& d = in[3 * gap];
-  const Complex<Value>& e = in[4 * gap];
-  const auto be_re = b.re + e.re;
-  const auto be_im = b.im + e.im;
-  const auto cd_re = c.re + d.re;
-  const auto cd_im = c.im + d.im;
-  const auto b_e_re = b.re - e.re;
-  const auto b_e_im = b.im - e.im;
-  const auto c_d_re = c.re - d.re;
-  const auto c_d_im = c.im - d.im;
-  const auto mid1_re = a.re + kCos1 * be_re + kCos2 * cd_re;
-  const auto mid1_im = a.im + kCos1 * be_im + kCos2 * cd_im;
-  const auto mid2_re = a.re + kCos2 * be_re + kCos1 * cd_re;
-  const auto mid2_im = a.im + kCos2 * be_im + kCos1 * cd_im;
-  const auto side1_re = kSin1 * b_e_re + kSin2 * c_d_re;
-  const auto side1_im = kSin1 * b_e_im + kSin2 * c_d_im;
-  const auto side2_re = kSin2 * b_e_re - kSin1 * c_d_re;
-  const auto side2_im = kSin2 * b_e_im - kSin1 * c_d_im;
-  out[0].re = a.re + be_re + cd_re;
-  out[0].im = a.im + be_im + cd_im;
-  turned(out[step], mid1_re + side1_im, mid1_im - side1_re, t);
-  turned(out[2 * step], mid2_re + side2_im, mid2_im - side2_re, t + 2);
-  turned(out[3 * step], mid2_re - side2_im, mid2_im + side2_re, t + 4);
-  turned(out[4 * step], mid1_re - side1_im, mid1_im + side1_re, t + 6);
-}
-
-template <class Value>
-void run_step(const FftStep<Value>& step, Value* from, Value* to) {
-  const std::size_t stride = step.stride;
-  const std::size_t gap = stride * step.groups;
-  for (std::size_t p = 0; p < step.groups; ++p) {
-    const Value* twiddles = step.twiddles + 2 * p * (step.radix - 1);
-    for (std::size_t q = 0; q < stride; ++q) {
-      const Array<Value> in{from + 2 * kFrameLanes * (q + stride * p)};
-      const Array<Value> out{to + 2 * kFrameLanes * (q + stride * step.radix * p)};
-      switch (step.radix) {
-        case 2: butterfly2(in, gap, out, stride, twiddles); break;
-        case 3: butterfly3(in, gap, out, stride, twiddles); break;
-        case 4: butterfly4(in, gap, out, stride, twiddles); break;
-        default: butterfly5(in, gap, out, stride, twiddles); break;
-      }
-    }
-  }
-}
-
-/// All steps, from one array to the other in turn; returns the one that has the result.
-template <class Value>
-Value* run_steps(const FftTables<Value>& tables, Value* from, Value* to) {
-  for (std::size_t i = 0; i < tables.step_count; ++i) {
-    run_step(tables.steps[i], from, to);
-    Value* const next = from;
-    from = to;
-    to = next;
-  }
-  return from;
-}
-
-/// X(k) = E(k) + root^k O(k): E and O, the transforms of the even and of the odd samples, lie in
-/// Z(k) = E(k) + i O(k).
-template <class Value>
-inline __attribute__((always_inline)) void untangle(const FftTables<Value>& tables,
-                                                    const Array<Value>& z, std::size_t k,
-                                                    Complex<Value>& x) {
-  constexpr auto kHalf = static_cast<Value>(0.5);
-  const std::size_t half = tables.points / 2;
-  const Complex<Value>& a = z[k == half ? 0 : k];
-  const Complex<Value>& b = z[k == 0 ? 0 : half - k];
-  const auto even_re = kHalf * (a.re + b.re);
-  const auto even_im = kHalf * (a.im - b.im);
+  even.re = kHalf * (a.re + b.re);
+  even.im = kHalf * (a.im - b.im);
   const auto odd_re = kHalf * (a.im + b.im);
   const auto odd_im = kHalf * (b.re - a.re);
-  const Value* root = tables.roots + 2 * k;
-  x.re = even_re + (odd_re * root[0] - odd_im * root[1]);
-  x.im = even_im + (odd_re * root[1] + odd_im * root[0]);
+  turned(odd, odd_re, odd_im, root);
 }
 
-void power_of(const FftTables<double>& tables, double* frames, double* scratch, double* power) {
+inline __attribute__((always_inline)) void square(Lanes& out, const Lanes& re, const Lanes& im) {
+  out = re * re + im * im;
+}
+
+/// Of an odd number of points: complex ones without an imaginary part.
+void power_of_odd(const FftTables<double>& tables, const double* frames, double* scratch,
+                  double* power) {
   const std::size_t points = tables.points;
-  double* from = frames;
-  double* to = scratch;
-  if (tables.roots == nullptr) {
-    // An odd number of points: complex ones without an imaginary part.
-    for (std::size_t n = 0; n < points; ++n) {
-      lanes(scratch + 2 * kFrameLanes * n) = lanes(frames + kFrameLanes * n);
-      lanes(scratch + 2 * kFrameLanes * n + kFrameLanes) = Lanes{};
-    }
-    from = scratch;
-    to = scratch + 2 * kFrameLanes * points;
+  for (std::size_t n = 0; n < points; ++n) {
+    lanes(scratch + 2 * kFrameLanes * n) = lanes(frames + kFrameLanes * n);
+    lanes(scratch + 2 * kFrameLanes * n + kFrameLanes) = Lanes{};
   }
-  const Array<double> z{run_steps(tables, from, to)};
+  const Array<double> x{run_steps(tables, scratch, scratch + 2 * kFrameLanes * points)};
   for (std::size_t k = 0; k <= points / 2; ++k) {
-    Complex<double> x;
-    if (tables.roots != nullptr) {
-      untangle(tables, z, k, x);
-    } else {
-      x = z[k];
-    }
-    lanes(power + kFrameLanes * k) = x.re * x.re + x.im * x.im;
+    square(lanes(power + kFrameLanes * k), x[k].re, x[k].im);
   }
 }
 
+/// Power at k and at half - k are found together: X(half - k) is the conjugate of E(k) - root^k
+/// O(k).
+void power_of(const FftTables<double>& tables, double* frames, double* scratch, double* power) {
+  if (tables.roots == nullptr) return power_of_odd(tables, frames, scratch, power);
+  const std::size_t half = tables.points / 2;
+  const Array<double> z{run_steps(tables, frames, scratch)};
+  for (std::size_t k = 0; k <= half / 2; ++k) {
+    Complex<double> even;
+    Complex<double> odd;
+    untangle(z[k], z[k == 0 ? 0 : half - k], tables.roots + 2 * k, even, odd);
+    square(lanes(power + kFrameLanes * k), even.re + odd.re, even.im + odd.im);
+    square(lanes(power + kFrameLanes * (half - k)), even.re - odd.re, even.im - odd.im);
+  }
+}
+
+/// Sample n of each frame in a vector, where frames begin `hop` samples behind each other.
 inline __attribute__((always_inline)) void gather(Lanes& out, const double* s, std::size_t h) {
   out = Lanes{s[0], s[h], s[2 * h], s[3 * h], s[4 * h], s[5 * h], s[6 * h], s[7 * h]};
 }
 
-void means_of(const FrameCut& cut, Lanes& means) {
-  Lanes sum{};
-  for (std::size_t n = 0; n < cut.window; ++n) {
+/// The same for samples n to n + 7: rows of frames are read whole, and turned into columns by
+/// pairs, by pairs of pairs, and by halves.
+inline __attribute__((always_inline)) void gather_block(Lanes (&out)[kFrameLanes], const double* s,
+                                                        std::size_t h) {
+  Lanes rows[kFrameLanes];
+  for (std::size_t i = 0; i < kFrameLanes; ++i)
+    __builtin_memcpy(&rows[i], s + i * h, sizeof(Lanes));
+  Lanes even[4];
+  Lanes odd[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    even[i] = __builtin_shufflevector(rows[2 * i], rows[2 * i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    odd[i] = __builtin_shufflevector(rows[2 * i], rows[2 * i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  const auto columns = [&out](const Lanes(&pairs)[4], std::size_t first) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      Lanes left;
+      Lanes right;
+      if (i == 0) {
+        left = __builtin_shufflevector(pairs[0], pairs[1], 0, 1, 4, 5, 8, 9, 12, 13);
+        right = __builtin_shufflevector(pairs[2], pairs[3], 0, 1, 4, 5, 8, 9, 12, 13);
+      } else {
+        left = __builtin_shufflevector(pairs[0], pairs[1], 2, 3, 6, 7, 10, 11, 14, 15);
+        right = __builtin_shufflevector(pairs[2], pairs[3], 2, 3, 6, 7, 10, 11, 14, 15);
+      }
+      out[first + 2 * i] = __builtin_shufflevector(left, right, 0, 1, 4, 5, 8, 9, 12, 13);
+      out[first + 2 * i + 4] = __builtin_shufflevector(left, right, 2, 3, 6, 7, 10, 11, 14, 15);
+    }
+  };
+  columns(even, 0);
+  columns(odd, 1);
+}
+
+/// Calls `use` with the place of each sample of a window, and with that sample of each frame.
+template <class Use>
+inline __attribute__((always_inline)) void each_sample(const FrameCut& cut, Use use) {
+  std::size_t n = 0;
+  for (; n + kFrameLanes <= cut.window; n += kFrameLanes) {
+    Lanes block[kFrameLanes];
+    gather_block(block, cut.samples + n, cut.hop);
+    for (std::size_t i = 0; i < kFrameLanes; ++i) use(n + i, block[i]);
+  }
+  for (; n < cut.window; ++n) {
     Lanes here;
     gather(here, cut.samples + n, cut.hop);
-    sum += here;
+    use(n, here);
   }
+}
+
+void means_of(const FrameCut& cut, Lanes& means) {
+  Lanes sum{};
+  each_sample(cut, [&sum](std::size_t, const Lanes& here) { sum += here; });
   means = sum / static_cast<double>(cut.window);
 }
 
-void cut_frames(const FrameCut& cut, double* frames) {
+/// Writes frames, and calls `see` with each sample before and behind pre-emphasis and window.
+template <class See>
+inline __attribute__((always_inline)) void write_frames(const FrameCut& cut, double* frames,
+                                                        See see) {
   Lanes mean{};
   if (cut.remove_mean) means_of(cut, mean);
   Lanes before;
   gather(before, cut.samples, cut.hop);
   before -= mean;
-  Lanes raw{};
-  Lanes weighted{};
-  for (std::size_t n = 0; n < cut.window; ++n) {
-    Lanes here;
-    gather(here, cut.samples + n, cut.hop);
-    here -= mean;
+  each_sample(cut, [&](std::size_t n, const Lanes& sample) {
+    const Lanes here = sample - mean;
     const Lanes out = (here - cut.pre_emphasis * before) * cut.weights[n];
     lanes(frames + kFrameLanes * n) = out;
-    raw += here * here;
-    weighted += out * out;
+    see(here, out);
     before = here;
+  });
+}
+
+/// A sum waits for the one before, so energies are summed up where they are wanted only.
+void cut_frames(const FrameCut& cut, double* frames) {
+  Lanes sum{};
+  if (cut.raw_energies != nullptr) {
+    write_frames(cut, frames, [&sum](const Lanes& raw, const Lanes&) { sum += raw * raw; });
+    lanes(cut.raw_energies) = sum;
+  } else if (cut.energies != nullptr) {
+    write_frames(cut, frames, [&sum](const Lanes&, const Lanes& out) { sum += out * out; });
+    lanes(cut.energies) = sum;
+  } else {
+    write_frames(cut, frames, [](const Lanes&, const Lanes&) {});
   }
-  if (cut.raw_energies != nullptr) lanes(cut.raw_energies) = raw;
-  if (cut.energies != nullptr) lanes(cut.energies) = weighted;
+}
+
+void widen_samples(const float* samples, std::size_t count, double scale, double* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<double>(samples[i]) * scale;
 }
 
 void roots_of(double* values, std::size_t count, double add) {

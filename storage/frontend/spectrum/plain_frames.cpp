@@ -3,7 +3,8 @@
 namespace batchwright {
 
 extern const FrameKernel kPlainFrames;
-const FrameKernel kPlainFrames{"plain", cut_frames,   power_of,   roots_of,      weigh_bands,
-                               logs_of, transform_of, inverse_of, filter_columns};
+const FrameKernel kPlainFrames{"plain",    widen_samples, cut_frames, power_of,
+                               roots_of,   weigh_bands,   logs_of,    transform_of,
+                               inverse_of, filter_columns};
 
 }  // namespace batchwright
