@@ -148,6 +148,9 @@ void add_bench(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--dataset", options->dataset,
                       "Dataset for the memcpy; by default the one named in the daemon's stats");
+  command->add_option("--memcpy-threads", options->memcpy_threads, "Threads that do the memcpy")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_option("--stats", options->stats, "Where the daemon's stats are")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");

@@ -146,6 +146,7 @@ struct BenchOptions {
   std::uint32_t window = 4;
   double seconds = 5.0;
   BenchTouch touch = BenchTouch::header;
+  std::uint32_t memcpy_threads = 1;
   bool json = false;
 };
 int run_bench(const BenchOptions& options);

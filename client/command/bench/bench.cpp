@@ -90,8 +90,9 @@ Result<BenchFigures> measure(const BenchOptions& options) {
   const auto known = read_stats(options);
   if (!known) return known.error();
   const auto rows = record_rows(options, *connect, kMostBaselineBytes, kWarmUp);
-  auto baseline = MemcpyBaseline::prepare(
-      options.dataset.empty() ? known->dataset : options.dataset, rows, known->arena_bytes);
+  auto baseline =
+      MemcpyBaseline::prepare(options.dataset.empty() ? known->dataset : options.dataset, rows,
+                              known->arena_bytes, options.memcpy_threads);
   if (!baseline) return baseline.error();
   BenchFigures figures;
   figures.memcpy_rate = baseline->measure();

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
+#include <thread>
 
 namespace batchwright {
 namespace {
@@ -15,7 +17,7 @@ constexpr std::chrono::milliseconds kRound{200};
 
 Result<MemcpyBaseline> MemcpyBaseline::prepare(const std::vector<std::string>& shards,
                                                std::span<const std::uint64_t> ordinals,
-                                               std::size_t arena_bytes) {
+                                               std::size_t arena_bytes, std::size_t threads) {
   MemcpyBaseline baseline;
   baseline.catalog_ = std::make_unique<Catalog>();
   // Unverified: a checksum is not part of a copy.
@@ -35,8 +37,11 @@ Result<MemcpyBaseline> MemcpyBaseline::prepare(const std::vector<std::string>& s
     }
   }
   // As large as the arena, so that the caches help neither side more; a row has to fit.
-  baseline.ring_.resize(std::max(arena_bytes, longest));
-  baseline.copy_once();
+  baseline.rings_.resize(threads);
+  for (std::size_t thread = 0; thread < threads; ++thread) {
+    baseline.rings_[thread].bytes.resize(std::max(arena_bytes / threads, longest));
+    baseline.copy_once(thread);
+  }
   return baseline;
 }
 
@@ -44,29 +49,45 @@ double MemcpyBaseline::measure() {
   const auto now = &std::chrono::steady_clock::now;
   const auto end = now() + std::chrono::seconds(1);
   double best = 0.0;
-  while (now() < end) {
-    const auto start = now();
-    std::uint64_t bytes = 0;
-    std::chrono::duration<double> taken{0};
-    while (taken < kRound) {
-      bytes += copy_once();
-      taken = now() - start;
-    }
-    // The best round is the least disturbed one: a yardstick must not be too short.
-    best = std::max(best, static_cast<double>(bytes) / taken.count());
-  }
+  // The best round is the least disturbed one: a yardstick must not be too short.
+  while (now() < end) best = std::max(best, round());
   return best;
 }
 
-std::uint64_t MemcpyBaseline::copy_once() {
+double MemcpyBaseline::round() {
+  const auto now = &std::chrono::steady_clock::now;
+  std::vector<double> rates(rings_.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < rates.size(); ++thread) {
+      threads.emplace_back([this, thread, now, &rates] {
+        const auto start = now();
+        std::uint64_t bytes = 0;
+        std::chrono::duration<double> taken{0};
+        while (taken < kRound) {
+          bytes += copy_once(thread);
+          taken = now() - start;
+        }
+        rates[thread] = static_cast<double>(bytes) / taken.count();
+      });
+    }
+  }
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+std::uint64_t MemcpyBaseline::copy_once(std::size_t thread) {
+  std::vector<std::byte>& ring = rings_[thread].bytes;
   std::uint64_t bytes = 0;
-  for (const auto row : rows_) {
+  std::size_t place = rings_[thread].place;
+  for (std::size_t i = thread; i < rows_.size(); i += rings_.size()) {
+    const auto row = rows_[i];
     // A row stays in one piece, as in a batch.
-    if (row.size() > ring_.size() - place_) place_ = 0;
-    std::memcpy(ring_.data() + place_, row.data(), row.size());
-    place_ += row.size();
+    if (row.size() > ring.size() - place) place = 0;
+    std::memcpy(ring.data() + place, row.data(), row.size());
+    place += row.size();
     bytes += row.size();
   }
+  rings_[thread].place = place;
   return bytes;
 }
 
