@@ -13,6 +13,7 @@
 #include "daemon/assembly/batch_builder.h"
 #include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
+#include "daemon/assembly/threads/few_threads.h"
 #include "daemon/assembly/threads/helper_thread.h"
 
 namespace batchwright {
@@ -151,7 +152,7 @@ struct Assembler::State {
     Pages& of_feed = pages.try_emplace(job.style->feed, manners)
                          .first->second;  // never erased: without work it has no thread
     // Fetched once is enough: what has been dropped from memory again is waited for.
-    return !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
+    return !kFewThreads && !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
   }
 
   void fetch(Pages& from, const SharedJob& job) {
@@ -227,14 +228,20 @@ void Assembler::submit(std::shared_ptr<const EpochSource> source,
 }
 
 void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {
+  // The slot is out of use until then.
+  do_between([slot, done = std::move(done)] {
+    std::memset(slot.data(), kPoison, slot.size());
+    done();
+  });
+}
+
+void Assembler::do_between(std::function<void()> work) {
   {
     const std::lock_guard lock(state_->mutex);
     ++state_->unanswered;
   }
-  // Demanded: the slot is out of use until then.
-  state_->put(kNoFeed, Urgency::demanded, [slot, done = std::move(done)] {
-    std::memset(slot.data(), kPoison, slot.size());
-    done();
+  state_->put(kNoFeed, Urgency::demanded, [work = std::move(work)] {
+    work();
     return true;
   });
 }

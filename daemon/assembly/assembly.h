@@ -14,5 +14,6 @@
 #include "daemon/assembly/disk/readahead.h"         // pages are in memory when they are needed
 #include "daemon/assembly/fair_queue.h"             // which feed's job a thread takes next
 #include "daemon/assembly/slot_cache.h"             // which slot holds which batch
+#include "daemon/assembly/threads/few_threads.h"    // who does that where threads are few
 #include "daemon/assembly/threads/helper_thread.h"  // work beside the loop
 #include "daemon/assembly/threads/manners.h"        // priorities, processors, a share of them

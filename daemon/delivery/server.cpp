@@ -8,6 +8,10 @@ namespace {
 /// The pause between two late answers to a session.
 constexpr std::chrono::seconds kLateAnswers{1};
 
+HelperThread::Elsewhere between_jobs_of(Assembler& assembler) {
+  return [&assembler](std::function<void()> work) { assembler.do_between(std::move(work)); };
+}
+
 }  // namespace
 
 Server::Server(boost::asio::io_context& loop, ServerSettings settings)
@@ -20,9 +24,10 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
       absent_(
           loop, settings.feed_grace,
           [this](const AbsentFeeds::Guest& guest, const Error& why) { refuse_guest(guest, why); }),
-      planner_(loop),
       assembler_(rules_.assembly_threads, settings.assembly_copy, settings.manners),
-      readahead_(nullptr, std::chrono::seconds(10), settings.manners),
+      planner_(kFewThreads ? Planner(loop, between_jobs_of(assembler_)) : Planner(loop)),
+      readahead_(kFewThreads ? Readahead(between_jobs_of(assembler_))
+                             : Readahead(nullptr, std::chrono::seconds(10), settings.manners)),
       sessions_(loop),
       late_answers_(loop, kLateAnswers,
                     [this](SessionId id, const LateAnswers::Refusal& refusal) {

@@ -163,8 +163,8 @@ class Server {
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   FeedShelf feeds_;
   AbsentFeeds absent_;
-  Planner planner_;
   Assembler assembler_;
+  Planner planner_;
   Readahead readahead_;
   SessionTable sessions_;
   ConductTable conduct_;

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstring>
+#include <set>
+#include <thread>
 
 #include "tests/assembly/snapshot.h"
 #include "tests/assembly/tally.h"
@@ -81,4 +84,22 @@ TEST_CASE("assembly: a poisoned slot is 0xDB from end to end") {
     Assembler(1).poison(slot.bytes(), [] {});
   }
   for (const std::byte byte : slot.bytes()) REQUIRE(byte == std::byte{0xDB});
+}
+
+TEST_CASE(
+    "assembly: work between two jobs is done by an assembly thread, and all of it by the end") {
+  std::atomic<int> done = 0;
+  std::set<std::thread::id> where;
+  {
+    Assembler assembler(1);
+    for (int i = 0; i < 100; ++i) {
+      assembler.do_between([&] {
+        ++done;
+        where.insert(std::this_thread::get_id());
+      });
+    }
+  }
+  CHECK(done == 100);
+  CHECK(where.size() == 1);
+  CHECK_FALSE(where.contains(std::this_thread::get_id()));
 }

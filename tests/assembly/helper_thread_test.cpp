@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace batchwright;
@@ -41,6 +42,37 @@ TEST_CASE("helper thread: work is done in its order, elsewhere, by a thread of t
   CHECK(std::is_sorted(order.begin(), order.end()));
   CHECK(where != std::thread::id());
   CHECK(where != std::this_thread::get_id());
+}
+
+TEST_CASE(
+    "helper thread: one that works elsewhere does it there, in its order, and has no thread") {
+  std::vector<std::function<void()>> there;
+  std::vector<int> order;
+  {
+    HelperThread helper([&there](std::function<void()> work) { there.push_back(std::move(work)); });
+    for (int i = 0; i < 3; ++i) helper.put([&order, i] { order.push_back(i); });
+    CHECK(order.empty());
+    REQUIRE(there.size() == 1);  // one call does all that was put until it ends
+    there.front()();
+    CHECK(order == std::vector{0, 1, 2});
+    helper.put([&order] { order.push_back(3); });
+    helper.drop();
+    REQUIRE(there.size() == 2);
+    there.back()();
+  }
+  CHECK(order == std::vector{0, 1, 2});
+}
+
+TEST_CASE("helper thread: its end waits for what is done elsewhere") {
+  std::atomic<int> done = 0;
+  std::vector<std::thread> others;
+  {
+    HelperThread helper([&](std::function<void()> work) { others.emplace_back(std::move(work)); });
+    for (int i = 0; i < 100; ++i) helper.put([&done] { ++done; });
+    helper.end();
+    CHECK(done == 100);
+  }
+  for (std::thread& other : others) other.join();
 }
 
 TEST_CASE("helper thread: it leaves when there is no work, and comes back for more") {

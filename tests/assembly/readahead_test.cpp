@@ -66,6 +66,24 @@ TEST_CASE("assembly: readers without work end, and others start when there is so
   }
 }
 
+TEST_CASE("assembly: readahead between an assembler's jobs asks for all, and has no readers") {
+  const auto snapshot = made_up(12);
+  const auto source = plan_of(snapshot, in_order(4));
+  Assembler assembler(1);
+  Readahead readahead([&](std::function<void()> work) { assembler.do_between(std::move(work)); });
+  std::size_t bytes = 0;
+  for (const std::uint64_t index : {0U, 1U}) {
+    readahead.will_need("train", source, BatchIndex{index});
+    for (const std::uint64_t ordinal : ordinals(*source, index)) {
+      bytes += snapshot->place(Ordinal{ordinal})->bytes.size();
+    }
+  }
+  CHECK(eventually(readahead, [&](const auto& now) { return now.ahead_bytes == bytes; }));
+  CHECK(readahead.figures().disks.at(0).readers == 0);
+  for (const std::uint64_t index : {0U, 1U}) readahead.used("train", source, BatchIndex{index});
+  CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes == 0; }));
+}
+
 TEST_CASE("assembly: full readahead drops the oldest request and keeps no caller waiting") {
   Tally tally;
   std::mutex gate;

@@ -167,6 +167,9 @@ def look_at_daemon(args, folder, report):
         report.line("wake-ups a second, idle", f"{idle:.1f}", "at most 5", idle <= 5)
         written = daemon.figure("io", "write_bytes")
         got = batches(args.full, folder, 2)
+        serving = daemon.own_threads()  # any that came meanwhile stay for 10 s behind their last work
+        report.line("threads beside ZeroMQ's, serving", str(len(serving)), "2", len(serving) <= 2)
+        print(f"{'':44} {' '.join(serving)}")
         written = daemon.figure("io", "write_bytes") - written
         report.line("bytes written to disk over two epochs", str(written), "0", written == 0)
         resident = daemon.figure("status", "RssAnon") / 1024

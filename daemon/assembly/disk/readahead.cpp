@@ -19,7 +19,6 @@
 #include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/row_parts.h"
-#include "daemon/assembly/threads/helper_thread.h"
 
 // Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
 // way than there may be threads. Each asks the kernel for all of a read at once and then has it
@@ -73,11 +72,16 @@ std::map<std::uint64_t, std::vector<WantedRow>> wanted_rows(const EpochSource& s
   return wanted;
 }
 
-/// Asks for all of it before the first is waited for, so that the disk sees it at once.
-void carry_out(const Read& read, const EpochSource& source) {
+/// A part of a row is not asked for without being waited for: where it lies is in the row itself.
+void ask_kernel(const Read& read) {
   for (const WantedRow& row : read.rows) {
     if (row.whole) prefetch(row.record);
   }
+}
+
+/// Asks for all of it before the first is waited for, so that the disk sees it at once.
+void carry_out(const Read& read, const EpochSource& source) {
+  ask_kernel(read);
   for (const WantedRow& row : read.rows) {
     row.whole ? bring_in(row.record) : fetch_part(source, row.row);
   }
@@ -107,6 +111,12 @@ struct Readahead::State {
         // Readers are started by this thread, or by each other, and take its manners on.
         thread(
             "bw-readahead", [this] { adopt(manners); }, patience) {}
+
+  State(HelperThread::Elsewhere elsewhere, std::function<std::size_t()> left)
+      : memory_left(left ? std::move(left) : room_for_cache),
+        patience(0),
+        waits_for_reads(false),
+        thread(std::move(elsewhere)) {}
 
   ~State() {
     {
@@ -145,6 +155,7 @@ struct Readahead::State {
       if (const auto source = notice.source.lock()) {
         notice.kind == Notice::Kind::will_need ? ask_for(notice, *source) : behind(notice, *source);
       }
+      if (!waits_for_reads) ask_for_all();
       lock.lock();
     }
     looking = false;
@@ -212,7 +223,7 @@ struct Readahead::State {
 
   /// With the lock. Starts a thread where all are at work.
   void wake_reader(Disk& disk) {
-    if (stopping || disk.queue.empty()) return;
+    if (stopping || disk.queue.empty() || !waits_for_reads) return;
     if (disk.idle != 0) return disk.changed.notify_one();
     join_ended(disk);
     if (disk.readers.size() == kReaders) return;
@@ -232,6 +243,20 @@ struct Readahead::State {
     const auto self = disk.readers.find(std::this_thread::get_id());
     disk.ended.push_back(std::move(self->second));
     disk.readers.erase(self);
+  }
+
+  /// Without readers: asks for all that may be read now.
+  void ask_for_all() {
+    const auto next_of_any = [this]() -> std::optional<Read> {
+      const std::lock_guard lock(mutex);
+      for (auto& [device, disk] : disks) {
+        if (auto next = disk.queue.take()) return next;
+      }
+      return {};
+    };
+    while (const auto next = next_of_any()) {
+      if (const auto source = next->source.lock()) ask_kernel(*next);
+    }
   }
 
   /// With the lock.
@@ -279,7 +304,8 @@ struct Readahead::State {
 
   const std::function<std::size_t()> memory_left;
   const std::chrono::milliseconds patience;
-  const Manners manners;
+  const Manners manners = {};
+  const bool waits_for_reads = true;  // by readers; else the kernel is asked, and that is all
   mutable std::mutex mutex;
   std::deque<Notice> notices;           // guarded by mutex
   bool looking = false;                 // guarded by mutex: at them, or will be
@@ -294,6 +320,8 @@ struct Readahead::State {
 Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience,
                      Manners manners)
     : state_(std::make_unique<State>(std::move(memory_left), patience, std::move(manners))) {}
+Readahead::Readahead(HelperThread::Elsewhere elsewhere, std::function<std::size_t()> memory_left)
+    : state_(std::make_unique<State>(std::move(elsewhere), std::move(memory_left))) {}
 Readahead::~Readahead() = default;
 
 void Readahead::will_need(const std::string& feed, const std::shared_ptr<const EpochSource>& source,

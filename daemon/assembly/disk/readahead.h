@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/assembly/assembler.h"
+#include "daemon/assembly/threads/helper_thread.h"
 
 namespace batchwright {
 
@@ -46,11 +47,7 @@ struct ReadaheadFigures {
 /// Destruction waits for the reads that are under way.
 class Readahead {
  public:
-#ifdef BATCHWRIGHT_MINIMAL
-  static constexpr std::size_t kReaders = 2;  ///< What a card of flash is kept busy by.
-#else
   static constexpr std::size_t kReaders = 32;
-#endif
 
   /// `memory_left` says how many bytes the page cache may take; by default what memory_room()
   /// finds, less under memory_pressure(). A reader ends after `patience` without work. `manners`
@@ -58,6 +55,9 @@ class Readahead {
   explicit Readahead(std::function<std::size_t()> memory_left = nullptr,
                      std::chrono::milliseconds patience = std::chrono::seconds(10),
                      Manners manners = {});
+  /// Does all of it `elsewhere`, without a thread: the kernel is asked to read, and not waited for.
+  explicit Readahead(HelperThread::Elsewhere elsewhere,
+                     std::function<std::size_t()> memory_left = nullptr);
   ~Readahead();
   Readahead(const Readahead&) = delete;
   Readahead& operator=(const Readahead&) = delete;

@@ -10,12 +10,18 @@ HelperThread::HelperThread(const char* name, std::function<void()> enter,
                            std::chrono::milliseconds linger)
     : name_(name), enter_(std::move(enter)), linger_(linger) {}
 
+HelperThread::HelperThread(Elsewhere elsewhere) : elsewhere_(std::move(elsewhere)) {}
+
 HelperThread::~HelperThread() { end(); }
 
 void HelperThread::push(std::function<void()> work) {
   std::unique_lock lock(mutex_);
   works_.push_back(std::move(work));
   if (std::exchange(running_, true)) return changed_.notify_one();
+  if (elsewhere_) {
+    lock.unlock();
+    return elsewhere_([this] { run_elsewhere(); });
+  }
   if (thread_.joinable()) thread_.join();  // it has left run(), or is about to
   try {
     thread_ = std::thread([this] { run(); });
@@ -36,8 +42,9 @@ void HelperThread::drop() {
 
 void HelperThread::end() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopping_ = true;
+    if (elsewhere_) return changed_.wait(lock, [this] { return !running_; });
   }
   changed_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -59,6 +66,20 @@ void HelperThread::run() {
     work = nullptr;  // what it holds is not freed under the lock
     lock.lock();
   }
+}
+
+void HelperThread::run_elsewhere() {
+  std::unique_lock lock(mutex_);
+  while (!works_.empty()) {
+    auto work = std::move(works_.front());
+    works_.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;
+    lock.lock();
+  }
+  running_ = false;
+  changed_.notify_all();  // with the lock: end() may be waiting to destroy this
 }
 
 }  // namespace batchwright

@@ -12,7 +12,8 @@
 namespace batchwright {
 
 /// Does one thing after the other on a thread of its own, which is there while there is work for
-/// it. Where the system gives no thread, put() does the work itself: late is better than never.
+/// it. Where the system gives no thread, put() does the work itself: late is better than never. Or
+/// does it on threads that are there anyway, and has none.
 ///
 /// Lifetime: what the work refers to outlives end(). Threads: put() and drop() from any, except
 /// from the thread itself while end() waits for it; end() and destruction by one.
@@ -21,10 +22,16 @@ class HelperThread {
   /// How long a thread without work stays.
   static constexpr std::chrono::milliseconds kLinger{10'000};
 
+  /// Has what it is given called once, soon, on a thread that is neither the caller's nor held up
+  /// by what the caller does.
+  using Elsewhere = std::function<void(std::function<void()>)>;
+
   /// `name` is the thread's, for who looks at the process: 15 characters at most. The thread calls
   /// `enter`, if any, as the first that it does.
   explicit HelperThread(const char* name, std::function<void()> enter = nullptr,
                         std::chrono::milliseconds linger = kLinger);
+  /// All that is put is done `elsewhere`, which outlives end().
+  explicit HelperThread(Elsewhere elsewhere);
   /// end().
   ~HelperThread();
   HelperThread(const HelperThread&) = delete;
@@ -45,10 +52,12 @@ class HelperThread {
 
   void push(std::function<void()> work);
   void run();
+  void run_elsewhere();
 
-  const char* const name_;
+  const char* const name_ = nullptr;
   const std::function<void()> enter_;
-  const std::chrono::milliseconds linger_;
+  const std::chrono::milliseconds linger_{};
+  const Elsewhere elsewhere_;
   std::mutex mutex_;
   std::condition_variable changed_;
   Works works_;            // guarded by mutex_

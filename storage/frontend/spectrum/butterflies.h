@@ -9,6 +9,13 @@
 
 #include "storage/frontend/spectrum/frame_kernel.h"
 
+/// Before the loops of a step that is several in one: what lies between stays in registers.
+#ifdef BATCHWRIGHT_MINIMAL  // where a quarter of the code counts for more
+#define BATCHWRIGHT_UNROLL
+#else
+#define BATCHWRIGHT_UNROLL _Pragma("GCC unroll 4")
+#endif
+
 namespace batchwright {
 namespace {
 
@@ -197,13 +204,13 @@ inline constexpr Value kSixteenths[10][2] = {
 template <std::size_t kParts, class Value>
 inline __attribute__((always_inline)) void transform_parts(Array<Value> in, std::size_t gap,
                                                            Complex<Value> (&v)[4 * kParts]) {
-#pragma GCC unroll 4
+  BATCHWRIGHT_UNROLL
   for (std::size_t c = 0; c < kParts; ++c) {
     Complex<Value> x[4] = {in[c * gap], in[(c + kParts) * gap], in[(c + 2 * kParts) * gap],
                            in[(c + 3 * kParts) * gap]};
     transform4(x[0], x[1], x[2], x[3]);
     v[c] = x[0];
-#pragma GCC unroll 4
+    BATCHWRIGHT_UNROLL
     for (std::size_t s = 1; s < 4; ++s) {
       const Value* const root = kSixteenths<Value>[c * s * 4 / kParts];
       if (c == 0) {
@@ -221,7 +228,7 @@ inline __attribute__((always_inline)) void butterfly8(Array<Value> in, std::size
                                                       const Value* t) {
   Complex<Value> v[8];
   transform_parts<2>(in, gap, v);
-#pragma GCC unroll 4
+  BATCHWRIGHT_UNROLL
   for (std::size_t s = 0; s < 4; ++s) {
     transform2(v[2 * s], v[2 * s + 1]);
     if (s != 0) put<kTurns>(out[s * step], v[2 * s], t + 2 * (s - 1));
@@ -236,10 +243,10 @@ inline __attribute__((always_inline)) void butterfly16(Array<Value> in, std::siz
                                                        const Value* t) {
   Complex<Value> v[16];
   transform_parts<4>(in, gap, v);
-#pragma GCC unroll 4
+  BATCHWRIGHT_UNROLL
   for (std::size_t s = 0; s < 4; ++s) {
     transform4(v[4 * s], v[4 * s + 1], v[4 * s + 2], v[4 * s + 3]);
-#pragma GCC unroll 4
+    BATCHWRIGHT_UNROLL
     for (std::size_t j = s == 0 ? 1 : 0; j < 4; ++j) {
       put<kTurns>(out[(s + 4 * j) * step], v[4 * s + j], t + 2 * (s + 4 * j - 1));
     }
@@ -287,3 +294,5 @@ Value* run_steps(const FftTables<Value>& tables, Value* from, Value* to) {
 
 }  // namespace
 }  // namespace batchwright
+
+#undef BATCHWRIGHT_UNROLL

@@ -3,7 +3,7 @@
 namespace batchwright {
 
 extern const FrameKernel kPlainFrames;
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(BATCHWRIGHT_MINIMAL)
 extern const FrameKernel kAvx2Frames;
 extern const FrameKernel kAvx512Frames;
 #endif
@@ -11,7 +11,7 @@ extern const FrameKernel kAvx512Frames;
 std::size_t frame_kernels(const FrameKernel* (&kernels)[3]) {
   std::size_t count = 0;
   kernels[count++] = &kPlainFrames;
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(BATCHWRIGHT_MINIMAL)
   if (__builtin_cpu_supports("avx2")) kernels[count++] = &kAvx2Frames;
   if (__builtin_cpu_supports("avx512f")) kernels[count++] = &kAvx512Frames;
 #endif

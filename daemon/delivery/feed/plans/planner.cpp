@@ -1,6 +1,7 @@
 #include "daemon/delivery/feed/plans/planner.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -119,6 +120,7 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings&
     auto result = caught(ErrorCode::internal, "planning: ", [&] {
       return plan_snapshot(std::move(snapshot), settings, epoch);
     });
+    ::malloc_trim(0);  // planning takes several times what a plan is, once an epoch
     boost::asio::post(loop_, [result = std::move(result), planned = std::move(planned)]() mutable {
       planned(std::move(result));
     });

@@ -32,12 +32,16 @@ struct PlannedEpoch {
 inline constexpr std::uint32_t kMostRehearsals = 16;
 
 /// The planning thread: epochs are planned there, one after the other, in the order asked for.
-/// Threads: plan() on the event loop; destruction waits for the plan at hand.
+/// Where threads are few it is an assembly thread, between two batches. Threads: plan() on the
+/// event loop; destruction waits for the plan at hand.
 class Planner {
  public:
   using Planned = std::function<void(Result<PlannedEpoch>)>;
 
-  explicit Planner(boost::asio::io_context& loop) : loop_(loop) {}
+  explicit Planner(boost::asio::io_context& loop) : loop_(loop), thread_("bw-plan") {}
+  /// Plans `elsewhere`.
+  Planner(boost::asio::io_context& loop, HelperThread::Elsewhere elsewhere)
+      : loop_(loop), thread_(std::move(elsewhere)) {}
   ~Planner();
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -51,7 +55,7 @@ class Planner {
 
  private:
   boost::asio::io_context& loop_;
-  HelperThread thread_{"bw-plan"};
+  HelperThread thread_;
 };
 
 /// The plan's settings where rows are made: sequences that are too short for any frame are left

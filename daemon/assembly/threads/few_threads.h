@@ -1,0 +1,13 @@
+#pragma once
+
+namespace batchwright {
+
+/// Whether assembly threads do what helpers and readers have threads of their own for elsewhere:
+/// planning, looking up and asking for what is read ahead, waiting for cold pages.
+#ifdef BATCHWRIGHT_MINIMAL
+inline constexpr bool kFewThreads = true;
+#else
+inline constexpr bool kFewThreads = false;
+#endif
+
+}  // namespace batchwright
