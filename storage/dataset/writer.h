@@ -70,8 +70,8 @@ class DatasetWriter {
   ~DatasetWriter();  ///< Drops what was not committed.
 
   const Schema& schema() const;
-  std::uint64_t sequences() const;  ///< Committed and pending.
-  std::uint64_t committed() const;  ///< Sequences in the dataset, without pending ones.
+  std::uint64_t sequences() const;      ///< Committed and pending.
+  std::uint64_t committed() const;      ///< Sequences in the dataset, without pending ones.
   std::uint64_t pending_bytes() const;  ///< Of records that the next commit writes.
 
   /// Whether a sequence of this key is there, pending ones included. Errors: store_unavailable.
