@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -23,8 +24,12 @@ namespace {
 constexpr int kPoison = 0xDB;
 constexpr std::chrono::milliseconds kHeldBack{10};  // from one look at long jobs to the next
 
-/// Where slots are poisoned: no feed has this name.
-const std::string kNoFeed;
+/// Where assembly threads work for no feed: none has such a name.
+const std::array<std::string, 3> kBetween{"", " look-ups", " plans"};
+
+bool is_feed(const std::string& lane) {
+  return std::find(kBetween.begin(), kBetween.end(), lane) == kBetween.end();
+}
 
 using Clock = FairQueue::Time::clock;
 
@@ -116,7 +121,8 @@ struct Assembler::State {
       lock.unlock();
       const auto computed = thread_time();
       const bool answered = run(*taken);
-      const auto rest = rest_after(thread_time() - computed, manners.share);
+      const auto rest = is_feed(taken->feed) ? rest_after(thread_time() - computed, manners.share)
+                                             : std::chrono::nanoseconds(0);
       lock.lock();
       // In any case: a job that goes on elsewhere has left its thread free.
       queue.done(taken->feed, Clock::now());
@@ -229,18 +235,19 @@ void Assembler::submit(std::shared_ptr<const EpochSource> source,
 
 void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {
   // The slot is out of use until then.
-  do_between([slot, done = std::move(done)] {
+  do_between(Between::slots, [slot, done = std::move(done)] {
     std::memset(slot.data(), kPoison, slot.size());
     done();
   });
 }
 
-void Assembler::do_between(std::function<void()> work) {
+void Assembler::do_between(Between kind, std::function<void()> work) {
   {
     const std::lock_guard lock(state_->mutex);
     ++state_->unanswered;
   }
-  state_->put(kNoFeed, Urgency::demanded, [work = std::move(work)] {
+  const std::string& lane = kBetween.at(static_cast<std::size_t>(kind));
+  state_->put(lane, Urgency::demanded, [work = std::move(work)] {
     work();
     return true;
   });
@@ -251,7 +258,7 @@ const CopyTable& Assembler::copies() const { return state_->copies; }
 std::map<std::string, FeedShare> Assembler::shares() const {
   const std::lock_guard lock(state_->mutex);
   auto shares = state_->queue.shares(Clock::now());
-  shares.erase(kNoFeed);
+  for (const std::string& lane : kBetween) shares.erase(lane);
   return shares;
 }
 

@@ -118,7 +118,8 @@ Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& s
 /// The assembly threads, which all feeds share: FairQueue chooses the feed whose job is next. The
 /// pages of a feed that had to wait for them are brought in by a thread of its own first
 /// (bw-fetch), so that an assembly thread does not wait for a disk, and a slow one costs its own
-/// feed only. Threads: submit() and poison() from one thread (the event loop), others from any.
+/// feed only; where threads are few they wait themselves.
+/// Threads: submit() and poison() from one thread (the event loop), others from any.
 /// Destruction waits for every job, so that each `done` is called once.
 class Assembler {
  public:
@@ -142,8 +143,10 @@ class Assembler {
   /// Overwrites a released slot with 0xDB on an assembly thread, then calls `done` there.
   void poison(std::span<std::byte> slot, std::function<void()> done);
 
-  /// Does `work`, which must not throw, on an assembly thread between two jobs. Threads: any.
-  void do_between(std::function<void()> work);
+  /// Does `work`, which must not throw, on an assembly thread between two jobs. Each kind has a
+  /// share of the threads as a feed has one. Threads: any.
+  enum class Between : std::uint8_t { slots, look_ups, plans };
+  void do_between(Between kind, std::function<void()> work);
 
   /// How batches are copied. Threads: any; it does not change.
   const CopyTable& copies() const;

@@ -83,7 +83,7 @@ class Server {
   const MemoryBudget& memory() const { return *memory_; }
   std::shared_ptr<MemoryBudget> share_memory() { return memory_; }
 
-  /// The planning thread, for work that may wait until the feeds' plans are made.
+  /// The planner's thread, for work that may wait until the feeds' plans are made.
   Planner& planner() { return planner_; }
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_.all(); }
@@ -163,9 +163,9 @@ class Server {
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   FeedShelf feeds_;
   AbsentFeeds absent_;
-  Assembler assembler_;
   Planner planner_;
   Readahead readahead_;
+  Assembler assembler_;  ///< It ends before the two that may work on its threads.
   SessionTable sessions_;
   ConductTable conduct_;
   LateAnswers late_answers_;

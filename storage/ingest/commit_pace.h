@@ -5,7 +5,7 @@
 
 namespace batchwright {
 
-/// When an ingest commits before the writer's limit makes it do so.
+/// When an ingest into a new dataset commits before the writer's limit makes it do so.
 ///
 /// Records that are committed while a processor's cache has them are written faster than those of
 /// the writer's 64 MiB, and a killed ingest loses less. But each commit waits for the disk: so the
@@ -26,7 +26,7 @@ class CommitPace {
   }
 
  private:
-  static constexpr int kTimes = 9;  ///< What lies between two commits, of the time of the first.
+  static constexpr int kTimes = 9;  ///< The pause after a commit, in multiples of its duration.
 
   Time ended_{};
   Time::duration took_{};

@@ -149,7 +149,11 @@ class CommittedFigures {
 class Run {
  public:
   Run(const IngestJob& job, DatasetWriter& writer, IngestReport& report)
-      : job_(job), writer_(writer), report_(report), committed_(writer, report.figures) {}
+      : job_(job),
+        writer_(writer),
+        report_(report),
+        is_new_(writer.committed() == 0),
+        committed_(writer, report.figures) {}
 
   void take_all(const std::vector<Item>& items, const IngestWatch& watch) {
     // Known errors go through the loader too, for the order, but read nothing and take no memory.
@@ -197,11 +201,14 @@ class Run {
     if (auto known = job_.annotations->append_values(file.key, values_); !known) {
       return refuse(file, known.error());
     }
+    const auto began = Clock::now();
+    const std::uint64_t before = writer_.committed();
     const auto ordinal = writer_.append({file.key, values_});
+    if (writer_.committed() != before) pace_.committed(began, Clock::now());
     if (ordinal) {
       ++report_.figures.taken;
       committed_.appended(loaded->fields.front().length, loaded->seconds);
-      if (pace_.is_due(writer_.pending_bytes(), Clock::now())) commit_early();
+      if (is_new_ && pace_.is_due(writer_.pending_bytes(), Clock::now())) commit_early();
     } else if (is_about_one_file(ordinal.error().code)) {
       refuse(file, ordinal.error());
     } else {
@@ -240,6 +247,8 @@ class Run {
   const IngestJob& job_;
   DatasetWriter& writer_;
   IngestReport& report_;
+  /// Trainers may go on from commits of a dataset that was there, and it remembers only so many.
+  const bool is_new_;
   CommittedFigures committed_;
   CommitPace pace_;
   std::vector<FieldValue> values_;

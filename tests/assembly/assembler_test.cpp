@@ -93,7 +93,7 @@ TEST_CASE(
   {
     Assembler assembler(1);
     for (int i = 0; i < 100; ++i) {
-      assembler.do_between([&] {
+      assembler.do_between(Assembler::Between::plans, [&] {
         ++done;
         where.insert(std::this_thread::get_id());
       });

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,22 +53,30 @@ TEST_CASE(
     HelperThread helper([&there](std::function<void()> work) { there.push_back(std::move(work)); });
     for (int i = 0; i < 3; ++i) helper.put([&order, i] { order.push_back(i); });
     CHECK(order.empty());
-    REQUIRE(there.size() == 1);  // one call does all that was put until it ends
-    there.front()();
-    CHECK(order == std::vector{0, 1, 2});
+    for (std::size_t call = 0; call < 3; ++call) {
+      REQUIRE(there.size() == call + 1);  // one piece of work a call
+      const auto work = there.back();
+      work();
+      CHECK(order.size() == call + 1);
+    }
     helper.put([&order] { order.push_back(3); });
     helper.drop();
-    REQUIRE(there.size() == 2);
-    there.back()();
+    REQUIRE(there.size() == 4);
+    const auto work = there.back();
+    work();
   }
   CHECK(order == std::vector{0, 1, 2});
 }
 
 TEST_CASE("helper thread: its end waits for what is done elsewhere") {
   std::atomic<int> done = 0;
+  std::mutex mutex;
   std::vector<std::thread> others;
   {
-    HelperThread helper([&](std::function<void()> work) { others.emplace_back(std::move(work)); });
+    HelperThread helper([&](std::function<void()> work) {
+      const std::lock_guard lock(mutex);  // threads of it call it, too
+      others.emplace_back(std::move(work));
+    });
     for (int i = 0; i < 100; ++i) helper.put([&done] { ++done; });
     helper.end();
     CHECK(done == 100);

@@ -70,7 +70,9 @@ TEST_CASE("assembly: readahead between an assembler's jobs asks for all, and has
   const auto snapshot = made_up(12);
   const auto source = plan_of(snapshot, in_order(4));
   Assembler assembler(1);
-  Readahead readahead([&](std::function<void()> work) { assembler.do_between(std::move(work)); });
+  Readahead readahead([&](std::function<void()> work) {
+    assembler.do_between(Assembler::Between::look_ups, std::move(work));
+  });
   std::size_t bytes = 0;
   for (const std::uint64_t index : {0U, 1U}) {
     readahead.will_need("train", source, BatchIndex{index});

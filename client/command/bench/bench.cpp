@@ -123,6 +123,7 @@ void print_json(const BenchOptions& options, const BenchFigures& figures) {
   line["waited_seconds"] = figures.taken.waited_seconds;
   line["bytes_per_second"] = figures.rate();
   line["memcpy_bytes_per_second"] = figures.memcpy_rate;
+  line["memcpy_threads"] = options.memcpy_threads;
   line["ratio"] = figures.memcpy_rate > 0 ? figures.rate() / figures.memcpy_rate : 0.0;
   line["daemon_cpu_seconds"] = figures.cpu_seconds;
   line["assembled"] = figures.assembled;
@@ -143,7 +144,10 @@ void print_table(const BenchOptions& options, const BenchFigures& figures) {
   row("real bytes, GB", fmt::format("{:.3f}", static_cast<double>(figures.taken.bytes) / 1e9));
   row("seconds", fmt::format("{:.2f}", figures.taken.seconds));
   row("GB/s", fmt::format("{:.3f}", figures.rate() / 1e9));
-  row("memcpy, GB/s", fmt::format("{:.3f}", figures.memcpy_rate / 1e9));
+  const std::string threads =
+      options.memcpy_threads == 1 ? "" : fmt::format(" of {}", options.memcpy_threads);
+  row(fmt::format("memcpy{}, GB/s", threads).c_str(),
+      fmt::format("{:.3f}", figures.memcpy_rate / 1e9));
   row("ratio", fmt::format("{:.3f}", figures.rate() / figures.memcpy_rate));
   row("clients waited", fmt::format("{:.1f} %", 100.0 * waited));
   row("daemon's CPU seconds", fmt::format("{:.2f}", figures.cpu_seconds));

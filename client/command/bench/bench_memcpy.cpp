@@ -37,8 +37,9 @@ Result<MemcpyBaseline> MemcpyBaseline::prepare(const std::vector<std::string>& s
     }
   }
   // As large as the arena, so that the caches help neither side more; a row has to fit.
-  baseline.rings_.resize(threads);
-  for (std::size_t thread = 0; thread < threads; ++thread) {
+  // A thread without a row would copy nothing.
+  baseline.rings_.resize(std::clamp<std::size_t>(baseline.rows_.size(), 1, threads));
+  for (std::size_t thread = 0; thread < baseline.rings_.size(); ++thread) {
     baseline.rings_[thread].bytes.resize(std::max(arena_bytes / threads, longest));
     baseline.copy_once(thread);
   }

@@ -12,7 +12,8 @@
 namespace batchwright {
 
 /// The yardstick: threads that copy the same rows from the same LMDB map, one after another, into
-/// touched memory as large as the feed's arena. Each copies every so manyth row into its own part.
+/// touched memory as large as the feed's arena. Each copies every n-th row, n being their number,
+/// into a part of its own.
 class MemcpyBaseline {
  public:
   /// Reads every page once, so that each later measurement finds its page tables filled.

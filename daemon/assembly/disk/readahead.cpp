@@ -72,16 +72,19 @@ std::map<std::uint64_t, std::vector<WantedRow>> wanted_rows(const EpochSource& s
   return wanted;
 }
 
-/// A part of a row is not asked for without being waited for: where it lies is in the row itself.
-void ask_kernel(const Read& read) {
+/// Of a record that is not wanted whole, only the record itself says where the rest lies. Without
+/// readers, which wait for that, it is asked for as a whole where it is no larger than this.
+constexpr std::size_t kMostForPart = std::size_t{1} << 20;
+
+void ask_kernel(const Read& read, std::size_t most_for_part) {
   for (const WantedRow& row : read.rows) {
-    if (row.whole) prefetch(row.record);
+    if (row.whole || row.record.size() <= most_for_part) prefetch(row.record);
   }
 }
 
 /// Asks for all of it before the first is waited for, so that the disk sees it at once.
 void carry_out(const Read& read, const EpochSource& source) {
-  ask_kernel(read);
+  ask_kernel(read, 0);
   for (const WantedRow& row : read.rows) {
     row.whole ? bring_in(row.record) : fetch_part(source, row.row);
   }
@@ -255,7 +258,7 @@ struct Readahead::State {
       return {};
     };
     while (const auto next = next_of_any()) {
-      if (const auto source = next->source.lock()) ask_kernel(*next);
+      if (const auto source = next->source.lock()) ask_kernel(*next, kMostForPart);
     }
   }
 

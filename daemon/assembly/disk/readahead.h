@@ -41,7 +41,7 @@ struct ReadaheadFigures {
 ///
 /// One thread looks up where rows lie, and gives back what was used; up to kReaders threads a disk
 /// read, each one read at a time, and wait for it. They start as they are needed, and end when they
-/// have had nothing to do for a while.
+/// have had nothing to do for a while. Or all is done on other threads, and none waits for a read.
 /// Lifetime: an epoch is kept alive by what is being done for it, not by what waits.
 /// Threads: will_need() and used() from one thread, neither of which blocks; figures() from any.
 /// Destruction waits for the reads that are under way.

@@ -2,7 +2,7 @@
 
 namespace batchwright {
 
-/// Whether assembly threads do what helpers and readers have threads of their own for elsewhere:
+/// Whether assembly threads do the work for which other builds have helper and reader threads:
 /// planning, looking up and asking for what is read ahead, waiting for cold pages.
 #ifdef BATCHWRIGHT_MINIMAL
 inline constexpr bool kFewThreads = true;

@@ -68,15 +68,20 @@ void HelperThread::run() {
   }
 }
 
+/// One piece of work a call: what else is done there comes between.
 void HelperThread::run_elsewhere() {
   std::unique_lock lock(mutex_);
-  while (!works_.empty()) {
+  if (!works_.empty()) {
     auto work = std::move(works_.front());
     works_.pop_front();
     lock.unlock();
     work();
     work = nullptr;
     lock.lock();
+  }
+  if (!works_.empty()) {
+    lock.unlock();
+    return elsewhere_([this] { run_elsewhere(); });
   }
   running_ = false;
   changed_.notify_all();  // with the lock: end() may be waiting to destroy this

@@ -22,8 +22,8 @@ class HelperThread {
   /// How long a thread without work stays.
   static constexpr std::chrono::milliseconds kLinger{10'000};
 
-  /// Has what it is given called once, soon, on a thread that is neither the caller's nor held up
-  /// by what the caller does.
+  /// Arranges for its argument to be called once, soon, on a thread that is neither the caller's
+  /// nor held up by what the caller does. What it was given may call it, too.
   using Elsewhere = std::function<void(std::function<void()>)>;
 
   /// `name` is the thread's, for who looks at the process: 15 characters at most. The thread calls

@@ -121,7 +121,7 @@ void means_of(const FrameCut& cut, Lanes& means) {
   means = sum / static_cast<double>(cut.window);
 }
 
-/// Writes frames, and calls `see` with each sample before and behind pre-emphasis and window.
+/// Writes frames, and calls `see` with each sample before and after pre-emphasis and window.
 template <class See>
 inline __attribute__((always_inline)) void write_frames(const FrameCut& cut, double* frames,
                                                         See see) {
@@ -139,7 +139,7 @@ inline __attribute__((always_inline)) void write_frames(const FrameCut& cut, dou
   });
 }
 
-/// A sum waits for the one before, so energies are summed up where they are wanted only.
+/// A sum waits for the one before, so energies are summed up only where they are wanted.
 void cut_frames(const FrameCut& cut, double* frames) {
   Lanes sum{};
   if (cut.raw_energies != nullptr) {

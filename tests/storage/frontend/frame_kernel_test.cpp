@@ -80,7 +80,86 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
+/// A frame as FrameCut describes it, sample by sample.
+struct CutFrame {
+  std::vector<double> samples;
+  double raw_energy = 0;
+  double energy = 0;
+};
+
+CutFrame cut_by_hand(const FrameCut& cut, std::size_t lane) {
+  const double* const from = cut.samples + lane * cut.hop;
+  double mean = 0;
+  for (std::size_t n = 0; n < cut.window; ++n) mean += from[n];
+  mean = cut.remove_mean ? mean / static_cast<double>(cut.window) : 0;
+  CutFrame frame;
+  double before = from[0] - mean;
+  for (std::size_t n = 0; n < cut.window; ++n) {
+    const double here = from[n] - mean;
+    const double out = (here - cut.pre_emphasis * before) * cut.weights[n];
+    frame.samples.push_back(out);
+    frame.raw_energy += here * here;
+    frame.energy += out * out;
+    before = here;
+  }
+  return frame;
+}
+
 }  // namespace
+
+TEST_CASE("frontend: frames are cut by every kernel as by hand, and nothing beside them is read") {
+  for (const std::size_t window : {1U, 7U, 8U, 9U, 400U, 401U}) {
+    for (const std::size_t hop : {1U, 160U, 500U}) {
+      CAPTURE(window);
+      CAPTURE(hop);
+      // No sample more than the frames have: a sanitizer sees what is read behind.
+      std::vector<double> samples = noise(window + 7 * hop);
+      samples.resize(window + 7 * hop);
+      samples.shrink_to_fit();
+      std::vector<double> weights = noise(window);
+      weights.resize(window);
+      for (const FrameKernel* kernel : all_kernels()) {
+        CAPTURE(kernel->name);
+        for (const bool remove_mean : {false, true}) {
+          FrameMemory<double> frames(window * kFrameLanes);
+          FrameMemory<double> energies(kFrameLanes);
+          FrameCut cut{samples.data(), hop, window, weights.data(), 0.97, remove_mean};
+          cut.raw_energies = energies.data();
+          kernel->cut(cut, frames.data());
+          const std::vector<double> raw(energies.data(), energies.data() + kFrameLanes);
+          cut.raw_energies = nullptr;
+          cut.energies = energies.data();
+          kernel->cut(cut, frames.data());
+          bool same = true;
+          for (std::size_t lane = 0; lane < kFrameLanes; ++lane) {
+            const CutFrame wanted = cut_by_hand(cut, lane);
+            same = same && raw[lane] == wanted.raw_energy;
+            same = same && energies.data()[lane] == wanted.energy;
+            for (std::size_t n = 0; n < window; ++n) {
+              same = same && frames.data()[n * kFrameLanes + lane] == wanted.samples[n];
+            }
+          }
+          CHECK(same);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("frontend: samples are widened by every kernel as by hand") {
+  for (const std::size_t count : {0U, 1U, 15U, 16U, 33U}) {
+    const std::vector<double> wide = noise(5);
+    const std::vector<float> samples(wide.begin(), wide.begin() + static_cast<long>(count));
+    for (const FrameKernel* kernel : all_kernels()) {
+      std::vector<double> found(count + 1, 7);
+      kernel->widen(samples.data(), count, 32768.5, found.data());
+      for (std::size_t i = 0; i < count; ++i) {
+        CHECK(found[i] == static_cast<double>(samples[i]) * 32768.5);
+      }
+      CHECK(found[count] == 7);
+    }
+  }
+}
 
 TEST_CASE("frontend: a power spectrum is FFTW's, for every size up to 1024 and larger ones") {
   std::vector<std::uint32_t> sizes{1536, 2000, 2048, 3125, 4096, 16384};

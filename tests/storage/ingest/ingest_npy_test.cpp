@@ -37,6 +37,33 @@ TEST_CASE("storage: arrays go into a dataset as they are") {
   CHECK(std::memcmp(bytes.data(), npy("", "", 24).data() + 128, 24) == 0);
 }
 
+TEST_CASE("storage: a new dataset is committed to early, one that is there is not") {
+  const Place place;
+  const auto write = [&place](char folder) {
+    for (char name = '0'; name <= '9'; ++name) {
+      write_file(place.in(std::string(1, folder) + "/" + name + ".npy"),
+                 npy("<f4", "(4096, 64)", std::size_t{1} << 20));
+    }
+  };
+  std::vector<std::uint64_t> added;  // in the dataset, each time that a file was taken
+  How how;
+  how.resume = true;
+  how.watch = [&added](const IngestFigures& figures) {
+    added.push_back(figures.added);
+    return true;
+  };
+  write('a');
+  REQUIRE(place.take(how, false));
+  REQUIRE(added.size() == 10);
+  CHECK(added[2] == 0);
+  CHECK(added[3] == 4);  // records of a little above 4 MiB
+  added.clear();
+  write('b');
+  REQUIRE(place.take(how, false));
+  CHECK(added == std::vector<std::uint64_t>(10, 0));
+  CHECK(place.snapshot()->sequences() == 20);
+}
+
 TEST_CASE("storage: an array that does not fit is named with what it is and should be") {
   const Place place;
   write_file(place.in("1.npy"), npy("<f4", "(5,)", 20));

@@ -110,7 +110,7 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
-Planner::~Planner() { thread_.drop(); }
+Planner::~Planner() { drop(); }
 
 void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings,
                    Epoch epoch, Planned planned) {
@@ -120,13 +120,17 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings&
     auto result = caught(ErrorCode::internal, "planning: ", [&] {
       return plan_snapshot(std::move(snapshot), settings, epoch);
     });
-    ::malloc_trim(0);  // planning takes several times what a plan is, once an epoch
     boost::asio::post(loop_, [result = std::move(result), planned = std::move(planned)]() mutable {
       planned(std::move(result));
     });
   });
 }
 
-void Planner::run(std::function<void()> work) { thread_.put(std::move(work)); }
+void Planner::run(std::function<void()> work) {
+  thread_.put([work = std::move(work)]() mutable {
+    std::exchange(work, nullptr)();
+    ::malloc_trim(0);  // planning takes several times what a plan is, once an epoch
+  });
+}
 
 }  // namespace batchwright

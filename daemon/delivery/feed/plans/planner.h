@@ -50,6 +50,9 @@ class Planner {
   void plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings, Epoch epoch,
             Planned planned);
 
+  /// Plans that have not begun are not made.
+  void drop() { thread_.drop(); }
+
   /// Does `work` on the planning thread; the caller posts any result to the loop.
   void run(std::function<void()> work);
 
