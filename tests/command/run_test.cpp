@@ -70,7 +70,9 @@ class RunPlace {
         continue;
       }
       std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-      const std::string words{std::istreambuf_iterator<char>(file), {}};
+      std::ostringstream read;  // of a process that ends meanwhile: nothing, and no exception
+      read << file.rdbuf();
+      const std::string words = read.str();
       const std::string program = words.substr(0, words.find('\0'));
       if (program.ends_with("batchwrightd") && contains(words, config())) {
         found.push_back(std::stoi(name));
