@@ -18,10 +18,7 @@ void HelperThread::push(std::function<void()> work) {
   std::unique_lock lock(mutex_);
   works_.push_back(std::move(work));
   if (std::exchange(running_, true)) return changed_.notify_one();
-  if (elsewhere_) {
-    lock.unlock();
-    return elsewhere_([this] { run_elsewhere(); });
-  }
+  if (elsewhere_) return go_on_elsewhere(lock);
   if (thread_.joinable()) thread_.join();  // it has left run(), or is about to
   try {
     thread_ = std::thread([this] { run(); });
@@ -44,7 +41,7 @@ void HelperThread::end() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    if (elsewhere_) return changed_.wait(lock, [this] { return !running_; });
+    if (elsewhere_) return changed_.wait(lock, [this] { return !running_ && calls_ == 0; });
   }
   changed_.notify_one();
   if (thread_.joinable()) thread_.join();
@@ -68,6 +65,17 @@ void HelperThread::run() {
   }
 }
 
+/// The work may be done, and waited for, before `elsewhere_` has returned: so its calls are
+/// counted.
+void HelperThread::go_on_elsewhere(std::unique_lock<std::mutex>& lock) {
+  ++calls_;
+  lock.unlock();
+  elsewhere_([this] { run_elsewhere(); });
+  lock.lock();
+  --calls_;
+  changed_.notify_all();  // with the lock: end() may be waiting to destroy this
+}
+
 /// One piece of work a call: what else is done there comes between.
 void HelperThread::run_elsewhere() {
   std::unique_lock lock(mutex_);
@@ -79,10 +87,7 @@ void HelperThread::run_elsewhere() {
     work = nullptr;
     lock.lock();
   }
-  if (!works_.empty()) {
-    lock.unlock();
-    return elsewhere_([this] { run_elsewhere(); });
-  }
+  if (!works_.empty()) return go_on_elsewhere(lock);
   running_ = false;
   changed_.notify_all();  // with the lock: end() may be waiting to destroy this
 }

@@ -53,6 +53,7 @@ class HelperThread {
   void push(std::function<void()> work);
   void run();
   void run_elsewhere();
+  void go_on_elsewhere(std::unique_lock<std::mutex>& lock);
 
   const char* const name_ = nullptr;
   const std::function<void()> enter_;
@@ -63,6 +64,7 @@ class HelperThread {
   Works works_;            // guarded by mutex_
   bool running_ = false;   // guarded by mutex_: the thread will look again
   bool stopping_ = false;  // guarded by mutex_
+  unsigned calls_ = 0;     // guarded by mutex_: of elsewhere_, under way
   std::thread thread_;     // guarded by mutex_, except for the last join
 };
 
