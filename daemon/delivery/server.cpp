@@ -8,12 +8,6 @@ namespace {
 /// The pause between two late answers to a session.
 constexpr std::chrono::seconds kLateAnswers{1};
 
-HelperThread::Elsewhere between_jobs_of(Assembler& assembler, Assembler::Between kind) {
-  return [&assembler, kind](std::function<void()> work) {
-    assembler.do_between(kind, std::move(work));
-  };
-}
-
 }  // namespace
 
 Server::Server(boost::asio::io_context& loop, ServerSettings settings)
@@ -21,16 +15,12 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
       rules_{settings.version, settings.assembly_threads, settings.max_clients, settings.bind_time},
       feeds_(loop,
              [this](FeedShelf::Belongings belongings) {
-               planner_.run([kept = std::move(belongings)]() mutable { kept.clear(); });
+               works_.planner().run([kept = std::move(belongings)]() mutable { kept.clear(); });
              }),
       absent_(
           loop, settings.feed_grace,
           [this](const AbsentFeeds::Guest& guest, const Error& why) { refuse_guest(guest, why); }),
-      planner_(kFewThreads ? Planner(loop, between_jobs_of(assembler_, Assembler::Between::plans))
-                           : Planner(loop)),
-      readahead_(kFewThreads ? Readahead(between_jobs_of(assembler_, Assembler::Between::look_ups))
-                             : Readahead(nullptr, std::chrono::seconds(10), settings.manners)),
-      assembler_(rules_.assembly_threads, settings.assembly_copy, settings.manners),
+      works_(loop, rules_.assembly_threads, settings.assembly_copy, settings.manners),
       sessions_(loop),
       late_answers_(loop, kLateAnswers,
                     [this](SessionId id, const LateAnswers::Refusal& refusal) {
@@ -45,10 +35,7 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
 }
 
 // Feeds and planner go after the listeners: what they note then is told to no client.
-Server::~Server() {
-  log_.on_told({});
-  planner_.drop();  // or else the assembler, which ends first, might have to make these plans
-}
+Server::~Server() { log_.on_told({}); }
 
 Listeners::Calls Server::calls_of_listeners() {
   Listeners::Calls calls;

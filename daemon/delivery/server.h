@@ -18,6 +18,7 @@
 #include "daemon/delivery/rounds.h"
 #include "daemon/delivery/session_table.h"
 #include "daemon/delivery/wire/wire.h"
+#include "daemon/delivery/work_threads.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
@@ -84,17 +85,17 @@ class Server {
   std::shared_ptr<MemoryBudget> share_memory() { return memory_; }
 
   /// The planner's thread, for work that may wait until the feeds' plans are made.
-  Planner& planner() { return planner_; }
+  Planner& planner() { return works_.planner(); }
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_.all(); }
   const std::map<SessionId, Session>& sessions() const { return sessions_.all(); }
   /// The log of events, which the server's users share.
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
-  const Readahead& readahead() const { return readahead_; }
+  const Readahead& readahead() const { return works_.readahead(); }
   unsigned assembly_threads() const { return rules_.assembly_threads; }
   /// How the assembly threads copy.
-  const CopyTable& copies() const { return assembler_.copies(); }
+  const CopyTable& copies() const { return works_.assembler().copies(); }
   /// The addresses it listens at, with the actual ports for port 0.
   const std::vector<std::string>& endpoints() const { return listeners_.endpoints(); }
   const std::string& events_endpoint() const { return listeners_.events_endpoint(); }
@@ -163,9 +164,7 @@ class Server {
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
   FeedShelf feeds_;
   AbsentFeeds absent_;
-  Planner planner_;
-  Readahead readahead_;
-  Assembler assembler_;  ///< It ends before the two that may work on its threads.
+  WorkThreads works_;
   SessionTable sessions_;
   ConductTable conduct_;
   LateAnswers late_answers_;

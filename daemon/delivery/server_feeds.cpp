@@ -39,8 +39,16 @@ void Server::remove_feed(std::string_view name) {
 
 std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings settings,
                                         FeedResources resources) {
-  FeedPorts ports{loop_, planner_, assembler_, readahead_, rules_.assembly_threads,
-                  {},    {},       memory_,    log_,       {}};
+  FeedPorts ports{loop_,
+                  works_.planner(),
+                  works_.assembler(),
+                  works_.readahead(),
+                  rules_.assembly_threads,
+                  {},
+                  {},
+                  memory_,
+                  log_,
+                  {}};
   ports.send = [this](SessionId session, const flatbuffers::DetachedBuffer& message) {
     send_to_session(session, message);
   };

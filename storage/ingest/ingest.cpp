@@ -204,22 +204,16 @@ class Run {
     const auto began = Clock::now();
     const std::uint64_t before = writer_.committed();
     const auto ordinal = writer_.append({file.key, values_});
-    if (writer_.committed() != before) pace_.committed(began, Clock::now());
     if (ordinal) {
       ++report_.figures.taken;
       committed_.appended(loaded->fields.front().length, loaded->seconds);
-      if (is_new_ && pace_.is_due(writer_.pending_bytes(), Clock::now())) commit_early();
+      if (is_new_ && pace_.is_due(writer_.pending_bytes(), Clock::now())) commit();
     } else if (is_about_one_file(ordinal.error().code)) {
       refuse(file, ordinal.error());
     } else {
       report_.failure = ordinal.error();
     }
-  }
-
-  void commit_early() {
-    const auto began = Clock::now();
-    commit();
-    pace_.committed(began, Clock::now());
+    if (writer_.committed() != before) pace_.committed(began, Clock::now());
   }
 
   /// A source names the place itself, which need not be the file alone.

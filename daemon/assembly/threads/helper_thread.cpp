@@ -56,13 +56,17 @@ void HelperThread::run() {
       running_ = false;
       return;
     }
-    auto work = std::move(works_.front());
-    works_.pop_front();
-    lock.unlock();
-    work();
-    work = nullptr;  // what it holds is not freed under the lock
-    lock.lock();
+    do_next(lock);
   }
+}
+
+void HelperThread::do_next(std::unique_lock<std::mutex>& lock) {
+  auto work = std::move(works_.front());
+  works_.pop_front();
+  lock.unlock();
+  work();
+  work = nullptr;  // what it holds is not freed under the lock
+  lock.lock();
 }
 
 /// The work may be done, and waited for, before `elsewhere_` has returned: so its calls are
@@ -79,14 +83,7 @@ void HelperThread::go_on_elsewhere(std::unique_lock<std::mutex>& lock) {
 /// One piece of work a call: what else is done there comes between.
 void HelperThread::run_elsewhere() {
   std::unique_lock lock(mutex_);
-  if (!works_.empty()) {
-    auto work = std::move(works_.front());
-    works_.pop_front();
-    lock.unlock();
-    work();
-    work = nullptr;
-    lock.lock();
-  }
+  if (!works_.empty()) do_next(lock);
   if (!works_.empty()) return go_on_elsewhere(lock);
   running_ = false;
   changed_.notify_all();  // with the lock: end() may be waiting to destroy this

@@ -52,6 +52,7 @@ class HelperThread {
 
   void push(std::function<void()> work);
   void run();
+  void do_next(std::unique_lock<std::mutex>& lock);
   void run_elsewhere();
   void go_on_elsewhere(std::unique_lock<std::mutex>& lock);
 

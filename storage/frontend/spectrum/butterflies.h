@@ -67,7 +67,7 @@ inline __attribute__((always_inline)) void put(Complex<Value>& out, const Comple
   }
 }
 
-/// The transforms of two and of four, in place.
+/// The sum and the difference of two, in place: their transform.
 template <class Value>
 inline __attribute__((always_inline)) void transform2(Complex<Value>& a, Complex<Value>& b) {
   const auto re = a.re - b.re;
@@ -78,25 +78,19 @@ inline __attribute__((always_inline)) void transform2(Complex<Value>& a, Complex
   b.im = im;
 }
 
+/// The transform of four, in place.
 template <class Value>
 inline __attribute__((always_inline)) void transform4(Complex<Value>& a, Complex<Value>& b,
                                                       Complex<Value>& c, Complex<Value>& d) {
-  const auto ac_re = a.re + c.re;
-  const auto ac_im = a.im + c.im;
-  const auto bd_re = b.re + d.re;
-  const auto bd_im = b.im + d.im;
-  const auto a_c_re = a.re - c.re;
-  const auto a_c_im = a.im - c.im;
-  const auto b_d_re = b.re - d.re;
-  const auto b_d_im = b.im - d.im;
-  a.re = ac_re + bd_re;
-  a.im = ac_im + bd_im;
-  b.re = a_c_re + b_d_im;
-  b.im = a_c_im - b_d_re;
-  c.re = ac_re - bd_re;
-  c.im = ac_im - bd_im;
-  d.re = a_c_re - b_d_im;
-  d.im = a_c_im + b_d_re;
+  transform2(a, c);
+  transform2(b, d);
+  transform2(a, b);
+  Complex<Value> turned_d{d.im, -d.re};  // by -2 pi / 4
+  const Complex<Value> second = b;
+  b = c;
+  transform2(b, turned_d);
+  c = second;
+  d = turned_d;
 }
 
 /// One butterfly: out[j * step] = twiddle^j * sum over k of in[k * gap] w^(j k).
@@ -117,19 +111,18 @@ inline __attribute__((always_inline)) void butterfly3(Array<Value> in, std::size
                                                       const Value* t) {
   constexpr auto kSin = static_cast<Value>(0.86602540378443864676);  // of 2 pi / 3
   const Complex<Value>& a = in[0];
-  const Complex<Value>& b = in[gap];
-  const Complex<Value>& c = in[2 * gap];
-  const auto sum_re = b.re + c.re;
-  const auto sum_im = b.im + c.im;
+  Complex<Value> sum = in[gap];
+  Complex<Value> difference = in[2 * gap];
+  transform2(sum, difference);
   constexpr auto kHalf = static_cast<Value>(0.5);
-  const auto mid_re = a.re - kHalf * sum_re;
-  const auto mid_im = a.im - kHalf * sum_im;
-  const auto side_re = kSin * (b.im - c.im);
-  const auto side_im = kSin * (c.re - b.re);
-  out[0].re = a.re + sum_re;
-  out[0].im = a.im + sum_im;
-  put<kTurns>(out[step], {mid_re + side_re, mid_im + side_im}, t);
-  put<kTurns>(out[2 * step], {mid_re - side_re, mid_im - side_im}, t + 2);
+  const auto mid_re = a.re - kHalf * sum.re;
+  const auto mid_im = a.im - kHalf * sum.im;
+  const auto side_re = kSin * difference.re;
+  const auto side_im = kSin * difference.im;
+  out[0].re = a.re + sum.re;
+  out[0].im = a.im + sum.im;
+  put<kTurns>(out[step], {mid_re + side_im, mid_im - side_re}, t);
+  put<kTurns>(out[2 * step], {mid_re - side_im, mid_im + side_re}, t + 2);
 }
 
 template <bool kTurns, class Value>
@@ -156,28 +149,22 @@ inline __attribute__((always_inline)) void butterfly5(Array<Value> in, std::size
   constexpr auto kSin1 = static_cast<Value>(0.95105651629515357212);
   constexpr auto kSin2 = static_cast<Value>(0.58778525229247312917);
   const Complex<Value>& a = in[0];
-  const Complex<Value>& b = in[gap];
-  const Complex<Value>& c = in[2 * gap];
-  const Complex<Value>& d = in[3 * gap];
-  const Complex<Value>& e = in[4 * gap];
-  const auto be_re = b.re + e.re;
-  const auto be_im = b.im + e.im;
-  const auto cd_re = c.re + d.re;
-  const auto cd_im = c.im + d.im;
-  const auto b_e_re = b.re - e.re;
-  const auto b_e_im = b.im - e.im;
-  const auto c_d_re = c.re - d.re;
-  const auto c_d_im = c.im - d.im;
-  const auto mid1_re = a.re + kCos1 * be_re + kCos2 * cd_re;
-  const auto mid1_im = a.im + kCos1 * be_im + kCos2 * cd_im;
-  const auto mid2_re = a.re + kCos2 * be_re + kCos1 * cd_re;
-  const auto mid2_im = a.im + kCos2 * be_im + kCos1 * cd_im;
-  const auto side1_re = kSin1 * b_e_re + kSin2 * c_d_re;
-  const auto side1_im = kSin1 * b_e_im + kSin2 * c_d_im;
-  const auto side2_re = kSin2 * b_e_re - kSin1 * c_d_re;
-  const auto side2_im = kSin2 * b_e_im - kSin1 * c_d_im;
-  out[0].re = a.re + be_re + cd_re;
-  out[0].im = a.im + be_im + cd_im;
+  Complex<Value> be = in[gap];  // the sum of both, and then the difference
+  Complex<Value> b_e = in[4 * gap];
+  Complex<Value> cd = in[2 * gap];
+  Complex<Value> c_d = in[3 * gap];
+  transform2(be, b_e);
+  transform2(cd, c_d);
+  const auto mid1_re = a.re + kCos1 * be.re + kCos2 * cd.re;
+  const auto mid1_im = a.im + kCos1 * be.im + kCos2 * cd.im;
+  const auto mid2_re = a.re + kCos2 * be.re + kCos1 * cd.re;
+  const auto mid2_im = a.im + kCos2 * be.im + kCos1 * cd.im;
+  const auto side1_re = kSin1 * b_e.re + kSin2 * c_d.re;
+  const auto side1_im = kSin1 * b_e.im + kSin2 * c_d.im;
+  const auto side2_re = kSin2 * b_e.re - kSin1 * c_d.re;
+  const auto side2_im = kSin2 * b_e.im - kSin1 * c_d.im;
+  out[0].re = a.re + be.re + cd.re;
+  out[0].im = a.im + be.im + cd.im;
   put<kTurns>(out[step], {mid1_re + side1_im, mid1_im - side1_re}, t);
   put<kTurns>(out[2 * step], {mid2_re + side2_im, mid2_im - side2_re}, t + 2);
   put<kTurns>(out[3 * step], {mid2_re - side2_im, mid2_im + side2_re}, t + 4);

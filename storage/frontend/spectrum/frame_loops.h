@@ -67,36 +67,44 @@ inline __attribute__((always_inline)) void gather(Lanes& out, const double* s, s
   out = Lanes{s[0], s[h], s[2 * h], s[3 * h], s[4 * h], s[5 * h], s[6 * h], s[7 * h]};
 }
 
-/// The same for samples n to n + 7: rows of frames are read whole, and turned into columns by
-/// pairs, by pairs of pairs, and by halves.
+/// The first, or the second, two of each four places of `a`, and then those of `b`.
+inline __attribute__((always_inline)) void join_first(Lanes& out, const Lanes& a, const Lanes& b) {
+  out = __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13);
+}
+inline __attribute__((always_inline)) void join_second(Lanes& out, const Lanes& a, const Lanes& b) {
+  out = __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+}
+
+/// Columns `first`, `first` + 2, + 4 and + 6, of which `pairs` has those of two rows each.
+inline __attribute__((always_inline)) void join_columns(const Lanes (&pairs)[4], std::size_t first,
+                                                        Lanes (&out)[kFrameLanes]) {
+  Lanes left;
+  Lanes right;
+  join_first(left, pairs[0], pairs[1]);
+  join_first(right, pairs[2], pairs[3]);
+  join_first(out[first], left, right);
+  join_second(out[first + 4], left, right);
+  join_second(left, pairs[0], pairs[1]);
+  join_second(right, pairs[2], pairs[3]);
+  join_first(out[first + 2], left, right);
+  join_second(out[first + 6], left, right);
+}
+
+/// The same for samples n to n + 7: rows of frames are read whole and transposed.
 inline __attribute__((always_inline)) void gather_block(Lanes (&out)[kFrameLanes], const double* s,
                                                         std::size_t h) {
-  Lanes rows[kFrameLanes];
-  for (std::size_t i = 0; i < kFrameLanes; ++i)
-    __builtin_memcpy(&rows[i], s + i * h, sizeof(Lanes));
   Lanes even[4];
   Lanes odd[4];
   for (std::size_t i = 0; i < 4; ++i) {
-    even[i] = __builtin_shufflevector(rows[2 * i], rows[2 * i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    odd[i] = __builtin_shufflevector(rows[2 * i], rows[2 * i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    Lanes a;
+    Lanes b;
+    __builtin_memcpy(&a, s + 2 * i * h, sizeof a);
+    __builtin_memcpy(&b, s + (2 * i + 1) * h, sizeof b);
+    even[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+    odd[i] = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
   }
-  const auto columns = [&out](const Lanes(&pairs)[4], std::size_t first) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      Lanes left;
-      Lanes right;
-      if (i == 0) {
-        left = __builtin_shufflevector(pairs[0], pairs[1], 0, 1, 4, 5, 8, 9, 12, 13);
-        right = __builtin_shufflevector(pairs[2], pairs[3], 0, 1, 4, 5, 8, 9, 12, 13);
-      } else {
-        left = __builtin_shufflevector(pairs[0], pairs[1], 2, 3, 6, 7, 10, 11, 14, 15);
-        right = __builtin_shufflevector(pairs[2], pairs[3], 2, 3, 6, 7, 10, 11, 14, 15);
-      }
-      out[first + 2 * i] = __builtin_shufflevector(left, right, 0, 1, 4, 5, 8, 9, 12, 13);
-      out[first + 2 * i + 4] = __builtin_shufflevector(left, right, 2, 3, 6, 7, 10, 11, 14, 15);
-    }
-  };
-  columns(even, 0);
-  columns(odd, 1);
+  join_columns(even, 0, out);
+  join_columns(odd, 1, out);
 }
 
 /// Calls `use` with the place of each sample of a window, and with that sample of each frame.
@@ -121,10 +129,10 @@ void means_of(const FrameCut& cut, Lanes& means) {
   means = sum / static_cast<double>(cut.window);
 }
 
-/// Writes frames, and calls `see` with each sample before and after pre-emphasis and window.
+/// Fills frames, and calls `see` with each sample before and after pre-emphasis and window.
 template <class See>
-inline __attribute__((always_inline)) void write_frames(const FrameCut& cut, double* frames,
-                                                        See see) {
+inline __attribute__((always_inline)) void fill_frames(const FrameCut& cut, double* frames,
+                                                       See see) {
   Lanes mean{};
   if (cut.remove_mean) means_of(cut, mean);
   Lanes before;
@@ -143,13 +151,13 @@ inline __attribute__((always_inline)) void write_frames(const FrameCut& cut, dou
 void cut_frames(const FrameCut& cut, double* frames) {
   Lanes sum{};
   if (cut.raw_energies != nullptr) {
-    write_frames(cut, frames, [&sum](const Lanes& raw, const Lanes&) { sum += raw * raw; });
+    fill_frames(cut, frames, [&sum](const Lanes& raw, const Lanes&) { sum += raw * raw; });
     lanes(cut.raw_energies) = sum;
   } else if (cut.energies != nullptr) {
-    write_frames(cut, frames, [&sum](const Lanes&, const Lanes& out) { sum += out * out; });
+    fill_frames(cut, frames, [&sum](const Lanes&, const Lanes& out) { sum += out * out; });
     lanes(cut.energies) = sum;
   } else {
-    write_frames(cut, frames, [](const Lanes&, const Lanes&) {});
+    fill_frames(cut, frames, [](const Lanes&, const Lanes&) {});
   }
 }
 
