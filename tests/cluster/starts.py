@@ -30,18 +30,20 @@ def first_batch(cluster, home, options):
 def two_jobs(cluster, home, options):
     """On one node, with the same configuration; and a second step of one of them, which joins."""
     first, joining, second = (home.folder("two") for _ in range(3))
+    gate = first / "gate"  # none is through before the daemons are counted
+    words = ("--epochs", EPOCHS, "--gate", gate, "--gate-at", 20)
     # Steps of one job at the same time, for which it has to have the processors, or share them.
     beside = {"before": ["--overlap"], "config": first}
-    script = as_script(first, step_words(first, "--epochs", EPOCHS, **beside) + ["&"],
-                       step_words(joining, "--epochs", EPOCHS, **beside) + ["&"], ["wait"])
+    script = as_script(first, step_words(first, *words, **beside) + ["&"],
+                       step_words(joining, *words, **beside) + ["&"], ["wait"])
     on_n1 = ("--nodes=1", "--nodelist=n1")
     began = [Job(first, *on_n1, script),
-             Job(second, *on_n1, as_script(second, step_words(second, "--epochs", EPOCHS,
-                                                              config=first)))]
+             Job(second, *on_n1, as_script(second, step_words(second, *words, config=first)))]
     for folder in (first, joining, second):
         until_batch(folder, 10, ranks=1)
     daemons = len(cluster.node("n1").running("batchwrightd"))
     expect(daemons == 2, f"{daemons} daemons for two jobs")
+    gate.touch()
     for job in began:
         job.end()
     took = cluster.wait_until_clean()

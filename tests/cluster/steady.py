@@ -1,5 +1,6 @@
 """A trainer without torch, which is there at once: takes its rank's batches, and writes a line for
-each: time, epoch, step, index, checksum of the values, sequences."""
+each: time, epoch, step, index, checksum of the values, sequences. A gate lets a test have its say before
+the last batches: the trainer waits there until the file exists."""
 import argparse
 import pathlib
 import signal
@@ -16,6 +17,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=0, help="0: no end")
     parser.add_argument("--batches", type=int, help="end after so many")
     parser.add_argument("--work", type=float, default=0.01, help="seconds a batch takes")
+    parser.add_argument("--gate", type=pathlib.Path, help="file to wait for, after --gate-at batches")
+    parser.add_argument("--gate-at", type=int)
     parser.add_argument("--stubborn", action="store_true", help="ends by SIGKILL alone")
     options = parser.parse_args()
     if options.stubborn:
@@ -31,6 +34,8 @@ def main():
                       f"{','.join(map(str, batch.ordinals))}\n")
             if count == options.batches:
                 return
+            while count == options.gate_at and not options.gate.exists():
+                time.sleep(0.01)
             if options.work:
                 time.sleep(options.work)
 
