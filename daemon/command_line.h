@@ -17,7 +17,7 @@ struct CommandLine {
 };
 
 /// The call, or the exit code where there is nothing left to do: 0 after --help and --version,
-/// 2 for a wrong call, which has been reported on standard error.
+/// 2 for a wrong call, which has been reported on standard error. Threads: one at a time.
 std::variant<CommandLine, int> parse_command_line(int argc, const char* const* argv);
 
 /// The exit code of an error: 2 for what no retry can mend, the call or the configuration, else 1.

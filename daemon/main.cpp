@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdio>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "daemon/log.h"
 #include "daemon/reload/reload_door.h"
 #include "daemon/signals.h"
+#include "formats/formats.h"
 
 namespace {
 
@@ -58,8 +58,7 @@ int reload(int pid) {
 
 /// One event for each line, as a configuration may have several faults.
 int fail(const Error& error) {
-  std::istringstream lines(error.message);
-  for (std::string line; std::getline(lines, line);) spdlog::error("{}", line);
+  for (const std::string_view line : split_lines(error.message)) spdlog::error("{}", line);
   return exit_code(error.code);
 }
 

@@ -25,8 +25,10 @@
 #include "formats/text/curve_key.h"  // the length of a key as people write it
 #include "formats/text/nearest.h"    // the word that a misspelt one is nearest to
 #include "formats/text/printable.h"  // keys in messages of one line
-#include "formats/text/schemes.h"    // how addresses of sockets begin
-#include "formats/text/severity.h"   // how much a line of the log matters
-#include "formats/text/split.h"      // parts of a list
-#include "formats/text/utf8.h"       // names as JSON may hold them
+#include "formats/text/real_number.h"   // numbers with a fraction
+#include "formats/text/schemes.h"       // how addresses of sockets begin
+#include "formats/text/severity.h"      // how much a line of the log matters
+#include "formats/text/split.h"         // parts of a list, lines, words
+#include "formats/text/text_file.h"     // a file as a text
+#include "formats/text/utf8.h"          // names as JSON may hold them
 #include "formats/text/whole_number.h"  // numbers that people write

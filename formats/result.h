@@ -59,6 +59,7 @@ class [[nodiscard]] Result {
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
+  T value_or(T other) && { return has_value() ? std::move(*get<0>()) : std::move(other); }
   T* operator->() { return get<0>(); }
   const T* operator->() const { return get<0>(); }
 

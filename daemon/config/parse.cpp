@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <span>
 
@@ -292,9 +291,7 @@ class Reader {
   std::vector<Complaint> complaints_;
 };
 
-Error cannot_read(const std::filesystem::path& path, std::string_view why) {
-  return {ErrorCode::bad_configuration, fmt::format("{}: cannot be read: {}", path.string(), why)};
-}
+Error cannot_read(std::string why) { return {ErrorCode::bad_configuration, std::move(why)}; }
 
 }  // namespace
 
@@ -305,20 +302,13 @@ Result<Config> parse_config(std::string_view text, std::string_view name) {
 }
 
 Result<Config> load_config(const std::filesystem::path& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return cannot_read(path, std::strerror(errno));
   // One byte more than allowed, so that a longer file shows.
-  std::string text(kMostFileBytes + 1, '\0');
-  errno = 0;
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  // A directory can be opened, and fails here (EISDIR).
-  if (file.bad() || (errno != 0 && file.gcount() == 0)) {
-    return cannot_read(path, std::strerror(errno));
+  const auto text = file_text(path, kMostFileBytes + 1);
+  if (!text) return cannot_read(text.error().message);
+  if (text->size() > kMostFileBytes) {
+    return cannot_read(fmt::format("{}: cannot be read: larger than 1 MiB", path.string()));
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostFileBytes) return cannot_read(path, "larger than 1 MiB");
-  return parse_config(text, path.string());
+  return parse_config(*text, path.string());
 }
 
 void place_sockets(DaemonConfig& daemon, const std::filesystem::path& folder) {

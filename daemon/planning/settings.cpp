@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string>
+#include <type_traits>
 #include <variant>
 
 // The one table of settings: how each is written, what it allows, where it is kept. Command line,
@@ -129,13 +130,6 @@ Error refuse(const SettingRow& row, std::string_view found) {
           fmt::format("{}: found \"{}\", allowed: {}", row.name, found, row.allowed)};
 }
 
-std::optional<double> parse_real(std::string_view text) {
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole_text = failure == std::errc{} && end == text.data() + text.size();
-  return whole_text ? std::optional(value) : std::nullopt;
-}
-
 bool parse_into(const Word& slot, const SettingRow& row, PlanSettings& settings,
                 std::string_view text) {
   // What help and errors list is what is parsed: there is no second list of words.
@@ -189,12 +183,13 @@ bool parse_into(const RealList& slot, const SettingRow&, PlanSettings& settings,
   return true;
 }
 
-/// The shortest text that reads back as the same number.
 template <class T>
 std::string number_text(T value) {
-  std::array<char, 32> text{};
-  const auto [end, failure] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return failure == std::errc{} ? std::string(text.data(), end) : std::string();
+  if constexpr (std::is_floating_point_v<T>) {
+    return real_text(value);
+  } else {
+    return std::to_string(value);
+  }
 }
 
 template <class T>

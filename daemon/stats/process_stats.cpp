@@ -5,9 +5,11 @@
 
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -50,18 +52,18 @@ ProcessStats read_process_stats() {
   stats.open_descriptors = open_descriptors();
   stats.most_descriptors = most_descriptors();
   read_page_faults(stats);
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    std::istringstream words(line);  // "RssAnon:      1234 kB"
-    std::string name;
+  const std::string status = file_text("/proc/self/status").value_or("");
+  for (const std::string_view line : split_lines(status)) {
+    const auto words = split_words(line);  // "RssAnon:      1234 kB"
     // The kernel's kB are 1024 bytes; lines that are no number, such as Name, are skipped.
-    std::uint64_t kib = 0;
-    if (!(words >> name >> kib)) continue;
-    if (name == "VmSize:") stats.virtual_bytes = kib * 1024;
-    if (name == "VmRSS:") stats.resident_bytes = kib * 1024;
-    if (name == "RssAnon:") stats.anonymous_bytes = kib * 1024;
-    if (name == "RssFile:") stats.mapped_file_bytes = kib * 1024;
-    if (name == "RssShmem:") stats.shared_memory_bytes = kib * 1024;
+    const auto kib = words.size() > 1 ? parse_whole<std::uint64_t>(words[1]) : std::nullopt;
+    if (!kib) continue;
+    const std::uint64_t bytes = *kib * 1024;
+    if (words[0] == "VmSize:") stats.virtual_bytes = bytes;
+    if (words[0] == "VmRSS:") stats.resident_bytes = bytes;
+    if (words[0] == "RssAnon:") stats.anonymous_bytes = bytes;
+    if (words[0] == "RssFile:") stats.mapped_file_bytes = bytes;
+    if (words[0] == "RssShmem:") stats.shared_memory_bytes = bytes;
   }
   return stats;
 }

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -26,18 +27,13 @@ bool has_sound_steps(const RecipeSettings& settings) {
 
 /// The first line of one text that the other does not have.
 std::string first_difference(const std::string& wanted, const std::string& found) {
-  std::istringstream a(wanted);
-  std::istringstream b(found);
-  std::string left;
-  std::string right;
-  for (;;) {
-    const bool has_left = static_cast<bool>(std::getline(a, left));
-    const bool has_right = static_cast<bool>(std::getline(b, right));
-    if (!has_left && !has_right) return {};
-    if (has_left && has_right && left == right) continue;
-    return fmt::format("{} here, {} there", has_left ? left : "nothing",
-                       has_right ? right : "nothing");
-  }
+  auto left = split_lines(wanted);
+  auto right = split_lines(found);
+  const std::size_t lines = std::max(left.size(), right.size());
+  left.resize(lines, "nothing");
+  right.resize(lines, "nothing");
+  const auto [here, there] = std::mismatch(left.begin(), left.end(), right.begin());
+  return here == left.end() ? "" : fmt::format("{} here, {} there", *here, *there);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <fstream>
-#include <sstream>
+#include <span>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -21,15 +23,23 @@ std::string sums_text(const CmvnSums& sums) {
                      fmt::join(sums.squares, " "));
 }
 
-bool read_sums(std::istringstream& line, CmvnSums& sums) {
-  std::size_t dimensions = 0;
-  if (!(line >> sums.frames >> dimensions) || dimensions > kMostDimensions) return false;
-  sums.sums.resize(dimensions);
-  sums.squares.resize(dimensions);
-  for (double& sum : sums.sums) line >> sum;
-  for (double& square : sums.squares) line >> square;
-  std::string more;
-  return line && !(line >> more) && check(sums, dimensions);
+/// From FRAMES on.
+bool read_sums(std::span<const std::string_view> words, CmvnSums& sums) {
+  if (words.size() < 2) return false;
+  const auto frames = parse_whole<std::uint64_t>(words[0]);
+  const auto dimensions = parse_whole<std::size_t>(words[1]);
+  words = words.subspan(2);
+  if (!frames || !dimensions || *dimensions > kMostDimensions || words.size() != 2 * *dimensions) {
+    return false;
+  }
+  sums = CmvnSums(*dimensions);
+  sums.frames = *frames;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto value = parse_real(words[i]);
+    if (!value) return false;
+    (i < *dimensions ? sums.sums[i] : sums.squares[i - *dimensions]) = *value;
+  }
+  return check(sums, *dimensions).has_value();
 }
 
 std::string text_of(const CmvnStatistics& statistics) {
@@ -45,8 +55,8 @@ std::string text_of(const CmvnStatistics& statistics) {
 Result<void> write_statistics(const std::filesystem::path& path, const CmvnStatistics& statistics) {
   std::ofstream file(path, std::ios::trunc);
   file << kFirstLine << '\n';
-  std::istringstream settings(statistics.made_by);
-  for (std::string line; std::getline(settings, line);) file << "with " << line << '\n';
+  for (const std::string_view line : split_lines(statistics.made_by))
+    file << "with " << line << '\n';
   file << text_of(statistics);
   file.close();
   if (file) return {};
@@ -54,31 +64,33 @@ Result<void> write_statistics(const std::filesystem::path& path, const CmvnStati
 }
 
 Result<CmvnStatistics> read_statistics(const std::filesystem::path& path) {
-  std::ifstream file(path);
+  const auto text = file_text(path);
   std::size_t number = 0;
   const auto bad = [&](std::string_view what) {
     return Error{ErrorCode::bad_configuration,
                  fmt::format("{}:{}: {}; allowed: what `batchwright cmvn` wrote", path.string(),
                              number, what)};
   };
-  if (!file) return bad("cannot be read");
-  std::string text;
+  if (!text) return bad("cannot be read");
+  const auto lines = split_lines(*text);
   ++number;
-  if (!std::getline(file, text) || text != kFirstLine) return bad("not statistics for CMVN");
+  if (lines.empty() || lines.front() != kFirstLine) return bad("not statistics for CMVN");
   CmvnStatistics statistics;
-  while (std::getline(file, text)) {
+  for (const std::string_view line : std::span(lines).subspan(1)) {
     ++number;
-    std::istringstream line(text);
-    std::string word;
-    line >> word;
+    const auto words = split_words(line);
+    const std::string_view word = words.empty() ? "" : words.front();
+    const auto behind = [&words](std::size_t count) { return std::span(words).subspan(count); };
     if (word == "with") {
-      statistics.made_by += text.substr(std::min(text.size(), word.size() + 1)) + "\n";
+      statistics.made_by += line.substr(std::min(line.size(), word.size() + 1));
+      statistics.made_by += '\n';
     } else if (word == "all") {
-      if (!read_sums(line, statistics.all)) return bad("damaged sums");
-    } else if (std::string speaker; word == "speaker" && line >> speaker) {
+      if (!read_sums(behind(1), statistics.all)) return bad("damaged sums");
+    } else if (word == "speaker" && words.size() > 1) {
       CmvnSums sums(0);
-      if (!read_sums(line, sums)) return bad(fmt::format("damaged sums of speaker {}", speaker));
-      statistics.speakers.insert_or_assign(speaker, std::move(sums));
+      if (!read_sums(behind(2), sums))
+        return bad(fmt::format("damaged sums of speaker {}", words[1]));
+      statistics.speakers.insert_or_assign(std::string(words[1]), std::move(sums));
     } else {
       return bad(fmt::format("found \"{}\"", word));
     }

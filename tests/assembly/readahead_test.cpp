@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "daemon/assembly/arena/proc_figure.h"
 #include "tests/assembly/snapshot.h"
 #include "tests/assembly/tally.h"
 
@@ -32,6 +34,19 @@ bool eventually(const Readahead& readahead,
   }
   return true;
 }
+
+/// KiB of address space of a thread's stack.
+std::size_t stack_kib() {
+  pthread_attr_t attributes;
+  std::size_t bytes = 0;
+  pthread_attr_init(&attributes);
+  pthread_attr_getstacksize(&attributes, &bytes);
+  pthread_attr_destroy(&attributes);
+  return bytes / 1024;
+}
+
+/// KiB of address space, most of which stacks take where there are many threads.
+std::size_t mapped_kib() { return proc_figure("/proc/self/status", "VmSize:").value_or(0); }
 
 }  // namespace
 
@@ -64,6 +79,33 @@ TEST_CASE("assembly: readers without work end, and others start when there is so
     readahead.used("train", source, BatchIndex{i});
     CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes == 0; }));
   }
+}
+
+TEST_CASE("assembly: readers that have left leave no stacks behind, however many there were") {
+  constexpr std::uint32_t kFrames = 5'000;  // so many that each part is a read
+  constexpr std::size_t kMany = 16;
+  const auto snapshot = std::make_shared<MadeUpSnapshot>(
+      all_kinds(), std::vector<std::uint32_t>(Readahead::kReaders, 2 * kFrames));
+  std::mutex gate;
+  snapshot->on_record = [&](Ordinal) { const std::lock_guard wait_here(gate); };
+  PlanSettings chunks = in_order(1);
+  chunks.chunk = kFrames;  // what a record's part needs only the record says: a reader asks it
+  const auto source = plan_of(snapshot, chunks);
+  Readahead readahead(nullptr, std::chrono::milliseconds(1));
+  std::size_t with_many = 0;
+  {
+    const std::lock_guard closed(gate);
+    for (std::uint64_t i = 0; i < source->plan.batches(); ++i) {
+      readahead.will_need("train", source, BatchIndex{i});
+    }
+    REQUIRE(eventually(readahead, [](const auto& now) {
+      return !now.disks.empty() && now.disks.at(0).readers >= kMany;
+    }));
+    with_many = mapped_kib();
+  }
+  CHECK(eventually(readahead, [](const auto& now) { return now.disks.at(0).readers == 0; }));
+  // The C library keeps 40 MiB of them for the next threads, and each has 8 MiB or so.
+  CHECK(mapped_kib() + kMany / 2 * stack_kib() < with_many);
 }
 
 TEST_CASE("assembly: readahead between an assembler's jobs asks for all, and has no readers") {

@@ -37,6 +37,9 @@ TEST_CASE("daemon: a wrong call is 2") {
   CHECK(std::get<int>(parse({"--config"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "--reload"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "b"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--config", "b"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--check-config=1"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "-x"})) == 2);
   CHECK(std::get<int>(parse({"--folder", "/tmp"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "--folder", "/no/such/folder"})) == 2);
 }

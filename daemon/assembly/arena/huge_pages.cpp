@@ -3,25 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-#include <fstream>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "daemon/assembly/arena/proc_figure.h"
 #include "daemon/stats/stats.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
 
 /// The word in brackets of a file such as "always within_size advise [never] deny force".
 std::string chosen_word(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  const std::size_t open = line.find('[');
-  const std::size_t close = line.find(']');
-  if (open == line.npos || close == line.npos || close < open) return "never";
-  return line.substr(open + 1, close - open - 1);
+  const std::string text = file_text(file).value_or("");
+  const std::size_t open = text.find('[');
+  const std::size_t close = text.find(']');
+  if (open == text.npos || close == text.npos || close < open) return "never";
+  return text.substr(open + 1, close - open - 1);
 }
 
 }  // namespace
@@ -58,17 +57,17 @@ HugePageRoom huge_page_room(const std::filesystem::path& root) {
 }
 
 std::size_t transparent_bytes(const void* start) {
-  std::ifstream in("/proc/self/smaps");
+  const std::string maps = file_text("/proc/self/smaps").value_or("");
   bool is_wanted = false;
-  for (std::string line; std::getline(in, line);) {
+  for (std::string_view line : split_lines(maps)) {
+    const auto words = split_words(line);
     // A mapping begins with a line of its two addresses; its figures have a colon.
-    std::uintptr_t first = 0;
-    std::uintptr_t end = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &first, &end) == 2) {
-      is_wanted = first == reinterpret_cast<std::uintptr_t>(start);
+    const auto first = take_whole<std::uintptr_t>(line, 16);
+    if (first && line.starts_with('-')) {
+      is_wanted = *first == reinterpret_cast<std::uintptr_t>(start);
+    } else if (is_wanted && words.size() > 1 && words[0] == "ShmemPmdMapped:") {
+      return parse_whole<std::size_t>(words[1]).value_or(0) * 1024;
     }
-    std::size_t kib = 0;
-    if (is_wanted && std::sscanf(line.c_str(), "ShmemPmdMapped: %zu", &kib) == 1) return kib * 1024;
   }
   return 0;
 }

@@ -1,11 +1,11 @@
 #include "daemon/assembly/arena/memory_pressure.h"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -13,13 +13,11 @@ namespace {
 /// A line is "some avg10=1.53 avg60=0.87 avg300=0.25 total=1234567".
 std::optional<double> some_share(const std::filesystem::path& file) {
   constexpr std::string_view kSome = "some avg10=";
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
+  const std::string text = file_text(file).value_or("");
+  for (const std::string_view line : split_lines(text)) {
     if (!line.starts_with(kSome)) continue;
-    double percent = 0.0;
-    const char* const end = line.data() + line.size();
-    const auto read = std::from_chars(line.data() + kSome.size(), end, percent);
-    if (read.ec == std::errc() && percent >= 0.0) return percent / 100.0;
+    const auto percent = parse_real(split(line.substr(kSome.size()), ' ').front());
+    if (percent && *percent >= 0.0) return *percent / 100.0;
   }
   return std::nullopt;
 }
@@ -27,8 +25,8 @@ std::optional<double> some_share(const std::filesystem::path& file) {
 /// This process's group of version 2: only that has figures of its own.
 std::filesystem::path own_group(const std::filesystem::path& root) {
   constexpr std::string_view kOfVersion2 = "0::/";
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
+  const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
+  for (const std::string_view line : split_lines(groups)) {
     if (line.starts_with(kOfVersion2)) return line.substr(kOfVersion2.size());
   }
   return {};

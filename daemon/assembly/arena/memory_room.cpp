@@ -1,13 +1,13 @@
 #include "daemon/assembly/arena/memory_room.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "daemon/assembly/arena/proc_figure.h"
+#include "formats/formats.h"
 
 // Reserving more than there is does not fail on Linux: the kernel kills a process instead, and
 // within a control group it is this one. So the figures are read first. They are a snapshot and
@@ -66,12 +66,12 @@ bool names_memory(std::string_view controllers) {
 /// Path of this process's group below the mount, such as "system.slice/batchwrightd.service". A
 /// line is "NUMBER:CONTROLLERS:/PATH"; version 2 has number 0 and no controllers.
 std::filesystem::path own_group(const std::filesystem::path& root, bool version1) {
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
+  const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
+  for (const std::string_view line : split_lines(groups)) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(":/", first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (version1 ? names_memory(controllers) : line.starts_with("0::")) {
       return line.substr(second + 2);
     }

@@ -241,8 +241,10 @@ struct Readahead::State {
     disk.ended.clear();
   }
 
-  /// With the lock, as the last that a reader does.
+  /// With the lock, as the last that a reader does. Until it is joined its stack stays in memory:
+  /// of those that leave one after the other only the last one's does.
   static void leave(Disk& disk) {
+    join_ended(disk);
     const auto self = disk.readers.find(std::this_thread::get_id());
     disk.ended.push_back(std::move(self->second));
     disk.readers.erase(self);

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <string_view>
 
@@ -40,11 +39,10 @@ std::string_view without_comment(std::string_view line) {
 
 /// Calls `take` for each key. Errors: bad_configuration.
 Result<void> read_keys(const Path& path, const std::function<void(std::string)>& take) {
-  errno = 0;
-  std::ifstream file(path);
-  if (!file) return bad(path, fmt::format(": cannot be read: {}", std::strerror(errno)));
+  const auto text = file_text(path);
+  if (!text) return Error{ErrorCode::bad_configuration, text.error().message};
   std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string_view line : split_lines(*text)) {
     ++number;
     const std::string_view key = without_comment(line);
     if (key.empty()) continue;

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -38,11 +37,12 @@ constexpr std::string_view kMapLimit =
 std::string_view foreign_file(const std::filesystem::path& data) {
   constexpr std::uint32_t kMagic = 0xBEEFC0DE;
   constexpr std::size_t kOtherHeader = sizeof(std::size_t) == 8 ? 12 : 16;
-  std::ifstream file(data, std::ios::binary);
   std::uint32_t found = 0;
-  file.seekg(kOtherHeader);
-  file.read(reinterpret_cast<char*>(&found), sizeof found);
-  if (!file || found != kMagic) return "data.mdb is not an LMDB file";
+  const std::string head = file_text(data, kOtherHeader + sizeof found).value_or("");
+  if (head.size() == kOtherHeader + sizeof found) {
+    std::memcpy(&found, head.data() + kOtherHeader, sizeof found);
+  }
+  if (found != kMagic) return "data.mdb is not an LMDB file";
   return sizeof(std::size_t) == 8 ? "data.mdb has the pages of a 32-bit machine's LMDB: make the "
                                     "dataset anew on this machine"
                                   : "data.mdb has the pages of a 64-bit machine's LMDB: make the "

@@ -8,13 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -26,13 +24,6 @@ bool is_of_network(std::string_view type) {
                                                        "ceph", "9p",   "lustre", "virtiofs",
                                                        "afs",  "gfs2", "ocfs2",  "fuse"};
   return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end() || type.starts_with("fuse.");
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream words(line);
-  std::vector<std::string> all;
-  for (std::string word; words >> word;) all.push_back(std::move(word));
-  return all;
 }
 
 bool has_option(std::string_view options, std::string_view wanted) {
@@ -60,9 +51,9 @@ bool is_read_only_for_all(const std::filesystem::path& path) {
     return false;
   }
   const std::string id = std::to_string(status.stx_mnt_id);
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto words = words_of(line);
+  const std::string mounts = file_text("/proc/self/mountinfo").value_or("");
+  for (const std::string_view line : split_lines(mounts)) {
+    const auto words = split_words(line);
     const auto dash = std::find(words.begin(), words.end(), "-");
     // Three words behind the dash; tags before it vary in number.
     if (words.empty() || words.front() != id || words.end() - dash < 4) continue;
@@ -98,19 +89,17 @@ std::string permissions_of(const std::filesystem::path& path) {
 /// A line of maps: "BEGIN-END PERMISSIONS OFFSET DEVICE INODE PATH", numbers in hexadecimal.
 std::optional<std::uint64_t> file_offset_of(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    std::uint64_t offset = 0;
-    std::uint64_t inode = 0;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %" SCNu64, &begin,
-                    &end, &offset, &inode) != 4) {
-      continue;
-    }
-    if (wanted < begin || wanted >= end) continue;
-    // Memory without a file has no place in one.
-    return inode == 0 ? std::nullopt : std::optional(offset + (wanted - begin));
+  const std::string maps = file_text("/proc/self/maps").value_or("");
+  for (const std::string_view line : split_lines(maps)) {
+    const auto words = split_words(line);
+    if (words.size() < 5) continue;
+    const auto bounds = split(words[0], '-');
+    const auto begin = parse_whole<std::uint64_t>(bounds.front(), 16);
+    const auto end = parse_whole<std::uint64_t>(bounds.back(), 16);
+    const auto offset = parse_whole<std::uint64_t>(words[2], 16);
+    if (!begin || !end || !offset || wanted < *begin || wanted >= *end) continue;
+    // Memory without a file, whose inode is 0, has no place in one.
+    return words[4] == "0" ? std::nullopt : std::optional(*offset + (wanted - *begin));
   }
   return std::nullopt;
 }
@@ -121,12 +110,13 @@ std::optional<int> flock_owner(int descriptor) {
   struct stat status = {};
   if (fstat(descriptor, &status) != 0) return std::nullopt;
   const std::string inode = fmt::format(":{}", status.st_ino);
-  std::ifstream locks("/proc/locks");
-  for (std::string line; std::getline(locks, line);) {
-    const auto words = words_of(line);
+  const std::string locks = file_text("/proc/locks").value_or("");
+  for (const std::string_view line : split_lines(locks)) {
+    const auto words = split_words(line);
     if (words.size() < 6 || words[1] != "FLOCK" || !words[5].ends_with(inode)) continue;
-    const int owner = std::atoi(words[4].c_str());
-    if (owner > 0) return owner;
+    // Of another process namespace it is -1 or 0.
+    const auto owner = parse_whole<unsigned>(words[4]);
+    if (owner && *owner > 0) return static_cast<int>(*owner);
   }
   return std::nullopt;
 }

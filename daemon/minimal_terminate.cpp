@@ -1,0 +1,24 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+// Of a minimal build: to name the type of an exception that nothing catches, the C++ library brings a
+// demangler of 60 KiB. Its what() says enough.
+namespace __gnu_cxx {
+
+void __verbose_terminate_handler();
+
+void __verbose_terminate_handler() {
+  if (const std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "batchwrightd: not caught: %s\n", error.what());
+    } catch (...) {
+      std::fputs("batchwrightd: not caught: an exception of an unknown type\n", stderr);
+    }
+  }
+  std::abort();
+}
+
+}  // namespace __gnu_cxx

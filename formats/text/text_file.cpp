@@ -1,0 +1,43 @@
+#include "formats/text/text_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "formats/kernel/descriptor.h"
+
+namespace batchwright {
+namespace {
+
+/// Read at once: files of /proc do not say how long they are.
+constexpr std::size_t kPiece = std::size_t{1} << 14;
+
+Error cannot_read(const std::filesystem::path& path, int reason) {
+  return {ErrorCode::io_error,
+          fmt::format("{}: cannot be read: {}", path.string(), std::strerror(reason))};
+}
+
+}  // namespace
+
+Result<std::string> file_text(const std::filesystem::path& path, std::size_t most) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return cannot_read(path, errno);
+  std::string text;
+  std::size_t length = 0;
+  while (length < most) {
+    text.resize(length + std::min(kPiece, most - length));
+    const ssize_t got = read(file.get(), text.data() + length, text.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot_read(path, errno);
+    if (got == 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  text.resize(length);
+  return text;
+}
+
+}  // namespace batchwright
