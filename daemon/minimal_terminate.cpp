@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <exception>
 
-// Of a minimal build: to name the type of an exception that nothing catches, the C++ library brings a
-// demangler of 60 KiB. Its what() says enough.
+// Of a minimal build: to name the type of an exception that nothing catches, the C++ library brings
+// a demangler of 60 KiB. Its what() says enough.
 namespace __gnu_cxx {
 
 void __verbose_terminate_handler();

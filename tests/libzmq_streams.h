@@ -1,7 +1,8 @@
 #pragma once
 
-// Included before each file of a minimal libzmq. It puts words together with streams in three places,
-// and each brings all locales of the C++ library into a static program: 0.4 MiB. A string does as well.
+// Included before each file of a minimal libzmq. It puts words together with streams in three
+// places, and each brings all locales of the C++ library into a static program: 0.4 MiB. A string
+// does as well.
 
 #include <sstream>
 #include <string>
