@@ -59,15 +59,16 @@ HugePageRoom huge_page_room(const std::filesystem::path& root) {
 std::size_t transparent_bytes(const void* start) {
   const std::string maps = file_text("/proc/self/smaps").value_or("");
   bool is_wanted = false;
-  for (std::string_view line : split_lines(maps)) {
-    const auto words = split_words(line);
+  for (const std::string_view line : split_lines(maps)) {
     // A mapping begins with a line of its two addresses; its figures have a colon.
-    const auto first = take_whole<std::uintptr_t>(line, 16);
-    if (first && line.starts_with('-')) {
+    std::string_view rest = line;
+    const auto first = take_whole<std::uintptr_t>(rest, 16);
+    if (first && rest.starts_with('-')) {
       is_wanted = *first == reinterpret_cast<std::uintptr_t>(start);
-    } else if (is_wanted && words.size() > 1 && words[0] == "ShmemPmdMapped:") {
-      return parse_whole<std::size_t>(words[1]).value_or(0) * 1024;
     }
+    if (!is_wanted || !line.starts_with("ShmemPmdMapped:")) continue;
+    const auto words = split_words(line);
+    return words.size() > 1 ? parse_whole<std::size_t>(words[1]).value_or(0) * 1024 : 0;
   }
   return 0;
 }
