@@ -39,8 +39,10 @@ std::string_view without_comment(std::string_view line) {
 
 /// Calls `take` for each key. Errors: bad_configuration.
 Result<void> read_keys(const Path& path, const std::function<void(std::string)>& take) {
-  const auto text = file_text(path);
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // a million keys and more
+  const auto text = file_text(path, kMostBytes + 1);
   if (!text) return Error{ErrorCode::bad_configuration, text.error().message};
+  if (text->size() > kMostBytes) return bad(path, ": larger than 64 MiB, and so no list of keys");
   std::size_t number = 0;
   for (const std::string_view line : split_lines(*text)) {
     ++number;

@@ -71,6 +71,10 @@ TEST_CASE("delivery: what is no file of one secret key is refused") {
         "start of a line, # before comments");
   CHECK(load_server_keys(folder / "none", {}).error().message ==
         (folder / "none").string() + ": cannot be read: No such file or directory");
+  const fs::path sparse = write_file(folder, key + "\n");
+  fs::resize_file(sparse, std::uintmax_t{1} << 40);
+  CHECK(load_server_keys({}, sparse).error().message ==
+        sparse.string() + ": larger than 64 MiB, and so no list of keys");
 }
 
 TEST_CASE("delivery: authorized keys stand one a line, with comments") {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -239,6 +241,42 @@ TEST_CASE("recipe: labels go along, and those of another length are told from fe
   CHECK(refused.error().message ==
         "field \"labels\": an aligned field of 26 values for 23 frames; allowed: up to 2 more or "
         "fewer (label_slack)");
+}
+
+TEST_CASE("recipe: statistics that are damaged, or another file, are refused by line") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "cmvn";
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    const auto read = read_statistics(path);
+    return read ? "" : read.error().message.substr(path.string().size());
+  };
+  const std::string head = "batchwright-cmvn 1\n";
+  const std::string rest = "; allowed: what `batchwright cmvn` wrote";
+  CHECK(refused(head + "with a = b\nall 2 1 0.5 1e-3\nspeaker x 1 1 0.5 2") == "");
+  for (const char* text :
+       {"", "\n", "batchwright-cmvn", "batchwright-cmvn 12\n", "RIFF\nall 1 1 0 0\n"}) {
+    INFO(text);
+    CHECK(refused(text) == ":1: not statistics for CMVN" + rest);
+  }
+  for (const char* sums :
+       {"", "2", "2 1", "2 1 0.5", "2 1 0.5 1 1", "2 1 0.5 one", "2 1 0,5 1", "2 1 nan 1",
+        "2 1 0.5 inf", "2 1 0.5 1e999", "2 1 0.5 -1", "0 1 0.5 1", "-2 1 0.5 1",
+        "2 99999999999999999999 0.5 1", "2 9223372036854775808 0.5 1"}) {
+    INFO(sums);
+    CHECK(refused(head + "all " + sums + "\n") == ":2: damaged sums" + rest);
+    CHECK(refused(head + "all 2 1 0.5 1\nspeaker x " + sums + "\n") ==
+          ":3: damaged sums of speaker x" + rest);
+  }
+  CHECK(refused(head + "all 2 1 0.5 1\nother\n") == ":3: found \"other\"" + rest);
+  CHECK(refused(head + "all 2 1 0.5 1\nspeaker\n") == ":3: found \"speaker\"" + rest);
+  CHECK(refused(head + "\n") == ":2: found \"\"" + rest);
+  CHECK(refused(head) == ":1: no line \"all\"" + rest);
+  std::ofstream(path) << "RIFF";
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40);  // more than memory has room for
+  CHECK(read_statistics(path).error().message.ends_with(":1: not statistics for CMVN" + rest));
+  CHECK(read_statistics(folder.path() / "none").error().message ==
+        (folder.path() / "none").string() + ":0: cannot be read" + rest);
 }
 
 TEST_CASE("recipe: statistics, of all and of speakers") {
