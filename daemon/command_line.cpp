@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 #include <getopt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <system_error>
 
@@ -40,19 +42,16 @@ constexpr std::array kOptions = {option{"help", no_argument, nullptr, kHelpOptio
                                  option{}};
 
 int wrong_call(std::string_view why) {
-  fmt::print(stderr, "batchwrightd: {}; --help lists what is allowed\n", why);
+  std::fputs(fmt::format("batchwrightd: {}; --help lists what is allowed\n", why).c_str(), stderr);
   return kWrongInput;
 }
 
-/// Nothing if the option, which is written as `given`, is a good one.
-std::optional<int> take_option(int which, std::string_view given, CommandLine& call) {
+/// Nothing if the option is a good one.
+std::optional<int> take_option(int which, CommandLine& call) {
   switch (which) {
-    case kHelpOption: fmt::print("{}", kHelp); return kDone;
-    case kVersion: fmt::print("batchwrightd " BATCHWRIGHT_VERSION "\n"); return kDone;
-    case kConfig:
-      if (!call.config.file.empty()) return wrong_call("--config: found two, allowed: one");
-      call.config.file = optarg;
-      return {};
+    case kHelpOption: std::fputs(kHelp, stdout); return kDone;
+    case kVersion: std::fputs("batchwrightd " BATCHWRIGHT_VERSION "\n", stdout); return kDone;
+    case kConfig: call.config.file = optarg; return {};
     case kFolder: {
       std::error_code ignored;
       call.config.folder = optarg;
@@ -60,7 +59,6 @@ std::optional<int> take_option(int which, std::string_view given, CommandLine& c
       return wrong_call(
           fmt::format("--folder: found \"{}\"; allowed: a folder that is there", optarg));
     }
-    case kCheck: call.check_config = true; return {};
     case kReload: {
       constexpr int kMostProcesses = 1 << 22;  // the kernel's limit
       const auto number = parse_whole<unsigned>(optarg);
@@ -69,9 +67,25 @@ std::optional<int> take_option(int which, std::string_view given, CommandLine& c
       return wrong_call(fmt::format(
           "--reload: found \"{}\"; allowed: the number of a process, 1 and up", optarg));
     }
-    case ':': return wrong_call(fmt::format("{} takes a value", given));
-    default: return wrong_call(fmt::format("found {}, which is no option", given));
+    default: call.check_config = true; return {};
   }
+}
+
+/// What is wrong with an option as it is written; empty: nothing. getopt takes names that are cut
+/// short, and the next option for a value.
+std::string fault_in(int which, std::string_view given) {
+  if (which == ':') return fmt::format("{} takes a value", given);
+  const std::string_view name = given.substr(0, given.find('='));
+  const auto* const known =
+      std::find_if(kOptions.begin(), kOptions.end() - 1, [which, name](const option& each) {
+        return each.val == which && name.substr(std::min<std::size_t>(name.size(), 2)) == each.name;
+      });
+  if (which == kHelpOption && given == "-h") return {};
+  if (known == kOptions.end() - 1) return fmt::format("found {}, which is no option", given);
+  const bool no_value =
+      optarg == nullptr || *optarg == '\0' || std::string_view(optarg).starts_with("--");
+  if (known->has_arg == required_argument && no_value) return fmt::format("{} takes a value", name);
+  return {};
 }
 
 }  // namespace
@@ -81,11 +95,15 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
   // '+': words stay in their order, so that none is written to; ':': getopt says nothing of its
   // own.
   auto* const words = const_cast<char* const*>(argv);
+  std::set<int> seen;
   optind = 0;
   for (int at = 1;; at = optind) {
     const int which = getopt_long(argc, words, "+:h", kOptions.data(), nullptr);
     if (which == -1) break;
-    if (const auto code = take_option(which, argv[at], call)) return *code;
+    if (const std::string fault = fault_in(which, argv[at]); !fault.empty())
+      return wrong_call(fault);
+    if (!seen.insert(which).second) return wrong_call(fmt::format("found {} twice", argv[at]));
+    if (const auto code = take_option(which, call)) return *code;
   }
   if (optind < argc) return wrong_call(fmt::format("found {}, which is no option", argv[optind]));
   const bool serves = !call.config.file.empty();

@@ -24,7 +24,7 @@ Error cannot_read(const std::filesystem::path& path, int reason) {
 }  // namespace
 
 Result<std::string> file_text(const std::filesystem::path& path, std::size_t most) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_LARGEFILE));
   if (file.get() < 0) return cannot_read(path, errno);
   std::string text;
   std::size_t length = 0;

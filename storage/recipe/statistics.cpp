@@ -64,20 +64,25 @@ Result<void> write_statistics(const std::filesystem::path& path, const CmvnStati
 }
 
 Result<CmvnStatistics> read_statistics(const std::filesystem::path& path) {
-  // A large file that is another is not read as a whole.
-  const auto head = file_text(path, kFirstLine.size());
   std::size_t number = 0;
   const auto bad = [&](std::string_view what) {
     return Error{ErrorCode::bad_configuration,
                  fmt::format("{}:{}: {}; allowed: what `batchwright cmvn` wrote", path.string(),
                              number, what)};
   };
-  if (!head) return bad("cannot be read");
-  ++number;
-  if (*head != kFirstLine) return bad("not statistics for CMVN");
+  // A large file that is another is not read as a whole. A pipe can be read once.
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    const auto head = file_text(path, kFirstLine.size());
+    if (head && *head != kFirstLine) {
+      ++number;
+      return bad("not statistics for CMVN");
+    }
+  }
   const auto text = file_text(path);
   if (!text) return bad("cannot be read");
   const auto lines = split_lines(*text);
+  ++number;
   if (lines.empty() || lines.front() != kFirstLine) return bad("not statistics for CMVN");
   CmvnStatistics statistics;
   for (const std::string_view line : std::span(lines).subspan(1)) {

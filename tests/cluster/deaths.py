@@ -29,12 +29,14 @@ def daemon_killed(cluster, home, options):
     # However slowly the kills come, the ranks have batches left behind the gate.
     gate = folder / "gate"
     job = steady_job(folder, "--epochs", EPOCHS, "--gate", gate, "--gate-at", 100)
-    until_batch(folder, 10)
-    kill_program(cluster.node("n2"), "batchwrightd")
-    until_batch(folder, 40)
-    for node in cluster.nodes:
-        kill_program(node, "batchwrightd")
-    gate.touch()
+    try:
+        until_batch(folder, 10)
+        kill_program(cluster.node("n2"), "batchwrightd")
+        until_batch(folder, 40)
+        for node in cluster.nodes:
+            kill_program(node, "batchwrightd")
+    finally:
+        gate.touch()
     job.end()
     took = cluster.wait_until_clean()
     expect_same(batches_of(folder), wanted, "after the daemons' deaths")

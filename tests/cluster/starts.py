@@ -39,11 +39,13 @@ def two_jobs(cluster, home, options):
     on_n1 = ("--nodes=1", "--nodelist=n1")
     began = [Job(first, *on_n1, script),
              Job(second, *on_n1, as_script(second, step_words(second, *words, config=first)))]
-    for folder in (first, joining, second):
-        until_batch(folder, 10, ranks=1)
-    daemons = len(cluster.node("n1").running("batchwrightd"))
+    try:
+        for folder in (first, joining, second):
+            until_batch(folder, 10, ranks=1)
+        daemons = len(cluster.node("n1").running("batchwrightd"))
+    finally:
+        gate.touch()
     expect(daemons == 2, f"{daemons} daemons for two jobs")
-    gate.touch()
     for job in began:
         job.end()
     took = cluster.wait_until_clean()

@@ -29,6 +29,7 @@ TEST_CASE("daemon: a call names its configuration") {
 
 TEST_CASE("daemon: help and version leave nothing to do") {
   CHECK(std::get<int>(parse({"--help"})) == 0);
+  CHECK(std::get<int>(parse({"-h"})) == 0);
   CHECK(std::get<int>(parse({"--version"})) == 0);
 }
 
@@ -40,6 +41,13 @@ TEST_CASE("daemon: a wrong call is 2") {
   CHECK(std::get<int>(parse({"--config", "a", "--config", "b"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "--check-config=1"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "-x"})) == 2);
+  CHECK(std::get<int>(parse({"--conf", "a"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--check"})) == 2);
+  CHECK(std::get<int>(parse({"--config="})) == 2);
+  CHECK(std::get<int>(parse({"--config", ""})) == 2);
+  CHECK(std::get<int>(parse({"--config", "--check-config"})) == 2);
+  CHECK(std::get<int>(parse({"--reload", "1", "--reload", "2"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--folder", "/tmp", "--folder", "/tmp"})) == 2);
   CHECK(std::get<int>(parse({"--folder", "/tmp"})) == 2);
   CHECK(std::get<int>(parse({"--config", "a", "--folder", "/no/such/folder"})) == 2);
 }

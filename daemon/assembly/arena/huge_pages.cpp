@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -57,9 +60,14 @@ HugePageRoom huge_page_room(const std::filesystem::path& root) {
 }
 
 std::size_t transparent_bytes(const void* start) {
-  const std::string maps = file_text("/proc/self/smaps").value_or("");
+  // Line by line, and no further than is needed: for each mapping the kernel counts its pages.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/smaps", "re"),
+                                                             std::fclose);
+  if (!maps) return 0;
+  std::array<char, 8192> text{};  // a line has a path at most
   bool is_wanted = false;
-  for (const std::string_view line : split_lines(maps)) {
+  while (std::fgets(text.data(), text.size(), maps.get()) != nullptr) {
+    const std::string_view line = text.data();
     // A mapping begins with a line of its two addresses; its figures have a colon.
     std::string_view rest = line;
     const auto first = take_whole<std::uintptr_t>(rest, 16);

@@ -241,13 +241,15 @@ struct Readahead::State {
     disk.ended.clear();
   }
 
-  /// With the lock, as the last that a reader does. Until it is joined its stack stays in memory:
-  /// of those that leave one after the other only the last one's does.
-  static void leave(Disk& disk) {
-    join_ended(disk);
+  /// The last that a reader does; `lock` is held, and let go. Until a thread is joined its stack
+  /// stays in memory: of those that leave one after the other only the last one's does.
+  static void leave(Disk& disk, std::unique_lock<std::mutex>& lock) {
+    auto before = std::exchange(disk.ended, {});
     const auto self = disk.readers.find(std::this_thread::get_id());
     disk.ended.push_back(std::move(self->second));
     disk.readers.erase(self);
+    lock.unlock();
+    for (std::thread& reader : before) reader.join();
   }
 
   /// Without readers: asks for all that may be read now.
@@ -281,7 +283,7 @@ struct Readahead::State {
         const auto woken = disk.changed.wait_for(lock, patience);
         --disk.idle;
         if (woken == std::cv_status::timeout && disk.queue.empty() && !stopping) {
-          return leave(disk);
+          return leave(disk, lock);
         }
         continue;
       }
