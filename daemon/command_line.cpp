@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <getopt.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <set>
@@ -72,19 +71,17 @@ std::optional<int> take_option(int which, CommandLine& call) {
 }
 
 /// What is wrong with an option as it is written; empty: nothing. getopt takes names that are cut
-/// short, and the next option for a value.
-std::string fault_in(int which, std::string_view given) {
+/// short, and the next option for a value. `entry` is that of kOptions; -1: none.
+std::string fault_in(int which, int entry, std::string_view given) {
   if (which == ':') return fmt::format("{} takes a value", given);
   const std::string_view name = given.substr(0, given.find('='));
-  const auto* const known =
-      std::find_if(kOptions.begin(), kOptions.end() - 1, [which, name](const option& each) {
-        return each.val == which && name.substr(std::min<std::size_t>(name.size(), 2)) == each.name;
-      });
-  if (which == kHelpOption && given == "-h") return {};
-  if (known == kOptions.end() - 1) return fmt::format("found {}, which is no option", given);
-  const bool no_value =
-      optarg == nullptr || *optarg == '\0' || std::string_view(optarg).starts_with("--");
-  if (known->has_arg == required_argument && no_value) return fmt::format("{} takes a value", name);
+  const bool in_full = entry < 0
+                           ? which == kHelpOption && given == "-h"
+                           : name.substr(2) == kOptions.at(static_cast<std::size_t>(entry)).name;
+  if (!in_full) return fmt::format("found {}, which is no option", given);
+  if (optarg != nullptr && (*optarg == '\0' || std::string_view(optarg).starts_with("--"))) {
+    return fmt::format("{} takes a value", name);
+  }
   return {};
 }
 
@@ -98,9 +95,10 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
   std::set<int> seen;
   optind = 0;
   for (int at = 1;; at = optind) {
-    const int which = getopt_long(argc, words, "+:h", kOptions.data(), nullptr);
+    int entry = -1;
+    const int which = getopt_long(argc, words, "+:h", kOptions.data(), &entry);
     if (which == -1) break;
-    if (const std::string fault = fault_in(which, argv[at]); !fault.empty())
+    if (const std::string fault = fault_in(which, entry, argv[at]); !fault.empty())
       return wrong_call(fault);
     if (!seen.insert(which).second) return wrong_call(fmt::format("found {} twice", argv[at]));
     if (const auto code = take_option(which, call)) return *code;

@@ -7,8 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "storage/dataset/dataset.h"
@@ -198,8 +196,7 @@ Result<std::optional<PartMark>> read_mark(const fs::path& part) {
   const fs::path path = part / kMark;
   std::error_code ignored;  // a mark that cannot be looked at is read, for the reason
   if (!fs::exists(path, ignored)) return std::optional<PartMark>();
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = file_text(path).value_or("");
   std::string_view rest(text);
   const auto take = [&rest](std::string_view before, int base) -> std::optional<std::uint64_t> {
     if (!rest.starts_with(before)) return std::nullopt;

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -26,18 +25,11 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   return columns;
 }
 
-std::optional<double> seconds_of(std::string_view text) {
-  double seconds = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return seconds;
-}
-
 /// Begin and end; nothing where they are no times, or nothing lies between them.
 std::optional<SoundPart> part_of(std::string_view begin_text, std::string_view end_text) {
   constexpr double kToTheEnd = -1;  // Kaldi's
-  const auto begin = seconds_of(begin_text);
-  auto end = seconds_of(end_text);
+  const auto begin = parse_real(begin_text);
+  auto end = parse_real(end_text);
   if (!begin || !end) return std::nullopt;
   if (*end == kToTheEnd) end = SoundPart().end;
   // Written so that NaN is refused, too.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "client/library/session/subscription.h"
@@ -44,8 +44,7 @@ Result<void> check_alike(const Subscription::Sessions& sessions, const std::stri
 std::string joined(const std::vector<std::string>& terms) {
   std::string text;
   for (std::size_t server = 0; server < terms.size(); ++server) {
-    std::istringstream lines(terms[server]);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string_view line : split_lines(terms[server])) {
       text += fmt::format("server {} {}\n", server, line);
     }
   }

@@ -131,7 +131,7 @@ struct Readahead::State {
     // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
       for (auto& [id, reader] : disk.readers) reader.join();
-      join_ended(disk);
+      join(disk.ended);
     }
   }
 
@@ -228,7 +228,7 @@ struct Readahead::State {
   void wake_reader(Disk& disk) {
     if (stopping || disk.queue.empty() || !waits_for_reads) return;
     if (disk.idle != 0) return disk.changed.notify_one();
-    join_ended(disk);
+    join(disk.ended);
     if (disk.readers.size() == kReaders) return;
     std::thread reader([this, &disk] { read(disk); });
     pthread_setname_np(reader.native_handle(), "bw-read");
@@ -236,9 +236,9 @@ struct Readahead::State {
   }
 
   /// Waits for nothing but the end of threads that have left.
-  static void join_ended(Disk& disk) {
-    for (std::thread& reader : disk.ended) reader.join();
-    disk.ended.clear();
+  static void join(std::vector<std::thread>& ended) {
+    for (std::thread& reader : ended) reader.join();
+    ended.clear();
   }
 
   /// The last that a reader does; `lock` is held, and let go. Until a thread is joined its stack
@@ -249,7 +249,7 @@ struct Readahead::State {
     disk.ended.push_back(std::move(self->second));
     disk.readers.erase(self);
     lock.unlock();
-    for (std::thread& reader : before) reader.join();
+    join(before);
   }
 
   /// Without readers: asks for all that may be read now.
