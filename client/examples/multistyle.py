@@ -223,10 +223,11 @@ def connected(stack: contextlib.ExitStack, endpoint: str, keys: Keys) -> Any:
                                                    **keys._asdict()))
 
 
-def work(worker: int, endpoints: List[str], keys: Keys, feed: str, epochs: int, model: Model,
-         states: torch.Tensor, counts: torch.Tensor) -> None:
+def work(worker: int, endpoints: List[str], keys: Keys, feed: str, epochs: int, together: Any,
+         model: Model, states: torch.Tensor, counts: torch.Tensor) -> None:
     """One worker: a process of its own, which shares model, states [servers, 2, lanes, hidden] and
-    counts [workers, servers] with the others."""
+    counts [workers, servers] with the others. `together` is a barrier for all of them: each counts
+    epochs from where it finds a queue, so none takes a batch before all have subscribed."""
     torch.manual_seed(worker)
     torch.set_num_threads(1)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
@@ -235,6 +236,7 @@ def work(worker: int, endpoints: List[str], keys: Keys, feed: str, epochs: int, 
             connected(stack, endpoint, keys).feed(feed).subscribe(mode="queue", window=2,
                                                                   epochs=epochs)
             for endpoint in endpoints]
+        together.wait()
         for server, batch in by_turns(subscriptions):
             # The last lane's last frame has no variance to be normalised by.
             if int(real_frames(batch).sum()) > 1:
@@ -294,11 +296,12 @@ def train(servers: List[Server], keys: Keys, feed: str, form: Form) -> Trained:
     model = Model(values, classes, form.hidden).share_memory()
     states = torch.zeros(SERVERS, 2, form.lanes, form.hidden).share_memory_()
     counts = torch.zeros(WORKERS, SERVERS, dtype=torch.int64).share_memory_()
+    together = torch.multiprocessing.get_context("spawn").Barrier(WORKERS, timeout=PATIENCE)
     started = time.perf_counter()
     # Forked processes would have this one's connections, which are no good there.
     torch.multiprocessing.spawn(
-        work, ([server.endpoint for server in servers], keys, feed, form.epochs, model, states,
-               counts), nprocs=WORKERS)
+        work, ([server.endpoint for server in servers], keys, feed, form.epochs, together, model,
+               states, counts), nprocs=WORKERS)
     seconds = time.perf_counter() - started
     clean, noisy = (recognised(model, servers[0].endpoint, keys, each)
                     for each in ("clean", "noisy"))

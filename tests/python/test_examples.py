@@ -149,12 +149,15 @@ def sounds(tmp_path):
 
 
 class Takers:
-    """Two workers that take whatever batch of any server is next, each in a thread."""
+    """Two workers that take whatever batch of any server is next, each in a thread.
+
+    Each counts epochs from where it finds a queue, so none takes a batch before all are there.
+    """
 
     def __init__(self, servers, keys, epochs):
         self.taken = {server.number: collections.Counter() for server in servers}
         self.lock = threading.Lock()
-        self.subscribed = 0  # workers that have all servers
+        self.together = threading.Barrier(multistyle.WORKERS, timeout=60)
         self.threads = [threading.Thread(target=self.take, args=(servers, keys, epochs))
                         for _ in range(multistyle.WORKERS)]
         for thread in self.threads:
@@ -164,8 +167,7 @@ class Takers:
         with contextlib.ExitStack() as stack:
             queues = [multistyle.connected(stack, server.endpoint, keys).feed("styled").subscribe(
                 mode="queue", window=2, epochs=epochs) for server in servers]
-            with self.lock:
-                self.subscribed += 1
+            self.together.wait()
             for server, batch in multistyle.by_turns(queues):
                 assert np.isfinite(batch["features"]).all()
                 with self.lock:
@@ -199,8 +201,6 @@ def test_example_servers_lose_no_batch_when_one_of_them_dies(tmp_path, sounds):
     keys = multistyle.make_keys(programs, work)
     with multistyle.started_servers(programs, work, form, text) as servers:
         takers = Takers(servers, keys, epochs)
-        # One that is not there yet would hold up the others' epoch until the server is back.
-        served.eventually(lambda: takers.subscribed == multistyle.WORKERS, "the workers")
         served.eventually(lambda: takers.count(1) >= 5, "five batches of the second server")
         servers[1].process.kill()
         servers[1].process.wait()
