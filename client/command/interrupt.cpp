@@ -6,8 +6,9 @@ namespace batchwright {
 namespace {
 
 // A signal handler reaches nothing but what is global.
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
+// True unless 0. A word, since not every processor has atomic bytes that never wait.
+std::atomic<int> interrupted = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void set_interrupted(int) { interrupted = true; }
 

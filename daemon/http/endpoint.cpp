@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <list>
@@ -34,7 +35,6 @@ namespace http = beast::http;
 using boost::system::error_code;
 using Socket = HttpListener::Socket;
 using Request = http::request<http::empty_body>;
-using Answer = http::response<http::string_body>;
 
 constexpr std::uint32_t kHeaderBytes = 8 * 1024;
 /// How long a connection that is being closed may still send.
@@ -71,33 +71,21 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
 
 namespace {
 
-/// A page's answer: not to be cached, for figures are old at once, nor taken for another type.
-Answer answer_with(Reply reply) {
-  Answer answer;
-  answer.result(reply.status);
-  answer.set(http::field::content_type, reply.content_type);
-  answer.set(http::field::cache_control, "no-store");
-  answer.set("X-Content-Type-Options", "nosniff");
-  for (const auto& [name, value] : reply.headers) answer.set(name, value);
-  answer.body() = std::move(reply.body);
-  return answer;
-}
-
-Answer refuse(http::status status, std::string why) {
-  return answer_with({static_cast<unsigned>(status), "text/plain; charset=utf-8", why + "\n"});
+Reply refuse(http::status status, const std::string& why) {
+  return {static_cast<unsigned>(status), "text/plain; charset=utf-8", why + "\n"};
 }
 
 bool is_allowed(http::verb method) {
   return method == http::verb::get || method == http::verb::head;
 }
 
-Answer refuse_method() {
-  Answer answer = refuse(http::status::method_not_allowed, "allowed: GET HEAD");
-  answer.set(http::field::allow, "GET, HEAD");
-  return answer;
+Reply refuse_method() {
+  Reply reply = refuse(http::status::method_not_allowed, "allowed: GET HEAD");
+  reply.headers.emplace_back("Allow", "GET, HEAD");
+  return reply;
 }
 
-Answer refuse_host(const HostNames& hosts, const Request& request) {
+Reply refuse_host(const HostNames& hosts, const Request& request) {
   const auto host = request[http::field::host];
   return refuse(
       http::status::misdirected_request,
@@ -107,7 +95,7 @@ Answer refuse_host(const HostNames& hosts, const Request& request) {
 }
 
 /// The answer to a request that cannot be read; none when the peer is gone.
-std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
+std::optional<Reply> answer_to_fault(error_code code, const Request& request) {
   if (code == http::error::header_limit || code == http::error::buffer_overflow) {
     return refuse(http::status::request_header_fields_too_large, "a header takes at most 8 KiB");
   }
@@ -125,9 +113,29 @@ std::optional<Answer> answer_to_fault(error_code code, const Request& request) {
   return refuse(http::status::bad_request, fmt::format("not HTTP: {}", code.message()));
 }
 
-Answer cannot_make_page(EventLog& log, const std::exception& fault) {
+Reply cannot_make_page(EventLog& log, const std::exception& fault) {
   log.note<Event::stats_page_failed>(fault.what());
   return refuse(http::status::internal_server_error, "the page could not be rendered");
+}
+
+/// How a connection goes on behind an answer, in the words of the request's HTTP.
+std::string_view connection_of(bool is_version_1_0, bool keep_alive) {
+  if (is_version_1_0) return keep_alive ? "Connection: keep-alive\r\n" : "";
+  return keep_alive ? "" : "Connection: close\r\n";
+}
+
+/// An answer's head. It is not to be cached, for figures are old at once, nor taken for another
+/// type. Beast's own way to write, for bodies of every form, is much code.
+std::string head_of(const Reply& reply, bool is_version_1_0, bool keep_alive) {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
+  std::string head = fmt::format(
+      "HTTP/1.{} {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\n",
+      is_version_1_0 ? 0 : 1, reply.status, std::string_view(reason.data(), reason.size()),
+      reply.content_type);
+  for (const auto& [name, value] : reply.headers) head += fmt::format("{}: {}\r\n", name, value);
+  return head + fmt::format("{}Content-Length: {}\r\n\r\n",
+                            connection_of(is_version_1_0, keep_alive), reply.body.size());
 }
 
 }  // namespace
@@ -155,15 +163,15 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     parser_->header_limit(kHeaderBytes);
     // A body is refused by the length in the header, before any of it is taken in.
     parser_->body_limit(0);
-    http::async_read(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](error_code code, std::size_t) { self->has_read(code); });
+    parser_->eager(true);
+    parse();  // a peer that does not wait has sent it already
   }
 
   void close() { stream_.close(); }
 
  private:
   using Self = std::shared_ptr<Session>;
+  using Then = void (Session::*)(error_code);
 
   /// Begins to wait for the peer.
   void begin_exchange() {
@@ -176,13 +184,56 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     place_.reset();
   }
 
+  /// Reads some more into the buffer, up to `most` bytes, and goes on with `then`. Every read and
+  /// every write is of one form: Asio makes much code of each.
+  void read_some(std::size_t most, Then then) {
+    stream_.async_read_some(buffer_.prepare(std::min(most, buffer_.max_size() - buffer_.size())),
+                            [self = shared_from_this(), then](error_code code, std::size_t bytes) {
+                              self->buffer_.commit(bytes);
+                              (self.get()->*then)(code);
+                            });
+  }
+
+  void write_text(std::string text, Then then) {
+    sending_ = std::make_shared<const std::string>(std::move(text));
+    write_sending(then);
+  }
+
+  /// Writes what sending_ has; it keeps the bytes until `then` is called.
+  void write_sending(Then then) {
+    asio::async_write(stream_, asio::buffer(*sending_),
+                      [self = shared_from_this(), then](error_code code, std::size_t) {
+                        self->sending_.reset();
+                        (self.get()->*then)(code);
+                      });
+  }
+
+  /// Takes in what the buffer has of a request, and reads on until it has all of it.
+  void parse() {
+    error_code code;
+    while (!parser_->is_done() && !code) {
+      if (buffer_.size() == 0) return read_some(kHeaderBytes, &Session::has_more);
+      buffer_.consume(parser_->put(buffer_.data(), code));
+      if (code != http::error::need_more) continue;
+      code = {};
+      if (buffer_.size() < buffer_.max_size()) return read_some(kHeaderBytes, &Session::has_more);
+      code = http::error::buffer_overflow;
+    }
+    has_read(code);
+  }
+
+  void has_more(error_code code) {
+    if (state_->stopped || code) return has_read(code);
+    parse();
+  }
+
   void has_read(error_code code) {
     // Nothing is pending after this return, so the session goes with its handler.
     if (state_->stopped) return;
     const auto& request = parser_->get();
     if (code) {
       // What could not be read to its end leaves no way to tell where the next request begins.
-      if (auto answer = answer_to_fault(code, request)) write(std::move(*answer), false);
+      if (const auto answer = answer_to_fault(code, request)) write(*answer, false);
       return;
     }
     if (!is_allowed(request.method())) return write(refuse_method(), false);
@@ -211,7 +262,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     // Plain pages take no query, so what follows is of no consequence to them.
     const std::string_view path = target.substr(0, target.find('?'));
     if (const auto page = routes.pages.find(path); page != routes.pages.end()) {
-      return write(answer_with(page->second()), keep_alive);
+      return write(page->second(), keep_alive);
     }
     if (const auto live = state_->streams.find(path); live != state_->streams.end()) {
       return begin_events(live->second);
@@ -225,52 +276,45 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       return write(refuse(http::status::not_found, known), keep_alive);
     }
     begin_pause();  // the peer waits for us
-    (*later->first)(later->second, [self = shared_from_this(), keep_alive](Reply reply) {
-      if (!self->state_->stopped) self->write(answer_with(std::move(reply)), keep_alive);
+    (*later->first)(later->second, [self = shared_from_this(), keep_alive](const Reply& reply) {
+      if (!self->state_->stopped) self->write(reply, keep_alive);
     });
   }
 
-  void write(Answer answer, bool keep_alive) {
-    const bool is_page = answer.result_int() < 400;
-    ++(is_page ? state_->figures.requests : state_->figures.refused);
-    // A member, since Beast writes from it until the handler is called.
-    answer_ = std::move(answer);
-    answer_.version(parser_->get().version() == 10 ? 10 : 11);
-    answer_.keep_alive(keep_alive);
-    answer_.prepare_payload();
-    // The length tells what GET would bring; Beast writes what the body has.
-    if (parser_->get().method() == http::verb::head) answer_.body().clear();
+  void write(const Reply& reply, bool keep_alive) {
+    ++(reply.status < 400 ? state_->figures.requests : state_->figures.refused);
+    const auto& request = parser_->get();
+    std::string text = head_of(reply, request.version() == 10, keep_alive);
+    // The length tells what GET would bring.
+    if (request.method() != http::verb::head) text += reply.body;
     begin_exchange();
-    http::async_write(stream_, answer_,
-                      [self = shared_from_this(), keep_alive](error_code code, std::size_t) {
-                        self->has_written(code, keep_alive);
-                      });
+    write_text(std::move(text), keep_alive ? &Session::answered : &Session::answered_last);
   }
 
-  void has_written(error_code code, bool keep_alive) {
-    // The peer took too long or is gone; the session goes with this handler.
+  // In both, where the peer took too long or is gone, the session goes with the handler.
+  void answered(error_code code) {
+    if (!state_->stopped && !code) read();
+  }
+  void answered_last(error_code code) {
     if (state_->stopped || code) return;
-    if (keep_alive) return read();
     error_code ignored;  // the peer may be gone already
     stream_.socket().shutdown(Socket::shutdown_send, ignored);
     stream_.expires_after(kLinger);
-    drain();
+    drain({});
   }
 
   /// Reads until the peer closes: a close with bytes unread would reset the connection and could
   /// take the answer away from the peer.
-  void drain() {
+  void drain(error_code code) {
+    if (state_->stopped || code) return;
     buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(kHeaderBytes),
-                            [self = shared_from_this()](error_code code, std::size_t) {
-                              if (!code && !self->state_->stopped) self->drain();
-                            });
+    read_some(kHeaderBytes, &Session::drain);
   }
 
   void begin_events(LiveStream& live) {
     // A stream has no length to tell, and a reader that wants its head alone is none.
     if (parser_->get().method() == http::verb::head) {
-      return write(answer_with({200, "text/event-stream", ""}), false);
+      return write({200, "text/event-stream", ""}, false);
     }
     live_ = &live;
     // Weak: the stream outlives its readers, and may not keep them.
@@ -286,8 +330,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     // A reader that says something more, or goes, is done.
     stream_.expires_never();
     buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(1), [self = shared_from_this()](
-                                                    error_code, std::size_t) { self->close(); });
+    read_some(1, &Session::end_events);
     const LiveStream::Event first = live.make();
     send(std::make_shared<const std::string>(kEventsHead + (first ? *first : "")));
   }
@@ -295,27 +338,25 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   /// An event that comes while another is under way is skipped, and a reader that takes none for
   /// too long is disconnected: nothing piles up for slow readers.
   void send(const LiveStream::Event& event) {
-    // sending_ keeps the bytes until they are written, and so also marks a write under way.
     if (sending_) return;
     sending_ = event;
     stream_.expires_after(state_->limits.request_time);
-    asio::async_write(stream_, asio::buffer(*event),
-                      [self = shared_from_this()](error_code code, std::size_t) {
-                        self->sending_.reset();
-                        if (code) self->close();
-                      });
+    write_sending(&Session::event_sent);
   }
+  void event_sent(error_code code) {
+    if (code) close();
+  }
+  void end_events(error_code) { close(); }
 
   beast::basic_stream<asio::generic::stream_protocol> stream_;
   // Holds one header and what a peer that does not wait sends behind it.
   beast::flat_buffer buffer_{2 * kHeaderBytes};
   std::optional<http::request_parser<http::empty_body>> parser_;
-  Answer answer_;
   std::shared_ptr<State> state_;
   std::optional<std::list<Session*>::iterator> place_;  ///< Place in State::exchanges.
   LiveStream* live_ = nullptr;  ///< The stream it reads, owned by the state.
   std::optional<std::uint64_t> reader_;
-  LiveStream::Event sending_;
+  LiveStream::Event sending_;  ///< What is being written.
 };
 
 void Endpoint::State::take(Socket socket) {

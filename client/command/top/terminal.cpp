@@ -33,14 +33,17 @@ constexpr std::chrono::milliseconds kWithinKey{50};
 constexpr std::array kEnding{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr std::array kFaults{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
+/// True unless 0. A word, since not every processor has atomic bytes that never wait.
+using Flag = std::atomic<int>;
+static_assert(Flag::is_always_lock_free);
+
 // A signal handler reaches nothing but what is global. `before` is written before `taken` is set.
 struct termios before = {};
-std::atomic<bool> taken = false;
-std::atomic<bool> has_keys = false;  ///< Standard input is a terminal, too.
-std::atomic<bool> end_wanted = false;
-std::atomic<bool> stop_wanted = false;
-std::atomic<bool> looks_other = false;  ///< What was shown is gone or has changed.
-static_assert(std::atomic<bool>::is_always_lock_free);
+Flag taken = 0;
+Flag has_keys = 0;  ///< Standard input is a terminal, too.
+Flag end_wanted = 0;
+Flag stop_wanted = 0;
+Flag looks_other = 0;  ///< What was shown is gone or has changed.
 
 /// Whether all of it was written. For signal handlers too.
 bool write_out(std::string_view text) {
