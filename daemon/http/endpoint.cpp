@@ -21,6 +21,7 @@
 #include <set>
 #include <utility>
 
+#include "daemon/http/answer_head.h"
 #include "daemon/http/host_names.h"
 #include "daemon/http/http_listener.h"
 #include "daemon/http/live.h"
@@ -116,26 +117,6 @@ std::optional<Reply> answer_to_fault(error_code code, const Request& request) {
 Reply cannot_make_page(EventLog& log, const std::exception& fault) {
   log.note<Event::stats_page_failed>(fault.what());
   return refuse(http::status::internal_server_error, "the page could not be rendered");
-}
-
-/// How a connection goes on behind an answer, in the words of the request's HTTP.
-std::string_view connection_of(bool is_version_1_0, bool keep_alive) {
-  if (is_version_1_0) return keep_alive ? "Connection: keep-alive\r\n" : "";
-  return keep_alive ? "" : "Connection: close\r\n";
-}
-
-/// An answer's head. It is not to be cached, for figures are old at once, nor taken for another
-/// type. Beast's own way to write, for bodies of every form, is much code.
-std::string head_of(const Reply& reply, bool is_version_1_0, bool keep_alive) {
-  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
-  std::string head = fmt::format(
-      "HTTP/1.{} {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\n"
-      "X-Content-Type-Options: nosniff\r\n",
-      is_version_1_0 ? 0 : 1, reply.status, std::string_view(reason.data(), reason.size()),
-      reply.content_type);
-  for (const auto& [name, value] : reply.headers) head += fmt::format("{}: {}\r\n", name, value);
-  return head + fmt::format("{}Content-Length: {}\r\n\r\n",
-                            connection_of(is_version_1_0, keep_alive), reply.body.size());
 }
 
 }  // namespace
@@ -284,7 +265,9 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   void write(const Reply& reply, bool keep_alive) {
     ++(reply.status < 400 ? state_->figures.requests : state_->figures.refused);
     const auto& request = parser_->get();
-    std::string text = head_of(reply, request.version() == 10, keep_alive);
+    const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
+    std::string text = head_of(reply, std::string_view(reason.data(), reason.size()),
+                               request.version() == 10, keep_alive);
     // The length tells what GET would bring.
     if (request.method() != http::verb::head) text += reply.body;
     begin_exchange();
