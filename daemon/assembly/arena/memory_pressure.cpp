@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/assembly/arena/control_group.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -22,20 +23,12 @@ std::optional<double> some_share(const std::filesystem::path& file) {
   return std::nullopt;
 }
 
-/// This process's group of version 2: only that has figures of its own.
-std::filesystem::path own_group(const std::filesystem::path& root) {
-  constexpr std::string_view kOfVersion2 = "0::/";
-  const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
-  for (const std::string_view line : split_lines(groups)) {
-    if (line.starts_with(kOfVersion2)) return line.substr(kOfVersion2.size());
-  }
-  return {};
-}
-
 }  // namespace
 
 double memory_pressure(const std::filesystem::path& root) {
-  const auto group = some_share(root / "sys/fs/cgroup" / own_group(root) / "memory.pressure");
+  // Only version 2 has figures for a group.
+  const auto own = own_group(root, GroupVersion::v2);
+  const auto group = some_share(root / "sys/fs/cgroup" / own / "memory.pressure");
   if (group) return *group;
   return some_share(root / "proc/pressure/memory").value_or(0.0);
 }

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <string>
-#include <string_view>
 
+#include "daemon/assembly/arena/control_group.h"
 #include "daemon/assembly/arena/proc_figure.h"
 #include "formats/formats.h"
 
@@ -53,32 +52,6 @@ MemoryRoom group_room(const GroupFiles& files, const std::filesystem::path& grou
   return {*limit - std::min(*limit, kept), *limit};
 }
 
-/// Whether a list such as "cpu,memory" names the word.
-bool names_memory(std::string_view controllers) {
-  while (!controllers.empty()) {
-    const std::size_t comma = std::min(controllers.find(','), controllers.size());
-    if (controllers.substr(0, comma) == "memory") return true;
-    controllers.remove_prefix(std::min(comma + 1, controllers.size()));
-  }
-  return false;
-}
-
-/// Path of this process's group below the mount, such as "system.slice/batchwrightd.service". A
-/// line is "NUMBER:CONTROLLERS:/PATH"; version 2 has number 0 and no controllers.
-std::filesystem::path own_group(const std::filesystem::path& root, bool version1) {
-  const std::string groups = file_text(root / "proc/self/cgroup").value_or("");
-  for (const std::string_view line : split_lines(groups)) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(":/", first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    if (version1 ? names_memory(controllers) : line.starts_with("0::")) {
-      return line.substr(second + 2);
-    }
-  }
-  return {};
-}
-
 MemoryRoom groups_room(const GroupFiles& files, const std::filesystem::path& root,
                        std::filesystem::path group) {
   const std::filesystem::path mount = root / files.mount;
@@ -98,8 +71,8 @@ MemoryRoom memory_room(const std::filesystem::path& root) {
     room.available = *kib * 1024;
   if (const auto kib = proc_figure(root / "proc/meminfo", "MemTotal:")) room.most = *kib * 1024;
   // Both versions: a machine may have mounted either, or both at once.
-  room = least(room, groups_room(kVersion2, root, own_group(root, false)));
-  return least(room, groups_room(kVersion1, root, own_group(root, true)));
+  room = least(room, groups_room(kVersion2, root, own_group(root, GroupVersion::v2)));
+  return least(room, groups_room(kVersion1, root, own_group(root, GroupVersion::v1)));
 }
 
 }  // namespace batchwright
