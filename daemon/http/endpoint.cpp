@@ -175,11 +175,6 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
                             });
   }
 
-  void write_text(std::string text, Then then) {
-    sending_ = std::make_shared<const std::string>(std::move(text));
-    write_sending(then);
-  }
-
   /// Writes what sending_ has; it keeps the bytes until `then` is called.
   void write_sending(Then then) {
     asio::async_write(stream_, asio::buffer(*sending_),
@@ -271,7 +266,8 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     // The length tells what GET would bring.
     if (request.method() != http::verb::head) text += reply.body;
     begin_exchange();
-    write_text(std::move(text), keep_alive ? &Session::answered : &Session::answered_last);
+    sending_ = std::make_shared<const std::string>(std::move(text));
+    write_sending(keep_alive ? &Session::answered : &Session::answered_last);
   }
 
   // In both, where the peer took too long or is gone, the session goes with the handler.
@@ -339,7 +335,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
   std::optional<std::list<Session*>::iterator> place_;  ///< Place in State::exchanges.
   LiveStream* live_ = nullptr;  ///< The stream it reads, owned by the state.
   std::optional<std::uint64_t> reader_;
-  LiveStream::Event sending_;  ///< What is being written.
+  LiveStream::Event sending_;  ///< What is being written; null: nothing is.
 };
 
 void Endpoint::State::take(Socket socket) {
