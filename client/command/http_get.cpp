@@ -21,21 +21,22 @@ using beast::error_code;
 /// Host and port of an http:// address.
 struct Place {
   std::string host;
-  std::string port = "80";
+  std::string port;
 };
 
-/// Not by Boost.URL, which knows neither the zone of an address, as in [fe80::1%eth0], nor a port's
-/// name: the resolver does.
+/// Without http:// it has the form of `stats` in the daemon's configuration, HOST:PORT. Not by
+/// Boost.URL, which knows neither the zone of an address, as in [fe80::1%eth0], nor a port's name:
+/// the resolver does.
 Result<Place> parse_place(const std::string& address) {
   constexpr std::string_view kScheme = "http://";
   const Error bad{
       ErrorCode::invalid_argument,
       fmt::format("\"{}\" is not an address such as http://127.0.0.1:9477 or unix:///PATH",
                   address)};
-  if (!address.starts_with(kScheme)) return bad;
-  std::string rest = address.substr(kScheme.size());
+  const bool has_scheme = address.starts_with(kScheme);
+  std::string rest = has_scheme ? address.substr(kScheme.size()) : address;
   if (rest.ends_with('/')) rest.pop_back();
-  Place place{rest};
+  Place place{rest, has_scheme ? "80" : ""};
   // A colon within brackets belongs to an IPv6 address, and is followed by no port.
   const std::size_t colon = rest.rfind(':');
   const std::size_t bracket = rest.rfind(']');

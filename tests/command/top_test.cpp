@@ -66,6 +66,15 @@ TEST_CASE("command: top takes a Unix socket for an address") {
   CHECK(plain.out.find("\ntrain  ") != std::string::npos);
 }
 
+TEST_CASE("command: top takes host and port as the configuration has them") {
+  DaemonProcess daemon("slots = 4");
+  REQUIRE(daemon.start());
+  const std::string address = daemon.stats_address().substr(std::string("http://").size());
+  const Finished plain = run({program("batchwright"), "top", "--once", "--stats", address});
+  CHECK(plain.code == 0);
+  CHECK(plain.out.find("\ntrain  ") != std::string::npos);
+}
+
 TEST_CASE("command: top says that the clients' socket is not the pages'") {
   DaemonProcess daemon("slots = 4");
   REQUIRE(daemon.start());
@@ -94,7 +103,10 @@ TEST_CASE("command: top ends with 1 where nobody answers once, with 2 where no a
   TemporaryFolder folder;
   const std::string nobody = "unix://" + (folder / "nobody").string();
   CHECK(run({program("batchwright"), "top", "--once", "--stats", nobody}).code == 1);
-  for (const std::string address : {"tcp://127.0.0.1:9477", "unix://relative", "http://"}) {
+  for (const std::string address :
+       {"tcp://127.0.0.1:9477", "unix://relative", "http://", "localhost", "127.0.0.1:", ":9477",
+        "/run/batchwright/stats.sock", ""}) {
+    CAPTURE(address);
     const Finished wrong = run({program("batchwright"), "top", "--stats", address});
     CHECK(wrong.code == 2);
     CHECK(wrong.err.find("is not an address") != std::string::npos);
