@@ -81,18 +81,15 @@ void run(const bench::Words& words) {
   const std::size_t batches = tickets.size();
   tickets.clear();
   raw.clear();
-  double raw_cpu = 0;
   for (std::uint64_t round = 0; round < words.number("rounds", 10); ++round) {
     take_epoch(connection, words, tickets);
-    const double before = peer.cpu_seconds();
     ping_pong(socket, words.number("release_bytes", 0), batches, raw);
-    raw_cpu += peer.cpu_seconds() - before;
   }
   std::cout << '{';
   print("tickets", tickets);
   std::cout << ',';
   print("raw", raw);
-  std::cout << ",\"raw_cpu_us\":" << 1e6 * raw_cpu / static_cast<double>(raw.size()) << "}\n";
+  std::cout << "}\n";
 }
 
 }  // namespace

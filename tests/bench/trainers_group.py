@@ -9,6 +9,7 @@ import time
 import served
 
 WARM_UP = 0.25  # seconds before a measurement
+PARTS = ("copying", "event loop", "other threads", "ZeroMQ", "trainer")
 PROGRAM = pathlib.Path(__file__).with_name("trainer.py")
 
 
@@ -21,9 +22,23 @@ def family(pid):
     return found
 
 
-def cpu_seconds(pids):
-    return sum(int((task / "schedstat").read_text().split()[0]) / 1e9
-               for pid in pids for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+def part_of(name, is_daemon):
+    """What a thread of that name is for."""
+    if name.startswith("ZMQ"):
+        return "ZeroMQ"
+    if not is_daemon:
+        return "trainer"
+    return {"bw-assembly": "copying", "batchwrightd": "event loop"}.get(name, "other threads")
+
+
+def cpu_seconds(pids, daemon=None):
+    """Of all threads, by their part. `daemon`: which of the processes is that."""
+    seconds = dict.fromkeys(PARTS, 0.0)
+    for pid in pids:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            part = part_of((task / "comm").read_text().strip(), pid == daemon)
+            seconds[part] += int((task / "schedstat").read_text().split()[0]) / 1e9
+    return seconds
 
 
 def major_faults(pids):
@@ -103,6 +118,9 @@ class Group:
         daemon = [self.daemon.process.pid] if self.daemon else []
         return daemon + [pid for each in self.trainers for pid in family(each.process.pid)]
 
+    def cpu(self, pids):
+        return cpu_seconds(pids, self.daemon.process.pid if self.daemon else None)
+
     def measure(self, seconds, *, every_byte=False, step=0.0, drop=False,
                 memory=False):
         """Rates and waits of all trainers, CPU of all their processes and of the daemon."""
@@ -112,18 +130,20 @@ class Group:
             trainer.tell({"start": start, "end": start + seconds, "every_byte": every_byte,
                           "step": step, "drop": drop})
         wait_until(start)
-        cpu, began, faults = -cpu_seconds(pids), time.monotonic(), -major_faults(pids)
+        before, began, faults = self.cpu(pids), time.monotonic(), -major_faults(pids)
         wait_until(start + seconds)
-        cpu, began = cpu + cpu_seconds(pids), time.monotonic() - began
+        after, began = self.cpu(pids), time.monotonic() - began
+        cpu = {part: after[part] - before[part] for part in PARTS}
         found = {"faults": faults + major_faults(pids)}
         if memory:
             found["memory"] = memory_beside(pids)
         done = [trainer.answer() for trainer in self.trainers]
         # Of a window in which nothing came there is nothing to tell but that.
         found["rate"] = max(1.0, sum(each["bytes"] / each["seconds"] for each in done))
-        found["cpu"] = cpu / began / found["rate"] * 1e9
+        found["cpu"] = sum(cpu.values()) / began / found["rate"] * 1e9
         found["next"] = max(each["next"] for each in done)
-        found["batches"] = [each["batches"] for each in done]
+        batches = max(1, sum(each["batches"] for each in done))
+        found["parts"] = {part: cpu[part] / began * seconds / batches for part in PARTS}
         return found
 
     def end(self):
