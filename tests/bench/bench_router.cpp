@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <iostream>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,8 @@ using namespace batchwright;
 
 /// Rounds before the measurement.
 constexpr std::uint64_t kWarmUp = 100;
+/// A router that sends nothing for so long is given up.
+constexpr std::chrono::milliseconds kPatience{60'000};
 
 /// Begins when all peers have said a first word.
 void deliver_for_ever(zmq::socket_t& socket, std::size_t bytes, std::size_t clients) {
@@ -50,11 +53,12 @@ void take_rounds(const std::string& endpoint, std::size_t release_bytes,
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::dealer);
   socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::rcvtimeo, static_cast<int>(kPatience.count()));
   socket.connect(endpoint);
   zmq::message_t delivery;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     socket.send(zmq::buffer(release), zmq::send_flags::none);
-    static_cast<void>(socket.recv(delivery));
+    if (!socket.recv(delivery)) throw std::runtime_error("the router sends nothing");
     ++taken;
     taken.notify_one();
   }
