@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <iostream>
+#include <latch>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -46,9 +48,19 @@ void deliver_for_ever(zmq::socket_t& socket, std::size_t bytes, std::size_t clie
   }
 }
 
+/// What all peers have taken together, and how many have come how far. Only the last to come wakes
+/// anyone: the measurement takes no time of theirs.
+struct Progress {
+  explicit Progress(std::ptrdiff_t clients) : warm(clients), done(clients) {}
+
+  std::atomic<std::uint64_t> taken = 0;
+  std::latch warm;
+  std::latch done;
+};
+
 /// With threads of its own, as a client's connection has them.
-void take_rounds(const std::string& endpoint, std::size_t release_bytes,
-                 std::atomic<std::uint64_t>& taken, std::uint64_t rounds) {
+void take_rounds(const std::string& endpoint, std::size_t release_bytes, Progress& progress,
+                 std::uint64_t rounds) {
   const std::vector<char> release(release_bytes);
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::dealer);
@@ -59,13 +71,10 @@ void take_rounds(const std::string& endpoint, std::size_t release_bytes,
   for (std::uint64_t round = 0; round < rounds; ++round) {
     socket.send(zmq::buffer(release), zmq::send_flags::none);
     if (!socket.recv(delivery)) throw std::runtime_error("the router sends nothing");
-    ++taken;
-    taken.notify_one();
+    ++progress.taken;
+    if (round + 1 == kWarmUp) progress.warm.count_down();
   }
-}
-
-void wait_for(const std::atomic<std::uint64_t>& taken, std::uint64_t wanted) {
-  for (std::uint64_t seen = taken; seen < wanted; seen = taken) taken.wait(seen);
+  progress.done.count_down();
 }
 
 void run(const bench::Words& words) {
@@ -75,18 +84,19 @@ void run(const bench::Words& words) {
   const bench::Peer router(zmq::socket_type::router, endpoint, [&](zmq::socket_t& socket) {
     deliver_for_ever(socket, words.number("delivery_bytes", 0), clients);
   });
-  std::atomic<std::uint64_t> taken = 0;
+  Progress progress(static_cast<std::ptrdiff_t>(clients));
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < clients; ++i) {
-    threads.emplace_back(
-        [&] { take_rounds(endpoint, words.number("release_bytes", 0), taken, kWarmUp + rounds); });
+    threads.emplace_back([&] {
+      take_rounds(endpoint, words.number("release_bytes", 0), progress, kWarmUp + rounds);
+    });
   }
-  wait_for(taken, kWarmUp * clients);
-  const std::uint64_t before = taken;
+  progress.warm.wait();
+  const std::uint64_t before = progress.taken;
   const double began = router.cpu_seconds();
-  wait_for(taken, (kWarmUp + rounds) * clients);
+  progress.done.wait();
   const double seconds = router.cpu_seconds() - began;
-  std::cout << 1e6 * seconds / static_cast<double>(taken - before) << '\n';
+  std::cout << 1e6 * seconds / static_cast<double>(progress.taken - before) << '\n';
   for (std::thread& thread : threads) thread.join();
 }
 

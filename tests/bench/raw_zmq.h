@@ -1,6 +1,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,14 +12,15 @@
 
 namespace batchwright::bench {
 
-/// A child process that serves one socket until this object goes. Made before the parent has a
-/// ZeroMQ context, which does not survive a fork.
+/// A child process that serves one socket until this object goes, or the thread that made it. Made
+/// before the parent has a ZeroMQ context, which does not survive a fork.
 class Peer {
  public:
   Peer(zmq::socket_type type, const std::string& endpoint,
        const std::function<void(zmq::socket_t&)>& serve)
       : pid_(::fork()) {
     if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
       zmq::context_t context;
       zmq::socket_t socket(context, type);

@@ -52,6 +52,16 @@ def wait_for(what, condition, seconds):
         time.sleep(0.05)
 
 
+def thread_seconds(pid, main):
+    """Processor time of each thread that lives, by its name, which for the first one is `main`."""
+    seconds = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        name = main if int(task.name) == pid else (task / "comm").read_text().strip()
+        taken = int((task / "schedstat").read_text().split()[0]) / 1e9
+        seconds[name] = seconds.get(name, 0) + taken
+    return seconds
+
+
 class Daemon:
     """Runs with `config`, in which {endpoint} stands for the address of its socket. `enter` is
     called in its process before it begins."""
@@ -86,12 +96,7 @@ class Daemon:
 
     def cpu_seconds(self):
         """Of each thread that lives, by its name."""
-        seconds = {}
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            name = "loop" if int(task.name) == self.process.pid else (task / "comm").read_text()
-            taken = int((task / "schedstat").read_text().split()[0]) / 1e9
-            seconds[name.strip()] = seconds.get(name.strip(), 0) + taken
-        return seconds
+        return thread_seconds(self.process.pid, "loop")
 
     def all_cpu_seconds(self):
         """Of all threads, those that have ended, too."""

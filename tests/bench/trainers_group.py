@@ -28,16 +28,15 @@ def part_of(name, is_daemon):
         return "ZeroMQ"
     if not is_daemon:
         return "trainer"
-    return {"bw-assembly": "copying", "batchwrightd": "event loop"}.get(name, "other threads")
+    return {"bw-assembly": "copying", "loop": "event loop"}.get(name, "other threads")
 
 
 def cpu_seconds(pids, daemon=None):
     """Of all threads, by their part. `daemon`: which of the processes is that."""
     seconds = dict.fromkeys(PARTS, 0.0)
     for pid in pids:
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            part = part_of((task / "comm").read_text().strip(), pid == daemon)
-            seconds[part] += int((task / "schedstat").read_text().split()[0]) / 1e9
+        for name, taken in served.thread_seconds(pid, "loop").items():
+            seconds[part_of(name, pid == daemon)] += taken
     return seconds
 
 
