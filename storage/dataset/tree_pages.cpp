@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -37,15 +36,14 @@ Result<void> read_leaves(Leaves& leaves, const std::stop_token& stop) {
 
 /// What one cannot read, or has no memory for, is left to the others, and then to look-ups.
 void read_on_threads(Leaves& leaves, std::uint64_t readers, const std::stop_token& stop) {
-  const auto read = [&] {
+  const auto read = [&](const std::stop_token&) {
     static_cast<void>(caught(ErrorCode::internal, "", [&] { return read_leaves(leaves, stop); }));
   };
   std::vector<std::jthread> threads;
-  threads.reserve(readers);
-  try {
-    while (threads.size() < readers) threads.emplace_back(read);
-  } catch (const std::system_error&) {
-    // Those that there are do all of it; without any, look-ups wait.
+  while (threads.size() < readers) {
+    auto thread = start_thread(nullptr, read);
+    if (!thread) return;  // those that there are do all of it; without any, look-ups wait
+    threads.push_back(std::move(*thread));
   }
 }
 

@@ -149,12 +149,13 @@ Result<CmvnStatistics> gather_statistics(const Recipe& recipe, const Snapshot& o
                  "convention"};
   }
   Gathering gathering(recipe, of, field, progress);
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::max(threads, 1U); ++i) {
-    helpers.emplace_back([&gathering] { gathering.work(); });
+  {
+    std::vector<std::optional<std::jthread>> helpers;
+    for (unsigned i = 1; i < threads; ++i) {
+      helpers.push_back(start_thread(nullptr, [&gathering](const auto&) { gathering.work(); }));
+    }
+    gathering.work();
   }
-  gathering.work();
-  for (std::thread& helper : helpers) helper.join();
   return gathering.result();
 }
 

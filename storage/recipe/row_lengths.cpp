@@ -151,7 +151,7 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const Ro
   auto lengths = std::make_shared<std::vector<std::uint32_t>>(count);
   std::vector<Result<void>> done(threads);
   {
-    std::vector<std::jthread> others;
+    std::vector<std::optional<std::jthread>> others;
     const auto part = [&](std::size_t t) {
       const std::size_t begin = t * count / threads;
       const std::size_t end = (t + 1) * count / threads;
@@ -161,7 +161,10 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const Ro
                             std::span(*lengths).subspan(begin, end - begin));
       });
     };
-    for (std::size_t t = 1; t < threads; ++t) others.emplace_back(part, t);
+    for (std::size_t t = 1; t < threads; ++t) {
+      others.push_back(start_thread(nullptr, [&part, t](const auto&) { part(t); }));
+      if (!others.back()) part(t);
+    }
     part(0);
   }
   // The error of the first part that has one: the same for any number of threads.

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include "client/library/held_back_signals.h"
@@ -51,10 +50,8 @@ Result<std::shared_ptr<const Mapping>> Arenas::at(ArenaNumber number, const Dead
 void Arenas::start_watching() {
   if (watcher_.joinable() || !stop_) return;
   const HeldBackSignals signals;
-  try {
-    watcher_ = std::thread([this] { watch(); });
-  } catch (const std::system_error&) {
-    return;
+  if (auto thread = start_thread(nullptr, [this](const auto&) { watch(); })) {
+    watcher_ = std::move(*thread);
   }
 }
 

@@ -52,7 +52,7 @@ class Arenas {
   std::mutex mutex_;
   Mapped mapped_;       // both locked by mutex_
   bool ended_ = false;  ///< The connection has ended.
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 }  // namespace batchwright

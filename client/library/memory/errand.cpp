@@ -1,9 +1,9 @@
 #include "client/library/memory/errand.h"
 
-#include <system_error>
 #include <utility>
 
 #include "client/library/held_back_signals.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -38,10 +38,9 @@ void Errand::finish() {
 void Errand::start() {
   if (thread_.joinable()) return;
   const HeldBackSignals signals;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {
-    return;  // finish() does the work
+  // Without one, finish() does the work.
+  if (auto thread = start_thread(nullptr, [this](const auto&) { run(); })) {
+    thread_ = std::move(*thread);
   }
 }
 

@@ -32,7 +32,7 @@ class Errand {
   std::function<void()> work_;  // all locked by mutex_; what has not begun
   bool running_ = false;
   bool ends_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace batchwright

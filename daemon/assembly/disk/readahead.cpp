@@ -1,7 +1,5 @@
 #include "daemon/assembly/disk/readahead.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -102,8 +100,8 @@ struct Readahead::State {
     ReadQueue queue;
     ReadWindow window;
     std::condition_variable changed;
-    std::map<std::thread::id, std::thread> readers;
-    std::vector<std::thread> ended;  // to be joined
+    std::map<std::thread::id, std::jthread> readers;
+    std::vector<std::jthread> ended;  // have left, and are joined by going
     std::size_t idle = 0;
   };
 
@@ -131,7 +129,7 @@ struct Readahead::State {
     // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
       for (auto& [id, reader] : disk.readers) reader.join();
-      join(disk.ended);
+      disk.ended.clear();
     }
   }
 
@@ -228,28 +226,22 @@ struct Readahead::State {
   void wake_reader(Disk& disk) {
     if (stopping || disk.queue.empty() || !waits_for_reads) return;
     if (disk.idle != 0) return disk.changed.notify_one();
-    join(disk.ended);
+    disk.ended.clear();
     if (disk.readers.size() == kReaders) return;
-    std::thread reader([this, &disk] { read(disk); });
-    pthread_setname_np(reader.native_handle(), "bw-read");
-    disk.readers.emplace(reader.get_id(), std::move(reader));
-  }
-
-  /// Waits for nothing but the end of threads that have left.
-  static void join(std::vector<std::thread>& ended) {
-    for (std::thread& reader : ended) reader.join();
-    ended.clear();
+    auto reader = start_thread("bw-read", [this, &disk](const auto&) { read(disk); });
+    if (!reader) return;  // the others read it, or whoever needs it
+    const auto id = reader->get_id();
+    disk.readers.emplace(id, std::move(*reader));
   }
 
   /// The last that a reader does; `lock` is held, and let go. Until a thread is joined its stack
   /// stays in memory: of those that leave one after the other only the last one's does.
   static void leave(Disk& disk, std::unique_lock<std::mutex>& lock) {
-    auto before = std::exchange(disk.ended, {});
+    const auto before = std::exchange(disk.ended, {});  // joined without the lock
     const auto self = disk.readers.find(std::this_thread::get_id());
     disk.ended.push_back(std::move(self->second));
     disk.readers.erase(self);
     lock.unlock();
-    join(before);
   }
 
   /// Without readers: asks for all that may be read now.

@@ -1,8 +1,6 @@
 #include "daemon/assembly/threads/helper_thread.h"
 
-#include <pthread.h>
-
-#include <system_error>
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -20,15 +18,14 @@ void HelperThread::push(std::function<void()> work) {
   if (std::exchange(running_, true)) return changed_.notify_one();
   if (elsewhere_) return go_on_elsewhere(lock);
   if (thread_.joinable()) thread_.join();  // it has left run(), or is about to
-  try {
-    thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), name_);
-  } catch (const std::system_error&) {
-    running_ = false;
-    const Works own = std::exchange(works_, {});
-    lock.unlock();
-    for (const auto& each : own) each();
+  if (auto thread = start_thread(name_, [this](const auto&) { run(); })) {
+    thread_ = std::move(*thread);
+    return;
   }
+  running_ = false;
+  const Works own = std::exchange(works_, {});
+  lock.unlock();
+  for (const auto& each : own) each();
 }
 
 void HelperThread::drop() {

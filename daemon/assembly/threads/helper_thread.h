@@ -66,7 +66,7 @@ class HelperThread {
   bool running_ = false;   // guarded by mutex_: the thread will look again
   bool stopping_ = false;  // guarded by mutex_
   unsigned calls_ = 0;     // guarded by mutex_: of elsewhere_, under way
-  std::thread thread_;     // guarded by mutex_, except for the last join
+  std::jthread thread_;    // guarded by mutex_, except for the last join
 };
 
 }  // namespace batchwright

@@ -1,9 +1,7 @@
 #include "daemon/delivery/feed/feed_resources.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
-#include <system_error>
 #include <utility>
 
 namespace batchwright {
@@ -40,16 +38,10 @@ constexpr std::size_t kTreePart = 8;
 /// From the start on, so that it is done, or far on, when the first batch is assembled. Without it
 /// look-ups wait: nothing worse.
 std::shared_ptr<const std::jthread> read_tree(std::shared_ptr<const Snapshot> snapshot) {
-  const auto read = [snapshot = std::move(snapshot)](const std::stop_token& stop) {
+  auto thread = start_thread("bw-tree", [snapshot = std::move(snapshot)](const auto& stop) {
     snapshot->bring_in_tree(memory_room().available / kTreePart, stop);
-  };
-  try {
-    auto thread = std::make_shared<std::jthread>(read);
-    pthread_setname_np(thread->native_handle(), "bw-tree");
-    return thread;
-  } catch (const std::system_error&) {
-    return nullptr;
-  }
+  });
+  return thread ? std::make_shared<std::jthread>(std::move(*thread)) : nullptr;
 }
 
 /// The bound where a sequence may have several lengths: as if it were there once with each.
