@@ -67,6 +67,7 @@ Result<void> Recipe::open_sound(const Snapshot& of) {
     if (!rate) return rate.error();
     rate_ = *rate;
   }
+  if (auto there = check_libraries(rates); !there) return there;
   if (settings_.like.empty()) {
     if (has_frame_steps(settings_)) {
       return cannot_open(
@@ -88,6 +89,35 @@ Result<void> Recipe::open_sound(const Snapshot& of) {
   dimensions_ = front_end_->dimensions();
   for (const auto& [name, text] : front_end_->settings()) {
     made_by_ += fmt::format("{} = {}\n", name, text);
+  }
+  return {};
+}
+
+/// Before any batch: a minimal build has neither decoders nor libsoxr.
+Result<void> Recipe::check_libraries(std::span<const std::uint32_t> rates) const {
+  if (kHasSoundLibraries) return {};
+  if (sound_->is_encoded()) {
+    return cannot_open(
+        "the dataset has encoded sound, which a minimal build does not decode; allowed: samples "
+        "(`batchwright ingest audio --store pcm`)");
+  }
+  const bool resamples =
+      std::any_of(rates.begin(), rates.end(), [this](auto rate) { return rate != rate_; }) ||
+      std::any_of(settings_.speeds.begin(), settings_.speeds.end(),
+                  [](Speed speed) { return speed != Speed{}; });
+  if (resamples && settings_.resampler == ResamplerKind::soxr) {
+    return cannot_open(fmt::format(
+        "resampler: found \"soxr\", which a minimal build does not have; allowed: \"sinc\", or "
+        "sound of {} Hz and no speeds",
+        rate_));
+  }
+  const bool calls = std::any_of(settings_.styles.begin(), settings_.styles.end(),
+                                 [](const auto& style) { return style.telephone.probability > 0; });
+  if (calls && rate_ != kTelephoneRate) {
+    return cannot_open(fmt::format(
+        "telephone_probability: sound of {} Hz comes to a telephone's {} by libsoxr, which a "
+        "minimal build does not have; allowed: 0, or sample_rate = {}",
+        rate_, kTelephoneRate, kTelephoneRate));
   }
   return {};
 }

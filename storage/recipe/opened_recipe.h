@@ -95,6 +95,7 @@ class Recipe {
   };
 
   Result<void> open_sound(const Snapshot& of);
+  Result<void> check_libraries(std::span<const std::uint32_t> rates) const;
   Result<void> open_frames(const Snapshot& of);
   Result<void> open_styles(Catalog& catalog);
   Result<void> open_statistics(const Schema& stored);

@@ -43,12 +43,22 @@ Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalo
                    "a dataset without sound; allowed: one that `batchwright ingest audio "
                    "--store pcm` or `--store encoded` made");
   }
+  if (!kHasSoundLibraries && sound->is_encoded()) {
+    return bad_set(dataset,
+                   "encoded sound, which a minimal build does not decode; allowed: samples "
+                   "(`batchwright ingest audio --store pcm`)");
+  }
   if ((*snapshot)->sequences() == 0) return bad_set(dataset, "a dataset without sequences");
   const auto lengths = (*snapshot)->lengths();
   const auto rates = (*snapshot)->field_lengths(sound->rate_field());
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const auto ratio = rate_ratio(rates[i], rate_, Speed{});
     if (!ratio) return bad_set(dataset, ratio.error().message);
+    if (!kHasSoundLibraries && rates[i] != rate_) {
+      return bad_set(dataset, fmt::format("sequence {} has {} Hz; without libsoxr, as in a minimal "
+                                          "build, {} Hz alone are allowed",
+                                          i, rates[i], rate_));
+    }
     if (lengths[i] == 0) return bad_set(dataset, fmt::format("sequence {} has no samples", i));
     // Sound of a sample or two may have none at a lower rate: then it is one of silence.
     const std::uint64_t samples =

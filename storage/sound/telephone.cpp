@@ -10,8 +10,6 @@
 namespace batchwright {
 namespace {
 
-constexpr std::uint32_t kLineRate = 8000;
-
 // Both laws: a sign bit, the number of one of eight segments, each of which has steps twice as
 // large as the one before, and one of its sixteen steps. Lowest bits that a law does not see are
 // cut off towards minus infinity, as an arithmetic shift does.
@@ -84,7 +82,7 @@ std::int16_t decode_g711(TelephoneLaw law, std::uint8_t code) {
 
 Result<void> call_by_telephone(TelephoneLaw law, std::uint32_t rate, std::span<float> sound,
                                Resampler& resampler, TelephoneScratch& scratch) {
-  const auto to_line = rate_ratio(rate, kLineRate, Speed{});
+  const auto to_line = rate_ratio(rate, kTelephoneRate, Speed{});
   if (!to_line) return to_line.error();
   const RateRatio from_line{to_line->to, to_line->from};
   scratch.line.resize(resampled_length(resampler.kind(), sound.size(), *to_line));

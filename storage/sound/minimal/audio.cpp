@@ -7,7 +7,8 @@ namespace {
 
 Error no_decoder() {
   return {ErrorCode::unsupported,
-          "a minimal build decodes no sound; store it as samples (ingest audio --store audio)"};
+          "a minimal build decodes no sound; store it as samples (batchwright ingest audio --store "
+          "pcm)"};
 }
 
 }  // namespace
