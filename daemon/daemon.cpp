@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <csignal>
-#include <exception>
 #include <utility>
 
 #include "daemon/account_ids.h"
@@ -272,15 +271,15 @@ std::vector<std::string> Daemon::socket_paths() const {
 int Daemon::run() {
   listen_to_signals();
   feed_watchdog();
-  try {
+  const auto ran = caught(ErrorCode::internal, "", [this]() -> Result<void> {
     loop_.run();
-    return 0;
-  } catch (const std::exception& failure) {
-    // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
-    server_->log().note<Event::loop_failed>(failure.what());
-    server_->say_goodbye();
-    return 1;
-  }
+    return {};
+  });
+  if (ran) return 0;
+  // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
+  server_->log().note<Event::loop_failed>(ran.error().message);
+  server_->say_goodbye();
+  return 1;
 }
 
 void Daemon::listen_to_signals() {

@@ -2,7 +2,8 @@
 
 // Included before each file of a minimal libzmq. It puts words together with streams in three
 // places, and each brings all locales of the C++ library into a static program: 0.4 MiB. A string
-// does as well.
+// does as well. And it is compiled without exceptions: where it would find that memory is lacking
+// by one, the program ends, as it does in the other places of libzmq that find so.
 
 #include <sstream>
 #include <string>
@@ -28,3 +29,5 @@ class text_stream {
 
 #define stringstream text_stream
 #define ostringstream text_stream
+#define try if (true)
+#define catch (what) if (false)

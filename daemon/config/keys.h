@@ -51,10 +51,14 @@ struct ConfigKey {
 /// All keys, in the order they are documented in.
 std::vector<ConfigKey> config_keys();
 
-/// The row, unless a part of it is missing: then the program does not compile.
+/// Has no body: a table that comes to call it does not compile, and the compiler shows the text.
+void refuse_key(const char* reason);
+
+/// The row, unless a part of it is missing.
 consteval KeyRow whole_row(KeyRow row) {
-  if (row.name.empty() || row.allowed.empty() || row.sentence.empty()) throw "a part is missing";
-  if (row.sentence.ends_with('.')) throw "its full stop is one too many";
+  if (row.name.empty() || row.allowed.empty() || row.sentence.empty())
+    refuse_key("a part is missing");
+  if (row.sentence.ends_with('.')) refuse_key("its full stop is one too many");
   return row;
 }
 
@@ -72,9 +76,9 @@ template <auto Member, auto Read>
 consteval Key<DaemonConfig> daemon_key(KeyRow row) {
   using Struct = typename MemberOf<decltype(Member)>::type;
   constexpr bool adjusted = std::is_same_v<Struct, DaemonAdjustments>;
-  if (row.by_default.empty()) throw "a file without [daemon] is whole";
+  if (row.by_default.empty()) refuse_key("a file without [daemon] is whole");
   if (row.applies != (adjusted ? Applies::in_place : Applies::restart)) {
-    throw "not what a reload does";
+    refuse_key("not what a reload does");
   }
   return {whole_row(row),
           [](const ConfigNode& node, DaemonConfig& d) { return Read(node, d.*Member); },
@@ -97,7 +101,8 @@ template <auto Member, auto Read>
 consteval Key<FeedConfig> feed_key(KeyRow row) {
   using Struct = typename MemberOf<decltype(Member)>::type;
   constexpr bool adjusted = std::is_same_v<Struct, FeedAdjustments>;
-  if (row.applies != (adjusted ? Applies::in_place : Applies::anew)) throw "not what adjust() does";
+  if (row.applies != (adjusted ? Applies::in_place : Applies::anew))
+    refuse_key("not what adjust() does");
   return {whole_row(row),
           [](const ConfigNode& node, FeedConfig& f) { return Read(node, member<Member>(f)); },
           [](const FeedConfig& a, const FeedConfig& b) {

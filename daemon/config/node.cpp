@@ -48,6 +48,13 @@ ConfigNode convert(const toml::node& node) {
   return out;
 }
 
+/// toml++ stops at its first fault, so a text that is no TOML has one complaint.
+Error complaint_of(const toml::parse_error& fault, std::string_view name) {
+  const toml::source_position at = fault.source().begin;
+  return {ErrorCode::bad_configuration,
+          fmt::format("{}: {}", place(name, at.line, at.column), fault.description())};
+}
+
 }  // namespace
 
 std::string place(std::string_view name, std::uint32_t line, std::uint32_t column) {
@@ -58,14 +65,16 @@ std::string place(std::string_view name, std::uint32_t line, std::uint32_t colum
 }
 
 Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
+#if TOML_EXCEPTIONS  // as Debian's library is built
   try {
     return convert(toml::parse(text));
   } catch (const toml::parse_error& fault) {
-    // toml++ stops at its first fault, so a text that is no TOML has one complaint.
-    const toml::source_position at = fault.source().begin;
-    return Error{ErrorCode::bad_configuration,
-                 fmt::format("{}: {}", place(name, at.line, at.column), fault.description())};
+    return complaint_of(fault, name);
   }
+#else
+  const toml::parse_result parsed = toml::parse(text);
+  return parsed ? Result<ConfigNode>(convert(parsed.table())) : complaint_of(parsed.error(), name);
+#endif
 }
 
 }  // namespace batchwright

@@ -114,8 +114,8 @@ std::optional<Reply> answer_to_fault(error_code code, const Request& request) {
   return refuse(http::status::bad_request, fmt::format("not HTTP: {}", code.message()));
 }
 
-Reply cannot_make_page(EventLog& log, const std::exception& fault) {
-  log.note<Event::stats_page_failed>(fault.what());
+Reply cannot_make_page(EventLog& log, const Error& fault) {
+  log.note<Event::stats_page_failed>(fault.message);
   return refuse(http::status::internal_server_error, "the page could not be rendered");
 }
 
@@ -214,11 +214,11 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     }
     if (!is_allowed(request.method())) return write(refuse_method(), false);
     if (!is_for_us(request)) return write(refuse_host(state_->hosts, request), false);
-    try {
+    const auto answered = caught(ErrorCode::internal, "", [&]() -> Result<void> {
       answer_to(std::string_view(request.target().data(), request.target().size()));
-    } catch (const std::exception& fault) {
-      write(cannot_make_page(state_->log, fault), request.keep_alive());
-    }
+      return {};
+    });
+    if (!answered) write(cannot_make_page(state_->log, answered.error()), request.keep_alive());
   }
 
   /// A Unix socket's path is no name that an attacker could have given us.

@@ -1,7 +1,6 @@
 #include "daemon/http/live.h"
 
 #include <chrono>
-#include <exception>
 
 namespace batchwright {
 namespace {
@@ -25,13 +24,13 @@ void LiveStream::stop() {
 }
 
 LiveStream::Event LiveStream::make() const {
-  try {
+  const auto event = caught(ErrorCode::internal, "", [this]() -> Result<Event> {
     // The data is one line: what stands behind a line break would be no data.
     return std::make_shared<const std::string>("event: stats\ndata: " + page_() + "\n\n");
-  } catch (const std::exception& fault) {
-    log_.note<batchwright::Event::stats_page_failed>(fault.what());
-    return nullptr;
-  }
+  });
+  if (event) return *event;
+  log_.note<batchwright::Event::stats_page_failed>(event.error().message);
+  return nullptr;
 }
 
 void LiveStream::tick() {

@@ -3,26 +3,25 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
 #include <cstring>
+
+#include "formats/kernel/descriptor.h"
 
 namespace batchwright {
 namespace {
 
 /// Whether a process listens at `path`. One whose queue is full does, too, and is not waited for.
 bool is_listened_to(const std::string& path) {
-  boost::asio::io_context own;
-  boost::asio::local::stream_protocol::socket probe(own);
-  boost::system::error_code error;
-  if (probe.open({}, error) || probe.non_blocking(true, error)) return false;
-  // Not connect() of the class, which would wait in poll().
-  const boost::asio::local::stream_protocol::endpoint where(path);
-  return ::connect(probe.native_handle(), where.data(), static_cast<socklen_t>(where.size())) ==
-             0 ||
+  const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  static_assert(sizeof where.sun_path == kMaxSocketPath + 1);
+  path.copy(where.sun_path, kMaxSocketPath);
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 ||
          errno == EAGAIN || errno == EINPROGRESS;
 }
 

@@ -13,8 +13,10 @@ namespace {
 #ifdef BATCHWRIGHT_MINIMAL  // which has no fmt beside it, and a daemon that prints
 [[gnu::used]] void (*const print)(fmt::string_view, fmt::format_args) = fmt::vprint;
 [[gnu::used]] void (*const print_to)(std::FILE*, fmt::string_view, fmt::format_args) = fmt::vprint;
-// Headers alone leave it to fmt's library.
+// Headers alone leave these to fmt's library.
 [[gnu::used]] char (*const point)(fmt::detail::locale_ref) = fmt::detail::decimal_point_impl<char>;
+[[gnu::used]] fmt::detail::thousands_sep_result<char> (*const separator)(fmt::detail::locale_ref) =
+    fmt::detail::thousands_sep_impl<char>;
 #endif
 
 }  // namespace

@@ -1,15 +1,19 @@
 """What a minimal daemon is: its size, what it links, its threads, its memory, how often it wakes up
-and what it writes while it serves. Prints a line for each, and fails where a line is not kept."""
+and what it writes while it serves; what it answers to bad input, and how it ends without memory.
+Prints a line for each, and fails where a line is not kept."""
 
 import argparse
 import json
 import os
 import pathlib
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import wave
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEQUENCES = 13_100
@@ -34,6 +38,40 @@ slots = 8
 order = "random"
 size = 16
 """
+# Each step of a recipe that computes: resampling, a room, noise, gain, telephone, dither, features,
+# masks and deltas.
+RECIPE = """
+[[feed]]
+name = "sound"
+dataset = "{folder}/sound"
+slots = 2
+
+[feed.plan]
+order = "random"
+size = 4
+
+[feed.features]
+like = "kaldi"
+resampler = "sinc"
+sample_rate = 16000
+speeds = [0.9, 1.0, 1.1]
+dither = 1.0
+cmvn = "utterance"
+spec_augment = true
+deltas = 2
+
+[[feed.style]]
+noise = ["{folder}/noise"]
+rooms = ["{folder}/rooms"]
+gain_db = [-3, 3]
+"""
+# Lines of a recipe that take a library which a minimal build does not have, and words of the refusal.
+REFUSED = (('resampler = "sinc"', 'resampler = "soxr"', 'resampler: found "soxr"'),
+           ("gain_db = [-3, 3]", "telephone_probability = 0.3", "telephone_probability:"),
+           ("sample_rate = 16000", "sample_rate = 8000", "noise: {folder}/noise: sequence 0 has 16000"),
+           ('"{folder}/sound"', '"{folder}/files"', "encoded sound"),
+           ('"{folder}/rooms"', '"{folder}/files"', "rooms: {folder}/files: encoded sound"))
+RATE = 16_000
 
 
 def write_dataset(folder):
@@ -47,6 +85,30 @@ def write_dataset(folder):
         for i in range(SEQUENCES):
             frames = 20 + i * 7919 % 100
             writer.add(f"s{i:05}", features=numpy.full((frames, 13), i, numpy.float32))
+
+
+def write_sound(full, folder):
+    """Sound at the rate of the recipe, noise and rooms for it, and sound as the bytes of a file."""
+    import numpy
+
+    import batchwright
+    rate = batchwright.FieldSpec("uint8", shape=(0,), kind="independent")
+    fields = {"audio": batchwright.FieldSpec("int16"), "rate": rate}
+    random = numpy.random.default_rng(7)
+    for name, count, seconds in (("sound", 24, 1.0), ("noise", 3, 3.0), ("rooms", 2, 0.4)):
+        with batchwright.DatasetWriter(folder / name, fields) as writer:
+            for i in range(count):
+                samples = int(seconds * RATE) + 160 * i
+                fades = numpy.exp(-8 * numpy.arange(samples) / samples) if name == "rooms" else 1
+                sound = random.integers(-9000, 9000, samples) * fades
+                writer.add(f"{name}-{i:02}", audio=sound.astype(numpy.int16),
+                           rate=numpy.zeros((RATE, 0), numpy.uint8))
+    (folder / "wav").mkdir()
+    with wave.open(str(folder / "wav" / "a.wav"), "wb") as file:
+        file.setparams((1, 2, RATE, RATE, "NONE", ""))
+        file.writeframes(random.integers(-9000, 9000, RATE, numpy.int16).tobytes())
+    subprocess.run([full / "batchwright", "ingest", "audio", folder / "wav", "--into",
+                    folder / "files", "--store", "encoded"], check=True, capture_output=True)
 
 
 class MemoryGroup:
@@ -74,8 +136,8 @@ class MemoryGroup:
 class Daemon:
     """A daemon of its own, within a memory group if there is one."""
 
-    def __init__(self, program, folder, group=None):
-        (folder / "d.toml").write_text(CONFIG.format(folder=folder))
+    def __init__(self, program, folder, group=None, config=CONFIG):
+        (folder / "d.toml").write_text(config.format(folder=folder))
         self.log = open(folder / "log", "wb")
         self.process = subprocess.Popen(
             [program, "--config", str(folder / "d.toml")], stderr=self.log, stdout=self.log,
@@ -99,6 +161,13 @@ class Daemon:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(SECONDS) == 0
         self.log.close()
+
+    def wait_for_line(self, text):
+        end = time.monotonic() + SECONDS
+        while text not in pathlib.Path(self.log.name).read_text():
+            if time.monotonic() > end:
+                raise SystemExit(f"no line of the daemon has {text}")
+            time.sleep(0.02)
 
     def proc(self, name):
         return pathlib.Path(f"/proc/{self.process.pid}/{name}").read_text()
@@ -124,9 +193,9 @@ class Daemon:
         return count
 
 
-def batches(full, folder, epochs):
+def batches(full, folder, epochs, feed="train"):
     """What a client gets, by batch."""
-    done = subprocess.run([full / "batchwright", "tail", "--feed", "train", "--epochs", str(epochs),
+    done = subprocess.run([full / "batchwright", "tail", "--feed", feed, "--epochs", str(epochs),
                            "--json", "--endpoint", f"ipc://{folder}/bw.sock"],
                           capture_output=True, text=True, timeout=10 * SECONDS)
     assert done.returncode == 0, done.stderr
@@ -206,6 +275,75 @@ def look_at_limit(args, folder, got, report):
     print(f"{'':44} {peak:.1f} MiB resident at most, the dataset's pages included")
 
 
+def look_at_recipe(args, folder, report):
+    config = CONFIG + RECIPE
+    with Daemon(args.minimal / "batchwrightd", folder, config=config):
+        got = batches(args.full, folder, 2, "sound")
+    with Daemon(args.full / "batchwrightd", folder, config=config):
+        report.line("batches by a recipe", str(len(got)), "the same",
+                    got and batches(args.full, folder, 2, "sound") == got)
+    refused = []
+    for found, instead, words in REFUSED:
+        (folder / "d.toml").write_text(config.replace(found, instead).format(folder=folder))
+        said = subprocess.run(
+            [args.minimal / "batchwrightd", "--check-config", "--config", folder / "d.toml"],
+            capture_output=True, text=True, timeout=SECONDS)
+        refused.append(words.format(folder=folder) in said.stderr and said.returncode > 0)
+        if not refused[-1]:
+            print(f"{words}: exit {said.returncode}, {said.stderr}")
+    report.line("steps that take a library left out", f"{sum(refused)} of {len(refused)}",
+                "refused by name", all(refused))
+
+
+def answer_to(path, sent):
+    """What a Unix socket says to some bytes first; nothing where it resets the connection."""
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(SECONDS)
+        peer.connect(str(path))
+        try:
+            peer.sendall(sent)
+            return peer.recv(4096)
+        except ConnectionError:
+            return b""
+
+
+def look_at_bad_input(args, folder, report):
+    """No exceptions are caught here, so what other builds would answer by one is tried."""
+    program = args.minimal / "batchwrightd"
+    (folder / "bad.toml").write_text("[daemon]\nmemory = = 1\n")
+    refused = subprocess.run([program, "--config", folder / "bad.toml"], capture_output=True,
+                             text=True, timeout=SECONDS)
+    named = "bad.toml:2:10" in refused.stderr
+    report.line("a text that is no TOML", f"exit {refused.returncode}", "named by its place",
+                refused.returncode > 0 and named)
+    with Daemon(program, folder) as daemon:
+        http = answer_to(folder / "stats.sock", b"no HTTP at all\r\n\r\n").split(b"\r\n")[0]
+        answer_to(folder / "bw.sock", b"\x00" * 64)
+        (folder / "d.toml").write_text("[daemon]\nendpoints = 3\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for_line("d.toml:2:1: daemon.endpoints")
+        missing = subprocess.run(
+            [args.full / "batchwright", "tail", "--feed", "none", "--endpoint",
+             f"ipc://{folder}/bw.sock"], capture_output=True, text=True, timeout=SECONDS)
+        kept = b"400" in http and "none" in missing.stderr and missing.returncode > 0
+        report.line("bad bytes, a bad reload, a feed that is none", http.decode(errors="replace"),
+                    "served on", kept and len(batches(args.full, folder, 1)) > 0)
+
+
+def look_at_lack_of_memory(args, folder, report):
+    """A line, and the end, for the service manager to start it again."""
+    daemon = Daemon(args.minimal / "batchwrightd", folder)
+    with open(folder / "d.toml", "a") as config:
+        config.write("# " + "x" * (32 * MIB))
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_DATA, (MIB, MIB))
+    daemon.process.send_signal(signal.SIGHUP)
+    ended = daemon.process.wait(SECONDS)
+    daemon.log.close()
+    said = "batchwrightd: cannot go on: std::bad_alloc" in (folder / "log").read_text()
+    report.line("no memory to read a configuration", signal.Signals(-ended).name if ended < 0
+                else str(ended), "SIGABRT, and a line", ended == -signal.SIGABRT and said)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", type=pathlib.Path, required=True)
@@ -223,9 +361,13 @@ def main():
         look_at_file(args.minimal / "batchwrightd", folder, report)
         got = look_at_daemon(args, folder, report)
         look_at_limit(args, folder, got, report)
+        look_at_bad_input(args, folder, report)
+        look_at_lack_of_memory(args, folder, report)
         with Daemon(args.full / "batchwrightd", folder):
             report.line("batches as of the full daemon", str(len(got)), "the same",
                         batches(args.full, folder, 2) == got)
+        write_sound(args.full, folder)
+        look_at_recipe(args, folder, report)
     return 1 if report.failed else 0
 
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/throw_exception.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -60,7 +61,7 @@ class WordBuffer {
 
   void resize_bytes(std::size_t bytes) {
     void* moved = std::realloc(bytes_.get(), std::max<std::size_t>(bytes, 1));
-    if (moved == nullptr) throw std::bad_alloc();
+    if (moved == nullptr) boost::throw_exception(std::bad_alloc());
     static_cast<void>(bytes_.release());  // realloc has taken it
     bytes_.reset(static_cast<std::byte*>(moved));
   }

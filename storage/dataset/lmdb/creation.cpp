@@ -51,10 +51,11 @@ void create(const fs::path& folder) {
 }  // namespace
 
 void create_data_file(const fs::path& folder) noexcept {
-  try {
+  // Out of memory is what LMDB's own open reports.
+  static_cast<void>(caught(ErrorCode::internal, "", [&]() -> Result<void> {
     create(folder);
-  } catch (const std::exception&) {  // out of memory, which LMDB's own open reports
-  }
+    return {};
+  }));
 }
 
 }  // namespace batchwright

@@ -7,7 +7,11 @@ namespace batchwright {
 
 /// Frames that are transformed at once, one in each lane. Arrays of such frames are [n][lanes], on
 /// the boundary of a cache line.
+#ifdef BATCHWRIGHT_MINIMAL  // where half of the code counts for more
+inline constexpr std::size_t kFrameLanes = 4;
+#else
 inline constexpr std::size_t kFrameLanes = 8;
+#endif
 
 /// A step of a mixed-radix transform: `radix` is 2, 3, 4, 5, 8 or 16. Value is double, or float
 /// where that is exact enough.

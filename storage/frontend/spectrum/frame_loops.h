@@ -64,8 +64,10 @@ void power_of(const FftTables<double>& tables, double* frames, double* scratch, 
 
 /// Sample n of each frame in a vector, where frames begin `hop` samples behind each other.
 inline __attribute__((always_inline)) void gather(Lanes& out, const double* s, std::size_t h) {
-  out = Lanes{s[0], s[h], s[2 * h], s[3 * h], s[4 * h], s[5 * h], s[6 * h], s[7 * h]};
+  for (std::size_t lane = 0; lane < kFrameLanes; ++lane) out[lane] = s[lane * h];
 }
+
+#ifndef BATCHWRIGHT_MINIMAL
 
 /// The first, or the second, two of each four places of `a`, and then those of `b`.
 inline __attribute__((always_inline)) void join_first(Lanes& out, const Lanes& a, const Lanes& b) {
@@ -107,15 +109,19 @@ inline __attribute__((always_inline)) void gather_block(Lanes (&out)[kFrameLanes
   join_columns(odd, 1, out);
 }
 
+#endif
+
 /// Calls `use` with the place of each sample of a window, and with that sample of each frame.
 template <class Use>
 inline __attribute__((always_inline)) void each_sample(const FrameCut& cut, Use use) {
   std::size_t n = 0;
+#ifndef BATCHWRIGHT_MINIMAL
   for (; n + kFrameLanes <= cut.window; n += kFrameLanes) {
     Lanes block[kFrameLanes];
     gather_block(block, cut.samples + n, cut.hop);
     for (std::size_t i = 0; i < kFrameLanes; ++i) use(n + i, block[i]);
   }
+#endif
   for (; n < cut.window; ++n) {
     Lanes here;
     gather(here, cut.samples + n, cut.hop);
