@@ -29,5 +29,8 @@ class text_stream {
 
 #define stringstream text_stream
 #define ostringstream text_stream
+// A space behind the name, as clang-format has it, would make this a macro without parameters.
+// clang-format off
 #define try if (true)
-#define catch (what) if (false)
+#define catch(what) if (false)
+// clang-format on
