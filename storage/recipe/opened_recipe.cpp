@@ -111,8 +111,9 @@ Result<void> Recipe::check_libraries(std::span<const std::uint32_t> rates) const
         "sound of {} Hz and no speeds",
         rate_));
   }
-  const bool calls = std::any_of(settings_.styles.begin(), settings_.styles.end(),
-                                 [](const auto& style) { return style.telephone.probability > 0; });
+  const bool calls = std::any_of(
+      settings_.styles.begin(), settings_.styles.end(),
+      [](const auto& style) { return style.weight > 0 && style.telephone.probability > 0; });
   if (calls && rate_ != kTelephoneRate) {
     return cannot_open(fmt::format(
         "telephone_probability: sound of {} Hz comes to a telephone's {} by libsoxr, which a "

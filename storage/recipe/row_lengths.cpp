@@ -151,7 +151,6 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const Ro
   auto lengths = std::make_shared<std::vector<std::uint32_t>>(count);
   std::vector<Result<void>> done(threads);
   {
-    std::vector<std::optional<std::jthread>> others;
     const auto part = [&](std::size_t t) {
       const std::size_t begin = t * count / threads;
       const std::size_t end = (t + 1) * count / threads;
@@ -161,6 +160,7 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const Ro
                             std::span(*lengths).subspan(begin, end - begin));
       });
     };
+    std::vector<std::optional<std::jthread>> others;  // end before what they use
     for (std::size_t t = 1; t < threads; ++t) {
       others.push_back(start_thread(nullptr, [&part, t](const auto&) { part(t); }));
       if (!others.back()) part(t);

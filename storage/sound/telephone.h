@@ -9,10 +9,10 @@
 
 namespace batchwright {
 
-/// The two companding laws of ITU-T G.711.
 /// Samples a second of a telephone line.
 inline constexpr std::uint32_t kTelephoneRate = 8000;
 
+/// The two companding laws of ITU-T G.711.
 enum class TelephoneLaw : std::uint8_t { mu, a };
 enum class TelephoneLaws : std::uint8_t { mu, a, any };
 

@@ -86,7 +86,7 @@ Result<Room> Room::create(std::span<const float> response) {
   FrameMemory<float> scratch(2 * block * kFrameLanes);
   FrameMemory<float> columns(bins * 2 * kFrameLanes);
   for (std::size_t first = 0; first < room.part_count_; first += kFrameLanes) {
-    // Eight parts at once, each followed by as many zeros.
+    // A part in each lane, each followed by as many zeros.
     std::fill_n(frames.data(), 2 * block * kFrameLanes, 0.0F);
     const std::size_t last = std::min(first + kFrameLanes, room.part_count_);
     for (std::size_t i = first * block; i < std::min(last * block, response.size()); ++i) {
