@@ -100,7 +100,7 @@ struct Readahead::State {
     ReadQueue queue;
     ReadWindow window;
     std::condition_variable changed;
-    std::map<std::thread::id, std::jthread> readers;
+    std::vector<std::jthread> readers;
     std::vector<std::jthread> ended;  // have left, and are joined by going
     std::size_t idle = 0;
   };
@@ -128,7 +128,7 @@ struct Readahead::State {
     thread.end();
     // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
-      for (auto& [id, reader] : disk.readers) reader.join();
+      for (std::jthread& reader : disk.readers) reader.join();
       disk.ended.clear();
     }
   }
@@ -228,18 +228,21 @@ struct Readahead::State {
     if (disk.idle != 0) return disk.changed.notify_one();
     disk.ended.clear();
     if (disk.readers.size() == kReaders) return;
+    // Once it runs nothing may fail: it waits for the lock that is held here.
+    disk.readers.reserve(kReaders);
     auto reader = start_thread("bw-read", [this, &disk](const auto&) { read(disk); });
     if (!reader) return;  // the others read it, or whoever needs it
-    const auto id = reader->get_id();
-    disk.readers.emplace(id, std::move(*reader));
+    disk.readers.push_back(std::move(*reader));
   }
 
   /// The last that a reader does; `lock` is held, and let go. Until a thread is joined its stack
   /// stays in memory: of those that leave one after the other only the last one's does.
   static void leave(Disk& disk, std::unique_lock<std::mutex>& lock) {
     const auto before = std::exchange(disk.ended, {});  // joined without the lock
-    const auto self = disk.readers.find(std::this_thread::get_id());
-    disk.ended.push_back(std::move(self->second));
+    const auto self = std::find_if(disk.readers.begin(), disk.readers.end(), [](const auto& one) {
+      return one.get_id() == std::this_thread::get_id();
+    });
+    disk.ended.push_back(std::move(*self));
     disk.readers.erase(self);
     lock.unlock();
   }
