@@ -3,25 +3,26 @@
 // Front door of the room: bytes on disk and on the wire, and the words for what goes wrong.
 // Values, no threads, no I/O. Layouts byte by byte: README.md.
 
-#include "formats/batch.h"                // one finished batch
-#include "formats/bytes/bytes_of.h"       // the bytes of texts and messages
-#include "formats/bytes/checksum.h"       // CRC-32C
-#include "formats/bytes/hash.h"           // FNV-1a and SplitMix64, of plans and fingerprints
-#include "formats/bytes/random.h"         // the generator of plans and of augmentation
-#include "formats/c_border.h"             // where a C ABI ends errors, and reads options
-#include "formats/categories.h"           // numbers without a name
-#include "formats/caught.h"               // exceptions as errors
-#include "formats/control.h"              // messages between client and daemon
-#include "formats/ids.h"                  // numbers that must not be swapped, fingerprints
-#include "formats/kernel/descriptor.h"    // an open file's owner
-#include "formats/kernel/exit_code.h"     // what a program ends with
-#include "formats/kernel/socket_path.h"   // files of Unix sockets, and their access rights
-#include "formats/kernel/socket_send.h"   // bytes and a descriptor for another process
-#include "formats/kernel/start_thread.h"  // a thread, if there is one to spare
-#include "formats/numbers.h"              // a number as one element of a tensor
-#include "formats/record.h"               // one stored sequence
-#include "formats/result.h"               // Result, Error, ErrorCode
-#include "formats/schema.h"               // what a dataset says of itself
+#include "formats/batch.h"                  // one finished batch
+#include "formats/bytes/bytes_of.h"         // the bytes of texts and messages
+#include "formats/bytes/checksum.h"         // CRC-32C
+#include "formats/bytes/hash.h"             // FNV-1a and SplitMix64, of plans and fingerprints
+#include "formats/bytes/random.h"           // the generator of plans and of augmentation
+#include "formats/c_border.h"               // where a C ABI ends errors, and reads options
+#include "formats/categories.h"             // numbers without a name
+#include "formats/caught.h"                 // exceptions as errors
+#include "formats/control.h"                // messages between client and daemon
+#include "formats/ids.h"                    // numbers that must not be swapped, fingerprints
+#include "formats/kernel/ask_for_memory.h"  // whether the system has some
+#include "formats/kernel/descriptor.h"      // an open file's owner
+#include "formats/kernel/exit_code.h"       // what a program ends with
+#include "formats/kernel/socket_path.h"     // files of Unix sockets, and their access rights
+#include "formats/kernel/socket_send.h"     // bytes and a descriptor for another process
+#include "formats/kernel/start_thread.h"    // a thread, if there is one to spare
+#include "formats/numbers.h"                // a number as one element of a tensor
+#include "formats/record.h"                 // one stored sequence
+#include "formats/result.h"                 // Result, Error, ErrorCode
+#include "formats/schema.h"                 // what a dataset says of itself
 #include "formats/terms.h"           // what decides which batches come, and what of it has changed
 #include "formats/text/curve_key.h"  // the length of a key as people write it
 #include "formats/text/nearest.h"    // the word that a misspelt one is nearest to

@@ -72,6 +72,9 @@ Survey survey(const EpochPlan& plan) {
   return seen;
 }
 
+/// What planning takes a sequence at its peak, lengths of a recipe's rows included.
+constexpr std::size_t kPlanBytes = 20;
+
 }  // namespace
 
 PlanSettings plan_of_made(const FeedSettings& settings) {
@@ -83,6 +86,8 @@ PlanSettings plan_of_made(const FeedSettings& settings) {
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const FeedSettings& settings, Epoch epoch) {
   const auto began = std::chrono::steady_clock::now();
+  auto there = ask_for_memory(snapshot->sequences(), kPlanBytes, "a plan");
+  if (!there) return there.error();
   SharedLengths lengths;
   if (settings.recipe) {
     auto made = settings.recipe->lengths(*snapshot, epoch);

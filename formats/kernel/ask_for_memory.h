@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "formats/result.h"
+
+namespace batchwright {
+
+/// Whether the system gives memory for `count` sequences, of `bytes` each, at this moment; it is
+/// given back at once. Asked before what grows with a dataset: where a program is built without
+/// exceptions, lack of memory ends it.
+///
+/// `what` takes it, such as "a plan". Threads: any.
+/// Errors: busy (a limit of the process or of the machine, which may pass).
+Result<void> ask_for_memory(std::uint64_t count, std::size_t bytes, std::string_view what);
+
+}  // namespace batchwright
