@@ -17,6 +17,7 @@ import wave
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEQUENCES = 13_100
+LARGE = 300_000
 MIB = 1 << 20
 IDLE_SECONDS = 10
 SECONDS = 30  # that any single wait may take
@@ -314,6 +315,16 @@ def look_at_bad_input(args, folder, report):
     refused = subprocess.run([program, "--config", folder / "bad.toml"], capture_output=True,
                              text=True, timeout=SECONDS)
     named = "bad.toml:2:10" in refused.stderr
+    (folder / "key").write_text("D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs")
+    (folder / "key").chmod(0o600)
+    (folder / "d.toml").write_text(
+        f'[daemon]\nendpoints = ["tcp://127.0.0.1:0"]\ncurve_secret_key_file = "{folder}/key"\n'
+        f'authorized_keys_file = "{folder}/key"\n' + CONFIG.split("assembly_threads = 1")[1].format(
+            folder=folder))
+    key = subprocess.run([program, "--config", folder / "d.toml"], capture_output=True,
+                         text=True, timeout=SECONDS)
+    report.line("a key", f"exit {key.returncode}", "refused by name",
+                key.returncode > 0 and "has no encryption" in key.stderr)
     report.line("a text that is no TOML", f"exit {refused.returncode}", "named by its place",
                 refused.returncode > 0 and named)
     with Daemon(program, folder) as daemon:
@@ -328,6 +339,28 @@ def look_at_bad_input(args, folder, report):
         kept = b"400" in http and "none" in missing.stderr and missing.returncode > 0
         report.line("bad bytes, a bad reload, a feed that is none", http.decode(errors="replace"),
                     "served on", kept and len(batches(args.full, folder, 1)) > 0)
+
+
+def look_at_large_feed(args, folder, report):
+    """One that the memory is not enough for is refused by a reload, and the others are served on."""
+    import numpy
+
+    import batchwright
+    with batchwright.DatasetWriter(folder / "large",
+                                   {"x": batchwright.FieldSpec("uint8")}) as writer:
+        for i in range(LARGE):
+            writer.add(str(i), x=numpy.zeros(1, numpy.uint8))
+    with Daemon(args.minimal / "batchwrightd", folder) as daemon:
+        before = batches(args.full, folder, 1)
+        with open(folder / "d.toml", "a") as config:
+            config.write(f'[[feed]]\nname = "large"\ndataset = "{folder}/large"\n'
+                         '[feed.plan]\norder = "random"\nsize = 1000\n')
+        now = daemon.figure("status", "VmData") * 1024
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_DATA, (now + 4 * MIB, now + 4 * MIB))
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for_line(f"no memory for a plan of {LARGE} sequences")
+        report.line("a feed that memory is not enough for", "not reloaded", "others are served on",
+                    batches(args.full, folder, 1) == before)
 
 
 def look_at_lack_of_memory(args, folder, report):
@@ -362,6 +395,7 @@ def main():
         got = look_at_daemon(args, folder, report)
         look_at_limit(args, folder, got, report)
         look_at_bad_input(args, folder, report)
+        look_at_large_feed(args, folder, report)
         look_at_lack_of_memory(args, folder, report)
         with Daemon(args.full / "batchwrightd", folder):
             report.line("batches as of the full daemon", str(len(got)), "the same",

@@ -282,6 +282,11 @@ Result<void> FrameSocket::send(Frames frames, Payload payload) {
 
 Result<std::string> public_key_of(const std::string& secret_key) {
   std::array<char, kCurveKeyText + 1> text{};
+  if (zmq_has("curve") == 0) {
+    return Error{ErrorCode::bad_configuration,
+                 "a key, and the libzmq of this build has no encryption; allowed: no key, and "
+                 "insecure = true for tcp://"};
+  }
   if (secret_key.size() != kCurveKeyText ||
       zmq_curve_public(text.data(), secret_key.c_str()) != 0) {
     return Error{ErrorCode::bad_configuration, "no secret key: 40 characters of Z85"};
