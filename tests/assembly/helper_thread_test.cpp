@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/no_threads.h"
+
 using namespace batchwright;
 
 namespace {
@@ -123,18 +125,13 @@ TEST_CASE("helper thread: what is dropped is not done, and nothing keeps what it
 }
 
 TEST_CASE("helper thread: where no thread is to be had, the work is done at once") {
-  pthread_attr_t before;
-  REQUIRE(pthread_getattr_default_np(&before) == 0);
-  pthread_attr_t huge = before;
-  // A stack that no address space has room for.
-  REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
-  REQUIRE(pthread_setattr_default_np(&huge) == 0);
   std::thread::id where;
   HelperThread helper("bw-helper");
-  helper.put([&where] { where = std::this_thread::get_id(); });
+  {
+    const test::NoThreads none;
+    helper.put([&where] { where = std::this_thread::get_id(); });
+  }
   CHECK(where == std::this_thread::get_id());
-  REQUIRE(pthread_setattr_default_np(&before) == 0);
-  pthread_attr_destroy(&before);
   helper.put([&where] { where = std::this_thread::get_id(); });
   helper.end();
   CHECK(where != std::this_thread::get_id());

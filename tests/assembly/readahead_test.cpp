@@ -10,6 +10,7 @@
 
 #include "tests/assembly/snapshot.h"
 #include "tests/assembly/tally.h"
+#include "tests/support/no_threads.h"
 
 using namespace batchwright;
 
@@ -116,6 +117,21 @@ TEST_CASE("assembly: readers that have left leave no stacks behind, however many
   // joined threads for the next ones: 40 MiB.
   const std::size_t most = before + 2 + 40 * 1024 / stack_kib();
   CHECK(eventually(readahead, [most](const auto&) { return mapped_stacks() <= most; }));
+}
+
+TEST_CASE("assembly: what no reader could be had for is read once there is one") {
+  const auto source = plan_of(made_up(12), in_order(1));
+  Readahead readahead;
+  {
+    const test::NoThreads none;
+    readahead.will_need("train", source, BatchIndex{0});
+    CHECK(readahead.figures().ahead_bytes == 0);
+  }
+  readahead.will_need("train", source, BatchIndex{1});
+  const std::size_t bytes =
+      source->snapshot->place(Ordinal{ordinals(*source, 0).front()})->bytes.size() +
+      source->snapshot->place(Ordinal{ordinals(*source, 1).front()})->bytes.size();
+  CHECK(eventually(readahead, [&](const auto& now) { return now.ahead_bytes == bytes; }));
 }
 
 TEST_CASE("assembly: readahead between an assembler's jobs asks for all, and has no readers") {

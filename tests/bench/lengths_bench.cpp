@@ -8,6 +8,7 @@
 
 #include "daemon/planning/planning.h"
 #include "storage/recipe/recipe.h"
+#include "tests/support/lengths_only.h"
 
 // How long an epoch's plan takes where every sequence has one of three speeds, and so another
 // length each epoch, beside the plan without them. BATCHWRIGHT_BENCH_MAX sets the number of
@@ -27,49 +28,21 @@ T or_end(Result<T> result) {
   std::exit(1);
 }
 
-/// Many sequences of sound that only have lengths: planning asks for no more.
-class Lengths : public Snapshot {
- public:
-  Lengths(std::shared_ptr<const Snapshot> one, std::size_t count)
-      : one_(std::move(one)), shard_(count), rates_(count, kRate) {
-    // As speech is cut: log-normal around 6 s, 30 s at most.
-    SplitMix64 random(1);
-    const auto uniform = [&random] {
-      return (static_cast<double>(random.next() >> 11) + 0.5) / 9007199254740992.0;
-    };
-    for (std::size_t i = 0; i < count; ++i) {
-      const double normal =
-          std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform());
-      const double seconds = std::min(std::exp(1.8 + 0.6 * normal) + 0.1, 30.0);
-      samples_.push_back(static_cast<std::uint32_t>(seconds * kRate));
-    }
+/// As speech is cut: log-normal around 6 s, 30 s at most.
+std::vector<std::uint32_t> speech_lengths(std::size_t count) {
+  SplitMix64 random(1);
+  const auto uniform = [&random] {
+    return (static_cast<double>(random.next() >> 11) + 0.5) / 9007199254740992.0;
+  };
+  std::vector<std::uint32_t> samples;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double normal =
+        std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform());
+    const double seconds = std::min(std::exp(1.8 + 0.6 * normal) + 0.1, 30.0);
+    samples.push_back(static_cast<std::uint32_t>(seconds * kRate));
   }
-
-  const Schema& schema() const override { return one_->schema(); }
-  std::uint64_t sequences() const override { return shard_; }
-  std::span<const std::uint64_t> shard_sequences() const override { return {&shard_, 1}; }
-  std::uint64_t generation() const override { return 1; }
-  std::uint64_t content() const override { return 1; }
-  std::span<const std::uint32_t> lengths() const override { return samples_; }
-  std::span<const std::uint32_t> field_lengths(std::size_t field) const override {
-    return field == 1 ? std::span<const std::uint32_t>(rates_) : std::span<const std::uint32_t>{};
-  }
-  std::span<const std::uint16_t> key_bytes() const override { return {}; }
-  Result<RecordView> record(Ordinal) const override { return none(); }
-  Result<RecordView> record(Ordinal, const RecordPlace&) const override { return none(); }
-  std::optional<RecordPlace> place(Ordinal) const override { return {}; }
-  Result<std::optional<Ordinal>> find(std::string_view) const override { return none(); }
-  void let_go(Ordinal) const override {}
-  std::uint64_t file_bytes() const override { return 0; }
-
- private:
-  static Error none() { return {ErrorCode::not_found, "lengths only"}; }
-
-  std::shared_ptr<const Snapshot> one_;
-  std::uint64_t shard_;
-  std::vector<std::uint32_t> samples_;
-  std::vector<std::uint32_t> rates_;
-};
+  return samples;
+}
 
 /// A dataset of one sequence of sound, for its schema.
 std::shared_ptr<const Snapshot> one_sound(Catalog& catalog) {
@@ -90,7 +63,7 @@ std::shared_ptr<const Snapshot> one_sound(Catalog& catalog) {
 }
 
 /// Plans an epoch after the other with the speeds, in thousandths.
-void plan(benchmark::State& state, const Lengths& of, Catalog& catalog,
+void plan(benchmark::State& state, const Snapshot& of, Catalog& catalog,
           const std::vector<std::uint32_t>& speeds) {
   RecipeSettings settings;
   settings.like = "kaldi";
@@ -116,8 +89,8 @@ void plan(benchmark::State& state, const Lengths& of, Catalog& catalog,
 int main(int argc, char** argv) {
   const char* most = std::getenv("BATCHWRIGHT_BENCH_MAX");
   Catalog catalog;
-  const Lengths of(one_sound(catalog),
-                   most == nullptr ? 10'000'000 : std::strtoull(most, nullptr, 10));
+  const std::size_t count = most == nullptr ? 10'000'000 : std::strtoull(most, nullptr, 10);
+  const test::LengthsOnly of(one_sound(catalog), speech_lengths(count), kRate);
   for (const std::vector<std::uint32_t>& speeds :
        {std::vector<std::uint32_t>{}, {900, 1000, 1100}}) {
     const std::string name = speeds.empty() ? "plan" : "plan, three speeds";

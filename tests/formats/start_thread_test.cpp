@@ -3,40 +3,14 @@
 
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <string>
 
 #include "formats/formats.h"
+#include "tests/support/no_threads.h"
 
 using namespace batchwright;
 
 namespace {
-
-/// While it lives no thread can be had: each would take a stack of 128 TiB.
-class NoThreads {
- public:
-  NoThreads() {
-    pthread_attr_t all;
-    REQUIRE(pthread_getattr_default_np(&all) == 0);
-    REQUIRE(pthread_attr_getstacksize(&all, &before_) == 0);
-    set(std::size_t{1} << 47);
-    pthread_attr_destroy(&all);
-  }
-  ~NoThreads() { set(before_); }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  static void set(std::size_t stack) {
-    pthread_attr_t all;
-    REQUIRE(pthread_getattr_default_np(&all) == 0);
-    REQUIRE(pthread_attr_setstacksize(&all, stack) == 0);
-    REQUIRE(pthread_setattr_default_np(&all) == 0);
-    pthread_attr_destroy(&all);
-  }
-
-  std::size_t before_ = 0;
-};
 
 std::string own_name() {
   std::array<char, 16> name{};
@@ -84,7 +58,7 @@ TEST_CASE("formats: a thread is asked to stop, and waited for, where its owner g
 TEST_CASE("formats: where no thread can be had nothing is done") {
   bool done = false;
   {
-    const NoThreads none;
+    const test::NoThreads none;
     CHECK_FALSE(start_thread("bw-test", [&done](const auto&) { done = true; }).has_value());
   }
   CHECK_FALSE(done);

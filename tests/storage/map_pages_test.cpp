@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "storage/dataset/dataset.h"
+#include "tests/support/no_threads.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -151,6 +152,8 @@ TEST_CASE("storage: once the tree is brought in, no look-up waits for the disk")
   CHECK(tree_of("all", UINT64_MAX, false) == 0);
   CHECK(tree_of("too large", 64 << 10, false) > 50);
   CHECK(tree_of("stopped", UINT64_MAX, true) > 50);
+  const test::NoThreads none;
+  CHECK(tree_of("without a thread", UINT64_MAX, false) > 50);
 }
 
 TEST_CASE("storage: a tree that cannot be brought in does no harm") {

@@ -4,6 +4,8 @@
 
 #include "storage/recipe/step_table.h"
 #include "tests/storage/recipe/sound_dataset.h"
+#include "tests/support/lengths_only.h"
+#include "tests/support/no_threads.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -73,5 +75,34 @@ TEST_CASE("recipe: the lengths of many rows are those of each one") {
         }
       }
     }
+  }
+}
+
+TEST_CASE("recipe: lengths that several threads find are those that one finds") {
+  constexpr std::size_t kMany = (std::size_t{1} << 20) + 7;  // two parts and more
+  constexpr std::uint64_t kSeed = 7;
+  const TemporaryFolder folder;
+  make_sound_dataset(folder.path() / "s", {{16'000, 16'000, 0, 0}}, true);
+  OpenedRecipe one(folder.path() / "s");
+  std::vector<std::uint32_t> samples;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    samples.push_back(static_cast<std::uint32_t>(4'000 + i * 7919 % 90'000));
+  }
+  const LengthsOnly many(one.snapshot, samples, 16'000);
+  RecipeSettings settings;
+  settings.like = "kaldi";
+  for (const double factor : {0.9, 1.0, 1.1}) settings.speeds.push_back(*parse_speed(factor));
+  const auto recipe = Recipe::open(settings, many, kSeed, one.catalog);
+  REQUIRE_MESSAGE(recipe, recipe.error().message);
+  const auto shared = (*recipe)->lengths(many, Epoch{1});
+  REQUIRE_MESSAGE(shared, shared.error().message);
+  const NoThreads none;
+  const auto alone = (*recipe)->lengths(many, Epoch{1});
+  REQUIRE_MESSAGE(alone, alone.error().message);
+  CHECK(**shared == **alone);
+  for (std::size_t i = 0; i < kMany; i += 997) {
+    const auto wanted = (*recipe)->measure(samples[i], 16'000, {kSeed, 1, i, 0});
+    REQUIRE(wanted);
+    REQUIRE((**shared)[i] == wanted->row);
   }
 }
