@@ -56,8 +56,9 @@ void refuse_key(const char* reason);
 
 /// The row, unless a part of it is missing.
 consteval KeyRow whole_row(KeyRow row) {
-  if (row.name.empty() || row.allowed.empty() || row.sentence.empty())
+  if (row.name.empty() || row.allowed.empty() || row.sentence.empty()) {
     refuse_key("a part is missing");
+  }
   if (row.sentence.ends_with('.')) refuse_key("its full stop is one too many");
   return row;
 }
@@ -101,8 +102,9 @@ template <auto Member, auto Read>
 consteval Key<FeedConfig> feed_key(KeyRow row) {
   using Struct = typename MemberOf<decltype(Member)>::type;
   constexpr bool adjusted = std::is_same_v<Struct, FeedAdjustments>;
-  if (row.applies != (adjusted ? Applies::in_place : Applies::anew))
+  if (row.applies != (adjusted ? Applies::in_place : Applies::anew)) {
     refuse_key("not what adjust() does");
+  }
   return {whole_row(row),
           [](const ConfigNode& node, FeedConfig& f) { return Read(node, member<Member>(f)); },
           [](const FeedConfig& a, const FeedConfig& b) {

@@ -38,7 +38,7 @@ void Errand::finish() {
 void Errand::start() {
   if (thread_.joinable()) return;
   const HeldBackSignals signals;
-  // Without one, finish() does the work.
+  // Without a thread finish() does the work.
   if (auto thread = start_thread(nullptr, [this](const auto&) { run(); })) {
     thread_ = std::move(*thread);
   }

@@ -101,7 +101,7 @@ struct Readahead::State {
     ReadWindow window;
     std::condition_variable changed;
     std::vector<std::jthread> readers;
-    std::vector<std::jthread> ended;  // have left, and are joined by going
+    std::vector<std::jthread> ended;  // have left; to be joined
     std::size_t idle = 0;
   };
 
