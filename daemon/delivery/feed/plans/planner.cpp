@@ -73,7 +73,7 @@ Survey survey(const EpochPlan& plan) {
 }
 
 /// What planning takes a sequence at its peak, lengths of a recipe's rows included.
-constexpr std::size_t kPlanBytes = 20;
+constexpr std::size_t kBytesPlanned = 20;
 
 }  // namespace
 
@@ -86,7 +86,7 @@ PlanSettings plan_of_made(const FeedSettings& settings) {
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const FeedSettings& settings, Epoch epoch) {
   const auto began = std::chrono::steady_clock::now();
-  auto there = ask_for_memory(snapshot->sequences(), kPlanBytes, "a plan");
+  auto there = ask_for_memory(snapshot->sequences(), kBytesPlanned, "a plan");
   if (!there) return there.error();
   SharedLengths lengths;
   if (settings.recipe) {
