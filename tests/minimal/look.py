@@ -234,6 +234,16 @@ def look_at_limit(args, folder, got, report):
     print(f"{'':44} {peak:.1f} MiB resident at most, the dataset's pages included")
 
 
+def refuses(program, config, words, *options):
+    """Whether a daemon does not start with a configuration, and says why in these words."""
+    said = subprocess.run([program, "--config", config, *options], capture_output=True, text=True,
+                          timeout=SECONDS)
+    kept = said.returncode > 0 and words in said.stderr
+    if not kept:
+        print(f"{words}: exit {said.returncode}, {said.stderr}")
+    return kept
+
+
 def look_at_recipe(args, folder, report):
     config = CONFIG + RECIPE
     with Daemon(args.minimal / "batchwrightd", folder, config=config):
@@ -244,12 +254,8 @@ def look_at_recipe(args, folder, report):
     refused = []
     for found, instead, words in REFUSED:
         (folder / "d.toml").write_text(config.replace(found, instead).format(folder=folder))
-        said = subprocess.run(
-            [args.minimal / "batchwrightd", "--check-config", "--config", folder / "d.toml"],
-            capture_output=True, text=True, timeout=SECONDS)
-        refused.append(words.format(folder=folder) in said.stderr and said.returncode > 0)
-        if not refused[-1]:
-            print(f"{words}: exit {said.returncode}, {said.stderr}")
+        refused.append(refuses(args.minimal / "batchwrightd", folder / "d.toml",
+                               words.format(folder=folder), "--check-config"))
     report.line("steps that take a library left out", f"{sum(refused)} of {len(refused)}",
                 "refused by name", all(refused))
 
@@ -270,21 +276,16 @@ def look_at_bad_input(args, folder, report):
     """No exceptions are caught here, so what other builds would answer by one is tried."""
     program = args.minimal / "batchwrightd"
     (folder / "bad.toml").write_text("[daemon]\nmemory = = 1\n")
-    refused = subprocess.run([program, "--config", folder / "bad.toml"], capture_output=True,
-                             text=True, timeout=SECONDS)
-    named = "bad.toml:2:10" in refused.stderr
+    report.line("a text that is no TOML", "", "named by its place",
+                refuses(program, folder / "bad.toml", "bad.toml:2:10"))
     (folder / "key").write_text("D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs")
     (folder / "key").chmod(0o600)
     (folder / "d.toml").write_text(
         f'[daemon]\nendpoints = ["tcp://127.0.0.1:0"]\ncurve_secret_key_file = "{folder}/key"\n'
         f'authorized_keys_file = "{folder}/key"\n' + CONFIG.split("assembly_threads = 1")[1].format(
             folder=folder))
-    key = subprocess.run([program, "--config", folder / "d.toml"], capture_output=True,
-                         text=True, timeout=SECONDS)
-    report.line("a key", f"exit {key.returncode}", "refused by name",
-                key.returncode > 0 and "has no encryption" in key.stderr)
-    report.line("a text that is no TOML", f"exit {refused.returncode}", "named by its place",
-                refused.returncode > 0 and named)
+    report.line("a key", "", "refused by name",
+                refuses(program, folder / "d.toml", "has no encryption"))
     with Daemon(program, folder) as daemon:
         http = answer_to(folder / "stats.sock", b"no HTTP at all\r\n\r\n").split(b"\r\n")[0]
         answer_to(folder / "bw.sock", b"\x00" * 64)
