@@ -96,10 +96,8 @@ Result<void> Recipe::open_sound(const Snapshot& of) {
 /// Before any batch: a minimal build has neither decoders nor libsoxr.
 Result<void> Recipe::check_libraries(std::span<const std::uint32_t> rates) const {
   if (kHasSoundLibraries) return {};
-  if (sound_->is_encoded()) {
-    return cannot_open(
-        "the dataset has encoded sound, which a minimal build does not decode; allowed: samples "
-        "(`batchwright ingest audio --store pcm`)");
+  if (auto there = sound_->check_decodable(); !there) {
+    return cannot_open("the dataset has " + there.error().message);
   }
   const bool resamples =
       std::any_of(rates.begin(), rates.end(), [this](auto rate) { return rate != rate_; }) ||

@@ -43,10 +43,8 @@ Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalo
                    "a dataset without sound; allowed: one that `batchwright ingest audio "
                    "--store pcm` or `--store encoded` made");
   }
-  if (!kHasSoundLibraries && sound->is_encoded()) {
-    return bad_set(dataset,
-                   "encoded sound, which a minimal build does not decode; allowed: samples "
-                   "(`batchwright ingest audio --store pcm`)");
+  if (auto there = sound->check_decodable(); !there) {
+    return bad_set(dataset, there.error().message);
   }
   if ((*snapshot)->sequences() == 0) return bad_set(dataset, "a dataset without sequences");
   const auto lengths = (*snapshot)->lengths();

@@ -55,6 +55,13 @@ std::optional<StoredSound> StoredSound::of(const Schema& schema) {
   return sound;
 }
 
+Result<void> StoredSound::check_decodable() const {
+  if (kHasSoundLibraries || !is_encoded()) return {};
+  return Error{ErrorCode::unsupported,
+               "encoded sound, which a minimal build does not decode; allowed: samples "
+               "(`batchwright ingest audio --store pcm`)"};
+}
+
 bool StoredSound::owns(std::size_t field) const {
   return field == primary_ || field == rate_ || field == encoded_;
 }

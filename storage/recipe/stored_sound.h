@@ -20,6 +20,8 @@ class StoredSound {
 
   /// Whether a sequence's sound is the bytes of a file, to be decoded.
   bool is_encoded() const { return encoded_.has_value(); }
+  /// Errors: unsupported: encoded, in a build without decoders.
+  Result<void> check_decodable() const;
   /// Of samples that are stored as they are: int16 or float32.
   DType dtype() const { return dtype_; }
   /// Whether the field has sound, or tells of it: it is nothing that a row needs.
