@@ -128,7 +128,7 @@ struct Readahead::State {
     thread.end();
     // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
-      for (std::jthread& reader : disk.readers) reader.join();
+      disk.readers.clear();
       disk.ended.clear();
     }
   }
@@ -231,7 +231,7 @@ struct Readahead::State {
     // Once it runs nothing may fail: it waits for the lock that is held here.
     disk.readers.reserve(kReaders);
     auto reader = start_thread("bw-read", [this, &disk](const auto&) { read(disk); });
-    if (!reader) return;  // the others read it, or whoever needs it
+    if (!reader) return;  // other readers bring it in, or the look-up that needs it
     disk.readers.push_back(std::move(*reader));
   }
 
