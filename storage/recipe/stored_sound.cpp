@@ -71,7 +71,7 @@ Result<void> StoredSound::read(std::span<const FieldValue> values, std::uint64_t
   if (encoded_) {
     if (auto taken = take_bytes(values[*encoded_].bytes, bytes); !taken) return taken;
     std::uint64_t seen = 0;
-    const auto extent = decode_bytes(bytes, channel_, [&](std::span<const float> block) {
+    const auto copy_wanted = [&](std::span<const float> block) {
       // What of the block lies within [first, first + samples.size()).
       const std::uint64_t begin = std::max(seen, first);
       const std::uint64_t end = std::min(seen + block.size(), first + samples.size());
@@ -79,13 +79,15 @@ Result<void> StoredSound::read(std::span<const FieldValue> values, std::uint64_t
         std::copy_n(block.data() + (begin - seen), end - begin, samples.data() + (begin - first));
       }
       seen += block.size();
-    });
+    };
+    const std::uint64_t length = values[primary_].length;
+    const auto extent = decode_bytes(bytes, channel_, copy_wanted, length);
     if (!extent) return extent.error();
-    if (seen != values[primary_].length || extent->sample_rate != values[rate_].length) {
-      return bad_sound(
-          fmt::format("encoded sound has {} samples at {} Hz, its record says {} at "
-                      "{} Hz",
-                      seen, extent->sample_rate, values[primary_].length, values[rate_].length));
+    if (extent->samples != length || extent->sample_rate != values[rate_].length) {
+      return bad_sound(fmt::format(
+          "encoded sound has {}{} samples at {} Hz, its record says {} at {} Hz; ingest it again",
+          extent->samples > length ? "more than " : "", std::min(extent->samples, length),
+          extent->sample_rate, length, values[rate_].length));
     }
     return {};
   }

@@ -27,11 +27,10 @@ struct CloseSound {
 };
 using Sound = std::unique_ptr<SNDFILE, CloseSound>;
 
-/// Frames read at once. Memory grows with what is there, not with what a header promises, and a
-/// block stays in the cache.
+/// Frames read at once of up to eight channels, and samples of more. Memory grows with what is
+/// there, not with what a header promises, and a block stays in the cache.
 constexpr std::size_t kBlockFrames = std::size_t{1} << 13;
-
-/// In the order of ChannelChoice.
+constexpr std::size_t kBlockSamples = kBlockFrames * 8;
 
 constexpr std::string_view kNoSamples = "no samples: the file has a header only";
 
@@ -104,14 +103,14 @@ class BlockReader {
   BlockReader(SNDFILE* sound, const SF_INFO& info)
       : sound_(sound),
         channels_(static_cast<std::size_t>(info.channels)),
-        block_(kBlockFrames * channels_),
+        block_(std::min(kBlockFrames, kBlockSamples / channels_) * channels_),
         words_((info.format & SF_FORMAT_SUBMASK) == SF_FORMAT_PCM_16 ? block_.size() : 0) {}
 
   /// Of all channels; empty at the end. Until the next call.
   std::span<const float> next() {
-    constexpr auto kFrames = static_cast<sf_count_t>(kBlockFrames);
-    const sf_count_t frames = words_.empty() ? sf_readf_float(sound_, block_.data(), kFrames)
-                                             : sf_readf_short(sound_, words_.data(), kFrames);
+    const auto most = static_cast<sf_count_t>(block_.size() / channels_);
+    const sf_count_t frames = words_.empty() ? sf_readf_float(sound_, block_.data(), most)
+                                             : sf_readf_short(sound_, words_.data(), most);
     const std::size_t count = static_cast<std::size_t>(std::max<sf_count_t>(frames, 0)) * channels_;
     constexpr float kScale = 1.0F / 32768;
     for (std::size_t i = 0; i < std::min(count, words_.size()); ++i) {
@@ -309,7 +308,7 @@ SF_VIRTUAL_IO memory_file_calls() {
 }  // namespace
 
 Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
-                                 const TakeSamples& take) {
+                                 const TakeSamples& take, std::uint64_t most) {
   MemoryFile memory{file};
   SF_VIRTUAL_IO calls = memory_file_calls();
   SF_INFO info{};
@@ -318,7 +317,7 @@ Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice 
     return Error{ErrorCode::corrupt_record, fmt::format("encoded sound: {}", why)};
   };
   if (!sound) return bad(fmt::format("not readable audio: {}", sf_strerror(nullptr)));
-  const Decoded seen = decode(sound.get(), info, channels, take);
+  const Decoded seen = decode(sound.get(), info, channels, take, {0, most + 1});
   if (sf_error(sound.get()) != SF_ERR_NO_ERROR) {
     return bad(fmt::format("damaged after {} samples: {}", seen.samples, sf_strerror(sound.get())));
   }

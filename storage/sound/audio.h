@@ -85,12 +85,17 @@ Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoic
                                  const TakeSamples& take, const SoundPart& part = {},
                                  std::uint64_t most = kMostSequence);
 
+/// Memory that decoding takes beside the file and the samples that were handed over: buffers and
+/// the tables of the libraries, for files of up to 8 channels.
+inline constexpr std::uint64_t kDecoderBytes = std::uint64_t{4} << 20;
+
 /// Decodes a file that lies in memory, as it was taken into a dataset. `only` takes the first
-/// channel: how many there are was checked then. How many samples there should be is the caller's
-/// to compare. Threads: any. Errors: corrupt_record: not audio, damaged, without samples, or with
-/// samples that are no numbers.
+/// channel: how many there are was checked then. At most `most` samples and one more are decoded
+/// and handed over: where there are more, the extent has `most` + 1, and what the rest is like
+/// stays unknown. How many there should be is the caller's to compare. Threads: any. Errors:
+/// corrupt_record: not audio, damaged, without samples, or with samples that are no numbers.
 Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
-                                 const TakeSamples& take);
+                                 const TakeSamples& take, std::uint64_t most);
 
 /// All samples of the file, or of the part, up to kMostInMemory. Threads: any. Errors: as
 /// decode_audio().

@@ -46,7 +46,8 @@ void make_dataset(const fs::path& path, const std::vector<fs::path>& files) {
   auto writer = or_end(DatasetWriter::open(path, schema));
   for (const fs::path& file : files) {
     const auto bytes = bytes_of(file);
-    const auto extent = or_end(decode_bytes(bytes, ChannelChoice::only, [](auto) {}));
+    const auto extent = or_end(decode_bytes(
+        bytes, ChannelChoice::only, [](auto) {}, kMostSequence));
     const std::vector<FieldValue> values{
         {{}, static_cast<std::uint32_t>(extent.samples)},
         {std::as_bytes(std::span(bytes)), static_cast<std::uint32_t>(bytes.size())},

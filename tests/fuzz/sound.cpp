@@ -28,10 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const MemoryBound bound(kMostBytes);
   std::uint64_t delivered = 0;
   bool finite = true;
-  const auto extent = decode_bytes(file.bytes(), channels, [&](std::span<const float> samples) {
-    delivered += samples.size();
-    for (const float sample : samples) finite &= std::isfinite(sample);
-  });
+  const auto extent = decode_bytes(
+      file.bytes(), channels,
+      [&](std::span<const float> samples) {
+        delivered += samples.size();
+        for (const float sample : samples) finite &= std::isfinite(sample);
+      },
+      kMostSequence);
   require(delivered <= kMostSamplesPerByte * size, "samples come of bytes");
   if (!extent) {
     require(extent.error().code == ErrorCode::corrupt_record, "the error is corrupt_record");

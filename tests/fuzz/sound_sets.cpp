@@ -56,8 +56,9 @@ Schema schema_of(Stored stored) {
 /// Length and rate of encoded sound are those of the file, unless the input claims others.
 void take_encoded(Sequences::One& one) {
   std::uint64_t samples = 0;
-  const auto extent = decode_bytes(one.bytes, ChannelChoice::first,
-                                   [&](std::span<const float> block) { samples += block.size(); });
+  const auto extent = decode_bytes(
+      one.bytes, ChannelChoice::first,
+      [&](std::span<const float> block) { samples += block.size(); }, kMostSequence);
   if (one.length == 0) one.length = static_cast<std::uint32_t>(samples);
   if (one.rate == 0 && extent) one.rate = extent->sample_rate;
 }

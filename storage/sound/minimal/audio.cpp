@@ -28,7 +28,7 @@ Result<AudioExtent> decode_audio(const std::filesystem::path& /*path*/, ChannelC
 }
 
 Result<AudioExtent> decode_bytes(std::span<const std::byte> /*file*/, ChannelChoice /*channels*/,
-                                 const TakeSamples& /*take*/) {
+                                 const TakeSamples& /*take*/, std::uint64_t /*most*/) {
   return no_decoder();
 }
 

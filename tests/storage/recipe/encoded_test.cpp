@@ -146,3 +146,24 @@ TEST_CASE("recipe: damaged sound is a corrupt record, or decodes to as many samp
     CHECK(refused > 30);
   }
 }
+
+TEST_CASE("recipe: encoded sound of another length than its record says is to be ingested again") {
+  const auto file = file_of(made_sound(0, 9000), "a.flac", kFlacOf16);
+  const auto refusal = [&file](std::uint32_t length) {
+    const TemporaryFolder folder;
+    make_encoded_dataset(folder / "s", {file}, length);
+    const OpenedRecipe opened(folder / "s", recipe_like("kaldi"));
+    RowMaker maker;
+    std::vector<MadeField> row;
+    const auto made = opened.try_make(maker, 0, 0, row);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::corrupt_record);
+    return made.error().message;
+  };
+  CHECK(refusal(8999) ==
+        "encoded sound has more than 8999 samples at 16000 Hz, its record says 8999 at 16000 Hz; "
+        "ingest it again");
+  CHECK(refusal(9001) ==
+        "encoded sound has 9000 samples at 16000 Hz, its record says 9001 at 16000 Hz; ingest it "
+        "again");
+}

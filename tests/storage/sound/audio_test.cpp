@@ -141,11 +141,31 @@ TEST_CASE("storage: what is no sound is refused with the reason") {
 
 TEST_CASE("storage: a file in memory that has a header only is a corrupt record") {
   const std::string bytes = wav({});
-  const auto extent =
-      decode_bytes(std::as_bytes(std::span(bytes)), ChannelChoice::only, [](auto) {});
+  const auto extent = decode_bytes(
+      std::as_bytes(std::span(bytes)), ChannelChoice::only, [](auto) {}, 10);
   REQUIRE_FALSE(extent);
   CHECK(extent.error().code == ErrorCode::corrupt_record);
   CHECK(extent.error().message == "encoded sound: no samples: the file has a header only");
+}
+
+TEST_CASE("storage: decoding ends with the sample behind the last one that is wanted") {
+  const TemporaryFolder folder;
+  encode(folder / "a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, floats(tone(20000)));
+  const std::string bytes = read_file(folder / "a.flac");
+  const auto decoded = [&bytes](std::uint64_t most) {
+    std::uint64_t taken = 0;
+    const auto extent = decode_bytes(
+        std::as_bytes(std::span(bytes)), ChannelChoice::only,
+        [&taken](std::span<const float> samples) { taken += samples.size(); }, most);
+    REQUIRE_MESSAGE(extent, extent.error().message);
+    CHECK(extent->samples == taken);
+    return taken;
+  };
+  CHECK(decoded(20001) == 20000);
+  CHECK(decoded(20000) == 20000);
+  CHECK(decoded(19999) == 20000);
+  CHECK(decoded(3000) == 3001);
+  CHECK(decoded(0) == 1);
 }
 
 TEST_CASE("storage: samples that are no numbers are refused") {
