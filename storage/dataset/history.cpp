@@ -40,6 +40,19 @@ std::vector<std::byte> encode_chunk(std::span<const Commit> commits) {
   return bytes;
 }
 
+/// Each commit has a content of its own, and more sequences than the one before.
+bool follows(const Commit& later, const Commit& earlier) {
+  return later.generation > earlier.generation && later.sequences > earlier.sequences &&
+         later.content != earlier.content;
+}
+
+bool in_order(std::span<const Commit> commits) {
+  const auto wrong = std::adjacent_find(
+      commits.begin(), commits.end(),
+      [](const Commit& earlier, const Commit& later) { return !follows(later, earlier); });
+  return wrong == commits.end();
+}
+
 /// What is at the chunk's key, oldest first: it may be an older chunk.
 Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint64_t chunk) {
   const auto found = transaction.get(Table::meta, as_key(chunk_key(chunk)));
@@ -63,6 +76,7 @@ Result<std::vector<Commit>> read_place(const Transaction& transaction, std::uint
   }
   std::vector<Commit> commits(count);
   if (count != 0) std::memcpy(commits.data(), bytes.data() + kHeaderBytes, count * kCommitBytes);
+  if (!in_order(commits)) return damaged(transaction, chunk);
   return commits;
 }
 
@@ -80,7 +94,10 @@ Result<void> enter(Transaction& transaction, const Commit& commit) {
   auto commits = read_chunk(transaction, chunk_of(commit));
   if (!commits) return commits.error();
   // Usual for the commit before: it was entered when it was made.
-  if (!commits->empty() && commits->back().generation >= commit.generation) return {};
+  if (!commits->empty() && commits->back() == commit) return {};
+  if (!commits->empty() && !follows(commit, commits->back())) {
+    return damaged(transaction, chunk_of(commit));
+  }
   commits->push_back(commit);
   return transaction.put(Table::meta, as_key(chunk_key(chunk_of(commit))), encode_chunk(*commits),
                          Put::replace);
@@ -177,11 +194,23 @@ Result<std::vector<Commit>> read_history(const Transaction& transaction, const C
     const auto commits = read_chunk(transaction, newest - back);
     if (!commits) return commits.error();
     for (auto commit = commits->rbegin(); commit != commits->rend(); ++commit) {
-      // `current` is in front already.
-      if (commit->generation < current.generation) history.push_back(*commit);
+      if (*commit == current) continue;  // it is in front already
+      // What a commit says is how much is read for it, so it is compared with what there is.
+      if (!follows(history.back(), *commit)) return damaged(transaction, newest - back);
+      history.push_back(*commit);
     }
   }
   return history;
+}
+
+Result<std::optional<Commit>> find_commit(const Transaction& transaction,
+                                          std::uint64_t generation) {
+  const auto commits = read_chunk(transaction, generation / kChunkCommits);
+  if (!commits) return commits.error();
+  for (const Commit& commit : *commits) {
+    if (commit.generation == generation) return std::optional(commit);
+  }
+  return std::optional<Commit>();
 }
 
 std::optional<std::vector<std::size_t>> find_commits(std::span<const std::vector<Commit>> histories,

@@ -32,9 +32,13 @@ inline constexpr std::uint64_t kMostCommits = kChunkCommits * kHistoryChunks;
 /// the history have none. Errors: corrupt_record, and as Transaction::put().
 Result<void> remember(Transaction& transaction, const Commit& before, const Commit& after);
 
-/// The commits that are remembered, newest first, `current` always among them.
-/// Errors: corrupt_record (a damaged chunk), store_unavailable.
+/// The commits that are remembered, newest first, `current` always among them: each with fewer
+/// sequences than the one after it. Errors: corrupt_record (a damaged chunk, or one that does not
+/// agree with `current`), store_unavailable.
 Result<std::vector<Commit>> read_history(const Transaction& transaction, const Commit& current);
+
+/// The commit of this generation, if it is remembered. Errors: as read_history().
+Result<std::optional<Commit>> find_commit(const Transaction& transaction, std::uint64_t generation);
 
 /// A place in the history of each shard, so that together they have `content`; empty when there are
 /// none. First all are tried where no shard, or one alone, is behind; then the others by the number

@@ -86,6 +86,13 @@ Result<void> read_chunk(const Transaction& transaction, Column column, std::uint
 Result<void> read_column(const Transaction& transaction, Column column, std::uint64_t sequences,
                          std::span<std::byte> out) {
   const std::size_t chunk_bytes = kChunkSequences * column.width;
+  if (out.size() / column.width > sequences) {
+    return Error{ErrorCode::corrupt_record,
+                 fmt::format("dataset {}: length index: {} values of column {} are asked for, it "
+                             "has {}",
+                             transaction.environment().path().string(), out.size() / column.width,
+                             column.number, sequences)};
+  }
   const std::uint64_t chunks = (out.size() + chunk_bytes - 1) / chunk_bytes;
   // The map is read without the kernel's own readahead: ask for all of it at once.
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {

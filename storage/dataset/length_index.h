@@ -32,7 +32,7 @@ std::vector<std::size_t> independent_fields(const Schema& schema);
 std::vector<Column> columns_of(const Schema& schema);
 
 /// Copies the first values of a column, which has `sequences`, to `out`, as many as it takes.
-/// Errors: corrupt_record (names column and chunk), store_unavailable.
+/// Errors: corrupt_record (names column and chunk, or that it has not as many), store_unavailable.
 Result<void> read_column(const Transaction& transaction, Column column, std::uint64_t sequences,
                          std::span<std::byte> out);
 

@@ -251,9 +251,25 @@ Result<std::optional<Ordinal>> PinnedSnapshot::find(std::string_view key) const 
   if (key.empty() || key.size() > kMaxKeyBytes) return std::optional<Ordinal>();
   for (std::size_t shard = 0; shard < shards_.size(); ++shard) {
     auto found = find_in(shard, key);
-    if (!found || *found) return found;
+    if (!found) return found;
+    if (!*found) continue;
+    if (auto same = check_key(**found, key); !same) return same.error();
+    return found;
   }
   return std::optional<Ordinal>();
+}
+
+/// The table of keys has no checksum.
+Result<void> PinnedSnapshot::check_key(Ordinal ordinal, std::string_view key) const {
+  const Place place = place_of(ordinal);
+  const auto bytes = bytes_of(place);
+  const auto record = bytes ? parse(ordinal, place, *bytes) : bytes.error();
+  bool same = false;
+  // What is wrong with a record is for those who read it.
+  if (!record || !guarded([&] { same = record->key() == key; }) || same) return {};
+  return broken(
+      place, {ErrorCode::corrupt_record, fmt::format("key \"{}\" leads to it, which is not its own",
+                                                     printable(std::string(key)))});
 }
 
 void PinnedSnapshot::let_go(Ordinal ordinal) const {

@@ -65,6 +65,7 @@ class PinnedSnapshot final : public Snapshot {
   Result<RecordView> unchanged(const Place& place, Result<RecordView> record) const;
   Result<MapBytes> bytes_of(const Place& place) const;
   Result<std::optional<Ordinal>> find_in(std::size_t shard, std::string_view key) const;
+  Result<void> check_key(Ordinal ordinal, std::string_view key) const;
   std::optional<MapOrigin> file_of(const Place& place, MapBytes bytes) const;
   Result<RecordView> parse(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;

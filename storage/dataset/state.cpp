@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "storage/dataset/chunk_header.h"
+#include "storage/dataset/history.h"
 #include "storage/dataset/reader.h"
 
 namespace batchwright {
@@ -92,6 +93,34 @@ Result<DatasetState> decode_state(std::span<const std::byte> bytes) {
                       state.content(),   state.min_length(), state.max_length()};
 }
 
+/// What a state says of its dataset is how much memory is taken and how much is read, so it is
+/// compared with what LMDB counts, and that with the room in the file: a record is no shorter than
+/// its header and a field's entry.
+Result<void> check_count(const Transaction& transaction, const DatasetState& state) {
+  constexpr std::uint64_t kLeastRecord = sizeof(wire::RecordHeader) + sizeof(wire::RecordField);
+  const auto stored = transaction.entries(Table::sequences);
+  if (!stored) return stored.error();
+  const std::uint64_t file = transaction.environment().file_bytes();
+  if (*stored != state.sequences) {
+    return Error{ErrorCode::corrupt_record,
+                 fmt::format("its state says {} sequences, it has {}", state.sequences, *stored)};
+  }
+  if (state.sequences <= file / kLeastRecord) return {};
+  return Error{ErrorCode::corrupt_record,
+               fmt::format("its state says {} sequences, for which the {} bytes of data.mdb have "
+                           "no room",
+                           state.sequences, file)};
+}
+
+/// The first commit of all is of no sequence, and of the fields: a description has no checksum.
+Result<void> check_fields(const Transaction& transaction, const Schema& schema) {
+  const auto first = find_commit(transaction, 0);
+  // A damaged history stops those who need it; a dataset of long ago has forgotten its beginning.
+  if (!first || !*first || (*first)->content == empty_state(schema).content) return {};
+  return Error{ErrorCode::corrupt_record,
+               "its description is not of the fields that it was made with"};
+}
+
 std::string name_of(const FieldSpec& field) {
   return fmt::format("\"{}\" ({}, {} [{}], {} categories)", field.name, kind_name(field.kind),
                      dtype_name(field.dtype), fmt::join(field.shape, ", "),
@@ -147,6 +176,9 @@ Result<DatasetState> read_state(const Transaction& transaction) {
   if (!bytes) return bytes.error();
   auto state = decode_state(*bytes);
   if (!state) return in_dataset(transaction, state.error());
+  if (auto counted = check_count(transaction, *state); !counted) {
+    return in_dataset(transaction, counted.error());
+  }
   return state;
 }
 
@@ -155,6 +187,9 @@ Result<Meta> read_meta(const Transaction& transaction) {
   if (!description) return description.error();
   auto schema = decode_description(*description);
   if (!schema) return in_dataset(transaction, schema.error());
+  if (auto same = check_fields(transaction, *schema); !same) {
+    return in_dataset(transaction, same.error());
+  }
   const auto state = read_state(transaction);
   if (!state) return state.error();
   return Meta{std::move(*schema), *state};

@@ -55,6 +55,26 @@ std::string number_bytes(std::uint64_t number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
+Commit first_commit(const std::filesystem::path& dataset) {
+  const auto transaction = Transaction::begin(*Environment::open(dataset), Access::read);
+  return **find_commit(*transaction, 0);
+}
+
+/// Has history/0 say these commits, with the right checksum.
+void set_history(const std::filesystem::path& dataset, const std::vector<Commit>& commits) {
+  std::string chunk(sizeof(std::uint32_t), '\0');
+  const auto count = static_cast<std::uint32_t>(commits.size());
+  chunk.append(reinterpret_cast<const char*>(&count), sizeof count);
+  chunk.append(reinterpret_cast<const char*>(commits.data()), commits.size() * sizeof(Commit));
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(chunk)).subspan(sizeof count));
+  std::memcpy(chunk.data(), &crc, sizeof crc);
+  auto transaction = Transaction::begin(*Environment::open_to_write(dataset), Access::write);
+  REQUIRE(transaction);
+  REQUIRE(transaction->put(Table::meta, as_key("history/0"), std::as_bytes(std::span(chunk)),
+                           Put::replace));
+  REQUIRE(transaction->commit());
+}
+
 }  // namespace
 
 TEST_CASE("storage: each commit can be had again as it was, while a writer goes on") {
@@ -183,21 +203,41 @@ TEST_CASE("storage: a damaged history is told, and costs nothing but going back"
 
 TEST_CASE("storage: a history that says what the records do not is found by verify") {
   const TemporaryFolder folder;
-  REQUIRE(make_samples(folder / "d", 0, 10));
-  {
-    const auto environment = Environment::open_to_write(folder / "d");
-    REQUIRE(environment);
-    auto transaction = Transaction::begin(*environment, Access::write);
-    REQUIRE(transaction);
-    REQUIRE(remember(*transaction, {2, 4, 77}, {2, 4, 77}));
-    REQUIRE(transaction->commit());
-  }
-  REQUIRE(make_samples(folder / "d", 10, 20));
-  REQUIRE(make_samples(folder / "d", 20, 30));
+  for (const std::uint32_t n : {0U, 10U, 20U}) REQUIRE(make_samples(folder / "d", n, n + 10));
+  set_history(folder / "d", {first_commit(folder / "d"), {2, 14, 77}});
   const auto report = verify_dataset({folder / "d"});
   REQUIRE(report);
   REQUIRE(report->problems.size() == 1);
-  CHECK(contains(report->problems.front(), "its history: commit 2 is not of its first 4"));
+  CHECK(contains(report->problems.front(), "its history: commit 2 is not of its first 14"));
+}
+
+TEST_CASE("storage: a history that the state contradicts is refused where it is read") {
+  const TemporaryFolder folder;
+  REQUIRE(make_samples(folder / "d", 0, 10));
+  REQUIRE(make_samples(folder / "d", 10, 20));
+  const Commit first = first_commit(folder / "d");
+  const std::uint64_t content = (*snapshot_of({folder / "d"}))->content();
+  const std::vector<std::vector<Commit>> histories = {
+      {first, {1, 21, 77}, {2, 20, content}},       // more sequences than there are
+      {first, {1, 200'000, 77}, {2, 20, content}},  // many more
+      {first, {1, 20, 77}, {2, 20, content}},       // a commit of none
+      {first, {1, 0, 77}, {2, 20, content}},
+      {first, {1, 10, content}, {2, 20, content}},  // one content of two commits
+      {first, {2, 10, 77}, {2, 20, content}},       // two of one generation
+      {first, {1, 10, 77}, {2, 19, content}},       // another newest one
+      {first, {1, 10, 77}, {2, 20, content}, {3, 30, 88}},
+  };
+  for (const auto& history : histories) {
+    set_history(folder / "d", history);
+    const auto dataset = Catalog().open({folder / "d"});
+    REQUIRE(dataset);
+    CHECK(holds_samples(**(*dataset)->snapshot(), 0));
+    const auto back = (*dataset)->snapshot_at(77);
+    REQUIRE_FALSE(back);
+    CHECK(back.error().code == ErrorCode::corrupt_record);
+    CHECK(contains(back.error().message, "its history/0 is damaged"));
+    CHECK(make_samples(folder / "d", 20, 30).error().code == ErrorCode::corrupt_record);
+  }
 }
 
 TEST_CASE("storage: a history keeps the newest commits, and grows no further") {
@@ -208,7 +248,8 @@ TEST_CASE("storage: a history keeps the newest commits, and grows no further") {
   REQUIRE(environment);
   auto transaction = Transaction::begin(*environment, Access::write);
   REQUIRE(transaction);
-  const auto numbered = [](std::uint64_t n) { return Commit{n, n, 3 * n}; };
+  const Commit first = **find_commit(*transaction, 0);
+  const auto numbered = [&](std::uint64_t n) { return n == 0 ? first : Commit{n, n, 3 * n}; };
   bool entered = true;
   for (std::uint64_t n = 1; n <= kCommits && entered; ++n) {
     entered = remember(*transaction, numbered(n - 1), numbered(n)).has_value();
