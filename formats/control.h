@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +19,40 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 
 /// No control message is larger; a larger frame is malformed.
 inline constexpr std::size_t kMaxControlBytes = 1 << 20;
+
+/// What a peer can do beyond the protocol's first version: a bit each, in `abilities` of Hello and
+/// Welcome. Numbers are part of the protocol: append, never renumber.
+enum class Ability : std::uint64_t {
+  returns = 1 << 0,  ///< A queue's batch can be given back undone.
+  parts = 1 << 1,    ///< A large batch travels in parts.
+};
+
+/// The abilities that one side names, or that both have named: only those are used. A peer that is
+/// older than all of them names none.
+class Abilities {
+ public:
+  constexpr Abilities() = default;
+  constexpr explicit Abilities(std::uint64_t bits) : bits_(bits) {}
+  constexpr Abilities(std::initializer_list<Ability> named) {
+    for (const Ability each : named) bits_ |= static_cast<std::uint64_t>(each);
+  }
+
+  constexpr std::uint64_t bits() const { return bits_; }
+  constexpr bool has(Ability ability) const {
+    return (bits_ & static_cast<std::uint64_t>(ability)) != 0;
+  }
+  /// Those that both have.
+  friend constexpr Abilities operator&(Abilities one, Abilities other) {
+    return Abilities(one.bits_ & other.bits_);
+  }
+  friend constexpr bool operator==(Abilities one, Abilities other) = default;
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+/// What this code can do, as a daemon and as a client.
+inline constexpr Abilities kAbilities{};
 
 /// A received control message, verified and kept at an aligned address.
 class ControlMessage {

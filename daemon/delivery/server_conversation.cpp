@@ -52,7 +52,9 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
   const std::string program =
       hello.client() != nullptr ? program_name(hello.client()->string_view()) : "";
   Session newcomer;
-  newcomer.client = {{}, hello.token(), program, hello.pid(), hello.inline_batches()};
+  newcomer.client = {
+      {},          hello.token(),          program,
+      hello.pid(), hello.inline_batches(), Abilities(hello.abilities()) & kAbilities};
   newcomer.peer = peer;
   newcomer.user = credentials_of(incoming.peer_address);
   const Session& session = sessions_.add(std::move(newcomer));
@@ -127,6 +129,7 @@ void Server::welcome(const Session& session) {
   answer.session = session.id().value;
   answer.arena_socket = listeners_.arena_path_for(session.peer);
   answer.events = listeners_.events_for(session.peer);
+  answer.abilities = kAbilities.bits();
   std::size_t category_bytes = 0;
   for (const auto& feed : feeds()) {
     answer.feeds.push_back(std::make_unique<wire::FeedInfoT>(feed->info()));

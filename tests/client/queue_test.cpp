@@ -40,6 +40,19 @@ TEST_CASE("client: a queue's batches come in any order") {
   CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 3; }));
 }
 
+TEST_CASE("client: it names its abilities, and goes on with a daemon that has none or others") {
+  for (const Abilities named : {Abilities(), kAbilities, Abilities(~std::uint64_t{0})}) {
+    FakeDaemon daemon({.abilities = named});
+    const auto connection = connect(daemon.endpoint());
+    const auto subscription = subscribe(connection, queue());
+    deliver_as(daemon, 0, 7);
+    next_batch(subscription);
+    CHECK(daemon.hears([](const auto& heard) {
+      return heard.released.size() == 1 && heard.hellos[0].abilities == kAbilities.bits();
+    }));
+  }
+}
+
 TEST_CASE("client: a queue's lease that comes twice is an error, held or released") {
   for (const bool held : {true, false}) {
     FakeDaemon daemon;

@@ -31,6 +31,24 @@ TEST_CASE("delivery: Hello is answered by Welcome with the feeds and their field
   CHECK(welcome->feeds()->Get(0)->fields()->Get(1)->name()->str() == "label");
 }
 
+TEST_CASE("delivery: abilities are used where both name them, and older clients go on without") {
+  for (const Abilities named : {Abilities(), kAbilities, Abilities(~std::uint64_t{0})}) {
+    TestServer server(sorted_feed(4));
+    RawClient client(server.endpoint());
+    wire::HelloT hello;
+    hello.protocol = kProtocolVersion;
+    hello.abilities = named.bits();
+    client.send(std::move(hello));
+    const auto message = client.receive();
+    REQUIRE(message);
+    REQUIRE(message->as<wire::Welcome>() != nullptr);
+    CHECK(message->as<wire::Welcome>()->abilities() == kAbilities.bits());
+    CHECK(server.ask([named](const Server& s) {
+      return s.sessions().begin()->second.client.abilities == (named & kAbilities);
+    }));
+  }
+}
+
 TEST_CASE("delivery: a client of another protocol version is told both versions") {
   TestServer server(sorted_feed(4));
   RawClient client(server.endpoint());

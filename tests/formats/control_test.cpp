@@ -28,6 +28,29 @@ TEST_CASE("formats: a control message survives the way, at an odd address too") 
   CHECK(message->as<wire::Hello>() == nullptr);
 }
 
+TEST_CASE("formats: an ability is used only where both peers name it") {
+  const Abilities none;
+  const Abilities some{Ability::returns};
+  const Abilities unknown(std::uint64_t{1} << 63 | 1);  // of a peer that is newer than we are
+  CHECK((some & some).has(Ability::returns));
+  CHECK((some & unknown) == some);
+  CHECK_FALSE((some & none).has(Ability::returns));
+  CHECK_FALSE((none & some).has(Ability::returns));
+  CHECK_FALSE((none & none).has(Ability::returns));
+  CHECK_FALSE((some & Abilities{Ability::parts}).has(Ability::parts));
+}
+
+TEST_CASE("formats: a Hello and a Welcome without abilities have none") {
+  const auto hello = ControlMessage::decode(bytes_of(encode(wire::HelloT{})));
+  REQUIRE(hello);
+  CHECK(Abilities(hello->as<wire::Hello>()->abilities()) == Abilities());
+  wire::WelcomeT able;
+  able.abilities = Abilities{Ability::parts}.bits();
+  const auto welcome = ControlMessage::decode(bytes_of(encode(std::move(able))));
+  REQUIRE(welcome);
+  CHECK(Abilities(welcome->as<wire::Welcome>()->abilities()).has(Ability::parts));
+}
+
 TEST_CASE("formats: an arena that takes another one's place is the same feed's, and is greater") {
   constexpr ArenaNumber first{7};
   constexpr ArenaNumber second = first.next();

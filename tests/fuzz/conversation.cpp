@@ -66,6 +66,7 @@ class Conversation {
     wire::HelloT hello;
     hello.protocol = protocol;
     hello.client = "fuzz";
+    hello.abilities = input_.byte();
     welcomes_due_ += protocol == kProtocolVersion;
     client_.send(std::move(hello));
   }

@@ -38,6 +38,7 @@ std::string welcome() {
   answer.protocol = kProtocolVersion;
   answer.version = "1";
   answer.arena_socket = "/s";
+  answer.abilities = kAbilities.bits();
   auto feed = std::make_unique<wire::FeedInfoT>();
   feed->name = "train";
   auto field = std::make_unique<wire::FieldInfoT>();
@@ -93,6 +94,7 @@ std::vector<std::string> messages_of_clients() {
   wire::HelloT hello;
   hello.protocol = kProtocolVersion;
   hello.client = "seed";
+  hello.abilities = kAbilities.bits();
   wire::ReleaseT release;
   release.subscription = 1;
   release.leases = {1, 2, 3};

@@ -15,6 +15,7 @@ import numpy
 import zmq
 
 PROTOCOL = 1
+ABILITIES = 1  # of those in the table: 0, a queue's batch can be given back undone
 SEQUENCES = 60
 SECONDS = 30  # that any single wait may take
 
@@ -72,13 +73,13 @@ def decode(frame):
 class Client:
     """One session without an arena."""
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, abilities=ABILITIES):
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.DEALER)
         self.socket.linger = 0
         self.socket.connect(endpoint)
         self.send("Hello", protocol=PROTOCOL, client="protocol_client", inlineBatches=True,
-                  token=secrets.randbits(64))
+                  token=secrets.randbits(64), abilities=abilities)
         self.welcome, _ = self.receive("Welcome")
 
     def send(self, name, **fields):

@@ -98,6 +98,7 @@ Result<void> Contact::begin_attempt() {
   hello.pid = static_cast<std::uint32_t>(pid_);
   hello.token = token_;
   hello.inline_batches = is_inline();
+  hello.abilities = kAbilities.bits();
   return send(encode(std::move(hello)));
 }
 
@@ -141,6 +142,7 @@ Result<void> Contact::welcome(const wire::Welcome& welcome) {
   }
   link_->welcomed = true;
   link_->session = SessionId{welcome.session()};
+  link_->abilities = Abilities(welcome.abilities()) & kAbilities;
   link_->shares_memory = welcome.arena_socket() != nullptr;
   if (feeds_) return {};  // the program has those of the first one
   auto feeds = Feeds::from(welcome);

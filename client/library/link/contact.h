@@ -21,6 +21,7 @@ namespace batchwright {
 /// All that ties us to one daemon, from the first attempt to greet it.
 struct Link {
   SessionId session;
+  Abilities abilities;  ///< Those that both sides have.
   bool welcomed = false;
   bool shares_memory = false;
   bool up = false;                 ///< Greeted, with arenas where memory is shared.
@@ -66,6 +67,8 @@ class Contact {
   bool is_welcomed() const { return link_ && link_->welcomed; }
   /// Whether the daemon can be asked for subscriptions.
   bool is_up() const { return link_ && link_->up; }
+  /// Whether this daemon, once it said Welcome, and this library both have an ability.
+  bool has(Ability ability) const { return link_ && link_->abilities.has(ability); }
 
   /// Does what is due without being asked. Errors end the conversation.
   Result<void> tend();

@@ -21,6 +21,7 @@ wire::WelcomeT welcome_of(const Manners& manners) {
   wire::WelcomeT welcome;
   welcome.protocol = manners.protocol;
   welcome.version = "fake";
+  welcome.abilities = manners.abilities.bits();
   auto feed = std::make_unique<wire::FeedInfoT>();
   feed->name = "train";
   feed->world = manners.world;

@@ -15,6 +15,7 @@ struct ClientInfo {
   std::string program;
   std::uint32_t pid = 0;
   bool inline_batches = false;  ///< It has no arena: batches travel behind their tickets.
+  Abilities abilities{};        ///< Those that it and this daemon have.
 };
 
 /// A program's name for itself, made safe for terminals: at most 64 bytes, control characters as
