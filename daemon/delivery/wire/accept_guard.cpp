@@ -1,15 +1,21 @@
 #include "daemon/delivery/wire/accept_guard.h"
 
+#include <fmt/format.h>
+#include <netdb.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <climits>
 #include <mutex>
+#include <utility>
+
+#include "daemon/delivery/wire/intake.h"
 
 namespace batchwright {
 namespace {
@@ -43,6 +49,27 @@ bool may_have(int listener, int descriptor) {
 void tell_refusal() {
   const std::lock_guard lock(door().mutex);
   if (door().guard != nullptr) door().guard->refused();
+}
+
+/// The other end of a connection, for people.
+std::string peer_text(int connection) {
+  ucred process{};
+  socklen_t size = sizeof process;
+  if (is_local(connection)) {
+    if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &process, &size) != 0) return "ipc";
+    return fmt::format("process {} of user {}", process.pid, process.uid);
+  }
+  sockaddr_storage storage{};
+  auto* const address = reinterpret_cast<sockaddr*>(&storage);
+  size = sizeof storage;
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getpeername(connection, address, &size) != 0 ||
+      ::getnameinfo(address, size, host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "tcp";
+  }
+  return fmt::format("{} port {}", host.data(), port.data());
 }
 
 }  // namespace
@@ -81,6 +108,18 @@ void AcceptGuard::note() {
   while (--count > 0) log_.count(Event::connection_refused);
 }
 
+void AcceptGuard::tell_flood(int connection) {
+  std::string peer = peer_text(connection);
+  const std::lock_guard lock(door().mutex);
+  if (door().guard != nullptr) door().guard->flooded(std::move(peer));
+}
+
+void AcceptGuard::flooded(std::string peer) {
+  boost::asio::post(loop_, [this, peer = std::move(peer), alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) log_.note<Event::connection_flooded>(peer, kMostUnconsumed >> 20);
+  });
+}
+
 }  // namespace batchwright
 
 /// libzmq calls this instead of glibc's function, since a program's own symbols come first. Asio
@@ -93,7 +132,10 @@ extern "C" __attribute__((visibility("default"))) int accept4(int listener, sock
     if (errno == EMFILE) errno = ENFILE;
     return -1;
   }
-  if (batchwright::may_have(listener, descriptor)) return descriptor;
+  if (batchwright::may_have(listener, descriptor)) {
+    batchwright::count_intake(descriptor);
+    return descriptor;
+  }
   ::close(descriptor);
   batchwright::tell_refusal();
   errno = ECONNABORTED;

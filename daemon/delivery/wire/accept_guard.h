@@ -4,12 +4,14 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "daemon/stats/stats.h"
 
 namespace batchwright {
 
 /// Stands in front of ZeroMQ's accept, and leaves the last descriptors of the process to others.
+/// What it lets in is counted from there on (intake.h).
 ///
 /// libzmq accepts whatever comes, and ends the process when a Unix socket's accept finds no
 /// descriptor left: silent connections without a key would do. It accepts by accept4(), which this
@@ -30,9 +32,13 @@ class AcceptGuard {
 
   /// Notes a refused connection on the loop. Threads: any; never waits for the loop.
   void refused();
+  /// Notes a connection that is closed because it sent too much (intake.h), with the guard that is
+  /// there. Threads: any; never waits for the loop.
+  static void tell_flood(int connection);
 
  private:
   void note();
+  void flooded(std::string peer);
 
   boost::asio::io_context& loop_;
   EventLog& log_;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "daemon/delivery/wire/intake.h"
+
 namespace batchwright {
 namespace {
 
@@ -177,30 +179,32 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
   bool receive_one(std::size_t& bytes) {
     std::array<zmq::message_t, kMostFrames> frames;
     IncomingMessage message;
+    std::size_t size = 0;
     try {
       if (!receive(frames[0], zmq::recv_flags::dontwait)) return false;
       message.frame_count = 1;
-      bytes += frames[0].size();
+      size = frames[0].size();
       for (bool more = frames[0].more(); more; ++message.frame_count) {
         zmq::message_t frame;
         static_cast<void>(receive(frame, zmq::recv_flags::none));
         more = frame.more();
-        bytes += frame.size();
+        size += frame.size();
         if (message.frame_count < kMostFrames) frames[message.frame_count] = std::move(frame);
       }
     } catch (const zmq::error_t& error) {
       if (log != nullptr) log->note<Event::receive_failed>(error.what());
       return false;
     }
+    bytes += size;
     for (std::size_t i = 0; i < std::min(message.frame_count, kMostFrames); ++i) {
       message.frames.push_back(bytes_of(frames[i].to_string_view()));
     }
-    // Of a message that was there when ZMQ_EVENTS was asked, the frame with the peer's name has
-    // none.
-    message.peer_address = address_of(frames[0]);
-    if (message.peer_address.empty() && frames[0].more()) {
-      message.peer_address = address_of(frames[1]);
-    }
+    // Of a message that was there when ZMQ_EVENTS was asked, the frame with the peer's name knows
+    // nothing of its connection.
+    const zmq::message_t& whence = frames[std::min<std::size_t>(message.frame_count - 1, 1)];
+    message.peer_address = address_of(whence);
+    message.descriptor = zmq_msg_get(whence.handle(), ZMQ_SRCFD);
+    consume_intake(message.descriptor, message.frame_count, size);
     on_message(message);
     return true;
   }

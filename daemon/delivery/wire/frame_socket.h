@@ -72,6 +72,7 @@ struct IncomingMessage {
   std::vector<std::span<const std::byte>> frames;  ///< The first 8 of them.
   std::size_t frame_count = 0;                     ///< The number it had.
   std::string_view peer_address;                   ///< For ipc://, a host name and `:uid:gid:pid`.
+  int descriptor = -1;                             ///< The connection's, if it has one.
 };
 
 /// A ZeroMQ socket on the event loop, and the only code of this room that knows ZeroMQ.

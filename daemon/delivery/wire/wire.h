@@ -9,5 +9,6 @@
 #include "daemon/delivery/wire/event_publisher.h"  // events for clients that listen
 #include "daemon/delivery/wire/frame_socket.h"     // a ZeroMQ socket on the event loop
 #include "daemon/delivery/wire/gatekeeper.h"       // ZAP
+#include "daemon/delivery/wire/intake.h"           // limits of what a connection sends
 #include "daemon/delivery/wire/listeners.h"        // all sockets for clients
 #include "daemon/delivery/wire/router.h"           // messages from and to clients
