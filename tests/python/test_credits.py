@@ -71,7 +71,7 @@ def test_after_a_second_without_a_credit_a_warning_says_so_once(daemon):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(batchwright.TimedOutError):
-                loop(dataset)
+                loop(dataset.resume())
         assert isinstance(kept[0], np.ndarray)
 
 

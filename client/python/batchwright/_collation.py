@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any, NoReturn
 
 from .batch import Batch
@@ -24,3 +25,18 @@ def refuse_collation() -> None:
     known = getattr(collate, "default_collate_fn_map", {})  # since torch 1.13
     for each in (Batch, DeviceBatch):
         known.setdefault(each, _no_collation)
+
+
+def refuse_fetcher(caller: FrameType) -> None:
+    """Refuses one of torch's fetchers, whose frame this is, where it would put batches together: it
+    would hold `batch_size` of them before it collates the first.
+
+    Errors: UnsupportedError.
+    """
+    if caller.f_globals.get("__name__") != "torch.utils.data._utils.fetch":
+        return  # another frame's locals are left alone: a look at them keeps them alive
+    fetcher = caller.f_locals.get("self")
+    collate = getattr(fetcher, "collate_fn", None)
+    if getattr(fetcher, "auto_collation", False) and (
+            getattr(collate, "__module__", "") == "torch.utils.data._utils.collate"):
+        _no_collation()

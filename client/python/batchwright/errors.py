@@ -137,7 +137,7 @@ class ReleasedError(Error, RuntimeError):
 
 
 class ClosedError(Error, RuntimeError):
-    """The connection or subscription was closed by this program."""
+    """The connection, subscription or iterator was ended by this program."""
 
 
 class LibraryError(Error, ImportError):

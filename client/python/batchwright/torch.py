@@ -21,20 +21,23 @@ undisturbed one sees.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Iterator, List, Optional, Union
+import sys
+import threading
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
-from ._collation import INSTEAD, refuse_collation
-from ._places import STATE_VERSION, Place, place_of
-from ._ranks import CHECKS, Choice, Share, Told, agree, is_checked
+from ._collation import INSTEAD, refuse_collation, refuse_fetcher
+from ._places import (
+    Batches, Event, Iteration, Place, Stream, check_grant, place_of, state_of,
+)
+from ._ranks import CHECKS, Choice, Comparison, Share, Told
 from ._waits import warn
 from .batch import Batch
 from .connection import Connection, connect
-from .errors import ClosedError, InvalidArgumentError, UnsupportedError
+from .errors import BusyError, ClosedError, Error, InvalidArgumentError, TimedOutError, UnsupportedError
 from .layouts import Ragged, batch_major, lengths, packed, ragged, targets, time_major
-from .subscription import Subscription
-from .values import EpochEnd, fingerprint_text
+from .values import fingerprint_text
 
 import torch.utils.data
 
@@ -49,8 +52,10 @@ refuse_collation()
 class BatchDataset(torch.utils.data.IterableDataset):
     """Finished batches of a feed. Each iteration is one epoch, or what is left of it.
 
-    An iteration goes on after the last batch that was requested: the next loop continues one that
-    was left in the middle of an epoch. `set_epoch()` goes to an epoch's start.
+    An iteration begins the epoch that is due: behind one whose batches were all handed out the
+    next one, otherwise the same one anew, so that what was looked at before a loop is not missing
+    in it. `set_epoch()` names the epoch; `load_state_dict()` has the next iteration begin within
+    it, and `resume()` where the last one was left. Of several iterators the latest is valid.
 
     A batch that was yielded counts as done: a checkpoint that is taken in the loop's body goes on
     with the next one, as it does with other stateful loaders. Where batches are fetched ahead of the
@@ -60,7 +65,9 @@ class BatchDataset(torch.utils.data.IterableDataset):
     `rank` and `ranks` are those of the iteration that is under way, otherwise of one that began
     now.
 
-    Threads: one at a time. Processes: a DataLoader's workers and forked children are refused.
+    Threads: one at a time; `state_dict()` in any, and in signal handlers, and what ends an iterator
+    ends its wait in another thread. Processes: a DataLoader's workers and forked children are
+    refused.
     """
 
     def __init__(self, endpoint: Any = None, feed: str = "train", *, rank: Optional[int] = None,
@@ -90,10 +97,10 @@ class BatchDataset(torch.utils.data.IterableDataset):
           refused.
         connection: an existing one; otherwise `endpoint` and the other arguments of `connect()`.
         ranks_here: as `Feed.subscribe()`, which knows it from the environment, too.
-        check: "ranks" compares, when the first iteration begins, what all ranks of torch.distributed
-          read: data, settings, seed, start and share. All of them are waited for, up to `timeout`.
-          None does so where this share is one of that group's, and only warns of ranks that have
-          not come; "none" does not.
+        check: "ranks" compares, with the first batch, what all ranks of torch.distributed read:
+          data, settings, seed, start and share. All of them are waited for, up to `timeout`. None
+          does so where this share is one of that group's, and only warns of ranks that have not
+          come by the second batch; "none" does not.
 
         Errors: as `connect()`; NotFoundError, which lists the feeds; InvalidArgumentError;
         SchemaMismatchError: other labels.
@@ -105,8 +112,6 @@ class BatchDataset(torch.utils.data.IterableDataset):
             raise InvalidArgumentError(f"window is {window}; it is at least 2, for a loop holds "
                                        "one batch while it waits for the next")
         self._choice = Choice.of(rank, ranks, whole)
-        self._check: Optional[str] = check
-        self._checked = False  # the ranks were compared
         self._epochs = epochs
         self._check_epoch(epoch)
         self._owns = connection is None
@@ -114,148 +119,133 @@ class BatchDataset(torch.utils.data.IterableDataset):
         self.feed = self._connection.feed(feed)
         if labels is not None:
             _labels.check(self.feed, labels)
+        self._comparison = Comparison(self.feed.name, check, timeout)
         self._worst_first = worst_first
         self._options = dict(window=window, timeout=timeout, writable=writable, ranks_here=ranks_here)
-        self._subscription: Optional[Subscription] = None
-        self._share: Optional[Share] = None  # the subscription's
         self._closed = False
-        self._go_to(Place(None, epoch, 0))
+        self._first = Place(None, epoch, 0)  # the place that worst_first is for
+        self._kept: Optional[Place] = None  # a place that set_epoch() of its epoch leaves as it is
+        self._iteration = Iteration(self._first)
+        self._warned = False  # of an epoch that began anew
+        self._stream: Optional[Stream] = None
+        self._turn = threading.RLock()  # held by the call that uses the stream
 
     # ---- iterating --------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of the epoch that is due. Errors: as Subscription.next(); UnsupportedError in
-        a DataLoader's worker, with what to write instead."""
+        """The batches of the epoch that is due. Ends the iterator before it.
+
+        Errors: as Subscription.next(); UnsupportedError in a DataLoader's worker, or in one that
+        collates, with what to write instead. The iterator's: ClosedError when it is valid no
+        longer, which says why."""
         info = torch.utils.data.get_worker_info()
         if info is not None:
             raise UnsupportedError(f"num_workers is {info.num_workers}: {INSTEAD}")
-        if self._is_over():
+        refuse_fetcher(sys._getframe(1))
+        self._check_open()
+        before = self._iteration
+        start = before.follower() if before.is_taken else before.start
+        if self._is_over(start):
             warn(f"this iteration is empty: epochs is {self._epochs}, counted from 0, and all are "
                  "over. set_epoch() goes back to one")
             return iter(())
-        self._look_at_the_group()
-        return self._rest_of_epoch()
+        if before.is_taken:
+            self._warn_of_beginning_anew(before, start)
+            self._begin(start, "a newer one")
+        self._choice.look_at_group(self._share_at(start), f'the dataset of feed "{self.feed.name}"')
+        self._iteration.is_taken = True
+        return Batches(self, self._iteration)
 
-    def _is_over(self) -> bool:
-        return bool(self._epochs) and not self._ahead and (
-            self._handed_out.due_epoch >= self._epochs)
-
-    def _look_at_the_group(self) -> None:
-        """Compares the process group with the subscription's share: it may have come or gone
-        since."""
-        share = self._choice.resolve()
-        if self._share is not None and self._share != share:
-            if self._untouched():
-                self._go_to(self._start)
-            else:
-                share = self._share  # a subscription goes on as it began
-        self._choice.look_at_group(share, f'the dataset of feed "{self.feed.name}"')
-
-    def _untouched(self) -> bool:
-        """Whether the subscription has handed out nothing yet."""
-        return self._handed_out is self._start and not self._touched
-
-    @property
-    def rank(self) -> int:
-        return (self._share or self._choice.resolve())[0]
-
-    @property
-    def ranks(self) -> int:
-        return (self._share or self._choice.resolve())[1]
-
-    def _compare_ranks(self) -> None:
-        """Has all ranks compare their plans, once: later iterations may begin on some only."""
-        subscription, share = self._subscribed(), self._share or (0, 1)
-        if self._checked or not is_checked(self._check, share, self._choice.whole):
+    def _warn_of_beginning_anew(self, before: Iteration, start: Place) -> None:
+        if self._warned or not before.begins_anew:
             return
-        self._checked = True
-        grant = subscription.grant
-        agree(Told(*share, grant.fingerprint, subscription.terms, self.feed.sequences, grant.epoch,
-                   grant.step), self.feed.name, self._check, self._options["timeout"])
+        self._warned = True
+        where = f"step {start.step} of " if start.is_within_epoch() else ""
+        warn(f"this iteration begins {where}epoch {start.due_epoch} anew, of which an earlier one "
+             f"handed out {before.now.batches} batches. To go on behind these, call resume() before "
+             "the loop; set_epoch() says that it is meant")
 
-    def _rest_of_epoch(self) -> Iterator[Batch]:
-        self._compare_ranks()
-        while True:
-            batch = self._next()
-            if batch is None:
-                return
-            yield batch
-            del batch
+    def _begin(self, start: Place, why: str) -> None:
+        """Lets the next iteration begin there, and ends the iterator that is valid now."""
+        self._iteration.end(why)
+        if self._stream is not None and not self._stream.stands_at(start):
+            self._stream.close()
+        self._iteration = Iteration(start)
 
-    def _next(self) -> Optional[Batch]:
-        self._finish()
-        batch = self._coming()
-        if batch is None:  # behind the last epoch
-            return None
-        if isinstance(batch, EpochEnd):
-            self._finished = self._handed_out = self._handed_out._replace(ended=True)
-            return None
-        return self._hand_out(batch)
+    def _is_over(self, place: Place) -> bool:
+        return bool(self._epochs) and place.due_epoch >= self._epochs
 
-    def _coming(self) -> Union[Batch, EpochEnd, None]:
-        """The next event; __len__() may have fetched it already."""
-        if self._ahead:
-            return self._ahead.pop()
-        subscription = self._subscribed()
-        self._catch_up(subscription)
-        return subscription.next()
+    def _look(self, iteration: Iteration) -> Tuple[Stream, Event]:
+        """The next event of an iteration, and the stream that it is to be taken from."""
+        if self._connection._generation != _fork.generation:
+            raise _fork.refuse("this dataset")
+        iteration.check_valid()
+        with self._turn:
+            iteration.check_valid()
+            try:
+                iteration.finish()
+                stream = self._stream_at(iteration.place)
+                self._compare_ranks(iteration, stream)
+                iteration.check_valid()
+                event = stream.look()
+                if iteration.steps is None and isinstance(event, Batch):
+                    iteration.steps = stream.subscription.steps
+                return stream, event
+            except Error as error:
+                iteration.check_valid()  # which may be why its wait ended
+                if self._stream is not None and not isinstance(error, (BusyError, TimedOutError)):
+                    self._stream.close()  # the next try begins anew, at the same place
+                raise
 
-    def _catch_up(self, subscription: Subscription) -> None:
-        """Skips the batches that were done at the checkpoint, since a subscription starts with a
-        whole step."""
-        while self._to_pass:
-            event = subscription.next()
-            if isinstance(event, Batch):
-                event.release()
-            self._to_pass -= 1
+    def _compare_ranks(self, iteration: Iteration, stream: Stream) -> None:
+        if not self._comparison.is_due(stream.share, self._choice.whole, iteration.now.batches):
+            return
+        grant, start = stream.subscription.grant, iteration.start
+        self._comparison.make(Told(*stream.share, grant.fingerprint, stream.subscription.terms,
+                                   self.feed.sequences, start.due_epoch, start.due_step),
+                              iteration.now.batches)
 
-    def _hand_out(self, batch: Any) -> Batch:
-        self._touched = True
-        if not batch.rehearsal:
-            after, last = batch._after(), self._handed_out
-            same = (after.epoch, after.step) == (last.due_epoch, 0 if last.ended else last.step)
-            self._handed_out = Place(after.fingerprint, after.epoch, after.step,
-                                      (0 if last.ended else last.done) + 1 if same else 0)
-        self._latest = batch
-        return batch
+    # ---- the subscription -------------------------------------------------------------------
 
-    def _finish(self) -> None:
-        """Marks the batch handed out last as finished."""
-        self._finished, self._latest = self._handed_out, None
-
-    # ---- places -----------------------------------------------------------------------------
-
-    def _go_to(self, place: Place) -> None:
-        """Lets the next subscription start there."""
-        if self._subscription is not None:
-            self._subscription.close()
-        self._subscription = self._share = None
-        self._start = self._handed_out = self._finished = place
-        self._latest: Optional[Batch] = None
-        self._ahead: List[Union[Batch, EpochEnd, None]] = []
-        self._to_pass = place.done + (1 if place.ended else 0)
-        self._touched = False
-
-    def _subscribed(self) -> Subscription:
+    def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("this dataset was closed")
-        if self._subscription is None:
-            start, share = self._start, self._choice.resolve()
-            self._check_share(share)
-            shares = dict(rank=share[0], ranks=share[1]) if share[1] > 1 else {}
-            made = self.feed.subscribe(
-                epoch=start.epoch, step=start.step, fingerprint=start.plan, terms=start.terms,
-                epochs=self._epochs - start.epoch if self._epochs else 0,
-                worst_first=self._worst_first, **self._options, **shares)
-            if made.grant.window < 2:
-                made.close()
-                raise InvalidArgumentError(f'feed "{self.feed.name}" grants a window of 1, and a loop '
-                                           "holds one batch while it waits for the next: it needs "
-                                           "more slots, or a larger max_window")
-            self._subscription, self._share = made, share
-        return self._subscription
 
-    def _check_share(self, share: Share) -> None:
+    def _share_at(self, place: Place) -> Share:
+        """The share of an iteration that goes on from there. The process group may have come or
+        gone; what was taken by a share goes on with it."""
+        stream = self._stream
+        if stream is not None and stream.is_touched and stream.stands_at(place):
+            return stream.share
+        return self._choice.resolve()
+
+    def _stream_at(self, place: Place) -> Stream:
+        """The stream whose next batch is the first one there."""
+        self._check_open()
+        stream, share = self._stream, self._share_at(place)
+        if stream is None or stream.share != share or not stream.stands_at(place):
+            if stream is not None:
+                stream.close()
+            stream = self._stream = self._open(place, share)
+        stream.go_to(place)
+        return stream
+
+    def _open(self, start: Place, share: Share) -> Stream:
+        self._check_share(start, share)
+        shares = dict(rank=share[0], ranks=share[1]) if share[1] > 1 else {}
+        plan = fingerprint_text(start.plan) if isinstance(start.plan, _abi.Fingerprint) else start.plan
+        made = self.feed.subscribe(
+            epoch=start.epoch, step=start.step, fingerprint=plan, terms=start.terms,
+            epochs=self._epochs - start.epoch if self._epochs else 0,
+            worst_first=self._worst_first if start is self._first else 0, **self._options, **shares)
+        try:
+            check_grant(self.feed.name, made.grant, start)
+        except InvalidArgumentError:
+            made.close()
+            raise
+        return Stream(made, start, share)
+
+    def _check_share(self, start: Place, share: Share) -> None:
         """Errors: InvalidArgumentError, which says what to set."""
         ranks, world = share[1], self.feed.world
         if world % ranks:
@@ -264,10 +254,20 @@ class BatchDataset(torch.utils.data.IterableDataset):
                 f"world = {math.lcm(world, ranks)} in its [feed.plan] (a job may go on with any "
                 "number of ranks that divides world, so take the most there will be), or have each "
                 "rank read all of it, by whole=True")
-        if self._start.done and self._start.ranks != ranks:
+        if start.done and start.ranks != ranks:
             raise InvalidArgumentError(
-                f"the state is from the middle of a step that {self._start.ranks} ranks shared; "
+                f"the state is from the middle of a step that {start.ranks} ranks shared; "
                 f"{ranks} can go on from a step's end only")
+
+    @property
+    def rank(self) -> int:
+        return self._share_at(self._iteration.place)[0]
+
+    @property
+    def ranks(self) -> int:
+        return self._share_at(self._iteration.place)[1]
+
+    # ---- places -----------------------------------------------------------------------------
 
     def _check_epoch(self, epoch: int) -> None:
         if epoch < 0 or self._epochs and epoch >= self._epochs:
@@ -277,27 +277,41 @@ class BatchDataset(torch.utils.data.IterableDataset):
     @property
     def epoch(self) -> int:
         """The epoch that is due: the one that is iterated over, or behind its end the next one."""
-        return self._finished.due_epoch
+        return self._iteration.place.due_epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the start of an epoch. Where nothing was handed out since load_state_dict(), and
-        the checkpoint is of this epoch, it stays where it is: training loops call it there, too."""
+        """Has the next iteration begin at the start of this epoch. The first call after
+        load_state_dict() or resume() leaves their place as it is, if that is in this epoch:
+        training loops call it there, too. Ends the iterator that is valid now."""
         self._check_epoch(epoch)
-        if epoch == self._handed_out.due_epoch and (self._handed_out.ended or not self._touched):
-            return
-        self._worst_first = 0
-        self._go_to(Place(None, epoch, 0))
+        start = self._iteration.follower()
+        is_kept = start is self._kept or not start.is_within_epoch()
+        self._kept = None
+        if epoch != start.due_epoch or not is_kept:
+            start = Place(None, epoch, 0)
+        self._begin(start, f"set_epoch({epoch})")
+
+    def resume(self) -> BatchDataset:
+        """Has the next iteration go on behind the last batch that was handed out, and returns this
+        dataset: `for batch in dataset.resume()` continues a loop that was left. Ends the iterator
+        that is valid now."""
+        place = self._iteration.place
+        self._begin(place, "resume()")
+        self._kept = place
+        return self
 
     def __len__(self) -> int:
         """Batches of the epoch that is due, for this rank, also in its middle; 0 behind the last.
         Asks the daemon, and behind an epoch's end waits for the first batch of the next, whose plan
         may have more."""
-        if self._is_over():
+        place = self._iteration.place
+        if self._is_over(place):
             return 0
-        subscription = self._subscribed()
-        if self._handed_out.ended and not self._ahead:
-            self._ahead.append(self._coming())
-        return subscription.steps * subscription.grant.batches_per_step
+        with self._turn:
+            stream = self._stream_at(place)
+            if place.ended:
+                stream.look()
+            return stream.subscription.steps * stream.subscription.grant.batches_per_step
 
     def steps(self, epochs: int) -> int:
         """Batches of the epochs 0 to `epochs` - 1 for this rank: the length of a schedule over a
@@ -308,8 +322,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
         growing dataset is counted as it is now.
         Errors: as connect() and Feed.subscribe().
         """
-        share, counted = self._share or self._choice.resolve(), 0
-        self._check_share(share)
+        share, counted = self._share_at(self._iteration.place), 0
+        self._check_share(self._first, share)
         if epochs <= 0:
             return 0
         with self.feed._connection._asking() as asking:
@@ -322,29 +336,25 @@ class BatchDataset(torch.utils.data.IterableDataset):
     # ---- checkpoints ------------------------------------------------------------------------
 
     def state_dict(self, finished: bool = False) -> Dict[str, Any]:
-        """The place to resume from, after the last batch that was yielded: numbers and text.
+        """The place to resume from, after the last batch that was yielded: numbers and text. Asks
+        nobody, so that it may be called at any time, by any thread and in signal handlers, and
+        when the daemon is away. Before the first batch of the first epoch the plan may not be
+        known: such a state has no fingerprint.
 
         finished: True goes on behind the last batch that was released, or followed by the next one.
           For loops that take batches ahead of training on them, and release each when it is done.
         """
-        if self._latest is not None and self._latest.released:
-            self._finish()
-        place = self._finished if finished else self._handed_out
-        subscription = self._subscription
-        plan = place.plan
-        if plan is None:
-            subscription = self._subscribed()
-            plan = subscription.grant.fingerprint
-        elif isinstance(plan, _abi.Fingerprint):
-            plan = fingerprint_text(plan)
-        terms = subscription.terms if subscription is not None else self._start.terms
-        return {"version": STATE_VERSION, "feed": self.feed.name, "fingerprint": plan,
-                "terms": terms, "epoch": place.epoch, "step": place.step, "done": place.done,
-                "ended": place.ended, "ranks": self.ranks}
+        now, stream = self._iteration.now, self._stream
+        place = now.settled().finished if finished else now.place
+        if place.plan is None and stream is not None and stream.at is place:
+            subscription = stream.subscription
+            place = place._replace(plan=subscription.grant.fingerprint, terms=subscription.terms)
+        return state_of(place, self.feed.name)
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Goes on where `state_dict()` was taken. The number of ranks may differ, if the checkpoint
-        is not from the middle of a step.
+        is not from the middle of a step. Ends the iterator that is valid now; where the state is
+        refused, resume() goes on where that was.
 
         Errors: FingerprintMismatchError, which says whether the data differ, and names each setting
         that does, with its value then and now; InvalidArgumentError for a state that is not of this
@@ -352,9 +362,13 @@ class BatchDataset(torch.utils.data.IterableDataset):
         """
         place = place_of(state, self.feed.name)
         self._check_epoch(place.epoch)
-        self._worst_first = 0
-        self._go_to(place)
-        self._subscribed()  # the daemon refuses it here, and not with the first batch
+        self._iteration.end("load_state_dict()")
+        if self._stream is not None:
+            self._stream.close()
+        with self._turn:
+            self._stream_at(place)  # the daemon refuses it here, and not with the first batch
+            self._iteration = Iteration(place)
+            self._kept = place
 
     # ---- the end ----------------------------------------------------------------------------
 
@@ -362,12 +376,9 @@ class BatchDataset(torch.utils.data.IterableDataset):
         """Ends the subscription, and the connection if it is this object's. Batches that are held
         stay good. Calling it twice is fine."""
         self._closed = True
-        if self._latest is not None and self._latest.released:
-            self._finish()
-        self._latest = None
-        self._ahead.clear()
-        if self._subscription is not None:
-            self._subscription.close()
+        self._iteration.end("close()")
+        if self._stream is not None:
+            self._stream.close()
         if self._owns:
             self._connection.close()
 

@@ -15,3 +15,15 @@ def run(dataset, first, last):
 def whole_run(daemon, last, **options):
     with BatchDataset(daemon.endpoint, **options) as dataset:
         return run(dataset, 0, last)
+
+
+STEPS = 15  # of an epoch of the dataset that the tests share
+WHOLE = [(epoch, index) for epoch in range(4) for index in range(STEPS)]
+
+
+def place(batch):
+    return batch.epoch, batch.index
+
+
+def rest(batches):
+    return [place(batch) for batch in batches]

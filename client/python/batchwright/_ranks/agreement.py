@@ -20,6 +20,7 @@ from ..errors import (FingerprintMismatchError, InvalidArgumentError, TimedOutEr
 from .share import Share
 
 CHECKS = (None, "ranks", "none")
+_A_MOMENT = 5.0  # seconds that other ranks are waited for with the first batch, which may be a look
 _LONGEST_PAUSE = 0.05  # seconds between two looks at the store
 _PATIENCE = 5.0  # seconds that the first rank's verdict may take behind its own limit
 _MOST_CHANGES = 16
@@ -129,15 +130,15 @@ class _Store:
     other threads from the store."""
 
     _last: Any = None  # the store that was used last
-    _rounds = 0  # comparisons in it
+    _rounds: Dict[str, int] = {}  # comparisons in it, by what they are of
 
-    def __init__(self, store: Any, feed: str) -> None:
+    def __init__(self, store: Any, of: str) -> None:
         # Every process of the group counts alike, and from 0 in a group that is made anew.
         if _Store._last is not store:
-            _Store._last, _Store._rounds = store, 0
-        _Store._rounds += 1
+            _Store._last, _Store._rounds = store, {}
+        number = _Store._rounds[of] = _Store._rounds.get(of, 0) + 1
         self._store = store
-        self._prefix = f"batchwright/{_Store._rounds}/{feed}/"
+        self._prefix = f"batchwright/{number}/{of}/"
 
     def put(self, key: str, value: Any) -> None:
         self._store.set(self._prefix + key, json.dumps(value))
@@ -188,32 +189,21 @@ def _collect(store: _Store, ranks: int, end: float, timeout: float) -> _Verdict:
     return verdict
 
 
-def agree(mine: Told, feed: str, check: Optional[str], timeout: float) -> None:
-    """Compares what all ranks of the process group read; all of them call it. The first rank
-    collects and judges, and every rank gets its verdict: one round trip, and as many as there are
-    ranks for the first.
-
-    Errors: FingerprintMismatchError: another plan; InvalidArgumentError: another start, or one
-    share twice; each names rank, host and both values. TimedOutError: a rank has not come within
-    `timeout` seconds, which is a RuntimeWarning where `check` is None. UnsupportedError: the group
-    has no store, and `check` is "ranks".
-    """
-    group, raw = _group(), _default_store()
-    if raw is None:
-        if check == "ranks":
-            raise UnsupportedError('check="ranks": this process group has no store')
-        return
-    store, end = _Store(raw, feed), time.monotonic() + timeout
-    place = group.get_rank()
-    store.put(str(place), mine)
-    if place == 0:
-        verdict = _collect(store, mine.ranks, end, timeout)
-    elif store.wait(["verdict"], end + _PATIENCE):
-        verdict = _Verdict(missing=f"rank 0 of {mine.ranks} has not begun within {timeout:g} s")
-    else:
-        verdict = _Verdict(*store.get("verdict"))
-        store.mark(f"{place}/read")
-    _report(verdict, feed, check)
+def _await_verdict(rounds: List[_Store], place: int, end: float) -> Optional[_Verdict]:
+    """The verdict of the last round, or of an earlier one that found all well."""
+    pause = 0.001
+    while True:
+        for each in rounds:
+            if each.wait(["verdict"], 0.0):
+                continue
+            verdict = _Verdict(*each.get("verdict"))
+            each.mark(f"{place}/read")
+            if each is rounds[-1] or not any(verdict):
+                return verdict
+        if time.monotonic() >= end:
+            return None
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _report(verdict: _Verdict, feed: str, check: Optional[str]) -> None:
@@ -227,3 +217,61 @@ def _report(verdict: _Verdict, feed: str, check: Optional[str]) -> None:
         if check == "ranks":
             raise TimedOutError(what)
         warn(what + '. Where not all of them read it, say whole=True or check="none"')
+
+
+class Comparison:
+    """Has the ranks of the process group compare what they read: with the first batch of the first
+    iteration, and where some had not come by then or began elsewhere, once more with the second
+    batch; for one rank may look at a batch before the others begin. Ranks that do not agree are
+    compared again at their next try.
+
+    The first rank collects and judges, and every rank gets its verdict: one round trip, and as many
+    as there are ranks for the first.
+    """
+
+    def __init__(self, feed: str, check: Optional[str], timeout: float) -> None:
+        self._feed, self._check, self._timeout = feed, check, timeout
+        self._is_done = False
+        self._first: Optional[_Store] = None  # the round of the first batch, if it was not enough
+
+    def is_due(self, share: Share, whole: bool, batches: int) -> bool:
+        """Whether to call make() before the next batch of an iteration that has handed out so many.
+        Errors: those of is_checked()."""
+        if self._is_done or (batches == 0 and self._first is not None):
+            return False
+        return is_checked(self._check, share, whole)
+
+    def make(self, mine: Told, batches: int) -> None:
+        """All ranks call it.
+
+        Errors: FingerprintMismatchError: another plan; InvalidArgumentError: another start, or one
+        share twice; each names rank, host and both values. TimedOutError: a rank has not come
+        within `timeout` seconds, which is a RuntimeWarning where `check` is None. UnsupportedError:
+        the group has no store, and `check` is "ranks".
+        """
+        raw = _default_store()
+        if raw is None:
+            if self._check == "ranks":
+                raise UnsupportedError('check="ranks": this process group has no store')
+            self._is_done = True
+            return
+        is_first = batches == 0
+        limit = min(self._timeout, _A_MOMENT) if is_first and self._check is None else self._timeout
+        store = _Store(raw, f"{self._feed}/{'first' if is_first else 'second'}")
+        verdict = self._verdict(store, mine, limit)
+        if is_first and not verdict.plan and (
+                verdict.place or verdict.missing and limit < self._timeout):
+            self._first = store
+            return
+        _report(verdict, self._feed, self._check)
+        self._is_done = True
+
+    def _verdict(self, store: _Store, mine: Told, limit: float) -> _Verdict:
+        place, end = _group().get_rank(), time.monotonic() + limit
+        store.put(str(place), mine)
+        if place == 0:
+            return _collect(store, mine.ranks, end, limit)
+        # Where the first rank came late with its first batch, that round may have settled it.
+        rounds = [store] if self._first is None else [self._first, store]
+        return _await_verdict(rounds, place, end + _PATIENCE) or _Verdict(
+            missing=f"rank 0 of {mine.ranks} has not begun within {limit:g} s")
