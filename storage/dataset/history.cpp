@@ -213,6 +213,14 @@ Result<std::optional<Commit>> find_commit(const Transaction& transaction,
   return std::optional<Commit>();
 }
 
+Result<bool> descends_from(const Transaction& transaction, const Commit& now, const Commit& then) {
+  if (now == then) return true;
+  if (!follows(now, then)) return false;
+  const auto remembered = find_commit(transaction, then.generation);
+  if (!remembered) return remembered.error();
+  return !*remembered || **remembered == then;
+}
+
 std::optional<std::vector<std::size_t>> find_commits(std::span<const std::vector<Commit>> histories,
                                                      std::uint64_t content) {
   Search search(histories, content);

@@ -40,6 +40,10 @@ Result<std::vector<Commit>> read_history(const Transaction& transaction, const C
 /// The commit of this generation, if it is remembered. Errors: as read_history().
 Result<std::optional<Commit>> find_commit(const Transaction& transaction, std::uint64_t generation);
 
+/// Whether appending can have led from `then` to `now`, which `transaction` sees. A commit that is
+/// not remembered is no objection. Errors: as read_history().
+Result<bool> descends_from(const Transaction& transaction, const Commit& now, const Commit& then);
+
 /// A place in the history of each shard, so that together they have `content`; empty when there are
 /// none. First all are tried where no shard, or one alone, is behind; then the others by the number
 /// of commits that they are behind in sum, up to kMostCombinations.

@@ -26,6 +26,17 @@ Result<MapBytes> find_chunk(const Transaction& transaction, Column column, std::
   return found->value_or(MapBytes());
 }
 
+Error damaged(const Transaction& transaction, Column column, std::uint64_t chunk) {
+  return {ErrorCode::corrupt_record,
+          fmt::format("dataset {}: length index: chunk {} of column {} is damaged",
+                      transaction.environment().path().string(), chunk, column.number)};
+}
+
+/// How many values a full column has in a chunk: all chunks are full but the last.
+std::size_t stored_in(std::uint64_t chunk, std::uint64_t sequences) {
+  return std::min(kChunkSequences, sequences - chunk * kChunkSequences);
+}
+
 std::vector<std::byte> encode_chunk(std::size_t width, std::span<const std::uint32_t> values) {
   std::vector<std::byte> bytes(kHeaderBytes + values.size() * width);
   const auto count = static_cast<std::uint32_t>(values.size());
@@ -78,9 +89,42 @@ Result<void> read_chunk(const Transaction& transaction, Column column, std::uint
             crc == crc32c(out, crc32c(std::span<const std::byte>(header).subspan(kCrcEnd)));
   }
   if (whole) return {};
-  return Error{ErrorCode::corrupt_record,
-               fmt::format("dataset {}: length index: chunk {} of column {} is damaged",
-                           transaction.environment().path().string(), chunk, column.number)};
+  return damaged(transaction, column, chunk);
+}
+
+Result<std::size_t> read_begun_chunk(const Transaction& transaction, Column column,
+                                     std::uint64_t chunk, std::uint64_t sequences,
+                                     std::span<std::byte> out) {
+  const auto found = find_chunk(transaction, column, chunk);
+  if (!found) return found.error();
+  if (found->empty()) return std::size_t{0};
+  std::array<std::byte, kHeaderBytes + kChunkSequences * sizeof(std::uint32_t)> bytes{};
+  const std::size_t most = kHeaderBytes + stored_in(chunk, sequences) * column.width;
+  if (found->size() < kHeaderBytes || found->size() > most) {
+    return damaged(transaction, column, chunk);
+  }
+  const auto copy = std::span(bytes).first(found->size());
+  if (!copy_from_map(copy, *found)) return transaction.environment().fault();
+  std::uint32_t crc = 0;
+  std::uint32_t count = 0;
+  std::memcpy(&crc, copy.data(), sizeof crc);
+  std::memcpy(&count, copy.data() + kCrcEnd, sizeof count);
+  const auto values = copy.subspan(kHeaderBytes);
+  if (values.size() != count * column.width || crc != crc32c(copy.subspan(kCrcEnd))) {
+    return damaged(transaction, column, chunk);
+  }
+  const auto wanted = values.first(std::min(values.size(), out.size()));
+  std::copy(wanted.begin(), wanted.end(), out.begin());
+  return wanted.size() / column.width;
+}
+
+Result<void> ask_for_column(const Transaction& transaction, Column column, std::uint64_t chunks) {
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    const auto found = find_chunk(transaction, column, chunk);
+    if (!found) return found.error();
+    if (!found->empty()) prefetch(*found);
+  }
+  return {};
 }
 
 Result<void> read_column(const Transaction& transaction, Column column, std::uint64_t sequences,
@@ -94,18 +138,12 @@ Result<void> read_column(const Transaction& transaction, Column column, std::uin
                              column.number, sequences)};
   }
   const std::uint64_t chunks = (out.size() + chunk_bytes - 1) / chunk_bytes;
-  // The map is read without the kernel's own readahead: ask for all of it at once.
-  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    const auto found = find_chunk(transaction, column, chunk);
-    if (!found) return found.error();
-    if (!found->empty()) prefetch(*found);
-  }
+  if (auto asked = ask_for_column(transaction, column, chunks); !asked) return asked;
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const auto rest = out.subspan(chunk * chunk_bytes);
     const auto wanted = rest.first(std::min(rest.size(), chunk_bytes));
-    // What the chunk holds by the transaction's state: all chunks are full but the last.
-    const std::size_t stored =
-        std::min(kChunkSequences, sequences - chunk * kChunkSequences) * column.width;
+    // What the chunk holds by the transaction's state.
+    const std::size_t stored = stored_in(chunk, sequences) * column.width;
     if (wanted.size() == stored) {
       if (auto read = read_chunk(transaction, column, chunk, wanted); !read) return read;
     } else {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 
 #include "storage/dataset/reader.h"
 
@@ -25,12 +27,28 @@ std::unique_ptr<std::byte[]> buffer_of(std::size_t bytes) {
   return buffer;
 }
 
+std::vector<Column> columns_to_write(const Schema& schema) {
+  std::vector<Column> columns = columns_of(schema);
+  columns.push_back(kChecksumColumn);
+  return columns;
+}
+
+/// The checksum that a stored record carries; empty where it cannot be read.
+std::optional<std::uint32_t> stored_checksum(const Transaction& transaction,
+                                             std::uint64_t ordinal) {
+  const auto found = transaction.get(Table::sequences, as_key(ordinal));
+  std::array<std::byte, sizeof(wire::RecordHeader)> header{};
+  if (!found || !*found || (*found)->size() < header.size()) return {};
+  if (!copy_from_map(header, (*found)->first(header.size()))) return {};
+  return record_crc(header);
+}
+
 }  // namespace
 
 Pending::Pending(const Schema& schema, std::uint64_t buffer_bytes)
     : primary_(schema.primary()),
       independent_(independent_fields(schema)),
-      columns_(columns_of(schema)),
+      columns_(columns_to_write(schema)),
       tails_(columns_.size()),
       buffer_(buffer_of(buffer_bytes)),
       capacity_(buffer_bytes) {}
@@ -40,7 +58,7 @@ Result<void> Pending::load_tail(const Transaction& transaction, std::uint64_t se
   const std::uint64_t count = sequences % kChunkSequences;
   // A commit rewrites the last chunk, so what it holds already has to be at hand.
   tail_first_ = chunk * kChunkSequences;
-  for (std::size_t i = 0; i < columns_.size() && count != 0; ++i) {
+  for (std::size_t i = 0; i + 1 < columns_.size() && count != 0; ++i) {
     const Column column = columns_[i];
     std::vector<std::byte> packed(count * column.width);
     if (auto read = read_chunk(transaction, column, chunk, packed); !read) return read;
@@ -49,6 +67,21 @@ Result<void> Pending::load_tail(const Transaction& transaction, std::uint64_t se
       std::memcpy(&value, packed.data() + s * column.width, column.width);
       tails_[i].push_back(value);
     }
+  }
+  return load_checksums(transaction, sequences);
+}
+
+Result<void> Pending::load_checksums(const Transaction& transaction, std::uint64_t sequences) {
+  std::vector<std::uint32_t>& tail = tails_.back();
+  tail.resize(sequences - tail_first_);
+  if (tail.empty()) return {};
+  const auto known = read_begun_chunk(transaction, kChecksumColumn, tail_first_ / kChunkSequences,
+                                      sequences, std::as_writable_bytes(std::span(tail)));
+  if (!known) return known.error();
+  for (std::size_t i = *known; i < tail.size() && !lacks_checksums_; ++i) {
+    const auto checksum = stored_checksum(transaction, tail_first_ + i);
+    lacks_checksums_ = !checksum;
+    tail[i] = checksum.value_or(0);
   }
   return {};
 }
@@ -81,6 +114,7 @@ void Pending::add(const Sequence& sequence, Ordinal ordinal) {
   for (std::size_t n = 0; n < independent_.size(); ++n) {
     tails_[2 + n].push_back(sequence.fields[independent_[n]].length);
   }
+  tails_.back().push_back(record_crc(record));
 }
 
 void Pending::drop_last() {
@@ -103,9 +137,15 @@ Result<void> Pending::write(Transaction& transaction, std::uint64_t first) const
         transaction.put(Table::sequences, as_key(ordinal), bytes_of(records_[i]), Put::append);
     if (!put) return put;
   }
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
+  for (std::size_t i = 0; i + 1 < columns_.size(); ++i) {
     if (auto put = write_chunks(transaction, columns_[i], tail_first_, tails_[i]); !put) return put;
   }
+  const std::span<const std::uint32_t> checksums(tails_.back());
+  const std::size_t skipped =
+      lacks_checksums_ ? std::min<std::size_t>(kChunkSequences, checksums.size()) : 0;
+  auto put =
+      write_chunks(transaction, columns_.back(), tail_first_ + skipped, checksums.subspan(skipped));
+  if (!put) return put;
   return write_keys(transaction, first);
 }
 
@@ -131,6 +171,7 @@ void Pending::clear() {
   const std::size_t complete = tails_[0].size() / kChunkSequences * kChunkSequences;
   for (auto& tail : tails_) tail.erase(tail.begin(), tail.begin() + static_cast<long>(complete));
   tail_first_ += complete;
+  if (complete != 0) lacks_checksums_ = false;
 }
 
 }  // namespace batchwright

@@ -18,7 +18,8 @@ class Pending {
   /// `buffer_bytes` of memory are kept for records; more is taken when one is larger.
   Pending(const Schema& schema, std::uint64_t buffer_bytes);
 
-  /// Reads the last chunks of the length index, which go on growing.
+  /// Reads the last chunks of the length index, which go on growing. Where an earlier version has
+  /// appended, the records say what their checksums are.
   /// Errors: corrupt_record, store_unavailable.
   Result<void> load_tail(const Transaction& transaction, std::uint64_t sequences);
 
@@ -45,6 +46,7 @@ class Pending {
   };
 
   std::span<std::byte> take(std::size_t bytes);
+  Result<void> load_checksums(const Transaction& transaction, std::uint64_t sequences);
   std::span<const std::byte> bytes_of(const Record& record) const {
     return {buffer_.get() + record.offset, record.bytes};
   }
@@ -52,9 +54,10 @@ class Pending {
 
   std::size_t primary_;
   std::vector<std::size_t> independent_;
-  std::vector<Column> columns_;
+  std::vector<Column> columns_;                    // the last is of checksums
   std::vector<std::vector<std::uint32_t>> tails_;  // per column, from the begin of a chunk
   std::uint64_t tail_first_ = 0;                   // first sequence of the tails
+  bool lacks_checksums_ = false;  // of the tails' first chunk some cannot be had: it stays as it is
   std::vector<Record> records_;
   std::unordered_set<std::string> keys_;
   std::unique_ptr<std::byte[]> buffer_;

@@ -18,10 +18,19 @@ namespace {
 
 using Paths = std::vector<std::filesystem::path>;
 
+/// How records are read.
+struct Reading {
+  VerifyRecords verify = VerifyRecords::once;
+  Locking locking = Locking::on;
+  Holding holding = Holding::lengths;
+  friend bool operator==(const Reading&, const Reading&) = default;
+};
+
 /// An open shard, and what is known of it beyond any snapshot.
 struct Shard {
   std::shared_ptr<Environment> environment;
   VerifiedRecords verified;
+  std::optional<Commit> seen = {};  ///< The newest that a snapshot was of.
 };
 
 Result<void> check_same_fields(const Schema& schema, const Paths& shards, std::size_t shard,
@@ -71,10 +80,10 @@ MapLock least_lock(const std::vector<Shard>& shards) {
 
 class ShardedDataset final : public Dataset {
  public:
-  ShardedDataset(Paths paths, std::vector<Shard> shards, Schema schema, VerifyRecords verify)
+  ShardedDataset(Paths paths, std::vector<Shard> shards, Schema schema, Reading reading)
       : paths_(std::move(paths)),
         schema_(std::move(schema)),
-        verify_(verify),
+        reading_(reading),
         lock_(least_lock(shards)),
         shards_(std::move(shards)) {}
 
@@ -86,12 +95,13 @@ class ShardedDataset final : public Dataset {
 
  private:
   Result<std::vector<PinnedShard>> pin_shards();
+  Result<PinnedShard> pin(std::size_t i);
   Result<void> go_back(std::vector<PinnedShard>& shards, std::uint64_t content) const;
   Result<std::shared_ptr<const Snapshot>> share(std::vector<PinnedShard> shards);
 
   const Paths paths_;
   const Schema schema_;
-  const VerifyRecords verify_;
+  const Reading reading_;
   const MapLock lock_;
   std::mutex mutex_;  // guards all below
   std::vector<Shard> shards_;
@@ -101,22 +111,35 @@ class ShardedDataset final : public Dataset {
 Result<std::vector<PinnedShard>> ShardedDataset::pin_shards() {
   std::vector<PinnedShard> pinned;
   for (std::size_t i = 0; i < shards_.size(); ++i) {
-    // A map goes on showing a file that was deleted, so nothing else would notice it.
-    if (auto there = shards_[i].environment->check_still_there(); !there) return there.error();
-    auto transaction = Transaction::begin(shards_[i].environment, Access::read);
-    if (!transaction) return transaction.error();
-    const auto state = read_state(*transaction);
-    if (!state) return state.error();
-    std::optional<VerifiedRecords> verified;
-    if (verify_ == VerifyRecords::once) {
-      // Under mutex_, and before the copy: snapshots share the bits, but not the list of blocks.
-      shards_[i].verified.grow_to(state->sequences);
-      verified = shards_[i].verified;
-    }
-    pinned.push_back(
-        {std::move(*transaction), commit_of(*state), state->sequences, std::move(verified)});
+    auto shard = pin(i);
+    if (!shard) return shard.error();
+    pinned.push_back(std::move(*shard));
   }
   return pinned;
+}
+
+Result<PinnedShard> ShardedDataset::pin(std::size_t i) {
+  Shard& shard = shards_[i];
+  // A map goes on showing a file that was deleted, so nothing else would notice it.
+  if (auto there = shard.environment->check_still_there(paths_[i]); !there) return there.error();
+  auto transaction = Transaction::begin(shard.environment, Access::read);
+  if (!transaction) return transaction.error();
+  auto state = pin_state(*transaction);
+  if (!state) return state.error();
+  const Commit newest = commit_of(state->state);
+  if (shard.seen) {
+    const auto grown = descends_from(*transaction, newest, *shard.seen);
+    if (grown && !*grown) return shard.environment->overwritten();
+  }
+  shard.seen = newest;
+  std::optional<VerifiedRecords> verified;
+  if (reading_.verify == VerifyRecords::once) {
+    // Under mutex_, and before the copy: snapshots share the bits, but not the list of blocks.
+    shard.verified.grow_to(state->state.sequences);
+    verified = shard.verified;
+  }
+  return PinnedShard{std::move(*transaction), paths_[i], std::move(*state), newest,
+                     std::move(verified)};
 }
 
 /// Leads the shards to the commits that have `content` together. Errors: as snapshot_at().
@@ -144,7 +167,7 @@ Result<std::shared_ptr<const Snapshot>> ShardedDataset::share(std::vector<Pinned
       return std::shared_ptr<const Snapshot>(std::move(snapshot));
     }
   }
-  auto pinned = PinnedSnapshot::pin(schema_, std::move(shards), verify_);
+  auto pinned = PinnedSnapshot::pin(schema_, std::move(shards), reading_.verify, reading_.holding);
   if (!pinned) return pinned.error();
   alive_.emplace_back(*pinned);
   return std::shared_ptr<const Snapshot>(std::move(*pinned));
@@ -181,13 +204,12 @@ Result<Schema> read_schema(const std::shared_ptr<Environment>& environment) {
   return std::move(meta->schema);
 }
 
-Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords verify,
-                                              Locking locking) {
+Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, const Reading& reading) {
   std::vector<Shard> shards;
   std::set<const Environment*> seen;
   Schema schema;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    auto environment = Environment::open(paths[i], locking);
+    auto environment = Environment::open(paths[i], reading.locking);
     if (!environment) return environment.error();
     // Two paths may lead to one directory, by a link; both then have the same environment.
     if (!seen.insert(environment->get()).second) {
@@ -206,7 +228,7 @@ Result<std::shared_ptr<Dataset>> open_dataset(const Paths& paths, VerifyRecords 
     shards.push_back({std::move(*environment), {}});
   }
   return std::shared_ptr<Dataset>(
-      std::make_shared<ShardedDataset>(paths, std::move(shards), std::move(schema), verify));
+      std::make_shared<ShardedDataset>(paths, std::move(shards), std::move(schema), reading));
 }
 
 /// Which files the paths lead to now; another dataset may have taken a folder's place.
@@ -233,8 +255,7 @@ struct Catalog::State {
   struct Entry {
     Paths paths;
     std::vector<std::pair<dev_t, ino_t>> files;
-    VerifyRecords verify;
-    Locking locking;
+    Reading reading;
     std::weak_ptr<Dataset> dataset;
   };
   std::mutex mutex;
@@ -245,21 +266,20 @@ Catalog::Catalog() : state_(std::make_shared<State>()) {}
 Catalog::~Catalog() = default;
 
 Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem::path>& shards,
-                                               VerifyRecords verify, Locking locking) {
+                                               VerifyRecords verify, Locking locking,
+                                               Holding holding) {
   if (shards.empty()) return Error{ErrorCode::invalid_argument, "a dataset without a shard"};
   // Held while a dataset opens: two feeds of one dataset that start together share it, too.
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [](const auto& entry) { return entry.dataset.expired(); });
+  const Reading reading{verify, locking, holding};
   auto files = files_at(shards);
   for (const State::Entry& entry : state_->entries) {
-    if (entry.paths != shards || entry.verify != verify || entry.locking != locking ||
-        entry.files != files) {
-      continue;
-    }
+    if (entry.paths != shards || entry.reading != reading || entry.files != files) continue;
     if (auto dataset = entry.dataset.lock()) return dataset;
   }
-  auto dataset = open_dataset(shards, verify, locking);
-  if (dataset) state_->entries.push_back({shards, std::move(files), verify, locking, *dataset});
+  auto dataset = open_dataset(shards, reading);
+  if (dataset) state_->entries.push_back({shards, std::move(files), reading, *dataset});
   return dataset;
 }
 

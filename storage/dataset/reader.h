@@ -23,6 +23,28 @@ enum class VerifyRecords : std::uint8_t {
   never,   ///< Structure and bounds only.
 };
 
+/// What of the length index a snapshot holds in memory, beside the lengths.
+enum class Holding : std::uint8_t {
+  lengths,  ///< Nothing.
+  /// Each record's CRC-32C, where the dataset has it: 4 bytes a sequence. A record that carries
+  /// another one is refused, whatever else is verified.
+  checksums,
+};
+
+/// What has become of the files that a snapshot shows, the worst last.
+enum class DataStanding : std::uint8_t {
+  current,      ///< They are there, as they were or with more behind.
+  removed,      ///< The path leads to no data.mdb. The snapshot goes on showing what it did.
+  replaced,     ///< The path leads to another data.mdb. The same.
+  overwritten,  ///< Their bytes are others: the snapshot can be used no longer.
+};
+
+/// That of a dataset's worst shard, and what happened to it in words; empty when it is current.
+struct DatasetStanding {
+  DataStanding standing = DataStanding::current;
+  std::string why = {};
+};
+
 /// Where a record lies.
 struct RecordPlace {
   MapBytes bytes;            ///< In the map; records of one file lie in it as in the file.
@@ -59,15 +81,20 @@ class Snapshot {
   /// the file may be cut by others, use them under guarded() (fault_guard.h), and copy by
   /// copy_from_map().
   /// Errors: not_found; corrupt_record (names key or ordinal and shard); store_unavailable when
-  /// the map faults because the file shrank or the disk failed. The snapshot stays usable.
+  /// the map faults because the file shrank or the disk failed; fingerprint_mismatch where it is a
+  /// record of other content. The snapshot stays usable, except after the last.
   virtual Result<RecordView> record(Ordinal ordinal) const = 0;
   /// The same where place() has found the record, without looking it up a second time.
   virtual Result<RecordView> record(Ordinal ordinal, const RecordPlace& place) const = 0;
 
-  /// Whether all that was read since this snapshot was taken is what it was then. It always is
-  /// where the dataset is locked(); where it is not, bytes that were read from the map are to be
-  /// trusted only after this. Cheap. Errors: store_unavailable (a writer wrote over the snapshot).
+  /// Whether all that was read since this snapshot was taken is what it was then: bytes that were
+  /// read from the map are to be trusted only after this. Cheap. Errors: store_unavailable (a
+  /// writer wrote over the snapshot, which has no lock); fingerprint_mismatch (the file was
+  /// overwritten in place, as far as its state tells).
   virtual Result<void> check_unchanged() const { return {}; }
+  /// Compares the files that the paths lead to now, and their state, with those that are shown. May
+  /// wait for the disk.
+  virtual DatasetStanding standing() const { return {}; }
 
   /// Where the record of `ordinal` lies; empty where it cannot be found, for which record() has
   /// the reason. Does not read the record, but may wait for the tree's pages.
@@ -107,7 +134,8 @@ class Dataset {
   /// shard.
   virtual MapLock lock() const = 0;
   /// A snapshot of the current commit. Reads megabytes for ten million sequences, not gigabytes.
-  /// Errors: store_unavailable, corrupt_record (damaged index), does_not_fit (reader slots).
+  /// Errors: store_unavailable, corrupt_record (damaged index), does_not_fit (reader slots),
+  /// fingerprint_mismatch (what is there now was not appended to what was).
   virtual Result<std::shared_ptr<const Snapshot>> snapshot() = 0;
   /// The dataset as it was at the commit with this content(): all figures, lengths and sequences
   /// are those of an earlier snapshot(), and later sequences are not in it. README.md says how far
@@ -131,7 +159,8 @@ class Catalog {
   /// without a lock, and one is asked for).
   Result<std::shared_ptr<Dataset>> open(const std::vector<std::filesystem::path>& shards,
                                         VerifyRecords verify = VerifyRecords::once,
-                                        Locking locking = Locking::on);
+                                        Locking locking = Locking::on,
+                                        Holding holding = Holding::lengths);
 
  private:
   struct State;

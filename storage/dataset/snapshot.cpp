@@ -24,7 +24,8 @@ Result<std::vector<Value>> read_whole_column(const std::vector<PinnedShard>& sha
   std::span<std::byte> rest = std::as_writable_bytes(std::span(values));
   for (const PinnedShard& shard : shards) {
     const std::size_t bytes = shard.commit.sequences * sizeof(Value);
-    auto read = read_column(shard.transaction, column, shard.stored, rest.first(bytes));
+    auto read =
+        read_column(shard.transaction, column, shard.state.state.sequences, rest.first(bytes));
     if (!read) return read.error();
     rest = rest.subspan(bytes);
   }
@@ -50,10 +51,14 @@ PinnedSnapshot::PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, V
 
 Result<std::shared_ptr<const PinnedSnapshot>> PinnedSnapshot::pin(Schema schema,
                                                                   std::vector<PinnedShard> shards,
-                                                                  VerifyRecords verify) {
+                                                                  VerifyRecords verify,
+                                                                  Holding holding) {
   std::shared_ptr<PinnedSnapshot> snapshot(
       new PinnedSnapshot(std::move(schema), std::move(shards), verify));
   if (auto read = snapshot->read_index(); !read) return read.error();
+  if (holding == Holding::checksums) {
+    if (auto read = snapshot->read_checksums(); !read) return read.error();
+  }
   return std::shared_ptr<const PinnedSnapshot>(std::move(snapshot));
 }
 
@@ -68,6 +73,16 @@ Result<void> PinnedSnapshot::read_index() {
     auto column = read_whole_column<std::uint32_t>(shards_, independent_column(n), sequences());
     if (!column) return column.error();
     field_lengths_.push_back(std::move(*column));
+  }
+  return {};
+}
+
+Result<void> PinnedSnapshot::read_checksums() {
+  for (PinnedShard& shard : shards_) {
+    auto read = RecordChecksums::read(shard.transaction, shard.state.state.sequences,
+                                      shard.commit.sequences);
+    if (!read) return read.error();
+    shard.checksums = std::move(*read);
   }
   return {};
 }
@@ -139,7 +154,11 @@ Result<RecordView> PinnedSnapshot::record(Ordinal ordinal, const RecordPlace& fo
 
 /// What was written over is no corruption, and may look sound.
 Result<RecordView> PinnedSnapshot::unchanged(const Place& place, Result<RecordView> record) const {
-  auto checked = shards_[place.shard].transaction.check_unchanged();
+  const PinnedShard& shard = shards_[place.shard];
+  auto checked = shard.transaction.check_unchanged();
+  if (checked && !record && record.error().code == ErrorCode::corrupt_record) {
+    checked = check_state(shard);
+  }
   return checked ? std::move(record) : checked.error();
 }
 
@@ -159,6 +178,7 @@ Result<RecordView> PinnedSnapshot::checked_record(Ordinal ordinal, const Place& 
 Result<void> PinnedSnapshot::check_unchanged() const {
   for (const PinnedShard& shard : shards_) {
     if (auto unchanged = shard.transaction.check_unchanged(); !unchanged) return unchanged;
+    if (auto same = check_state(shard); !same) return same;
   }
   return {};
 }
@@ -167,15 +187,22 @@ Result<RecordView> PinnedSnapshot::parse(Ordinal ordinal, const Place& place,
                                          MapBytes bytes) const {
   std::optional<Result<RecordView>> record;
   const char* disagreement = nullptr;
+  std::uint32_t checksum = 0;
   // RecordView::parse() owns nothing while it reads; its error text is made between reads.
   const bool readable = guarded([&] {
     record.emplace(RecordView::parse(schema_, bytes));
-    if (*record) disagreement = index_disagreement(ordinal, place, **record);
+    if (!*record) return;
+    disagreement = index_disagreement(ordinal, place, **record);
+    checksum = record_crc(bytes);
   });
   if (!readable) {
     return broken(place, shards_[place.shard].transaction.environment().fault());
   }
   if (!*record) return broken(place, record->error());
+  const auto expected = shards_[place.shard].checksums.of(place.local);
+  if (expected && *expected != checksum && (*record)->ordinal().value == place.local) {
+    return other_content(place, bytes);
+  }
   if (disagreement != nullptr) return broken(place, {ErrorCode::corrupt_record, disagreement});
   return std::move(*record);
 }
@@ -213,6 +240,18 @@ Result<void> PinnedSnapshot::check_crc(const Place& place, MapBytes bytes,
                         fmt::format("key \"{}\": CRC-32C is {:08x}, its record says {:08x}",
                                     printable(std::string(key.data(), record.key().size())),
                                     computed, stored)});
+}
+
+/// Of a record that carries another checksum than the index says: is it damaged, or written by
+/// others, with a checksum that is its own?
+Error PinnedSnapshot::other_content(const Place& place, MapBytes bytes) const {
+  bool own = false;
+  Environment& environment = shards_[place.shard].transaction.environment();
+  if (!guarded([&] { own = crc32c(record_crc_range(bytes)) == record_crc(bytes); })) {
+    return broken(place, environment.fault());
+  }
+  if (own) return environment.overwritten();
+  return broken(place, {ErrorCode::corrupt_record, "its CRC-32C is not the one in the index"});
 }
 
 std::optional<RecordPlace> PinnedSnapshot::place(Ordinal ordinal) const {

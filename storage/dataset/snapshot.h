@@ -5,9 +5,11 @@
 #include <optional>
 #include <vector>
 
+#include "storage/dataset/checksums.h"
 #include "storage/dataset/history.h"
 #include "storage/dataset/length_index.h"
 #include "storage/dataset/reader.h"
+#include "storage/dataset/state.h"
 #include "storage/dataset/verified_records.h"
 
 namespace batchwright {
@@ -15,9 +17,11 @@ namespace batchwright {
 /// One shard as a snapshot pins it.
 struct PinnedShard {
   Transaction transaction;
-  Commit commit;             ///< The commit whose sequences the snapshot shows.
-  std::uint64_t stored = 0;  ///< Sequences there are: more when it is an earlier one.
+  std::filesystem::path path;  ///< By which the dataset was opened: it may lead elsewhere by now.
+  PinnedState state;           ///< Of the newest commit.
+  Commit commit;  ///< The commit whose sequences the snapshot shows: that one, or an earlier one.
   std::optional<VerifiedRecords> verified;  ///< None: verify always, or never.
+  RecordChecksums checksums{};              ///< None where they are not held.
   std::uint64_t device = 0;                 ///< The disk that it lies on.
   std::uint64_t page_bytes = 0;             ///< Of LMDB's pages.
   MapOrigin file{};                         ///< Known once a record was let go.
@@ -29,7 +33,7 @@ class PinnedSnapshot final : public Snapshot {
   /// Reads the length index. Errors: corrupt_record, store_unavailable.
   static Result<std::shared_ptr<const PinnedSnapshot>> pin(Schema schema,
                                                            std::vector<PinnedShard> shards,
-                                                           VerifyRecords verify);
+                                                           VerifyRecords verify, Holding holding);
 
   const Schema& schema() const override { return schema_; }
   std::uint64_t sequences() const override { return firsts_.back(); }
@@ -42,6 +46,7 @@ class PinnedSnapshot final : public Snapshot {
   Result<RecordView> record(Ordinal ordinal) const override;
   Result<RecordView> record(Ordinal ordinal, const RecordPlace& place) const override;
   Result<void> check_unchanged() const override;
+  DatasetStanding standing() const override;
   std::optional<RecordPlace> place(Ordinal ordinal) const override;
   Result<std::optional<Ordinal>> find(std::string_view key) const override;
   void let_go(Ordinal ordinal) const override;
@@ -60,6 +65,7 @@ class PinnedSnapshot final : public Snapshot {
 
   PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, VerifyRecords verify);
   Result<void> read_index();
+  Result<void> read_checksums();
   Place place_of(Ordinal ordinal) const;
   Result<RecordView> checked_record(Ordinal ordinal, const Place& place, MapBytes bytes) const;
   Result<RecordView> unchanged(const Place& place, Result<RecordView> record) const;
@@ -71,6 +77,9 @@ class PinnedSnapshot final : public Snapshot {
   Result<void> check_crc(const Place& place, MapBytes bytes, const RecordView& record) const;
   const char* index_disagreement(Ordinal ordinal, const Place& place,
                                  const RecordView& record) const;
+  Error other_content(const Place& place, MapBytes bytes) const;
+  static Result<void> check_state(const PinnedShard& shard);
+  static DatasetStanding standing_of(const PinnedShard& shard);
   Error beyond(Ordinal ordinal) const;
   Error broken(const Place& place, const Error& error) const;
 

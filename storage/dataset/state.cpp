@@ -14,9 +14,8 @@ namespace {
 
 constexpr std::string_view kDescriptionKey = "description";
 constexpr std::string_view kStateKey = "state";
-constexpr std::size_t kStateBytes = sizeof(wire::DatasetState);
 constexpr std::size_t kMostMetaBytes = std::size_t{64} << 20;  // far above any description
-static_assert(kStateBytes == 48);
+static_assert(kStateBytes == sizeof(wire::DatasetState));
 
 /// One step of the chained hash; the formula is part of the format (README.md).
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
@@ -53,8 +52,8 @@ Error in_dataset(const Transaction& transaction, const Error& error) {
           fmt::format("dataset {}: {}", transaction.environment().path().string(), error.message)};
 }
 
-/// A value of `meta`, out of the map.
-Result<std::vector<std::byte>> read_copy(const Transaction& transaction, std::string_view key) {
+/// A value of `meta`, in the map.
+Result<MapBytes> find_value(const Transaction& transaction, std::string_view key) {
   const auto found = transaction.get(Table::meta, as_key(key));
   if (!found) return found.error();
   if (!*found) {
@@ -68,8 +67,12 @@ Result<std::vector<std::byte>> read_copy(const Transaction& transaction, std::st
                  fmt::format("dataset {}: its {} is damaged",
                              transaction.environment().path().string(), key)};
   }
-  std::vector<std::byte> copy((*found)->size());
-  if (!copy_from_map(copy, **found)) return transaction.environment().fault();
+  return **found;
+}
+
+Result<std::vector<std::byte>> copy_of(const Transaction& transaction, MapBytes value) {
+  std::vector<std::byte> copy(value.size());
+  if (!copy_from_map(copy, value)) return transaction.environment().fault();
   return copy;
 }
 
@@ -172,18 +175,36 @@ std::uint64_t join_content(std::uint64_t content, std::uint64_t shard) {
 }
 
 Result<DatasetState> read_state(const Transaction& transaction) {
-  const auto bytes = read_copy(transaction, kStateKey);
+  const auto pinned = pin_state(transaction);
+  if (!pinned) return pinned.error();
+  return pinned->state;
+}
+
+Result<PinnedState> pin_state(const Transaction& transaction) {
+  const auto in_map = find_value(transaction, kStateKey);
+  if (!in_map) return in_map.error();
+  const auto bytes = copy_of(transaction, *in_map);
   if (!bytes) return bytes.error();
-  auto state = decode_state(*bytes);
+  const auto state = decode_state(*bytes);
   if (!state) return in_dataset(transaction, state.error());
   if (auto counted = check_count(transaction, *state); !counted) {
     return in_dataset(transaction, counted.error());
   }
-  return state;
+  PinnedState pinned{*state, {}, *in_map};
+  std::memcpy(pinned.bytes.data(), bytes->data(), kStateBytes);
+  return pinned;
+}
+
+Result<bool> is_as_read(const Transaction& transaction, const PinnedState& state) {
+  std::array<std::byte, kStateBytes> now{};
+  if (!copy_from_map(now, state.in_map)) return transaction.environment().fault();
+  return now == state.bytes;
 }
 
 Result<Meta> read_meta(const Transaction& transaction) {
-  const auto description = read_copy(transaction, kDescriptionKey);
+  const auto in_map = find_value(transaction, kDescriptionKey);
+  if (!in_map) return in_map.error();
+  const auto description = copy_of(transaction, *in_map);
   if (!description) return description.error();
   auto schema = decode_description(*description);
   if (!schema) return in_dataset(transaction, schema.error());

@@ -17,6 +17,17 @@ struct DatasetState {
   friend bool operator==(const DatasetState&, const DatasetState&) = default;
 };
 
+/// Bytes of a state as it is stored.
+inline constexpr std::size_t kStateBytes = 48;
+
+/// A state as a transaction sees it, and where: those bytes stay as they are while the transaction
+/// lives, unless somebody writes over the file.
+struct PinnedState {
+  DatasetState state;
+  std::array<std::byte, kStateBytes> bytes{};
+  MapBytes in_map;
+};
+
 /// One sequence, as far as the state depends on it.
 struct RecordSummary {
   std::uint32_t crc = 0;
@@ -42,6 +53,11 @@ struct Meta {
 /// Errors: store_unavailable (no dataset), corrupt_record, unsupported_version; they name `path`.
 Result<Meta> read_meta(const Transaction& transaction);
 Result<DatasetState> read_state(const Transaction& transaction);
+Result<PinnedState> pin_state(const Transaction& transaction);
+
+/// Whether a state lies in the map as it was read. Its transaction is alive. Errors:
+/// store_unavailable (the file was cut, or the disk failed).
+Result<bool> is_as_read(const Transaction& transaction, const PinnedState& state);
 
 /// Errors: as Transaction::put().
 Result<void> write_schema(Transaction& transaction, const Schema& schema);

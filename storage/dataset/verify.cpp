@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "formats/formats.h"
+#include "storage/dataset/checksums.h"
 #include "storage/dataset/history.h"
 #include "storage/dataset/length_index.h"
 #include "storage/dataset/lmdb/fault_guard.h"
@@ -61,6 +62,7 @@ class ShardCheck {
   const DatasetState& state_;
   const std::vector<std::size_t> independent_;
   std::vector<std::vector<std::uint32_t>> index_;  // by column; empty: not readable
+  RecordChecksums checksums_;                      // where there are any
   std::vector<Commit> history_;                    // newest first, of what is not yet compared
   DatasetState rebuilt_;
   bool all_sound_ = true;
@@ -93,6 +95,12 @@ void ShardCheck::read_index() {
       }
     }
     index_.push_back(std::move(values));
+  }
+  auto checksums = RecordChecksums::read(transaction_, state_.sequences, state_.sequences);
+  if (checksums) {
+    checksums_ = std::move(*checksums);
+  } else {
+    problem(checksums.error().message);
   }
   auto history = read_history(transaction_, commit_of(state_));
   if (!history) return problem(history.error().message);
@@ -191,6 +199,8 @@ void ShardCheck::check_record(std::uint64_t ordinal) {
     broken(ordinal, found->key, key.error().message);
   } else if (!matches_index(ordinal, *found)) {
     broken(ordinal, found->key, "its lengths are not those of the length index");
+  } else if (const auto crc = checksums_.of(ordinal); crc && *crc != found->summary.crc) {
+    broken(ordinal, found->key, "its CRC-32C is not the one in the length index");
   }
 }
 

@@ -33,7 +33,7 @@ Result<std::shared_ptr<const SoundSet>> SoundSet::open(
 }
 
 Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalog) {
-  const auto opened = catalog.open({dataset});
+  const auto opened = catalog.open({dataset}, VerifyRecords::once, Locking::on, Holding::checksums);
   if (!opened) return opened.error();
   auto snapshot = (*opened)->snapshot();
   if (!snapshot) return snapshot.error();

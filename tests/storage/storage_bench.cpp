@@ -79,9 +79,14 @@ int main(int argc, char** argv) {
   }
 
   Catalog catalog;
-  for (const char* what : {"open and snapshot", "again"}) {
+  const std::pair<const char*, Holding> openings[] = {{"open and snapshot", Holding::lengths},
+                                                      {"again", Holding::lengths},
+                                                      {"with checksums", Holding::checksums},
+                                                      {"again", Holding::checksums}};
+  for (const auto& [what, holding] : openings) {
     start = Clock::now();
-    const auto opened = must(must(catalog.open({path}, VerifyRecords::never))->snapshot());
+    const auto opened =
+        must(must(catalog.open({path}, VerifyRecords::never, Locking::on, holding))->snapshot());
     report(what, seconds_since(start), static_cast<double>(opened->sequences()) / 1e6, "M/s");
   }
 

@@ -172,20 +172,48 @@ Error Environment::fault() const {
           fmt::format("{}: damaged index: a page of data.mdb leads astray", where)};
 }
 
-Result<void> Environment::check_still_there() const {
+Environment::FileAt Environment::file_at(const std::filesystem::path& directory) const {
   const std::lock_guard lock(mutex_);
-  if (env_ == nullptr) return {};  // the next transaction opens it anew
+  if (env_ == nullptr) return FileAt::same;  // the next transaction opens it anew
   int descriptor = -1;
   struct stat open_file = {};
   struct stat named_file = {};
   if (mdb_env_get_fd(env_.get(), &descriptor) != 0 || fstat(descriptor, &open_file) != 0 ||
-      stat((path_ / "data.mdb").c_str(), &named_file) != 0 ||
-      open_file.st_ino != named_file.st_ino || open_file.st_dev != named_file.st_dev) {
+      stat((directory / "data.mdb").c_str(), &named_file) != 0) {
+    return FileAt::none;
+  }
+  return open_file.st_ino == named_file.st_ino && open_file.st_dev == named_file.st_dev
+             ? FileAt::same
+             : FileAt::another;
+}
+
+Result<void> Environment::check_still_there(const std::filesystem::path& directory) {
+  if (file_at(directory) != FileAt::same) {
     return Error{
         ErrorCode::store_unavailable,
-        fmt::format("dataset {} was removed or replaced while it was open", path_.string())};
+        fmt::format("dataset {} was removed or replaced while it was open", directory.string())};
   }
+  const std::lock_guard lock(mutex_);
+  if (!was_overwritten()) return {};
+  if (alive_ != 0) {
+    return Error{
+        ErrorCode::store_unavailable,
+        fmt::format("dataset {} was overwritten while it was open, and is opened anew once "
+                    "nothing reads it any longer",
+                    directory.string())};
+  }
+  // LMDB's own memory of it is of another file.
+  env_.reset();
+  overwritten_ = false;
   return {};
+}
+
+Error Environment::overwritten() {
+  overwritten_ = true;
+  return {ErrorCode::fingerprint_mismatch,
+          fmt::format("dataset {}: data.mdb was overwritten in place while it was read, and is of "
+                      "other content now; a new dataset takes the place of an old one by mv",
+                      path_.string())};
 }
 
 Error Environment::may_not_open(Access access) const {

@@ -84,8 +84,17 @@ class Environment {
   /// Of LMDB's pages, which are those of the machine that made the dataset.
   std::uint64_t page_bytes() const;
 
-  /// Errors: store_unavailable when the directory no longer leads to the files that are open.
-  Result<void> check_still_there() const;
+  /// The data.mdb of a directory, compared with the one that is open.
+  enum class FileAt : std::uint8_t { same, none, another };
+  FileAt file_at(const std::filesystem::path& directory) const;
+  /// Errors: store_unavailable when the directory no longer leads to the files that are open, or
+  /// they were overwritten and something still reads them.
+  Result<void> check_still_there(const std::filesystem::path& directory);
+
+  /// The files were overwritten in place: what is read of them may be anything, and nothing new is
+  /// read before all that reads has ended. The error that says so: fingerprint_mismatch.
+  Error overwritten();
+  bool was_overwritten() const { return overwritten_.load(std::memory_order_relaxed); }
 
  private:
   friend class Transaction;
@@ -107,6 +116,7 @@ class Environment {
 
   const std::filesystem::path path_;
   std::atomic<MapLock> lock_ = MapLock::none;
+  std::atomic<bool> overwritten_ = false;
   mutable std::mutex mutex_;  // guards all below
   Handle env_;                // null after a failed reopen()
   Access access_ = Access::read;

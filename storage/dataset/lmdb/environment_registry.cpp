@@ -120,7 +120,7 @@ Result<void> EnvironmentRegistry::prepare(Entry& entry, const Request& request) 
 /// What is open already goes on as it is, where that is enough.
 Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Request& request) {
   Environment& environment = *entry.environment;
-  if (auto there = environment.check_still_there(); !there) return there;
+  if (auto there = environment.check_still_there(request.path); !there) return there;
   if (request.access == Access::write && entry.writing) {
     return Error{ErrorCode::busy,
                  fmt::format("dataset {}: this process has a writer of it open already",
