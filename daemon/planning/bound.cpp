@@ -49,10 +49,25 @@ void count_items(std::span<const std::uint32_t> lengths, const PlanSettings& set
   }
 }
 
+/// The most rows whose lengths add up to the capacity's real frames, and the one that passes them
+/// where it belongs to the batch: the shortest ones.
+std::uint64_t rows_of_real_frames(const LengthCounts& counts, const Capacity& capacity) {
+  std::uint64_t rows = 0, left = capacity.real_frames();
+  for (std::size_t i = 0; i < counts.counts.size(); ++i) {
+    const auto low = std::max<std::uint64_t>(i << counts.shift, 1);
+    const std::uint64_t fit = std::min(counts.counts[i], left / low);
+    rows += fit;
+    left -= fit * low;
+    if (fit < counts.counts[i]) break;
+  }
+  return rows + (capacity.overruns() ? 1 : 0);
+}
+
 /// Bound for batches that stay within the capacity.
 PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
                        std::uint32_t longest) {
   PlanBound bound;
+  const std::uint64_t most = std::min(capacity.most_rows(), rows_of_real_frames(counts, capacity));
   std::uint64_t as_short = 0;  // items no longer than those of this class
   for (std::size_t i = 0; i < counts.counts.size(); ++i) {
     if (counts.counts[i] == 0) continue;
@@ -61,8 +76,7 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
     const auto low = static_cast<std::uint32_t>(std::max<std::size_t>(i << counts.shift, 1));
     const auto high =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(((i + 1) << counts.shift) - 1, longest));
-    const std::uint64_t rows =
-        std::min({as_short, capacity.rows_within(low), capacity.most_rows()});
+    const std::uint64_t rows = std::min({as_short, capacity.rows_within(low), most});
     bound.rows = std::max(bound.rows, rows);
     bound.padded_frames = std::max(bound.padded_frames, rows * high);
   }
@@ -81,7 +95,7 @@ PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
               settings.mix_weights.empty() ? 1 : kEndless);
   const Capacity capacity(settings, draft.longest);
   PlanBound bound = strict_bound(counts, capacity, draft.longest);
-  if (!capacity.overruns()) return bound;
+  if (!capacity.overruns_padded()) return bound;
   // One row more, which in other orders than sorted may be the longest of all.
   bound.rows = std::min(bound.rows + 1, capacity.most_rows());
   bound.padded_frames = settings.order == Order::sorted ? bound.padded_frames + draft.longest

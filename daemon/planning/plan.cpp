@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "daemon/planning/stages/cut.h"
 #include "daemon/planning/stages/draft.h"
@@ -139,7 +140,8 @@ void EpochPlan::each_figures(
 }
 
 PlanCounts EpochPlan::counts() const {
-  return {state_->draft.left_out, state_->draft.kept, state_->draft.selected};
+  const Draft& draft = state_->draft;
+  return {draft.left_out, draft.kept, draft.selected, draft.cut_by_padding};
 }
 
 std::vector<std::uint32_t> EpochPlan::bucket_limits() const {
@@ -164,6 +166,23 @@ Result<DataUsage> data_usage(const PlanSettings& settings, Epoch epoch) {
                    sweep->usage_until(last), sweep->parameter()};
 }
 
+namespace {
+
+/// beta of (1/E, 1/l] and lambda of (pi/2E, pi/2l] are what Deng et al. give (equations 6 and 7):
+/// with less, the share would still be above 0 at the end of training without a floor.
+std::string slow_fall(const PlanSettings& settings, double parameter) {
+  const bool linear = settings.select == Select::linear;
+  if (settings.epochs == 0 || (linear ? !settings.beta : !settings.lambda)) return {};
+  const double least = (linear ? 1.0 : std::numbers::pi / 2) / settings.epochs;
+  if (parameter > least) return {};
+  return fmt::format(
+      "{} = {} is not above {:.4g}, {} / epochs, the least of Deng et al.: the share "
+      "falls more slowly than theirs",
+      linear ? "beta" : "lambda", parameter, least, linear ? "1" : "pi/2");
+}
+
+}  // namespace
+
 std::string plan_note(const PlanSettings& settings) {
   // Only a share that falls can lie below `floor` at its end.
   const bool sweeps = settings.select == Select::linear || settings.select == Select::cosine;
@@ -172,7 +191,9 @@ std::string plan_note(const PlanSettings& settings) {
   if (!sweep) return {};
   const std::uint64_t last = settings.flat_after;
   const bool goes_on = settings.epochs == 0 || settings.epochs - 1 > last;
-  if (!goes_on || sweep->share(last) >= settings.floor) return {};
+  if (!goes_on || sweep->share(last) >= settings.floor) {
+    return slow_fall(settings, sweep->parameter());
+  }
   return fmt::format(
       "the share of the sequences falls to {:.3f} in epoch {} and rises to floor = {} behind it; a "
       "smaller floor or flat_after avoids that",

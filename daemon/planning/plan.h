@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ struct PlanCounts {
   std::uint64_t left_out = 0;  ///< Shorter than min_length or longer than max_length.
   std::uint64_t kept = 0;      ///< All others.
   std::uint64_t selected = 0;  ///< Those drawn for this epoch.
+  /// Of cut = real-frames: batches that max_padded ended before max_frames did. As cut, before the
+  /// remainder is dropped, spread or wrapped.
+  std::optional<std::uint64_t> cut_by_padding;
 };
 
 /// The batches of one epoch. A pure function of (lengths, settings, seed, epoch): the same on

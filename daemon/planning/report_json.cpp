@@ -20,6 +20,7 @@ json::array bars_json(const std::vector<HistogramBar>& bars) {
 
 void add_counts(json::object& figures, const PlanCounts& counts) {
   figures["left_out"] = counts.left_out;
+  if (counts.cut_by_padding) figures["cut_by_padding"] = *counts.cut_by_padding;
   figures["kept"] = counts.kept;
   figures["selected"] = counts.selected;
 }

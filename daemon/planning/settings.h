@@ -21,7 +21,13 @@ enum class Order : std::uint8_t {
   alternated,      ///< `bins` (Doetsch et al.).
   semi_sorted      ///< `randomization` is the LRF (Ge et al.).
 };
-enum class Cut : std::uint8_t { fixed, dynamic, frames, quadratic };
+enum class Cut : std::uint8_t {
+  fixed,
+  dynamic,
+  frames,  ///< Padding counts (RETURNN's rule).
+  quadratic,
+  real_frames  ///< Padding does not count, so that an epoch has as many batches whatever the order.
+};
 enum class CutRule : std::uint8_t { strict, overrun };
 enum class LastBatch : std::uint8_t { keep, drop };
 enum class Shuffle : std::uint8_t { off, batches, groups };
@@ -64,7 +70,8 @@ struct PlanSettings {
   Cut cut = Cut::fixed;
   std::uint32_t size = 16;  ///< B0, rows.
   CutRule rule = CutRule::strict;
-  std::uint64_t max_frames = 0;       ///< Budget of frames and quadratic.
+  std::uint64_t max_frames = 0;       ///< Budget of frames, quadratic and real_frames.
+  std::uint64_t max_padded = 0;       ///< Padded frames at most, of real_frames; 0: 4 max_frames.
   std::uint32_t quadratic_scale = 0;  ///< a in frames + frames^2 / a, of quadratic.
   std::uint32_t size_multiple = 1;
   std::uint32_t max_size = 0;  ///< Rows; 0: no limit.

@@ -126,11 +126,15 @@ void check_order(const PlanSettings& s, Checker& check) {
 void check_cut(const PlanSettings& s, Checker& check) {
   const bool sized = s.cut == Cut::fixed || s.cut == Cut::dynamic;
   check.only_if(sized, "size", "cut = fixed or dynamic");
-  check.only_if(!sized, "max_frames", "cut = frames or quadratic");
-  check.needs(!sized, "max_frames", "cut = frames or quadratic");
+  check.only_if(!sized, "max_frames", "cut = frames, quadratic or real-frames");
+  check.needs(!sized, "max_frames", "cut = frames, quadratic or real-frames");
+  check.only_if(s.cut == Cut::real_frames, "max_padded", "cut = real-frames");
+  check.refuse(
+      s.max_padded != 0 && s.max_padded < s.max_frames,
+      fmt::format("max_padded = {} must not be below max_frames = {}", s.max_padded, s.max_frames));
   check.only_if(s.cut == Cut::quadratic, "quadratic_scale", "cut = quadratic");
   check.needs(s.cut == Cut::quadratic, "quadratic_scale", "cut = quadratic");
-  check.only_if(s.cut != Cut::fixed, "rule", "cut = dynamic, frames or quadratic");
+  check.only_if(s.cut != Cut::fixed, "rule", "cut = dynamic, frames, quadratic or real-frames");
   check.refuse(
       s.max_size != 0 && s.size_multiple > s.max_size,
       fmt::format("size_multiple = {} must not pass max_size = {}", s.size_multiple, s.max_size));

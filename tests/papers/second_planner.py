@@ -277,6 +277,8 @@ def allowed(s, longest_of_all, longest):
         return s.get("size", 16) * longest_of_all // longest
     if kind == "frames":
         return s["max_frames"] // longest
+    if kind == "real-frames":
+        return s.get("max_padded", min(4 * s["max_frames"], 2**62)) // longest
     return s["max_frames"] // (longest + longest * longest // s["quadratic_scale"])
 
 
@@ -284,7 +286,37 @@ def rounded(rows, multiple):
     return rows - rows % multiple if rows >= multiple else rows
 
 
+def cut_real(bucket, x, s, longest_of_all):
+    overruns = s.get("rule", "strict") == "overrun"
+    multiple, budget = s.get("size_multiple", 1), s["max_frames"]
+    most = s.get("max_size") or NO_LIMIT
+    batches, i = [], 0
+    while i < len(bucket):
+        def fits(rows):
+            lengths = [x[j] for j in bucket[i : i + rows]]
+            within = i + rows <= len(bucket) and rows <= min(
+                most, allowed(s, longest_of_all, max(lengths)))
+            before = sum(lengths[:-1])  # the row that passes the budget is the last
+            return within and (before <= budget if overruns else sum(lengths) <= budget)
+        rows = 1
+        while fits(rows + 1):
+            rows += 1
+        rows = rounded(rows, multiple)
+        batch = bucket[i : i + rows]
+        i += rows
+        longest, total = max(x[j] for j in batch), sum(x[j] for j in batch)
+        more = 1 if rows < multiple else multiple
+        room = rows + more <= min(most, allowed(s, longest_of_all, longest)) and (
+            total <= budget if overruns else total + more * longest <= budget)
+        if i == len(bucket) and s.get("last", "keep") == "drop" and room:
+            break
+        batches.append(batch)
+    return batches
+
+
 def cut(bucket, x, s, longest_of_all):
+    if s.get("cut") == "real-frames":
+        return cut_real(bucket, x, s, longest_of_all)
     overruns = s.get("rule", "strict") == "overrun"
     multiple = s.get("size_multiple", 1)
     most = s.get("max_size") or NO_LIMIT

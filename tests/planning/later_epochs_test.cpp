@@ -134,7 +134,7 @@ TEST_CASE("planning: what starts can plan its epochs, and what does not start ca
   CHECK(refusals > 50);
 }
 
-TEST_CASE("planning: a share that rises behind flat_after is noted, and one that falls is not") {
+TEST_CASE("planning: a share that rises after flat_after, or falls too slowly, is noted") {
   // 0.143 in epoch 9, 0.2 from epoch 10 on.
   const auto note = [](std::initializer_list<std::string_view> texts) {
     return plan_note(testing::settings(texts));
@@ -143,6 +143,12 @@ TEST_CASE("planning: a share that rises behind flat_after is noted, and one that
         "the share of the sequences falls to 0.143 in epoch 9 and rises to floor = 0.2 behind it; "
         "a smaller floor or flat_after avoids that");
   CHECK(note({"select=cosine", "usage=0.55", "flat_after=7", "floor=0.2", "epochs=16"}).empty());
+  CHECK(note({"select=linear", "beta=0.0625", "flat_after=9", "floor=0.2", "epochs=16"}) ==
+        "beta = 0.0625 is not above 0.0625, 1 / epochs, the least of Deng et al.: the share falls "
+        "more slowly than theirs");
+  CHECK(note({"select=linear", "beta=0.07", "flat_after=9", "floor=0.2", "epochs=16"}).empty());
+  CHECK(note({"select=cosine", "lambda=0.09", "flat_after=9", "floor=0.2", "epochs=16"})
+            .starts_with("lambda = 0.09 is not above 0.09817, pi/2 / epochs"));
   CHECK(note({"select=fixed", "alpha=0.5"}).empty());
   CHECK(note({}).empty());
 }

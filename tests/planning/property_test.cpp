@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/planning/random_case.h"
+#include "tests/planning/tables.h"
 
 using namespace batchwright;
 using namespace batchwright::testing;
@@ -82,6 +83,63 @@ TEST_CASE("planning: no batch is above capacity, and no bound is broken") {
       CHECK(cost(made, batch.rows, batch.batch_length) <= capacity(made));
     }
   }
+}
+
+TEST_CASE("planning: real frames fill a batch, and padding ends it only at its own bound") {
+  for (std::uint64_t number = 0; number < kCases; ++number) {
+    CAPTURE(number);
+    RandomCase made = random_case(number);
+    PlanSettings& s = made.settings;
+    const std::uint32_t longest = *std::max_element(made.lengths.begin(), made.lengths.end());
+    s.cut = Cut::real_frames;
+    s.rule = static_cast<CutRule>(number % 2);
+    s.size_multiple = 1;
+    s.size = PlanSettings{}.size;
+    s.max_size = s.quadratic_scale = 0;
+    s.shuffle = Shuffle::off;
+    s.max_frames = std::uint64_t{1 + number % 20} * longest;
+    s.max_padded = number % 3 == 0 ? 0 : s.max_frames + number % 7 * longest;
+    const std::uint64_t padded = s.max_padded == 0 ? 4 * s.max_frames : s.max_padded;
+    const EpochPlan plan = planned(made);
+    const auto bound = plan_bound(made.lengths, s);
+    REQUIRE(bound);
+    const bool by_length = s.order == Order::bucket_span || s.order == Order::bucket_optimal;
+    const bool overruns = s.rule == CutRule::overrun;
+    const auto batches = batches_of(plan);
+    std::uint64_t by_padding = 0;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      const BatchFigures batch = plan.figures(BatchIndex{i});
+      const std::uint32_t last = made.lengths[batches[i].back()];
+      CHECK(batch.rows <= bound->rows);
+      CHECK(std::uint64_t{batch.rows} * batch.batch_length <= bound->padded_frames);
+      CHECK(std::uint64_t{batch.rows} * batch.batch_length <= padded);
+      CHECK(batch.frames - (overruns ? last : 0) <= s.max_frames);
+      if (by_length || i + 1 == batches.size()) continue;
+      const std::uint32_t next = made.lengths[batches[i + 1].front()];
+      const bool real = batch.frames + (overruns ? 0 : next) > s.max_frames;
+      CHECK(
+          (real || (batch.rows + 1) * std::uint64_t{std::max(batch.batch_length, next)} > padded));
+      by_padding += batch.frames + next <= s.max_frames ? 1 : 0;
+    }
+    if (!by_length && !overruns) CHECK(plan.counts().cut_by_padding == by_padding);
+  }
+}
+
+TEST_CASE("planning: real frames make as many batches of sorted lengths as of random ones") {
+  std::vector<std::uint32_t> lengths;
+  RandomStream random(7, Stream::select);
+  for (int i = 0; i < 3000; ++i) lengths.push_back(100 + random.below(1900));
+  const auto batches = [&lengths](std::initializer_list<std::string_view> settings) {
+    const auto plan = plan_epoch(lengths, testing::settings(settings), Epoch{0});
+    REQUIRE(plan);
+    return static_cast<double>(plan->batches());
+  };
+  const double random_order = batches({"cut=real-frames", "max_frames=20000", "rule=overrun"});
+  const double sorted =
+      batches({"cut=real-frames", "max_frames=20000", "rule=overrun", "order=sorted"});
+  CHECK(std::abs(random_order - sorted) <= 0.01 * sorted);
+  CHECK(batches({"cut=frames", "max_frames=20000"}) >
+        1.4 * batches({"cut=frames", "max_frames=20000", "order=sorted"}));
 }
 
 TEST_CASE("planning: the figures of all batches are those of each, whatever the remainder") {

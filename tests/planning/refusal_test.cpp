@@ -31,11 +31,16 @@ TEST_CASE("planning: contradictory settings are refused with what they need") {
         "order = bucket-span needs either bucket_span or bucket_boundaries");
   CHECK(contradiction({"order=random", "randomization=0.3"}) ==
         "randomization = 0.3 has a meaning only with order = semi-sorted");
-  CHECK(contradiction({"cut=frames"}) == "cut = frames or quadratic needs max_frames");
+  CHECK(contradiction({"cut=frames"}) == "cut = frames, quadratic or real-frames needs max_frames");
+  CHECK(contradiction({"cut=real-frames", "max_frames=100", "max_padded=99"}) ==
+        "max_padded = 99 must not be below max_frames = 100");
+  CHECK(contradiction({"cut=frames", "max_frames=100", "max_padded=200"}) ==
+        "max_padded = 200 has a meaning only with cut = real-frames");
   CHECK(contradiction({"cut=frames", "max_frames=100", "size=4"}) ==
         "size = 4 has a meaning only with cut = fixed or dynamic");
   CHECK(contradiction({"rule=overrun"}) ==
-        "rule = overrun has a meaning only with cut = dynamic, frames or quadratic");
+        "rule = overrun has a meaning only with cut = dynamic, frames, quadratic or "
+        "real-frames");
   CHECK(contradiction({"size=10", "size_multiple=8"}) ==
         "size = 10 must be a multiple of size_multiple = 8");
   CHECK(contradiction({"min_length=9", "max_length=8"}) ==
@@ -125,6 +130,8 @@ TEST_CASE("planning: boundaries that end below the longest sequence are refused"
 
 TEST_CASE("planning: a sequence above the budget is refused until max_length leaves it out") {
   const std::vector<std::uint32_t> lengths = {10, 150, 20, 101, 99};
+  CHECK(refusal(lengths, testing::settings({"cut=real-frames", "max_frames=100"})) ==
+        refusal(lengths, testing::settings({"cut=frames", "max_frames=100"})));
   CHECK(refusal(lengths, testing::settings({"cut=frames", "max_frames=100"})) ==
         "2 of 5 sequences alone pass max_frames = 100, the longest with 150 frames; max_length = "
         "100 would leave them out");

@@ -224,6 +224,9 @@ void print_text(const Planned& planned, const PlanOptions& options) {
   }
   fmt::print("batches          {} in {} steps of {}\n", report.batches, report.steps,
              planned.plan.world());
+  if (counts.cut_by_padding) {
+    fmt::print("cut by padding   {} batches (max_padded)\n", *counts.cut_by_padding);
+  }
   fmt::print("frames           {}, {} with padding\n", report.frames, report.padded_frames);
   fmt::print("padded share     {:.4f} %\n", 100 * report.padded_share);
   fmt::print("ZPR              {:.4f} %\n", 100 * report.zpr);

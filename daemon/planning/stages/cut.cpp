@@ -6,12 +6,26 @@
 #include <string>
 
 namespace batchwright {
+namespace {
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+/// Rows times longest are counted up to here (README.md, "Bounds and limits").
+constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 62;
+
+std::uint64_t padded_frames(const PlanSettings& settings, std::uint32_t longest) {
+  if (settings.cut == Cut::dynamic) return std::uint64_t{settings.size} * longest;
+  if (settings.cut != Cut::real_frames) return settings.max_frames;
+  if (settings.max_padded != 0) return settings.max_padded;
+  return settings.max_frames > kMostFrames / 4 ? kMostFrames : 4 * settings.max_frames;
+}
+
+}  // namespace
 
 Capacity::Capacity(const PlanSettings& settings, std::uint32_t longest)
     : cut_(settings.cut),
       overruns_(settings.rule == CutRule::overrun && settings.cut != Cut::fixed),
-      budget_(settings.cut == Cut::dynamic ? std::uint64_t{settings.size} * longest
-                                           : settings.max_frames),
+      budget_(padded_frames(settings, longest)),
+      real_frames_(settings.cut == Cut::real_frames ? settings.max_frames : kNoLimit),
       quadratic_scale_(std::max(settings.quadratic_scale, std::uint32_t{1})),
       multiple_(settings.size_multiple),
       most_rows_(settings.max_size == 0 ? std::numeric_limits<std::uint32_t>::max()
@@ -26,15 +40,25 @@ std::uint64_t Capacity::rows_within(std::uint32_t longest) const {
   switch (cut_) {
     case Cut::fixed: return most_rows_;
     case Cut::dynamic:
-    case Cut::frames: return budget_ / frames;
+    case Cut::frames:
+    case Cut::real_frames: return budget_ / frames;
     case Cut::quadratic: return budget_ / (frames + frames * frames / quadratic_scale_);
   }
   return 0;
 }
 
 std::uint64_t Capacity::full_rows(std::uint32_t longest) const {
-  const std::uint64_t rows = rows_within(longest) + (overruns_ ? 1 : 0);
+  const std::uint64_t within = std::min(rows_within(longest), real_frames_ / longest);
+  std::uint64_t rows = within + (overruns_ ? 1 : 0);
+  if (!overruns_padded()) rows = std::min(rows, rows_within(longest));
   return rounded(std::min(rows, most_rows_));
+}
+
+bool Capacity::is_full(std::uint64_t rows, std::uint32_t longest, std::uint64_t frames) const {
+  if (cut_ != Cut::real_frames) return rows >= full_rows(longest);
+  const std::uint64_t more = rows < multiple_ ? 1 : multiple_;
+  if (rows + more > std::min(rows_within(longest), most_rows_)) return true;
+  return overruns_ ? frames > real_frames_ : frames + more * longest > real_frames_;
 }
 
 std::uint64_t Capacity::rounded(std::uint64_t rows) const {
@@ -43,11 +67,14 @@ std::uint64_t Capacity::rounded(std::uint64_t rows) const {
 
 Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
   const Capacity capacity(settings, draft.longest);
-  if (capacity.rows_within(draft.longest) >= 1) return {};
+  const auto fits_alone = [&capacity](std::uint32_t length) {
+    return capacity.rows_within(length) >= 1 && length <= capacity.real_frames();
+  };
+  if (fits_alone(draft.longest)) return {};
   std::uint32_t fits = draft.longest;  // longest length within the capacity, by bisection
   for (std::uint32_t low = 0; low < fits;) {
     const std::uint32_t middle = low + (fits - low) / 2;
-    if (capacity.rows_within(middle + 1) >= 1) {
+    if (fits_alone(middle + 1)) {
       low = middle + 1;
     } else {
       fits = middle;
@@ -88,7 +115,9 @@ class Cutter {
       const Batch batch = batch_at(start, end);
       const bool at_end = start + batch.rows == end;
       // Fewer rows than its own longest would allow: the bucket's end cut it off.
-      if (drops_ && at_end && batch.rows < capacity_.full_rows(batch.longest)) return;
+      const bool full = capacity_.is_full(batch.rows, batch.longest, batch.frames);
+      if (drops_ && at_end && !full) return;
+      by_padding_ += batch.by_padding ? 1 : 0;
       draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
       if (grouped_) draft_.batch_lengths.push_back(batch.longest);
       // Packed to half the bytes behind the place that is read, so it never overtakes.
@@ -103,47 +132,58 @@ class Cutter {
     draft_.starts.push_back(static_cast<std::uint32_t>(packed_));
     draft_.starts.shrink_to_fit();
     draft_.batch_lengths.shrink_to_fit();
+    if (capacity_.counts_real_frames()) draft_.cut_by_padding = by_padding_;
   }
 
  private:
   struct Batch {
-    std::size_t rows;
-    std::uint32_t longest;
+    std::size_t rows = 0;
+    std::uint32_t longest = 0;
+    std::uint64_t frames = 0;  ///< Sum of the rows' lengths.
+    bool by_padding = false;   ///< max_padded ended it, and not max_frames.
   };
 
   /// The batch that begins at `start`.
   Batch batch_at(std::size_t start, std::size_t end) const {
     const std::size_t most = std::min<std::size_t>(end - start, capacity_.most_rows());
     std::uint64_t within = 0;
-    std::uint32_t longest = 0;
-    std::size_t rows = 0;
-    while (rows < most) {
-      const std::uint32_t length = key_of(draft_.order.word(start + rows));
+    Batch batch;
+    while (batch.rows < most) {
+      const std::uint32_t length = key_of(draft_.order.word(start + batch.rows));
       // The capacity depends on the longest alone, so a shorter row needs no division.
-      const std::uint64_t allowed = length > longest ? capacity_.rows_within(length) : within;
-      if (rows + 1 > allowed && !capacity_.overruns()) break;
+      const std::uint64_t allowed = length > batch.longest ? capacity_.rows_within(length) : within;
+      const bool passes_padded = batch.rows + 1 > allowed;
+      const bool passes_real = batch.frames + length > capacity_.real_frames();
+      batch.by_padding = passes_padded && !passes_real;
+      if (passes_padded && !capacity_.overruns_padded()) break;
+      if (passes_real && !capacity_.overruns()) break;
       within = allowed;
-      longest = std::max(longest, length);
-      if (++rows > within) break;  // the one that passes the capacity
+      add(batch, length);
+      if (passes_padded || passes_real) break;
     }
-    const std::size_t rounded = capacity_.rounded(rows);
+    const std::size_t rounded = capacity_.rounded(batch.rows);
     // The rows that are given back may have held the longest one.
-    if (rounded < rows) longest = longest_of(start, rounded);
-    return {rounded, longest};
+    return rounded < batch.rows ? shortened(start, rounded, batch.by_padding) : batch;
   }
 
-  std::uint32_t longest_of(std::size_t start, std::size_t rows) const {
-    std::uint32_t longest = 0;
-    for (std::size_t i = start; i < start + rows; ++i) {
-      longest = std::max(longest, key_of(draft_.order.word(i)));
-    }
-    return longest;
+  static void add(Batch& batch, std::uint32_t length) {
+    ++batch.rows;
+    batch.longest = std::max(batch.longest, length);
+    batch.frames += length;
+  }
+
+  Batch shortened(std::size_t start, std::size_t rows, bool by_padding) const {
+    Batch batch;
+    batch.by_padding = by_padding;
+    for (std::size_t i = 0; i < rows; ++i) add(batch, key_of(draft_.order.word(start + i)));
+    return batch;
   }
 
   Draft& draft_;
   Capacity capacity_;
   bool drops_, grouped_;
   std::size_t packed_ = 0;
+  std::uint64_t by_padding_ = 0;
 };
 
 }  // namespace

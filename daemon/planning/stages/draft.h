@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "daemon/planning/stages/buckets.h"
@@ -39,9 +40,10 @@ struct Draft {
   std::uint32_t used_buckets = 1;  ///< Buckets that hold an item.
 
   // From cut and shuffle.
-  std::vector<std::uint32_t> starts;         ///< Start of each batch in the order, and the end.
-  std::vector<std::uint32_t> batch_lengths;  ///< Lengths as cut; only for shuffle = groups.
-  std::vector<std::uint32_t> sequence;       ///< Batches in the order of delivery.
+  std::vector<std::uint32_t> starts;            ///< Start of each batch in the order, and the end.
+  std::vector<std::uint32_t> batch_lengths;     ///< Lengths as cut; only for shuffle = groups.
+  std::optional<std::uint64_t> cut_by_padding;  ///< Batches that max_padded ended, of real_frames.
+  std::vector<std::uint32_t> sequence;          ///< Batches in the order of delivery.
 
   std::uint32_t batches() const {
     return starts.empty() ? 0 : static_cast<std::uint32_t>(starts.size() - 1);
