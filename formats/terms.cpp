@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/bytes/hash.h"
+
 namespace batchwright {
 namespace {
 
@@ -82,11 +84,25 @@ std::string changed_settings(std::string_view before, std::string_view now,
   return std::move(changes).text();
 }
 
+/// The first line of a text that is no setting of the plan.
+constexpr std::string_view kFirstOfLook = "layout";
+
 }  // namespace
+
+bool is_older_form(const Fingerprint& had, const Terms& now) {
+  if (had.data != now.fingerprint.data || had.seed != now.fingerprint.seed) return false;
+  std::uint64_t settings = kFnv1aBasis;
+  for (const auto& [key, value] : lines_of(now.text)) {
+    if (key == kFirstOfLook) return had.settings == settings;
+    if (key == "seed") continue;
+    settings = fnv1a(settings, fmt::format("{}={}\n", key, value));
+  }
+  return false;
+}
 
 std::string describe_change(const Terms& before, const Terms& now, const ChangeWords& words) {
   const std::string parts = describe_difference(before.fingerprint, now.fingerprint);
-  if (parts.empty()) return {};
+  if (parts.empty() || is_older_form(before.fingerprint, now)) return {};
   // Without both texts only the parts of the fingerprint are known to differ.
   const bool both_say = !before.text.empty() && !now.text.empty();
   const std::string settings = both_say ? changed_settings(before.text, now.text, words) : "";

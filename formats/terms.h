@@ -25,8 +25,13 @@ struct ChangeWords {
 
 /// The differences in words: "data changed; size: 16 before, 24 now". Where the texts do not tell
 /// it, the parts of the fingerprint: "data and settings (or planner) changed". Empty when the
-/// fingerprints are equal. At most kMostChanges settings are named, long values are cut.
+/// fingerprints are equal, or `before` is an older form of `now` (is_older_form()). At most
+/// kMostChanges settings are named, long values are cut.
 std::string describe_change(const Terms& before, const Terms& now, const ChangeWords& words = {});
 inline constexpr std::size_t kMostChanges = 16;
+
+/// Whether `had` is what builds before November 22, 2026 made of the same data and plan: their
+/// fingerprints covered neither layout and padding nor fields. Only the text of `now` tells it.
+bool is_older_form(const Fingerprint& had, const Terms& now);
 
 }  // namespace batchwright

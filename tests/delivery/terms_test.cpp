@@ -39,6 +39,7 @@ const std::map<std::string, std::string, std::less<>> kOthers = {{"select", "lin
                                                                  {"size", "24"},
                                                                  {"rule", "overrun"},
                                                                  {"max_frames", "5000"},
+                                                                 {"max_padded", "9000"},
                                                                  {"quadratic_scale", "500"},
                                                                  {"size_multiple", "8"},
                                                                  {"max_size", "48"},
@@ -69,6 +70,14 @@ class Asking {
     request.expects_fingerprint = true;
     client_.send(std::move(request));
     return refusal(client_, ErrorCode::fingerprint_mismatch);
+  }
+  /// The fingerprint that is granted.
+  Fingerprint accepted(wire::SubscribeT request) {
+    request.expects_fingerprint = true;
+    client_.send(std::move(request));
+    const auto granted = read_until<wire::Subscribed>(client_);
+    REQUIRE(granted);
+    return from_wire(*granted->as<wire::Subscribed>()->fingerprint());
   }
   TestServer& server() { return server_; }
 
@@ -167,14 +176,21 @@ TEST_CASE("delivery: Subscribed tells the terms, and who sends them back is let 
 }
 
 TEST_CASE(
-    "delivery: a fingerprint of the plan alone is refused, and the text says that it is one") {
+    "delivery: a fingerprint in its older form, of the plan alone, goes on where it is equal") {
   Asking asking;
-  wire::SubscribeT request = subscribe_to_train();
   auto had = asking.server().ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
   had.settings = settings_hash(sorted_feed(4).plan);
+  wire::SubscribeT request = subscribe_to_train();
   request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(had));
-  const std::string text = asking.refused(std::move(request));
-  CHECK_MESSAGE(contains(text, "without layout, padding and fields"), text);
+  request.step = 1;
+  CHECK(asking.accepted(std::move(request)).settings != had.settings);
+  FeedSettings other = sorted_feed(4);
+  other.plan.size += 1;
+  had.settings = settings_hash(other.plan);
+  request = subscribe_to_train();
+  request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(had));
+  const std::string text = Asking().refused(std::move(request));
+  CHECK_MESSAGE(contains(text, "another: settings (or planner) changed"), text);
 }
 
 TEST_CASE("delivery: a feed that casts to another dtype is refused, with both dtypes") {

@@ -30,6 +30,22 @@ TEST_CASE("formats: where the texts do not tell what changed, the parts are name
   CHECK(change("size = 16\n", "size = 24\n", kBefore).empty());
 }
 
+TEST_CASE(
+    "formats: a fingerprint of the plan alone is no change where plan, data and seed are equal") {
+  // 0xCBF29CE484222325, FNV-1a's basis, then the lines "planner=1" and "size=16".
+  const Fingerprint had{1, 0x879275dc00528a12, 3};
+  const std::string_view now = "planner = 1\nsize = 16\nseed = 3\nlayout = batch-major\n";
+  CHECK(is_older_form(had, {{1, 9, 3}, now}));
+  CHECK(describe_change({had, ""}, {{1, 9, 3}, now}).empty());
+  CHECK(!is_older_form(had, {{2, 9, 3}, now}));
+  CHECK(!is_older_form(had, {{1, 9, 4}, now}));
+  CHECK(!is_older_form(had, {{1, 9, 3}, ""}));
+  CHECK(!is_older_form(had, {{1, 9, 3}, "planner = 1\nsize = 17\nlayout = batch-major\n"}));
+  // A recipe was in no such fingerprint.
+  CHECK(!is_older_form(had,
+                       {{1, 9, 3}, "planner = 1\nsize = 16\nfeatures.like = kaldi\nlayout = a\n"}));
+}
+
 TEST_CASE("formats: a change of terms that is no text of ours is told in bounds") {
   std::string many;
   for (int i = 0; i < 100; ++i)

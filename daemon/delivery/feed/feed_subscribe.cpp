@@ -14,14 +14,6 @@ namespace {
 /// Subscriptions of one session to one feed; a trainer needs one.
 constexpr std::size_t kMaxSubscriptions = 64;
 
-/// The same plan under a fingerprint that covers it alone, of a checkpoint that says nothing of how
-/// batches look.
-std::string_view about_plan_alone(const Fingerprint& expected, const PlanSettings& plan) {
-  if (expected.settings != settings_hash(plan)) return "";
-  return ": it was expected by its plan alone, without layout, padding and fields, which belong to "
-         "it";
-}
-
 /// The way out for a checkpoint from before sequences were appended, where the feed has one.
 std::string_view about_growth(const Fingerprint& expected, const Fingerprint& have,
                               const FeedSettings& settings) {
@@ -112,11 +104,11 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
   const std::string has =
       terms_text(settings_, row_schema(*data_.snapshot, settings_.recipe.get()));
+  const std::string changes = describe_change({expected, had}, {have, has});
+  if (changes.empty()) return {};  // a fingerprint in its older form
   return Error{
       ErrorCode::fingerprint_mismatch,
-      fmt::format("the plan of feed {} is another: {}{}{} (expected {}, now {})", name(),
-                  describe_change({expected, had}, {have, has}),
-                  about_plan_alone(expected, settings_.plan),
+      fmt::format("the plan of feed {} is another: {}{} (expected {}, now {})", name(), changes,
                   about_growth(expected, have, settings_), to_string(expected), to_string(have))};
 }
 
