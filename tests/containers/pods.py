@@ -10,7 +10,7 @@ from engine import expect, until
 HERE = pathlib.Path(__file__).resolve().parent
 USER = 65532
 SEQUENCES = 13_100
-IMAGES = {"registry.example/batchwright:0.1.0": "batchwright", "busybox:1.36": "busybox"}
+IMAGES = {"registry.example/batchwright:0.2.0": "batchwright", "busybox:1.36": "busybox"}
 
 
 class Home:

@@ -42,7 +42,7 @@ from .subscription import Subscription
 from .tensor import Tensor
 from .values import EpochEnd, Field, Grant, Position
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "ClosedError",
