@@ -62,6 +62,32 @@ std::vector<bw_feed> common_feeds(const Subscription::Sessions& sessions) {
   return common;
 }
 
+bool has_feed(const Feeds& feeds, std::string_view name) {
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    if (name == feeds.at(i).name) return true;
+  }
+  return std::any_of(feeds.absent().begin(), feeds.absent().end(),
+                     [name](const bw_absent_feed& each) { return name == each.name; });
+}
+
+/// The feeds that all servers have, and one of them at least cannot serve for now.
+std::vector<bw_absent_feed> absent_feeds(const Subscription::Sessions& sessions) {
+  std::vector<bw_absent_feed> absent;
+  for (const auto& session : sessions) {
+    for (const bw_absent_feed& feed : session->feeds().absent()) {
+      const std::string_view name(feed.name);
+      const bool is_listed =
+          std::any_of(absent.begin(), absent.end(),
+                      [name](const bw_absent_feed& each) { return name == each.name; });
+      const bool is_common =
+          std::all_of(sessions.begin(), sessions.end(),
+                      [name](const auto& each) { return has_feed(each->feeds(), name); });
+      if (is_common && !is_listed) absent.push_back(feed);
+    }
+  }
+  return absent;
+}
+
 bw_status connect(const char* list, const bw_connect_options* given, bw_connection** connection) {
   const auto options = read_options(given, default_connect_options());
   if (!options) return report(options.error());
@@ -79,6 +105,7 @@ bw_status connect(const char* list, const bw_connect_options* given, bw_connecti
     made->sessions.push_back(std::move(*session));
   }
   made->feeds = common_feeds(made->sessions);
+  made->absent = absent_feeds(made->sessions);
   *connection = Connections::of_process().add(std::move(made));
   return BW_OK;
 }
@@ -176,6 +203,16 @@ size_t bw_feed_count(const bw_connection* connection) {
 const bw_feed* bw_feed_at(const bw_connection* connection, size_t i) {
   const auto found = Connections::of_process().find(connection);
   return found && i < found->feeds.size() ? &found->feeds[i] : nullptr;
+}
+
+size_t bw_absent_feed_count(const bw_connection* connection) {
+  const auto found = Connections::of_process().find(connection);
+  return found ? found->absent.size() : 0;
+}
+
+const bw_absent_feed* bw_absent_feed_at(const bw_connection* connection, size_t i) {
+  const auto found = Connections::of_process().find(connection);
+  return found && i < found->absent.size() ? &found->absent[i] : nullptr;
 }
 
 bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* options,

@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fmt/core.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "client/library/c_values.h"
 #include "client/library/link/dealer.h"
@@ -124,6 +127,21 @@ Result<void> check_mode(const bw_subscribe_options& options) {
   return {};
 }
 
+/// A relative path of a socket as an absolute one, for the program may change its folder and the
+/// daemon come back. It stays as it is where its folder is not there, which is told later, or where
+/// the absolute one is too long for a socket.
+std::string absolute_endpoint(const std::string& endpoint) {
+  if (!endpoint.starts_with(kIpc)) return endpoint;
+  const std::filesystem::path path(endpoint.substr(kIpc.size()));
+  std::error_code error;
+  if (path.empty() || path.is_absolute() || path.native().front() == '@') return endpoint;
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  if (!std::filesystem::is_directory(folder, error)) return endpoint;
+  const std::string whole = std::filesystem::absolute(path, error).string();
+  const bool fits = whole.size() + kArenaSuffix.size() < sizeof sockaddr_un{}.sun_path;
+  return !error && fits ? std::string(kIpc) + whole : endpoint;
+}
+
 }  // namespace
 
 Result<ConnectSettings> to_settings(const bw_connect_options& options) {
@@ -148,7 +166,7 @@ Result<std::vector<std::string>> to_endpoints(const std::string& list) {
   std::vector<std::string> endpoints;
   for (std::size_t start = 0; start <= list.size();) {
     const std::size_t end = std::min(list.find(',', start), list.size());
-    std::string endpoint = list.substr(start, end - start);
+    std::string endpoint = absolute_endpoint(list.substr(start, end - start));
     if (endpoint.empty()) {
       return invalid(fmt::format("\"{}\" names an endpoint that is empty", list));
     }

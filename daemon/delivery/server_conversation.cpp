@@ -139,6 +139,12 @@ void Server::welcome(const Session& session) {
       if (category_bytes > kMaxControlBytes / 2) field->categories.clear();
     }
   }
+  for (const AbsentFeed& feed : absent_.all()) {
+    auto absent = std::make_unique<wire::AbsentFeedT>();
+    absent->name = feed.name;
+    absent->why = feed.why.message;
+    answer.absent.push_back(std::move(absent));
+  }
   send(session.peer, encode(std::move(answer)));
 }
 

@@ -59,6 +59,28 @@ TEST_CASE("client: a connection shows the daemon's feeds and their fields") {
   CHECK(bw_feed_at(connection.get(), 1) == nullptr);
 }
 
+TEST_CASE("client: a connection shows the feeds that are not served for now, with the reason") {
+  FakeDaemon daemon({.absent = "late"});
+  const auto connection = connect(daemon.endpoint());
+  CHECK(bw_feed_count(connection.get()) == 1);
+  REQUIRE(bw_absent_feed_count(connection.get()) == 1);
+  CHECK(std::string(bw_absent_feed_at(connection.get(), 0)->name) == "late");
+  CHECK(std::string(bw_absent_feed_at(connection.get(), 0)->reason) == "its disk is away");
+  CHECK(bw_absent_feed_at(connection.get(), 1) == nullptr);
+  CHECK(bw_absent_feed_count(connect(FakeDaemon().endpoint()).get()) == 0);
+}
+
+TEST_CASE("client: of several servers, a feed is absent that all have and one cannot serve") {
+  FakeDaemon one({.absent = "late"});
+  FakeDaemon other({.absent = "late"});
+  FakeDaemon third({.absent = "train"});
+  const auto both = connect(one.endpoint() + "," + other.endpoint());
+  REQUIRE(bw_absent_feed_count(both.get()) == 1);
+  const auto mixed = connect(one.endpoint() + "," + third.endpoint());
+  REQUIRE(bw_absent_feed_count(mixed.get()) == 1);
+  CHECK(std::string(bw_absent_feed_at(mixed.get(), 0)->name) == "train");
+}
+
 TEST_CASE("client: it introduces itself by the program's name, or the one it is given") {
   FakeDaemon daemon;
   connect(daemon.endpoint());

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "tests/client/fake/fake_daemon.h"
@@ -93,6 +95,24 @@ TEST_CASE("client: while the daemon is away a wait says so, and goes on when it 
   REQUIRE(bw_connection_get_info(connection.get(), &info) == BW_OK);
   CHECK(info.reconnects == 1);
   CHECK(info.inline_batches == 0);
+}
+
+TEST_CASE("client: a relative endpoint is that of the folder in which the program connected") {
+  FakeDaemon daemon({.serves = true});
+  const std::filesystem::path socket(daemon.endpoint().substr(kIpc.size()));
+  const auto here = std::filesystem::current_path();
+  for (const std::string& relative :
+       {socket.filename().string(), "./" + socket.filename().string(),
+        "../" + socket.parent_path().filename().string() + "/" + socket.filename().string()}) {
+    std::filesystem::current_path(socket.parent_path());
+    const auto connection = connect("ipc://" + relative);
+    const auto subscription = subscribe(connection, epochs(1));
+    std::filesystem::current_path(here);
+    next_batch(subscription);
+    daemon.die();
+    daemon.rise({.serves = true});
+    CHECK(bw_batch_get_header(next_batch(subscription).get())->index == 1);
+  }
 }
 
 TEST_CASE("client: a daemon that does not come back in time is given up for good") {

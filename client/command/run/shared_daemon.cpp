@@ -75,6 +75,10 @@ bool has_feed(const bw_connection* connection, const std::string& name) {
   for (std::size_t i = 0; i < bw_feed_count(connection); ++i) {
     if (bw_feed_at(connection, i)->name == name) return true;
   }
+  // One that cannot be served for now is waited for by whoever subscribes to it.
+  for (std::size_t i = 0; i < bw_absent_feed_count(connection); ++i) {
+    if (bw_absent_feed_at(connection, i)->name == name) return true;
+  }
   return false;
 }
 

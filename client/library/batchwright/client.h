@@ -122,8 +122,9 @@ typedef struct bw_connect_options {
   { sizeof(bw_connect_options), NULL, 10000, 60000, NULL, NULL, NULL, 0, 0 }
 
 /* Connects to the daemon at `endpoint`: "ipc://" and the path of its socket, or "tcp://HOST:PORT";
- * NULL means the environment's BATCHWRIGHT_ENDPOINT, otherwise BW_DEFAULT_ENDPOINT. The call waits
- * for a daemon that is still starting. `options` may be NULL.
+ * NULL means the environment's BATCHWRIGHT_ENDPOINT, otherwise BW_DEFAULT_ENDPOINT. A relative path
+ * counts from the folder in which the program is at this call. The call waits for a daemon that is
+ * still starting. `options` may be NULL.
  *
  * Memory is shared with an ipc:// daemon where its arena can be mapped. Where it cannot, as from
  * another host or another mount namespace, batches come as messages and are held in this process's
@@ -181,6 +182,19 @@ typedef struct bw_feed {
  * with the sum of their sequences. The structs are valid until bw_close. NULL for `i` too large. */
 BW_API size_t bw_feed_count(const bw_connection* connection);
 BW_API const bw_feed* bw_feed_at(const bw_connection* connection, size_t i);
+
+/* A feed that is configured, and could not be served when the connection was made: its data are
+ * missing, for one. bw_subscribe waits for it, up to `timeout_ms` and the daemon's feed_grace; what
+ * it looks like is known to a connection that is made later. */
+typedef struct bw_absent_feed {
+  const char* name;
+  const char* reason; /* may be empty */
+} bw_absent_feed;
+
+/* With several endpoints, a feed that one of them cannot serve and all of them have. The structs
+ * are valid until bw_close. NULL for `i` too large. A daemon of version 0.1 names none. */
+BW_API size_t bw_absent_feed_count(const bw_connection* connection);
+BW_API const bw_absent_feed* bw_absent_feed_at(const bw_connection* connection, size_t i);
 
 /* ---- subscriptions ----------------------------------------------------------------------- */
 

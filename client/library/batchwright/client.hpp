@@ -302,6 +302,14 @@ class Connection {
     }
     return feeds;
   }
+  /// The feeds that were not served when the connection was made. Valid as long as this object.
+  std::vector<const bw_absent_feed*> absent_feeds() const {
+    std::vector<const bw_absent_feed*> feeds;
+    for (std::size_t i = 0; i < bw_absent_feed_count(raw_.get()); ++i) {
+      feeds.push_back(bw_absent_feed_at(raw_.get(), i));
+    }
+    return feeds;
+  }
   /// Subscribes to a feed. Errors: those of bw_subscribe().
   Subscription subscribe(const SubscribeOptions& wanted) {
     const bw_subscribe_options options{

@@ -16,7 +16,6 @@ namespace batchwright {
 namespace {
 
 constexpr std::string_view kTcp = "tcp://";
-constexpr std::string_view kArenaSuffix = ".arena";
 
 /// What the arena socket's answers may take in a call that has no time left.
 constexpr std::chrono::milliseconds kLeastForArena{100};

@@ -14,6 +14,7 @@ namespace batchwright {
 struct Connected {
   Subscription::Sessions sessions;  ///< One for each endpoint.
   std::vector<bw_feed> feeds;  ///< The common feeds; their pointers refer to the first session.
+  std::vector<bw_absent_feed> absent;  ///< Their pointers refer to a session each.
 };
 
 /// The connections that a program has handles of.

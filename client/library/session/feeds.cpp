@@ -87,6 +87,15 @@ Result<std::unique_ptr<const Feeds>> Feeds::from(const wire::Welcome& welcome) {
       feeds->feeds_.push_back(std::move(*feed));
     }
   }
+  if (welcome.absent() != nullptr) {
+    for (const auto* absent : *welcome.absent()) {
+      const auto* why = absent->why();
+      feeds->absent_.push_back({absent->name()->str(), why != nullptr ? why->str() : ""});
+    }
+  }
+  for (const Absent& absent : feeds->absent_) {
+    feeds->absent_faces_.push_back({absent.name.c_str(), absent.reason.c_str()});
+  }
   return std::unique_ptr<const Feeds>(std::move(feeds));
 }
 

@@ -9,7 +9,8 @@
 
 namespace batchwright {
 
-/// The feeds that a daemon named in its Welcome, as the C ABI shows them.
+/// The feeds that a daemon named in its Welcome, as the C ABI shows them: those that it serves, and
+/// those that it cannot serve for now.
 /// Threads: immutable. The structs point into this object, which therefore does not move.
 class Feeds {
  public:
@@ -18,6 +19,7 @@ class Feeds {
 
   std::size_t size() const { return feeds_.size(); }
   const bw_feed& at(std::size_t i) const { return feeds_[i]->face; }
+  const std::vector<bw_absent_feed>& absent() const { return absent_faces_; }
 
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
@@ -35,11 +37,17 @@ class Feeds {
     std::vector<const bw_field*> field_faces;
     bw_feed face{};
   };
+  struct Absent {
+    std::string name;
+    std::string reason;
+  };
   Feeds() = default;
   static Result<std::unique_ptr<Field>> field_from(const wire::FieldInfo& info);
   static Result<std::unique_ptr<Feed>> feed_from(const wire::FeedInfo& info);
 
   std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<Absent> absent_;
+  std::vector<bw_absent_feed> absent_faces_;
 };
 
 /// The difference between batches of one and of the other, in words; empty when there is none.

@@ -10,7 +10,6 @@ namespace batchwright {
 namespace {
 
 constexpr std::string_view kTcp = "tcp://";
-constexpr std::string_view kArenaSuffix = ".arena";
 
 /// Connections to the arena socket that have not named a session.
 constexpr std::size_t kUnboundConnections = 64;

@@ -45,6 +45,7 @@ struct Manners {
   std::uint64_t dies_after = 0;      ///< So many releases; 0: it lives on.
   bool may_join = false;             ///< Its tickets say that releases may wait for each other.
   Abilities abilities{};             ///< What it says it can do.
+  std::string absent{};              ///< A feed that it cannot serve for now; empty: none.
   std::uint64_t grows_at_epoch = 0;  ///< From it on one step more, and other data; 0: never.
 };
 

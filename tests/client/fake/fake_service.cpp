@@ -22,6 +22,12 @@ wire::WelcomeT welcome_of(const Manners& manners) {
   welcome.protocol = manners.protocol;
   welcome.version = "fake";
   welcome.abilities = manners.abilities.bits();
+  if (!manners.absent.empty()) {
+    auto absent = std::make_unique<wire::AbsentFeedT>();
+    absent->name = manners.absent;
+    absent->why = "its disk is away";
+    welcome.absent.push_back(std::move(absent));
+  }
   auto feed = std::make_unique<wire::FeedInfoT>();
   feed->name = "train";
   feed->world = manners.world;
