@@ -6,7 +6,6 @@ import pytest
 import torch.distributed
 
 import batchwright
-import served
 from batchwright import _ranks
 from batchwright._ranks import agreement
 from batchwright.torch import BatchDataset

@@ -68,6 +68,10 @@ class Feed(Structure):
     ]
 
 
+class AbsentFeed(Structure):
+    _fields_ = [("name", c_char_p), ("reason", c_char_p)]
+
+
 class SubscribeOptions(Structure):
     _fields_ = [
         ("struct_size", c_size_t), ("feed", c_char_p), ("mode", c_int32), ("rank", c_int32),
@@ -111,7 +115,7 @@ class Tensor(Structure):
 STRUCTS = {
     "bw_fingerprint": Fingerprint, "bw_position": Position, "bw_connect_options": ConnectOptions,
     "bw_connection_info": ConnectionInfo, "bw_field": Field, "bw_feed": Feed,
-    "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant, "bw_batch_header": BatchHeader,
+    "bw_absent_feed": AbsentFeed,    "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant, "bw_batch_header": BatchHeader,
     "bw_tensor": Tensor,
 }
 
@@ -128,6 +132,8 @@ _FUNCTIONS = {
     "bw_close": (c_int32, [c_void_p]),
     "bw_feed_count": (c_size_t, [c_void_p]),
     "bw_feed_at": (POINTER(Feed), [c_void_p, c_size_t]),
+    "bw_absent_feed_count": (c_size_t, [c_void_p]),
+    "bw_absent_feed_at": (POINTER(AbsentFeed), [c_void_p, c_size_t]),
     "bw_subscribe": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "bw_unsubscribe": (c_int32, [c_void_p]),
     "bw_subscription_grant": (POINTER(Grant), [c_void_p]),
@@ -177,6 +183,8 @@ connection_get_info = _function("bw_connection_get_info")
 close = _function("bw_close")
 feed_count = _function("bw_feed_count")
 feed_at = _function("bw_feed_at")
+absent_feed_count = _function("bw_absent_feed_count")
+absent_feed_at = _function("bw_absent_feed_at")
 subscribe = _function("bw_subscribe")
 unsubscribe = _function("bw_unsubscribe")
 subscription_grant = _function("bw_subscription_grant")

@@ -7,13 +7,15 @@ for in slices.
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import math
 import sys
 import threading
 import warnings
-from typing import Any, Callable, List, TypeVar
+from typing import Any, Callable, List, Optional, TypeVar
 
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, SystemRefusedError
 
 SLICE_MS = 50
 _SLICE_SECONDS = SLICE_MS / 1000
@@ -40,34 +42,42 @@ def warn(what: str) -> None:
     warnings.warn(f"batchwright: {what}", RuntimeWarning, stacklevel=level)
 
 
-def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any]) -> Made:
+def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any],
+                  turn: Optional[threading.Lock] = None) -> Made:
     """Returns or raises as `call` does. When the wait for it is interrupted, `discard` gets its
-    later result. Outside of the main thread, the only one that is interrupted, this is a plain
-    call."""
+    later result; with a `turn` the next call waits until that has happened. Outside of the main
+    thread, the only one that is interrupted, this is a plain call. Errors: SystemRefusedError: no
+    thread can be started."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    lock = threading.Lock()
+    lock, running = threading.Lock(), threading.Lock()
     made: List[Made] = []
     failed: List[BaseException] = []
     given_up: List[bool] = []
 
     def run() -> None:
         try:
-            result = call()
+            with turn or contextlib.nullcontext():
+                if given_up:
+                    return
+                result = call()
+                with lock:
+                    made.append(result)
+                    unwanted = bool(given_up)
+                if unwanted:
+                    discard(result)
         except BaseException as error:  # it is raised in the thread that waits
             failed.append(error)
-            return
-        with lock:
-            made.append(result)
-            unwanted = bool(given_up)
-        if unwanted:
-            discard(result)
+        finally:
+            running.release()
 
-    thread = threading.Thread(target=run, name="batchwright", daemon=True)
-    thread.start()
+    running.acquire()
     try:
-        while thread.is_alive():
-            thread.join(_SLICE_SECONDS)
+        _start(run)
+        # One call of C, and not Thread's start() or join(): these are in Python, and a signal's
+        # handler that raises in the midst of them has them fail by errors of their own.
+        while not running.acquire(timeout=_SLICE_SECONDS):
+            pass
     except BaseException:
         with lock:
             given_up.append(True)
@@ -78,3 +88,13 @@ def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any]) -> M
     if failed:
         raise failed[0]
     return made[0]
+
+
+def _start(run: Callable[[], None]) -> None:
+    try:
+        _thread.start_new_thread(run, ())
+    except RuntimeError as error:
+        raise SystemRefusedError(f"no thread can be started ({error}): connecting and subscribing "
+                                 "take one, so that Ctrl-C is heard, and the library takes two a "
+                                 "connection. ulimit -u, and the pids limit of a container, bound "
+                                 "them") from None

@@ -6,31 +6,25 @@ import contextlib
 import ctypes
 import functools
 import os
-import sys
 import threading
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import (
+    Any, Callable, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple, Union,
+)
 
 from . import _abi, _fork, _ranks
 from ._memory import in_flight
 from ._memory.homes import Homes
+from ._endpoints import absolute, encoded, program_name
 from ._own import Own
 from ._waits import interruptible, milliseconds, warn
 from .batch import Batch
-from .errors import ClosedError, InvalidArgumentError, NotFoundError
+from .errors import (
+    ClosedError, InvalidArgumentError, NotFoundError, StoreUnavailableError,
+)
 from .subscription import Subscription
 from .values import LAYOUTS, Field, Position, fingerprint_of
 
 MODES = {"replica": _abi.REPLICA, "sharded": _abi.SHARDED, "queue": _abi.QUEUE}
-
-
-def _bytes(value: Optional[str]) -> Optional[bytes]:
-    return value.encode() if value is not None else None
-
-
-def _program() -> Optional[bytes]:
-    """How the daemon's logs call us: the script, not the interpreter. None: by the interpreter."""
-    name = os.path.basename(sys.argv[0]) if sys.argv else ""
-    return os.fsencode(name) if name not in ("", "-c", "-m") else None
 
 
 class ConnectionInfo:
@@ -46,17 +40,57 @@ class ConnectionInfo:
         self.inline_reason = _abi.text(reason) if reason is not None else None  #: why
 
 
-class Feed(Own):
-    """A stream of batches that can be subscribed to. Iterating it is an endless run over epochs."""
+class _Look(NamedTuple):
+    """What a feed looks like."""
 
-    def __init__(self, connection: Connection, raw: _abi.Feed) -> None:
+    sequences: int
+    world: int
+    layout: str
+    fields: Tuple[Field, ...]
+
+    @classmethod
+    def of(cls, raw: _abi.Feed) -> _Look:
+        return cls(raw.sequences, raw.world, LAYOUTS[raw.layout],
+                   tuple(Field.of(raw.fields[i].contents) for i in range(raw.field_count)))
+
+
+class Feed(Own):
+    """A stream of batches that can be subscribed to. Iterating it is an endless run over epochs.
+
+    A feed that could not be served when the connection was made is waited for: by subscribe(), and
+    by what says how it looks, up to the connection's `timeout` and the daemon's `feed_grace`. The
+    error then has the daemon's reason.
+    """
+
+    def __init__(self, connection: Connection, name: str, look: Optional[_Look]) -> None:
         self._connection = connection
-        self.name = _abi.text(raw.name)
-        self.sequences: int = raw.sequences  #: of the dataset, when the connection was made
-        self.world: int = raw.world  #: batches of a global step
-        self.layout = LAYOUTS[raw.layout]  #: "batch-major" or "time-major"
-        self.fields: Tuple[Field, ...] = tuple(
-            Field.of(raw.fields[i].contents) for i in range(raw.field_count))
+        self.name = name
+        self._look = look  # None: it was not served
+
+    def _known(self) -> _Look:
+        if self._look is None:
+            self._look = self._connection._await_feed(self.name)
+        return self._look
+
+    @property
+    def sequences(self) -> int:
+        """Of the dataset, when the connection was made."""
+        return self._known().sequences
+
+    @property
+    def world(self) -> int:
+        """Batches of a global step."""
+        return self._known().world
+
+    @property
+    def layout(self) -> str:
+        """"batch-major" or "time-major"."""
+        return self._known().layout
+
+    @property
+    def fields(self) -> Tuple[Field, ...]:
+        """Its fields, in the order of the dataset."""
+        return self._known().fields
 
     def field(self, name: str) -> Field:
         """Errors: NotFoundError, which lists the fields."""
@@ -143,6 +177,8 @@ class Feed(Own):
             yield from subscription
 
     def __repr__(self) -> str:
+        if self._look is None:
+            return f"<batchwright.Feed {self.name!r}: not served when this connection was made>"
         fields = ", ".join(f"{each.name} {each.dtype}" for each in self.fields)
         return f"<batchwright.Feed {self.name!r}: {self.sequences} sequences of {fields}>"
 
@@ -181,20 +217,51 @@ class Connection(Own):
         self._asking = asking
         self._generation = _fork.generation
         self._lock = threading.Lock()  # guards the three around it, for moments
+        self._subscribing = threading.Lock()  # by the main thread, interrupted calls included
         self._closed = False
         self._users = 0  # calls with the handle; the last one out frees it when it is closed
         self._servers = self.info.servers
         self._homes = Homes(self._servers)
-        feeds = (Feed(self, _abi.feed_at(raw, i).contents) for i in range(_abi.feed_count(raw)))
-        self.feeds: Dict[str, Feed] = {feed.name: feed for feed in feeds}  #: by name
+        self.feeds: Dict[str, Feed] = {}  #: by name, those that are served
+        self._absent: Dict[str, Feed] = {}
+        #: Feeds that are configured and were not served when the connection was made: why not, by
+        #: name. feed() knows them as well.
+        self.absent: Dict[str, str] = {}
+        self._read_feeds(raw)
+
+    def _read_feeds(self, raw: int) -> None:
+        for i in range(_abi.feed_count(raw)):
+            feed = _abi.feed_at(raw, i).contents
+            name = _abi.text(feed.name)
+            self.feeds[name] = Feed(self, name, _Look.of(feed))
+        for i in range(_abi.absent_feed_count(raw)):
+            absent = _abi.absent_feed_at(raw, i).contents
+            name = _abi.text(absent.name)
+            self._absent[name] = Feed(self, name, None)
+            self.absent[name] = _abi.text(absent.reason)
 
     def feed(self, name: str) -> Feed:
-        """Errors: NotFoundError, which lists the feeds."""
-        found = self.feeds.get(name)
+        """The feed of this name, served or not: subscribing waits for one that is not. Errors:
+        NotFoundError, which lists the feeds."""
+        found = self.feeds.get(name) or self._absent.get(name)
         if found is None:
-            listed = ", ".join(f'"{each}"' for each in self.feeds) or "none"
-            raise NotFoundError(f'the daemon has no feed "{name}"; it has {listed}')
+            listed = [f'"{each}"' for each in self.feeds]
+            listed += [f'"{each}", not served ({why})' for each, why in self.absent.items()]
+            raise NotFoundError(f'the daemon has no feed "{name}"; it has ' +
+                                (", ".join(listed) or "none"))
         return found
+
+    def _await_feed(self, name: str) -> _Look:
+        """What a feed looks like that was not served: waits until it is. Errors: as
+        Feed.subscribe()."""
+        with self._asking() as asking:
+            if name not in asking.feeds:
+                asking.feed(name).subscribe(window=1, epochs=1).close()
+        with self._asking() as asking:
+            look = asking.feed(name)._look
+            if look is None:
+                raise StoreUnavailableError(f'feed "{name}" is not served: {asking.absent[name]}')
+            return look
 
     @property
     def info(self) -> ConnectionInfo:
@@ -236,7 +303,7 @@ class Connection(Own):
                 _abi.check(_abi.subscribe(raw, ctypes.byref(options), ctypes.byref(made)))
             return made.value or 0
 
-        return interruptible(ask, _abi.unsubscribe)
+        return interruptible(ask, _abi.unsubscribe, self._subscribing)
 
     def close(self) -> None:
         """Ends the connection. Waits for copies to a GPU that are under way. Twice is fine."""
@@ -280,15 +347,21 @@ def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float 
     Errors: TimedOutError, which names the endpoint; InvalidArgumentError, UnsupportedVersionError,
     UnsupportedError, SystemRefusedError.
     """
-    place = endpoint if endpoint is None or isinstance(endpoint, str) else ",".join(endpoint)
+    if endpoint is None:
+        endpoint = os.environ.get("BATCHWRIGHT_ENDPOINT") or None
+    if isinstance(endpoint, str):
+        endpoint = endpoint.split(",")
+    place = None if endpoint is None else ",".join(map(absolute, endpoint))
+    named = encoded("endpoint", place)
     options = _abi.ConnectOptions(
-        ctypes.sizeof(_abi.ConnectOptions), _bytes(program) or _program(),
+        ctypes.sizeof(_abi.ConnectOptions), encoded("program", program) or program_name(),
         milliseconds(timeout, "timeout", 1), milliseconds(reconnect, "reconnect"),
-        _bytes(server_key), _bytes(public_key), _bytes(secret_key), 1 if inline else 0, 0)
+        encoded("server_key", server_key), encoded("public_key", public_key),
+        encoded("secret_key", secret_key), 1 if inline else 0, 0)
 
     def ask() -> int:
         made = ctypes.c_void_p()
-        _abi.check(_abi.connect(_bytes(place), ctypes.byref(options), ctypes.byref(made)))
+        _abi.check(_abi.connect(named, ctypes.byref(options), ctypes.byref(made)))
         return made.value or 0
 
     asking = functools.partial(

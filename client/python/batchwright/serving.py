@@ -48,9 +48,9 @@ def serve(dataset: Union[_Path, Sequence[_Path]], *, name: str = "train",
     if command is None:
         raise NotFoundError(f"no program {os.fspath(program or 'batchwright')}: install the package "
                             "batchwright, or name it by `program`")
-    paths = [dataset] if isinstance(dataset, (str, os.PathLike)) else list(dataset)
+    paths = [dataset] if isinstance(dataset, (str, bytes, os.PathLike)) else list(dataset)
     tables = {"daemon": daemon or {},
-              "feed": {"name": name, "dataset": [os.path.abspath(path) for path in paths],
+              "feed": {"name": name, "dataset": [os.path.abspath(os.fsdecode(path)) for path in paths],
                        **(feed or {})},
               "feed.plan": plan, "feed.features": features or {}}
     with tempfile.TemporaryDirectory(prefix="batchwright-serve-") as folder:
@@ -93,11 +93,21 @@ def _value(key: str, value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
-    if isinstance(value, (str, os.PathLike)):
-        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return _text(key, os.fsdecode(value))
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{each} = {_value(key, of)}" for each, of in value.items()) + " }"
     if isinstance(value, Sequence):
         return "[" + ", ".join(_value(key, each) for each in value) + "]"
     raise InvalidArgumentError(f"{key} is of type {type(value).__name__}; allowed: numbers, True and "
                                "False, text, paths, lists and mappings of these")
+
+
+def _text(key: str, value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"{key} is {ascii(value)}, which is not UTF-8, and a configuration has nothing else: "
+            "rename the folder, or make a link of another name to it") from None
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

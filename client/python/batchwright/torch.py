@@ -29,7 +29,7 @@ from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
 from ._collation import INSTEAD, refuse_collation, refuse_fetcher
 from ._places import (
-    Batches, Event, Iteration, Place, Stream, check_grant, place_of, state_of,
+    Batches, Event, Iteration, Now, Place, Stream, check_grant, place_of, state_of,
 )
 from ._ranks import CHECKS, Choice, Comparison, Share, Told
 from ._waits import warn
@@ -175,8 +175,9 @@ class BatchDataset(torch.utils.data.IterableDataset):
     def _is_over(self, place: Place) -> bool:
         return bool(self._epochs) and place.due_epoch >= self._epochs
 
-    def _look(self, iteration: Iteration) -> Tuple[Stream, Event]:
-        """The next event of an iteration, and the stream that it is to be taken from."""
+    def _look(self, iteration: Iteration) -> Tuple[Stream, Event, Now]:
+        """The next event of an iteration, the stream that it is to be taken from, and where the
+        iteration is behind it."""
         if self._connection._generation != _fork.generation:
             raise _fork.refuse("this dataset")
         iteration.check_valid()
@@ -190,7 +191,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
                 event = stream.look()
                 if iteration.steps is None and isinstance(event, Batch):
                     iteration.steps = stream.subscription.steps
-                return stream, event
+                return stream, event, iteration.now.after(event, stream)
             except Error as error:
                 iteration.check_valid()  # which may be why its wait ended
                 if self._stream is not None and not isinstance(error, (BusyError, TimedOutError)):

@@ -117,8 +117,7 @@ class Batches:
     def __next__(self) -> Batch:
         iteration = self._iteration
         while not iteration.is_over:
-            stream, event = self._dataset._look(iteration)
-            now = iteration.now.after(event, stream)
+            stream, event, now = self._dataset._look(iteration)
             # No call stands between these lines, so neither a signal's handler nor another thread
             # comes between: an event is handed out with its place, or stays the next one.
             if stream.coming is event and not iteration.ended_by:

@@ -237,7 +237,7 @@ class Comparison:
     def is_due(self, share: Share, whole: bool, batches: int) -> bool:
         """Whether to call make() before the next batch of an iteration that has handed out so many.
         Errors: those of is_checked()."""
-        if self._is_done or (batches == 0 and self._first is not None):
+        if self._is_done or batches > 1 or (batches == 0 and self._first is not None):
             return False
         return is_checked(self._check, share, whole)
 
