@@ -66,6 +66,8 @@ class Server {
   /// Feeds that have failed for a reason that is_passing() become absent, and give back their
   /// arenas. Not from within a call of a feed.
   void put_away_failed();
+  /// The feed with this name, if there is one, becomes absent, for a reason that is_passing().
+  void put_away(std::string_view name, const Error& why);
   void set_feed_grace(std::chrono::milliseconds grace) { absent_.set_grace(grace); }
   /// Feed numbers that are left: none is used twice, for clients know arenas by them.
   std::uint32_t feed_numbers_left() const { return feeds_.numbers_left(); }
@@ -152,6 +154,7 @@ class Server {
   // server_feeds.cpp: the set of feeds.
   std::unique_ptr<Feed> make_feed(ArenaNumber number, FeedSettings settings,
                                   FeedResources resources);
+  void put_away(const Feed& feed, const Error& why, const Error& told);
   bool put_away_soon();
   void serve_guest(Feed& feed, AbsentFeeds::Guest guest);
   void refuse_guest(const AbsentFeeds::Guest& guest, const Error& why);

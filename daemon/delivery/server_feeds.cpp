@@ -68,15 +68,25 @@ void Server::put_away_failed() {
     if (feed->failure() && is_passing(feed->failure()->code)) failed.push_back(feed.get());
   }
   for (const Feed* feed : failed) {
-    const std::string name = feed->name();
     const Error told = *feed->failure();
     Error why = told;
-    const std::string named = fmt::format("feed {} failed: ", name);
+    const std::string named = fmt::format("feed {} failed: ", feed->name());
     if (why.message.starts_with(named)) why.message.erase(0, named.size());
-    absent_.set({name, feed->dataset().shards(), why, feed->arena_number()});
-    // Clients treat `disconnected` as a pause: they ask again, and then wait.
-    feeds_.retire(name, absent_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
+    put_away(*feed, why, told);
   }
+}
+
+void Server::put_away(std::string_view name, const Error& why) {
+  const Feed* feed = feeds_.find(name);
+  if (feed != nullptr)
+    put_away(*feed, why, {why.code, fmt::format("feed {}: {}", name, why.message)});
+}
+
+void Server::put_away(const Feed& feed, const Error& why, const Error& told) {
+  const std::string name = feed.name();
+  absent_.set({name, feed.dataset().shards(), why, feed.arena_number()});
+  // Clients treat `disconnected` as a pause: they ask again, and then wait.
+  feeds_.retire(name, absent_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
 }
 
 bool Server::put_away_soon() {

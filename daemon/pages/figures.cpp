@@ -227,7 +227,8 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   for (const auto& shard : feed.dataset().shards()) stats.dataset.push_back(shard.string());
   stats.dataset_lock = name_of(feed.dataset().lock());
   stats.state = feed.state();
-  if (feed.failure()) stats.reason = feed.failure()->message;
+  stats.dataset_stale = !feed.stale().empty();
+  stats.reason = feed.failure() ? feed.failure()->message : feed.stale();
   // Not copied: the page is rendered before the loop goes on (figures.h).
   stats.counters = &feed.counters();
   stats.stages = &feed.times();

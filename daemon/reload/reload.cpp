@@ -46,6 +46,10 @@ std::string describe(const PreparedConfig& ready) {
   // A feed that was opened anew with the same keys is among the unchanged, and is told once.
   std::size_t unchanged = changes.unchanged;
   for (const std::string& name : ready.mended) unchanged -= is_unchanged(changes, name) ? 1 : 0;
+  for (const auto& [name, why] : ready.stale) {
+    parts.push_back(fmt::format("{} is opened anew: {}", name, why));
+    unchanged -= is_unchanged(changes, name) ? 1 : 0;
+  }
   parts.push_back(fmt::format("{} unchanged", unchanged));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -88,14 +92,16 @@ void Reloader::start() {
   if (on_begin_) on_begin_();
   // A copy of the state: the preparing thread touches nothing that the loop changes.
   ReloadRequest request{
-      source_,          running_, {}, server_.feed_numbers_left(), server_.share_memory(),
+      source_,          running_, {}, {}, server_.feed_numbers_left(), server_.share_memory(),
       stop_.get_token()};
   for (const auto& feed : server_.feeds()) {
     if (feed->failure()) request.failed.insert(feed->name());
+    request.shown.emplace(feed->name(), feed->share_snapshot());
   }
   for (const AbsentFeed& feed : server_.absent()) request.failed.insert(feed.name);
-  thread_.put([this, request = std::move(request)] {
+  thread_.put([this, request = std::move(request)]() mutable {
     auto result = std::make_shared<Result<PreparedConfig>>(prepare_reload(request, catalog_));
+    request.shown.clear();  // before what it shows is put away
     boost::asio::post(loop_, [this, result] { prepared(std::move(*result)); });
   });
 }
@@ -117,6 +123,9 @@ Reloader::Outcome Reloader::take_up(PreparedConfig ready) {
   const std::string told = describe(ready);
   for (const std::string& name : ready.changes.removed) server_.remove_feed(name);
   for (PreparedFeed& feed : ready.feeds) serve(std::move(feed));
+  for (const auto& [name, why] : ready.stale) {
+    server_.put_away(name, {ErrorCode::store_unavailable, why});
+  }
   for (const FeedConfig& feed : ready.config.feeds) {
     Feed* running = server_.find_feed(feed.served.name);
     if (running == nullptr) continue;  // it is absent

@@ -50,9 +50,21 @@ class Preparation {
     return made ? made : in_feed(name, made.error());
   }
 
+  /// Looks at the files of what is served. What is gone is served on: there is nothing to open.
+  void compare_data() {
+    for (const auto& [name, snapshot] : request_.shown) {
+      const FeedConfig* before = find_feed(request_.running, name);
+      const FeedConfig* after = find_feed(ready_.config, name);
+      if (before == nullptr || after == nullptr || before->dataset != after->dataset) continue;
+      DatasetStanding found = snapshot->standing();
+      if (found.standing < DataStanding::replaced) continue;
+      ready_.stale.emplace(name, std::move(found.why));
+    }
+  }
+
   Result<void> change(const FeedChange& change) {
     // Reloader::take_up() adjusts it; there is nothing to prepare.
-    if (change.in_place) return {};
+    if (change.in_place || ready_.stale.contains(change.name)) return {};
     auto free = check_journal(request_, find_feed(ready_.config, change.name)->served, change.keys);
     if (!free) return in_feed(change.name, free.error());
     const auto made =
@@ -65,7 +77,7 @@ class Preparation {
   void mend(const std::string& name) {
     const auto& changed = ready_.changes.changed;
     // Failed, and not in the new file: it is removed.
-    if (find_feed(ready_.config, name) == nullptr) return;
+    if (find_feed(ready_.config, name) == nullptr || ready_.stale.contains(name)) return;
     // change() has made it anew.
     if (std::any_of(changed.begin(), changed.end(), [&name](const FeedChange& change) {
           return change.name == name && !change.in_place;
@@ -134,6 +146,7 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
   }
   if (auto access = prepare_access(ready); !access) return access.error();
   Preparation preparation(request, catalog, ready);
+  preparation.compare_data();
   for (const std::string& name : changes.added) {
     if (auto added = preparation.add(name); !added) return added.error();
   }
@@ -148,7 +161,7 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
 Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with,
                              Catalog& catalog) {
   if (with.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
-  auto dataset = catalog.open(feed.dataset, feed.verify, feed.lock);
+  auto dataset = catalog.open(feed.dataset, feed.verify, feed.lock, Holding::checksums);
   if (!dataset) return dataset.error();
   FeedSettings settings = feed.served;
   if (auto opened = open_recipe(**dataset, settings, catalog); !opened) return opened.error();

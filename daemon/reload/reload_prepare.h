@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <stop_token>
@@ -15,6 +16,8 @@ struct ReloadRequest {
   ConfigSource source;
   Config running;
   std::set<std::string> failed;  ///< Feeds that no longer serve: they are opened anew.
+  /// What the feeds that are not absent show.
+  std::map<std::string, std::shared_ptr<const Snapshot>> shown;
   std::uint32_t numbers_left = 0;
   std::shared_ptr<MemoryBudget> memory;
   std::stop_token stop;  ///< The daemon ends: what is not ready by then is not needed.

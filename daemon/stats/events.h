@@ -65,6 +65,8 @@ enum class Event : std::uint8_t {
   // Feeds.
   feed_opened,
   dataset_not_locked,
+  dataset_stale,
+  dataset_silent,
   arena_reserved,
   plan_noted,
   queue_resumed,
@@ -187,6 +189,11 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::feed_opened, "feed_opened", Severity::info, Pace::each,
      "feed {}: {} in {} steps an epoch, world {}, fingerprint {}"},
     {Event::dataset_not_locked, "dataset_not_locked", Severity::warning, Pace::each, "feed {}: {}"},
+    {Event::dataset_stale, "dataset_stale", Severity::warning, Pace::each,
+     "feed {}: {}; the feed goes on with the old data, and a reload opens it anew"},
+    {Event::dataset_silent, "dataset_silent", Severity::warning, Pace::each,
+     "feed {}: whether dataset {} is still the same is not known: its file system has not answered "
+     "for {} s"},
     {Event::arena_reserved, "arena_reserved", Severity::info, Pace::each,
      "feed {}: arena {}, {} slots of {}, pages {}"},
     {Event::plan_noted, "plan_noted", Severity::warning, Pace::each, "feed {}: plan: {}"},

@@ -156,6 +156,12 @@ void states(Page& page, const Feeds& feeds) {
   for (const FeedStats& feed : feeds) {
     page.sample({{"feed", feed.name}}, feed.dataset_lock == "none" ? 0 : 1);
   }
+  page.gauge("dataset_stale",
+             "Whether the dataset's path no longer leads to the files that the feed reads: it was "
+             "renamed, replaced or removed.");
+  for (const FeedStats& feed : feeds) {
+    page.sample({{"feed", feed.name}}, feed.dataset_stale ? 1 : 0);
+  }
   page.gauge("pinned", "1 for how the feed's arena is kept in memory.");
   for (const FeedStats& feed : feeds) {
     for (const std::string_view state : {"none", "locked", "cuda"}) {

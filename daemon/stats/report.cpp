@@ -216,6 +216,7 @@ json::object render(const FeedStats& feed) {
   return {{"name", utf8(feed.name)},
           {"dataset", render_all(feed.dataset)},
           {"dataset_lock", feed.dataset_lock},
+          {"dataset_stale", feed.dataset_stale},
           {"state", name_of(feed.state)},
           {"reason", utf8(feed.reason)},
           {"sequences", feed.sequences},

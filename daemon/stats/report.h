@@ -77,7 +77,8 @@ struct FeedStats {
   std::vector<std::string> dataset;        ///< Paths of the shards.
   std::string_view dataset_lock = "none";  ///< "slot", "read-only" or "none".
   FeedState state = FeedState::starting;
-  std::string reason;                      ///< Why a failed feed failed.
+  std::string reason;          ///< Why a failed feed failed, or in what way its data are stale.
+  bool dataset_stale = false;  ///< The dataset's path no longer leads to the files that are read.
   const FeedCounters* counters = nullptr;  ///< Lives as long as the call; null: all are 0.
   std::uint64_t sequences = 0;             ///< Sequences of the dataset.
   std::string fingerprint;

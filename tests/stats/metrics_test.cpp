@@ -106,6 +106,7 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "plan_padded_share",
                            "plan_seconds",
                            "dataset_locked",
+                           "dataset_stale",
                            "disk_free_bytes",
                            "disk_size_bytes",
                            "readahead_ahead_bytes",

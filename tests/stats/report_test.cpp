@@ -17,6 +17,7 @@ FeedStats speech(const FeedCounters& counters) {
   feed.name = "train";
   feed.dataset = {"/data/a", "/data/b"};
   feed.dataset_lock = "slot";
+  feed.dataset_stale = true;
   feed.state = FeedState::serving;
   feed.counters = &counters;
   feed.sequences = 2780;
@@ -90,6 +91,7 @@ TEST_CASE("stats: the report of a feed") {
   CHECK(feed.at("dataset") == json::parse(R"(["/data/a","/data/b"])"));
   CHECK(feed.at("state") == "serving");
   CHECK(feed.at("dataset_lock") == "slot");
+  CHECK(feed.at("dataset_stale") == true);
   CHECK(feed.at("reason") == "");
   CHECK(feed.at("slots") ==
         json::parse(R"({"free":1,"filling":2,"ready":3,"ahead":2,"kept":1,"held":4})"));

@@ -142,6 +142,9 @@ class Feed {
   std::vector<PlannedEpoch> epochs() const { return plans_.epochs().all(); }
   /// Why the feed no longer serves; empty while it does.
   const std::optional<Error>& failure() const { return life_.why(); }
+  /// Why the files that it reads are no longer those that its dataset's path leads to; empty while
+  /// they are.
+  const std::string& stale() const { return data_.standing.why; }
   /// Why an epoch that a client stands in cannot be planned now; empty while none is so. It is
   /// tried again until it can.
   std::string planning_trouble() const;
@@ -242,6 +245,10 @@ class Feed {
   void count_assembled(const BatchId& id, const AssembledBatch& batch);
   void count_overflows(const BatchId& id, const CastLoss& lost);
   void count_lost(const BatchId& id, const SkippedSequence& skipped);
+
+  // feed_data.cpp: whether the dataset's files are still those that it reads.
+  void look_at_data();
+  void looked_at_data(const DatasetStanding& found);
 
   // feed_plans.cpp: what becomes of the decisions on plans.
   void request_plan();

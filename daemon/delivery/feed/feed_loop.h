@@ -26,8 +26,9 @@ class FeedLoop {
     stragglers,  ///< Ends a wait for stragglers.
     long_waits,  ///< Looks for waits that get long.
     plans,       ///< An epoch is tried again, or a plan's turn ends.
+    data,        ///< A look at the dataset's files takes long.
   };
-  static constexpr std::size_t kAlarms = 4;
+  static constexpr std::size_t kAlarms = 5;
 
   /// Work that is done once, however often it is asked for in a turn of the loop.
   enum class Chore : std::uint8_t { pump, settle };

@@ -23,6 +23,8 @@ struct FeedData {
   /// Brings in what look-ups go through; null where no thread could be had. Its end waits for the
   /// disk, so it is not left to the loop.
   std::shared_ptr<const std::jthread> tree_reader = nullptr;
+  DatasetStanding standing = {};  ///< What was found when the files were looked at last.
+  bool looking = false;           ///< They are being looked at.
 };
 
 /// What a feed needs before the loop runs: data with their first plan, memory, files.

@@ -225,6 +225,7 @@ wire::EventT Feed::about(Epoch epoch, const std::string& text) const {
 void Feed::note_began(Epoch epoch) {
   if (!subscriptions_.is_first_to_begin(epoch)) return;
   ports_.log.note<Event::epoch_began>(about(epoch), name(), epoch.value);
+  look_at_data();
 }
 
 void Feed::note_ended(Epoch epoch) {

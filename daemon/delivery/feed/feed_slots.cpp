@@ -118,7 +118,9 @@ void Feed::assembled(const SlotScheduler::Assignment& done, Result<AssembledBatc
 
 void Feed::not_assembled(const SlotScheduler::Assignment& done, const Error& error) {
   scheduler_.failed(done, error);
-  const bool data_is_gone = error.code == ErrorCode::store_unavailable;
+  // The latter: the file was overwritten, and no batch of it can be had any longer.
+  const bool data_is_gone =
+      error.code == ErrorCode::store_unavailable || error.code == ErrorCode::fingerprint_mismatch;
   if (error.code == ErrorCode::corrupt_record) counters_.add(FeedCounter::corrupt_records);
   ports_.log.note<Event::batch_not_assembled>(name(), done.id.epoch.value, done.id.index.value,
                                               error.message);

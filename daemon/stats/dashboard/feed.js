@@ -108,8 +108,10 @@ function setVerdict(section, feed, path) {
     ? "no batch is there yet" : kVerdictWords[feed.verdict.text] || "");
   setText(box.querySelector("p"), feed.reason || feed.verdict.why);
   const next = section.querySelector(".next");
-  next.hidden = feed.state !== "failed";
-  setText(next, "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. " +
+  next.hidden = feed.state !== "failed" && !feed.dataset_stale;
+  setText(next, feed.state !== "failed"
+    ? "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads to now."
+    : "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. " +
           "Damage of the dataset is named by `batchwright verify " + feed.dataset.join(" ") + "`.");
   setText(section.querySelector(".place"), "dataset " + feed.dataset.join(", ") +
           (feed.dataset_lock === "none" ? " (not locked: a writer could harm what is read)" : ""));
