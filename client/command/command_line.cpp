@@ -275,6 +275,23 @@ void add_completion(CLI::App& app, Action& action) {
   });
 }
 
+/// CLI11 takes the word behind an option for its value, whatever that is: `--into --help` would
+/// make a dataset of that name.
+void refuse_options_as_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_positional() || option->get_expected_max() == 0) continue;
+    option->check([](const std::string& value) {
+      return value.starts_with("--")
+                 ? fmt::format("found {}, which is no value; allowed: ./{} for such a path", value,
+                               value)
+                 : std::string();
+    });
+  }
+  for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {
+    refuse_options_as_values(*below);
+  }
+}
+
 /// The words of the call, the last one first, as CLI11 takes them. `help COMMAND` is
 /// `COMMAND --help`: CLI11 would take the command's name for a second command.
 std::vector<std::string> words_to_parse(int argc, const char* const* argv) {
@@ -347,6 +364,7 @@ int run_command_line(int argc, const char* const* argv) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);
   }
+  refuse_options_as_values(app);
   try {
     app.parse(words_to_parse(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -7,6 +7,7 @@
 // A row's frames are summed up in two passes, and rows are merged by Chan's formula, in double
 // precision: no cancellation, however long the epoch. With ranks it takes a share of every step,
 // and the shares' results merge by the same formula.
+#include <algorithm>
 #include <batchwright/client.hpp>
 #include <chrono>
 #include <cmath>
@@ -160,10 +161,10 @@ void print(const Totals& totals, bool json) {
   }
 }
 
-int usage() {
+int usage(bool asked) {
   std::fputs("usage: cmvn --feed NAME [--endpoint E] [--rank R --ranks N] [--epochs N] [--json]\n",
-             stderr);
-  return 2;
+             asked ? stdout : stderr);
+  return asked ? 0 : 2;
 }
 
 /// A whole number; empty for other text.
@@ -184,6 +185,7 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
     }
     if (i + 1 == words.size()) return std::nullopt;
     const std::string& value = words[i + 1];
+    if (value.starts_with("--")) return std::nullopt;
     if (words[i] == "--feed")
       options.subscribe.feed = value;
     else if (words[i] == "--endpoint")
@@ -206,8 +208,10 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto options = parse({argv + 1, argv + argc});
-  if (!options) return usage();
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) return usage(true);
+  const auto options = parse(words);
+  if (!options) return usage(false);
   try {
     bw::Connection connection(options->endpoint);
     bw::Subscription subscription = connection.subscribe(options->subscribe);

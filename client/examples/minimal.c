@@ -3,6 +3,7 @@
 #include <batchwright/client.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static int fail(const char* call) {
   fprintf(stderr, "%s: %s\n", call, bw_error_message());
@@ -25,9 +26,10 @@ int main(int argc, char** argv) {
   bw_batch* batch = NULL;
   bw_status status = BW_OK;
   bw_subscribe_options options = BW_SUBSCRIBE_OPTIONS_INIT;
-  if (argc != 3) {
-    fprintf(stderr, "usage: minimal ENDPOINT FEED\n");
-    return 2;
+  const int help = argc > 1 && strcmp(argv[1], "--help") == 0;
+  if (help || argc != 3 || argv[1][0] == '-') {
+    fprintf(help ? stdout : stderr, "usage: minimal ENDPOINT FEED\n");
+    return help ? 0 : 2;
   }
   options.feed = argv[2];
   options.epochs = 1;

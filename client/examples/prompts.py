@@ -21,9 +21,21 @@ def side_of(name: str) -> str:
     return SIDES[1] if zlib.crc32(name.encode()) % 5 == 0 else SIDES[0]
 
 
+def languages(sounds: pathlib.Path) -> List[pathlib.Path]:
+    """The folders in `sounds`, each once: Debian's packages have links such as `es` beside the
+    folder of a speaker's prompts. A folder that lies there goes before a link to it."""
+    folders = sorted((each for each in sounds.iterdir()
+                      if each.is_dir() and not each.name.startswith(".")),
+                     key=lambda each: (each.is_symlink(), each.name))
+    once = {}
+    for folder in folders:
+        once.setdefault((folder.stat().st_dev, folder.stat().st_ino), folder)
+    return sorted(once.values())
+
+
 def split(sounds: pathlib.Path, into: pathlib.Path) -> None:
     """Makes the folders `train` and `held-out` in `into`, of links to the files of `sounds`."""
-    for language in sorted(each for each in sounds.iterdir() if each.is_dir()):
+    for language in languages(sounds):
         for file in sorted(language.rglob("*")):
             name = file.relative_to(language)
             if file.suffix.lower() in _AUDIO and "silence" not in name.parts:

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "formats/formats.h"
 
@@ -44,6 +43,16 @@ Result<void> check_sets(const std::vector<LabelSet>& sets, const std::vector<Lab
   return {};
 }
 
+/// The hint that goes behind a message of a key that a table lacks.
+std::string other_form(const FileTexts& texts, std::string_view key) {
+  const auto other = texts.other_form(key);
+  if (!other) return {};
+  return fmt::format(
+      "; \"{}\" is there, which may be the same name in another Unicode normal form "
+      "(NFC, NFD)",
+      printable(std::string(*other)));
+}
+
 Labels labels_for(const AnnotationOptions& options, const std::string& field) {
   for (const LabelSet& set : options.label_sets) {
     // A given list goes before the dataset's own, and takes no name that is not in it.
@@ -61,9 +70,8 @@ Labels labels_for(const AnnotationOptions& options, const std::string& field) {
 std::optional<std::string_view> Annotations::name_in(const Column& column,
                                                      std::string_view key) const {
   if (column.table.empty()) return top_folder(key);
-  const auto found = short_names_.find(column.names, key);
-  if (found == column.names.end()) return std::nullopt;
-  return found->second;
+  const std::string* const found = column.names.find(key);
+  return found == nullptr ? std::nullopt : std::optional<std::string_view>(*found);
 }
 
 Result<void> Annotations::add_column(const AnnotationOptions& options, const LabelTable& wanted,
@@ -72,9 +80,8 @@ Result<void> Annotations::add_column(const AnnotationOptions& options, const Lab
   if (!column.table.empty()) {
     auto names = read_transcripts(wanted.table, TranscriptFormat::kaldi);
     if (!names) return names.error();
-    column.names = std::move(*names);
-    // A report alone: tables often cover more than the files of one ingest.
-    look_for_unmatched(column.table, column.names, files);
+    column.names = FileTexts(std::move(names->texts), files);
+    tell_unmatched(column.table, column.names);
   }
   // All names are looked at before the first number is given, so that they can be put in order.
   std::vector<std::string> found;
@@ -86,19 +93,12 @@ Result<void> Annotations::add_column(const AnnotationOptions& options, const Lab
   return {};
 }
 
-void Annotations::look_for_unmatched(const std::string& table, const Texts& texts,
-                                     std::span<const SourceFile> files) {
-  std::set<std::string_view> used;
-  for (const SourceFile& file : files) {
-    const auto text = short_names_.find(texts, file.key);
-    if (text != texts.end()) used.insert(text->first);
-  }
-  if (used.size() == texts.size()) return;
-  const auto first = std::find_if(texts.begin(), texts.end(),
-                                  [&used](const auto& text) { return !used.contains(text.first); });
+/// In the report alone: tables often cover more than the files of one ingest.
+void Annotations::tell_unmatched(const std::string& table, const FileTexts& texts) {
+  if (texts.unmatched() == 0) return;
   unmatched_.push_back(fmt::format("{} of {} keys of {} are of no file, such as \"{}\"",
-                                   texts.size() - used.size(), texts.size(), table,
-                                   printable(first->first)));
+                                   texts.unmatched(), texts.entries(), table,
+                                   printable(std::string(texts.first_unmatched()))));
 }
 
 Result<Annotations> Annotations::create(const AnnotationOptions& options,
@@ -106,17 +106,17 @@ Result<Annotations> Annotations::create(const AnnotationOptions& options,
   const auto columns = columns_of(options);
   if (auto checked = check_sets(options.label_sets, columns); !checked) return checked.error();
   Annotations made;
-  // Before any table is read: whether a short name is unique depends on all files.
-  for (const SourceFile& file : files) made.short_names_.add(file.key);
   for (const LabelTable& column : columns) {
     if (auto added = made.add_column(options, column, files); !added) return added.error();
   }
   made.has_text_ = !options.transcripts.empty();
   if (made.has_text_) {
-    auto texts = read_transcripts(options.transcripts, options.transcript_format);
-    if (!texts) return texts.error();
-    made.texts_ = std::move(*texts);
-    made.look_for_unmatched(options.transcripts.string(), made.texts_, files);
+    auto table = read_transcripts(options.transcripts, options.transcript_format,
+                                  options.transcript_columns);
+    if (!table) return table.error();
+    made.note_ = std::move(table->note);
+    made.texts_ = FileTexts(std::move(table->texts), files);
+    made.tell_unmatched(options.transcripts.string(), made.texts_);
   }
   return made;
 }
@@ -138,17 +138,21 @@ Result<void> Annotations::append_values(std::string_view key,
     if (!name && column.table.empty()) {
       return wrong(fmt::format("key \"{}\": it lies in no folder to take the label from", shown));
     }
-    if (!name) return wrong(fmt::format("key \"{}\": not in {}", shown, column.table));
+    if (!name) {
+      return wrong(fmt::format("key \"{}\": not in {}{}", shown, column.table,
+                               other_form(column.names, key)));
+    }
     const auto label = column.labels.find(*name);
     if (!label) return wrong(fmt::format("key \"{}\": {}", shown, label.error().message));
     // Points into the labels, which live as long as this.
     values.push_back({std::as_bytes(std::span(*label, 1)), 1});
   }
   if (has_text_) {
-    const auto text = short_names_.find(texts_, key);
-    if (text == texts_.end()) return wrong(fmt::format("key \"{}\": no transcript", shown));
-    values.push_back(
-        {std::as_bytes(std::span(text->second)), static_cast<std::uint32_t>(text->second.size())});
+    const std::string* const text = texts_.find(key);
+    if (text == nullptr) {
+      return wrong(fmt::format("key \"{}\": no transcript{}", shown, other_form(texts_, key)));
+    }
+    values.push_back({std::as_bytes(std::span(*text)), static_cast<std::uint32_t>(text->size())});
   }
   return {};
 }

@@ -29,6 +29,7 @@ struct AnnotationOptions {
   /// not terminated). Empty: no such field.
   std::filesystem::path transcripts;
   TranscriptFormat transcript_format = TranscriptFormat::detect;
+  TextColumns transcript_columns;
   std::vector<LabelTable> label_tables;
   /// Fields whose labels are fixed. Of others, the dataset's come first, as they are there, then
   /// new ones in the order of their bytes.
@@ -38,7 +39,7 @@ struct AnnotationOptions {
 };
 
 /// The fields that follow the source's, and their values by key.
-/// Immutable. Threads: any. Values point into this object.
+/// Immutable. Threads: any. Values point into this object, and it into the files' keys.
 class Annotations {
  public:
   /// Errors: invalid_argument, naming table and line, or the set of labels that goes with no field.
@@ -53,25 +54,26 @@ class Annotations {
 
   /// "3 keys of transcripts t.tsv are of no file, such as \"x\""; empty when all are of a file.
   const std::vector<std::string>& unmatched() const { return unmatched_; }
+  /// The columns of the transcripts, where that is not plain; or empty.
+  const std::string& note() const { return note_; }
 
  private:
   struct Column {
     std::string field;
     std::string table;  // empty: by folder
-    Texts names;        // by key; empty: by folder
+    FileTexts names;
     Labels labels;
   };
 
   Result<void> add_column(const AnnotationOptions& options, const LabelTable& wanted,
                           std::span<const SourceFile> files);
   std::optional<std::string_view> name_in(const Column& column, std::string_view key) const;
-  void look_for_unmatched(const std::string& table, const Texts& texts,
-                          std::span<const SourceFile> files);
+  void tell_unmatched(const std::string& table, const FileTexts& texts);
 
   std::vector<Column> columns_;
   bool has_text_ = false;
-  Texts texts_;
-  ShortNames short_names_;
+  FileTexts texts_;
+  std::string note_;
   std::vector<std::string> unmatched_;
 };
 

@@ -136,6 +136,7 @@ class ArraySource : public IngestSource {
       // Before the move: an aligned field is compared with the first array's shape.
       if (auto checked = check(file, i, *arrays); !checked) return checked.error();
       Array& array = (*arrays)[i];
+      if (!array.remark.empty()) loaded.remarks.push_back({array.remark, reader_->where(file, i)});
       loaded.fields.push_back({std::move(array.bytes), length_of(array, fields_[i].kind)});
     }
     return loaded;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <compare>
+#include <set>
 #include <system_error>
 
 namespace batchwright {
@@ -32,7 +34,7 @@ std::string key_of(const fs::path& folder, const fs::path& file) {
 struct FolderId {
   dev_t device = 0;
   ino_t inode = 0;
-  friend bool operator==(const FolderId&, const FolderId&) = default;
+  friend auto operator<=>(const FolderId&, const FolderId&) = default;
 };
 
 FolderId id_of(const fs::path& folder) {
@@ -41,65 +43,107 @@ FolderId id_of(const fs::path& folder) {
   return {status.st_dev, status.st_ino};
 }
 
-/// The folders from the top down to the one that is being read, to notice a link back to one.
-class Way {
- public:
-  explicit Way(const fs::path& top) : folders_{id_of(top)} {}
-
-  /// Goes into a folder found at `depth` below the top. False when it is one of those above it.
-  bool enter(const fs::path& folder, int depth) {
-    // Entries at depth d lie in the folder that was entered at d - 1: deeper ones have been left.
-    folders_.resize(static_cast<std::size_t>(depth) + 1);
-    const FolderId id = id_of(folder);
-    if (std::find(folders_.begin(), folders_.end(), id) != folders_.end()) return false;
-    folders_.push_back(id);
-    return true;
-  }
-
- private:
-  std::vector<FolderId> folders_;
-};
-
 bool among(std::span<const std::string> names, const fs::path& path) {
   return std::find(names.begin(), names.end(), path.filename().string()) != names.end();
 }
+
+/// Why a link leads to nothing.
+std::string broken(const fs::path& link) {
+  std::error_code ignored;  // the link is there; where it leads is told as far as is known
+  return fmt::format("a link that leads nowhere (to {})", fs::read_symlink(link, ignored).string());
+}
+
+/// A reading of a folder and all that lies below it or is linked there.
+///
+/// Two passes: the first takes the folders that really lie there, the second those that only links
+/// lead to. Each takes the path that sorts first of those that are known: a path sorts behind the
+/// folder that it lies in, so no later find can sort before it.
+class Walk {
+ public:
+  Walk(const fs::path& top, std::span<const std::string_view> extensions,
+       std::span<const std::string> excluded, FileList& list)
+      : top_(top), extensions_(extensions), excluded_(excluded), list_(list) {}
+
+  Result<void> all() {
+    due_.insert(top_.native());
+    if (auto taken = take_due(links_); !taken) return taken;
+    due_.swap(links_);
+    return take_due(due_);
+  }
+
+ private:
+  using Paths = std::set<std::string>;
+
+  /// Reads the folders that are due. Links to folders that it finds are put into `links`.
+  Result<void> take_due(Paths& links) {
+    while (!due_.empty()) {
+      const fs::path folder = std::move(due_.extract(due_.begin()).value());
+      if (!taken_.insert(id_of(folder)).second) {
+        if (list_.folders_again++ == 0) list_.again = folder.string();
+        continue;
+      }
+      std::error_code failed;
+      fs::directory_iterator entry(folder, failed);
+      for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+        take(*entry, links);
+      }
+      if (failed) return bad_folder(folder, failed.message());
+    }
+    return {};
+  }
+
+  void take(const fs::directory_entry& entry, Paths& links) {
+    const fs::path& path = entry.path();
+    // No data anywhere: what other systems and programs keep for themselves.
+    if (path.filename().native().starts_with('.')) {
+      ++list_.hidden;
+      return;
+    }
+    if (among(excluded_, path)) return;
+    std::error_code failed;
+    const fs::file_type type = entry.status(failed).type();
+    const bool is_link = entry.is_symlink(failed);
+    if (type == fs::file_type::directory) {
+      (is_link ? links : due_).insert(path.native());
+      return;
+    }
+    const std::string extension = lower(path.extension().string());
+    const bool wanted =
+        std::find(extensions_.begin(), extensions_.end(), extension) != extensions_.end();
+    if (wanted) {
+      SourceFile file{key_of(top_, path), path};
+      if (type != fs::file_type::regular) {
+        const bool gone = type == fs::file_type::not_found || type == fs::file_type::none;
+        file.unusable = is_link && gone ? broken(path) : "not a regular file";
+      }
+      list_.files.push_back(std::move(file));
+    } else if (type == fs::file_type::not_found || type == fs::file_type::none) {
+      if (list_.broken_links++ == 0) list_.broken_link = path.string();
+    } else {
+      ++list_.others[extension];
+    }
+  }
+
+  const fs::path& top_;
+  const std::span<const std::string_view> extensions_;
+  const std::span<const std::string> excluded_;
+  FileList& list_;
+  Paths due_;    // folders to be read
+  Paths links_;  // found in the first pass, for the second
+  std::set<FolderId> taken_;
+};
 
 }  // namespace
 
 Result<FileList> find_files(const fs::path& folder, std::span<const std::string_view> extensions,
                             std::span<const std::string> excluded) {
-  std::error_code failed;
-  fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink,
-                                         failed);
-  if (failed) return bad_folder(folder, failed.message());
   FileList list;
-  Way way(folder);
-  fs::path last = folder;  // where the iterator was when it fails
-  while (entry != fs::recursive_directory_iterator()) {
-    last = entry->path();
-    std::error_code ignored;  // a link that leads nowhere is no file
-    const std::string extension = lower(last.extension().string());
-    if (among(excluded, last)) {
-      entry.disable_recursion_pending();
-    } else if (entry->is_directory(ignored)) {
-      if (!way.enter(last, entry.depth())) {
-        entry.disable_recursion_pending();
-        ++list.loops;
-      }
-    } else if (!entry->is_regular_file(ignored)) {
-      // neither
-    } else if (std::find(extensions.begin(), extensions.end(), extension) != extensions.end()) {
-      list.files.push_back({key_of(folder, last), last});
-    } else {
-      ++list.others[extension];
-    }
-    entry.increment(failed);
-    if (failed) return bad_folder(last, failed.message());
-  }
+  if (auto walked = Walk(folder, extensions, excluded, list).all(); !walked) return walked.error();
   if (list.files.empty()) {
-    const std::string others = passed_over(list);
-    return bad_folder(folder, fmt::format("no {} file below it{}{}", fmt::join(extensions, ", "),
-                                          others.empty() ? "" : "; found: ", others));
+    std::string why = fmt::format("no {} file below it", fmt::join(extensions, ", "));
+    if (const auto others = passed_over(list); !others.empty()) why += "; found: " + others;
+    if (const auto out = left_out(list); !out.empty()) why += "; left out: " + out;
+    return bad_folder(folder, why);
   }
   // Bytes, not a locale's order: the ordinals must be the same on every machine.
   std::sort(list.files.begin(), list.files.end(), [](const SourceFile& a, const SourceFile& b) {
@@ -120,16 +164,29 @@ void key_by_basename(FileList& list) {
 }
 
 std::string passed_over(const FileList& list) {
-  std::string text;
+  std::vector<std::string> parts;
   for (const auto& [extension, count] : list.others) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
-                        extension.empty() ? "without extension" : extension);
+    parts.push_back(
+        fmt::format("{} {}", count, extension.empty() ? "without extension" : extension));
   }
-  if (list.loops > 0) {
-    text += fmt::format("{}{} links to a folder that they lie in", text.empty() ? "" : ", ",
-                        list.loops);
-  }
-  return text;
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string left_out(const FileList& list) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](std::uint64_t count, std::string_view what, const std::string& first) {
+    if (count == 0) return;
+    parts.push_back(
+        fmt::format("{} {}{}", count, what, first.empty() ? "" : fmt::format(" ({})", first)));
+  };
+  const auto such_as = [](std::uint64_t count, const std::string& first) {
+    return printable((count > 1 ? "the first: " : "") + first);
+  };
+  add(list.hidden, "whose names begin with a dot", "");
+  add(list.folders_again, "paths to folders that are read by another one",
+      such_as(list.folders_again, list.again));
+  add(list.broken_links, "links that lead nowhere", such_as(list.broken_links, list.broken_link));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace batchwright

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 
@@ -101,6 +102,9 @@ Result<std::vector<Item>> sift(const IngestJob& job, const DatasetWriter& writer
                 fmt::format("key \"{}\" is already in dataset {} (--resume passes over such files)",
                             file.key, job.dataset.string())};
     }
+    if (!item.known_error && !file.unusable.empty()) {
+      item.known_error = Error{ErrorCode::not_found, file.unusable};
+    }
     items.push_back(std::move(item));
   }
   figures.files = items.size();
@@ -145,6 +149,25 @@ class CommittedFigures {
   std::deque<Appended> pending_;
 };
 
+/// What is said of many sequences in the same words, and the place of the first.
+class RemarkCounts {
+ public:
+  void add(const Remark& remark) {
+    ++counts_.try_emplace(remark.what, 0, remark.where).first->second.first;
+  }
+
+  std::vector<std::string> texts() const {
+    std::vector<std::string> texts;
+    for (const auto& [what, count] : counts_) {
+      texts.push_back(fmt::format("{} sequences: {}, such as {}", count.first, what, count.second));
+    }
+    return texts;
+  }
+
+ private:
+  std::map<std::string, std::pair<std::uint64_t, std::string>> counts_;
+};
+
 /// One run of ingest(), from the first file to the last commit.
 class Run {
  public:
@@ -180,6 +203,7 @@ class Run {
     committed_.look();
     // The first failure is the reason; that the commit then fails as well mostly follows from it.
     if (!done && !report_.failure) report_.failure = done.error();
+    report_.remarks = remarks_.texts();
   }
 
   /// An ingest that could take no file has failed, even where files may be skipped.
@@ -206,6 +230,7 @@ class Run {
     const auto ordinal = writer_.append({file.key, values_});
     if (ordinal) {
       ++report_.figures.taken;
+      for (const Remark& remark : loaded->remarks) remarks_.add(remark);
       committed_.appended(loaded->fields.front().length, loaded->seconds);
       if (is_new_ && pace_.is_due(writer_.pending_bytes(), Clock::now())) commit();
     } else if (is_about_one_file(ordinal.error().code)) {
@@ -245,6 +270,7 @@ class Run {
   const bool is_new_;
   CommittedFigures committed_;
   CommitPace pace_;
+  RemarkCounts remarks_;
   std::vector<FieldValue> values_;
 };
 

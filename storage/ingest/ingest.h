@@ -56,6 +56,8 @@ struct IngestFigures {
 struct IngestReport {
   IngestFigures figures;
   std::vector<std::string> skipped;  ///< "file: reason", one a file.
+  /// What sources said of sequences that were taken: "3 sequences: WHAT, such as WHERE", each once.
+  std::vector<std::string> remarks;
   /// The error that stopped it, or the lack of any usable file; empty: it succeeded.
   std::optional<Error> failure;
   bool interrupted = false;  ///< `watch` has ended it.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,10 +20,17 @@ struct LoadedField {
   std::uint32_t length = 0;  ///< Frames; 1 of a scalar.
 };
 
+/// What a report should say of a sequence that was taken.
+struct Remark {
+  std::string what;   ///< The same text for all sequences that it is said of.
+  std::string where;  ///< The place in its source, for the first of them.
+};
+
 /// The contents of one file, or of one entry of a table.
 struct Loaded {
   std::vector<LoadedField> fields;
   double seconds = 0;  ///< Seconds of audio; 0 where there is none.
+  std::vector<Remark> remarks = {};
 };
 
 /// Loads items 0, 1, ... on threads of its own and hands them out in that order.

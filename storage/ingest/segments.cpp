@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "storage/ingest/files/table_lines.h"
+#include "storage/ingest/files/table_names.h"
 
 namespace batchwright {
 namespace {
@@ -37,37 +37,13 @@ std::optional<SoundPart> part_of(std::string_view begin_text, std::string_view e
   return SoundPart{*begin, *end};
 }
 
-/// The files by the names that a table may have for them.
-class Recordings {
- public:
-  explicit Recordings(std::span<const SourceFile> files) {
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      const std::string_view key = files[i].key;
-      by_key_.emplace(key, i);
-      const auto [known, is_new] = by_name_.emplace(key.substr(key.rfind('/') + 1), i);
-      // Two files of one short name: it stands for neither.
-      if (!is_new) known->second = kSeveral;
-    }
-  }
-
-  std::optional<std::size_t> find(std::string_view name) const {
-    if (const auto key = by_key_.find(name); key != by_key_.end()) return key->second;
-    const auto short_name = by_name_.find(name);
-    if (short_name == by_name_.end() || short_name->second == kSeveral) return std::nullopt;
-    return short_name->second;
-  }
-
- private:
-  static constexpr std::size_t kSeveral = std::numeric_limits<std::size_t>::max();
-  std::unordered_map<std::string_view, std::size_t> by_key_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;
-};
-
 /// A table while it is read.
 class Reader {
  public:
   Reader(const std::filesystem::path& table, std::span<const SourceFile> files)
-      : table_(table), files_(files), recordings_(files), of_file_(files.size()) {}
+      : table_(table), files_(files), of_file_(files.size()) {
+    for (std::size_t i = 0; i < files.size(); ++i) recordings_.add(files[i].key, i);
+  }
 
   Result<void> take(std::size_t number, std::string_view line) {
     const auto columns = columns_of(line);
@@ -84,9 +60,10 @@ class Reader {
           kSegmentsTable, table_,
           fmt::format("line {}: key \"{}\" was there before", number, printable(std::move(key))));
     }
-    const auto file = recordings_.find(columns[1]);
+    const auto file = find(columns[1]);
     if (file) {
-      of_file_[*file].push_back({std::move(key), files_[*file].path, *part});
+      const SourceFile& whole = files_[*file];
+      of_file_[*file].push_back({std::move(key), whole.path, *part, whole.unusable});
     } else if (unknown_.emplace(columns[1]).second && first_unknown_.empty()) {
       first_unknown_ = columns[1];
     }
@@ -111,9 +88,15 @@ class Reader {
   }
 
  private:
+  /// As it stands, or otherwise as the name of a file.
+  std::optional<std::size_t> find(std::string_view recording) const {
+    const auto file = recordings_.find(recording);
+    return file ? file : recordings_.find(without_extension(recording));
+  }
+
   const std::filesystem::path& table_;
   std::span<const SourceFile> files_;
-  Recordings recordings_;
+  PathEnds recordings_;
   std::vector<std::vector<SourceFile>> of_file_;
   std::unordered_set<std::string> keys_;
   std::unordered_set<std::string> unknown_;

@@ -1,13 +1,15 @@
 #include "storage/ingest/transcripts.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/ingest/file_list.h"
 #include "storage/ingest/files/table_lines.h"
 
 namespace batchwright {
@@ -28,10 +30,19 @@ std::string_view name_of(TranscriptFormat format) {
   return kNames[static_cast<std::size_t>(format)];
 }
 
+struct Line {
+  std::size_t number = 0;
+  std::string text;
+};
+
 struct Entry {
   std::string_view key;
   std::string_view text;
 };
+
+std::string_view trimmed_end(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);  // npos + 1 is 0
+}
 
 /// The line's two parts; nothing when it is not so divided.
 std::optional<Entry> divide(std::string_view line, TranscriptFormat format) {
@@ -54,36 +65,174 @@ std::optional<Entry> divide(std::string_view line, TranscriptFormat format) {
   return entry;
 }
 
-/// The format whose divider comes first; a TAB goes before all, since keys may hold the others.
-std::optional<TranscriptFormat> detect(std::string_view line) {
-  if (line.find('\t') != line.npos) return TranscriptFormat::tab;
-  const std::size_t first = line.find_first_of(" |");
-  if (first == line.npos) return std::nullopt;
-  return line[first] == '|' ? TranscriptFormat::ljspeech : TranscriptFormat::kaldi;
+/// The format that all lines have; whatever their order, the same. Keys may hold blanks where all
+/// lines have a TAB, or all a | that comes before the blanks in one of them at least.
+/// Errors: the number of the first line, where none is divided.
+Result<TranscriptFormat> detect(const fs::path& path, const std::vector<Line>& lines) {
+  std::size_t tabs = 0;
+  std::size_t bars = 0;
+  bool tab_inside = false;  // not only at the end, where it is no text's
+  bool bar_first = false;
+  bool divided = false;
+  for (const auto& [number, line] : lines) {
+    const std::size_t first = line.find_first_of(" \t|");
+    if (first == line.npos) continue;
+    divided = true;
+    if (line.find('\t') != line.npos) ++tabs;
+    tab_inside = tab_inside || trimmed_end(line).find('\t') != line.npos;
+    if (line.find('|') != line.npos) ++bars;
+    bar_first = bar_first || line[first] == '|';
+  }
+  if (tabs == lines.size() && tab_inside) return TranscriptFormat::tab;
+  if (bars == lines.size() && bar_first) return TranscriptFormat::ljspeech;
+  if (divided) return TranscriptFormat::kaldi;
+  return wrong(path, fmt::format("line {} is not key TAB text, key|text or key blank text",
+                                 lines.empty() ? 1 : lines.front().number));
 }
 
-Result<void> read_file(const fs::path& path, TranscriptFormat format, Texts& texts) {
-  return each_line(
-      kTranscriptsTable, path, [&](std::size_t number, std::string_view line) -> Result<void> {
-        if (format == TranscriptFormat::detect) {
-          const auto found = detect(line);
-          if (!found) {
-            return wrong(
-                path,
-                fmt::format("line {} is not key TAB text, key|text or key blank text", number));
-          }
-          format = *found;
-        }
-        const auto entry = divide(line, format);
-        if (!entry) return wrong(path, fmt::format("line {} is not {}", number, name_of(format)));
-        // Either text might be the right one, so neither is taken.
-        if (!texts.emplace(entry->key, entry->text).second) {
-          return wrong(path, fmt::format("line {}: key \"{}\" was there before", number,
-                                         printable(std::string(entry->key))));
-        }
-        return {};
-      });
+/// The columns of a table, by place from 0, and the names in its first line, if it has them.
+struct Chosen {
+  char divider = '\t';
+  std::size_t key = 0;
+  std::size_t text = 0;
+  bool named = false;  // the first line has the names
+};
+
+/// Whether the first line has the names that Common Voice gives its columns.
+bool has_known_names(const std::vector<std::string_view>& names) {
+  const auto has = [&names](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return has("path") && has("sentence");
 }
+
+/// The columns that the caller has named, or Common Voice's; nothing where the format decides.
+Result<std::optional<Chosen>> choose(const fs::path& path, const std::vector<Line>& lines,
+                                     TranscriptFormat format, TextColumns columns) {
+  const bool asked = !columns.key.empty() || !columns.text.empty();
+  if (lines.empty()) return std::optional<Chosen>();
+  Chosen chosen;
+  if (format == TranscriptFormat::ljspeech) chosen.divider = '|';
+  const auto names = split(lines.front().text, chosen.divider);
+  if (!asked) {
+    if (format != TranscriptFormat::tab || !has_known_names(names)) {
+      return std::optional<Chosen>();
+    }
+    columns = {"path", "sentence"};
+  }
+  if (format != TranscriptFormat::tab && format != TranscriptFormat::ljspeech) {
+    return wrong(path, "columns were named, but not all lines have a TAB, or a |, between them");
+  }
+  const auto place = [&](const std::string& column, std::size_t otherwise,
+                         std::size_t& into) -> Result<void> {
+    if (column.empty()) {
+      into = otherwise;
+      return {};
+    }
+    if (const auto number = parse_whole<std::uint16_t>(column); number && *number > 0) {
+      into = *number - 1U;
+      return {};
+    }
+    const auto found = std::find(names.begin(), names.end(), column);
+    if (found == names.end()) {
+      return wrong(path, fmt::format("no column \"{}\" in line {}, which has {}", printable(column),
+                                     lines.front().number,
+                                     printable(fmt::format("{}", fmt::join(names, ", ")))));
+    }
+    chosen.named = true;
+    into = static_cast<std::size_t>(found - names.begin());
+    return {};
+  };
+  if (auto placed = place(columns.key, 0, chosen.key); !placed) return placed.error();
+  if (auto placed = place(columns.text, chosen.key + 1, chosen.text); !placed) {
+    return placed.error();
+  }
+  return std::optional(chosen);
+}
+
+/// One file's lines, and what becomes of them.
+class TranscriptReader {
+ public:
+  TranscriptReader(const fs::path& path, TextTable& table) : path_(path), table_(table) {}
+
+  Result<void> read(TranscriptFormat format, const TextColumns& columns) {
+    auto read = each_line(kTranscriptsTable, path_,
+                          [this](std::size_t number, std::string_view line) -> Result<void> {
+                            lines_.push_back({number, std::string(line)});
+                            return {};
+                          });
+    if (!read || lines_.empty()) return read;
+    if (format == TranscriptFormat::detect) {
+      const auto found = detect(path_, lines_);
+      if (!found) return found.error();
+      format = *found;
+    }
+    const auto chosen = choose(path_, lines_, format, columns);
+    if (!chosen) return chosen.error();
+    return *chosen ? take_columns(**chosen) : take_lines(format);
+  }
+
+ private:
+  Result<void> add(const Line& line, const Entry& entry) {
+    // Either text might be the right one, so neither is taken.
+    if (table_.texts.emplace(entry.key, trimmed_end(entry.text)).second) return {};
+    return wrong(path_, fmt::format("line {}: key \"{}\" was there before", line.number,
+                                    printable(std::string(entry.key))));
+  }
+
+  Result<void> take_lines(TranscriptFormat format) {
+    const char divider = format == TranscriptFormat::ljspeech ? '|' : '\t';
+    std::size_t fewest = 2;
+    std::size_t most = 2;
+    for (const Line& line : lines_) {
+      const auto entry = divide(line.text, format);
+      if (!entry) {
+        return wrong(path_, fmt::format("line {} is not {}", line.number, name_of(format)));
+      }
+      if (auto added = add(line, *entry); !added) return added;
+      const auto columns =
+          static_cast<std::size_t>(std::count(line.text.begin(), line.text.end(), divider) + 1);
+      fewest = &line == &lines_.front() ? columns : std::min(fewest, columns);
+      most = std::max(most, columns);
+    }
+    const bool has_columns = format == TranscriptFormat::tab || divider == '|';
+    if (!has_columns || most < 3) return {};
+    table_.note = fmt::format(
+        "{} {}: {} columns; column 1 is the key, {}", kTranscriptsTable, path_.string(),
+        fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most),
+        divider == '|' ? "the last one the text" : "all others together are the text");
+    return {};
+  }
+
+  Result<void> take_columns(const Chosen& chosen) {
+    const auto names = split(lines_.front().text, chosen.divider);
+    const std::size_t needed = std::max(chosen.key, chosen.text) + 1;
+    for (std::size_t i = chosen.named ? 1 : 0; i < lines_.size(); ++i) {
+      const auto columns = split(lines_[i].text, chosen.divider);
+      if (columns.size() < needed || columns[chosen.key].empty()) {
+        return wrong(
+            path_, fmt::format("line {} has {} columns; key and text are columns {} and "
+                               "{}, and a key is not empty",
+                               lines_[i].number, columns.size(), chosen.key + 1, chosen.text + 1));
+      }
+      auto added = add(lines_[i], {columns[chosen.key], columns[chosen.text]});
+      if (!added) return added;
+    }
+    const auto shown = [&](std::size_t column) {
+      return chosen.named
+                 ? fmt::format("{} ({})", column + 1, printable(std::string(names[column])))
+                 : fmt::format("{}", column + 1);
+    };
+    table_.note =
+        fmt::format("{} {}: {} columns; column {} is the key, {} the text", kTranscriptsTable,
+                    path_.string(), names.size(), shown(chosen.key), shown(chosen.text));
+    return {};
+  }
+
+  const fs::path& path_;
+  TextTable& table_;
+  std::vector<Line> lines_;
+};
 
 /// The .trans.txt files below a folder.
 Result<std::vector<fs::path>> find_tables(const fs::path& folder) {
@@ -92,17 +241,20 @@ Result<std::vector<fs::path>> find_tables(const fs::path& folder) {
   if (!list) return list.error();
   std::vector<fs::path> tables;
   for (const SourceFile& file : list->files) {
-    if (file.path.filename().string().ends_with(".trans.txt")) tables.push_back(file.path);
+    if (!file.path.filename().string().ends_with(".trans.txt")) continue;
+    if (!file.unusable.empty()) return wrong(file.path, file.unusable);
+    tables.push_back(file.path);
   }
   if (tables.empty()) return wrong(folder, "no .trans.txt file below it");
   return tables;
 }
 
-std::string_view short_name(std::string_view key) { return key.substr(key.rfind('/') + 1); }
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('/') + 1); }
 
 }  // namespace
 
-Result<Texts> read_transcripts(const fs::path& path, TranscriptFormat format) {
+Result<TextTable> read_transcripts(const fs::path& path, TranscriptFormat format,
+                                   const TextColumns& columns) {
   std::vector<fs::path> tables = {path};
   std::error_code ignored;  // what is there is seen when it is opened
   if (fs::is_directory(path, ignored)) {
@@ -113,23 +265,61 @@ Result<Texts> read_transcripts(const fs::path& path, TranscriptFormat format) {
     if (!found) return found.error();
     tables = std::move(*found);
   }
-  Texts texts;
-  for (const fs::path& table : tables) {
-    if (auto read = read_file(table, format, texts); !read) return read.error();
+  TextTable table;
+  for (const fs::path& each : tables) {
+    if (auto read = TranscriptReader(each, table).read(format, columns); !read) return read.error();
   }
-  return texts;
+  return table;
 }
 
-void ShortNames::add(std::string_view key) { ++counts_[std::string(short_name(key))]; }
+FileTexts::FileTexts(Texts table, std::span<const SourceFile> files)
+    : texts_(std::make_unique<const Texts>(std::move(table))) {
+  const Texts& texts = *texts_;
+  std::unordered_set<std::string_view> used;
+  std::vector<std::string_view> without;  // files whose key is no key of the table
+  for (const SourceFile& file : files) {
+    const auto exact = texts.find(file.key);
+    if (exact == texts.end()) {
+      without.push_back(file.key);
+    } else {
+      by_file_.emplace(file.key, &exact->second);
+      used.insert(exact->first);
+    }
+  }
+  if (!without.empty()) {
+    PathEnds entries;
+    PathEnds all_files;
+    std::vector<const Texts::value_type*> by_id;
+    for (const auto& entry : texts) {
+      entries.add(without_extension(entry.first), by_id.size());
+      by_id.push_back(&entry);
+      other_forms_.add(last_part(without_extension(entry.first)));
+    }
+    for (const SourceFile& file : files) all_files.add(file.key, 0);
+    for (const std::string_view key : without) {
+      const auto id = entries.find(key);
+      if (!id) continue;
+      const std::string_view name = without_extension(by_id[*id]->first);
+      // Two files that one entry fits would silently share a text.
+      if (name != key && all_files.count(name) != 1) continue;
+      by_file_.emplace(key, &by_id[*id]->second);
+      used.insert(by_id[*id]->first);
+    }
+  }
+  unmatched_ = texts.size() - used.size();
+  for (const auto& entry : texts) {
+    if (unmatched_ == 0 || !first_unmatched_.empty()) break;
+    if (!used.contains(entry.first)) first_unmatched_ = entry.first;
+  }
+}
 
-Texts::const_iterator ShortNames::find(const Texts& texts, std::string_view key) const {
-  const auto exact = texts.find(key);
-  if (exact != texts.end()) return exact;
-  const std::string_view name = short_name(key);
-  const auto count = counts_.find(name);
-  // Two files of one short name would silently share a text.
-  const bool alone = count != counts_.end() && count->second == 1;
-  return alone ? texts.find(name) : texts.end();
+const std::string* FileTexts::find(std::string_view key) const {
+  const auto found = by_file_.find(key);
+  return found == by_file_.end() ? nullptr : found->second;
+}
+
+std::optional<std::string_view> FileTexts::other_form(std::string_view key) const {
+  return other_forms_.find(last_part(key));
 }
 
 }  // namespace batchwright

@@ -3,40 +3,78 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "formats/formats.h"
+#include "storage/ingest/file_list.h"
+#include "storage/ingest/files/table_names.h"
 
 namespace batchwright {
 
 /// The format of a line in a table of texts.
 enum class TranscriptFormat : std::uint8_t {
-  detect,       ///< Chosen by the first line: the first divider among TAB, | and blank.
+  detect,       ///< The divider that all lines have: TAB, otherwise |, otherwise blanks.
   tab,          ///< key TAB text
   kaldi,        ///< key blank text; the text may be missing
   ljspeech,     ///< key|text, or key|text|normalised text, of which the last one is taken
   librispeech,  ///< Lines as in kaldi; a folder stands for all .trans.txt files below it.
 };
 
+/// The columns of a table between TABs or |. Each is a number from 1, or a name in the table's
+/// first line. Empty: as the format has it.
+struct TextColumns {
+  std::string key;
+  std::string text;
+};
+
 using Texts = std::map<std::string, std::string, std::less<>>;
 
-/// Reads a table of texts by key. A byte order mark, CR at the end of lines and empty lines are
-/// passed over. Threads: any.
-/// Errors: invalid_argument, naming file and line: not readable, not so divided, a key twice.
-Result<Texts> read_transcripts(const std::filesystem::path& path, TranscriptFormat format);
+struct TextTable {
+  Texts texts;
+  /// How many columns there were and which were taken, where that is not plain; or empty.
+  std::string note;
+};
 
-/// The names that stand for a file: its full one, or otherwise the last part of its path below the
-/// folder, since corpora give files short names. A short name that several keys have stands for
+/// Reads a table of texts by key, line by line as each_line() does. Blanks and TABs at the end of a
+/// text are cut. How lines are divided does not depend on their order. Without named columns, a
+/// first line that has columns `path` and `sentence` (Common Voice's) names them.
+/// Threads: any.
+/// Errors: invalid_argument, naming file and line: not readable, not so divided, no such column, a
+/// key twice.
+Result<TextTable> read_transcripts(const std::filesystem::path& path, TranscriptFormat format,
+                                   const TextColumns& columns = {});
+
+/// The entries of a table that belong to files. An entry is named as the file's key, or as the file
+/// itself ("a.wav"); the path of either may begin further down than the other's, as long as no
+/// other entry and no other file fits: corpora give files short names. What fits several stands for
 /// none.
-class ShortNames {
+///
+/// Lifetime: the files outlive it, and stay where they are. Threads: any for find().
+class FileTexts {
  public:
-  void add(std::string_view key);
-  /// The entry of `texts` for `key`; end() when there is none.
-  Texts::const_iterator find(const Texts& texts, std::string_view key) const;
+  FileTexts() = default;  ///< Of an empty table.
+  FileTexts(Texts texts, std::span<const SourceFile> files);
+
+  /// The text for a file's key; nullptr where there is none.
+  const std::string* find(std::string_view key) const;
+  /// A key of the table that may be this one in another of Unicode's normal forms.
+  std::optional<std::string_view> other_form(std::string_view key) const;
+  /// Entries that belong to no file, and the first of them.
+  std::size_t entries() const { return texts_ ? texts_->size() : 0; }
+  std::size_t unmatched() const { return unmatched_; }
+  std::string_view first_unmatched() const { return first_unmatched_; }
 
  private:
-  std::map<std::string, std::uint64_t, std::less<>> counts_;
+  std::unique_ptr<const Texts> texts_;  // what the members below point into
+  std::unordered_map<std::string_view, const std::string*> by_file_;
+  OtherForms other_forms_;
+  std::size_t unmatched_ = 0;
+  std::string_view first_unmatched_;
 };
 
 }  // namespace batchwright

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "client/command/commands.h"
+#include "client/command/data/ingest_annotations.h"
 #include "client/command/data/ingest_report.h"
 #include "client/command/exit_code.h"
 #include "client/command/interrupt.h"
@@ -32,6 +33,7 @@ struct Input {
   std::vector<SourceFile> files;
   AnnotationOptions annotations;
   std::string passed_over;
+  std::string left_out;
   std::vector<std::string> unmatched;
 };
 
@@ -51,67 +53,6 @@ std::string folder_name(const fs::path& folder) {
   // Behind "." or a slash the last element is empty, and the one before it is the name.
   const auto path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
-/// "NAME=VALUE" in two; the name is empty where there is none.
-std::pair<std::string, std::string> split_name(const std::string& text) {
-  const std::size_t at = text.find('=');
-  if (at == text.npos) return {"", text};
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-/// --labels and --labels-like, as sets.
-Result<std::vector<LabelSet>> label_sets(const IngestOptions& options) {
-  std::vector<LabelSet> sets;
-  for (const std::string& text : options.labels) {
-    std::error_code ignored;  // a file whose name has a = in it is taken as it stands
-    auto [field, path] = split_name(text);
-    if (fs::exists(text, ignored)) {
-      field.clear();
-      path = text;
-    }
-    auto set = read_label_set(path);
-    if (!set) return set.error();
-    set->field = field;
-    sets.push_back(std::move(*set));
-  }
-  return sets;
-}
-
-/// The label sets of another dataset that belong to a field of this ingest.
-Result<void> add_sets_like(const IngestOptions& options, AnnotationOptions& annotations) {
-  if (options.labels_like.empty()) return {};
-  auto others = label_sets_of(options.labels_like);
-  if (!others) return others.error();
-  std::size_t used = 0;
-  // The other dataset may have fields that this ingest does not fill: those are passed over.
-  for (LabelSet& set : *others) {
-    const auto& tables = annotations.label_tables;
-    const bool wanted = (annotations.label_from_folder && set.field == "label") ||
-                        std::any_of(tables.begin(), tables.end(), [&set](const LabelTable& table) {
-                          return table.field == set.field;
-                        });
-    if (!wanted) continue;
-    annotations.label_sets.push_back(std::move(set));
-    ++used;
-  }
-  // None at all is a mistake of the call: labels would be numbered anew, unlike the other's.
-  if (used > 0) return {};
-  return Error{ErrorCode::invalid_argument,
-               fmt::format("--labels-like {}: no field of labels there has the name of one here",
-                           options.labels_like.string())};
-}
-
-/// Annotations for the files. Errors: those of Annotations::create(), and of files of labels.
-Result<Annotations> annotate(const IngestOptions& options, Input& input) {
-  AnnotationOptions& wanted = input.annotations;
-  // Labels that the dataset has keep their numbers.
-  if (const auto schema = present_schema(options.dataset())) wanted.present = schema->fields;
-  auto sets = label_sets(options);
-  if (!sets) return sets.error();
-  wanted.label_sets = std::move(*sets);
-  if (auto added = add_sets_like(options, wanted); !added) return added.error();
-  return Annotations::create(wanted, input.files);
 }
 
 void tell_who_writes(const IngestJob& job, const WriterWait& wait) {
@@ -185,7 +126,7 @@ Result<IngestReport> take_part(const IngestOptions& options, std::span<const Sou
 }
 
 int run(const IngestOptions& options, Input input) {
-  const auto annotations = annotate(options, input);
+  const auto annotations = annotate(options, input.annotations, input.files);
   if (!annotations) return fail(annotations.error());
   IngestJob job;
   // Pointers: `input` and `annotations` outlive ingest().
@@ -205,10 +146,25 @@ int run(const IngestOptions& options, Input input) {
   auto report = options.part ? take_part(options, input.files, job, start) : take_all(job, start);
   if (!report) return fail(report.error());
   IngestOutcome outcome{std::move(*report),
-                        std::chrono::duration<double>(Clock::now() - start).count(), cpu_seconds(),
-                        std::move(input.passed_over), std::move(input.unmatched)};
+                        std::chrono::duration<double>(Clock::now() - start).count(),
+                        cpu_seconds(),
+                        std::move(input.passed_over),
+                        std::move(input.left_out),
+                        annotations->note(),
+                        std::move(input.unmatched)};
   for (const std::string& text : annotations->unmatched()) outcome.unmatched.push_back(text);
   return report_ingest(options, outcome);
+}
+
+/// Appends a folder's files, and what is to be told of the others.
+void add_files(Input& input, FileList list) {
+  const auto append = [](std::string& text, const std::string& more) {
+    if (!text.empty() && !more.empty()) text += ", ";
+    text += more;
+  };
+  append(input.passed_over, passed_over(list));
+  append(input.left_out, left_out(list));
+  std::move(list.files.begin(), list.files.end(), std::back_inserter(input.files));
 }
 
 /// What all kinds that read a folder begin with.
@@ -220,8 +176,7 @@ Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
   Input input;
   input.kind = kind;
   input.named_for = options.folder;
-  input.passed_over = passed_over(*list);
-  input.files = std::move(list->files);
+  add_files(input, std::move(*list));
   input.annotations = options.annotations;
   return input;
 }
@@ -286,8 +241,7 @@ Result<Input> input_of_npz(const IngestOptions& options) {
     }
     auto list = find_files(path, npz_extensions(), options.excluded);
     if (!list) return list.error();
-    input.passed_over += (input.passed_over.empty() ? "" : ", ") + passed_over(*list);
-    for (SourceFile& file : list->files) input.files.push_back(std::move(file));
+    add_files(input, std::move(*list));
   }
   return input;
 }

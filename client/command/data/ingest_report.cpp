@@ -39,7 +39,10 @@ void print_json(const IngestOptions& options, const IngestOutcome& outcome) {
                    {"interrupted", report.interrupted},
                    {"skipped_files", texts(report.skipped)},
                    {"passed_over", outcome.passed_over},
+                   {"left_out", outcome.left_out},
+                   {"transcript_columns", outcome.columns},
                    {"unmatched", texts(outcome.unmatched)},
+                   {"remarks", texts(report.remarks)},
                    {"error", report.failure ? json::value(report.failure->message) : nullptr}});
 }
 
@@ -58,7 +61,10 @@ void print_text(const IngestOutcome& outcome) {
   if (!outcome.passed_over.empty()) {
     fmt::print("passed over files of other kinds: {}\n", outcome.passed_over);
   }
+  if (!outcome.left_out.empty()) fmt::print("left out: {}\n", outcome.left_out);
+  if (!outcome.columns.empty()) fmt::print("{}\n", outcome.columns);
   for (const std::string& text : outcome.unmatched) fmt::print("{}\n", text);
+  for (const std::string& text : outcome.report.remarks) fmt::print("{}\n", text);
   if (figures.skipped > 0) fmt::print("skipped {} files:\n", figures.skipped);
   for (const std::string& reason : outcome.report.skipped) fmt::print("  {}\n", reason);
 }

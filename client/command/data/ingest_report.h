@@ -14,6 +14,8 @@ struct IngestOutcome {
   double seconds = 0;
   double cpu_seconds = 0;              ///< Processor time of all threads.
   std::string passed_over;             ///< Files of other kinds; empty: none.
+  std::string left_out;                ///< Names and links that were not read; empty: none.
+  std::string columns;                 ///< Of the transcripts, where that is not plain; or empty.
   std::vector<std::string> unmatched;  ///< For each table, the keys without a file.
 };
 

@@ -192,7 +192,7 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
       {"--per-second", {&options.per_second, 1}},
       {"--epochs", {&options.epochs, 1}},
       {"--seed", {&options.seed, 0}}};
-  if (words.empty() || words.size() % 2 == 0) return std::nullopt;
+  if (words.empty() || words.size() % 2 == 0 || words.front().starts_with('-')) return std::nullopt;
   options.dataset = words.front();
   for (std::size_t i = 1; i < words.size(); i += 2) {
     const auto option = known.find(words[i]);
@@ -209,11 +209,13 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
 }  // namespace edge
 
 int main(int argc, char** argv) {
-  const auto options = edge::parse({argv + 1, argv + argc});
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const bool asked = std::find(words.begin(), words.end(), "--help") != words.end();
+  const auto options = asked ? std::nullopt : edge::parse(words);
   if (!options) {
     std::fputs("usage: edge DATASET [--windows N] [--per-second N] [--epochs N] [--seed N]\n",
-               stderr);
-    return 2;
+               asked ? stdout : stderr);
+    return asked ? 0 : 2;
   }
   try {
     edge::run(*options);

@@ -141,7 +141,7 @@ std::string place(const Array& array, std::size_t i) {
 template <class To>
 Result<Array> cast_to(const Array& array, Element to) {
   const std::size_t count = array.bytes.size() / element_bytes(array.element);
-  Array made{to, array.shape, std::vector<std::byte>(count * sizeof(To))};
+  Array made{to, array.shape, std::vector<std::byte>(count * sizeof(To)), array.remark};
   for (std::size_t i = 0; i < count; ++i) {
     std::byte* const into = made.bytes.data() + i * sizeof(To);
     const bool fits =

@@ -37,6 +37,7 @@ struct Array {
   Element element = Element::float32;
   std::vector<std::uint64_t> shape;
   std::vector<std::byte> bytes;
+  std::string remark = {};  ///< The reader's note on how it was read; mostly empty.
 };
 
 /// Bytes of all elements; nothing when 64 bits do not hold the number.

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "formats/formats.h"
-#include "storage/ingest/files/kaldi_value.h"
+#include "storage/ingest/files/array.h"
+#include "storage/ingest/files/kaldi_range.h"
 
 namespace batchwright {
 

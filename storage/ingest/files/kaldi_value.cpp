@@ -20,9 +20,9 @@
 //                      0, 25, 75 and 100 % points; then columns x rows u8, column after column
 //   "CM2 " "CM3 "      the same 16 bytes; then rows x columns u16 or u8, row after row
 //   "\4"               elements i32, then as many times "\4" and an i32: a vector of integers
-// Text is "[ 1 2 ]" for a vector of floats, " [\n 1 2\n 3 4 ]" for a matrix, and a line of numbers
-// without brackets for a vector of integers.
-// Source: Kaldi's documentation of its I/O mechanisms, and files that its readers accept.
+// Text is "[ 1 2 ]" for a vector of floats, " [\n 1 2\n 3 4 ]" or "[ 1 2\n 3 4 ]" for a matrix, and
+// a line of numbers without brackets for a vector of integers. Source: Kaldi's documentation of its
+// I/O mechanisms, and files that its readers accept.
 
 namespace batchwright {
 namespace {
@@ -117,16 +117,22 @@ Result<std::optional<Header>> read_header(std::span<const std::byte> bytes) {
   return std::optional<Header>(header);
 }
 
-std::uint64_t bytes_of(const Header& header) {
-  const std::uint64_t count = header.rows * header.columns;  // below 2^62
-  const std::uint64_t compressed = header.begin + kCompressedHeader;
-  switch (header.form) {
-    case Form::integers: return header.begin + 5 * count;
-    case Form::cm: return compressed + kColumnPoints * header.columns + count;
-    case Form::cm2: return compressed + 2 * count;
-    case Form::cm3: return compressed + count;
-    default: return header.begin + (header.is_double ? 8 : 4) * count;
+/// Bytes of the value. Errors: invalid_argument: its sizes are those of no file.
+Result<std::uint64_t> bytes_of(const Header& header) {
+  const bool is_plain = header.form == Form::matrix || header.form == Form::vector;
+  const std::uint64_t size = is_plain                        ? (header.is_double ? 8 : 4)
+                             : header.form == Form::integers ? 5
+                             : header.form == Form::cm2      ? 2
+                                                             : 1;
+  std::uint64_t before = header.begin;
+  if (is_compressed(header.form)) before += kCompressedHeader;
+  if (header.form == Form::cm) before += kColumnPoints * header.columns;
+  // Divided, not multiplied: both sizes are the file's own claim.
+  const std::uint64_t most = (std::numeric_limits<std::uint64_t>::max() - before) / size;
+  if (header.columns > 0 && header.rows > most / header.columns) {
+    return malformed(fmt::format("sizes of {} x {}", header.rows, header.columns));
   }
+  return before + size * header.rows * header.columns;
 }
 
 /// Values that stand for the steps of a compressed matrix. `range` is that of the whole matrix.
@@ -218,7 +224,10 @@ Result<Array> read_integers(const Header& header, std::span<const std::byte> byt
 Result<Array> parse_binary(std::span<const std::byte> bytes) {
   const auto header = read_header(bytes);
   if (!header) return header.error();
-  if (!*header || bytes_of(**header) != bytes.size()) return malformed("cut off");
+  if (!*header) return malformed("cut off");
+  const auto size = bytes_of(**header);
+  if (!size) return size.error();
+  if (*size != bytes.size()) return malformed("cut off");
   if (is_compressed((*header)->form)) return expand(**header, bytes);
   if ((*header)->form == Form::integers) return read_integers(**header, bytes);
   const auto numbers = bytes.subspan((*header)->begin);
@@ -285,14 +294,11 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-/// The values between the brackets: a vector in the line of "[", otherwise a matrix.
+/// The values between the brackets: a vector where they are in one line, otherwise a matrix, whose
+/// rows may begin in the line of "[".
 Result<Array> parse_brackets(std::string_view text) {
+  const bool is_vector = text.find('\n') == text.npos;
   std::vector<float> values;
-  const std::string_view first = take_line(text);
-  if (auto taken = take_numbers(first, values); !taken) return taken.error();
-  if (!values.empty() && !skip_blanks(text).empty()) return malformed("a vector of several lines");
-  const std::uint64_t in_first = values.size();
-  if (!values.empty()) return Array{Element::float32, {in_first}, bytes_from(values)};
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
   while (!text.empty()) {
@@ -306,7 +312,7 @@ Result<Array> parse_brackets(std::string_view text) {
     columns = here;
     ++rows;
   }
-  if (rows == 0) return Array{Element::float32, {0}, {}};
+  if (is_vector || rows == 0) return Array{Element::float32, {columns}, bytes_from(values)};
   return Array{Element::float32, {rows, columns}, bytes_from(values)};
 }
 
@@ -332,17 +338,6 @@ std::uint64_t text_bytes(std::string_view text) {
   return end == text.npos ? text.size() + 1 : end + 1;
 }
 
-std::optional<KaldiRange::Part> parse_part(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  if (colon == text.npos) return std::nullopt;
-  const auto first = parse_whole<std::uint64_t>(text.substr(0, colon));
-  const auto last = parse_whole<std::uint64_t>(text.substr(colon + 1));
-  if (!first || !last || *first > *last) return std::nullopt;
-  return KaldiRange::Part{*first, *last};
-}
-
-bool is_all(std::string_view text) { return text.empty() || text == ":"; }
-
 }  // namespace
 
 Result<std::uint64_t> kaldi_value_bytes(std::span<const std::byte> start) {
@@ -357,43 +352,6 @@ Result<std::uint64_t> kaldi_value_bytes(std::span<const std::byte> start) {
 
 Result<Array> parse_kaldi_value(std::span<const std::byte> bytes) {
   return is_binary(text_of(bytes)) ? parse_binary(bytes) : parse_text(text_of(bytes));
-}
-
-std::optional<KaldiRange> parse_kaldi_range(std::string_view text) {
-  const std::size_t comma = text.find(',');
-  const std::string_view rows = text.substr(0, comma);
-  const std::string_view columns = comma == text.npos ? "" : text.substr(comma + 1);
-  KaldiRange range;
-  if (!is_all(rows) && !(range.rows = parse_part(rows))) return std::nullopt;
-  if (!is_all(columns) && !(range.columns = parse_part(columns))) return std::nullopt;
-  return range;
-}
-
-Result<Array> cut_range(const Array& array, const KaldiRange& range) {
-  const bool is_matrix = array.shape.size() == 2;
-  const std::uint64_t all_columns = is_matrix ? array.shape[1] : 1;
-  const auto outside = [](std::string_view what, const KaldiRange::Part& part, std::uint64_t of) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("range {}:{} of {} {}; the last is {}", part.first, part.last, of,
-                             what, of == 0 ? "none" : std::to_string(of - 1))};
-  };
-  if (range.columns && !is_matrix) {
-    return Error{ErrorCode::invalid_argument, "a range of columns, but it is a vector"};
-  }
-  const auto rows = range.rows.value_or(KaldiRange::Part{0, array.shape[0] - 1});
-  const auto columns = range.columns.value_or(KaldiRange::Part{0, all_columns - 1});
-  if (rows.last >= array.shape[0]) return outside("rows", rows, array.shape[0]);
-  if (columns.last >= all_columns) return outside("columns", columns, all_columns);
-  const std::size_t size = element_bytes(array.element);
-  const std::uint64_t width = columns.last - columns.first + 1;
-  Array made{array.element, {rows.last - rows.first + 1}, {}};
-  if (is_matrix) made.shape.push_back(width);
-  for (std::uint64_t r = rows.first; r <= rows.last; ++r) {
-    const auto begin =
-        array.bytes.begin() + static_cast<std::ptrdiff_t>((r * all_columns + columns.first) * size);
-    made.bytes.insert(made.bytes.end(), begin, begin + static_cast<std::ptrdiff_t>(width * size));
-  }
-  return made;
 }
 
 }  // namespace batchwright

@@ -4,17 +4,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 // A .npy file: "\x93NUMPY", version (major, minor), the header's length (2 bytes little-endian,
 // 4 from version 2 on), the header, the elements. The header is a Python dictionary in ASCII
-// such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, then spaces, then '\n'.
-// Source: numpy.lib.format's documentation. Read by hand, as cnpy and its like trust the header:
-// these files come from anywhere, so lengths are checked before anything is allocated or read.
+// such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, then spaces, then '\n',
+// which other writers leave out. Python 2 wrote u'descr' and (3L, 4L) at times, which NumPy reads,
+// too. Source: numpy.lib.format's documentation. Read by hand, as cnpy and its like trust the
+// header: these files come from anywhere, so lengths are checked before anything is allocated or
+// read.
 
 namespace batchwright {
 namespace {
@@ -38,15 +42,58 @@ Error malformed_header(std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("malformed .npy header: {}", what)};
 }
 
-Result<Element> element_of(std::string_view text) {
+/// What an element is in the file.
+struct Stored {
+  Element element = Element::float32;
+  bool swapped = false;  // big-endian
+  bool is_bool = false;  // any byte but 0 is true
+};
+
+/// NumPy's characters for types of the usual C compilers of 64 bits, which old headers have.
+constexpr std::array kCharacters = {
+    std::pair{'d', Element::float64}, std::pair{'f', Element::float32},
+    std::pair{'e', Element::float16}, std::pair{'l', Element::int64},
+    std::pair{'q', Element::int64},   std::pair{'i', Element::int32},
+    std::pair{'h', Element::int16},   std::pair{'b', Element::int8},
+    std::pair{'L', Element::uint64},  std::pair{'Q', Element::uint64},
+    std::pair{'I', Element::uint32},  std::pair{'H', Element::uint16},
+    std::pair{'B', Element::uint8}};
+
+/// A type as NumPy reads it: a byte order, and kind and bytes ("f4"), a character ("d") or a name.
+std::optional<Stored> stored_of(std::string_view text) {
+  Stored stored;
+  std::string_view rest = text;
+  if (!rest.empty() && std::string_view("<>=|").find(rest[0]) != std::string_view::npos) {
+    stored.swapped = rest[0] == '>';
+    rest.remove_prefix(1);
+  }
+  stored.is_bool = rest == "b1" || rest == "?" || rest == "bool";
+  if (stored.is_bool) {
+    stored.element = Element::uint8;
+    return stored;
+  }
+  for (const Descr& descr : kDescrs) {
+    if (rest != descr.text.substr(1) && rest != element_name(descr.element)) continue;
+    stored.element = descr.element;
+    return stored;
+  }
+  for (const auto& [character, element] : kCharacters) {
+    if (rest.size() != 1 || rest[0] != character) continue;
+    stored.element = element;
+    return stored;
+  }
+  return std::nullopt;
+}
+
+Result<Stored> element_of(std::string_view text) {
+  if (const auto stored = stored_of(text)) return *stored;
   std::string known;
   for (const Descr& descr : kDescrs) {
-    if (descr.text == text) return descr.element;
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", descr.text,
-                         element_name(descr.element));
+    known += fmt::format("{} ({}), ", descr.text, element_name(descr.element));
   }
   return Error{ErrorCode::invalid_argument,
-               fmt::format("elements are \"{}\"; allowed: {}", text, known)};
+               fmt::format("elements are \"{}\"; allowed: {}|b1 (bool), in either byte order",
+                           printable(std::string(text)), known)};
 }
 
 /// Reads Python literals off the front of a text. Each step takes spaces before it, and leaves
@@ -64,6 +111,7 @@ class Literals {
 
   std::optional<std::string_view> quoted() {
     skip_spaces();
+    if (text_.starts_with("u'") || text_.starts_with("u\"")) text_.remove_prefix(1);  // Python 2
     if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return std::nullopt;
     const std::size_t end = text_.find(text_[0], 1);
     if (end == text_.npos) return std::nullopt;
@@ -78,9 +126,19 @@ class Literals {
     return std::nullopt;
   }
 
+  /// Python 2 wrote an L behind long ones.
   std::optional<std::uint64_t> number() {
     skip_spaces();
-    return take_whole<std::uint64_t>(text_);
+    const auto value = take_whole<std::uint64_t>(text_);
+    if (value && text_.starts_with('L')) text_.remove_prefix(1);
+    return value;
+  }
+
+  /// What stands there, for a message.
+  std::string shown() {
+    skip_spaces();
+    constexpr std::size_t kShown = 40;
+    return printable(std::string(text_.substr(0, kShown))) + (text_.size() > kShown ? "..." : "");
   }
 
   /// (), (3,), (3, 4) and (3, 4,), but not (3), which is no tuple.
@@ -105,7 +163,8 @@ class Literals {
 
  private:
   void skip_spaces() {
-    while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n')) text_.remove_prefix(1);
+    constexpr std::string_view kSpaces = " \t\r\n\f";
+    text_.remove_prefix(std::min(text_.find_first_not_of(kSpaces), text_.size()));
   }
   std::string_view text_;
 };
@@ -116,20 +175,38 @@ struct Entries {
   std::optional<std::vector<std::uint64_t>> shape;
 };
 
-/// One "name: value". False when the name is unknown, comes twice, or its value is no such thing.
-bool read_entry(Literals& literals, Entries& entries) {
+/// One "name: value".
+Result<void> read_entry(Literals& literals, Entries& entries) {
+  const std::string found = literals.shown();
   const auto name = literals.quoted();
-  if (!name || !literals.token(":")) return false;
-  if (*name == "descr" && !entries.descr) {
-    return (entries.descr = literals.quoted()).has_value();
+  if (!name) return malformed_header(fmt::format("found {}; expected the name of an entry", found));
+  const std::string shown = printable(std::string(*name));
+  if (!literals.token(":")) return malformed_header(fmt::format("no colon behind \"{}\"", shown));
+  const std::string value = literals.shown();
+  const auto taken = [&](bool is_first, bool is_read, std::string_view allowed) -> Result<void> {
+    if (!is_first) return malformed_header(fmt::format("{} comes twice", shown));
+    if (is_read) return {};
+    return malformed_header(fmt::format("{} is {}; allowed: {}", shown, value, allowed));
+  };
+  if (*name == "descr") {
+    const bool is_first = !entries.descr;
+    entries.descr = literals.quoted();
+    return taken(is_first, entries.descr.has_value(),
+                 "one plain type, such as '<f4' (no structured types)");
   }
-  if (*name == "fortran_order" && !entries.fortran_order) {
-    return (entries.fortran_order = literals.boolean()).has_value();
+  if (*name == "fortran_order") {
+    const bool is_first = !entries.fortran_order;
+    entries.fortran_order = literals.boolean();
+    return taken(is_first, entries.fortran_order.has_value(), "True, False");
   }
-  if (*name == "shape" && !entries.shape) {
-    return (entries.shape = literals.tuple()).has_value();
+  if (*name == "shape") {
+    const bool is_first = !entries.shape;
+    entries.shape = literals.tuple();
+    return taken(is_first, entries.shape.has_value(),
+                 "up to 32 whole numbers, as in (3, 4), (3,) and ()");
   }
-  return false;
+  return malformed_header(
+      fmt::format("an entry \"{}\"; allowed: descr, fortran_order, shape", shown));
 }
 
 Result<Entries> read_dictionary(std::string_view text) {
@@ -138,13 +215,16 @@ Result<Entries> read_dictionary(std::string_view text) {
   if (!literals.token("{")) return malformed_header("no dictionary");
   bool comma = true;
   while (!literals.token("}")) {
-    if (!comma || !read_entry(literals, entries))
-      return malformed_header("an entry is not readable");
+    if (!comma)
+      return malformed_header(fmt::format("found {}; expected , or }}", literals.shown()));
+    if (auto read = read_entry(literals, entries); !read) return read.error();
     comma = literals.token(",");
   }
   if (!literals.at_end()) return malformed_header("something follows the dictionary");
-  if (!entries.descr || !entries.fortran_order || !entries.shape) {
-    return malformed_header("descr, fortran_order or shape is missing");
+  for (const auto& [name, there] : {std::pair("descr", entries.descr.has_value()),
+                                    std::pair("fortran_order", entries.fortran_order.has_value()),
+                                    std::pair("shape", entries.shape.has_value())}) {
+    if (!there) return malformed_header(fmt::format("{} is missing", name));
   }
   return entries;
 }
@@ -177,6 +257,14 @@ Result<Extent> dictionary_extent(std::span<const std::byte> bytes) {
   return extent;
 }
 
+/// Elements of the other byte order.
+void swap_bytes(Array& array) {
+  const auto size = static_cast<std::ptrdiff_t>(element_bytes(array.element));
+  for (auto at = array.bytes.begin(); at != array.bytes.end(); at += size) {
+    std::reverse(at, at + size);
+  }
+}
+
 Error in_file(const std::filesystem::path& path, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
 }
@@ -201,14 +289,14 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes) {
   if (!extent) return extent.error();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + extent->begin,
                               extent->size);
-  if (text.empty() || text.back() != '\n') return malformed_header("no newline at its end");
   const auto entries = read_dictionary(text);
   if (!entries) return entries.error();
   const auto element = element_of(*entries->descr);
   if (!element) return element.error();
   // In one dimension both orders are the same.
   const bool fortran_order = *entries->fortran_order && entries->shape->size() > 1;
-  return NpyHeader{*element, fortran_order, *entries->shape, extent->begin + extent->size};
+  return NpyHeader{element->element, fortran_order,   *entries->shape, extent->begin + extent->size,
+                   element->swapped, element->is_bool};
 }
 
 Result<Array> parse_npy(std::span<const std::byte> bytes) {
@@ -224,6 +312,10 @@ Result<Array> parse_npy(std::span<const std::byte> bytes) {
                     promised ? std::to_string(*promised) : "more than 2^64", elements.size())};
   }
   Array array{header->element, header->shape, {elements.begin(), elements.end()}};
+  if (header->swapped) swap_bytes(array);
+  if (header->is_bool) {
+    for (std::byte& each : array.bytes) each = std::byte{each != std::byte{0}};
+  }
   if (header->fortran_order) array.bytes = from_fortran_order(array);
   return array;
 }

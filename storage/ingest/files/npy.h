@@ -17,10 +17,13 @@ struct NpyHeader {
   bool fortran_order = false;  ///< False where it makes no difference.
   std::vector<std::uint64_t> shape;
   std::size_t header_bytes = 0;  ///< Bytes before the elements.
+  bool swapped = false;          ///< The elements are big-endian.
+  bool is_bool = false;          ///< They are NumPy's bool; as uint8, 0 or 1.
 };
 
 /// Reads the header at the start of `bytes`, format versions 1 to 3, and nothing outside.
-/// Errors: invalid_argument: malformed, or an element type that is not listed in Element.
+/// Errors: invalid_argument: malformed (names the entry), or an element type that is neither listed
+/// in Element nor bool.
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes);
 
 /// The array that a whole .npy file's bytes hold, in C order whatever the file's order is.

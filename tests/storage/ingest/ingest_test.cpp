@@ -92,7 +92,7 @@ TEST_CASE("storage: a transcript table with a mistake is refused with its line")
     write_file(place.folder / "table", table);
     return place.take(how, true).error().message;
   };
-  CHECK(refusal("1\tone\n2 two\n").find("line 2 is not key TAB text") != std::string::npos);
+  CHECK(refusal("1\tone\n two\n").find("line 2 is not key blank text") != std::string::npos);
   CHECK(refusal("1\tone\n1\ttwo\n").find("line 2: key \"1\" was there") != std::string::npos);
   write_file(place.folder / "table", "2\ttwo\n");
   CHECK(place.audio(how).failure->message.find("key \"1\": no transcript") != std::string::npos);

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "storage/ingest/files/kaldi_table.h"
+#include "storage/ingest/files/kaldi_value.h"
 #include "storage/ingest/files/npy.h"
 #include "tests/storage/ingest/ingest_place.h"
 #include "tests/support/process.h"
@@ -176,7 +178,8 @@ TEST_CASE("storage: Kaldi tables that cannot be read are refused by line and rea
 TEST_CASE("storage: what is no Kaldi matrix or vector is refused by key") {
   const std::string fm = data("fm.ark");
   CHECK(contains(refusal_of("a", "a " + fm + ":12\n"), "not a Kaldi matrix or vector"));
-  CHECK(contains(refusal_of("a", "a " + fm + ":11[0:5]\n"), "range 0:5 of 5 rows; the last is 4"));
+  CHECK(contains(refusal_of("a", "a " + fm + ":11[0:8]\n"), "range 0:8 of 5 rows; the last is 4"));
+  CHECK(contains(refusal_of("a", "a " + fm + ":11[5:6]\n"), "range 5:6 of 5 rows; the last is 4"));
   CHECK(contains(refusal_of("a", "a " + fm + ":11[0:1,2:6]\n"), "range 2:6 of 6 columns"));
   CHECK(contains(refusal_of("a", "a /nowhere.ark:0\n"), "/nowhere.ark:0: No such file"));
   CHECK(contains(refusal_of("b", "a " + fm + ":11\n"), "no key \"b\""));
@@ -246,4 +249,87 @@ TEST_CASE("storage: a field that was taken as aligned and is not is refused with
       contains(report->failure->message,
                "ali.ark: key \"spk1-utt-b\": field \"ali\" has 2 frames, \"features\" has 1; they "
                "are aligned, or --kind ali=independent"));
+}
+
+TEST_CASE("storage: sizes of a Kaldi matrix whose product wraps are refused") {
+  // Times 8 bytes they are 2^64 + 64.
+  const std::int32_t rows = (1 << 30) + 65538;
+  const std::int32_t columns = std::numeric_limits<std::int32_t>::max() - 131067;
+  std::string value("\0BDM \4", 6);
+  value.resize(15 + 64, '?');
+  value[10] = '\4';
+  std::memcpy(value.data() + 6, &rows, 4);
+  std::memcpy(value.data() + 11, &columns, 4);
+  const TemporaryFolder folder;
+  write_file(folder / "a.ark", "key " + value);
+  for (const char* range : {"", "[100000:100001]", "[1:2,0:10]", "[0:0,67200:167200]"}) {
+    CAPTURE(range);
+    CHECK(contains(refusal_of("key", "key " + (folder / "a.ark").string() + ":4" + range + "\n"),
+                   "sizes of 1073807362 x 2147352580"));
+  }
+  const auto asked = kaldi_value_bytes(bytes_of(value));
+  CHECK_FALSE(asked);
+  CHECK_FALSE(parse_kaldi_value(bytes_of(value)));
+}
+
+TEST_CASE("storage: a range of Kaldi may end up to three rows behind the last, and is cut there") {
+  const std::string fm = data("fm.ark");
+  const TemporaryFolder folder;
+  write_file(folder / "v.ark", "v  [ 1 2 3 ]\n");
+  write_file(folder / "t.scp", "whole " + fm + ":11\nrows " + fm + ":11[2:7]\nboth " + fm +
+                                   ":11[4:5,1:2]\nv " + (folder / "v.ark").string() + ":2[1:5]\n");
+  const auto table = KaldiTable::read(folder / "t.scp");
+  REQUIRE(table);
+  CHECK(table->value("whole")->remark.empty());
+  const auto rows = table->value("rows");
+  REQUIRE_MESSAGE(rows, rows.error().message);
+  CHECK(rows->shape == std::vector<std::uint64_t>{3, 6});
+  CHECK_FALSE(rows->remark.empty());
+  CHECK(table->value("both")->shape == std::vector<std::uint64_t>{1, 2});
+  CHECK(table->value("v")->shape == std::vector<std::uint64_t>{2});
+  // The columns are exact.
+  CHECK(contains(refusal_of("a", "a " + fm + ":11[0:1,5:6]\n"), "range 5:6 of 6 columns"));
+  const Place place;
+  write_file(place.in("d.scp"), "a " + data("dm.ark") + ":11[0:6]\n");
+  KaldiSourceOptions options;
+  options.tables = {{"features", place.in("d.scp")}};
+  const auto input = kaldi_source(options);
+  REQUIRE_MESSAGE(input, input.error().message);
+  const auto report = place.take({}, *input->source, input->files);
+  REQUIRE(report);
+  REQUIRE(report->remarks.size() == 1);
+  CHECK(contains(report->remarks[0], "1 sequences: range ends up to three rows behind the last"));
+  CHECK(contains(report->remarks[0], "d.scp: key \"a\""));
+}
+
+TEST_CASE("storage: Kaldi's tables may begin with a byte order mark and end lines with CR") {
+  const TemporaryFolder folder;
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::string place = data("fm.ark") + ":11";
+  const auto keys = [&](const char* name, const std::string& bytes) {
+    write_file(folder / name, bytes);
+    const auto table = KaldiTable::read(folder / name);
+    REQUIRE_MESSAGE(table, table.error().message);
+    for (const std::string& key : table->keys()) CHECK(table->value(key));
+    return table->keys();
+  };
+  using Names = std::vector<std::string>;
+  CHECK(keys("a.scp", mark + "utt " + place + "\r\nother " + place + "\r\n") ==
+        Names{"utt", "other"});
+  CHECK(keys("b.scp", "utt " + place + "\rother " + place + "\r") == Names{"utt", "other"});
+  CHECK(keys("c.ark", mark + "utt  [ 1 2 ]\n") == Names{"utt"});
+}
+
+TEST_CASE("storage: a text matrix may begin in the line of its bracket") {
+  const TemporaryFolder folder;
+  write_file(folder / "t.ark",
+             "u [ 1 2\n 3 4 ]\nv [ 5 6 ]\nw [\n 7 8 ]\nx [ 9\n]\ny [ 1 2\n 3 ]\n");
+  const auto table = KaldiTable::read(folder / "t.ark");
+  REQUIRE_MESSAGE(table, table.error().message);
+  using Shape = std::vector<std::uint64_t>;
+  CHECK(table->value("u")->shape == Shape{2, 2});
+  CHECK(table->value("v")->shape == Shape{2});
+  CHECK(table->value("w")->shape == Shape{1, 2});
+  CHECK(table->value("x")->shape == Shape{1, 1});
+  CHECK(contains(table->value("y").error().message, "row 1 has 1 columns, not 2"));
 }

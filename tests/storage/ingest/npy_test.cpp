@@ -58,6 +58,14 @@ TEST_CASE("storage: a .npy header may spell its dictionary in other ways") {
   CHECK(parsed->element == Element::int16);
   CHECK(parsed->shape == std::vector<std::uint64_t>{7});
   CHECK(parse(header("{'descr': '|u1', 'fortran_order': False, 'shape': ()}"))->shape.empty());
+  const std::vector<std::uint64_t> wanted = {3, 4};
+  CHECK(parse(header("\t{u'descr':\t'<f4',\r\n\t'fortran_order': False, 'shape': (3L, 4L)}"))
+            ->shape == wanted);
+  // No newline at its end.
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += static_cast<char>(kGood.size());
+  bytes += '\0';
+  CHECK(parse(bytes + kGood)->shape == wanted);
 }
 
 TEST_CASE("storage: a truncated .npy header never parses") {
@@ -90,8 +98,94 @@ TEST_CASE("storage: a .npy header that is not as NumPy writes it is refused") {
 TEST_CASE("storage: element types that are not read are named") {
   CHECK(header_refusal("{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}")
             .find("elements are \"<c8\"; allowed: <f8 (float64), <f4 (float32)") == 0);
-  CHECK(header_refusal("{'descr': '>f4', 'fortran_order': False, 'shape': (3,)}").find("\">f4\"") !=
+  for (const char* descr : {"<f16", "<U4", "|O", "<M8[ns]", "|S1", ">b2", "", "<", "f44", "x"}) {
+    CAPTURE(descr);
+    const std::string text =
+        std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (3,)}";
+    CHECK(header_refusal(text).find(std::string("elements are \"") + descr + "\"") == 0);
+  }
+}
+
+TEST_CASE("storage: a .npy header that is refused says which entry and why") {
+  const auto entry = [](const std::string& descr, const std::string& order,
+                        const std::string& shape) {
+    return header_refusal("{'descr': " + descr + ", 'fortran_order': " + order +
+                          ", 'shape': " + shape + "}");
+  };
+  CHECK(
+      entry("[('x', '<f4')]", "False", "(3,)")
+          .find(
+              "descr is [('x', '<f4')], 'fortran_order': False,...; allowed: one plain type, such "
+              "as '<f4' (no structured types)") != std::string::npos);
+  CHECK(entry("'<f4'", "0", "(3,)")
+            .find("fortran_order is 0, 'shape': (3,)}; allowed: True, False") != std::string::npos);
+  CHECK(entry("'<f4'", "True", "(3)").find("shape is ") != std::string::npos);
+  CHECK(header_refusal("{'descr': '<f4', 'more': 1}").find("an entry \"more\"; allowed: descr,") !=
         std::string::npos);
+  CHECK(header_refusal("{'descr': '<f4', 'descr': '<f4'}").find("descr comes twice") !=
+        std::string::npos);
+  CHECK(header_refusal("{'descr': '<f4', 'shape': (3,)}").find("fortran_order is missing") !=
+        std::string::npos);
+}
+
+TEST_CASE("storage: every plain type of NumPy's is read, in either byte order") {
+  struct Case {
+    const char* descr;
+    const char* bytes;
+    double value;
+  };
+  const auto value_of = [](const Case& one) {
+    std::string file = header(std::string("{'descr': '") + one.descr +
+                              "', 'fortran_order': False, 'shape': (1,)}");
+    const auto parsed = parse(file);
+    REQUIRE_MESSAGE(parsed, parsed.error().message);
+    file.append(one.bytes, element_bytes(parsed->element));
+    const auto array = parse_npy(std::as_bytes(std::span(file.data(), file.size())));
+    REQUIRE_MESSAGE(array, array.error().message);
+    const auto cast_array = cast(*array, is_float(array->element) ? DType::float32 : DType::int64);
+    REQUIRE_MESSAGE(cast_array, cast_array.error().message);
+    if (is_float(array->element)) {
+      float value = 0;
+      std::memcpy(&value, cast_array->bytes.data(), sizeof value);
+      return static_cast<double>(value);
+    }
+    std::int64_t value = 0;
+    std::memcpy(&value, cast_array->bytes.data(), sizeof value);
+    return static_cast<double>(value);
+  };
+  // 1.5 is 0x3FF8..., 0x3FC00000 and 0x3E00.
+  for (const Case& one : {Case{">f8", "\x3F\xF8\0\0\0\0\0\0", 1.5},
+                          Case{">f4", "\x3F\xC0\0\0", 1.5},
+                          Case{">f2", "\x3E\0", 1.5},
+                          Case{"<f4", "\0\0\xC0\x3F", 1.5},
+                          Case{"=f4", "\0\0\xC0\x3F", 1.5},
+                          Case{"float32", "\0\0\xC0\x3F", 1.5},
+                          Case{"d", "\0\0\0\0\0\0\xF8\x3F", 1.5},
+                          Case{">i8", "\0\0\0\0\0\0\1\2", 258},
+                          Case{">i4", "\xFF\xFF\xFF\xFE", -2},
+                          Case{">i2", "\1\2", 258},
+                          Case{">u2", "\xFF\xFE", 65534},
+                          Case{">u4", "\0\0\1\2", 258},
+                          Case{">u8", "\0\0\0\0\0\0\1\2", 258},
+                          Case{"<u1", "\x80", 128},
+                          Case{">i1", "\x80", -128},
+                          Case{"|b1", "\1", 1},
+                          Case{"|b1", "\0", 0},
+                          Case{"|b1", "\7", 1},
+                          Case{"?", "\1", 1},
+                          Case{"bool", "\1", 1}}) {
+    CAPTURE(one.descr);
+    CHECK(value_of(one) == one.value);
+  }
+}
+
+TEST_CASE("storage: masks of NumPy's bool are stored as uint8, cast or not") {
+  std::string file = header("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 2)}");
+  file += std::string("\1\0\0\1", 4);
+  auto array = parse_npy(std::as_bytes(std::span(file.data(), file.size())));
+  REQUIRE(array);
+  CHECK(stored_as(array->element) == DType::uint8);
+  CHECK(cast(*array, DType::uint8));
 }
 
 TEST_CASE("storage: an array in Fortran order comes in C order") {
