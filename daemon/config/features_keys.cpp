@@ -18,7 +18,9 @@ Fault read_conventions(const ConfigNode& node, std::string& out) {
 }
 
 Fault read_kind(const ConfigNode& node, FeatureKind& out) {
-  return read_word(node, out, {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}});
+  return read_word(
+      node, out,
+      {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}, {"plp", FeatureKind::plp}});
 }
 
 /// Whether a value is sensible beside the others check_recipe() says.
@@ -144,7 +146,7 @@ const std::array kFeaturesKeys{
          R"("")", Applies::anew, "Convention by which features are made of sound"},
         [](auto& r) -> auto& { return r.like; }),
     key<RecipeSettings, read_kind>(
-        {"features", "logmel mfcc", R"("logmel")", Applies::anew,
+        {"features", "logmel mfcc plp", R"("logmel")", Applies::anew,
          "Log-mel energies, or cepstra of them"},
         [](auto& r) -> auto& { return r.features; }),
     key<RecipeSettings, read_options>(

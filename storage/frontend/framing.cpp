@@ -30,7 +30,7 @@ Result<std::size_t> in_samples(const FrontEndOptions& options, const char* name,
 
 Result<void> measure_bands(const FrontEndOptions& options, std::uint32_t rate,
                            FrameMeasures& measures) {
-  const double nyquist = rate / 2.0;
+  const double nyquist = options.whole_nyquist ? rate / 2 : rate / 2.0;
   const double fmax = options.fmax_hz > 0 ? options.fmax_hz : nyquist + options.fmax_hz;
   if (!(fmax > 0 && fmax <= nyquist)) {
     return bad_framing(fmt::format("fmax {} Hz; at {} Hz allowed: up to {} Hz, or 0 for that",
@@ -99,6 +99,12 @@ std::uint64_t count_frames(const FrontEndOptions& options, const FrameMeasures& 
     case CountRule::hops_one: break;
   }
   return 1 + length / hop;
+}
+
+double lifter_of(const FrontEndOptions& options, std::size_t cepstrum) {
+  if (options.lifter == 0) return 1;
+  const auto m = static_cast<double>(cepstrum + (options.lifter_form == Lifter::librosa ? 1 : 0));
+  return 1 + options.lifter / 2 * std::sin(std::numbers::pi * m / options.lifter);
 }
 
 std::vector<double> frame_weights(const FrontEndOptions& options, const FrameMeasures& measures) {

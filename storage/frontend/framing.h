@@ -24,6 +24,9 @@ Result<FrameMeasures> measure_frames(const FrontEndOptions& options, std::uint32
 std::uint64_t count_frames(const FrontEndOptions& options, const FrameMeasures& measures,
                            std::uint64_t samples);
 
+/// The factor of a cepstrum, counted from 0: Kaldi's lifter counts so, librosa's from 1.
+double lifter_of(const FrontEndOptions& options, std::size_t cepstrum);
+
 /// The window's weights where a frame's samples lie: W of them, or as many as the FFT has points
 /// where the window lies in their middle.
 std::vector<double> frame_weights(const FrontEndOptions& options, const FrameMeasures& measures);

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "storage/frontend/framing.h"
 #include "storage/frontend/mel.h"
+#include "storage/frontend/plp.h"
 #include "storage/frontend/settings.h"
 #include "storage/frontend/spectrum/fft_plan.h"
 #include "storage/frontend/spectrum/frame_memory.h"
@@ -22,8 +24,9 @@ struct FrontEnd::State {
   FrameMeasures measures;
   std::vector<double> window;
   MelFilters filters;
-  std::vector<double> dct;           // empty for logmel
+  std::vector<double> dct;           // of mfcc
   std::vector<BandWeights> cepstra;  // its rows
+  std::optional<PlpCepstra> plp;     // of plp
   FftPlan<double> plan;
 };
 
@@ -43,7 +46,7 @@ struct Workspace {
         scratch(state.plan.scratch()),
         power(kFrameLanes * (state.measures.fft_size / 2 + 1)),
         bands(kFrameLanes * state.filters.bands().size()),
-        cepstra(kFrameLanes * state.cepstra.size()),
+        cepstra(kFrameLanes * (state.plp ? state.plp->cepstra() : state.cepstra.size())),
         energies(kFrameLanes) {}
 
   std::vector<double> samples;  ///< Of kFrameLanes frames.
@@ -56,6 +59,32 @@ struct Workspace {
 };
 
 Error wrong(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
+
+Result<void> check_plp(const FrontEndOptions& options) {
+  if (options.lpc_order < 1 || options.lpc_order > std::min(kMostLpcOrder, options.mel_bands - 1)) {
+    return wrong(fmt::format("LPC order {} with {} mel bands; allowed: 1 to {}, below the bands",
+                             options.lpc_order, options.mel_bands, kMostLpcOrder));
+  }
+  if (options.cepstra < 1 || options.cepstra > options.lpc_order + 1) {
+    return wrong(fmt::format("{} cepstra of LPC order {}; allowed: 1 to {}", options.cepstra,
+                             options.lpc_order, options.lpc_order + 1));
+  }
+  for (const auto& [name, value] : {std::pair("compress factor", options.compress_factor),
+                                    std::pair("cepstral scale", options.cepstral_scale)}) {
+    if (value > 0 && std::isfinite(value)) continue;
+    return wrong(fmt::format("{} {} is not above 0", name, value));
+  }
+  if (options.compress_factor > 1) {
+    return wrong(
+        fmt::format("compress factor {}; allowed: above 0, up to 1", options.compress_factor));
+  }
+  // The power law takes the place of other logarithms, and what follows them has no meaning here.
+  if (options.spectrum != Spectrum::power || options.log != LogKind::floor ||
+      options.normalise != Normalise::none) {
+    return wrong("plp goes with spectrum = power, log = floor and normalise = none");
+  }
+  return {};
+}
 
 Result<void> check_numbers(const FrontEndOptions& options) {
   // Written so that NaN, which compares with nothing, is refused.
@@ -74,6 +103,9 @@ Result<void> check_numbers(const FrontEndOptions& options) {
     return wrong(fmt::format("{} cepstra of {} mel bands; allowed: 1 to {}", options.cepstra,
                              options.mel_bands, options.mel_bands));
   }
+  if (options.features == FeatureKind::plp) {
+    if (auto checked = check_plp(options); !checked) return checked;
+  }
   if (options.pad_to > std::numeric_limits<std::uint32_t>::max()) {
     return wrong(fmt::format("silence up to {} samples; allowed: up to 2^32 - 1", options.pad_to));
   }
@@ -88,13 +120,6 @@ Result<void> check_numbers(const FrontEndOptions& options) {
     return wrong(fmt::format("lifter {}; allowed: 0, or {} and up", options.lifter, kLeastLifter));
   }
   return {};
-}
-
-/// Kaldi's lifter counts cepstra from 0, librosa's from 1.
-double lifter_of(const FrontEndOptions& options, std::size_t cepstrum) {
-  if (options.lifter == 0) return 1;
-  const auto m = static_cast<double>(cepstrum + (options.lifter_form == Lifter::librosa ? 1 : 0));
-  return 1 + options.lifter / 2 * std::sin(std::numbers::pi * m / options.lifter);
 }
 
 /// Energies [bands][lanes] of the frames from `first` on, in work.bands; the frames' own in
@@ -146,20 +171,32 @@ void take_logs(const FrontEndOptions& options, std::size_t bands, Workspace& wor
 void write_frames(const FrontEnd::State& state, Workspace& work, std::size_t width,
                   std::span<float> out) {
   const FrontEndOptions& options = state.options;
-  const bool mfcc = !state.cepstra.empty();
-  if (mfcc) {
+  const bool cepstral = options.features != FeatureKind::logmel;
+  if (state.plp) {
+    state.plp->compute(work.bands.data(), work.cepstra.data());
+  } else if (cepstral) {
     frame_kernel().weigh(state.cepstra.data(), state.cepstra.size(), work.bands.data(),
                          work.cepstra.data());
   }
-  const double* const values = mfcc ? work.cepstra.data() : work.bands.data();
-  const std::size_t count = mfcc ? state.cepstra.size() : state.filters.bands().size();
-  const std::size_t energies = options.use_energy && !mfcc ? 1 : 0;
+  const double* const values = cepstral ? work.cepstra.data() : work.bands.data();
+  // Energy takes the place of cepstrum 0, or one of its own before the bands. Kaldi's htk_compat
+  // puts either behind the others.
+  const std::size_t place = options.htk_compat ? width - 1 : 0;
+  const std::size_t first = cepstral ? 1 : 0;
+  const bool has_own = cepstral || options.use_energy;
+  const std::size_t others = has_own && !options.htk_compat ? 1 : 0;
+  const double scale =
+      options.htk_compat && options.features == FeatureKind::mfcc ? std::numbers::sqrt2 : 1;
   for (std::size_t lane = 0; (lane + 1) * width <= out.size(); ++lane) {
     float* const frame = out.data() + lane * width;
-    for (std::size_t i = 0; i < count; ++i) {
-      frame[energies + i] = static_cast<float>(values[i * kFrameLanes + lane]);
+    for (std::size_t i = 0; i < width - (has_own ? 1 : 0); ++i) {
+      frame[others + i] = static_cast<float>(values[(first + i) * kFrameLanes + lane]);
     }
-    if (options.use_energy) frame[0] = static_cast<float>(work.energies.data()[lane]);
+    if (options.use_energy) {
+      frame[place] = static_cast<float>(work.energies.data()[lane]);
+    } else if (cepstral) {
+      frame[place] = static_cast<float>(values[lane] * scale);
+    }
   }
 }
 
@@ -203,7 +240,8 @@ Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t 
   if (auto checked = check_numbers(options); !checked) return checked.error();
   const auto measures = measure_frames(options, sample_rate);
   if (!measures) return measures.error();
-  auto filters = MelFilters::create({options.mel_bands, measures->fft_size, sample_rate,
+  auto filters = MelFilters::create({options.mel_bands, measures->fft_size,
+                                     options.whole_nyquist ? sample_rate / 2 * 2 : sample_rate,
                                      options.fmin_hz, measures->fmax_hz, options.scale,
                                      options.sides, options.equal_area, options.empty_bands});
   if (!filters) return filters.error();
@@ -218,16 +256,18 @@ Result<FrontEnd> FrontEnd::create(const FrontEndOptions& options, std::uint32_t 
     for (std::size_t b = 0; b < options.mel_bands; ++b) row[b] *= lifter;
     rows.push_back({0, options.mel_bands, row});
   }
+  std::optional<PlpCepstra> plp;
+  if (options.features == FeatureKind::plp) plp.emplace(options, *measures);
   return FrontEnd(std::make_unique<const State>(
       State{options, sample_rate, *measures, frame_weights(options, *measures), std::move(*filters),
-            std::move(dct), std::move(rows), std::move(*plan)}));
+            std::move(dct), std::move(rows), std::move(plp), std::move(*plan)}));
 }
 
 std::uint32_t FrontEnd::sample_rate() const { return state_->sample_rate; }
 
 std::uint32_t FrontEnd::dimensions() const {
   const FrontEndOptions& options = state_->options;
-  if (options.features == FeatureKind::mfcc) return options.cepstra;
+  if (options.features != FeatureKind::logmel) return options.cepstra;
   return options.mel_bands + (options.use_energy ? 1 : 0);
 }
 

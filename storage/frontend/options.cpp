@@ -8,7 +8,9 @@
 namespace batchwright {
 namespace {
 
-constexpr bool is_mfcc(FeatureKind features) { return features == FeatureKind::mfcc; }
+constexpr std::array<std::string_view, 3> kFeatureWords = {"logmel", "mfcc", "plp"};
+
+constexpr bool is_cepstral(FeatureKind features) { return features != FeatureKind::logmel; }
 
 FrontEndOptions kaldi(FeatureKind features) {
   FrontEndOptions options;
@@ -18,10 +20,10 @@ FrontEndOptions kaldi(FeatureKind features) {
   options.edges = Edges::half;
   options.remove_dc = true;
   options.window = WindowShape::povey;
-  options.mel_bands = is_mfcc(features) ? 23 : 80;
+  options.mel_bands = is_cepstral(features) ? 23 : 80;
   options.log_floor = 0x1p-23;
   options.lifter = 22;
-  options.use_energy = is_mfcc(features);
+  options.use_energy = is_cepstral(features);
   return options;
 }
 
@@ -105,6 +107,7 @@ FrontEndOptions torchaudio(FeatureKind) {
   options.scale = MelScale::htk;
   options.equal_area = false;
   options.mel_bands = 128;
+  options.whole_nyquist = true;
   options.empty_bands = true;
   options.log = LogKind::db;
   options.top_db = 80;
@@ -166,11 +169,31 @@ constexpr auto kNames = [] {
 
 }  // namespace
 
+std::span<const std::string_view> feature_words() { return kFeatureWords; }
+
+std::string_view feature_word(FeatureKind features) {
+  return kFeatureWords.at(static_cast<std::size_t>(features));
+}
+
+Result<FeatureKind> parse_features(std::string_view word) {
+  for (std::size_t i = 0; i < kFeatureWords.size(); ++i) {
+    if (word == kFeatureWords.at(i)) return static_cast<FeatureKind>(i);
+  }
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("features = \"{}\"; allowed: {}", word, fmt::join(kFeatureWords, ", "))};
+}
+
 std::span<const std::string_view> front_end_names() { return kNames; }
 
 Result<FrontEndOptions> front_end_like(std::string_view name, FeatureKind features) {
   for (const Named& each : kNamed) {
     if (each.name != name) continue;
+    if (features == FeatureKind::plp && name != "kaldi" && name != "kaldi-lhotse") {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("features \"plp\" of convention \"{}\"; allowed: like kaldi or "
+                               "kaldi-lhotse",
+                               name)};
+    }
     FrontEndOptions options = each.options(features);
     options.like = name;
     if (name != "kaldi-hires") options.features = features;

@@ -12,6 +12,7 @@ namespace batchwright {
 enum class FeatureKind : std::uint8_t {
   logmel,  ///< Logarithms of mel band energies.
   mfcc,    ///< The first coefficients of their orthonormal DCT-II.
+  plp,     ///< Cepstra of an all-pole model of what is heard (perceptual linear prediction).
 };
 enum class WindowShape : std::uint8_t { hamming, hann, povey, rectangular };
 
@@ -95,6 +96,9 @@ struct FrontEndOptions {
   MelScale scale = MelScale::htk;
   MelSides sides = MelSides::mel;
   bool equal_area = false;  ///< Each band is divided by half its width in Hz (Slaney).
+  /// Half of an odd sample rate is rounded down: fmax 0, and the FFT's bins, end there
+  /// (torchaudio).
+  bool whole_nyquist = false;
   std::uint32_t mel_bands = 40;
   double fmin_hz = 20;
   double fmax_hz = 0;        ///< Up to half the sample rate; 0 or less: that far below it.
@@ -103,14 +107,27 @@ struct FrontEndOptions {
   double log_floor = 1e-10;  ///< Range: above 0.
   double top_db = 0;         ///< Of LogKind::db; 0: off.
   Normalise normalise = Normalise::none;
-  std::uint32_t cepstra = 13;  ///< Coefficients of mfcc. Range: 1 to mel_bands.
-  double lifter = 0;           ///< L. Range: 0 (off), or 1e-3 and up.
+  /// Coefficients of mfcc and plp. Range: 1 to mel_bands, or to lpc_order + 1.
+  std::uint32_t cepstra = 13;
+  double lifter = 0;  ///< L. Range: 0 (off), or 1e-3 and up.
   Lifter lifter_form = Lifter::kaldi;
   /// ln max(sum of s^2, 2^-23) of a frame: before the bands of logmel, in place of cepstrum 0.
   bool use_energy = false;
   bool raw_energy = true;   ///< Before pre-emphasis and window, or behind them.
   double energy_floor = 0;  ///< The energy's logarithm is at least this one's; 0: off.
+  bool htk_compat = false;  ///< Energy or cepstrum 0 comes last; cepstrum 0 of mfcc times sqrt(2).
+  std::uint32_t lpc_order = 12;      ///< Poles of plp. Range: 1 to kMostLpcOrder, below mel_bands.
+  double compress_factor = 0.33333;  ///< Of plp: heard intensity is energy to this power.
+  double cepstral_scale = 1;         ///< Of plp: all cepstra are multiplied by it.
 };
+
+inline constexpr std::uint32_t kMostLpcOrder = 64;
+
+/// "logmel", "mfcc", "plp".
+std::span<const std::string_view> feature_words();
+std::string_view feature_word(FeatureKind features);
+/// The kind of that name. Errors: invalid_argument, which lists the names.
+Result<FeatureKind> parse_features(std::string_view word);
 
 /// "htk", "kaldi" and so on: conventions, and presets of them.
 std::span<const std::string_view> front_end_names();

@@ -68,7 +68,7 @@ bool any_difference(Use use) {
          use("log", &O::log) || use("top_db", &O::top_db) || use("normalise", &O::normalise) ||
          use("lifter", &O::lifter) || use("lifter_form", &O::lifter_form) ||
          use("use_energy", &O::use_energy) || use("raw_energy", &O::raw_energy) ||
-         use("energy_floor", &O::energy_floor);
+         use("energy_floor", &O::energy_floor) || use("htk_compat", &O::htk_compat);
 }
 
 /// The same with every option that can be set by itself.
@@ -79,7 +79,10 @@ bool any_option(Use use) {
          use("window", &O::window) || use("fft_size", &O::fft_size) ||
          use("mel_bands", &O::mel_bands) || use("fmin_hz", &O::fmin_hz) ||
          use("fmax_hz", &O::fmax_hz) || use("pre_emphasis", &O::pre_emphasis) ||
-         use("log_floor", &O::log_floor) || use("cepstra", &O::cepstra) || any_difference(use);
+         use("log_floor", &O::log_floor) || use("cepstra", &O::cepstra) ||
+         use("lpc_order", &O::lpc_order) || use("compress_factor", &O::compress_factor) ||
+         use("cepstral_scale", &O::cepstral_scale) || use("whole_nyquist", &O::whole_nyquist) ||
+         any_difference(use);
 }
 
 constexpr std::string_view kSnipEdges = "snip_edges";
@@ -160,12 +163,11 @@ Result<void> set_option(FrontEndOptions& options, std::string_view name, std::st
 std::vector<std::pair<std::string, std::string>> settings_text(const FrontEndOptions& options,
                                                                const FrameMeasures& measures,
                                                                std::uint32_t sample_rate) {
-  const bool mfcc = options.features == FeatureKind::mfcc;
   const auto ms = [&](double given, std::uint32_t samples, std::size_t measured) {
     return samples == 0 ? given : 1000.0 * static_cast<double>(measured) / sample_rate;
   };
   Settings all = {
-      {"features", mfcc ? "mfcc" : "logmel"},
+      {"features", std::string(feature_word(options.features))},
       {"sample_rate_hz", std::to_string(sample_rate)},
       {"window_ms", text(ms(options.window_ms, options.window_samples, measures.window))},
       {"hop_ms", text(ms(options.hop_ms, options.hop_samples, measures.hop))},
@@ -176,7 +178,16 @@ std::vector<std::pair<std::string, std::string>> settings_text(const FrontEndOpt
       {"fmax_hz", text(measures.fmax_hz)},
       {"pre_emphasis", text(options.pre_emphasis)},
       {"log_floor", text(options.log_floor)}};
-  if (mfcc) all.emplace_back("cepstra", std::to_string(options.cepstra));
+  if (options.features != FeatureKind::logmel) {
+    all.emplace_back("cepstra", std::to_string(options.cepstra));
+  }
+  if (options.features == FeatureKind::plp) {
+    all.emplace_back("lpc_order", std::to_string(options.lpc_order));
+    all.emplace_back("compress_factor", text(options.compress_factor));
+    all.emplace_back("cepstral_scale", text(options.cepstral_scale));
+  }
+  // Told where it decides something, so that settings of even rates stay what they were.
+  if (options.whole_nyquist && sample_rate % 2 == 1) all.emplace_back("whole_nyquist", "true");
   const FrontEndOptions htk;
   if (options.like != htk.like) all.emplace_back("like", options.like);
   any_difference([&](std::string_view name, auto member) {

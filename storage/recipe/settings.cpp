@@ -62,7 +62,7 @@ void add_sound(const RecipeSettings& settings, Lines& lines) {
   if (settings.like.empty()) {
     lines.add("sound", dtype_name(settings.sound));
   } else {
-    lines.add("features", settings.features == FeatureKind::mfcc ? "mfcc" : "logmel");
+    lines.add("features", feature_word(settings.features));
     for (const auto& [name, text] : settings.options) lines.add(name, text);
   }
   lines.add("field", settings.field);

@@ -44,8 +44,9 @@ void set_options(FrontEndOptions& options, std::string_view lines) {
 FrontEndOptions read_options(Choices& input) {
   const auto names = front_end_names();
   const std::string_view like = names[input.byte() % names.size()];
-  const auto kind = static_cast<FeatureKind>(input.byte() % 2);
+  const auto kind = static_cast<FeatureKind>(input.byte() % feature_words().size());
   auto options = front_end_like(like, kind);
+  if (!options && kind == FeatureKind::plp) options = front_end_like(like, FeatureKind::logmel);
   require(options.has_value(), "a convention has options");
   return *options;
 }

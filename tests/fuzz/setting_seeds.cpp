@@ -79,9 +79,10 @@ void write_front_ends(const std::filesystem::path& folder) {
   for (const std::string_view name : option_names()) words.insert(std::string(name) + "=");
   const auto names = front_end_names();
   for (std::size_t like = 0; like < names.size(); ++like) {
-    for (const FeatureKind kind : {FeatureKind::logmel, FeatureKind::mfcc}) {
+    for (const FeatureKind kind : {FeatureKind::logmel, FeatureKind::mfcc, FeatureKind::plp}) {
       seeds.add(front_end(like, kind, ""));
       const auto options = front_end_like(names[like], kind);
+      if (kind == FeatureKind::plp && !options) continue;
       require(options.has_value(), "a convention has options");
       const auto made = FrontEnd::create(*options, kFrontEndRate);
       require(made.has_value(), "and is one of front ends");

@@ -32,6 +32,7 @@ CALLS = [
     ("kaldi-fbank40-energy", "kaldi", {"mel_bands": 40, "use_energy": True}),
     ("kaldi-mfcc13", "kaldi", {"features": "mfcc"}),
     ("kaldi-mfcc40", "kaldi-hires", {}),
+    ("kaldi-plp13", "kaldi", {"features": "plp"}),
     ("whisper80", "whisper", {}),
     ("whisper128", "whisper", {"mel_bands": np.int64(128)}),
     ("nemo80", "nemo", {}),
@@ -83,6 +84,20 @@ def test_features_are_those_of_a_second_reading_of_the_formulae(synth, like):
             wanted = second_front_end.features(synth, rate, like, kind == "mfcc")
             found = batchwright.features(synth, rate, like, features=kind)
             assert farthest(found, wanted) < 1e-5, (rate, kind)
+
+
+def test_plp_is_that_of_a_second_reading_of_the_formulae():
+    for name in ("goodbye-8k", "goodbye-16k", "received-16k", "hello-16k"):
+        samples, rate = clip(name)
+        wanted = second_front_end.features(samples, rate, "kaldi", plp=True)
+        found = batchwright.features(samples, rate, "kaldi", features="plp")
+        assert farthest(found, wanted) < 1e-5, name
+
+
+def test_torchaudios_filters_end_at_half_of_an_odd_rate_rounded_down(synth):
+    for rate in (11025, 22051, 7999):
+        wanted = second_front_end.features(synth, rate, "torchaudio")
+        assert farthest(batchwright.features(synth, rate, "torchaudio"), wanted) < 1e-5, rate
 
 
 @pytest.mark.parametrize("like", sorted(second_front_end.CONVENTIONS))
@@ -177,7 +192,8 @@ def test_what_is_not_finite_is_refused_with_its_place():
 @pytest.mark.parametrize("rate, like, options, words", [
     (16000, "kladi", {}, 'no convention "kladi"; allowed: htk kaldi kaldi-lhotse'),
     (16000, None, {}, "like is of type NoneType; allowed: str"),
-    (16000, "htk", {"features": "plp"}, 'features = "plp"; allowed: logmel, mfcc'),
+    (16000, "htk", {"features": "plc"}, 'features = "plc"; allowed: logmel, mfcc, plp'),
+    (16000, "htk", {"features": "plp"}, 'features "plp" of convention "htk"; allowed: like kaldi'),
     (16000, "htk", {"mel_bins": 80}, 'no option "mel_bins" of a front end; allowed: window_ms '),
     (16000, "htk", {"mel_bands": 80.5}, 'mel_bands = "80.5"; allowed: a whole number, 0 or more'),
     (16000, "htk", {"mel_bands": None}, "mel_bands is of type NoneType; allowed: numbers"),

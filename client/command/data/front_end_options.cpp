@@ -68,9 +68,10 @@ void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& share
       ->capture_default_str()
       ->group("Front end");
   // Bounds are the front end's own (audio_source()): some depend on the sample rate.
-  add_choice<FeatureKind>(command, "--features", call.features,
-                          {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
-      ->description("Log-mel energies, or cepstra of them")
+  add_choice<FeatureKind>(
+      command, "--features", call.features,
+      {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}, {"plp", FeatureKind::plp}})
+      ->description("Log-mel energies, or cepstra of them; plp: of kaldi")
       ->group("Front end");
   add_length(command, call, "--window-ms", &O::window_ms, &O::window_samples,
              "Length of a frame's window");
@@ -101,7 +102,8 @@ void add_front_end(CLI::App& command, const std::shared_ptr<FrontEndCall>& share
   add_number(command, call, "--pre-emphasis", &O::pre_emphasis, "K", "s(n) - K s(n-1); 0: off");
   add_number(command, call, "--log-floor", &O::log_floor, "ENERGY",
              "Energies below it are raised to it, or it is added");
-  add_number(command, call, "--cepstra", &O::cepstra, "N", "Coefficients of a frame, for mfcc");
+  add_number(command, call, "--cepstra", &O::cepstra, "N",
+             "Coefficients of a frame, for mfcc and plp");
   add_number(command, call, "--pad-to", &O::pad_to, "N",
              "Samples up to which silence follows shorter sound");
   add_any_option(command, call);

@@ -19,9 +19,10 @@ void add_dataset(CLI::App& command, CmvnCommandOptions& options, CLI::Option* co
           std::vector<std::string>(front_end_names().begin(), front_end_names().end())))
       ->type_name("")
       ->excludes(config);
-  add_choice<FeatureKind>(command, "--features", front_end.features,
-                          {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}})
-      ->description("Log-mel energies, or cepstra of them")
+  add_choice<FeatureKind>(
+      command, "--features", front_end.features,
+      {{"logmel", FeatureKind::logmel}, {"mfcc", FeatureKind::mfcc}, {"plp", FeatureKind::plp}})
+      ->description("Log-mel energies, or cepstra of them; plp: of kaldi")
       ->excludes(config);
   command
       .add_option("--sample-rate", front_end.sample_rate,

@@ -50,7 +50,7 @@ class FrontEnd:
         rate: samples a second; sound is not resampled.
         like: htk, kaldi, kaldi-lhotse, kaldi-hires, whisper, nemo, librosa, torchaudio, tacotron2,
             hifigan or variani.
-        features: "logmel" or "mfcc".
+        features: "logmel", "mfcc", or "plp" (kaldi and kaldi-lhotse).
         options: what differs from the convention, by the names that `batchwright ingest audio` and a
             recipe's `options` have: window_ms=25, mel_bands=40, fmin=20, window="hann",
             remove_dc=False. Numbers, True and False, words.

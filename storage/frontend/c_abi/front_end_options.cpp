@@ -32,12 +32,6 @@ std::string_view option_name(std::string_view name) {
   return name;
 }
 
-Result<FeatureKind> to_kind(std::string_view word) {
-  if (word == "logmel") return FeatureKind::logmel;
-  if (word == "mfcc") return FeatureKind::mfcc;
-  return refused(fmt::format("{} = \"{}\"; allowed: logmel, mfcc", kFeatures, word));
-}
-
 Result<std::uint32_t> to_rate(std::string_view text) {
   const auto rate = parse_whole<std::uint32_t>(text);
   if (rate && *rate != 0) return *rate;
@@ -59,7 +53,7 @@ Result<Given> settings_of(const bw_front_end_options& options) {
 
 /// What differs from a convention.
 Result<FrontEnd> changed_convention(const bw_front_end_options& given, Given settings) {
-  const auto kind = to_kind(given.features == nullptr ? "logmel" : given.features);
+  const auto kind = parse_features(given.features == nullptr ? "logmel" : given.features);
   if (!kind) return kind.error();
   auto options = front_end_like(given.like, *kind);
   if (!options) return options.error();
@@ -96,7 +90,7 @@ Result<FrontEnd> told_front_end(const bw_front_end_options& given, Given setting
       if (auto known = front_end_like(one.value, options.features); !known) return known.error();
       options.like = one.value;
     } else if (one.name == kFeatures) {
-      const auto kind = to_kind(one.value);
+      const auto kind = parse_features(one.value);
       if (!kind) return kind.error();
       options.features = *kind;
     } else if (one.name == kRate) {

@@ -38,6 +38,7 @@ CONVENTIONS = {
                 "cepstra": 20},
     "torchaudio": {**_CENTRED, "window_size": 400, "hop": 200, "fft": 400, "count": "hops_one",
                    "mel": "htk", "slaney_norm": False, "bands": 128, "log": ("db", 1e-10),
+                   "whole_nyquist": True,
                    "after": "db", "cepstra": 40},
     "tacotron2": {**_CENTRED, "window_size": 1024, "hop": 256, "fft": 1024, "count": "hops_one",
                   "spectrum": "magnitude", "fmax": 8000.0, "log": ("ln", 1e-5)},
@@ -115,6 +116,8 @@ def hz_of(scale, mel):
 
 def mel_weights(like, bands, points, rate):
     """[B, P / 2 + 1]"""
+    # torchaudio's bins lie over 0 to R div 2, as if the rate were even.
+    rate = rate // 2 * 2 if like.get("whole_nyquist") else rate
     fmax = like["fmax"] if like["fmax"] > 0 else rate / 2 + like["fmax"]
     corners = np.linspace(mel_of(like["mel"], like["fmin"]), mel_of(like["mel"], fmax), bands + 2)
     hz = hz_of(like["mel"], corners)
@@ -159,7 +162,34 @@ def cepstra_of(like, y, energies):
     return cepstra
 
 
-def features(samples, rate, like, mfcc=False):
+def plp_of(like, energies, rate, frame_energies, order=12, count=13, compression=0.33333):
+    """Perceptual linear prediction (Hermansky 1990) with Kaldi's settings: [T, count] of band
+    energies [T, B]. The normal equations are solved as they stand, and the cepstra of the all-pole
+    model are sums of powers of its poles."""
+    bands = energies.shape[1]
+    fmax = like["fmax"] if like["fmax"] > 0 else rate / 2 + like["fmax"]
+    centres = hz_of(like["mel"], np.linspace(mel_of(like["mel"], like["fmin"]),
+                                             mel_of(like["mel"], fmax), bands + 2))[1:-1]
+    square = centres ** 2
+    loudness = (square / (square + 1.6e5)) ** 2 * (square + 1.44e6) / (square + 9.61e6)
+    heard = (np.maximum(energies, like["log"][1]) * loudness) ** compression
+    # A spectrum from 0 to pi, whose ends are as their neighbours; both halves of it, for the
+    # inverse transform.
+    half = np.concatenate((heard[:, :1], heard, heard[:, -1:]), axis=1)
+    correlations = np.fft.irfft(half, 2 * (bands + 1), axis=1)[:, :order + 1]
+    places = np.abs(np.arange(order)[:, None] - np.arange(order))
+    cepstra = np.zeros((len(energies), count))
+    for t, r in enumerate(correlations):
+        a = -np.linalg.solve(r[places], r[1:])
+        poles = np.roots(np.concatenate(([1.0], a)))
+        cepstra[t, 0] = np.log(max(r[0] + a @ r[1:], 2.0 ** -23))
+        cepstra[t, 1:] = [np.sum(poles ** n).real / n for n in range(1, count)]
+    cepstra *= 1 + like["lifter"] / 2 * np.sin(np.pi * np.arange(count) / like["lifter"])
+    cepstra[:, 0] = np.log(np.maximum(frame_energies, 2.0 ** -23))
+    return cepstra
+
+
+def features(samples, rate, like, mfcc=False, plp=False):
     """[T, values], float64, of int16 samples."""
     like = CONVENTIONS[like]
     window, _, points = sizes(like, rate)
@@ -172,8 +202,11 @@ def features(samples, rate, like, mfcc=False):
     bins = np.abs(np.fft.rfft(frames * window_of(like, window, points), points, axis=1))
     spectrum = {"power": bins ** 2, "magnitude": bins,
                 "soft": np.sqrt(bins ** 2 + 1e-9)}[like["spectrum"]]
-    bands = like.get("mfcc_bands", like["bands"]) if mfcc else like["bands"]
-    y = logarithm(*like["log"], spectrum @ mel_weights(like, bands, points, rate).T)
+    bands = like.get("mfcc_bands", like["bands"]) if mfcc or plp else like["bands"]
+    weighed = spectrum @ mel_weights(like, bands, points, rate).T
+    if plp:
+        return plp_of(like, weighed, rate, energies)
+    y = logarithm(*like["log"], weighed)
     if not len(y):
         return np.zeros((0, like["cepstra"] if mfcc else bands))
     y = after(like.get("after"), y)

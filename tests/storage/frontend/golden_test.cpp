@@ -52,6 +52,7 @@ FrontEndOptions settings_of(std::string name) {
     options.use_energy = true;
   }
   if (name == "kaldi-mfcc13") options = like("kaldi", mfcc);
+  if (name == "kaldi-plp13") options = like("kaldi", FeatureKind::plp);
   if (name == "kaldi-mfcc40") options = like("kaldi-hires");
   if (name.starts_with("whisper")) options = like("whisper");
   if (name == "whisper128") options.mel_bands = 128;

@@ -64,7 +64,7 @@ typedef struct bw_front_end_options {
      bw_front_end_setting_at tells of another front end, the convention's name, the kind of features
      and the rate among them. */
   const char* like;
-  const char* features; /* "logmel" or "mfcc"; NULL: logmel, or what all the settings say */
+  const char* features; /* "logmel", "mfcc" or "plp"; NULL: logmel, or what all the settings say */
   /* What differs from the convention, such as {"mel_bands", "40"}: numbers, true or false, words,
      by the names that `batchwright ingest audio` and a recipe's `options` have, with _ for -. */
   const bw_setting* settings;
