@@ -114,6 +114,22 @@ def test_about_a_fifth_of_the_texts_is_held_out():
     assert 150 < sides.count("held-out") < 250
 
 
+def test_a_link_to_the_folder_of_another_language_is_no_language(tmp_path):
+    sounds = tmp_path / "sounds"
+    for language in ("es_MX_f_Allison", "en", ".cache"):
+        (sounds / language).mkdir(parents=True)
+        (sounds / language / "hello.wav").write_bytes(b"x")
+    (tmp_path / "elsewhere").mkdir()
+    for link, target in (("es", "es_MX_f_Allison"), ("es_MX", "es"), ("zz", "en"),
+                         ("b", tmp_path / "elsewhere"), ("a", tmp_path / "elsewhere")):
+        (sounds / link).symlink_to(target)
+    assert [each.name for each in prompts.languages(sounds)] == ["a", "en", "es_MX_f_Allison"]
+    prompts.split(sounds, tmp_path / "links")
+    sides = [each for each in prompts.SIDES if (tmp_path / "links" / each).exists()]
+    assert [sorted(path.name for path in (tmp_path / "links" / side).iterdir())
+            for side in sides] == [["en", "es_MX_f_Allison"]]
+
+
 def test_the_split_puts_a_text_on_one_side(tmp_path):
     for language in ("ann", "bob"):
         for number in range(30):

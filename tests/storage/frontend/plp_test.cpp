@@ -13,7 +13,7 @@ using namespace batchwright::test;
 
 namespace {
 
-FrontEndOptions kaldi(FeatureKind features) { return *front_end_like("kaldi", features); }
+FrontEndOptions kaldi_like(FeatureKind features) { return *front_end_like("kaldi", features); }
 
 std::vector<float> of_speech(const FrontEndOptions& options) {
   const auto front_end = FrontEnd::create(options, 16000);
@@ -21,7 +21,7 @@ std::vector<float> of_speech(const FrontEndOptions& options) {
   return front_end->compute(sound_of("goodbye-16k"));
 }
 
-std::string refusal(const FrontEndOptions& options) {
+std::string plp_refusal(const FrontEndOptions& options) {
   const auto front_end = FrontEnd::create(options, 16000);
   REQUIRE_FALSE(front_end);
   return front_end.error().message;
@@ -69,20 +69,20 @@ std::vector<double> torchaudio_bands(const std::vector<float>& frame, std::uint3
 }  // namespace
 
 TEST_CASE("frontend: PLP has Kaldi's defaults, and its cepstra begin with the energy") {
-  const FrontEndOptions options = kaldi(FeatureKind::plp);
+  const FrontEndOptions options = kaldi_like(FeatureKind::plp);
   CHECK(options.mel_bands == 23);
   CHECK(options.cepstra == 13);
   CHECK(options.lpc_order == 12);
   CHECK(options.lifter == 22);
   CHECK(options.use_energy);
   const auto plp = of_speech(options);
-  const auto mfcc = of_speech(kaldi(FeatureKind::mfcc));
+  const auto mfcc = of_speech(kaldi_like(FeatureKind::mfcc));
   REQUIRE(plp.size() == mfcc.size());
   for (std::size_t t = 0; t < plp.size(); t += 13) CHECK(plp[t] == mfcc[t]);
 }
 
 TEST_CASE("frontend: fewer cepstra and a scale leave the others of PLP as they are") {
-  FrontEndOptions options = kaldi(FeatureKind::plp);
+  FrontEndOptions options = kaldi_like(FeatureKind::plp);
   options.use_energy = false;
   const auto whole = of_speech(options);
   options.cepstra = 5;
@@ -94,7 +94,7 @@ TEST_CASE("frontend: fewer cepstra and a scale leave the others of PLP as they a
 
 TEST_CASE("frontend: PLP of silence and of a constant is finite") {
   for (const bool energy : {true, false}) {
-    FrontEndOptions options = kaldi(FeatureKind::plp);
+    FrontEndOptions options = kaldi_like(FeatureKind::plp);
     options.use_energy = energy;
     const auto front_end = FrontEnd::create(options, 16000);
     for (const float level : {0.0F, 0.5F, 1.0F}) {
@@ -106,17 +106,18 @@ TEST_CASE("frontend: PLP of silence and of a constant is finite") {
 }
 
 TEST_CASE("frontend: settings that PLP cannot have are refused by name") {
-  FrontEndOptions options = kaldi(FeatureKind::plp);
+  FrontEndOptions options = kaldi_like(FeatureKind::plp);
   options.cepstra = 14;
-  CHECK(refusal(options) == "14 cepstra of LPC order 12; allowed: 1 to 13");
+  CHECK(plp_refusal(options) == "14 cepstra of LPC order 12; allowed: 1 to 13");
   options.lpc_order = 23;
-  CHECK(refusal(options) == "LPC order 23 with 23 mel bands; allowed: 1 to 64, below the bands");
-  options = kaldi(FeatureKind::plp);
+  CHECK(plp_refusal(options) ==
+        "LPC order 23 with 23 mel bands; allowed: 1 to 64, below the bands");
+  options = kaldi_like(FeatureKind::plp);
   options.compress_factor = 0;
-  CHECK(refusal(options) == "compress factor 0 is not above 0");
-  options = kaldi(FeatureKind::plp);
+  CHECK(plp_refusal(options) == "compress factor 0 is not above 0");
+  options = kaldi_like(FeatureKind::plp);
   options.log = LogKind::db;
-  CHECK(refusal(options) == "plp goes with spectrum = power, log = floor and normalise = none");
+  CHECK(plp_refusal(options) == "plp goes with spectrum = power, log = floor and normalise = none");
   CHECK(front_end_like("librosa", FeatureKind::plp).error().message ==
         "features \"plp\" of convention \"librosa\"; allowed: like kaldi or kaldi-lhotse");
 }
@@ -130,7 +131,7 @@ TEST_CASE("frontend: Kaldi's htk_compat puts the energy last, and scales cepstru
   for (const Case& one : {Case{FeatureKind::logmel, true, 1}, Case{FeatureKind::mfcc, true, 1},
                           Case{FeatureKind::mfcc, false, std::numbers::sqrt2_v<float>},
                           Case{FeatureKind::plp, true, 1}, Case{FeatureKind::plp, false, 1}}) {
-    FrontEndOptions options = kaldi(one.features);
+    FrontEndOptions options = kaldi_like(one.features);
     options.use_energy = one.use_energy;
     const std::size_t width = FrontEnd::create(options, 16000)->dimensions();
     const auto plain = of_speech(options);
@@ -145,7 +146,7 @@ TEST_CASE("frontend: Kaldi's htk_compat puts the energy last, and scales cepstru
     }
   }
   // Without an energy, bands have nothing that could stand elsewhere.
-  FrontEndOptions options = kaldi(FeatureKind::logmel);
+  FrontEndOptions options = kaldi_like(FeatureKind::logmel);
   const auto plain = of_speech(options);
   options.htk_compat = true;
   CHECK(of_speech(options) == plain);

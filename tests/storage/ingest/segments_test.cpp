@@ -21,14 +21,14 @@ const std::vector<SourceFile>& recordings() {
   return files;
 }
 
-Result<Segments> read_table(const std::string& table) {
+Result<Segments> segments_of(const std::string& table) {
   const TemporaryFolder folder;
   write_file(folder / "segments", table);
   return read_segments(folder / "segments", recordings());
 }
 
-std::string table_refusal(const std::string& table) {
-  const auto segments = read_table(table);
+std::string segments_refusal(const std::string& table) {
+  const auto segments = segments_of(table);
   REQUIRE_FALSE(segments);
   CHECK(segments.error().code == ErrorCode::invalid_argument);
   const std::string& message = segments.error().message;
@@ -38,7 +38,7 @@ std::string table_refusal(const std::string& table) {
 }  // namespace
 
 TEST_CASE("storage: segments stand by file, then by line; recordings by key or by short name") {
-  const auto segments = read_table(
+  const auto segments = segments_of(
       "late b/two 3 -1\n"
       "x one 1.5 2\n"
       "\n"
@@ -57,18 +57,18 @@ TEST_CASE("storage: segments stand by file, then by line; recordings by key or b
 }
 
 TEST_CASE("storage: columns between TABs may hold blanks") {
-  const auto segments = read_table("a key\ta/one\t0\t1\n");
+  const auto segments = segments_of("a key\ta/one\t0\t1\n");
   REQUIRE(segments);
   CHECK(segments->files.front().key == "a key");
 }
 
 TEST_CASE("storage: recordings of no file are counted, and those of several of one name") {
-  const auto segments = read_table("x two 0 1\ny three 0 1\nz three 1 2\nw one 0 1\n");
+  const auto segments = segments_of("x two 0 1\ny three 0 1\nz three 1 2\nw one 0 1\n");
   REQUIRE(segments);
   CHECK(segments->files.size() == 1);
   CHECK(contains(segments->unmatched, "2 recordings of segments "));
   CHECK(contains(segments->unmatched, "such as \"two\""));
-  CHECK(contains(table_refusal("x two 0 1\n"), "are no file, or several of one name"));
+  CHECK(contains(segments_refusal("x two 0 1\n"), "are no file, or several of one name"));
 }
 
 TEST_CASE("storage: a table of segments that is none is refused by line") {
@@ -79,10 +79,10 @@ TEST_CASE("storage: a table of segments that is none is refused by line") {
         "k one 0 -2", "k one nan 1", "k one 0 nan", "k one inf inf", "k one 0 1s", "k one 0,5 1",
         "k one inf -1", "k\tone\t0", "k one 0x1 2"}) {
     CAPTURE(line);
-    CHECK(table_refusal(std::string("j one 0 1\n") + line + "\n") == "line 2" + form);
+    CHECK(segments_refusal(std::string("j one 0 1\n") + line + "\n") == "line 2" + form);
   }
-  CHECK(table_refusal("k one 0 1\nk two 0 1\n") == "line 2: key \"k\" was there before");
-  CHECK(table_refusal("") == "no segment in it");
+  CHECK(segments_refusal("k one 0 1\nk two 0 1\n") == "line 2: key \"k\" was there before");
+  CHECK(segments_refusal("") == "no segment in it");
   CHECK_FALSE(read_segments("/nowhere/segments", recordings()));
 }
 

@@ -11,23 +11,23 @@ using namespace batchwright::test;
 
 namespace {
 
-Result<TextTable> read_table(const std::string& bytes,
-                             TranscriptFormat format = TranscriptFormat::detect,
-                             const TextColumns& columns = {}) {
+Result<TextTable> table_of(const std::string& bytes,
+                           TranscriptFormat format = TranscriptFormat::detect,
+                           const TextColumns& columns = {}) {
   const TemporaryFolder folder;
   write_file(folder / "texts", bytes);
   return read_transcripts(folder / "texts", format, columns);
 }
 
 Texts read(const std::string& bytes, const TextColumns& columns = {}) {
-  const auto table = read_table(bytes, TranscriptFormat::detect, columns);
+  const auto table = table_of(bytes, TranscriptFormat::detect, columns);
   REQUIRE_MESSAGE(table, table.error().message);
   return table->texts;
 }
 
 /// The note on the columns of a table.
 std::string note(const std::string& bytes, const TextColumns& columns = {}) {
-  const auto table = read_table(bytes, TranscriptFormat::detect, columns);
+  const auto table = table_of(bytes, TranscriptFormat::detect, columns);
   REQUIRE_MESSAGE(table, table.error().message);
   const std::size_t at = table->note.find("texts: ");
   return at == std::string::npos ? table->note : table->note.substr(at + 7);
@@ -35,7 +35,7 @@ std::string note(const std::string& bytes, const TextColumns& columns = {}) {
 
 std::string refusal(const std::string& bytes, TranscriptFormat format = TranscriptFormat::detect,
                     const TextColumns& columns = {}) {
-  const auto texts = read_table(bytes, format, columns);
+  const auto texts = table_of(bytes, format, columns);
   REQUIRE_FALSE(texts);
   const std::string& message = texts.error().message;
   return message.substr(message.find("texts: ") + 7);
