@@ -112,13 +112,12 @@ TEST_CASE("storage: a .npy header that is refused says which entry and why") {
     return header_refusal("{'descr': " + descr + ", 'fortran_order': " + order +
                           ", 'shape': " + shape + "}");
   };
-  CHECK(
-      entry("[('x', '<f4')]", "False", "(3,)")
-          .find(
-              "descr is [('x', '<f4')], 'fortran_order': False,...; allowed: one plain type, such "
-              "as '<f4' (no structured types)") != std::string::npos);
-  CHECK(entry("'<f4'", "0", "(3,)")
-            .find("fortran_order is 0, 'shape': (3,)}; allowed: True, False") != std::string::npos);
+  const std::string structured = entry("[('x', '<f4')]", "False", "(3,)");
+  CHECK(structured.find("descr is [('x', '<f4')], ") != std::string::npos);
+  CHECK(structured.ends_with("allowed: one plain type, such as '<f4' (no structured types)"));
+  const std::string order = entry("'<f4'", "0", "(3,)");
+  CHECK(order.find("fortran_order is 0, ") != std::string::npos);
+  CHECK(order.ends_with("allowed: True, False"));
   CHECK(entry("'<f4'", "True", "(3)").find("shape is ") != std::string::npos);
   CHECK(header_refusal("{'descr': '<f4', 'more': 1}").find("an entry \"more\"; allowed: descr,") !=
         std::string::npos);
