@@ -79,10 +79,20 @@ std::string stored(double scale) {
 void write_sound_seeds(const std::filesystem::path& folder) {
   Seeds sound(folder, "sound");
   Seeds sets(folder, "sound_sets");
+  Seeds pages(folder, "ogg_pages");
+  Seeds frames(folder, "mp3_frames");
+  // One frame of zeros, some of any content, a byte and a tag between them.
+  frames.add(std::string("\3\0", 2));
+  std::string some;
+  for (int i = 0; i < 12; ++i)
+    some += std::string("\5\20", 2) + std::string(16, static_cast<char>(17 * i));
+  frames.add(some);
+  frames.add(some + "\x20\1x" + some + std::string("\x20\x0b") + "APETAGEXabc" + some);
   const std::string rate = number_bytes(kSeedRate);
   for (const std::string& file : files()) {
     // The first channel, and the mean of all.
     sound.add("\1" + file);
+    if (file.starts_with("OggS")) pages.add(file);
     sound.add("\2" + file);
     sets.add("\2" + rate + sequence(0, file));
   }
