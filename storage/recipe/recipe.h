@@ -7,3 +7,4 @@
 #include "storage/recipe/row_maker.h"      // one row
 #include "storage/recipe/settings.h"       // what people ask for
 #include "storage/recipe/statistics.h"     // sums for CMVN
+#include "storage/recipe/verify_sound.h"   // whether stored files decode to what is said

@@ -3,12 +3,14 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <chrono>
+#include <thread>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/output.h"
 #include "client/command/progress.h"
 #include "storage/dataset/dataset.h"
+#include "storage/recipe/recipe.h"
 
 namespace batchwright {
 namespace {
@@ -46,12 +48,28 @@ void print_text(const VerifyReport& report, double seconds) {
                                           report.broken.size(), report.problems.size()));
 }
 
+/// Decodes sound that is stored encoded. A dataset that cannot even be opened so has problems that
+/// the report has already.
+Result<void> check_sound(const VerifyOptions& options, Clock::time_point start,
+                         VerifyReport& report) {
+  Progress progress(stderr, start);
+  const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
+    const auto now = Clock::now();
+    if (!progress.due(now, done, total)) return;
+    progress.print(now, done, total, fmt::format("{} of {} sequences decoded", done, total));
+  };
+  auto broken = verify_sound(options.dataset, std::thread::hardware_concurrency(), show);
+  if (!broken) return report.sound() ? Result<void>(broken.error()) : Result<void>();
+  report.broken.insert(report.broken.end(), broken->begin(), broken->end());
+  return {};
+}
+
 }  // namespace
 
 int run_verify(const VerifyOptions& options) {
   const auto start = Clock::now();
   // The line of progress goes with this scope, before the report is printed.
-  const auto report = [&options, start] {
+  auto report = [&options, start] {
     Progress progress(stderr, start);
     const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
       const auto now = Clock::now();
@@ -63,6 +81,7 @@ int run_verify(const VerifyOptions& options) {
     return verify_dataset({options.dataset}, show, Locking::permitted);
   }();
   if (!report) return fail(report.error());
+  if (auto checked = check_sound(options, start, *report); !checked) return fail(checked.error());
   if (report->lock == MapLock::none) {
     warn(fmt::format("{} was read without a lock, since lock.mdb may not be written",
                      options.dataset.string()));

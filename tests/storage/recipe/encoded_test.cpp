@@ -6,6 +6,7 @@
 #include "tests/storage/ingest/encode.h"
 #include "tests/storage/recipe/sound_dataset.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -166,4 +167,30 @@ TEST_CASE("recipe: encoded sound of another length than its record says is to be
   CHECK(refusal(9001) ==
         "encoded sound has 9000 samples at 16000 Hz, its record says 9001 at 16000 Hz; ingest it "
         "again");
+}
+
+TEST_CASE("recipe: all stored files that do not decode to what their records say are found") {
+  const auto whole = file_of(made_sound(0, 9000), "a.flac", kFlacOf16);
+  const auto shorter = file_of(made_sound(0, 8000), "a.flac", kFlacOf16);
+  const auto longer = file_of(made_sound(0, 90'000), "a.flac", kFlacOf16);
+  auto cut = whole;
+  cut.resize(cut.size() - 100);
+  const TemporaryFolder folder;
+  make_encoded_dataset(folder / "s", {whole, shorter, whole, longer, cut, whole}, 9000);
+  for (const unsigned threads : {1U, 3U}) {
+    std::uint64_t shown = 0;
+    const auto broken =
+        verify_sound(folder / "s", threads, [&shown](auto, auto all) { shown = all; });
+    REQUIRE_MESSAGE(broken, broken.error().message);
+    CHECK(shown == 6);
+    REQUIRE(broken->size() == 3);
+    CHECK((*broken)[0].ordinal == Ordinal{1});
+    CHECK((*broken)[0].key == "file-1");
+    CHECK(contains((*broken)[0].reason, "has 8000 samples at 16000 Hz"));
+    CHECK(contains((*broken)[1].reason, "more than 9000 samples"));
+    CHECK(contains((*broken)[2].reason, "truncated"));
+    for (const BrokenRecord& each : *broken) CHECK(contains(each.reason, "ingest it again"));
+  }
+  make_sound_dataset(folder / "pcm", {{1000}});
+  CHECK(verify_sound(folder / "pcm", 1, {})->empty());
 }
