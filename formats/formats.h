@@ -7,6 +7,7 @@
 #include "formats/bytes/bytes_of.h"         // the bytes of texts and messages
 #include "formats/bytes/checksum.h"         // CRC-32C
 #include "formats/bytes/hash.h"             // FNV-1a and SplitMix64, of plans and fingerprints
+#include "formats/bytes/journal_records.h"  // what a queue's journal is made of
 #include "formats/bytes/random.h"           // the generator of plans and of augmentation
 #include "formats/c_border.h"               // where a C ABI ends errors, and reads options
 #include "formats/categories.h"             // numbers without a name

@@ -289,6 +289,17 @@ bw_status bw_release(bw_batch* batch) {
   });
 }
 
+bw_status bw_return(bw_batch* batch) {
+  if (batch == nullptr) return BW_OK;
+  if (batch->session->forked()) return forked();
+  return at_border([&] {
+    const std::unique_ptr<bw_batch> gone(batch);
+    gone->stay.reset();
+    gone->session->give_back_undone(gone->lease);
+    return BW_OK;
+  });
+}
+
 bw_status bw_batch_done(bw_batch* batch) {
   if (batch == nullptr) return BW_OK;
   if (batch->session->forked()) return forked();

@@ -124,6 +124,9 @@ Result<void> check_mode(const bw_subscribe_options& options) {
   if (options.worst_first != 0 && options.mode == BW_QUEUE) {
     return invalid("worst_first goes with BW_REPLICA and BW_SHARDED: a queue has no first batch");
   }
+  if (options.until_epoch != 0 && options.mode != BW_QUEUE) {
+    return invalid("until_epoch goes with BW_QUEUE: other subscriptions count their own epochs");
+  }
   return {};
 }
 
@@ -192,6 +195,7 @@ Result<wire::SubscribeT> to_request(const bw_subscribe_options& options) {
   request.step = options.step;
   request.epochs = options.epochs;
   request.worst_first = options.worst_first;
+  request.until_epoch = options.until_epoch;
   if (options.terms != nullptr) request.terms = options.terms;
   if (options.fingerprint != nullptr) {
     request.expects_fingerprint = true;

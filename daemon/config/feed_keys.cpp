@@ -140,6 +140,9 @@ constexpr std::array kFeedKeys{
          "Global steps that the fastest subscription may be ahead of the slowest; 0 for any"}),
     feed_key<&S::journal, read_path>({"journal", "path of a file; \"\" for none", R"("")", anew,
                                       "File in which queue mode notes which batches are done"}),
+    feed_key<&S::queue_attempts, read_whole<0, 1'000'000>>(
+        {"queue_attempts", "0 to 1000000", "0", in_place,
+         "How often a queue's batch may be begun and not done before it is set aside; 0 for any"}),
     feed_key<&S::ledger, read_path>(
         {"ledger", "path of a file; \"\" for none", R"("")", anew,
          "File that records which sequence went to which client in which step"}),

@@ -34,7 +34,7 @@ struct Session {
   /// The effect of its end on the batches it holds.
   Departure departure() const {
     // A connection over a network ends for many reasons; the arena socket's only with the client.
-    return {returning || (client.inline_batches && !leaving), bound && !lost && !leaving};
+    return {returning || (client.inline_batches && !leaving), bound && !lost && !leaving, !leaving};
   }
 };
 

@@ -130,6 +130,15 @@ bool waits_for_plan(const Feed& feed) {
                      [&feed](const auto& entry) { return feed.waits_for_plan(entry.second); });
 }
 
+std::vector<UndoneStats> undone_stats(const Feed& feed) {
+  std::vector<UndoneStats> stats;
+  for (const auto& [index, batch] : feed.queue().undone()) {
+    if (batch.times < WorkQueue::kOften && !batch.set_aside) continue;
+    stats.push_back({feed.queue().epoch(), index, batch.times, batch.set_aside});
+  }
+  return stats;
+}
+
 std::vector<CopyStats> copy_stats(const CopyTable& table) {
   std::vector<CopyStats> stats;
   for (std::size_t c = 0; c < kRunClasses; ++c) {
@@ -243,6 +252,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.plan_seconds = feed.plan_seconds();
   for (const PlannedEpoch& epoch : feed.epochs()) stats.plans.push_back(plan_stats(epoch));
   stats.subscribers = subscribers_of(feed, stats.plans, now);
+  stats.undone = undone_stats(feed);
   const auto past = past_.find(feed.number());
   // Added since the last sample: rates and a verdict take two.
   if (past == past_.end()) return stats;

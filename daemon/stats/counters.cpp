@@ -31,6 +31,8 @@ constexpr std::array<CounterRow, kCounters> kCounterRows{{
     {"cast_overflows", "Finite values that became infinite as they were cast to a feed's dtype."},
     {"noise_left_out", "Rows that got no noise though it was drawn: they or it are silent."},
     {"samples_saturated", "Samples of rows of sound that did not fit int16."},
+    {"queue_returns", "Batches of a queue that a worker gave back undone, or ended with."},
+    {"queue_set_aside", "Batches of a queue that were set aside after queue_attempts of these."},
 }};
 
 constexpr std::array<CounterRow, kModeCounters> kModeRows{{

@@ -31,6 +31,8 @@ enum class FeedCounter : std::uint8_t {
   cast_overflows,
   noise_left_out,
   samples_saturated,
+  queue_returns,
+  queue_set_aside,
   count
 };
 

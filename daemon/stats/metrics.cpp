@@ -1,7 +1,9 @@
 #include "daemon/stats/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 #include "daemon/stats/client_metrics.h"
 #include "daemon/stats/metrics_page.h"
@@ -176,6 +178,22 @@ void states(Page& page, const Feeds& feeds) {
   }
 }
 
+/// A line for each batch, and for at most so many: labels are not free.
+void undone(Page& page, const Feeds& feeds) {
+  constexpr std::size_t kMostLines = 16;
+  page.gauge("queue_batch_undone",
+             "How often a batch of the queue's epoch was begun and not done, from 3 on.");
+  for (const FeedStats& feed : feeds) {
+    for (std::size_t i = 0; i < std::min(feed.undone.size(), kMostLines); ++i) {
+      const UndoneStats& batch = feed.undone[i];
+      page.sample({{"feed", feed.name},
+                   {"batch", std::to_string(batch.index)},
+                   {"set_aside", batch.set_aside ? "yes" : "no"}},
+                  batch.times);
+    }
+  }
+}
+
 void memory(Page& page, const Feeds& feeds) {
   page.gauge("slots",
              "Slots of the arena by state. No client holds the batch of a slot that is "
@@ -269,6 +287,7 @@ std::string render_metrics(const StatsSource& source) {
   delivered(page, source.feeds);
   counted(page, source.feeds);
   states(page, source.feeds);
+  undone(page, source.feeds);
   memory(page, source.feeds);
   plans(page, source.feeds);
   stages(page, source.feeds);

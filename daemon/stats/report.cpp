@@ -55,6 +55,13 @@ json::object render(const PlanStats& plan) {
           {"zero_padding_rate", finite(plan.zero_padding_rate)}};
 }
 
+json::object render(const UndoneStats& batch) {
+  return {{"epoch", batch.epoch.value},
+          {"index", batch.index},
+          {"times", batch.times},
+          {"set_aside", batch.set_aside}};
+}
+
 json::object render(const SlotStats& slots) {
   return {{"free", slots.free},   {"filling", slots.filling}, {"ready", slots.ready},
           {"ahead", slots.ahead}, {"kept", slots.kept()},     {"held", slots.held}};
@@ -235,6 +242,7 @@ json::object render(const FeedStats& feed) {
           {"making", render_making(feed.stages)},
           {"rates", render(feed.rates)},
           {"verdict", render(feed.verdict)},
+          {"undone", render_all(feed.undone)},
           {"subscribers", render_all(feed.subscribers)}};
 }
 

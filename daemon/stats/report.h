@@ -65,6 +65,14 @@ struct PlanStats {
   double zero_padding_rate = 0.0;   ///< ZPR, a fraction of one.
 };
 
+/// A batch of a queue that was begun again and again, and not done.
+struct UndoneStats {
+  Epoch epoch;
+  std::uint64_t index = 0;
+  std::uint32_t times = 0;  ///< That it was begun and not done.
+  bool set_aside = false;   ///< It is given to nobody any more.
+};
+
 /// Its first batches are being assembled; they are there; it no longer serves.
 enum class FeedState : std::uint8_t { starting, serving, failed };
 
@@ -90,6 +98,7 @@ struct FeedStats {
   std::string pages;             ///< "small", "transparent" or "reserved".
   std::vector<PlanStats> plans;  ///< Plans of the epochs that are served now.
   std::vector<SubscriberStats> subscribers;
+  std::vector<UndoneStats> undone;     ///< Those of the queue's epoch that are worth a word.
   const StageTimes* stages = nullptr;  ///< Lives as long as the call; null: nothing took time.
   double plan_seconds = 0.0;           ///< Time that the last plan took.
   Rates rates;

@@ -1,5 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
 #include "client/library/batchwright/client.hpp"
 #include "tests/client/fake/fake_daemon.h"
 
@@ -29,6 +33,39 @@ TEST_CASE("client: the C++ face takes batches and gives them back by itself") {
   }
   CHECK(batches == 2);
   CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 2; }));
+}
+
+TEST_CASE("client: the C++ face returns a queue's batch undone where an exception ends its scope") {
+  FakeDaemon daemon({.abilities = kAbilities});
+  client::Connection connection(daemon.endpoint());
+  client::Subscription subscription =
+      connection.subscribe({.feed = "train", .mode = BW_QUEUE, .window = 8});
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    wire::DeliveryT ticket = daemon.lay_out(0, i, i);
+    ticket.subscription = 1;
+    ticket.lease = 50 + i;
+    daemon.deliver(std::move(ticket));
+  }
+  { const client::Event done = subscription.next(20s); }
+  try {
+    const client::Event undone = subscription.next(20s);
+    client::Event moved;
+    moved.batch = subscription.next(20s).batch;
+    moved.batch.done();
+    throw std::runtime_error("out of memory");
+  } catch (const std::runtime_error&) {
+    // What is taken while an exception is handled is no part of it.
+    const client::Event done = subscription.next(20s);
+  }
+  client::Event last = subscription.next(20s);
+  last.batch.return_undone();
+  CHECK_FALSE(last.batch);
+  CHECK(daemon.hears([](const auto& heard) {
+    auto released = heard.released;
+    std::sort(released.begin(), released.end());
+    return heard.returned == std::vector<std::uint64_t>{51, 54} &&
+           released == std::vector<std::uint64_t>{50, 52, 52, 53};
+  }));
 }
 
 TEST_CASE("client: the C++ face throws what went wrong, with its code") {

@@ -53,6 +53,93 @@ TEST_CASE("client: it names its abilities, and goes on with a daemon that has no
   }
 }
 
+TEST_CASE("client: a batch that is given back undone is told to a daemon that can be told") {
+  FakeDaemon daemon({.abilities = kAbilities});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  for (std::uint64_t i = 0; i < 3; ++i) deliver_as(daemon, i, 50 + i);
+  CHECK(bw_return(next_batch(subscription).release()) == BW_OK);
+  auto done = next_batch(subscription);
+  CHECK(bw_batch_done(done.get()) == BW_OK);
+  CHECK(bw_return(done.release()) == BW_OK);  // it was done, and stays so
+  next_batch(subscription).reset();
+  CHECK(daemon.hears([](const auto& heard) {
+    return heard.returned == std::vector<std::uint64_t>{50} &&
+           heard.released == std::vector<std::uint64_t>{51, 51, 52};
+  }));
+  CHECK(bw_return(nullptr) == BW_OK);
+}
+
+TEST_CASE("client: a batch that is given back undone stays out with a daemon that knows no word") {
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  auto subscription = subscribe(connection, queue());
+  deliver_as(daemon, 0, 50);
+  deliver_as(daemon, 1, 51);
+  CHECK(bw_return(next_batch(subscription).release()) == BW_OK);
+  next_batch(subscription).reset();
+  CHECK(daemon.hears([](const auto& heard) {
+    return heard.released == std::vector<std::uint64_t>{51} && heard.returned.empty();
+  }));
+  SUBCASE("until its subscription ends") {
+    subscription.reset();
+    CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
+  }
+  SUBCASE("and is not claimed from the next one") {
+    daemon.die();
+    daemon.rise({.steps = 9, .abilities = kAbilities});
+    CHECK(hears_in_a_wait(daemon, subscription, [](const auto& heard) {
+      return heard.subscribed.size() == 2 && heard.subscribed[1].held.empty() &&
+             heard.subscribed[1].released == std::vector<std::uint64_t>{51};
+    }));
+  }
+  CHECK(daemon.has_heard([](const auto& heard) { return heard.returned.empty(); }));
+}
+
+TEST_CASE("client: outside of a queue a batch that is given back undone is released") {
+  FakeDaemon daemon({.abilities = kAbilities});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  daemon.deliver(1, 0, 0, 0);
+  auto batch = next_batch(subscription);
+  CHECK(bw_batch_get_header(batch.get())->attempt == 0);
+  CHECK(bw_return(batch.release()) == BW_OK);
+  CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 1; }));
+}
+
+TEST_CASE("client: a batch says how often it was begun") {
+  FakeDaemon daemon;
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection, queue());
+  wire::DeliveryT ticket = daemon.lay_out(0, 0, 0);
+  ticket.subscription = 1;
+  ticket.lease = 7;
+  ticket.attempt = 3;
+  daemon.deliver(std::move(ticket));
+  CHECK(bw_batch_get_header(next_batch(subscription).get())->attempt == 3);
+}
+
+TEST_CASE("client: a queue's epochs are counted by the queue, with an older daemon as well") {
+  FakeDaemon daemon({.steps = 9});
+  const auto connection = connect(daemon.endpoint());
+  bw_subscribe_options options = queue();
+  options.until_epoch = 1;
+  const auto subscription = subscribe(connection, options);
+  CHECK(daemon.hears([](const auto& heard) { return heard.subscribed[0].until_epoch == 1; }));
+  daemon.end_epoch(1, 0);  // it does not say that it is the last
+  CHECK(next_status(subscription) == BW_EPOCH_END);
+  CHECK(next_status(subscription) == BW_END);
+  CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 1; }));
+  options.epoch = 1;  // the fake daemon is where it is asked for
+  const auto late = subscribe(connection, options);
+  CHECK(next_status(late) == BW_END);
+  CHECK(daemon.hears([](const auto& heard) { return heard.unsubscribed.size() == 2; }));
+  bw_subscription* raw = nullptr;
+  options.mode = BW_REPLICA;
+  CHECK(bw_subscribe(connection.get(), &options, &raw) == BW_INVALID_ARGUMENT);
+  CHECK(error_says("until_epoch goes with BW_QUEUE"));
+}
+
 TEST_CASE("client: a queue's lease that comes twice is an error, held or released") {
   for (const bool held : {true, false}) {
     FakeDaemon daemon;

@@ -81,6 +81,8 @@ TEST_CASE("config: values at the edge are taken, those behind it refused") {
   CHECK(feed_fault("poison = 1") != "");
   CHECK(feed_fault("max_lead = 1000000") == "");
   CHECK(feed_fault("max_lead = 1000001") != "");
+  CHECK(feed_fault("queue_attempts = 0") == "");
+  CHECK(feed_fault("queue_attempts = -1") != "");
   CHECK(feed_fault("journal = 1") ==
         "x.toml:4:1: feed.journal: found 1; allowed: path of a file; \"\" for none");
   CHECK(feed_fault("ledger = \"a\\u0000b\"") != "");

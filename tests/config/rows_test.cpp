@@ -65,6 +65,7 @@ const std::map<std::string, std::string> kOther{
     {"feed.poison", "true"},
     {"feed.max_lead", "3"},
     {"feed.journal", R"("/j")"},
+    {"feed.queue_attempts", "3"},
     {"feed.ledger", R"("/l")"},
     {"feed.follow", "true"},
     {"feed.features.like", R"("kaldi")"},

@@ -66,6 +66,7 @@ padding = { features = -15.5, labels = -100 }
 max_window = 2
 poison = true
 max_lead = 4
+queue_attempts = 5
 journal = "/j"
 ledger = "/l"
 follow = true
@@ -107,6 +108,7 @@ seed = "18446744073709551615"
   CHECK(feed.served.max_window == 2);
   CHECK(feed.served.poison);
   CHECK(feed.served.max_lead == 4);
+  CHECK(feed.served.queue_attempts == 5);
   CHECK(feed.served.journal == "/j");
   CHECK(feed.served.ledger == "/l");
   CHECK(feed.served.follow);

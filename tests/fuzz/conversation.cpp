@@ -92,6 +92,7 @@ class Conversation {
     for (int leases = input_.byte() % 8; leases > 0; --leases) {
       release.leases.push_back(small_or_any<std::uint64_t>());
     }
+    release.undone = input_.byte() % 4 == 0;
     return release;
   }
 

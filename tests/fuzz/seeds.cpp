@@ -30,6 +30,7 @@ std::string subscribe() {
   request.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
   request.held = {4, 5};
   request.released = {6};
+  request.until_epoch = 2;
   return message(std::move(request));
 }
 
@@ -67,6 +68,7 @@ std::string delivery() {
   ticket.lease = 1;
   ticket.size = 64;
   ticket.may_join = true;
+  ticket.attempt = 2;
   return message(ticket);
 }
 
@@ -98,6 +100,7 @@ std::vector<std::string> messages_of_clients() {
   wire::ReleaseT release;
   release.subscription = 1;
   release.leases = {1, 2, 3};
+  release.undone = true;
   return {message(std::move(hello)),     subscribe(),           message(std::move(release)),
           message(wire::UnsubscribeT{}), message(wire::ByeT{}), message(wire::AskT{})};
 }

@@ -38,6 +38,12 @@ order = "semi-sorted"
 cut = "dynamic"
 size = 4
 shuffle = "batches"
+
+[[feed]]
+name = "jobs"
+dataset = "{dataset}"
+slots = 4
+journal = "{dataset}.{layout}.journal"
 """
 
 
@@ -100,8 +106,8 @@ class Client:
             return body, frames[-1]
         raise SystemExit(f"waited {SECONDS} s for {expected}")
 
-    def subscribe(self, **fields):
-        self.send("Subscribe", subscription=1, feed="train", **fields)
+    def subscribe(self, feed="train", **fields):
+        self.send("Subscribe", subscription=1, feed=feed, **fields)
         return self.receive("Subscribed")[0]
 
     def close(self):
@@ -269,6 +275,30 @@ def check_refusal(endpoint):
     client.close()
 
 
+QUEUE = 2  # the mode
+
+
+def check_returns(endpoint, abilities):
+    """A batch that is given back undone goes to another client, before those that were not begun."""
+    one = Client(endpoint, abilities)
+    expect("the daemon's abilities", one.welcome.abilities & ABILITIES, ABILITIES)
+    granted = one.subscribe("jobs", mode=QUEUE, window=1)
+    first, _ = one.receive("Delivery")
+    if abilities & ABILITIES:
+        one.send("Release", subscription=1, leases=[first.lease], undone=True)
+        second, _ = one.receive("Delivery")
+        expect("another batch", second.index != first.index)
+    else:
+        one.send("Unsubscribe", subscription=1)  # all that a client without the ability can do
+    other = Client(endpoint, abilities)
+    other.subscribe("jobs", mode=QUEUE, window=1, untilEpoch=granted.epoch + 1)
+    again, _ = other.receive("Delivery")
+    expect("the same batch", again.index, first.index)
+    expect("that it was begun before", again.attempt, first.attempt + (abilities & ABILITIES))
+    one.close()
+    other.close()
+
+
 def main():
     programs, flatc, schemas = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
     with tempfile.TemporaryDirectory(prefix="bw-") as name:
@@ -282,6 +312,8 @@ def main():
                 receive_all(daemon.ipc)
                 receive_all(daemon.tcp)
                 check_refusal(daemon.ipc)
+                check_returns(daemon.ipc, 0)
+                check_returns(daemon.ipc, ABILITIES)
 
 
 if __name__ == "__main__":

@@ -233,20 +233,25 @@ typedef struct bw_subscribe_options {
    * names each setting that is another, with both values. NULL: it names parts of the
    * fingerprint. */
   const char* terms;
+  /* For BW_QUEUE: how many epochs the queue has, from its epoch 0 on: BW_END comes behind the one
+   * before this, and at once where the queue is there already, however many workers there are and
+   * however late each begins. 0: no such end. `epochs` counts for this subscription alone. */
+  uint64_t until_epoch;
 } bw_subscribe_options;
 #define BW_SUBSCRIBE_OPTIONS_INIT                                                                \
   {                                                                                              \
     sizeof(bw_subscribe_options), NULL, BW_REPLICA, BW_AUTO, BW_AUTO, 4, 0, 0, 0, NULL, 0, 0, 0, \
-        0, NULL                                                                                  \
+        0, NULL, 0                                                                               \
   }
 
 /* Subscribes to a feed. The daemon starts to prepare batches at once.
  *
  * With BW_QUEUE each batch goes to one of the feed's queue subscriptions that has room. bw_release
- * or bw_batch_done says that its batch is done: a batch that is not done when its client is gone
- * goes to another client, and a batch that is done never comes again. Order and position are the
- * queue's: `epoch` and `step` are ignored, and positions only inform. An epoch ends when all of its
- * batches are released, or held by this subscription itself. A queue has one endpoint.
+ * or bw_batch_done says that its batch is done: a batch that is given back by bw_return, or is not
+ * done when its client is gone, goes to another client, and a batch that is done never comes again.
+ * Order and position are the queue's: `epoch` and `step` are ignored, and positions only inform. An
+ * epoch ends when all of its batches are released, or held by this subscription itself. A queue has
+ * one endpoint.
  *
  * With several endpoints `window` is for each server; all servers' feeds must have the same world
  * and the same fields. A position names merged steps, and a fingerprint that is a hash over the
@@ -318,9 +323,17 @@ BW_API bw_status bw_subscription_steps(const bw_subscription* subscription, uint
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
-/* Gives the batch back and frees its handle; NULL is fine. Threads: any, at any time.
+/* Gives the batch back and frees its handle; NULL is fine. With BW_QUEUE it also says that the
+ * batch is done: see bw_return for one that is not. Threads: any, at any time.
  * Errors: BW_FORKED; then nothing was done, and the parent still holds the batch. */
 BW_API bw_status bw_release(bw_batch* batch);
+
+/* With BW_QUEUE: gives the batch back undone, and frees its handle: it goes to another worker, or
+ * comes here again, before all batches that were not begun. A batch that bw_batch_done has marked
+ * is given back as by bw_release, and so is one of another mode. A daemon older than this call is
+ * told at the end of the subscription, and keeps the credit until then. NULL is fine. Threads: any,
+ * at any time. Errors: BW_FORKED; then nothing was done, and the parent still holds the batch. */
+BW_API bw_status bw_return(bw_batch* batch);
 
 /* With BW_QUEUE: says that the batch is done, as bw_release does, but keeps holding it, and its
  * bytes stay as they are. In other modes, and for NULL, does nothing. bw_release is still due.
@@ -362,6 +375,10 @@ typedef struct bw_batch_header {
   /* Planned rows whose record is corrupt, of a feed with on_corrupt = "skip": left out, or, where
    * rows may be parts of sequences, all padding. There is always a row with frames. */
   uint32_t rows_lost;
+  /* With BW_QUEUE: 1 for a batch that no worker has begun yet, and one more for each that gave it
+   * back undone or ended while it had it. 0: in other modes, and where the daemon does not say. */
+  uint32_t attempt;
+  uint32_t reserved; /* 0 */
 } bw_batch_header;
 
 /* One tensor of a batch: row-major, little-endian, without gaps, and read-only unless the header

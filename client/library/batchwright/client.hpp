@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -125,7 +126,20 @@ class Memory {
   std::unique_ptr<bw_memory, LetGo> raw_;
 };
 
-/// A batch that is held, or none. The destructor releases it.
+/// Gives a batch back: undone where an exception is in flight that was not when the batch came.
+struct GiveBack {
+  int exceptions = std::uncaught_exceptions();
+  void operator()(bw_batch* batch) const noexcept {
+    if (std::uncaught_exceptions() > exceptions) {
+      bw_return(batch);
+    } else {
+      bw_release(batch);
+    }
+  }
+};
+
+/// A batch that is held, or none. The destructor releases it: a queue's batch is done then. Where
+/// an exception ends the batch's scope it is returned undone, and goes to another worker.
 class Batch {
  public:
   Batch() = default;
@@ -175,13 +189,16 @@ class Batch {
   }
   /// Keeps header().memory mapped. Empty when there is no batch.
   Memory memory() const { return Memory(bw_batch_memory(raw_.get())); }
-  void release() { raw_.reset(); }
+  void release() { bw_release(raw_.release()); }
+  /// Gives a queue's batch back undone.
+  void return_undone() { bw_return(raw_.release()); }
+  /// Marks a queue's batch as done while it is held.
+  void done() { check(bw_batch_done(raw_.get())); }
+  /// 1 for a queue's batch that no worker has begun yet; see bw_batch_header.
+  std::uint32_t attempt() const { return header().attempt; }
   const bw_batch* raw() const { return raw_.get(); }
 
  private:
-  struct GiveBack {
-    void operator()(bw_batch* batch) const noexcept { bw_release(batch); }
-  };
   template <class T>
   std::span<const T> rows(const T* values) const {
     return {values, values != nullptr ? header().sequences : 0};
@@ -212,8 +229,9 @@ struct SubscribeOptions {
   std::optional<bw_fingerprint> fingerprint = std::nullopt;
   std::uint32_t worst_first = 0;
   bool writable = false;
-  std::string terms{};           ///< Terms of the fingerprint; empty: not known.
-  std::uint32_t ranks_here = 0;  ///< 0: the environment's value, or unknown.
+  std::string terms{};            ///< Terms of the fingerprint; empty: not known.
+  std::uint32_t ranks_here = 0;   ///< 0: the environment's value, or unknown.
+  std::uint64_t until_epoch = 0;  ///< For BW_QUEUE: the queue's number of epochs; 0: no end.
 };
 
 /// The options of bw_connect_options, with the same defaults.
@@ -320,7 +338,7 @@ class Connection {
         wanted.epochs,      wanted.fingerprint ? &*wanted.fingerprint : nullptr,
         wanted.worst_first, 0,
         wanted.writable,    wanted.ranks_here,
-        text(wanted.terms)};
+        text(wanted.terms), wanted.until_epoch};
     bw_subscription* raw = nullptr;
     check(bw_subscribe(raw_.get(), &options, &raw));
     return Subscription(raw);

@@ -128,6 +128,7 @@ bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::
       position(taken.position) {
   const batchwright::Ticket& ticket = taken.ticket;
   header.rehearsal = ticket.rehearsal ? 1 : 0;
+  header.attempt = ticket.attempt;
   header.shared = payload.shared ? 1 : 0;
   const auto memory = batchwright::memory_of(payload);
   header.memory = memory.data();

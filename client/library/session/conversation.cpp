@@ -106,6 +106,7 @@ void Session::refused(Lane& lane, const Error& error) {
 void Session::arrive(const Deadline& deadline) {
   if (auto opened = contact_.open_arenas(deadline); !opened) return arena_trouble(opened.error());
   contact_.come_up();
+  book_.let_return(contact_.has(Ability::returns));
   for (wire::SubscribeT& request : lanes_.requests()) send(encode(std::move(request)));
 }
 
@@ -149,18 +150,20 @@ bool Session::tell_news() {
   const bool up = contact_.is_up();
   if (!up && !book_.all_closed()) return false;
   const LeaseBook::News news = book_.take_news();
-  const auto tell = [&](const LeaseBook::Leases& told, bool keeps) {
+  const auto tell = [&](const LeaseBook::Leases& told, bool keeps, bool undone) {
     for (const auto& [subscription, leases] : told) {
       if (!up) return;
       wire::ReleaseT release;
       release.subscription = subscription.value;
       release.leases = to_wire(leases);
       release.keeps = keeps;
+      release.undone = undone;
       send(encode(std::move(release)));
     }
   };
-  tell(news.done, true);
-  tell(news.releases, false);
+  tell(news.done, true, false);
+  tell(news.releases, false, false);
+  tell(news.returns, false, true);
   for (const SubscriptionNumber subscription : news.ended) {
     wire::UnsubscribeT unsubscribe;
     unsubscribe.subscription = subscription.value;

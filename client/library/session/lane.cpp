@@ -38,6 +38,7 @@ Result<void> Lane::granted(const wire::Subscribed& answer) {
   arena_ = ArenaNumber{answer.arena()};
   window_ = answer.window();
   if (grant_) return {};
+  over_ = progress_.is_over_from_the_start();
   grant_ = Grant{progress_.first(), answer.steps(), answer.batches_per_step(),
                  answer.world(),    request_.rank,  request_.ranks,
                  answer.window()};

@@ -78,7 +78,8 @@ Result<void> Lanes::deliver(const wire::Delivery& delivery, const Payload& batch
                 delivery.step(),
                 delivery.index(),
                 delivery.rehearsal(),
-                delivery.may_join()};
+                delivery.may_join(),
+                delivery.attempt()};
   ticket.payload = batch;
   lane->push(std::move(ticket));
   return {};

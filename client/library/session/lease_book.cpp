@@ -24,6 +24,7 @@ std::optional<Lease> LeaseBook::take(SubscriptionNumber subscription, LeaseNumbe
       return std::find(list.begin(), list.end(), number) != list.end();
     };
     if (in(account.returned) || in(account.done) || in(account.claimed)) return std::nullopt;
+    if (in(account.undone)) return std::nullopt;
     if (account.kept.contains(number)) return std::nullopt;
     if (!account.holding.insert(number).second) return std::nullopt;
   }
@@ -44,6 +45,27 @@ void LeaseBook::give_back(const Lease& lease) {
   account.returned.push_back(lease.number);
   --account.held;
   --held_;
+}
+
+void LeaseBook::give_back_undone(const Lease& lease) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = accounts_.find(lease.subscription);
+    if (found == accounts_.end()) return;
+    Account& account = found->second;
+    if (account.holding.erase(lease.number) != 0) {
+      account.undone.push_back(lease.number);
+      --account.held;
+      --held_;
+      return;
+    }
+  }
+  give_back(lease);  // of another mode, or done
+}
+
+void LeaseBook::let_return(bool can) {
+  const std::lock_guard lock(mutex_);
+  can_return_ = can;
 }
 
 void LeaseBook::done(const Lease& lease) {
@@ -82,6 +104,7 @@ void LeaseBook::end_session() {
   const std::lock_guard lock(mutex_);
   ++session_;
   held_ = 0;
+  can_return_ = false;
   std::erase_if(accounts_, [](const auto& entry) { return entry.second.closed; });
   for (auto& [subscription, account] : accounts_) {
     if (account.queue) {
@@ -96,6 +119,7 @@ void LeaseBook::end_session() {
       account.held = 0;
     }
     account.returned.clear();
+    account.undone.clear();
     account.may_wait = 0;
     held_ += account.held;
   }
@@ -166,9 +190,12 @@ LeaseBook::News LeaseBook::take_news() {
       remember(account, account.finished);
       news.done.emplace_back(subscription, std::exchange(account.finished, {}));
     }
-    if (has_releases(account)) {
+    if (!account.returned.empty() && has_releases(account)) {
       if (account.queue) remember(account, account.returned);
       news.releases.emplace_back(subscription, std::exchange(account.returned, {}));
+    }
+    if (can_return_ && !account.undone.empty()) {
+      news.returns.emplace_back(subscription, std::exchange(account.undone, {}));
     }
     if (!all_closed_ && account.closed && account.held == 0) {
       news.ended.push_back(subscription);
@@ -184,7 +211,7 @@ LeaseBook::News LeaseBook::take_news() {
 
 /// In queue mode a release is more than a credit: it is sent even where no credit is wanted.
 bool LeaseBook::has_releases(const Account& account) const {
-  if (!account.finished.empty()) return true;
+  if (!account.finished.empty() || (can_return_ && !account.undone.empty())) return true;
   if (account.queue) return !account.returned.empty();
   return account.returned.size() > account.may_wait && !account.closed && !all_closed_;
 }

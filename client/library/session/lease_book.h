@@ -32,7 +32,9 @@ struct Lease {
 ///
 /// When the session is lost the daemon has taken back what it had given, and releases of it have no
 /// meaning. In queue mode a release says that the batch is done, which must arrive: leases are kept
-/// over the loss of a session, and what was released is remembered until a daemon surely knows.
+/// over the loss of a session, and what was released is remembered until a daemon surely knows. A
+/// batch that is returned undone needs no such care: what is neither held nor released comes back.
+/// A daemon without the ability takes it back at the end of its subscription.
 /// Threads: any.
 class LeaseBook {
  public:
@@ -41,6 +43,7 @@ class LeaseBook {
   struct News {
     Leases done;  ///< Done batches of queues that are still held.
     Leases releases;
+    Leases returns;                         ///< Batches of queues that are not done.
     std::vector<SubscriptionNumber> ended;  ///< Subscriptions.
     bool goodbye = false;                   ///< The connection; once.
   };
@@ -59,6 +62,11 @@ class LeaseBook {
   /// released lately. Only open() makes an account: news of one that has ended are ignored.
   std::optional<Lease> take(SubscriptionNumber subscription, LeaseNumber number);
   void give_back(const Lease& lease);
+  /// Gives a queue's batch back undone, unless it was marked as done. The same as give_back() in
+  /// other modes.
+  void give_back_undone(const Lease& lease);
+  /// Whether this session's daemon can be told of batches that are not done.
+  void let_return(bool can);
   /// Marks a queue's batch as done before it is given back. Does nothing in other modes.
   void done(const Lease& lease);
   /// Gives back a batch that is not to be handed out.
@@ -98,6 +106,7 @@ class LeaseBook {
     std::vector<LeaseNumber> finished;  ///< Those of them that the daemon has not heard of.
     std::deque<LeaseNumber> done;       ///< Reported, or to be claimed; the latest is the last.
     std::vector<LeaseNumber> claimed;   ///< Leases in claims that are not answered yet.
+    std::vector<LeaseNumber> undone;    ///< Returned, and not reported yet.
   };
   static void remember(Account& account, const std::vector<LeaseNumber>& leases);
   bool has_releases(const Account& account) const;
@@ -109,6 +118,7 @@ class LeaseBook {
   std::size_t held_ = 0;
   bool all_closed_ = false;
   bool goodbye_said_ = false;
+  bool can_return_ = false;
 };
 
 }  // namespace batchwright

@@ -16,7 +16,7 @@ Terms terms_of(const wire::Subscribed& answer) {
 }  // namespace
 
 Progress::Progress(const wire::SubscribeT& request)
-    : asked_{request.feed, request.mode == wire::Mode::queue, request.epochs,
+    : asked_{request.feed, request.mode == wire::Mode::queue, request.epochs, request.until_epoch,
              request.mode == wire::Mode::sharded ? request.rank : 0},
       rehearsals_(request.worst_first) {
   if (!request.expects_fingerprint || !request.fingerprint) return;
@@ -226,7 +226,9 @@ bool Progress::advance(const EpochEnded& ended) {
 
 /// In queue mode the daemon counts from where the queue was when it was asked again.
 bool Progress::counted_out(std::uint64_t next_epoch) const {
-  return asked_.queue && asked_.epochs != 0 && next_epoch - first_.epoch >= asked_.epochs;
+  if (!asked_.queue) return false;
+  if (asked_.until_epoch != 0 && next_epoch >= asked_.until_epoch) return true;
+  return asked_.epochs != 0 && next_epoch - first_.epoch >= asked_.epochs;
 }
 
 Position Progress::position() const {

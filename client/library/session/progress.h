@@ -60,6 +60,11 @@ class Progress {
   /// In queue mode other clients may have ended an epoch that this one has not heard the end of.
   bool is_behind() const { return asked_.queue && place_.next.epoch < queue_.told_epoch; }
 
+  /// Whether the queue has had all its epochs when the first grant came.
+  bool is_over_from_the_start() const {
+    return asked_.queue && asked_.until_epoch != 0 && first_.epoch >= asked_.until_epoch;
+  }
+
   /// The position of the first batch that was not handed out.
   Position position() const;
   const Position& first() const { return first_; }
@@ -75,8 +80,9 @@ class Progress {
   struct Asked {
     std::string feed;
     bool queue = false;
-    std::uint64_t epochs = 0;  ///< 0: no end.
-    std::uint32_t rank = 0;    ///< 0 except when sharded.
+    std::uint64_t epochs = 0;       ///< 0: no end.
+    std::uint64_t until_epoch = 0;  ///< Of the queue; 0: no end.
+    std::uint32_t rank = 0;         ///< 0 except when sharded.
   };
   /// A queue's epochs, which other clients end as well.
   struct QueueEpochs {

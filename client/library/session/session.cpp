@@ -102,7 +102,8 @@ Result<std::shared_ptr<Lane>> Session::await_grant(const std::shared_ptr<Lane>& 
       book_.close(lane->number());  // the daemon may yet grant it
       return no_grant(*lane);
     }
-    if (contact_.is_inline()) return lane;
+    if (lane->is_over()) book_.close(lane->number());  // a queue that has had all its epochs
+    if (contact_.is_inline() || lane->is_over()) return lane;
     const auto mapped = contact_.arena(lane->arena());
     if (mapped) return lane;
     arena_trouble(mapped.error());
@@ -243,6 +244,11 @@ void Session::done(const Lease& lease) {
 
 void Session::give_back(const Lease& lease) {
   book_.give_back(lease);
+  spread_news();
+}
+
+void Session::give_back_undone(const Lease& lease) {
+  book_.give_back_undone(lease);
   spread_news();
 }
 

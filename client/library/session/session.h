@@ -63,6 +63,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Threads: any, at any time. They do not wait for what another thread waits for.
   void give_back(const Lease& lease);
+  /// Gives a queue's batch back undone, for another worker.
+  void give_back_undone(const Lease& lease);
   /// Marks a queue's batch as done while it is still held.
   void done(const Lease& lease);
   void unsubscribe(const Lane& lane);

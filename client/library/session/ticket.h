@@ -19,7 +19,8 @@ struct Ticket {
   std::uint64_t index = 0;
   bool rehearsal = false;
   bool may_join = false;  ///< Releases may wait for each other.
-  Payload payload{};      ///< Without an arena only.
+  std::uint32_t attempt = 0;
+  Payload payload{};  ///< Without an arena only.
 };
 
 /// A batch that the program has taken.

@@ -74,6 +74,10 @@ void Feed::start() {
     ports_.log.note<Event::plan_noted>(name(), note);
   }
   if (desk_.is_open()) {
+    const QueueJournal& journal = desk_.journal();
+    if (const auto lost = journal.losses(); lost.records != 0) {
+      ports_.log.note<Event::journal_lost>(name(), journal.path(), lost.records, lost.batches);
+    }
     ports_.log.note<Event::queue_resumed>(name(), queue().epoch().value, queue().done_count(),
                                           queue().out().size());
     desk_.keep_all(WorkQueue::Time::clock::now() + settings_.queue_grace);
@@ -145,10 +149,19 @@ void Feed::leave(const SubscriptionKey& key, Departure departure) {
   Subscription& subscription = subscriptions_.at(key);
   waits_.leave(key, subscription.waiting, WaitingTimes::Time::clock::now());
   std::vector<SlotRef> kept;
+  bool begun = departure.died;
   for (const auto& [lease, batch] : subscription.leases) {
     if (batch.slot && departure.lives) kept.push_back(*batch.slot);
     if (batch.slot && !departure.lives) give_back(*batch.slot);
-    if (subscription.in_queue() && !departure.may_return) desk_.come_back(lease);
+    if (!subscription.in_queue() || departure.may_return) continue;
+    if (!begun) {
+      desk_.come_back(lease);
+      continue;
+    }
+    const auto undone = desk_.died_with(subscription.owner(), lease, settings_.queue_attempts);
+    if (!written(undone) || !*undone) continue;  // that one was done
+    note_undone(**undone);
+    begun = false;
   }
   subscription.leases.clear();
   subscriptions_.hold_over(subscription.client, std::move(kept));
@@ -169,7 +182,10 @@ void Feed::await_returns() {
   const auto next = desk_.next_return();
   if (!next) return;
   loop_.set(FeedLoop::Alarm::returns, *next, [this, until = *next] {
-    if (desk_.end_keeping(until)) pump();
+    const auto returned = desk_.end_keeping(until, settings_.queue_attempts);
+    if (!written(returned)) return;
+    for (const QueueDesk::Undone& batch : returned->undone) note_undone(batch);
+    if (returned->any) pump();
     await_returns();
   });
 }
@@ -186,26 +202,55 @@ void Feed::release(SessionId session, const wire::Release& release) {
       continue;
     }
     counters_.add(known ? FeedCounter::releases : FeedCounter::releases_unknown);
-    if (known) release_lease(*found, lease);
+    if (known) release_lease(*found, lease, release.undone());
   }
   if (found == nullptr || failure()) return;
   Subscription& subscription = *found;
   subscription.moved = WaitingTimes::Time::clock::now();
   subscription.note_empty_handed();
+  if (release.undone() && subscription.in_queue()) step_back(subscription);
   note(key, subscription);
   if (subscription.in_queue()) advance_queue();
   serve(key, subscription);
   settle_soon();
   const Epoch epoch = queue().epoch();  // whose end others may wait for
-  if (subscription.in_queue() && queue().exhausted(batches_of(epoch))) pump_soon();
+  const bool others_wait = release.undone() || queue().exhausted(batches_of(epoch));
+  if (subscription.in_queue() && others_wait) pump_soon();
 }
 
-void Feed::release_lease(Subscription& subscription, LeaseNumber lease) {
+/// A worker that alone holds what is left of an epoch is told of its end. When it gives that back
+/// undone, the epoch goes on, and may have no other worker.
+void Feed::step_back(Subscription& subscription) {
+  if (!subscription.is_served() || subscription.cursor.epoch() <= queue().epoch()) return;
+  subscription.cursor = Cursor(subscription.cursor.share(), queue().epoch(), Step{0});
+  subscription.stage = Subscription::Stage::in_epoch;
+  if (subscription.epochs_left != 0) ++subscription.epochs_left;
+}
+
+void Feed::release_lease(Subscription& subscription, LeaseNumber lease, bool undone) {
   const auto held = subscription.leases.find(lease);
   if (held->second.slot) give_back(*held->second.slot);
   subscription.leases.erase(held);
   ++subscription.released;
-  written(desk_.released(holder_of(subscription), lease));
+  if (!undone) {
+    written(desk_.released(holder_of(subscription), lease));
+    return;
+  }
+  const auto batch = desk_.gave_up(holder_of(subscription), lease, settings_.queue_attempts);
+  if (written(batch) && *batch) note_undone(**batch);
+}
+
+/// A batch that again and again is not done may be one that no worker can do.
+void Feed::note_undone(const QueueDesk::Undone& batch) {
+  counters_.add(FeedCounter::queue_returns);
+  const std::uint64_t epoch = queue().epoch().value;
+  if (batch.set_aside) {
+    counters_.add(FeedCounter::queue_set_aside);
+    ports_.log.note<Event::queue_batch_set_aside>(name(), batch.index.value, epoch, batch.times);
+    return advance_queue();
+  }
+  if (batch.times < WorkQueue::kOften) return;
+  ports_.log.note<Event::queue_batch_returned>(name(), batch.index.value, epoch, batch.times);
 }
 
 QueueDesk::Holder Feed::holder_of(const Subscription& subscription) {

@@ -57,6 +57,7 @@ struct FeedPorts {
 struct Departure {
   bool may_return = false;  ///< A queue keeps what the client took, for a while.
   bool lives = false;       ///< Its process may still read the slots that it holds.
+  bool died = false;  ///< It ended without a word: it may have begun the first batch it holds.
 };
 
 /// One configured stream, from its plans to tickets: which batch is due to which client, which slot
@@ -185,7 +186,9 @@ class Feed {
   void after_leaving();
   void await_returns();
   void give_back(const SlotRef& slot);
-  void release_lease(Subscription& subscription, LeaseNumber lease);
+  void release_lease(Subscription& subscription, LeaseNumber lease, bool undone);
+  void step_back(Subscription& subscription);
+  void note_undone(const QueueDesk::Undone& batch);
   void leave(const SubscriptionKey& key, Departure departure);
   /// A journal or ledger with a gap would be worse than none.
   template <class Value>

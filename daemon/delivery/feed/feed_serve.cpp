@@ -73,6 +73,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   }
   subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
   subscription.stage = Subscription::Stage::in_epoch;
+  if (subscription.terms.ends_before(epoch.epoch)) subscription.finish();
   const std::vector<BatchIndex> worst = plans_.epochs().worst(epoch.epoch);
   for (std::size_t i = 0; i < worst.size() && i < subscription.terms.worst_first; ++i) {
     subscription.rehearsals.push_back({epoch.epoch, worst[i]});
@@ -115,7 +116,8 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   end.subscription = key.number.value;
   end.epoch = subscription.cursor.epoch().value;
   end.steps = steps;
-  end.last = subscription.epochs_left == 1;
+  end.last = subscription.epochs_left == 1 ||
+             subscription.terms.ends_before(Epoch{subscription.cursor.epoch().value + 1});
   subscription.stage = end.last ? Subscription::Stage::over : Subscription::Stage::between_epochs;
   if (subscription.epochs_left > 1) --subscription.epochs_left;
   ports_.send(key.session, encode(std::move(end)));
@@ -143,6 +145,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.step = id.index.value / source.plan.world();
   ticket.index = id.index.value;
   ticket.rehearsal = rehearsal;
+  if (subscription.in_queue()) ticket.attempt = queue().attempt(id.index);
   ticket.may_join = view().releases_may_join(subscription);
   if (rehearsal) {
     subscription.rehearsals.erase(subscription.rehearsals.begin());

@@ -23,6 +23,9 @@ struct FeedAdjustments {
   std::uint32_t max_lead = 0;    ///< Global steps from the slowest to the fastest; 0: any.
   std::chrono::milliseconds queue_grace{10'000};  ///< For a queue's client to come back.
 
+  /// After so many workers that could not do it a queue's batch is set aside; 0: never.
+  std::uint32_t queue_attempts = 0;
+
   friend bool operator==(const FeedAdjustments&, const FeedAdjustments&) = default;
 };
 

@@ -185,6 +185,7 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
   terms.worst_first = request.worst_first();
   subscription.epochs_left = request.epochs();
   if (in_queue) {
+    terms.until_epoch = request.until_epoch();
     if (auto claimed = claim(subscription, request); !claimed) return claimed;
   } else {
     terms.first_step = Step{request.step()};

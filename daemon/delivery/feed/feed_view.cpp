@@ -29,7 +29,25 @@ Itinerary FeedView::itinerary_of(const Subscription& subscription) const {
 
 std::optional<BatchId> FeedView::next_of(const Subscription& subscription) const {
   if (!subscription.is_served()) return {};
-  return itinerary_of(subscription).ahead(0);
+  if (!subscription.in_queue()) return itinerary_of(subscription).ahead(0);
+  const Epoch epoch = subscription.cursor.epoch();
+  if (desk.epoch() != epoch) return {};
+  const QueueOwner owner = subscription.owner();
+  const auto index = desk.queue().next_for(owner, plans.steps(epoch) * settings.plan.world);
+  if (!index || (desk.queue().gave_up(owner, *index) && another_can_have(*index, owner))) return {};
+  return BatchId{epoch, *index};
+}
+
+/// Whether a worker waits with empty hands, and so will get the batch at once, that did not give it
+/// up before.
+bool FeedView::another_can_have(BatchIndex index, QueueOwner owner) const {
+  const Subscriptions& all = subscriptions.all();
+  return std::any_of(all.begin(), all.end(), [&](const auto& entry) {
+    const Subscription& other = entry.second;
+    return other.in_queue() && other.owner() != owner && other.leases.empty() &&
+           other.stage == Subscription::Stage::in_epoch && other.cursor.epoch() == desk.epoch() &&
+           !desk.queue().gave_up(other.owner(), index);
+  });
 }
 
 std::vector<Front> FeedView::fronts() const {

@@ -68,6 +68,7 @@ struct FeedView {
 
  private:
   const SlotCache& slots() const { return scheduler.cache(); }
+  bool another_can_have(BatchIndex index, QueueOwner owner) const;
   std::optional<BatchId> demand_of(const SubscriptionKey& key, const Subscription& of) const;
 };
 

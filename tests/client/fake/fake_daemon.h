@@ -94,6 +94,7 @@ class FakeDaemon {
   /// Waits, at most 20 s, until what was heard so far satisfies `holds`.
   struct Heard {
     std::vector<std::uint64_t> released;      ///< Leases, in order.
+    std::vector<std::uint64_t> returned;      ///< Those that were not done, which are not above.
     std::size_t releases = 0;                 ///< Messages that named them.
     std::vector<std::uint32_t> unsubscribed;  ///< Subscriptions.
     std::vector<wire::SubscribeT> subscribed;

@@ -154,8 +154,8 @@ void FakeDaemon::note(const ControlMessage& message) {
   } else if (const auto* request = message.as<wire::Subscribe>()) {
     request->UnPackTo(&heard_.subscribed.emplace_back());
   } else if (const auto* release = message.as<wire::Release>()) {
-    heard_.released.insert(heard_.released.end(), release->leases()->begin(),
-                           release->leases()->end());
+    auto& heard = release->undone() ? heard_.returned : heard_.released;
+    heard.insert(heard.end(), release->leases()->begin(), release->leases()->end());
     ++heard_.releases;
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
     heard_.unsubscribed.push_back(unsubscribe->subscription());

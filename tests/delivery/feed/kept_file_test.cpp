@@ -58,7 +58,7 @@ TEST_CASE("delivery: a ledger that has no room says so, and goes on behind the p
     REQUIRE(ledger);
     const FileLimit limit(10);
     errno = EAGAIN;
-    const auto written = (*ledger)->released({}, {7}, false);
+    const auto written = (*ledger)->ended({}, {7}, "released");
     REQUIRE_FALSE(written);
     CHECK(written.error().code == ErrorCode::io_error);
     CHECK(written.error().message == "ledger " + path + ": write: File too large");
@@ -77,7 +77,7 @@ TEST_CASE("delivery: a line of the ledger is JSON whatever the feed's name holds
   ClientInfo client;
   client.token = 0xAB;
   client.pid = 12;
-  REQUIRE((*ledger)->released(client, {7}, true));
+  REQUIRE((*ledger)->ended(client, {7}, "done"));
   CHECK(content(path) ==
         R"({"event":"done","feed":"a\"b\n","client":"00000000000000ab","pid":12,"lease":7})"
         "\n");

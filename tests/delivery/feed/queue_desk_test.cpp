@@ -110,6 +110,65 @@ TEST_CASE("delivery: the ledger tells a batch that is done from one that is only
   CHECK(desk.queue().done_count() == 1);
 }
 
+TEST_CASE("delivery: a batch that is given back undone is another's, until it is set aside") {
+  const TemporaryFolder folder;
+  const Client anna(1);
+  const Client bert(2);
+  {
+    QueueDesk desk = open_in(folder);
+    const auto first = desk.gave_up(anna.holder, anna.take(desk), 2);
+    REQUIRE((first && *first));
+    CHECK((*first)->index == BatchIndex{0});
+    CHECK((*first)->times == 1);
+    CHECK_FALSE((*first)->set_aside);
+  }
+  QueueDesk desk = open_in(folder);  // the journal has counted
+  const LeaseNumber lease = bert.take(desk);
+  CHECK(desk.queue().out().at(lease).index == BatchIndex{0});
+  const auto second = desk.gave_up(bert.holder, lease, 2);
+  REQUIRE((second && *second));
+  CHECK((*second)->set_aside);
+  CHECK(desk.queue().done_count() == 1);
+  CHECK(desk.queue().ahead(0, kBatches) == BatchIndex{1});
+  const auto lines = lines_of(folder / "ledger");
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[1].find("\"returned\"") != std::string::npos);
+  CHECK(lines[3].find("\"set aside\"") != std::string::npos);
+}
+
+TEST_CASE("delivery: what is done or no batch of the queue cannot be given back undone") {
+  const TemporaryFolder folder;
+  const Client anna(1);
+  const Client replica(2, false);
+  QueueDesk desk = open_in(folder);
+  const LeaseNumber done = anna.take(desk);
+  REQUIRE(desk.done(anna.holder, done));
+  CHECK_FALSE(*desk.gave_up(anna.holder, done, 1));
+  const auto lease = desk.give(replica.holder, source_of(), {Epoch{0}, BatchIndex{3}}, false);
+  REQUIRE(lease);
+  CHECK_FALSE(*desk.gave_up(replica.holder, *lease, 1));
+  CHECK(desk.queue().undone().empty());
+}
+
+TEST_CASE("delivery: of a client that does not come back the first batch is what it worked on") {
+  const TemporaryFolder folder;
+  const Client anna(1);
+  QueueDesk desk = open_in(folder);
+  for (int i = 0; i < 3; ++i) anna.take(desk);
+  desk.keep(anna.holder.owner, QueueDesk::Time{} + 10s);
+  const auto early = desk.end_keeping(QueueDesk::Time{} + 9s, 0);
+  REQUIRE(early);
+  CHECK_FALSE(early->any);
+  const auto returned = desk.end_keeping(QueueDesk::Time{} + 10s, 0);
+  REQUIRE(returned);
+  CHECK(returned->any);
+  REQUIRE(returned->undone.size() == 1);
+  CHECK(returned->undone[0].index == BatchIndex{0});
+  CHECK(desk.queue().attempt(BatchIndex{0}) == 2);
+  CHECK(desk.queue().attempt(BatchIndex{1}) == 1);
+  CHECK(desk.queue().out().empty());
+}
+
 TEST_CASE("delivery: a batch of another plan than the journal's is not given") {
   const TemporaryFolder folder;
   const Client anna(1);

@@ -83,9 +83,14 @@ TEST_CASE("delivery: a queue keeps what a client that is away holds, and no long
     CHECK(queue.done({2}, kAnna));
   }
   SUBCASE("it does not come back") {
-    CHECK_FALSE(queue.end_keeping(now + 1s));
-    CHECK(queue.end_keeping(now + 2s));
-    CHECK_FALSE(queue.end_keeping(now + 2s));
+    CHECK(queue.due(now + 1s).empty());
+    const auto due = queue.due(now + 2s);
+    REQUIRE(due.size() == 2);
+    for (const auto& [lease, owner] : due) {
+      CHECK(owner == kAnna);
+      queue.come_back(lease);
+    }
+    CHECK(queue.due(now + 2s).empty());
     CHECK(queue.ahead(0, 5)->value == 0);
     CHECK(queue.ahead(1, 5)->value == 1);
     CHECK(queue.out_beside(kAnna) == 1);
@@ -105,7 +110,8 @@ TEST_CASE("delivery: who comes and goes puts off nobody else's return") {
     queue.keep(kAnna, now + 60s);  // it is kept already
   }
   CHECK(queue.next_return() == now + 2s);
-  CHECK(queue.end_keeping(now + 2s));
+  REQUIRE(queue.due(now + 2s).size() == 1);
+  queue.come_back(queue.due(now + 2s)[0].first);
   CHECK(queue.ahead(0, 5)->value == 0);
   CHECK_FALSE(queue.next_return());
 }
@@ -150,7 +156,54 @@ TEST_CASE("delivery: a journal goes on from epoch to epoch, and lease numbers wi
   CHECK(journal->next_lease() == LeaseNumber{3});
 }
 
-TEST_CASE("delivery: a journal that was cut or flipped anywhere holds what came before") {
+TEST_CASE("delivery: a batch that was given up goes to others first, and says how often it was") {
+  WorkQueue queue;
+  CHECK(take(queue, 1, kAnna) == 0);
+  CHECK(queue.attempt(BatchIndex{0}) == 1);
+  CHECK_FALSE(queue.give_up({1}, kBert));
+  CHECK(queue.give_up({1}, kAnna));
+  CHECK_FALSE(queue.give_up({1}, kAnna));
+  CHECK(queue.attempt(BatchIndex{0}) == 2);
+  CHECK(queue.next_for(kAnna, 5) == BatchIndex{1});
+  CHECK(queue.next_for(kBert, 5) == BatchIndex{0});
+  CHECK(queue.next_for(kAnna, 1) == BatchIndex{0});  // there is no other
+  CHECK(take(queue, 2, kBert) == 0);
+  CHECK(queue.done({2}, kBert));
+  CHECK(queue.undone().empty());
+  CHECK(queue.done_count() == 1);
+}
+
+TEST_CASE("delivery: a batch that is set aside counts as done, and is given to nobody") {
+  WorkQueue queue;
+  CHECK(take(queue, 1, kAnna, 1) == 0);
+  CHECK_FALSE(queue.set_aside({1}, kBert));
+  CHECK(queue.set_aside({1}, kAnna));
+  CHECK(queue.over(1));
+  CHECK(queue.undone().at(0).set_aside);
+  queue.begin(Epoch{1});
+  CHECK(queue.undone().empty());
+}
+
+TEST_CASE("delivery: a journal tells what was given up and what was set aside") {
+  const TemporaryFolder folder;
+  {
+    WorkQueue queue;
+    const auto journal = open(folder / "j", queue);
+    REQUIRE(journal->given({1}, BatchIndex{0}, kAnna));
+    REQUIRE(journal->given({2}, BatchIndex{1}, kAnna));
+    REQUIRE(journal->returned({1}, BatchIndex{0}, kAnna));
+    REQUIRE(journal->set_aside({2}, kAnna));
+  }
+  WorkQueue queue;
+  const auto journal = open(folder / "j", queue);
+  CHECK(queue.out().empty());
+  CHECK(queue.done_count() == 1);
+  CHECK(queue.attempt(BatchIndex{0}) == 2);
+  CHECK(queue.gave_up(kAnna, BatchIndex{0}));
+  CHECK(queue.undone().at(1).set_aside);
+}
+
+TEST_CASE("delivery: a journal that was cut anywhere behind its epoch holds what came before") {
   const TemporaryFolder folder;
   {
     WorkQueue queue;
@@ -158,24 +211,72 @@ TEST_CASE("delivery: a journal that was cut or flipped anywhere holds what came 
     for (std::uint64_t i = 0; i < 5; ++i) REQUIRE(journal->given({i + 1}, BatchIndex{i}, kAnna));
   }
   const auto size = std::filesystem::file_size(folder / "j");
-  bool flip = false;
-  SUBCASE("cut") { flip = false; }
-  SUBCASE("flipped") { flip = true; }
   for (std::uintmax_t at = 64; at < size; at += 7) {
     std::filesystem::copy_file(folder / "j", folder / "cut",
                                std::filesystem::copy_options::overwrite_existing);
-    if (flip) {
-      std::fstream file(folder / "cut", std::ios::in | std::ios::out | std::ios::binary);
-      file.seekp(static_cast<std::streamoff>(at));
-      file.put(static_cast<char>(0xA5));
-    } else {
-      std::filesystem::resize_file(folder / "cut", at);
-    }
+    std::filesystem::resize_file(folder / "cut", at);
     WorkQueue queue;
     const auto journal = open(folder / "cut", queue);
     CHECK(queue.out().size() == (at - 64) / 32);
+    CHECK(journal->losses().records == 0);
     REQUIRE(journal->given({100}, BatchIndex{queue.out().size()}, kBert));
   }
+}
+
+TEST_CASE("delivery: a journal that is damaged is refused, and stays as it is") {
+  const TemporaryFolder folder;
+  {
+    WorkQueue queue;
+    const auto journal = open(folder / "j", queue);
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      REQUIRE(journal->given({i + 1}, BatchIndex{i}, kAnna));
+      REQUIRE(journal->done({i + 1}, kAnna));
+    }
+  }
+  const auto flip = [&folder](std::streamoff at) {
+    std::fstream file(folder / "j", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const int byte = file.get();
+    file.seekp(at);
+    file.put(static_cast<char>(byte ^ 1));
+  };
+  const auto size = std::filesystem::file_size(folder / "j");
+  for (std::streamoff record = 0; record < static_cast<std::streamoff>(size / 32) - 1; ++record) {
+    flip(record * 32 + 9);
+    CHECK(refusal(folder / "j", kQueuePlan).find("damaged") != std::string::npos);
+    CHECK(std::filesystem::file_size(folder / "j") == size);
+    flip(record * 32 + 9);
+  }
+  CHECK(refusal(folder / "j", kQueuePlan).empty());
+  for (const std::uintmax_t cut : {63, 32, 31, 1}) {
+    std::filesystem::resize_file(folder / "j", cut);
+    CHECK(refusal(folder / "j", kQueuePlan) != "");
+    CHECK(std::filesystem::file_size(folder / "j") == cut);
+  }
+}
+
+TEST_CASE("delivery: what a power cut took of a journal is given again, and counted") {
+  const TemporaryFolder folder;
+  constexpr std::uint64_t kBatches = 254;  // two pages, with plan and epoch
+  {
+    WorkQueue queue;
+    const auto journal = open(folder / "j", queue);
+    for (std::uint64_t i = 0; i < kBatches; ++i) {
+      REQUIRE(journal->given({i + 1}, BatchIndex{i}, kAnna));
+    }
+  }
+  {
+    std::fstream file(folder / "j", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4096 - 320);
+    const std::string zeros(320, 0);
+    file.write(zeros.data(), 320);
+  }
+  WorkQueue queue;
+  const auto journal = open(folder / "j", queue);
+  CHECK(journal->losses().records == 10);
+  CHECK(journal->losses().batches == 10);
+  CHECK(queue.out().size() == kBatches - 10);
+  CHECK(queue.ahead(0, kBatches) == BatchIndex{116});
 }
 
 TEST_CASE("delivery: a journal of another plan, of another daemon, or none is refused") {

@@ -21,7 +21,8 @@ struct BegunJournal {
 /// Layout: README.md. A record is written before its event can have an effect outside.
 ///
 /// It survives the daemon's death at any moment. A power cut may lose what the kernel had not yet
-/// written, and then those batches are delivered again.
+/// written, and then those batches are delivered again. A file that is damaged in another way is
+/// refused, and stays as it is.
 /// Threads: one at a time. It has the file locked as long as it lives.
 class QueueJournal {
  public:
@@ -29,9 +30,10 @@ class QueueJournal {
   using Sync = std::function<int(int descriptor)>;
 
   /// Reads the file into `queue`, reserving everything that is out, and goes on behind the last
-  /// whole record. A new file begins with epoch 0. Waits for the disk.
+  /// sound record. An empty file, or none, begins with epoch 0. Waits for the disk.
   /// Errors: io_error, busy (another daemon has it), fingerprint_mismatch (it is of another plan;
-  /// with `data_may_grow` the data may differ), corrupt_record (it is no journal).
+  /// with `data_may_grow` the data may differ), corrupt_record (it is damaged, or no journal),
+  /// unsupported_version.
   static Result<std::unique_ptr<QueueJournal>> open(const std::string& path,
                                                     const Fingerprint& fingerprint,
                                                     bool data_may_grow, WorkQueue& queue,
@@ -40,6 +42,8 @@ class QueueJournal {
   /// Errors: io_error; then the queue must not go on.
   Result<void> given(LeaseNumber lease, BatchIndex index, QueueOwner owner);
   Result<void> done(LeaseNumber lease, QueueOwner owner);
+  Result<void> returned(LeaseNumber lease, BatchIndex index, QueueOwner owner);
+  Result<void> set_aside(LeaseNumber lease, QueueOwner owner);
 
   /// A function that begins the file anew with an epoch, for earlier epochs no longer matter. The
   /// call waits for the disk, so it is for another thread, and needs this journal no more;
@@ -48,6 +52,13 @@ class QueueJournal {
   std::function<Result<BegunJournal>()> beginning(Epoch epoch,
                                                   const Fingerprint& fingerprint) const;
   void take_up(BegunJournal begun);
+
+  /// What the file had lost when it was opened, as in a power cut.
+  struct Losses {
+    std::uint64_t records = 0;
+    std::uint64_t batches = 0;  ///< Given before the last one, without a sound record of it.
+  };
+  const Losses& losses() const { return losses_; }
 
   /// A number above that of every lease that was ever given.
   LeaseNumber next_lease() const { return next_lease_; }
@@ -58,13 +69,17 @@ class QueueJournal {
  private:
   QueueJournal(std::string path, std::unique_ptr<KeptFile> file, Sync sync);
   Result<void> read(WorkQueue& queue);
+  void take_in(const JournalRecord& record, WorkQueue& queue);
+  Result<void> write(const JournalRecord& record);
 
   std::string path_;
   std::unique_ptr<KeptFile> file_;
   Sync sync_;
   LeaseNumber next_lease_{1};
   Fingerprint fingerprint_;
-  bool begun_ = false;  ///< The file has its plan and epoch.
+  bool begun_ = false;     ///< The file has its plan and epoch.
+  std::uint64_t end_ = 0;  ///< Of its last sound record when it was opened.
+  Losses losses_;
 };
 
 }  // namespace batchwright

@@ -58,8 +58,8 @@ Result<void> Ledger::delivered(const Entry& entry, const EpochPlan& plan) {
                        {"ordinals", std::move(ordinals)}});
 }
 
-Result<void> Ledger::released(const ClientInfo& client, LeaseNumber lease, bool in_queue) {
-  return write_object({{"event", in_queue ? "done" : "released"},
+Result<void> Ledger::ended(const ClientInfo& client, LeaseNumber lease, std::string_view what) {
+  return write_object({{"event", what},
                        {"feed", feed_},
                        {"client", token_text(client)},
                        {"pid", client.pid},

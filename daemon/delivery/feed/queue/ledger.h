@@ -3,6 +3,7 @@
 #include <boost/json/fwd.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,8 @@ class Ledger {
   static Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& feed);
   /// Errors: io_error.
   Result<void> delivered(const Entry& entry, const EpochPlan& plan);
-  Result<void> released(const ClientInfo& client, LeaseNumber lease, bool in_queue);
+  /// The client holds it no longer, or it is done: `what` says which.
+  Result<void> ended(const ClientInfo& client, LeaseNumber lease, std::string_view what);
 
  private:
   Ledger(std::string feed, std::unique_ptr<KeptFile> file)

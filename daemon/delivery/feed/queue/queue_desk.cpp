@@ -1,6 +1,7 @@
 #include "daemon/delivery/feed/queue/queue_desk.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace batchwright {
@@ -39,14 +40,61 @@ Result<bool> QueueDesk::done(const Holder& holder, LeaseNumber lease) {
 Result<void> QueueDesk::note_done(const Holder& holder, LeaseNumber lease) {
   if (!journal_) return {};
   if (auto noted = journal_->done(lease, holder.owner); !noted) return noted;
-  return ledger_ ? ledger_->released(holder.client, lease, true) : Result<void>{};
+  return ledger_ ? ledger_->ended(holder.client, lease, "done") : Result<void>{};
 }
 
 Result<void> QueueDesk::released(const Holder& holder, LeaseNumber lease) {
   const auto was_open = done(holder, lease);
   if (!was_open) return was_open.error();
   if (*was_open || !ledger_) return {};
-  return ledger_->released(holder.client, lease, false);
+  return ledger_->ended(holder.client, lease, "released");
+}
+
+/// Noted nowhere once the desk is closed, like a batch that is done.
+Result<std::optional<QueueDesk::Undone>> QueueDesk::died_with(QueueOwner owner, LeaseNumber lease,
+                                                              std::uint32_t attempts) {
+  const auto out = queue_.out().find(lease);
+  if (out == queue_.out().end() || out->second.owner != owner) return std::optional<Undone>();
+  const BatchIndex index = out->second.index;
+  const std::uint32_t times = queue_.attempt(index);
+  const bool set_aside = attempts != 0 && times >= attempts;
+  Result<void> noted;
+  if (set_aside) {
+    queue_.set_aside(lease, owner);
+    if (journal_) noted = journal_->set_aside(lease, owner);
+  } else {
+    queue_.give_up(lease, owner);
+    if (journal_) noted = journal_->returned(lease, index, owner);
+  }
+  if (!noted) return noted.error();
+  return std::optional(Undone{index, times, set_aside});
+}
+
+Result<std::optional<QueueDesk::Undone>> QueueDesk::gave_up(const Holder& holder, LeaseNumber lease,
+                                                            std::uint32_t attempts) {
+  const auto undone = holder.in_queue ? died_with(holder.owner, lease, attempts)
+                                      : Result<std::optional<Undone>>(std::optional<Undone>());
+  if (!undone || !ledger_) return undone;
+  const char* what = "released";
+  if (*undone) what = (*undone)->set_aside ? "set aside" : "returned";
+  if (auto noted = ledger_->ended(holder.client, lease, what); !noted) return noted.error();
+  return undone;
+}
+
+Result<QueueDesk::Returned> QueueDesk::end_keeping(Time now, std::uint32_t attempts) {
+  Returned returned;
+  std::set<QueueOwner> seen;
+  for (const auto& [lease, owner] : queue_.due(now)) {
+    returned.any = true;
+    if (!seen.insert(owner).second) {
+      queue_.come_back(lease);
+      continue;
+    }
+    const auto undone = died_with(owner, lease, attempts);
+    if (!undone) return undone.error();
+    if (*undone) returned.undone.push_back(**undone);
+  }
+  return returned;
 }
 
 Result<std::vector<LeaseNumber>> QueueDesk::claim(const Holder& holder,

@@ -54,6 +54,21 @@ class QueueDesk {
   /// The client holds the batch no longer, and so it is done. Errors: io_error.
   Result<void> released(const Holder& holder, LeaseNumber lease);
 
+  /// A batch that was begun and is not done.
+  struct Undone {
+    BatchIndex index;
+    std::uint32_t times = 0;  ///< That this happened to it.
+    bool set_aside = false;   ///< Else it is given to another.
+  };
+  /// The client gives the batch back undone. It is set aside once that was so `attempts` times; 0:
+  /// never. Empty where it is no batch of the queue that was still to be done; then it is released.
+  /// Errors: io_error.
+  Result<std::optional<Undone>> gave_up(const Holder& holder, LeaseNumber lease,
+                                        std::uint32_t attempts);
+  /// The same for a client that ended with the batch in hand.
+  Result<std::optional<Undone>> died_with(QueueOwner owner, LeaseNumber lease,
+                                          std::uint32_t attempts);
+
   /// A client is there again. What it has released meanwhile is done; of what it says it holds, the
   /// leases that are its own are returned, and all else of its batches comes back. Errors:
   /// io_error.
@@ -66,8 +81,14 @@ class QueueDesk {
   void keep_all(Time until) { queue_.keep_all(until); }
   /// When the first batch that is kept is kept no longer.
   std::optional<Time> next_return() const { return queue_.next_return(); }
-  /// True when batches came back.
-  bool end_keeping(Time now) { return queue_.end_keeping(now); }
+  /// Takes back what was kept until `now`. Of the batches of each client the first one is what it
+  /// worked on, which counts: those are returned, and whether any batch came back. Errors:
+  /// io_error.
+  struct Returned {
+    bool any = false;
+    std::vector<Undone> undone;
+  };
+  Result<Returned> end_keeping(Time now, std::uint32_t attempts);
 
   /// Whether an epoch of so many batches is over for a holder in it: all is done except for what it
   /// holds itself. One that waits for the end with a batch in hand would else wait for itself.

@@ -15,6 +15,7 @@ void WorkQueue::begin(Epoch epoch) {
   unused_ = 0;
   back_.clear();
   out_.clear();
+  undone_.clear();
 }
 
 std::optional<BatchIndex> WorkQueue::ahead(std::uint64_t distance, std::uint64_t batches) const {
@@ -34,20 +35,67 @@ std::optional<std::uint64_t> WorkQueue::distance(BatchIndex index) const {
   return back_.size() + (index.value - unused_);
 }
 
-void WorkQueue::give(LeaseNumber lease, BatchIndex index, QueueOwner owner) {
+std::optional<BatchIndex> WorkQueue::next_for(QueueOwner owner, std::uint64_t batches) const {
+  for (const std::uint64_t index : back_) {
+    if (!gave_up(owner, BatchIndex{index})) return BatchIndex{index};
+  }
+  if (unused_ < batches) return BatchIndex{unused_};
+  return ahead(0, batches);
+}
+
+bool WorkQueue::gave_up(QueueOwner owner, BatchIndex index) const {
+  const auto found = undone_.find(index.value);
+  return found != undone_.end() && found->second.by.contains(owner);
+}
+
+std::uint32_t WorkQueue::attempt(BatchIndex index) const {
+  const auto found = undone_.find(index.value);
+  return found == undone_.end() ? 1 : found->second.times + 1;
+}
+
+std::uint64_t WorkQueue::give(LeaseNumber lease, BatchIndex index, QueueOwner owner) {
   // A journal shows that a batch came back by its being given again.
   std::erase_if(out_, [index](const auto& entry) { return entry.second.index == index; });
   back_.erase(index.value);
-  for (; unused_ <= index.value; ++unused_) {
-    if (unused_ != index.value) back_.insert(unused_);
-  }
+  std::uint64_t skipped = 0;
+  for (; unused_ < index.value; ++unused_, ++skipped) back_.insert(unused_);
+  unused_ = std::max(unused_, index.value + 1);
   out_[lease] = {index, owner, {}};
+  return skipped;
+}
+
+/// The batch of a lease, which is out no longer. Empty when it is not out, or another owner's.
+std::optional<BatchIndex> WorkQueue::take(LeaseNumber lease, QueueOwner owner) {
+  const auto found = out_.find(lease);
+  if (found == out_.end() || found->second.owner != owner) return {};
+  const BatchIndex index = found->second.index;
+  out_.erase(found);
+  return index;
 }
 
 bool WorkQueue::done(LeaseNumber lease, QueueOwner owner) {
-  const auto found = out_.find(lease);
-  if (found == out_.end() || found->second.owner != owner) return false;
-  out_.erase(found);
+  const auto index = take(lease, owner);
+  if (index) undone_.erase(index->value);
+  return index.has_value();
+}
+
+bool WorkQueue::give_up(LeaseNumber lease, QueueOwner owner) {
+  const auto index = take(lease, owner);
+  if (!index) return false;
+  back_.insert(index->value);
+  Undone& undone = undone_[index->value];
+  ++undone.times;
+  undone.by.insert(owner);
+  return true;
+}
+
+bool WorkQueue::set_aside(LeaseNumber lease, QueueOwner owner) {
+  const auto index = take(lease, owner);
+  if (!index) return false;
+  Undone& undone = undone_[index->value];
+  ++undone.times;
+  undone.by.insert(owner);
+  undone.set_aside = true;
   return true;
 }
 
@@ -76,14 +124,12 @@ std::optional<WorkQueue::Time> WorkQueue::next_return() const {
   return next;
 }
 
-bool WorkQueue::end_keeping(Time now) {
-  const std::size_t before = out_.size();
-  std::erase_if(out_, [this, now](const auto& entry) {
-    const bool over = entry.second.kept_until && *entry.second.kept_until <= now;
-    if (over) back_.insert(entry.second.index.value);
-    return over;
-  });
-  return out_.size() != before;
+std::vector<std::pair<LeaseNumber, QueueOwner>> WorkQueue::due(Time now) const {
+  std::vector<std::pair<LeaseNumber, QueueOwner>> all;
+  for (const auto& [lease, given] : out_) {
+    if (given.kept_until && *given.kept_until <= now) all.emplace_back(lease, given.owner);
+  }
+  return all;
 }
 
 std::vector<LeaseNumber> WorkQueue::claim(QueueOwner owner, std::span<const LeaseNumber> held) {

@@ -39,6 +39,9 @@ struct SubscriptionTerms {
   Step first_step;                ///< Checked once the epoch is planned.
   std::uint32_t worst_first = 0;  ///< Batches of its first epoch that it rehearses.
   bool resumes = false;           ///< Within its first epoch, of data that it named.
+  std::uint64_t until_epoch = 0;  ///< Of a queue: it takes no batch from there on; 0: any.
+
+  bool ends_before(Epoch epoch) const { return until_epoch != 0 && epoch.value >= until_epoch; }
 };
 
 /// One client's claim on a feed. Owned by the feed, on the event loop.
