@@ -40,6 +40,19 @@ void add_verify(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_verify);
 }
 
+void add_journal(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<JournalOptions>();
+  CLI::App* command = app.add_subcommand("journal", "Show what the journal of a queue holds");
+  command->add_option("FILE", options->journal, "The journal, as the feed names it")->required();
+  command
+      ->add_option("--salvage", options->salvage,
+                   "Write a journal with all of its sound records; the file must not exist")
+      ->type_name("OUT");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer("Example: batchwright journal /var/lib/batchwright/jobs --salvage /tmp/jobs");
+  on_chosen(*command, action, options, run_journal);
+}
+
 /// One option for each row of the planning room's table, spelled with `-` for `_`.
 void add_plan_settings(CLI::App& command, const std::shared_ptr<PlanOptions>& options) {
   for (const SettingRow& row : setting_rows()) {
@@ -357,6 +370,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_keygen(app, action);
   add_events(app, action);
   add_top(app, action);
+  add_journal(app, action);
   add_job_commands(app, action);
   add_completion(app, action);
   // For the list of commands alone: words_to_parse() turns it into --help.

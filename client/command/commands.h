@@ -151,6 +151,13 @@ struct BenchOptions {
 };
 int run_bench(const BenchOptions& options);
 
+struct JournalOptions {
+  std::filesystem::path journal;
+  std::filesystem::path salvage;  ///< Where all that is sound is written; empty: nowhere.
+  bool json = false;
+};
+int run_journal(const JournalOptions& options);
+
 struct KeygenOptions {
   std::filesystem::path into;  ///< Path to which .secret and .public are appended.
   bool json = false;
