@@ -78,7 +78,7 @@ class SubscribeOptions(Structure):
         ("ranks", c_int32), ("window", c_uint32), ("epoch", c_uint64), ("step", c_uint64),
         ("epochs", c_uint64), ("fingerprint", POINTER(Fingerprint)), ("worst_first", c_uint32),
         ("reserved", c_uint32), ("writable", c_uint32), ("ranks_here", c_uint32),
-        ("terms", c_char_p),
+        ("terms", c_char_p), ("until_epoch", c_uint64),
     ]
 
 
@@ -99,7 +99,8 @@ class BatchHeader(Structure):
         ("lengths", c_void_p), ("ordinals", c_void_p), ("starts", c_void_p), ("flags", c_void_p),
         ("bytes", c_uint64), ("tensor_count", c_size_t), ("rehearsal", c_uint32),
         ("shared", c_uint32), ("memory", c_void_p), ("memory_bytes", c_uint64),
-        ("writable", c_uint32), ("rows_lost", c_uint32),
+        ("writable", c_uint32), ("rows_lost", c_uint32), ("attempt", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -142,6 +143,7 @@ _FUNCTIONS = {
     "bw_subscription_position": (c_int32, [c_void_p, c_void_p]),
     "bw_subscription_steps": (c_int32, [c_void_p, c_void_p, c_void_p]),
     "bw_release": (c_int32, [c_void_p]),
+    "bw_return": (c_int32, [c_void_p]),
     "bw_batch_done": (c_int32, [c_void_p]),
     "bw_batch_get_header": (c_void_p, [c_void_p]),
     "bw_batch_key": (c_void_p, [c_void_p, c_size_t, c_void_p]),
@@ -193,6 +195,7 @@ next_event = _function("bw_next")
 subscription_position = _function("bw_subscription_position")
 subscription_steps = _function("bw_subscription_steps")
 release = _function("bw_release")
+return_undone = _function("bw_return")
 batch_done = _function("bw_batch_done")
 batch_get_header = _function("bw_batch_get_header")
 batch_key = _function("bw_batch_key")

@@ -20,7 +20,7 @@ import numpy as np
 from . import _abi, _fork
 from ._memory import in_flight
 from ._memory.homes import Homes
-from ._memory.slot import slot_type
+from ._memory.slot import finish, let_go, slot_type
 from ._own import Own
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
 from .gpu import DeviceBatch, copied_to, device_of
@@ -52,14 +52,19 @@ class Batch(Own):
     back once this object is released, by `release()`, by the end of a `with`, or with its last
     reference, and the last view of it is gone. Using a released batch raises ReleasedError; views
     taken before stay valid as long as they live.
+
+    A queue's batch is done by `release()`, `done()`, a `with` that ends without an exception, or when
+    the loop asks for the next one; given back in any other way it is undone, and another worker's.
+
     Threads: any. Fork: a child gets ForkedError.
     """
 
     __slots__ = ("_slot", "_generation", "__weakref__")
 
-    def __init__(self, place: ctypes.c_void_p, homes: Homes) -> None:
-        """Takes over the bw_batch at `place`, and leaves None there. `homes` are its
-        connection's."""
+    def __init__(self, place: ctypes.c_void_p, homes: Homes, in_queue: bool = False,
+                 arrived: Optional[List[Any]] = None) -> None:
+        """Takes over the bw_batch at `place`, and leaves None there; `homes` are its connection's. In
+        `arrived` it is safe from an exception of a signal's handler behind this call."""
         raw = place.value
         header = _header_at(_abi.batch_get_header(raw))
         slot = slot_type(header.memory_bytes, bool(header.shared)).from_address(header.memory)
@@ -67,12 +72,15 @@ class Batch(Own):
         slot.header = header
         slot.homes = homes
         slot.writable = bool(header.writable)
+        slot.in_queue = in_queue
         slot.views = [(weakref.ref(self), "the batch itself")]
         self._slot = slot
         self._generation = _fork.generation
-        give_back = functools.partial(_abi.release, raw)
+        give_back = functools.partial(_abi.return_undone, raw)
         place.value = None  # no call stands between the two, so no signal's handler runs there
         slot.give_back = give_back
+        if arrived is not None:
+            arrived.append(self)
 
     # ---- lifetime ---------------------------------------------------------------------------
 
@@ -90,21 +98,41 @@ class Batch(Own):
         return self._slot is None
 
     def release(self) -> None:
-        """Gives the batch back; with views of it alive, the last of them does. Calling it twice is
-        fine."""
-        self._slot = None
+        """Gives the batch back; with views of it alive, the last of them does. A queue's batch is
+        done. Calling it twice is fine."""
+        slot = self._slot
+        if slot is not None and slot.in_queue and not slot.done:
+            slot.give_back = functools.partial(_abi.release, slot.handle)  # done once it goes
+            alive, slot = weakref.ref(slot), None
+            self._let_go()
+            if alive() is not None:
+                finish(alive())  # views keep it
+        self._let_go()
         if in_flight.pending:
             in_flight.reap()
 
+    def _let_go(self) -> None:
+        """Gives the batch back as it is: one of a queue that is not done is undone."""
+        slot, self._slot = self._slot, None
+        let_go(slot)
+
     def done(self) -> None:
         """Marks a queue's batch as done before it is released. Does nothing for other batches."""
-        _abi.check(_abi.batch_done(self._held().handle))
+        slot = self._held()
+        _abi.check(_abi.batch_done(slot.handle))
+        slot.done = True
+
+    @property
+    def attempt(self) -> int:
+        """Of a queue: 1, and one more for each worker that gave it back undone or ended with it. 0 in
+        other modes, and if the daemon does not say."""
+        return self._figure("attempt")
 
     def __enter__(self) -> Batch:
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.release()
+    def __exit__(self, kind: Any = None, *_: Any) -> None:
+        self.release() if kind is None else self._let_go()
 
     # ---- tensors ----------------------------------------------------------------------------
 
@@ -171,8 +199,8 @@ class Batch(Own):
     def to(self, device: Any, non_blocking: bool = True,
            fields: Optional[List[str]] = None) -> DeviceBatch:
         """Copies the fields, all or those named, to a torch device, and releases this batch; with a
-        GPU it does so when the copy's event has come, without waiting for it. See
-        `batchwright.gpu`.
+        GPU it does so when the copy's event has come, without waiting for it. The copy keeps a
+        queue's batch until it is done. See `batchwright.gpu`.
 
         Errors: InvalidArgumentError for what is no device, UnsupportedError without CUDA,
         NotFoundError for a field.
@@ -184,7 +212,8 @@ class Batch(Own):
         tensors = copied_to(place, self._held(), views, non_blocking)
         made = DeviceBatch(self, tensors, {name: self.tensor(name).lengths for name in names})
         del views  # they hold the slot
-        self.release()
+        self._slot = None
+        in_flight.reap()
         return made
 
     # ---- rows -------------------------------------------------------------------------------

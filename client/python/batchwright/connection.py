@@ -21,7 +21,7 @@ from .batch import Batch
 from .errors import (
     ClosedError, InvalidArgumentError, NotFoundError, StoreUnavailableError,
 )
-from .subscription import Subscription
+from .subscription import Batches, Subscription
 from .values import LAYOUTS, Field, Position, fingerprint_of
 
 MODES = {"replica": _abi.REPLICA, "sharded": _abi.SHARDED, "queue": _abi.QUEUE}
@@ -105,7 +105,7 @@ class Feed(Own):
                   epochs: int = 0, position: Optional[Position] = None,
                   fingerprint: Optional[str] = None, terms: str = "", worst_first: int = 0,
                   writable: bool = False, timeout: float = 60.0,
-                  ranks_here: Optional[int] = None) -> Subscription:
+                  ranks_here: Optional[int] = None, until_epoch: int = 0) -> Subscription:
         """Subscribes; the daemon starts to prepare batches at once.
 
         mode: "replica", every batch; "sharded", of each global step the share of `rank` of `ranks`,
@@ -119,6 +119,7 @@ class Feed(Own):
         terms: `Subscription.terms` of where the fingerprint is from; the error then names each
           setting that is another, with both values.
         epochs: how many, the first one counts however late it is begun; 0: no end.
+        until_epoch: how many epochs a queue has, however late its workers begin; 0: no such end.
         worst_first: so many batches of the first epoch, the largest, come before all others.
         writable: True lets arrays and tensors be written to in place. No other subscription or process
           sees what is written, and it goes with the batch. Batches that are written to are copies,
@@ -147,11 +148,10 @@ class Feed(Own):
             ctypes.sizeof(_abi.SubscribeOptions), self.name.encode("utf-8", "surrogateescape"),
             MODES[mode], _abi.AUTO if rank is None else rank, _abi.AUTO if ranks is None else ranks,
             _unsigned("window", window, 32), _unsigned("epoch", epoch), _unsigned("step", step),
-            _unsigned("epochs", epochs),
-            ctypes.pointer(expected) if expected is not None else None,
+            _unsigned("epochs", epochs), ctypes.pointer(expected) if expected is not None else None,
             _unsigned("worst_first", worst_first, 32), 0, 1 if writable else 0,
             _unsigned("ranks_here", ranks_here or 0, 32),
-            terms.encode("utf-8", "surrogateescape") or None)
+            terms.encode("utf-8", "surrogateescape") or None, _unsigned("until_epoch", until_epoch))
         connection = self._connection
         made = Subscription(connection._subscribe(options), connection, connection._homes, timeout,
                             in_queue=mode == "queue")
@@ -169,23 +169,17 @@ class Feed(Own):
                 train(batch["features"], batch.lengths)
         """
         subscription = self.subscribe(epoch=number, epochs=1, **options)
-        return _one_epoch(subscription)
+        return Batches(subscription, one_epoch=True, owns=True)
 
     def __iter__(self) -> Iterator[Batch]:
         """Every batch of epoch 0, then of epoch 1, without end."""
-        with self.subscribe() as subscription:
-            yield from subscription
+        return Batches(self.subscribe(), one_epoch=False, owns=True)
 
     def __repr__(self) -> str:
         if self._look is None:
             return f"<batchwright.Feed {self.name!r}: not served when this connection was made>"
         fields = ", ".join(f"{each.name} {each.dtype}" for each in self.fields)
         return f"<batchwright.Feed {self.name!r}: {self.sequences} sequences of {fields}>"
-
-
-def _one_epoch(subscription: Subscription) -> Iterator[Batch]:
-    with subscription:
-        yield from subscription.epoch()
 
 
 def _explain_faults() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from . import _abi, _fork
 from ._memory import in_flight
-from ._memory.slot import note
+from ._memory.slot import finish, let_go, note
 from ._waits import warn
 from .errors import InvalidArgumentError, NotFoundError, SchemaMismatchError, UnsupportedError
 from .values import Figures
@@ -166,7 +166,8 @@ class DeviceBatch(Figures):
     """A batch whose tensors are on a device. Its figures mean what those of `Batch` mean, and are
     its own: the batch it was made from is released. What it has not is `keys`: take them before.
 
-    Lifetime: its own memory. A tensor is used on the stream that was current in `to()`, or behind
+    Lifetime: its own memory. One of a queue keeps the batch until it is done, as `Batch` says: by
+    `release()`, `done()`, a `with`, or the loop's next step. A tensor is used on the stream that was current in `to()`, or behind
     an event of that stream, like any other that was copied with `non_blocking=True`.
     """
 
@@ -176,6 +177,26 @@ class DeviceBatch(Figures):
         super().__init__(batch)
         self._tensors = tensors
         self._own_lengths = own_lengths
+        slot = batch._slot
+        self._slot = slot if slot.in_queue else None
+
+    def done(self) -> None:
+        """Marks a queue's batch as done, and gives it back. Does nothing for other batches."""
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            finish(slot)
+            let_go(slot)
+
+    release = done
+
+    def __enter__(self) -> DeviceBatch:
+        return self
+
+    def __exit__(self, kind: Any = None, *_: Any) -> None:
+        if kind is None:
+            self.done()
+        else:
+            self._slot = None
 
     @property
     def names(self) -> List[str]:

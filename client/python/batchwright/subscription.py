@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+import opcode
 import re
+import sys
 import threading
 import time
-import weakref
-from typing import Any, Iterator, Optional, Union
+from types import FrameType
+from typing import Any, List, Optional, Union
 
 from . import _abi, _fork
 from ._memory import in_flight
 from ._memory.credits import Credits
 from ._memory.homes import Homes
+from ._memory.slot import finish
 from ._own import Own
 from ._waits import SLICE_MS, milliseconds, warn
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
 from .values import EpochEnd, Grant, Position
 
+Event = Union[Batch, EpochEnd, None]
+
 _next = _abi.next_event
+_header_at = _abi.BatchHeader.from_address
+_NO_EPOCH = (1 << 64) - 1  # while the library has put none into place
+_LEAVES_LOOP = ("POP_TOP", "POP_ITER")
 _LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked what it waits for
 _PATIENCE_SECONDS = 1.0  # without a credit, before a warning says what is alive
 _SHORT_MS = 1  # while copies to a GPU are under way: slots go back when they are done
@@ -34,7 +43,11 @@ class Subscription(Own):
     keeps. A wait of more than a second with all credits out gives a RuntimeWarning that names,
     once, what of each batch is alive. A queue's batch counts as done with once the loop asks for
     the next one, whatever views of it are alive; with `next()` alone, once it was released, or by
-    `batch.done()`.
+    `batch.done()`. One that a loop leaves by an exception or `break` is undone, and goes to another
+    worker; after `break` a RuntimeWarning says so, once.
+
+    A wait that is interrupted, as by Ctrl-C, has no effect: what it would have returned comes with
+    the next call.
 
     Lifetime: its batches outlive it. Threads: one at a time is in `next()`, of all subscriptions of
     a connection; `close()` from any.
@@ -62,10 +75,13 @@ class Subscription(Own):
         self.terms = _abi.text(_abi.subscription_terms(raw))
         self._credits = Credits(self.grant.window)
         self._warned = False
+        self._warned_of_break = False
+        self._back: Optional[List[Event]] = None  # what an interrupted call did not hand out
+        self._epoch.value = _NO_EPOCH
 
     # ---- batches ----------------------------------------------------------------------------
 
-    def next(self, timeout: Optional[float] = None) -> Union[Batch, EpochEnd, None]:
+    def next(self, timeout: Optional[float] = None) -> Event:
         """The next batch; or EpochEnd behind the last one of an epoch; or None, when the counted
         epochs are over. Waits up to `timeout` seconds (None: `self.timeout`; 0: looks once), and
         can be interrupted.
@@ -80,12 +96,19 @@ class Subscription(Own):
         if self._generation != _fork.generation:
             raise _fork.refuse("this subscription")
         self._refuse_second()
+        arrived: List[Event] = []
         try:
-            with self._lock:
-                return self._take(timeout)
-        finally:
-            if self._closed:
-                self._free()
+            try:
+                with self._lock:
+                    self._take(timeout, arrived)
+            finally:
+                if self._closed:
+                    self._free()
+        except BaseException:
+            if arrived:
+                self._back = arrived  # no call in here, so no signal's handler runs
+            raise
+        return arrived[0]
 
     def _refuse_second(self) -> None:
         """Raises if the lock is taken. The caller then takes it by `with`, since Ctrl-C can leave a
@@ -94,27 +117,45 @@ class Subscription(Own):
             raise BusyError("another thread waits for this subscription's next batch. One thread at a "
                             "time uses a connection: let each thread that waits connect() once")
 
-    def _take(self, timeout: float) -> Union[Batch, EpochEnd, None]:
+    def _take(self, timeout: float, arrived: List[Event]) -> None:
+        """Puts the next event into `arrived`. What an interrupted call has left comes first: an
+        event that it did not hand out, or what the library has put into place."""
         if self._closed:
             raise ClosedError("this subscription was closed")
-        try:
-            if in_flight.pending:
-                in_flight.reap()
+        if self._back is not None:
+            arrived.append(self._back[0])
+            self._back = None
+            return
+        if in_flight.pending:
+            in_flight.reap()
+        if self._out.value is not None:
+            status = _abi.OK
+        elif self._epoch.value != _NO_EPOCH:
+            status = _abi.EPOCH_END
+        else:
             status = _next(self._raw, SLICE_MS if timeout > 0.1 and not in_flight.pending else 0,
                            self._out_place, self._epoch_place)
             if status == _abi.TIMED_OUT:
                 status = self._wait(timeout)
-            if status == _abi.OK:
-                batch = Batch(self._out, self._homes)
-                self._credits.note(batch._slot)
-                return batch
-            if status == _abi.EPOCH_END:
-                return EpochEnd(self._epoch.value)
+        if status == _abi.OK:
+            self._epoch.value = _NO_EPOCH
+            Batch(self._out, self._homes, self._in_queue, arrived)
+            self._credits.note(arrived[0]._slot)
+        elif status == _abi.EPOCH_END:
+            end = EpochEnd(self._epoch.value)
+            self._epoch.value = _NO_EPOCH
+            arrived.append(end)
+        else:
             _abi.check(status)
-            return None
-        finally:
-            if self._out.value is not None:  # interrupted before the batch had an owner
-                self._drop_arrived()
+            arrived.append(None)
+
+    def _warn_of_break(self, frame: Optional[FrameType], header: Any) -> None:
+        """What a loop that was left by `break` worked on may well be done."""
+        if self._warned_of_break or self._generation != _fork.generation or not _breaks(frame):
+            return
+        self._warned_of_break = True
+        warn(f"a loop over a queue ended by break with batch {header.index} of epoch {header.epoch} "
+             "undone: it goes to another worker. Call batch.done() before break if it is done")
 
     def _wait(self, timeout: float) -> int:
         """Waits in slices, between which Python's signal handlers run."""
@@ -147,43 +188,13 @@ class Subscription(Own):
             self._warned = True
             warn(f"a batch is waited for since {_PATIENCE_SECONDS:g} s: {self._credits.advice()}")
 
-    def _drop_arrived(self) -> None:
-        raw, self._out.value = self._out.value, None
-        _abi.release(raw)
-
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Batches:
         """Batches, across the ends of epochs; each says its `epoch`."""
-        while True:
-            event = self.next()
-            if event is None:
-                return
-            if isinstance(event, Batch):
-                slot = self._slot_to_finish(event)
-                yield event
-                self._finish(slot)
-            del event  # the generator holds no batch while it waits
+        return Batches(self, False)
 
-    def epoch(self) -> Iterator[Batch]:
+    def epoch(self) -> Batches:
         """Batches up to the next end of an epoch."""
-        while True:
-            event = self.next()
-            if not isinstance(event, Batch):
-                return
-            slot = self._slot_to_finish(event)
-            yield event
-            self._finish(slot)
-            del event
-
-    def _slot_to_finish(self, batch: Batch) -> Any:
-        """The slot of a queue's batch, by a weak reference that does not hold it."""
-        return weakref.ref(batch._slot) if self._in_queue else None
-
-    @staticmethod
-    def _finish(slot: Any) -> None:
-        """Another worker may wait for the end of a queue's epoch, and so for this batch."""
-        held = slot() if slot is not None else None
-        if held is not None:
-            _abi.check(_abi.batch_done(held.handle))
+        return Batches(self, True)
 
     # ---- place ------------------------------------------------------------------------------
 
@@ -206,10 +217,29 @@ class Subscription(Own):
         """The position of the first batch that was not handed out. For a checkpoint take
         `batch.position` of the last batch that was finished, or `batchwright.torch.BatchDataset`,
         which does."""
-        raw = _abi.Position()
-        self._with_handle(
-            lambda handle: _abi.check(_abi.subscription_position(handle, ctypes.byref(raw))))
-        return Position.of(raw)
+        return self._with_handle(self._position)
+
+    def _position(self, handle: int) -> Position:
+        raw, arrived = _abi.Position(), self._arrived()
+        if arrived is None:
+            _abi.check(_abi.subscription_position(handle, ctypes.byref(raw)))
+            return Position.of(raw)
+        # The library has handed it out, and the program does not have it: a position is a whole
+        # step, and the last batch of a step moves it.
+        _abi.check(_abi.batch_position(arrived, ctypes.byref(raw)))
+        after, header = Position.of(raw), _header_at(_abi.batch_get_header(arrived))
+        grant = self.grant
+        first = grant.rank * grant.batches_per_step if grant.ranks > 1 else 0
+        ends_step = header.index % header.world == first + grant.batches_per_step - 1
+        if header.rehearsal or self._in_queue or not ends_step:
+            return after
+        return after._replace(step=after.step - 1)
+
+    def _arrived(self) -> Optional[int]:
+        """The handle of a batch that an interrupted call has left."""
+        if self._back is not None:
+            return self._back[0]._slot.handle if isinstance(self._back[0], Batch) else None
+        return self._out.value
 
     @property
     def steps(self) -> int:
@@ -235,6 +265,9 @@ class Subscription(Own):
         finally:
             self._lock.release()
         if raw is not None:
+            self._back = None
+            unseen, self._out.value = self._out.value, None
+            _abi.return_undone(unseen)  # nothing where there is none
             _abi.unsubscribe(raw)
 
     def __enter__(self) -> Subscription:
@@ -244,7 +277,77 @@ class Subscription(Own):
         if self._generation == _fork.generation:  # a child that leaves the block has nothing to end
             self.close()
 
-    def __del__(self, unsubscribe: Any = _abi.unsubscribe) -> None:
+    def __del__(self, unsubscribe: Any = _abi.unsubscribe,
+                return_undone: Any = _abi.return_undone) -> None:
         raw, self._raw = getattr(self, "_raw", None), None
         if raw is not None:
+            self._back = None
+            return_undone(self._out.value)
             unsubscribe(raw)
+
+
+class Batches:
+    """The iterator of a loop over a subscription. An exception that ends one step, as of Ctrl-C,
+    does not end it. Of a queue it keeps the batch that is worked on, until the next step says that
+    it is done.
+
+    Threads: one at a time."""
+
+    __slots__ = ("_subscription", "_one_epoch", "_owns", "_kept", "_over", "__weakref__")
+
+    def __init__(self, subscription: Subscription, one_epoch: bool, owns: bool = False) -> None:
+        """`owns`: the subscription ends with the last batch."""
+        self._kept: List[Any] = []
+        self._subscription = subscription
+        self._one_epoch = one_epoch
+        self._owns = owns
+        self._over = False
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._kept:
+            finish(self._kept[0])
+            self._kept.clear()
+        subscription = self._subscription
+        while not self._over:
+            event: Any = subscription.next()
+            # No call until it is returned: between two of them no signal's handler runs.
+            if event.__class__ is Batch:
+                if subscription._in_queue:
+                    slot = event._slot
+                    slot.keeper = self._kept
+                    self._kept += slot,
+                return event
+            if event is None or self._one_epoch:
+                self._over = True
+        if self._owns:
+            subscription.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """Ends the loop: the batch that is worked on goes back, undone if it is a queue's."""
+        self._over = True
+        self._kept.clear()
+        if self._owns:
+            self._subscription.close()
+
+    def __del__(self) -> None:
+        kept = self._kept
+        if kept and not kept[0].done and not sys.is_finalizing():
+            self._subscription._warn_of_break(sys._getframe().f_back, kept[0].header)
+        kept.clear()
+
+
+def _breaks(frame: Optional[FrameType]) -> bool:
+    """Whether this frame, or one that a generator in between was made by, leaves a loop by `break`
+    or `return`: then it takes the loop's iterator off its stack, and an exception does not."""
+    while frame is not None:
+        name = opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
+        if name in _LEAVES_LOOP:
+            return True
+        if not frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return False
+        frame = frame.f_back
+    return False

@@ -62,6 +62,7 @@ class Figures:
     step_frames: int
     loss_weight: float
     rows_lost: int
+    attempt: int
     rehearsal: bool
     position: Position
 

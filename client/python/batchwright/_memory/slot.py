@@ -22,6 +22,8 @@ import operator
 import weakref
 from typing import Any, Dict, List, Tuple
 
+from .. import _abi
+
 _MESSAGE_TYPES = 64  # sizes of messages whose types are kept; they differ from batch to batch
 
 _shared_types: Dict[int, Any] = {}
@@ -31,9 +33,11 @@ _message_types: Dict[int, Any] = {}
 def _slot_type(size: int) -> Any:
     """Arrays of `size` bytes that have a `handle`, its `header`, what keeps them page-locked, and the
     `views` that were made of them. At the end `give_back` is called: the class's own does nothing,
-    for a slot in the making."""
+    for a slot in the making. `keeper` is the list by which a loop over a queue keeps the slot, and
+    `done` says that the program is done with the batch."""
     return type("Slot", (ctypes.Array,), {
         "_type_": ctypes.c_uint8, "_length_": size, "give_back": int, "writable": False,
+        "in_queue": False, "keeper": None, "done": False,
         "__del__": property(operator.attrgetter("give_back"))})
 
 
@@ -47,6 +51,21 @@ def slot_type(size: int, shared: bool) -> Any:
             types.clear()
         found = types[size] = _slot_type(size)
     return found
+
+
+def finish(slot: Any) -> None:
+    """The program is done with the batch of this slot, whatever views of it are alive. In a forked
+    child nothing happens: the parent still holds it."""
+    if not slot.done:
+        _abi.batch_done(slot.handle)
+        slot.done = True
+
+
+def let_go(slot: Any) -> None:
+    """A loop that keeps this slot does so no longer."""
+    kept = slot.keeper if slot is not None else None
+    if kept and kept[0] is slot:
+        kept.clear()
 
 
 _Noted = Tuple[Any, str]  # a weak reference to what holds the slot, and what it is called
