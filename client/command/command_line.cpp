@@ -33,7 +33,8 @@ void add_inspect(CLI::App& app, Action& action) {
 
 void add_verify(CLI::App& app, Action& action) {
   const auto options = std::make_shared<VerifyOptions>();
-  CLI::App* command = app.add_subcommand("verify", "Check every record of a dataset, and decode stored sound");
+  CLI::App* command =
+      app.add_subcommand("verify", "Check every record of a dataset, and decode stored sound");
   command->add_option("DATASET", options->dataset, "Folder of the dataset")->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer("Example: batchwright verify /data/train");

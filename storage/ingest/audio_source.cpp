@@ -6,12 +6,15 @@
 #include <map>
 
 #include "storage/ingest/ingest_source.h"
+#include "storage/ingest/segments.h"
 
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 6> kAudioExtensions = {".wav", ".flac", ".mp3",
-                                                              ".ogg", ".oga",  ".opus"};
+/// A file is what its bytes are; the ending says which are looked at.
+constexpr std::array<std::string_view, 16> kAudioExtensions = {
+    ".wav",  ".wave", ".w64",  ".rf64", ".flac", ".mp3",  ".ogg", ".oga",
+    ".opus", ".sph",  ".nist", ".aif",  ".aiff", ".aifc", ".au",  ".snd"};
 
 class AudioSource : public IngestSource {
  public:
@@ -31,7 +34,8 @@ class AudioSource : public IngestSource {
   }
 
   std::uint64_t load_bytes(const SourceFile& file) const override {
-    const std::uint64_t samples = expected_samples(file.path, file.part);
+    const auto opened = files_.get(file.path);
+    const std::uint64_t samples = opened ? (*opened)->expected_samples(file.part) : 0;
     // compute() returns floats, which load() copies into bytes; where a convention looks at a whole
     // sound, its doubles are there before.
     const std::uint64_t features = front_end_.frames(samples) * front_end_.dimensions();
@@ -40,11 +44,14 @@ class AudioSource : public IngestSource {
 
   Result<Loaded> load(const SourceFile& file) const override {
     const std::filesystem::path& path = file.path;
-    const auto audio = read_audio(path, channels_, file.part);
+    const auto opened = files_.get(path);
+    if (!opened) return opened.error();
+    const auto audio = read_audio(**opened, channels_, file.part, {kMostInMemory});
     if (!audio) return audio.error();
     if (audio->sample_rate != front_end_.sample_rate()) return other_rate(path, *audio);
     const auto values = front_end_.compute(audio->samples);
     const std::size_t frames = front_end_.frames(audio->samples.size());
+    if (frames == 0) return no_frames(path, *audio);
     if (frames > std::numeric_limits<std::uint32_t>::max()) {
       return Error{
           ErrorCode::schema_mismatch,
@@ -54,10 +61,24 @@ class AudioSource : public IngestSource {
     Loaded loaded;
     loaded.fields.push_back({{bytes.begin(), bytes.end()}, static_cast<std::uint32_t>(frames)});
     loaded.seconds = static_cast<double>(audio->samples.size()) / audio->sample_rate;
+    loaded.cancelled = audio->cancelled;
     return loaded;
   }
 
  private:
+  Error no_frames(const std::filesystem::path& path, const Audio& audio) const {
+    std::size_t least = audio.samples.size();
+    while (front_end_.frames(least) == 0) ++least;
+    const auto milliseconds = [&audio](std::size_t samples) {
+      return 1000.0 * static_cast<double>(samples) / audio.sample_rate;
+    };
+    return {ErrorCode::schema_mismatch,
+            fmt::format("{}: no frames: it has {} samples ({:.1f} ms), one frame takes {} ({:.1f} "
+                        "ms)",
+                        path.string(), audio.samples.size(), milliseconds(audio.samples.size()),
+                        least, milliseconds(least))};
+  }
+
   Error other_rate(const std::filesystem::path& path, const Audio& audio) const {
     return {ErrorCode::schema_mismatch,
             fmt::format("{}: sample rate {} Hz, but the dataset's is {} Hz, which {} has set",
@@ -67,6 +88,7 @@ class AudioSource : public IngestSource {
   FrontEnd front_end_;
   ChannelChoice channels_;
   std::string rate_origin_;
+  mutable SoundFiles files_;
 };
 
 /// The sample rate of most files, and the text that says so.

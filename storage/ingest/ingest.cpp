@@ -231,6 +231,7 @@ class Run {
     if (ordinal) {
       ++report_.figures.taken;
       for (const Remark& remark : loaded->remarks) remarks_.add(remark);
+      note_losses(file, *loaded);
       committed_.appended(loaded->fields.front().length, loaded->seconds);
       if (is_new_ && pace_.is_due(writer_.pending_bytes(), Clock::now())) commit();
     } else if (is_about_one_file(ordinal.error().code)) {
@@ -239,6 +240,18 @@ class Run {
       report_.failure = ordinal.error();
     }
     if (writer_.committed() != before) pace_.committed(began, Clock::now());
+  }
+
+  /// What the values lack of the file, without being wrong.
+  void note_losses(const SourceFile& file, const Loaded& loaded) {
+    IngestFigures& figures = report_.figures;
+    figures.clipped_samples += loaded.clipped;
+    if (loaded.clipped > 0 && figures.clipped_files++ == 0) {
+      report_.first_clipped = file.path.string();
+    }
+    if (loaded.cancelled && figures.cancelled_files++ == 0) {
+      report_.first_cancelled = file.path.string();
+    }
   }
 
   /// A source names the place itself, which need not be the file alone.

@@ -51,6 +51,10 @@ struct IngestFigures {
   std::uint64_t added = 0;   ///< Sequences.
   std::uint64_t frames = 0;  ///< Their frames.
   double seconds = 0;        ///< Seconds of audio.
+  // Of those given to the writer:
+  std::uint64_t clipped_samples = 0;  ///< Samples beyond what their type holds, cut to its bounds.
+  std::uint64_t clipped_files = 0;    ///< Files that have such samples.
+  std::uint64_t cancelled_files = 0;  ///< Files whose channels cancel out in their mean.
 };
 
 struct IngestReport {
@@ -58,6 +62,8 @@ struct IngestReport {
   std::vector<std::string> skipped;  ///< "file: reason", one a file.
   /// What sources said of sequences that were taken: "3 sequences: WHAT, such as WHERE", each once.
   std::vector<std::string> remarks;
+  std::string first_clipped;    ///< A file of IngestFigures::clipped_files.
+  std::string first_cancelled;  ///< A file of IngestFigures::cancelled_files.
   /// The error that stopped it, or the lack of any usable file; empty: it succeeded.
   std::optional<Error> failure;
   bool interrupted = false;  ///< `watch` has ended it.

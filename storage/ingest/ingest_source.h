@@ -53,6 +53,10 @@ struct AudioSourceOptions {
 Result<std::unique_ptr<IngestSource>> audio_source(const AudioSourceOptions& options,
                                                    std::span<const SourceFile> files);
 
+/// How long a sound may be that is stored as sound, unless something else is said: a feed has all
+/// of one in memory.
+inline constexpr double kMaxStoredSeconds = 3600;
+
 /// Sound that is stored as sound.
 struct SoundSourceOptions {
   ChannelChoice channels = ChannelChoice::only;
@@ -62,6 +66,7 @@ struct SoundSourceOptions {
   /// file with more is an error of that file.
   DType samples = DType::none;
   DType present = DType::none;  ///< That of the dataset that is there, if nothing was chosen.
+  double max_seconds = kMaxStoredSeconds;  ///< A longer sequence is an error of its file.
 };
 
 /// Sound as it is, of any sample rates. T counts samples, found by decoding, never by what a header

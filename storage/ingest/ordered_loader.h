@@ -29,7 +29,9 @@ struct Remark {
 /// The contents of one file, or of one entry of a table.
 struct Loaded {
   std::vector<LoadedField> fields;
-  double seconds = 0;  ///< Seconds of audio; 0 where there is none.
+  double seconds = 0;         ///< Seconds of audio; 0 where there is none.
+  std::uint64_t clipped = 0;  ///< Samples of audio beyond what their type holds.
+  bool cancelled = false;     ///< Channels of audio are nearly silent in their mean, and not alone.
   std::vector<Remark> remarks = {};
 };
 

@@ -115,4 +115,31 @@ Result<Segments> read_segments(const std::filesystem::path& table,
   return std::move(reader).finish();
 }
 
+SoundFiles::Opened SoundFiles::get(const std::filesystem::path& path) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& kept = entries_[path.string()];
+    if (!kept) {
+      kept = std::make_shared<Entry>();
+      order_.push_back(path.string());
+    }
+    entry = kept;
+    if (order_.size() > kMostKept) {
+      entries_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+  const std::lock_guard lock(entry->mutex);
+  if (!entry->opened) {
+    auto file = SoundFile::open(path);
+    if (file) {
+      entry->opened.emplace(std::make_shared<const SoundFile>(*std::move(file)));
+    } else {
+      entry->opened.emplace(file.error());
+    }
+  }
+  return *entry->opened;
+}
+
 }  // namespace batchwright

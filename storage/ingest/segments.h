@@ -1,7 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,5 +34,29 @@ struct Segments {
 /// none, a key twice; or none of the recordings is among `files`.
 Result<Segments> read_segments(const std::filesystem::path& table,
                                std::span<const SourceFile> files);
+
+/// Files of sound that were opened, kept for those behind: what memory a sequence takes is asked
+/// for before it is loaded, and a recording of many segments is looked at once.
+/// Threads: any number at once; of several that ask for one file, one opens it.
+class SoundFiles {
+ public:
+  using Opened = Result<std::shared_ptr<const SoundFile>>;
+
+  /// Each has a descriptor. Segments stand by file, so that none is opened again soon.
+  static constexpr std::size_t kMostKept = 128;
+
+  /// Errors: those of SoundFile::open().
+  Opened get(const std::filesystem::path& path);
+
+ private:
+  struct Entry {
+    std::mutex mutex;  // held while it is opened
+    std::optional<Opened> opened;
+  };
+
+  std::mutex mutex_;  // guards what follows
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  std::deque<std::string> order_;  // the oldest first
+};
 
 }  // namespace batchwright

@@ -6,6 +6,7 @@
 
 #include "storage/dataset/dataset.h"
 #include "storage/ingest/ingest_source.h"
+#include "storage/ingest/segments.h"
 
 namespace batchwright {
 namespace {
@@ -30,8 +31,11 @@ std::int16_t narrow(float sample) {
 /// Samples as they are.
 class PcmSource : public IngestSource {
  public:
-  PcmSource(ChannelChoice channels, DType dtype, bool chosen)
-      : channels_(channels), dtype_(dtype), chosen_(chosen) {}
+  PcmSource(const SoundSourceOptions& options, DType dtype)
+      : channels_(options.channels),
+        dtype_(dtype),
+        chosen_(options.samples != DType::none),
+        most_{kMaxRecordBytes / dtype_bytes(dtype), options.max_seconds} {}
 
   std::vector<FieldSpec> fields() const override {
     return {{"audio", FieldKind::primary, dtype_, {}, {}}, rate_field()};
@@ -42,14 +46,18 @@ class PcmSource : public IngestSource {
   }
 
   std::uint64_t load_bytes(const SourceFile& file) const override {
-    return expected_samples(file.path, file.part) * dtype_bytes(dtype_);
+    const auto opened = files_.get(file.path);
+    return opened ? (*opened)->expected_samples(file.part) * dtype_bytes(dtype_) : 0;
   }
 
   Result<Loaded> load(const SourceFile& file) const override {
+    const auto opened = files_.get(file.path);
+    if (!opened) return opened.error();
     LoadedField audio;
-    const auto extent = decode_audio(
-        file.path, channels_, [&](std::span<const float> samples) { append(samples, audio.bytes); },
-        file.part, kMaxRecordBytes / dtype_bytes(dtype_));
+    std::uint64_t clipped = 0;
+    const auto extent = (*opened)->decode(
+        channels_, [&](std::span<const float> samples) { clipped += append(samples, audio.bytes); },
+        file.part, most_);
     if (!extent) return extent.error();
     if (extent->wide && dtype_ == DType::int16 && !chosen_) {
       return Error{ErrorCode::schema_mismatch,
@@ -61,34 +69,44 @@ class PcmSource : public IngestSource {
     audio.length = static_cast<std::uint32_t>(extent->samples);
     Loaded loaded;
     loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
+    loaded.clipped = clipped;
+    loaded.cancelled = extent->cancelled;
     loaded.fields.push_back(std::move(audio));
     loaded.fields.push_back(count(extent->sample_rate));
     return loaded;
   }
 
  private:
-  void append(std::span<const float> samples, std::vector<std::byte>& bytes) const {
+  /// Returns how many did not fit.
+  std::uint64_t append(std::span<const float> samples, std::vector<std::byte>& bytes) const {
     if (dtype_ == DType::float32) {
       const auto raw = std::as_bytes(samples);
       bytes.insert(bytes.end(), raw.begin(), raw.end());
-      return;
+      return 0;
     }
+    std::uint64_t clipped = 0;
     for (const float sample : samples) {
+      // A writer's full scale, 1, is a step beyond the largest number.
+      clipped += std::abs(sample) > 1 ? 1 : 0;
       const std::int16_t narrowed = narrow(sample);
       const auto raw = std::as_bytes(std::span(&narrowed, 1));
       bytes.insert(bytes.end(), raw.begin(), raw.end());
     }
+    return clipped;
   }
 
   ChannelChoice channels_;
   DType dtype_;
   bool chosen_;  // by the caller, and not by what the files have
+  MostSound most_;
+  mutable SoundFiles files_;
 };
 
 /// Files as they came. T counts samples, as of the decoded sound, so that plans know all lengths.
 class EncodedSource : public IngestSource {
  public:
-  explicit EncodedSource(ChannelChoice channels) : channels_(channels) {}
+  explicit EncodedSource(const SoundSourceOptions& options)
+      : channels_(options.channels), most_{kMostSequence, options.max_seconds} {}
 
   std::vector<FieldSpec> fields() const override {
     return {{"samples", FieldKind::primary, DType::uint8, {0}, {}},
@@ -107,8 +125,6 @@ class EncodedSource : public IngestSource {
   }
 
   Result<Loaded> load(const SourceFile& file) const override {
-    const auto extent = decode_audio(file.path, channels_, [](std::span<const float>) {});
-    if (!extent) return extent.error();
     const std::uint64_t bytes = load_bytes(file);
     if (bytes > kMaxRecordBytes) {
       return Error{ErrorCode::schema_mismatch,
@@ -122,10 +138,17 @@ class EncodedSource : public IngestSource {
                 static_cast<std::streamsize>(encoded.bytes.size()));
     if (!stream) {
       return Error{ErrorCode::invalid_argument,
-                   fmt::format("{}: it became shorter while it was read", file.path.string())};
+                   fmt::format("{}: it cannot be read, or became shorter", file.path.string())};
     }
-    encoded.length = static_cast<std::uint32_t>(bytes);
+    // What is stored is what is decoded here, so that it decodes wherever it is used.
+    const auto opened = SoundFile::in_memory(encoded.bytes, file.path.string());
+    if (!opened) return opened.error();
+    const auto extent = opened->decode(
+        channels_, [](std::span<const float>) {}, {}, most_);
+    if (!extent) return extent.error();
+    encoded.length = static_cast<std::uint32_t>(encoded.bytes.size());
     Loaded loaded;
+    loaded.cancelled = extent->cancelled;
     loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
     loaded.fields.push_back(count(extent->samples));
     loaded.fields.push_back(std::move(encoded));
@@ -135,6 +158,7 @@ class EncodedSource : public IngestSource {
 
  private:
   ChannelChoice channels_;
+  MostSound most_;
 };
 
 /// Whether any of the headers looked at tells of samples with more than 16 bits.
@@ -150,11 +174,11 @@ bool any_wide(std::span<const SourceFile> files) {
 
 std::unique_ptr<IngestSource> sound_source(const SoundSourceOptions& options,
                                            std::span<const SourceFile> files) {
-  if (options.encoded) return std::make_unique<EncodedSource>(options.channels);
+  if (options.encoded) return std::make_unique<EncodedSource>(options);
   DType dtype = options.samples;
   if (dtype == DType::none) dtype = options.present;
   if (dtype == DType::none) dtype = any_wide(files) ? DType::float32 : DType::int16;
-  return std::make_unique<PcmSource>(options.channels, dtype, options.samples != DType::none);
+  return std::make_unique<PcmSource>(options, dtype);
 }
 
 }  // namespace batchwright

@@ -1,54 +1,20 @@
 #include "storage/sound/audio.h"
 
 #include <fmt/core.h>
-#include <sndfile.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "storage/sound/file_end.h"
+#include "storage/sound/decoder.h"
 
 namespace batchwright {
 namespace {
 
-struct CloseSound {
-  void operator()(SNDFILE* sound) const noexcept { sf_close(sound); }
-};
-using Sound = std::unique_ptr<SNDFILE, CloseSound>;
-
-/// Frames read at once of up to eight channels, and samples of more. Memory grows with what is
-/// there, not with what a header promises, and a block stays in the cache.
-constexpr std::size_t kBlockFrames = std::size_t{1} << 13;
-constexpr std::size_t kBlockSamples = kBlockFrames * 8;
-
 constexpr std::string_view kNoSamples = "no samples: the file has a header only";
 
-Error bad_file(const std::filesystem::path& path, std::string_view why) {
-  return {ErrorCode::invalid_argument, fmt::format("{}: {}", path.string(), why)};
-}
-
-/// libsndfile's account of the header it has read.
-std::string header_log(SNDFILE* sound) {
-  std::array<char, 4096> text{};
-  sf_command(sound, SFC_GET_LOG_INFO, text.data(), static_cast<int>(text.size()));
-  return text.data();
-}
-
-/// How many samples the header promises; nothing when it does not say.
-std::optional<std::uint64_t> promised_samples(const SF_INFO& info) {
-  if (info.frames == SF_COUNT_MAX) return std::nullopt;  // FLAC that was written to a pipe
-  return static_cast<std::uint64_t>(info.frames);
+Error bad_file(std::string_view name, std::string_view why) {
+  return {ErrorCode::invalid_argument, fmt::format("{}: {}", name, why)};
 }
 
 /// Replaces `samples` with one channel out of `block`, whose channels alternate.
@@ -83,7 +49,24 @@ struct Wanted {
 struct Decoded {
   std::uint64_t samples = 0;
   std::optional<std::string> odd;  ///< A sample that is no number.
+  double first_energy = 0;         ///< Of the first channel, where the mean of all is taken,
+  double mean_energy = 0;          ///< and of the mean.
+
+  bool cancelled() const {
+    constexpr double kNextToNothing = 1e-4;  // 40 dB less
+    return first_energy > 0 && mean_energy < kNextToNothing * first_energy;
+  }
 };
+
+void add_energies(std::span<const float> block, std::size_t channels, std::span<const float> mean,
+                  Decoded& seen) {
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const auto first = static_cast<double>(block[i * channels]);
+    const auto mixed = static_cast<double>(mean[i]);
+    seen.first_energy += first * first;
+    seen.mean_energy += mixed * mixed;
+  }
+}
 
 /// Bit 31 is set by an exponent of ones alone, which NaN and infinity have. Without a way out of
 /// the loop, so that it is done for several at once.
@@ -96,46 +79,17 @@ bool all_finite(std::span<const float> samples) {
   return seen >> 31 == 0;
 }
 
-/// Reads a file's samples block by block, as libsndfile scales them. Those of 16 bits are scaled
-/// here, several at once.
-class BlockReader {
- public:
-  BlockReader(SNDFILE* sound, const SF_INFO& info)
-      : sound_(sound),
-        channels_(static_cast<std::size_t>(info.channels)),
-        block_(std::min(kBlockFrames, kBlockSamples / channels_) * channels_),
-        words_((info.format & SF_FORMAT_SUBMASK) == SF_FORMAT_PCM_16 ? block_.size() : 0) {}
-
-  /// Of all channels; empty at the end. Until the next call.
-  std::span<const float> next() {
-    const auto most = static_cast<sf_count_t>(block_.size() / channels_);
-    const sf_count_t frames = words_.empty() ? sf_readf_float(sound_, block_.data(), most)
-                                             : sf_readf_short(sound_, words_.data(), most);
-    const std::size_t count = static_cast<std::size_t>(std::max<sf_count_t>(frames, 0)) * channels_;
-    constexpr float kScale = 1.0F / 32768;
-    for (std::size_t i = 0; i < std::min(count, words_.size()); ++i) {
-      block_[i] = static_cast<float>(words_[i]) * kScale;
-    }
-    return std::span(block_).first(count);
-  }
-
- private:
-  SNDFILE* sound_;
-  std::size_t channels_;
-  std::vector<float> block_;
-  std::vector<std::int16_t> words_;
-};
-
-Decoded decode(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice, const TakeSamples& take,
-               Wanted wanted = {}) {
-  const auto channels = static_cast<std::size_t>(info.channels);
-  BlockReader reader(sound, info);
+/// Decodes what is wanted, and goes on to the end only where all is.
+Decoded decode_wanted(SoundDecoder& decoder, ChannelChoice choice, const TakeSamples& take,
+                      Wanted wanted) {
+  const std::size_t channels = decoder.format().channels;
   std::vector<float> chosen;
   Decoded seen;
   std::span<const float> samples;
-  while (wanted.count > 0 && !(samples = reader.next()).empty()) {
+  while (wanted.count > 0 && !(samples = decoder.next()).empty()) {
     if (channels > 1) {
       take_channel(samples, channels, choice, chosen);
+      if (choice == ChannelChoice::mix) add_energies(samples, channels, chosen, seen);
       samples = chosen;
     }
     samples = wanted.of(samples);
@@ -152,85 +106,88 @@ Decoded decode(SNDFILE* sound, const SF_INFO& info, ChannelChoice choice, const 
   return seen;
 }
 
-/// Whether its samples have more than 16 bits. What is decoded from fewer bits than that, such as
-/// Vorbis or MP3, has no more to tell.
-bool is_wide(const SF_INFO& info) {
-  constexpr std::array kWide = {SF_FORMAT_PCM_24,  SF_FORMAT_PCM_32,  SF_FORMAT_FLOAT,
-                                SF_FORMAT_DOUBLE,  SF_FORMAT_ALAC_20, SF_FORMAT_ALAC_24,
-                                SF_FORMAT_ALAC_32, SF_FORMAT_DWVW_24};
-  return std::find(kWide.begin(), kWide.end(), info.format & SF_FORMAT_SUBMASK) != kWide.end();
+/// Samples of a channel at the rate of the sound; nothing where decoding alone tells.
+std::optional<std::uint64_t> samples_of(const SoundContainer& sound, std::uint32_t rate) {
+  if (!sound.samples || sound.clock == 0) return sound.samples;
+  return *sound.samples * rate / sound.clock;
 }
 
-Result<Sound> open_sound(const std::filesystem::path& path, SF_INFO& info) {
-  std::error_code failed;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
-  if (failed) return bad_file(path, failed.message());
-  if (bytes == 0) return bad_file(path, "the file is empty");
-  Sound sound(sf_open(path.c_str(), SFM_READ, &info));
-  if (!sound) return bad_file(path, fmt::format("not readable audio: {}", sf_strerror(nullptr)));
-  return sound;
-}
-
-/// The file's reason to be refused once all that was there is read.
-std::optional<std::string> complaint(SNDFILE* sound, const SF_INFO& info, const Decoded& seen) {
-  // libsndfile ends a damaged file like a complete one, and keeps the error for sf_error().
-  if (sf_error(sound) != SF_ERR_NO_ERROR) {
-    return fmt::format("damaged or truncated after {} samples: {}", seen.samples,
-                       sf_strerror(sound));
+/// The file's reason to be refused once all that was there is decoded. Errors: none of it.
+std::optional<std::string> complaint(const SoundContainer& sound, const SoundDecoder& decoder,
+                                     const Decoded& seen) {
+  if (const auto trouble = decoder.trouble()) {
+    return fmt::format("damaged or truncated after {} samples: {}", seen.samples, *trouble);
   }
-  if (const auto promised = promised_samples(info); promised && seen.samples < *promised) {
-    return fmt::format("truncated: its header promises {} samples, the file has {}", *promised,
+  const auto wanted = samples_of(sound, decoder.format().sample_rate);
+  // Of another clock the last sample may be half there.
+  const std::uint64_t rounding = sound.clock > 0 ? 1 : 0;
+  if (wanted && seen.samples + rounding < *wanted) {
+    return fmt::format("truncated: its header promises {} samples, the file has {}", *wanted,
                        seen.samples);
+  }
+  if (wanted && seen.samples > *wanted + rounding) {
+    return fmt::format("its header promises {} samples, the file has {}", *wanted, seen.samples);
   }
   if (seen.samples == 0) return std::string(kNoSamples);
   return seen.odd;
 }
 
 /// The sample next to a time.
-std::uint64_t sample_at(double seconds, const SF_INFO& info) {
+std::uint64_t sample_at(double seconds, std::uint32_t rate) {
   constexpr double kFarthest = 4e18;  // of what 64 bits with a sign hold
-  return static_cast<std::uint64_t>(std::min(std::round(seconds * info.samplerate), kFarthest));
+  return static_cast<std::uint64_t>(std::min(std::round(seconds * rate), kFarthest));
 }
 
 /// Goes to a sample, or near before it; returns how many have to be passed over, or nothing when
 /// the file cannot even be read from its start.
-std::optional<std::uint64_t> go_near(SNDFILE* sound, const SF_INFO& info, std::uint64_t sample) {
+std::optional<std::uint64_t> go_near(SoundDecoder& decoder, std::uint64_t sample) {
   // Within a second, decoders of Vorbis and MP3 give what they give from the start.
-  const auto before = static_cast<std::uint64_t>(info.samplerate);
+  const std::uint64_t before = decoder.format().sample_rate;
   if (sample <= before) return sample;
-  const auto place = static_cast<sf_count_t>(sample - before);
-  if (info.seekable != 0 && sf_seek(sound, place, SEEK_SET) == place) return before;
-  if (sf_seek(sound, 0, SEEK_SET) != 0) return std::nullopt;
+  if (decoder.seek(sample - before)) return before;
+  if (!decoder.seek(0)) return std::nullopt;
   return sample;
 }
 
-/// Decodes a part of a file that was just opened. Errors: as decode_audio().
-Result<Decoded> decode_part(SNDFILE* sound, const SF_INFO& info, const std::filesystem::path& path,
-                            ChannelChoice channels, const TakeSamples& take, const SoundPart& part,
-                            std::uint64_t most) {
+/// What is to be decoded of a file, and the sound as it was seen then.
+struct SoundCall {
+  const SoundContainer& sound;
+  SoundDecoder& decoder;
+  ChannelChoice channels;
+  const TakeSamples& take;
+  std::uint64_t most;
+};
+
+/// Errors: as SoundFile::decode(), without the file's name.
+Result<Decoded> decode_part(const SoundCall& call, const SoundPart& part) {
+  const std::uint32_t rate = call.decoder.format().sample_rate;
   const auto bad = [&](const std::string& why) {
-    return bad_file(path, fmt::format("segment from {} to {} s: {}", part.begin, part.end, why));
+    return bad_container(fmt::format("segment from {} to {} s: {}", part.begin, part.end, why));
   };
-  const std::uint64_t first = sample_at(part.begin, info);
-  if (const auto promised = promised_samples(info); promised && first >= *promised) {
-    return bad(fmt::format("it begins behind the end, at {:.3f} s",
-                           static_cast<double>(*promised) / info.samplerate));
+  const std::uint64_t first = sample_at(part.begin, rate);
+  const auto there = samples_of(call.sound, rate);
+  if (there && first >= *there) {
+    return bad(
+        fmt::format("it begins behind the end, at {:.3f} s", static_cast<double>(*there) / rate));
   }
   const bool to_the_end = std::isinf(part.end);
-  Wanted wanted;
-  if (!to_the_end) wanted.count = sample_at(part.end, info) - first;
-  if (wanted.count == 0) return bad("no sample lies in it");
-  const auto passed_over = go_near(sound, info, first);
+  const std::uint64_t count = to_the_end ? Wanted::kAll : sample_at(part.end, rate) - first;
+  if (count == 0) return bad("no sample lies in it");
+  const auto passed_over = go_near(call.decoder, first);
   if (!passed_over) return bad("the file can be read from its start only, and once");
-  wanted.passed_over = *passed_over;
-  const std::uint64_t count = wanted.count;
-  wanted.count = std::min(count, most + 1);  // one more, to see that it is too long
-  const Decoded seen = decode(sound, info, channels, take, wanted);
-  if (sf_error(sound) != SF_ERR_NO_ERROR) {
-    return bad(fmt::format("damaged or truncated: {}", sf_strerror(sound)));
+  // What the container has to give of it, and one more, to see that it is too long.
+  const std::uint64_t wanted = there ? std::min(count, *there - first) : count;
+  const Decoded seen = decode_wanted(call.decoder, call.channels, call.take,
+                                     {*passed_over, std::min(wanted, call.most + 1)});
+  if (const auto trouble = call.decoder.trouble()) {
+    return bad(fmt::format("damaged or truncated: {}", *trouble));
   }
-  if (seen.samples > most) return seen;
-  const double missing = static_cast<double>(count - seen.samples) / info.samplerate;
+  if (seen.samples > call.most) return seen;
+  if (there && seen.samples + (call.sound.clock > 0 ? 1 : 0) < wanted) {
+    return bad(
+        fmt::format("damaged or truncated: {} of its {} samples are there", seen.samples, wanted));
+  }
+  const double missing = static_cast<double>(count - seen.samples) / rate;
   if (!to_the_end && missing > SoundPart::kOvershoot) {
     return bad(fmt::format("it ends {:.3f} s behind the sound; allowed: up to {}", missing,
                            SoundPart::kOvershoot));
@@ -240,140 +197,145 @@ Result<Decoded> decode_part(SNDFILE* sound, const SF_INFO& info, const std::file
   return seen;
 }
 
-/// Decodes a whole file that was just opened. Errors: as decode_audio().
-Result<Decoded> decode_whole(SNDFILE* sound, const SF_INFO& info, const std::filesystem::path& path,
-                             ChannelChoice channels, const TakeSamples& take, std::uint64_t most) {
-  const Decoded seen = decode(sound, info, channels, take, {0, most + 1});
-  if (seen.samples > most) return seen;
-  if (const auto reason = complaint(sound, info, seen)) return bad_file(path, *reason);
+/// Errors: as SoundFile::decode(), without the file's name.
+Result<Decoded> decode_whole(const SoundCall& call) {
+  const SoundContainer& sound = call.sound;
+  // What fills the last block is not wanted; without it, all is, and what is too much seen.
+  const bool is_filled = sound.filling > 0 && sound.samples;
+  const std::uint64_t wanted = is_filled ? *sound.samples : Wanted::kAll;
+  const Decoded seen =
+      decode_wanted(call.decoder, call.channels, call.take, {0, std::min(wanted, call.most + 1)});
+  if (seen.samples > call.most) return seen;
+  if (const auto reason = complaint(sound, call.decoder, seen)) return bad_container(*reason);
   return seen;
 }
 
-/// Decodes a file that was just opened. Errors: as decode_audio().
-Result<AudioExtent> decode_opened(SNDFILE* sound, const SF_INFO& info,
-                                  const std::filesystem::path& path, ChannelChoice channels,
-                                  const TakeSamples& take, const SoundPart& part,
-                                  std::uint64_t most) {
-  if (info.channels != 1 && channels == ChannelChoice::only) {
-    return bad_file(
-        path, fmt::format("{} channels; choose one with --channel first or mix", info.channels));
-  }
-  const bool endless_flac =
-      (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC && !promised_samples(info);
-  if (const auto cut = missing_end(path, header_log(sound), endless_flac)) {
-    return bad_file(path, fmt::format("truncated: {}", *cut));
-  }
-  const auto too_long = [&path, most] {
-    return bad_file(path, fmt::format("longer than the {} samples that are taken; a table of "
-                                      "segments cuts it (--segments)",
-                                      most));
-  };
-  // A header that promises too much is a lie, or right: refused before any of it is read.
-  if (part.whole() && promised_samples(info).value_or(0) > most) return too_long();
-  const auto seen = part.whole() ? decode_whole(sound, info, path, channels, take, most)
-                                 : decode_part(sound, info, path, channels, take, part, most);
-  if (!seen) return seen.error();
-  if (seen->samples > most) return too_long();
-  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen->samples, is_wide(info)};
+Result<Decoded> decode_any(const SoundCall& call, const SoundPart& part) {
+  auto seen = part.whole() ? decode_whole(call) : decode_part(call, part);
+  if (const auto failed = call.sound.bytes.disk_error()) return bad_container(*failed);
+  return seen;
 }
 
-/// A file in memory, as libsndfile reads it.
-struct MemoryFile {
-  std::span<const std::byte> bytes;
-  sf_count_t at = 0;
+/// How many samples of a rate may be taken.
+std::uint64_t most_samples(const MostSound& most, std::uint32_t rate) {
+  const double by_time = std::floor(most.seconds * rate);
+  const auto samples = static_cast<double>(most.samples);
+  return by_time < samples ? static_cast<std::uint64_t>(by_time) : most.samples;
+}
 
-  sf_count_t size() const { return static_cast<sf_count_t>(bytes.size()); }
-};
-
-SF_VIRTUAL_IO memory_file_calls() {
-  SF_VIRTUAL_IO calls{};
-  calls.get_filelen = [](void* user) { return static_cast<MemoryFile*>(user)->size(); };
-  calls.tell = [](void* user) { return static_cast<MemoryFile*>(user)->at; };
-  calls.seek = [](sf_count_t offset, int whence, void* user) {
-    MemoryFile& file = *static_cast<MemoryFile*>(user);
-    const sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file.at : file.size();
-    file.at = std::clamp(from + offset, sf_count_t{0}, file.size());
-    return file.at;
-  };
-  calls.read = [](void* to, sf_count_t count, void* user) {
-    MemoryFile& file = *static_cast<MemoryFile*>(user);
-    const sf_count_t taken = std::clamp(file.size() - file.at, sf_count_t{0}, count);
-    if (taken > 0) std::memcpy(to, file.bytes.data() + file.at, static_cast<std::size_t>(taken));
-    file.at += taken;
-    return taken;
-  };
-  return calls;
+/// `samples`: how many there are; nothing where it is not known.
+std::string too_long(const MostSound& most, std::uint32_t rate,
+                     std::optional<std::uint64_t> samples) {
+  const bool by_time = most_samples(most, rate) < most.samples;
+  std::string bound = by_time ? fmt::format("{} s that are taken (--max-seconds)", most.seconds)
+                              : fmt::format("{} samples that are taken", most.samples);
+  const double seconds = static_cast<double>(samples.value_or(0)) / rate;
+  return fmt::format("longer than the {}{}; a table of segments cuts it (--segments)", bound,
+                     samples ? fmt::format(": {:.1f} s", seconds) : "");
 }
 
 }  // namespace
 
-Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
-                                 const TakeSamples& take, std::uint64_t most) {
-  MemoryFile memory{file};
-  SF_VIRTUAL_IO calls = memory_file_calls();
-  SF_INFO info{};
-  const Sound sound(sf_open_virtual(&calls, SFM_READ, &info, &memory));
-  const auto bad = [](std::string_view why) {
-    return Error{ErrorCode::corrupt_record, fmt::format("encoded sound: {}", why)};
-  };
-  if (!sound) return bad(fmt::format("not readable audio: {}", sf_strerror(nullptr)));
-  const Decoded seen = decode(sound.get(), info, channels, take, {0, most + 1});
-  if (sf_error(sound.get()) != SF_ERR_NO_ERROR) {
-    return bad(fmt::format("damaged after {} samples: {}", seen.samples, sf_strerror(sound.get())));
+Result<SoundFile> SoundFile::open(const std::filesystem::path& path) {
+  const auto bytes = SoundBytes::open(path);
+  if (!bytes) return bad_file(path.string(), bytes.error().message);
+  auto container = look_at_sound(*bytes);
+  if (!container) return bad_file(path.string(), container.error().message);
+  return SoundFile(path.string(), std::make_shared<const SoundContainer>(*std::move(container)));
+}
+
+Result<SoundFile> SoundFile::in_memory(std::span<const std::byte> bytes, std::string name) {
+  auto container = look_at_sound(SoundBytes::in_memory(bytes));
+  if (!container) return bad_file(name, container.error().message);
+  return SoundFile(std::move(name), std::make_shared<const SoundContainer>(*std::move(container)));
+}
+
+std::uint64_t SoundFile::expected_samples(const SoundPart& part) const {
+  const auto decoder = open_decoder(*container_);
+  if (!decoder) return 0;
+  const std::uint32_t rate = (*decoder)->format().sample_rate;
+  const std::uint64_t of_frame = rate >= 32'000 ? 1152 : 576;
+  const std::uint64_t most =
+      container_->is_mp3 ? container_->frames * of_frame : container_->bytes.size();
+  const auto all = static_cast<double>(samples_of(*container_, rate).value_or(most));
+  const double begin = std::min(part.begin * rate, all);
+  const double end = std::min(part.end * rate, all);
+  return static_cast<std::uint64_t>(end - begin);
+}
+
+Result<AudioExtent> SoundFile::decode(ChannelChoice channels, const TakeSamples& take,
+                                      const SoundPart& part, const MostSound& most) const {
+  const auto decoder = open_decoder(*container_);
+  if (!decoder) return bad_file(name_, decoder.error().message);
+  const SoundDecoder::Format& format = (*decoder)->format();
+  if (format.channels != 1 && channels == ChannelChoice::only) {
+    return bad_file(
+        name_, fmt::format("{} channels; choose one with --channel first or mix", format.channels));
   }
-  if (seen.samples == 0) return bad(kNoSamples);
-  if (seen.odd) return bad(*seen.odd);
-  return AudioExtent{static_cast<std::uint32_t>(info.samplerate), seen.samples, is_wide(info)};
+  const std::uint64_t bound = most_samples(most, format.sample_rate);
+  const auto known = part.whole() ? samples_of(*container_, format.sample_rate) : std::nullopt;
+  if (known && *known > bound) return bad_file(name_, too_long(most, format.sample_rate, known));
+  const auto seen = decode_any({*container_, **decoder, channels, take, bound}, part);
+  if (!seen) return bad_file(name_, seen.error().message);
+  if (seen->samples > bound) return bad_file(name_, too_long(most, format.sample_rate, {}));
+  return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled()};
 }
 
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
-  SF_INFO info{};
-  const auto sound = open_sound(path, info);
-  if (!sound) return sound.error();
-  return AudioHeader{static_cast<std::uint32_t>(info.samplerate), promised_samples(info),
-                     is_wide(info)};
-}
-
-std::uint64_t expected_samples(const std::filesystem::path& path, const SoundPart& part) {
-  const auto header = read_audio_header(path);
-  if (!header) return 0;
-  // Of FLAC, the one whose length may be unknown, a sample takes about a byte of the file.
-  std::error_code failed;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
-  const std::uint64_t whole = header->samples.value_or(failed ? 0 : bytes);
-  const auto samples = static_cast<double>(whole);
-  const double begin = std::min(part.begin * header->sample_rate, samples);
-  const double end = std::min(part.end * header->sample_rate, samples);
-  return static_cast<std::uint64_t>(end - begin);
+  const auto bytes = SoundBytes::open(path);
+  if (!bytes) return bad_file(path.string(), bytes.error().message);
+  const auto container = look_at_header(*bytes);
+  if (!container) return bad_file(path.string(), container.error().message);
+  const auto decoder = open_decoder(*container);
+  if (!decoder) return bad_file(path.string(), decoder.error().message);
+  return AudioHeader{(*decoder)->format().sample_rate, (*decoder)->format().wide};
 }
 
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
                                  const TakeSamples& take, const SoundPart& part,
-                                 std::uint64_t most) {
-  SF_INFO info{};
-  const auto sound = open_sound(path, info);
-  if (!sound) return sound.error();
-  return decode_opened(sound->get(), info, path, channels, take, part, most);
+                                 const MostSound& most) {
+  const auto file = SoundFile::open(path);
+  if (!file) return file.error();
+  return file->decode(channels, take, part, most);
+}
+
+Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
+                                 const TakeSamples& take, std::uint64_t most) {
+  const auto bad = [](const Error& error) {
+    return Error{ErrorCode::corrupt_record,
+                 fmt::format("encoded sound: {}; ingest it again", error.message)};
+  };
+  const auto container = look_at_sound(SoundBytes::in_memory(file));
+  if (!container) return bad(container.error());
+  const auto decoder = open_decoder(*container);
+  if (!decoder) return bad(decoder.error());
+  const auto seen = decode_any({*container, **decoder, channels, take, most}, {});
+  if (!seen) return bad(seen.error());
+  const SoundDecoder::Format& format = (*decoder)->format();
+  return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled()};
 }
 
 Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels,
                          const SoundPart& part) {
+  const auto file = SoundFile::open(path);
+  if (!file) return file.error();
+  return read_audio(*file, channels, part, {kMostInMemory});
+}
+
+Result<Audio> read_audio(const SoundFile& file, ChannelChoice channels, const SoundPart& part,
+                         const MostSound& most) {
   // A vector that grows has all samples twice for a moment. The kernel gives memory when it is
-  // written to, so that a header which promises too much costs addresses alone.
+  // written to.
   constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 28;
-  SF_INFO info{};
-  const auto sound = open_sound(path, info);
-  if (!sound) return sound.error();
-  Audio audio{static_cast<std::uint32_t>(info.samplerate), {}};
-  const std::uint64_t promised = promised_samples(info).value_or(0);
-  audio.samples.reserve(
-      std::min({promised, kMostReserved, sample_at(part.end - part.begin, info)}));
+  Audio audio;
+  audio.samples.reserve(std::min({file.expected_samples(part), kMostReserved, most.samples}));
   const auto append = [&audio](std::span<const float> samples) {
     audio.samples.insert(audio.samples.end(), samples.begin(), samples.end());
   };
-  const auto extent =
-      decode_opened(sound->get(), info, path, channels, append, part, kMostInMemory);
+  const auto extent = file.decode(channels, append, part, most);
   if (!extent) return extent.error();
+  audio.sample_rate = extent->sample_rate;
+  audio.cancelled = extent->cancelled;
   return audio;
 }
 

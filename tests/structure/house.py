@@ -56,6 +56,7 @@ AWKWARD = {
     "json_body": (r"boost/json/src\.hpp$", "formats"),
     "url_body": (r"boost/url/src\.hpp$", "formats"),
     "sndfile": (r"sndfile", "sound"),
+    "mpg123": (r"mpg123", "sound"),
     "soxr": (r"soxr", "sound"),
     "fftw": (r"fftw3", ""),  # under the GPL: tests alone
     "isal": (r"isa-l", "formats"),

@@ -155,6 +155,12 @@ void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options,
   add_choice<DType>(command, "--samples", options->sound.samples,
                     {{"auto", DType::none}, {"int16", DType::int16}, {"float32", DType::float32}})
       ->description("For pcm; auto: float32 where a file has more than 16 bits, else int16");
+  command
+      .add_option("--max-seconds", options->sound.max_seconds,
+                  "For pcm and encoded: a longer sequence is an error of its file")
+      ->type_name("S")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->capture_default_str();
   command.parse_complete_callback([&command, options, front_end] {
     options->audio.front_end = front_end->options();
     const auto refuse = [](const std::string& name, const char* with) {
@@ -166,6 +172,7 @@ void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options,
           option->get_group() == "Front end" || option->check_lname("sample-rate");
       if (of_features && option->count() > 0 && !features) refuse(option->get_name(), "features");
     }
+    if (command.count("--max-seconds") > 0 && features) refuse("--max-seconds", "pcm or encoded");
     if (command.count("--samples") > 0 && options->store != StoreAs::pcm) {
       refuse("--samples", "pcm");
     }

@@ -32,6 +32,9 @@ void print_json(const IngestOptions& options, const IngestOutcome& outcome) {
                    {"skipped", figures.skipped},
                    {"frames", figures.frames},
                    {"audio_seconds", figures.seconds},
+                   {"clipped_samples", figures.clipped_samples},
+                   {"clipped_files", figures.clipped_files},
+                   {"cancelled_files", figures.cancelled_files},
                    {"seconds", outcome.seconds},
                    {"cpu_seconds", outcome.cpu_seconds},
                    {"realtime_factor", ratio(figures.seconds, outcome.seconds)},
@@ -65,6 +68,18 @@ void print_text(const IngestOutcome& outcome) {
   if (!outcome.columns.empty()) fmt::print("{}\n", outcome.columns);
   for (const std::string& text : outcome.unmatched) fmt::print("{}\n", text);
   for (const std::string& text : outcome.report.remarks) fmt::print("{}\n", text);
+  if (figures.clipped_files > 0) {
+    fmt::print(
+        "clipped {} samples of {} files, which int16 does not hold, such as of {}: divide them by "
+        "their peak, or store them with --samples float32\n",
+        figures.clipped_samples, figures.clipped_files, outcome.report.first_clipped);
+  }
+  if (figures.cancelled_files > 0) {
+    fmt::print(
+        "{} files have channels of opposite phase, of which the mean is next to silence, such as "
+        "{}: take one with --channel first\n",
+        figures.cancelled_files, outcome.report.first_cancelled);
+  }
   if (figures.skipped > 0) fmt::print("skipped {} files:\n", figures.skipped);
   for (const std::string& reason : outcome.report.skipped) fmt::print("  {}\n", reason);
 }

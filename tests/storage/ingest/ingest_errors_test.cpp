@@ -63,7 +63,8 @@ TEST_CASE("storage: a folder where nothing is audio is refused") {
   CHECK_FALSE(place.take({}, true));
   std::filesystem::create_directories(place.folder / "in");
   CHECK(place.take({}, true).error().message.find(
-            "no .wav, .flac, .mp3, .ogg, .oga, .opus file below it") != std::string::npos);
+            "no .wav, .wave, .w64, .rf64, .flac, .mp3, .ogg, .oga, .opus, .sph, .nist, .aif, "
+            ".aiff, .aifc, .au, .snd file below it") != std::string::npos);
   write_file(place.in("1.wav"), "");
   CHECK(place.take({}, true).error().message.find("none of the files is audio") == 0);
   CHECK_FALSE(std::filesystem::exists(place.out()));

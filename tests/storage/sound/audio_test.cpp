@@ -107,9 +107,6 @@ TEST_CASE("storage: flac whose writer could not know its length is taken, and fo
   streamed[21] = static_cast<char>(streamed[21] & 0xF0);
   streamed.replace(22, 4, std::string(4, '\0'));
   write_file(folder / "a.flac", streamed);
-  const auto header = read_audio_header(folder / "a.flac");
-  REQUIRE(header);
-  CHECK_FALSE(header->samples);
   const auto audio = read_audio(folder / "a.flac", ChannelChoice::only);
   REQUIRE_MESSAGE(audio, audio.error().message);
   CHECK(audio->samples == samples);
@@ -145,7 +142,8 @@ TEST_CASE("storage: a file in memory that has a header only is a corrupt record"
       std::as_bytes(std::span(bytes)), ChannelChoice::only, [](auto) {}, 10);
   REQUIRE_FALSE(extent);
   CHECK(extent.error().code == ErrorCode::corrupt_record);
-  CHECK(extent.error().message == "encoded sound: no samples: the file has a header only");
+  CHECK(extent.error().message ==
+        "encoded sound: no samples: the file has a header only; ingest it again");
 }
 
 TEST_CASE("storage: decoding ends with the sample behind the last one that is wanted") {

@@ -86,7 +86,11 @@ TEST_CASE("storage: a part of a sound has the samples of the whole there, of any
       REQUIRE(read->samples.size() == end - first);
       const auto wanted = std::span(whole->samples).subspan(first, end - first);
       CHECK(largest_difference(read->samples, wanted) <= format.within);
-      CHECK(expected_samples(folder / format.name, part) <= end - first + 1);
+      const auto file = SoundFile::open(folder / format.name);
+      REQUIRE(file);
+      // Of MP3 the delay of its codec is among them.
+      CHECK(file->expected_samples(part) <= end - first + 2000);
+      CHECK(file->expected_samples(part) + 1 >= end - first);
     }
   }
 }
@@ -114,15 +118,15 @@ TEST_CASE("storage: sound that is too long is refused, whether or not its header
   for (const char* name : {"a.flac", "a.mp3"}) {
     std::uint64_t taken = 0;
     const auto count = [&taken](std::span<const float> samples) { taken += samples.size(); };
-    const auto whole = decode_audio(folder / name, ChannelChoice::only, count, {}, 50'000);
+    const auto whole = decode_audio(folder / name, ChannelChoice::only, count, {}, {50'000});
     REQUIRE_FALSE(whole);
     CHECK(contains(whole.error().message, "longer than the 50000 samples"));
     CHECK(taken <= 50'001);
     taken = 0;
     const SoundPart part{1, 6};
-    CHECK_FALSE(decode_audio(folder / name, ChannelChoice::only, count, part, 50'000));
+    CHECK_FALSE(decode_audio(folder / name, ChannelChoice::only, count, part, {50'000}));
     CHECK(taken == 50'001);
-    CHECK(decode_audio(folder / name, ChannelChoice::only, count, part, 80'000));
+    CHECK(decode_audio(folder / name, ChannelChoice::only, count, part, {80'000}));
   }
   // Seventeen hours, with as many bytes behind the header, of which the disk has none.
   std::string header = wav(tone(8), {kRate, 1}).substr(0, 44);
