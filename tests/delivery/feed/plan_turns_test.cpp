@@ -149,3 +149,88 @@ TEST_CASE("delivery: decided data are forgotten when nothing comes of them, or n
   CHECK(contents.find(Epoch{2}) == 11);
   CHECK(contents.find(Epoch{EpochContents::kMostIdle + 9}) == 11);
 }
+
+namespace {
+
+/// A session with subscriptions in so many epochs from `first` on.
+void add_session(PlanNeeds& needs, std::uint64_t session, std::uint64_t first,
+                 std::uint64_t count) {
+  for (std::uint64_t epoch = first; epoch < first + count; ++epoch) {
+    for (auto* epochs : {&needs.now, &needs.stood_in, &needs.next}) epochs->insert(Epoch{epoch});
+    needs.sessions[Epoch{epoch}].insert(SessionId{session});
+  }
+}
+
+/// Plans as a feed does, each in `took`, until `epoch` has a plan; how many others came before.
+std::size_t plans_before(PlanTurns& turns, const PlanNeeds& needs, std::set<Epoch>& there,
+                         std::size_t room, Epoch epoch, Time& now) {
+  constexpr auto kTook = 100ms;
+  for (std::size_t before = 0; before < 10'000;) {
+    const auto choice = turns.choose(needs, there, room, none, now);
+    if (choice.drop) there.erase(*choice.drop);
+    if (choice.plan) {
+      now += kTook;
+      there.insert(*choice.plan);
+      turns.made(*choice.plan, kTook, now);
+      if (*choice.plan == epoch) return before;
+      ++before;
+    } else if (choice.look_again) {
+      now = *choice.look_again;
+    } else {
+      return SIZE_MAX;
+    }
+  }
+  return SIZE_MAX;
+}
+
+}  // namespace
+
+TEST_CASE("delivery: a session that wants many epochs planned does not make others wait for them") {
+  for (const std::size_t room : {8U, 64U}) {
+    PlanTurns turns;
+    PlanNeeds needs;
+    for (std::uint64_t session = 1; session <= 4; ++session) {
+      add_session(needs, session, session * 1'000, 64);
+    }
+    std::set<Epoch> there;
+    Time now{};
+    CHECK(plans_before(turns, needs, there, room, Epoch{4'063}, now) < 10'000);
+    for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {  // one that reads epoch after epoch
+      PlanNeeds with = needs;
+      add_session(with, 9, epoch, 1);
+      CHECK(plans_before(turns, with, there, room, Epoch{epoch}, now) <= 4);
+    }
+  }
+}
+
+TEST_CASE("delivery: the plan of a session with one epoch is seldom dropped for one of many") {
+  PlanTurns turns;
+  PlanNeeds needs;
+  add_session(needs, 1, 0, 1);
+  add_session(needs, 2, 100, 64);
+  std::set<Epoch> there;
+  Time now{};
+  CHECK(plans_before(turns, needs, there, 8, Epoch{0}, now) <= 1);
+  int drops = 0;
+  int own_drops = 0;
+  for (int i = 0; i < 500; ++i) {
+    const auto choice = turns.choose(needs, there, 8, none, now);
+    if (!choice.plan) REQUIRE(choice.look_again.value() > now);
+    drops += choice.drop ? 1 : 0;
+    own_drops += choice.drop == Epoch{0} ? 1 : 0;
+    if (choice.drop) there.erase(*choice.drop);
+    if (choice.plan) there.insert(*choice.plan);
+    if (choice.plan) turns.made(*choice.plan, 100ms, now);
+    if (!choice.plan) now = *choice.look_again;
+  }
+  CHECK(drops > 100);
+  CHECK(own_drops <= drops / 30);
+}
+
+TEST_CASE("delivery: of a session's epochs the one comes first that it reads already") {
+  PlanTurns turns;
+  PlanNeeds needs;
+  add_session(needs, 1, 0, 5);
+  needs.read = epochs({3});
+  CHECK(turns.choose(needs, {}, 8, none, Time{}).plan == Epoch{3});
+}

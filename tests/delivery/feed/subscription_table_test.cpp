@@ -137,6 +137,8 @@ TEST_CASE("delivery: the epochs that are needed are those stood in, and those th
   CHECK(needs.now == std::set<Epoch>{Epoch{5}});
   CHECK(needs.stood_in == std::set<Epoch>{Epoch{3}, Epoch{5}});
   CHECK(needs.next == std::set<Epoch>{Epoch{3}, Epoch{4}, Epoch{5}});
+  CHECK(needs.sessions.at(Epoch{3}) == std::set<SessionId>{SessionId{1}});
+  CHECK(needs.read.empty());
 }
 
 TEST_CASE("delivery: one that leads goes on when the slowest has moved, and not before") {

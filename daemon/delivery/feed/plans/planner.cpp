@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <malloc.h>
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <set>
@@ -115,7 +117,28 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
+/// A thread, and how much work it has.
+struct Planner::Worker {
+  explicit Worker(const char* name) : thread(name) {}
+  explicit Worker(HelperThread::Elsewhere elsewhere) : thread(std::move(elsewhere)) {}
+
+  std::atomic<std::size_t> works = 0;
+  HelperThread thread;  ///< Ends before what it counts in goes.
+};
+
+Planner::Planner(boost::asio::io_context& loop) : loop_(loop) {
+  for (int i = 0; i < 2; ++i) workers_.push_back(std::make_unique<Worker>("bw-plan"));
+}
+
+Planner::Planner(boost::asio::io_context& loop, HelperThread::Elsewhere elsewhere) : loop_(loop) {
+  workers_.push_back(std::make_unique<Worker>(std::move(elsewhere)));
+}
+
 Planner::~Planner() { drop(); }
+
+void Planner::drop() {
+  for (const auto& worker : workers_) worker->thread.drop();
+}
 
 void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings& settings,
                    Epoch epoch, Planned planned) {
@@ -132,8 +155,13 @@ void Planner::plan(std::shared_ptr<const Snapshot> snapshot, const FeedSettings&
 }
 
 void Planner::run(std::function<void()> work) {
-  thread_.put([work = std::move(work)]() mutable {
+  Worker& least = **std::min_element(
+      workers_.begin(), workers_.end(),
+      [](const auto& one, const auto& other) { return one->works < other->works; });
+  ++least.works;
+  least.thread.put([work = std::move(work), &least]() mutable {
     std::exchange(work, nullptr)();
+    --least.works;
     ::malloc_trim(0);  // planning takes several times what a plan is, once an epoch
   });
 }

@@ -31,17 +31,18 @@ struct PlannedEpoch {
 /// Most batches that PlannedEpoch::worst names.
 inline constexpr std::uint32_t kMostRehearsals = 16;
 
-/// The planning thread: epochs are planned there, one after the other, in the order asked for.
-/// Where threads are few it is an assembly thread, between two batches. Threads: plan() on the
-/// event loop; destruction waits for the plan at hand.
+/// The planning threads. A feed has one plan under way at a time, so that feeds take turns; and the
+/// second thread works while the first one is busy, so that a feed whose plans take a moment does
+/// not wait for another's that takes seconds. Where threads are few an assembly thread plans,
+/// between two batches. Threads: plan() and run() on the event loop; destruction waits for the
+/// plans at hand.
 class Planner {
  public:
   using Planned = std::function<void(Result<PlannedEpoch>)>;
 
-  explicit Planner(boost::asio::io_context& loop) : loop_(loop), thread_("bw-plan") {}
+  explicit Planner(boost::asio::io_context& loop);
   /// Plans `elsewhere`.
-  Planner(boost::asio::io_context& loop, HelperThread::Elsewhere elsewhere)
-      : loop_(loop), thread_(std::move(elsewhere)) {}
+  Planner(boost::asio::io_context& loop, HelperThread::Elsewhere elsewhere);
   ~Planner();
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -51,14 +52,16 @@ class Planner {
             Planned planned);
 
   /// Plans that have not begun are not made.
-  void drop() { thread_.drop(); }
+  void drop();
 
-  /// Does `work` on the planning thread; the caller posts any result to the loop.
+  /// Does `work` on a planning thread; the caller posts any result to the loop.
   void run(std::function<void()> work);
 
  private:
+  struct Worker;
+
   boost::asio::io_context& loop_;
-  HelperThread thread_;
+  std::vector<std::unique_ptr<Worker>> workers_;
 };
 
 /// The plan's settings where rows are made: sequences that are too short for any frame are left

@@ -118,6 +118,8 @@ PlanNeeds SubscriptionTable::needs() const {
     if (subscription.has_credit()) needs.now.insert(epoch);
     needs.stood_in.insert(epoch);
     needs.next.insert(epoch);
+    needs.sessions[epoch].insert(key.session);
+    if (subscription.delivered != 0) needs.read.insert(epoch);
     if (subscription.epochs_left != 1) needs.next.insert(Epoch{epoch.value + 1});
   }
   return needs;
