@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace batchwright {
@@ -34,8 +35,12 @@ struct ArenaNumber {
 
   /// The feed's number, 1 to kMostFeeds.
   constexpr std::uint32_t feed() const { return value & kMostFeeds; }
-  /// The number of the arena that takes this one's place.
-  constexpr ArenaNumber next() const { return {value + kMostFeeds + 1}; }
+  /// The number of the arena that takes this one's place; empty after 65,535 of them, for a number
+  /// that comes again would stand for memory that a client has mapped.
+  constexpr std::optional<ArenaNumber> next() const {
+    if (value > UINT32_MAX - kMostFeeds - 1) return std::nullopt;
+    return ArenaNumber{value + kMostFeeds + 1};
+  }
 
   friend constexpr auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
 };

@@ -12,7 +12,8 @@ constexpr std::chrono::seconds kLateAnswers{1};
 
 Server::Server(boost::asio::io_context& loop, ServerSettings settings)
     : loop_(loop),
-      rules_{settings.version, settings.assembly_threads, settings.max_clients, settings.bind_time},
+      rules_{settings.version, settings.assembly_threads, settings.max_clients, settings.bind_time,
+             settings.silence},
       feeds_(loop,
              [this](FeedShelf::Belongings belongings) {
                works_.planner().run([kept = std::move(belongings)]() mutable { kept.clear(); });
@@ -41,9 +42,7 @@ Listeners::Calls Server::calls_of_listeners() {
   Listeners::Calls calls;
   calls.message = [this](const Router::Incoming& incoming) { on_message(incoming); };
   calls.arena.bind = [this](SessionId id) { return bind_session(id); };
-  calls.arena.spoilt = [this](SessionId id) {
-    close_session(id, "it sent something other than an arena request");
-  };
+  calls.arena.spoilt = [this](SessionId id, const std::string& why) { close_session(id, why); };
   calls.arena.lost = [this](SessionId id) { on_lost(id); };
   calls.arena.find = [this](ArenaNumber number) { return find_arena(number); };
   return calls;

@@ -114,6 +114,7 @@ class Server {
     unsigned assembly_threads;
     std::uint32_t max_clients;
     std::chrono::milliseconds bind_time;
+    std::chrono::milliseconds silence;
   };
 
   // server_conversation.cpp: the messages of clients, and the answers to them.
@@ -141,6 +142,7 @@ class Server {
   void joined(const Session& session);
   void left(const Session& session);
   bool say_alive();
+  void end_lost();
   bool bind_session(SessionId id);
   void on_lost(SessionId id);
   void close_session(SessionId id, const std::string& why);
@@ -155,6 +157,7 @@ class Server {
   std::unique_ptr<Feed> make_feed(ArenaNumber number, FeedSettings settings,
                                   FeedResources resources);
   void put_away(const Feed& feed, const Error& why, const Error& told);
+  ArenaNumber number_after(ArenaNumber number);
   bool put_away_soon();
   void serve_guest(Feed& feed, AbsentFeeds::Guest guest);
   void refuse_guest(const AbsentFeeds::Guest& guest, const Error& why);

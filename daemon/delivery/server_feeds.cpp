@@ -13,7 +13,7 @@ namespace batchwright {
 Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
   const AbsentFeed* before = absent_.find(settings.name);
   const bool had_arena = before != nullptr && before->arena;
-  const ArenaNumber number = had_arena ? before->arena->next() : feeds_.new_number();
+  const ArenaNumber number = had_arena ? number_after(*before->arena) : feeds_.new_number();
   auto made = make_feed(number, std::move(settings), std::move(resources));
   auto guests = absent_.take_out(made->name());
   Feed& feed = feeds_.add(std::move(made));
@@ -24,9 +24,15 @@ Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
 /// The new arena's number differs from the old one's in its upper bits only, so that clients unmap
 /// the old one.
 Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const std::string& why) {
-  const ArenaNumber number = feeds_.find(settings.name)->arena_number().next();
+  const ArenaNumber number = number_after(feeds_.find(settings.name)->arena_number());
   return feeds_.replace(make_feed(number, std::move(settings), std::move(resources)),
                         {ErrorCode::disconnected, why});
+}
+
+/// A feed that has had all the numbers it can have goes on as a new one.
+ArenaNumber Server::number_after(ArenaNumber number) {
+  const auto next = number.next();
+  return next ? *next : feeds_.new_number();
 }
 
 void Server::remove_feed(std::string_view name) {

@@ -26,6 +26,11 @@ Result<void> send_with_descriptor(int socket, std::span<const std::byte> bytes, 
     std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
   const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && errno == ETOOMANYREFS) {
+    return Error{ErrorCode::does_not_fit,
+                 "descriptors that nobody has received yet are as many as this user's processes "
+                 "may have open (LimitNOFILE=)"};
+  }
   if (sent < 0) return Error{ErrorCode::io_error, fmt::format("sendmsg: {}", std::strerror(errno))};
   if (static_cast<std::size_t>(sent) == bytes.size()) return {};
   return Error{ErrorCode::io_error,

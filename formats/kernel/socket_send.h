@@ -12,8 +12,10 @@ namespace batchwright {
 ///
 /// It never waits: the bytes are to be far fewer than a socket's buffer holds, so that a peer that
 /// does not read them costs nothing.
-/// Threads: any. Errors: io_error (the peer is gone, or the buffer is full); then the connection is
-/// of no use, for some of the bytes may have been sent. No signal is raised.
+/// Threads: any. Errors: does_not_fit (nothing was sent: too many descriptors are on their way to
+/// processes that have not received them); io_error (the peer is gone, or the buffer is full),
+/// after which the connection is of no use, for some of the bytes may have been sent. No signal is
+/// raised.
 Result<void> send_with_descriptor(int socket, std::span<const std::byte> bytes, int descriptor);
 
 }  // namespace batchwright

@@ -53,11 +53,19 @@ TEST_CASE("formats: a Hello and a Welcome without abilities have none") {
 
 TEST_CASE("formats: an arena that takes another one's place is the same feed's, and is greater") {
   constexpr ArenaNumber first{7};
-  constexpr ArenaNumber second = first.next();
+  constexpr ArenaNumber second = *first.next();
   CHECK(second > first);
   CHECK(second.feed() == first.feed());
   CHECK(second.value == 0x1'0007);
-  CHECK(ArenaNumber{ArenaNumber::kMostFeeds}.next().feed() == ArenaNumber::kMostFeeds);
+  CHECK(ArenaNumber{ArenaNumber::kMostFeeds}.next()->feed() == ArenaNumber::kMostFeeds);
+  ArenaNumber last = first;
+  std::uint32_t replacements = 0;
+  while (const auto next = last.next()) {
+    REQUIRE(*next > last);  // it never comes again
+    last = *next;
+    ++replacements;
+  }
+  CHECK(replacements == 0xFFFF);
 }
 
 TEST_CASE("formats: bytes that are no control message are refused") {

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,8 @@
 using namespace batchwright;
 
 namespace {
+
+constexpr uid_t kNobody = 65'534;
 
 /// Two ends of a connection.
 struct Ends {
@@ -91,6 +95,39 @@ TEST_CASE("formats: what is sent to a peer that is gone is an error, and no sign
   REQUIRE_FALSE(sent);
   CHECK(sent.error().code == ErrorCode::io_error);
   CHECK(sent.error().message == "sendmsg: Broken pipe");
+}
+
+namespace {
+
+/// In a process that may open few files and has no privilege, for which the kernel counts none: 0
+/// when too many descriptors on their way are told apart, and can be sent once some are received.
+int send_too_many() {
+  const rlimit limit{40, 40};
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+  if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) return 3;
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return 4;
+  const auto send = [&] { return send_with_descriptor(ends[0], bytes_of(std::string("a")), 0); };
+  auto sent = send();
+  for (int i = 0; i < 1000 && sent; ++i) sent = send();
+  if (sent || sent.error().code != ErrorCode::does_not_fit) return 5;
+  std::array<char, 1> byte{};
+  for (int i = 0; i < 20; ++i) {
+    if (recv(ends[1], byte.data(), 1, 0) != 1) return 6;  // without room for it, it is closed
+  }
+  return send() ? 0 : 7;
+}
+
+}  // namespace
+
+TEST_CASE("formats: descriptors that others have not received are told from a peer's end") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(send_too_many());
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("formats: a peer that does not read is not waited for") {

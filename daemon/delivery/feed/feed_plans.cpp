@@ -40,8 +40,8 @@ void Feed::plan(Epoch epoch) {
 
 void Feed::plan_followed(Epoch epoch) {
   using Made = std::shared_ptr<Result<GrownEpoch>>;
-  Growth growth{data_.dataset, data_.snapshot, plans_.data_of(epoch), arena().slot_bytes(),
-                ports_.memory};
+  Growth growth{data_.dataset,        data_.snapshot, plans_.data_of(epoch),
+                arena().slot_bytes(), ports_.memory,  arena_number().next().has_value()};
   auto done = loop_.brought_back([this, epoch, asked = growth.content](const Made& made) {
     grown(epoch, asked, std::move(*made));
   });
@@ -69,8 +69,8 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
                                             grown.why_not_newer);
   }
   if (grown.arena) {
-    const ArenaNumber number = arena_number().next();
-    grown.memory.release();  // the generation gives it back
+    const ArenaNumber number = *arena_number().next();  // it was asked for where there is one
+    grown.memory.release();                             // the generation gives it back
     scheduler_.grow(
         std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory));
     ports_.log.note<Event::arena_grown>(name(), in_mib(arena().bytes()),

@@ -1,6 +1,8 @@
 #include "daemon/delivery/wire/arena_socket.h"
 
 #include <fmt/core.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -21,6 +23,18 @@ using boost::system::error_code;
 
 static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
 
+/// Descriptors that may be on their way to one client, which asks for one at a time. The kernel
+/// counts them against what all processes of this user may have open, until they are received.
+constexpr unsigned kMostUnread = 2;
+/// Until a descriptor that could not be sent is tried again.
+constexpr std::chrono::milliseconds kTryAgain{100};
+
+/// Whether the peer has read all that was sent to it.
+bool all_is_read(int socket) {
+  int queued = 0;
+  return ::ioctl(socket, SIOCOUTQ, &queued) == 0 && queued == 0;
+}
+
 }  // namespace
 
 struct ArenaSocket::State : std::enable_shared_from_this<State> {
@@ -29,7 +43,9 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
     Socket socket;
     boost::asio::steady_timer timer;
     ArenaRequest request;
-    SessionId session{0};  ///< 0 until bound.
+    SessionId session{0};      ///< 0 until bound.
+    std::uint64_t number = 0;  ///< In the order in which they came.
+    unsigned unread = 0;       ///< Descriptors sent since it had read all.
     bool retired = false;
   };
   using Shared = std::shared_ptr<Connection>;
@@ -64,9 +80,10 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
 
   void welcome(const Shared& connection) {
     // A refused connection closes with its last reference.
-    if (connections.size() - retired >= limits.max_connections) return;
     const auto peer = credentials_of(connection->socket.native_handle());
     if (callbacks.admit && !callbacks.admit(peer)) return;
+    if (connections.size() - retired >= limits.max_connections && !close_oldest_silent()) return;
+    connection->number = ++last_number;
     connections.insert(connection);
     connection->timer.expires_after(limits.bind_time);
     connection->timer.async_wait([self = shared_from_this(), connection](const error_code& error) {
@@ -75,25 +92,51 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
     read(connection);
   }
 
+  /// False when every one has named its session.
+  bool close_oldest_silent() {
+    Shared oldest;
+    for (const Shared& each : connections) {
+      if (each->session.value != 0) continue;
+      if (oldest == nullptr || each->number < oldest->number) oldest = each;
+    }
+    if (oldest != nullptr) close(oldest);
+    return oldest != nullptr;
+  }
+
   void read(const Shared& connection) {
     boost::asio::async_read(
         connection->socket, boost::asio::buffer(&connection->request, sizeof connection->request),
         [self = shared_from_this(), connection](const error_code& error, std::size_t) {
           if (!self->connections.contains(connection)) return;
           if (error) return self->lose(connection);
-          if (connection->retired || self->answer(connection) || self->spoil(connection)) {
-            self->read(connection);
-          }
+          self->take_request(connection);
         });
+  }
+
+  void take_request(const Shared& connection) {
+    if (connection->retired) return read(connection);
+    const auto answered = answer(connection);
+    if (!answered && answered.error().code == ErrorCode::does_not_fit) {
+      if (callbacks.delayed) callbacks.delayed(answered.error().message);
+      return try_again_later(connection);
+    }
+    if (answered || spoil(connection, answered.error().message)) read(connection);
+  }
+
+  void try_again_later(const Shared& connection) {
+    connection->timer.expires_after(kTryAgain);
+    connection->timer.async_wait([self = shared_from_this(), connection](const error_code& error) {
+      if (!error && self->connections.contains(connection)) self->take_request(connection);
+    });
   }
 
   /// False when the connection has ended over it. A bound one is the sign of a living process, and
   /// ends only if that holds nothing.
-  bool spoil(const Shared& connection) {
+  bool spoil(const Shared& connection, const std::string& why) {
     if (connection->session.value == 0) {
       close(connection);
     } else {
-      callbacks.spoilt(connection->session);
+      callbacks.spoilt(connection->session, why);
     }
     return connections.contains(connection);
   }
@@ -105,15 +148,23 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
     connection->socket.shutdown(Socket::shutdown_send, ignored);
   }
 
-  /// False when the connection is to end.
-  bool answer(const Shared& connection) {
+  /// Errors: does_not_fit (the request is to be tried again), any other (the connection is to end).
+  Result<void> answer(const Shared& connection) {
+    const Error no_request{ErrorCode::malformed_message,
+                           "it sent something other than an arena request"};
     const ArenaRequest& request = connection->request;
-    if (request.magic != ArenaRequest::kMagic || request.session == 0) return false;
+    if (request.magic != ArenaRequest::kMagic || request.session == 0) return no_request;
+    const int socket = connection->socket.native_handle();
+    if (all_is_read(socket)) connection->unread = 0;
+    if (connection->unread >= kMostUnread) {
+      return Error{ErrorCode::malformed_message,
+                   fmt::format("it asks for arenas and leaves {} answers unread", kMostUnread)};
+    }
     ArenaReply reply;
     reply.arena = request.arena;
     int descriptor = -1;
     if (request.arena == 0) {
-      if (connection->session.value != 0) return false;
+      if (connection->session.value != 0) return no_request;
       if (!bind(connection)) reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
     } else if (connection->session.value != request.session) {
       reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
@@ -123,9 +174,9 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
     } else {
       reply.code = static_cast<std::uint32_t>(found.error().code);
     }
-    return send_with_descriptor(connection->socket.native_handle(),
-                                std::as_bytes(std::span(&reply, 1)), descriptor)
-        .has_value();
+    auto sent = send_with_descriptor(socket, std::as_bytes(std::span(&reply, 1)), descriptor);
+    if (sent && descriptor >= 0) ++connection->unread;
+    return sent;
   }
 
   bool bind(const Shared& connection) {
@@ -161,6 +212,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   std::set<Shared> connections;
   std::map<SessionId, Shared> bound;
   std::size_t retired = 0;  ///< Retired ones among the connections.
+  std::uint64_t last_number = 0;
   bool stopped = false;
 };
 

@@ -26,7 +26,8 @@ struct ArenaHandle {
 class ArenaSocket {
  public:
   struct Limits {
-    /// Most open connections, including those without a session but not retired ones.
+    /// Most open connections, including those without a session but not retired ones. Beyond, the
+    /// oldest that has said nothing is closed; where none is, the newcomer.
     std::size_t max_connections = 0;
     /// How long a connection may take to name its session.
     std::chrono::milliseconds bind_time{10'000};
@@ -36,9 +37,11 @@ class ArenaSocket {
     std::function<bool(const std::optional<PeerCredentials>&)> admit;
     /// A connection names its session. False: there is none, or it has a connection already.
     std::function<bool(SessionId)> bind;
-    /// A bound session sent something other than a request, or does not read answers: end it by
-    /// disconnect() or retire().
-    std::function<void(SessionId)> spoilt;
+    /// A bound session sent something other than a request, or does not read answers, and which of
+    /// these: end it by disconnect() or retire().
+    std::function<void(SessionId, const std::string& why)> spoilt;
+    /// An arena's descriptor cannot be sent now, and why; the request is tried again.
+    std::function<void(const std::string& why)> delayed;
     /// The connection of a bound session ended, or that of one that was retired.
     std::function<void(SessionId)> lost;
     /// Errors: not_found.

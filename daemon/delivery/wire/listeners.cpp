@@ -36,6 +36,7 @@ Listeners::Listeners(boost::asio::io_context& loop, EventLog& log, ListenerSetti
     if (!admitted) log_.note<Event::client_refused>(admitted.error().message);
     return admitted.has_value();
   };
+  calls_.arena.delayed = [this](const std::string& why) { log_.note<Event::arena_delayed>(why); };
 }
 
 Result<void> Listeners::open() {

@@ -32,6 +32,9 @@ struct ListenerSettings {
   /// A client that does not connect to the arena socket within this time is dropped, and so is a
   /// connection that does not name its session.
   std::chrono::milliseconds bind_time{10'000};
+  /// A remote client that gives no sign of life for so long is lost, and so is one that nothing of
+  /// what is sent to it leaves for (pulse.h).
+  std::chrono::milliseconds silence{10'000};
   SocketAccess access;  ///< Access to the sockets' files.
   AllowList allowed;    ///< Users and groups allowed over `ipc://`.
   ServerKeys keys;      ///< Keys of `tcp://`.
@@ -47,7 +50,8 @@ class Listeners {
  public:
   struct Calls {
     Router::OnMessage message;
-    /// What arena sockets ask and tell, except for `admit`: the list of users decides that.
+    /// What arena sockets ask and tell, except for `admit`, which the list of
+    /// users decides, and `delayed`, which is logged.
     ArenaSocket::Callbacks arena;
   };
 

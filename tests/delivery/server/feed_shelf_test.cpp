@@ -58,10 +58,10 @@ TEST_CASE("delivery: a feed that takes another one's place stands where that sto
   Shelf shelf;
   const ArenaNumber before = shelf.add("train").arena_number();
   shelf.add("dev");
-  Feed& added = shelf.feeds.replace(shelf.make("train", before.next()), kWhy);
+  Feed& added = shelf.feeds.replace(shelf.make("train", *before.next()), kWhy);
   CHECK(shelf.feeds.names() == "train, dev");
   CHECK(shelf.feeds.find("train") == &added);
-  CHECK(shelf.feeds.find_arena(before.next()) == &added.arena());
+  CHECK(shelf.feeds.find_arena(*before.next()) == &added.arena());
   CHECK(shelf.feeds.find_arena(before) != nullptr);
   CHECK(shelf.feeds.numbers_left() == ArenaNumber::kMostFeeds - 2);
 }

@@ -27,6 +27,11 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
   const auto bytes = feed_slot_bytes(snapshot, settings);
   if (!bytes) return bytes.error();
   if (*bytes <= growth.slot_bytes) return {};
+  if (!growth.arena_may_grow) {
+    return Error{ErrorCode::does_not_fit,
+                 "its sequences need a larger arena, and this feed has had all numbers that arenas "
+                 "can have; restart the daemon"};
+  }
   const std::uint64_t needed = whole_pages(*bytes) * settings.slots;
   auto memory = claim_memory(growth.memory, needed);
   if (!memory) {

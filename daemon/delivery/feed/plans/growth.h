@@ -18,6 +18,7 @@ struct Growth {
   std::optional<std::uint64_t> content;  ///< The data of this epoch, where that is decided already.
   std::size_t slot_bytes = 0;            ///< Slot size of the current arena.
   std::shared_ptr<MemoryBudget> memory;
+  bool arena_may_grow = true;  ///< A number is left for another arena.
 };
 
 /// A planned epoch, and the memory that it needs.
