@@ -52,7 +52,7 @@ class Abilities {
 };
 
 /// What this code can do, as a daemon and as a client.
-inline constexpr Abilities kAbilities{Ability::returns};
+inline constexpr Abilities kAbilities{Ability::returns, Ability::parts};
 
 /// A received control message, verified and kept at an aligned address.
 class ControlMessage {

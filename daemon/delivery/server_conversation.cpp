@@ -56,6 +56,8 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
       {},          hello.token(),          program,
       hello.pid(), hello.inline_batches(), Abilities(hello.abilities()) & kAbilities};
   newcomer.peer = peer;
+  newcomer.connection = connection_of(incoming.descriptor);
+  if (peer.remote) newcomer.pulse.emplace(Clock::now());
   newcomer.user = credentials_of(incoming.peer_address);
   const Session& session = sessions_.add(std::move(newcomer));
   const SessionId id = session.id();

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/delivery/server.h"
 
 namespace batchwright {
 namespace {
+
+/// Batches larger than this travel in parts, if the client can put them together, which costs it a
+/// copy; a smaller one takes no time that matters, on a link that is worth it.
+constexpr std::size_t kPartsFrom = std::size_t{4} << 20;
+constexpr std::size_t kPart = std::size_t{1} << 20;
 
 wire::EventT about(const Session& session) {
   wire::EventT event;
@@ -30,8 +37,28 @@ void Server::left(const Session& session) {
   log_.tell_later<Event::client_gone>(about(session));
 }
 
+/// Ends the sessions of remote clients that are lost, and their connections: what ZeroMQ has queued
+/// for one lies in slots.
+void Server::end_lost() {
+  const auto now = Pulse::Time::clock::now();
+  std::vector<std::pair<SessionId, std::string>> lost;
+  for (const auto& [id, session] : sessions_.all()) {
+    if (!session.pulse) continue;
+    const auto traffic = traffic_of(session.connection);
+    if (!traffic) continue;  // it has ended, and ZeroMQ tells of it
+    auto why = sessions_.find(id)->pulse->lost(*traffic, now, rules_.silence);
+    if (why) lost.emplace_back(id, std::move(*why));
+  }
+  for (const auto& [id, why] : lost) {
+    const Connection connection = sessions_.find(id)->connection;
+    close_session(id, why);
+    end(connection);
+  }
+}
+
 /// A peer that cannot be reached shows when something is sent to it. False when there is none.
 bool Server::say_alive() {
+  end_lost();
   bool any = false;
   for (const auto& [id, session] : sessions_.all()) {
     if (!session.client.inline_batches) continue;
@@ -92,6 +119,8 @@ void Server::send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket,
   const Session* session = sessions_.find(id);
   if (session == nullptr) return boost::asio::post(loop_, std::move(batch.sent));
   const PeerName peer = session->peer;
+  const bool in_parts = session->client.abilities.has(Ability::parts);
+  if (in_parts && batch.bytes.size() > kPartsFrom) batch.part_bytes = kPart;
   const auto sent = listeners_.send(peer, ticket, std::move(batch));
   if (!sent) unreachable(peer, sent.error());
 }

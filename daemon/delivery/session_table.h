@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "daemon/delivery/feed/feed.h"
+#include "daemon/delivery/pulse.h"
 #include "daemon/delivery/wire/wire.h"
 #include "formats/formats.h"
 
@@ -19,6 +20,8 @@ namespace batchwright {
 struct Session {
   ClientInfo client;
   PeerName peer;
+  Connection connection;                ///< Its way to us.
+  std::optional<Pulse> pulse;           ///< Of a remote client.
   std::optional<PeerCredentials> user;  ///< The user of an `ipc://` peer.
   bool bound = false;                   ///< Has its connection to the arena socket.
   bool lost = false;                    ///< That connection has ended, and the process with it.

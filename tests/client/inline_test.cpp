@@ -127,6 +127,40 @@ TEST_CASE("client: without the arena's socket, or room for its mapping, batches 
   }
 }
 
+TEST_CASE("client: a batch that comes in parts is put together") {
+  for (const std::size_t part : {1U, 7U, 64U, 10'000U}) {
+    CAPTURE(part);
+    FakeDaemon daemon({.endpoint = kAnyPort, .part_bytes = part});
+    const auto connection = connect(daemon.endpoint());
+    const auto subscription = subscribe(connection);
+    check_first_batch(daemon, subscription);
+    CHECK(daemon.hears([](const auto& heard) { return heard.released.size() == 1; }));
+  }
+}
+
+TEST_CASE("client: parts that are not the batch of their ticket are refused") {
+  for (const std::uint64_t claimed : {10U, 100U, 1'000'000U}) {
+    FakeDaemon daemon({.endpoint = kAnyPort, .part_bytes = 30});
+    const auto connection = connect(daemon.endpoint());
+    const auto subscription = subscribe(connection);
+    wire::DeliveryT ticket = daemon.lay_out(0, 0, 0);
+    ticket.subscription = 1;
+    ticket.offset = 0;
+    ticket.size = claimed;
+    daemon.send_bytes(encode(std::move(ticket)), std::vector<std::byte>(99));
+    CHECK(next_status(subscription) == BW_MALFORMED_MESSAGE);
+    CHECK(error_says("the parts of a batch are not the " + std::to_string(claimed) + " bytes"));
+  }
+  FakeDaemon daemon({.endpoint = kAnyPort});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  wire::DeliveryT ticket = daemon.lay_out(0, 0, 0);
+  ticket.subscription = 1;
+  ticket.size = UINT64_MAX;
+  daemon.send_bytes(encode(std::move(ticket)), std::vector<std::byte>(99));
+  CHECK(next_status(subscription) == BW_MALFORMED_MESSAGE);
+}
+
 TEST_CASE("client: a program may want messages where it could have the arena") {
   FakeDaemon daemon;
   bw_connect_options options = BW_CONNECT_OPTIONS_INIT;

@@ -64,12 +64,14 @@ void RawClient::knock() {
 std::optional<ControlMessage> RawClient::receive() {
   zmq::message_t frame;
   batch_.clear();
+  batch_frames_ = 0;
   if (!state_->socket.recv(frame)) return std::nullopt;
-  if (frame.more()) {
-    zmq::message_t second;
-    static_cast<void>(state_->socket.recv(second));
-    const auto* bytes = static_cast<const std::byte*>(second.data());
-    batch_.assign(bytes, bytes + second.size());
+  for (bool more = frame.more(); more; ++batch_frames_) {
+    zmq::message_t part;
+    static_cast<void>(state_->socket.recv(part));
+    const auto* bytes = static_cast<const std::byte*>(part.data());
+    batch_.insert(batch_.end(), bytes, bytes + part.size());
+    more = part.more();
   }
   auto message =
       ControlMessage::decode({static_cast<const std::byte*>(frame.data()), frame.size()});

@@ -50,8 +50,9 @@ class RawClient {
   void send_frames(std::size_t frames, std::span<const std::byte> frame);
   /// The next message; empty when none comes within 10 s.
   std::optional<ControlMessage> receive();
-  /// The second frame of the message that came last.
+  /// What came behind the first frame of the message that came last, and in how many frames.
   const std::vector<std::byte>& batch() const { return batch_; }
+  std::size_t batch_frames() const { return batch_frames_; }
   /// The next message but signs of life.
   std::optional<ControlMessage> receive_news();
   /// Whether no message is there now.
@@ -82,6 +83,7 @@ class RawClient {
   struct State;
   std::unique_ptr<State> state_;
   std::vector<std::byte> batch_;
+  std::size_t batch_frames_ = 0;
   int arena_connection_ = -1;
   std::uint64_t session_ = 0;
 };

@@ -46,9 +46,10 @@ class RouterAndPeer {
   RouterAndPeer(const RouterAndPeer&) = delete;
   RouterAndPeer& operator=(const RouterAndPeer&) = delete;
 
-  Result<void> send(const PeerName& to, std::size_t bytes = kBytes) {
+  Result<void> send(const PeerName& to, std::size_t bytes = kBytes, std::size_t part = 0) {
     const std::span<const std::byte> payload(static_cast<const std::byte*>(memory_), bytes);
-    return router_->send(to, std::as_bytes(std::span("ticket")), {payload, [this] { ++sent_; }});
+    return router_->send(to, std::as_bytes(std::span("ticket")),
+                         {payload, [this] { ++sent_; }, part});
   }
   /// Ends the sockets, then unmaps the memory: who touches it from now on faults.
   void shut_down() {
@@ -93,6 +94,33 @@ TEST_CASE("delivery: a payload's end is told once, after the peer got it") {
   REQUIRE(pair.peer().recv(frame));
   CHECK(frame.size() == RouterAndPeer::kBytes);
   CHECK(pair.run_until([&] { return pair.sent() == 1; }));
+}
+
+TEST_CASE("delivery: a payload in parts comes in order, and its end is told once, after the last") {
+  RouterAndPeer pair;
+  constexpr std::size_t kPart = 3 << 20;
+  REQUIRE(pair.send(pair.name(), RouterAndPeer::kBytes, kPart));
+  zmq::message_t frame;
+  REQUIRE(pair.peer().recv(frame));
+  std::size_t bytes = 0;
+  std::size_t parts = 0;
+  while (frame.more()) {
+    REQUIRE(pair.peer().recv(frame));
+    CHECK(frame.size() == std::min(kPart, RouterAndPeer::kBytes - bytes));
+    bytes += frame.size();
+    ++parts;
+  }
+  CHECK(bytes == RouterAndPeer::kBytes);
+  CHECK(parts == 22);
+  CHECK(pair.run_until([&] { return pair.sent() == 1; }));
+}
+
+TEST_CASE("delivery: a payload in parts comes back once from a peer that is not there") {
+  RouterAndPeer pair;
+  CHECK_FALSE(pair.send({true, "nobody"}, 10 << 20, 1 << 20));
+  REQUIRE(pair.send(pair.name(), RouterAndPeer::kBytes, 1 << 20));
+  pair.peer().close();
+  CHECK(pair.run_until([&] { return pair.sent() == 2; }));
 }
 
 TEST_CASE("delivery: a payload's end is told when the peer dies in the middle") {

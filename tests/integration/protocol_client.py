@@ -102,8 +102,11 @@ class Client:
                 continue
             if kind not in expected:
                 raise SystemExit(f"{kind} {vars(body)}, not one of {expected}")
-            expect(f"frames of {kind}", len(frames), 2 if kind == "Delivery" else 1)
-            return body, frames[-1]
+            if kind != "Delivery":
+                expect(f"frames of {kind}", len(frames), 1)
+            elif len(frames) > 2:
+                expect("the size of parts", {len(part) for part in frames[1:-1]}, {1 << 20})
+            return body, b"".join(frames[1:])
         raise SystemExit(f"waited {SECONDS} s for {expected}")
 
     def subscribe(self, feed="train", **fields):

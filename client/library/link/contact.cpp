@@ -69,7 +69,10 @@ Result<void> Contact::tend() {
 }
 
 bool Contact::is_silent() {
-  return is_up() && is_inline() && link_->silence.is_too_long(Clock::now());
+  if (!is_up() || !is_inline()) return false;
+  const auto now = Clock::now();
+  if (const auto bytes = link_->dealer->bytes_received()) link_->silence.flowed(*bytes, now);
+  return link_->silence.is_too_long(now);
 }
 
 std::chrono::milliseconds Contact::until_next_chore() const {

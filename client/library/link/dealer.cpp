@@ -1,6 +1,9 @@
 #include "client/library/link/dealer.h"
 
 #include <fmt/core.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <zmq.h>
 
 #include <algorithm>
@@ -22,7 +25,11 @@ constexpr int kLingerMs = 200;
 constexpr int kReconnectMs = 20;
 constexpr int kLongestReconnectMs = 500;
 constexpr int kHeartbeatMs = 1000;
-constexpr int kHeartbeatTimeoutMs = 10'000;
+/// The daemon's answer may stand behind a batch, or a part of one, on a slow link; whether anything
+/// comes is watched by Silence.
+constexpr int kHeartbeatTimeoutMs = 60'000;
+/// The daemon gives up a client whose heartbeats it misses for so long.
+constexpr int kTimeToLiveMs = 10'000;
 /// Each socket has a context of its own, so one name serves them all.
 constexpr const char* kMonitor = "inproc://monitor";
 
@@ -77,6 +84,31 @@ Payload payload_of(std::shared_ptr<Frame> frame) {
   return {std::move(copy), copied};
 }
 
+/// Puts the parts of a batch, of which `part` is the first, behind each other. A message comes as a
+/// whole, so that each part is there.
+Result<Payload> receive_parts(void* socket, Frame& part, std::uint64_t bytes) {
+  if (bytes > kMaxBatchBytes) {
+    return Error{ErrorCode::malformed_message, fmt::format("a batch of {} bytes", bytes)};
+  }
+  const std::shared_ptr<std::uint64_t[]> memory(new std::uint64_t[bytes / 8 + 1]);
+  const std::span<std::byte> all =
+      std::as_writable_bytes(std::span(memory.get(), bytes / 8 + 1)).first(bytes);
+  std::size_t have = 0;
+  while (true) {
+    const auto here = part.bytes();
+    if (here.size() > bytes - have) break;
+    std::memcpy(all.data() + have, here.data(), here.size());
+    have += here.size();
+    if (!part.more() && have == bytes) return Payload{memory, all};
+    if (!part.more()) break;
+    const auto came = part.receive(socket);
+    if (!came) return came.error();
+    if (!*came) break;
+  }
+  return Error{ErrorCode::malformed_message,
+               fmt::format("the parts of a batch are not the {} bytes of its ticket", bytes)};
+}
+
 void set(void* socket, int option, int value) {
   zmq_setsockopt(socket, option, &value, sizeof value);
 }
@@ -95,7 +127,7 @@ void set_limits(void* socket, bool inline_batches) {
   set(socket, ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
   // The daemon's side ends the connection as well, where a process that was cloned from ours holds
   // it open and we are dead.
-  set(socket, ZMQ_HEARTBEAT_TTL, kHeartbeatTimeoutMs);
+  set(socket, ZMQ_HEARTBEAT_TTL, kTimeToLiveMs);
 }
 
 Result<void> set_key(void* socket, int option, const std::string& key) {
@@ -187,11 +219,34 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
   if (!first.more()) return std::optional(std::move(incoming));
   auto second = std::make_shared<Frame>();
   if (const auto came = second->receive(socket_.get()); !came) return came.error();
-  if (second->more() || incoming.control.as<wire::Delivery>() == nullptr) {
+  const auto* ticket = incoming.control.as<wire::Delivery>();
+  if (ticket == nullptr) {
     return Error{ErrorCode::malformed_message, "a message of too many frames from the daemon"};
   }
-  incoming.batch = payload_of(std::move(second));
+  if (second->more()) {
+    auto whole = receive_parts(socket_.get(), *second, ticket->size());
+    if (!whole) return whole.error();
+    incoming.batch = *std::move(whole);
+  } else {
+    incoming.batch = payload_of(std::move(second));
+  }
   return std::optional(std::move(incoming));
+}
+
+/// The kernel's struct tcp_info begins with more than glibc's header shows; all before this number
+/// has 128 bytes.
+std::optional<std::uint64_t> Dealer::bytes_received() {
+  struct {
+    std::array<std::byte, 128> before;
+    std::uint64_t bytes_received;
+  } info{};
+  socklen_t size = sizeof info;
+  note_events();
+  if (connection_ < 0 || getsockopt(connection_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      size < sizeof info) {
+    return {};
+  }
+  return info.bytes_received;
 }
 
 bool Dealer::cut() {
@@ -217,6 +272,7 @@ void Dealer::note_events() {
     Frame address;
     if (event.more()) static_cast<void>(address.receive(monitor_.get()));
     guard_.reset();
+    connection_ = number == ZMQ_EVENT_CONNECTED ? descriptor : -1;
     if (number == ZMQ_EVENT_CONNECTED) guard_.emplace(descriptor);
     if (number == ZMQ_EVENT_DISCONNECTED) cut_ = true;
   }

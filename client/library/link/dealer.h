@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -43,9 +44,13 @@ class Dealer {
 
   /// A message, or none when none is there. A batch stays in the frame it came in, which ZeroMQ
   /// puts at a multiple of 8 bytes, unless it is a small one that shares memory with others: that
-  /// is copied to such a place.
+  /// is copied to such a place, and so are the parts of one that came in several.
   /// Errors: malformed_message, io_error.
   Result<std::optional<Incoming>> receive();
+
+  /// The bytes that have come over the present connection; empty where nobody counts them, as over
+  /// `ipc://`.
+  std::optional<std::uint64_t> bytes_received();
 
   /// Whether a connection that was made has ended since. ZeroMQ makes a new one, but the daemon
   /// that answers there knows nothing of us. What came before the end can be received after it.
@@ -74,6 +79,7 @@ class Dealer {
   std::unique_ptr<void, CloseSocket> monitor_;
   std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends
   std::optional<ForkGuard> guard_;             ///< Guards the current connection.
+  int connection_ = -1;                        ///< Its descriptor.
   bool cut_ = false;                           ///< One has ended; cut() has not reported it.
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
@@ -22,27 +23,39 @@ constexpr std::size_t kBytesPerTurn = kMaxControlBytes;
 
 constexpr std::size_t kMostFrames = 8;
 constexpr std::chrono::milliseconds kHeartbeat{1000};
+constexpr std::chrono::milliseconds kHeartbeatTimeout = std::chrono::minutes(10);
 /// A connection that has not shown by then that it speaks ZeroMQ, and has a key, is closed.
 constexpr std::chrono::milliseconds kHandshake{3000};
 constexpr unsigned kMostRemoteThreads = 8;
 
-/// The callback, and its loop, for when ZeroMQ is done with the bytes of a frame.
+/// The callback, and its loop, for when ZeroMQ is done with the bytes of all frames.
 struct Sent {
   boost::asio::io_context& loop;
   std::function<void()> callback;
+  std::atomic<std::size_t> frames;
 };
 
 /// Called on a thread of ZeroMQ's.
 void bytes_are_free(void*, void* hint) {
-  const std::unique_ptr<Sent> sent(static_cast<Sent*>(hint));
-  boost::asio::post(sent->loop, std::move(sent->callback));
+  auto* const sent = static_cast<Sent*>(hint);
+  if (sent->frames.fetch_sub(1) != 1) return;
+  const std::unique_ptr<Sent> last(sent);
+  boost::asio::post(last->loop, std::move(last->callback));
 }
 
-/// ZeroMQ takes memory that can be written to, and only reads it.
-zmq::message_t borrowed(boost::asio::io_context& loop, Payload payload) {
-  auto sent = std::make_unique<Sent>(Sent{loop, std::move(payload.sent)});
-  return {const_cast<std::byte*>(payload.bytes.data()), payload.bytes.size(), bytes_are_free,
-          sent.release()};
+/// The frames of a payload. ZeroMQ takes memory that can be written to, and only reads it.
+std::vector<zmq::message_t> borrowed(boost::asio::io_context& loop, Payload payload) {
+  const std::size_t all = payload.bytes.size();
+  const std::size_t part = payload.part_bytes == 0 ? all : std::min(payload.part_bytes, all);
+  const std::size_t count = all == 0 ? 1 : (all + part - 1) / part;
+  auto* const sent = new Sent{loop, std::move(payload.sent), {count}};  // freed by the last frame
+  std::vector<zmq::message_t> frames;
+  frames.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bytes = payload.bytes.subspan(i * part, std::min(part, all - i * part));
+    frames.emplace_back(const_cast<std::byte*>(bytes.data()), bytes.size(), bytes_are_free, sent);
+  }
+  return frames;
 }
 
 zmq::socket_type type_of(SocketOptions::Kind kind) {
@@ -63,11 +76,11 @@ void set_options(zmq::socket_t& socket, const SocketOptions& options) {
   socket.set(zmq::sockopt::rcvhwm, options.receive_queue);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(kMaxControlBytes));
   if (options.kind == SocketOptions::Kind::router) socket.set(zmq::sockopt::router_mandatory, true);
-  if (options.heartbeat_timeout) {
-    const auto timeout = static_cast<int>(options.heartbeat_timeout->count());
+  if (options.heartbeats) {
+    // Without a time to live: the other side's ZeroMQ would count that down while a large batch is
+    // coming, and end the connection in the middle of it.
     socket.set(zmq::sockopt::heartbeat_ivl, static_cast<int>(kHeartbeat.count()));
-    socket.set(zmq::sockopt::heartbeat_timeout, timeout);
-    socket.set(zmq::sockopt::heartbeat_ttl, timeout);
+    socket.set(zmq::sockopt::heartbeat_timeout, static_cast<int>(kHeartbeatTimeout.count()));
   }
   if (options.curve_secret_key.empty()) return;
   socket.set(zmq::sockopt::curve_server, true);
@@ -210,15 +223,19 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
   }
 
   /// False when the queue is full. Throws what ZeroMQ throws.
-  bool send(Frames frames, zmq::message_t* last) {
+  bool send(Frames frames, std::span<zmq::message_t> payload) {
     const auto flags = zmq::send_flags::dontwait;
-    std::size_t left = frames.size() + (last == nullptr ? 0 : 1);
+    std::size_t left = frames.size() + payload.size();
     for (const auto& frame : frames) {
       const auto how = --left == 0 ? flags : flags | zmq::send_flags::sndmore;
       const auto bytes = zmq::buffer(frame.data(), frame.size());
       if (!uninterrupted([&] { return socket.send(bytes, how); })) return false;
     }
-    return last == nullptr || uninterrupted([&] { return socket.send(*last, flags); }).has_value();
+    for (zmq::message_t& frame : payload) {
+      const auto how = --left == 0 ? flags : flags | zmq::send_flags::sndmore;
+      if (!uninterrupted([&] { return socket.send(frame, how); })) return false;
+    }
+    return true;
   }
 
   boost::asio::io_context& loop;
@@ -265,7 +282,7 @@ Result<std::string> FrameSocket::bind(const std::string& endpoint) {
 Result<void> FrameSocket::send(Frames frames) {
   state_->look_soon();
   try {
-    if (state_->send(frames, nullptr)) return {};
+    if (state_->send(frames, {})) return {};
     return queue_is_full();
   } catch (const zmq::error_t& error) {
     return Error{ErrorCode::disconnected, fmt::format("the peer is gone: {}", error.what())};
@@ -275,9 +292,9 @@ Result<void> FrameSocket::send(Frames frames) {
 /// Where the message does not go out, its end calls `sent` all the same.
 Result<void> FrameSocket::send(Frames frames, Payload payload) {
   state_->look_soon();
-  zmq::message_t last = borrowed(state_->loop, std::move(payload));
+  std::vector<zmq::message_t> last = borrowed(state_->loop, std::move(payload));
   try {
-    if (state_->send(frames, &last)) return {};
+    if (state_->send(frames, last)) return {};
     return queue_is_full();
   } catch (const zmq::error_t& error) {
     return Error{ErrorCode::disconnected, fmt::format("the peer is gone: {}", error.what())};

@@ -21,6 +21,7 @@ namespace batchwright {
 struct Payload {
   std::span<const std::byte> bytes;
   std::function<void()> sent;  ///< Called on the loop, later and once: the bytes are free again.
+  std::size_t part_bytes = 0;  ///< The size of a frame, but for the last one; 0: one frame for all.
 };
 
 /// The threads that move bytes in and out of sockets: one for this machine's clients, and others
@@ -61,8 +62,9 @@ struct SocketOptions {
   bool remote = false;       ///< Its peers are on a network.
   int send_queue = 1000;     ///< Messages to one peer that may pile up.
   int receive_queue = 1000;  ///< And from one.
-  /// A peer that is silent for so long, although asked each second, is gone; empty: never asked.
-  std::optional<std::chrono::milliseconds> heartbeat_timeout;
+  /// Peers are asked for a sign of life each second. ZeroMQ itself gives one up that has not
+  /// answered for kHeartbeatTimeout, so that no connection stays for good whose other end is gone.
+  bool heartbeats = false;
   std::string curve_secret_key;  ///< Z85 text. Empty: no encryption.
   bool ask_gatekeeper = false;   ///< Checks a peer's key before it is let in (gatekeeper.h).
 };
@@ -97,7 +99,8 @@ class FrameSocket {
   /// slowly that its queue is full; it then gets nothing.
   using Frames = std::initializer_list<std::span<const std::byte>>;
   Result<void> send(Frames frames);
-  /// Queues a message whose last frame must stay as it is until `payload.sent` is called.
+  /// Queues a message whose last frames are those of the payload, which must stay as it is until
+  /// `payload.sent` is called.
   Result<void> send(Frames frames, Payload payload);
 
  private:

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "daemon/delivery/wire/accept_guard.h"
+#include "daemon/delivery/wire/connection.h"
 
 namespace batchwright {
 namespace {
@@ -33,18 +34,12 @@ constexpr std::string_view kPong = "\4PONG";
 /// ZeroMQ copies a part of up to so many bytes out of the buffer that it was read into.
 constexpr std::uint64_t kTinyPart = 33;
 
-std::uint64_t cookie_of(int socket) {
-  std::uint64_t cookie = 0;
-  socklen_t size = sizeof cookie;
-  return ::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
-}
-
 /// What is known of a descriptor's connection.
 class Meter {
  public:
   void open(int descriptor) {
     const std::lock_guard lock(mutex_);
-    cookie_ = cookie_of(descriptor);
+    connection_ = connection_of(descriptor);
     intake_.begin(Intake::Clock::now());
     open_.store(true, std::memory_order_release);
   }
@@ -56,7 +51,8 @@ class Meter {
     const auto verdict = intake_.take(bytes, Intake::Clock::now());
     if (verdict == Intake::Verdict::fine) return true;
     open_.store(false, std::memory_order_release);
-    if (cookie_of(descriptor) != cookie_) return true;  // it is another one's by now
+    if (connection_of(descriptor).cookie != connection_.cookie)
+      return true;  // it is another one's by now
     if (verdict == Intake::Verdict::flood) AcceptGuard::tell_flood(descriptor);
     return false;
   }
@@ -67,7 +63,7 @@ class Meter {
   std::atomic<bool> open_ = false;
   std::mutex mutex_;  ///< Only a descriptor's new owner meets it.
   Intake intake_;
-  std::uint64_t cookie_ = 0;  ///< The socket's, which is no other's.
+  Connection connection_;
 };
 
 /// Meters by descriptor, made when one is needed and kept for good.

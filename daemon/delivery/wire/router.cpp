@@ -11,15 +11,12 @@ constexpr int kSendQueue = 4096;
 /// Messages queued from one peer, of at most 1 MiB each.
 constexpr int kReceiveQueue = 64;
 
-/// A remote peer that answers nothing for so long is gone.
-constexpr std::chrono::seconds kHeartbeatTimeout{10};
-
 SocketOptions router_options(const Router::Settings& settings) {
   SocketOptions options;
   options.send_queue = kSendQueue;
   options.receive_queue = kReceiveQueue;
   options.remote = settings.remote;
-  if (settings.remote) options.heartbeat_timeout = kHeartbeatTimeout;
+  options.heartbeats = settings.remote;
   options.curve_secret_key = settings.curve_secret_key;
   options.ask_gatekeeper = settings.ask_gatekeeper;
   return options;
@@ -38,6 +35,7 @@ Router::Router(boost::asio::io_context& loop, SocketThreads& threads, const Sett
             if (message.frames.size() > 1) incoming.frame = message.frames[1];
             incoming.frames = message.frame_count - 1;
             incoming.peer_address = message.peer_address;
+            incoming.descriptor = message.descriptor;
             call(incoming);
           }) {}
 

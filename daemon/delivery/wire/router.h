@@ -32,6 +32,7 @@ class Router {
     std::span<const std::byte> frame;
     std::size_t frames = 0;         ///< The number it had.
     std::string_view peer_address;  ///< The address of IncomingMessage.
+    int descriptor = -1;            ///< The connection's.
   };
   using OnMessage = std::function<void(const Incoming&)>;
 
@@ -50,7 +51,8 @@ class Router {
   /// Queues one frame, and never waits. Errors: disconnected when the peer is gone, or reads so
   /// slowly that its queue is full; it then gets nothing, and is to be dropped.
   Result<void> send(const PeerName& peer, std::span<const std::byte> frame);
-  /// Queues a message with a second frame, which must stay as it is until `payload.sent` is called.
+  /// Queues a message with the payload's frames behind the first, which must stay as they are until
+  /// `payload.sent` is called.
   Result<void> send(const PeerName& peer, std::span<const std::byte> frame, Payload payload);
 
  private:

@@ -5,6 +5,7 @@
 #include "daemon/delivery/wire/accept_guard.h"     // limits of connections
 #include "daemon/delivery/wire/access.h"           // which users may subscribe
 #include "daemon/delivery/wire/arena_socket.h"     // how a client gets the arena's descriptor
+#include "daemon/delivery/wire/connection.h"       // what becomes of a connection's bytes
 #include "daemon/delivery/wire/curve.h"            // keys
 #include "daemon/delivery/wire/event_publisher.h"  // events for clients that listen
 #include "daemon/delivery/wire/frame_socket.h"     // a ZeroMQ socket on the event loop

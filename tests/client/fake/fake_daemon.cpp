@@ -149,6 +149,7 @@ bool FakeDaemon::has_heard(const std::function<bool(const Heard&)>& holds) {
 void FakeDaemon::run() {
   {
     Sockets sockets;
+    sockets.part_bytes = manners_.part_bytes;
     if (!manners_.curve_secret.empty()) use_curve(sockets.router, manners_.curve_secret);
     require(zmq_bind(sockets.router, endpoint_.c_str()) == 0);
     endpoint_ = bound_endpoint(sockets.router);

@@ -42,6 +42,7 @@ struct Manners {
   std::string endpoint{};            ///< Empty: an ipc:// socket in a folder of its own.
   std::string curve_secret{};        ///< Z85; empty: no CURVE.
   bool serves = false;               ///< Sends batches by itself, within windows.
+  std::size_t part_bytes = 0;        ///< Batches in messages come in parts; 0: in one frame.
   std::uint64_t dies_after = 0;      ///< So many releases; 0: it lives on.
   bool may_join = false;             ///< Its tickets say that releases may wait for each other.
   Abilities abilities{};             ///< What it says it can do.

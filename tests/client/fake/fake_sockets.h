@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/client/fake/fake_daemon.h"
@@ -25,6 +26,7 @@ struct FakeDaemon::Sockets {
   int listener = -1;
   std::vector<int> connections;
   std::vector<std::byte> peer;
+  std::size_t part_bytes = 0;  ///< The size of a batch's frames; 0: one frame.
 
   /// Linger is set before the socket is bound: a listener keeps the value it was made with, and by
   /// that value, without end by default, a session waits whose peer goes while the socket closes.
@@ -38,7 +40,11 @@ struct FakeDaemon::Sockets {
   void say(std::span<const std::byte> bytes, std::span<const std::byte> batch = {}) const {
     zmq_send(router, peer.data(), peer.size(), ZMQ_SNDMORE);
     zmq_send(router, bytes.data(), bytes.size(), batch.empty() ? 0 : ZMQ_SNDMORE);
-    if (!batch.empty()) zmq_send(router, batch.data(), batch.size(), 0);
+    while (!batch.empty()) {
+      const std::size_t part = part_bytes == 0 ? batch.size() : std::min(part_bytes, batch.size());
+      zmq_send(router, batch.data(), part, part == batch.size() ? 0 : ZMQ_SNDMORE);
+      batch = batch.subspan(part);
+    }
   }
   template <class Body>
   void say(Body body) const {
