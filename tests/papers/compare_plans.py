@@ -28,9 +28,10 @@ CUTS = [
     {"cut": "dynamic", "size": 4},
     {"cut": "dynamic", "size": 4, "rule": "overrun", "max_size": 30, "last": "drop"},
     {"cut": "frames", "max_frames": 6000, "size_multiple": 8},
-    {"cut": "real-frames", "max_frames": 6000},
+    {"cut": "real-frames", "max_frames": 6000, "last": "drop"},
     {"cut": "real-frames", "max_frames": 6000, "max_padded": 6500, "size_multiple": 4},
-    {"cut": "real-frames", "max_frames": 6000, "rule": "overrun", "max_padded": 9000},
+    {"cut": "real-frames", "max_frames": 6000, "rule": "overrun", "max_padded": 9000,
+     "last": "drop"},
     {"cut": "quadratic", "max_frames": 60000, "quadratic_scale": 200, "rule": "overrun"},
 ]
 ENDS = [

@@ -286,56 +286,39 @@ def rounded(rows, multiple):
     return rows - rows % multiple if rows >= multiple else rows
 
 
-def cut_real(bucket, x, s, longest_of_all):
+def is_full(batch, x, s, longest_of_all):
+    """Whether the next row, or the next `size_multiple` ones, would pass, were they as long."""
     overruns = s.get("rule", "strict") == "overrun"
-    multiple, budget = s.get("size_multiple", 1), s["max_frames"]
-    most = s.get("max_size") or NO_LIMIT
-    batches, i = [], 0
-    while i < len(bucket):
-        def fits(rows):
-            lengths = [x[j] for j in bucket[i : i + rows]]
-            within = i + rows <= len(bucket) and rows <= min(
-                most, allowed(s, longest_of_all, max(lengths)))
-            before = sum(lengths[:-1])  # the row that passes the budget is the last
-            return within and (before <= budget if overruns else sum(lengths) <= budget)
-        rows = 1
-        while fits(rows + 1):
-            rows += 1
-        rows = rounded(rows, multiple)
-        batch = bucket[i : i + rows]
-        i += rows
-        longest, total = max(x[j] for j in batch), sum(x[j] for j in batch)
-        more = 1 if rows < multiple else multiple
-        room = rows + more <= min(most, allowed(s, longest_of_all, longest)) and (
-            total <= budget if overruns else total + more * longest <= budget)
-        if i == len(bucket) and s.get("last", "keep") == "drop" and room:
-            break
-        batches.append(batch)
-    return batches
+    multiple, most = s.get("size_multiple", 1), s.get("max_size") or NO_LIMIT
+    rows, longest, total = len(batch), max(x[j] for j in batch), sum(x[j] for j in batch)
+    within = allowed(s, longest_of_all, longest)
+    if s.get("cut") != "real-frames":
+        return rows >= rounded(min(within + overruns, most), multiple)
+    more = 1 if rows < multiple else multiple
+    over = total > s["max_frames"] if overruns else total + more * longest > s["max_frames"]
+    return rows + more > min(within, most) or over
 
 
 def cut(bucket, x, s, longest_of_all):
-    if s.get("cut") == "real-frames":
-        return cut_real(bucket, x, s, longest_of_all)
-    overruns = s.get("rule", "strict") == "overrun"
-    multiple = s.get("size_multiple", 1)
+    overruns, real = s.get("rule", "strict") == "overrun", s.get("cut") == "real-frames"
     most = s.get("max_size") or NO_LIMIT
     batches, i = [], 0
     while i < len(bucket):
-        rows, longest = 0, 0
+        rows, longest, total = 0, 0, 0
         while i + rows < len(bucket) and rows < most:
-            grown = max(longest, x[bucket[i + rows]])
-            if rows + 1 > allowed(s, longest_of_all, grown):
-                rows += overruns
+            length = x[bucket[i + rows]]
+            longest, total = max(longest, length), total + length
+            padded = rows + 1 > allowed(s, longest_of_all, longest)
+            if padded or (real and total > s["max_frames"]):
+                rows += overruns and not (real and padded)
                 break
-            rows, longest = rows + 1, grown
-        rows = rounded(rows, multiple)
+            rows += 1
+        rows = rounded(rows, s.get("size_multiple", 1))
         batch = bucket[i : i + rows]
         i += rows
-        if i == len(bucket) and s.get("last", "keep") == "drop":
-            full = allowed(s, longest_of_all, max(x[j] for j in batch)) + overruns
-            if rows < rounded(min(full, most), multiple):
-                break
+        dropped = i == len(bucket) and s.get("last", "keep") == "drop"
+        if dropped and not is_full(batch, x, s, longest_of_all):
+            break
         batches.append(batch)
     return batches
 
