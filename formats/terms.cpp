@@ -14,6 +14,9 @@ namespace {
 /// The longest value that is shown whole: a difference is one line of a log.
 constexpr std::size_t kMostBytesOfValue = 80;
 
+/// Terms from before there was a second version of random numbers have no such line.
+constexpr std::string_view kDrawsKey = "features.draws";
+
 using Lines = std::vector<std::pair<std::string_view, std::string_view>>;
 
 /// Keys and values, in their order. A line without " = " is a key without a value.
@@ -57,6 +60,8 @@ class Changes {
     if (!text_.empty()) text_ += "; ";
     text_ +=
         fmt::format("{}: {} {}, {} {}", key, shown(before), words_.before, shown(now), words_.now);
+    // With several servers a line begins with its server.
+    if (before == nullptr && key.ends_with(kDrawsKey)) text_ += fmt::format(" ({})", kFirstDraws);
   }
   std::string text() && {
     if (count_ > kMostChanges) {

@@ -23,6 +23,10 @@ struct ChangeWords {
   std::string_view now = "now";
 };
 
+/// What a run that began with the first version of a recipe's random numbers needs to go on.
+inline constexpr std::string_view kFirstDraws =
+    "draws = 1 under [feed.features] continues this run";
+
 /// The differences in words: "data changed; size: 16 before, 24 now". Where the texts do not tell
 /// it, the parts of the fingerprint: "data and settings (or planner) changed". Empty when the
 /// fingerprints are equal, or `before` is an older form of `now` (is_older_form()). At most

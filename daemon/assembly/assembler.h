@@ -56,6 +56,8 @@ struct EpochSource {
   std::shared_ptr<FoundRows> found = std::make_shared<FoundRows>();
   /// Of rows that a recipe makes; null: rows are as long as what is stored.
   SharedLengths lengths = nullptr;
+  /// What the draws of the rows that a recipe makes depend on.
+  DrawKeys draws = DrawKeys();
   /// Rows that a recipe made, of which other parts follow.
   std::shared_ptr<KeptRows> kept = std::make_shared<KeptRows>();
 

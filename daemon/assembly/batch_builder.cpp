@@ -213,7 +213,8 @@ Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
     return make_by_recipe(job, row, making_.own[place]);
   }
   const bool last = (row.flags & kRowLast) != 0;
-  auto kept = job.source.kept->get(Ordinal{row.ordinal}, last, [&]() -> Result<KeptRow> {
+  const std::uint32_t use = job.source.draws.count_uses() ? row.use : 0;
+  auto kept = job.source.kept->get({row.ordinal, use}, last, [&]() -> Result<KeptRow> {
     const auto made = std::make_shared<std::vector<MadeField>>();
     if (auto done = make_by_recipe(job, row, *made); !done) return done.error();
     return KeptRow(made);
@@ -227,8 +228,8 @@ Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
 Result<void> BatchBuilder::make_by_recipe(const BatchJob& job, const Row& row,
                                           std::vector<MadeField>& made) {
   const Recipe& recipe = *job.style.recipe;
-  const Ordinal ordinal{row.ordinal};
-  if (auto done = making_.maker.make(recipe, job.source.epoch, ordinal, values_, made); !done) {
+  const DrawKey key = job.source.draws.of(Ordinal{row.ordinal}, row.use);
+  if (auto done = making_.maker.make(recipe, key, values_, made); !done) {
     return Error{done.error().code,
                  fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
   }

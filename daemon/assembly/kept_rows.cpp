@@ -13,17 +13,17 @@ std::size_t bytes_of(const std::vector<MadeField>& row) {
 
 }  // namespace
 
-Result<KeptRow> KeptRows::get(Ordinal ordinal, bool last,
+Result<KeptRow> KeptRows::get(const Key& key, bool last,
                               const std::function<Result<KeptRow>()>& make) {
   std::unique_lock lock(mutex_);
   ++uses_;
-  const auto [place, is_new] = rows_.try_emplace(ordinal.value);
+  const auto [place, is_new] = rows_.try_emplace(key);
   if (!is_new) {
     const SharedEntry entry = place->second;  // stays while this waits, whatever others do
     entry->used = uses_;
     made_.wait(lock, [&entry] { return entry->row || entry->failed; });
     if (entry->row) {
-      if (last) drop(ordinal.value);
+      if (last) drop(key);
       return entry->row;
     }
     lock.unlock();
@@ -39,14 +39,14 @@ Result<KeptRow> KeptRows::get(Ordinal ordinal, bool last,
     entry->row = *row;
     const std::size_t bytes = bytes_of(**row);
     if (last || !has_room(bytes)) {
-      rows_.erase(ordinal.value);
+      rows_.erase(key);
     } else {
       entry->bytes = bytes;
       bytes_ += bytes;
     }
   } else {
     entry->failed = true;
-    rows_.erase(ordinal.value);
+    rows_.erase(key);
   }
   made_.notify_all();
   return row;
@@ -60,15 +60,15 @@ bool KeptRows::has_room(std::size_t bytes) {
   for (auto each = rows_.begin(); each != rows_.end();) {
     const auto next = std::next(each);
     if (each->second->row && each->second->bytes > 0 && each->second->used + idle < uses_) {
-      drop(each->first);
+      drop(Key(each->first));  // a copy: its own goes
     }
     each = next;
   }
   return bytes_ + bytes <= most_bytes_;
 }
 
-void KeptRows::drop(std::uint64_t ordinal) {
-  const auto place = rows_.find(ordinal);
+void KeptRows::drop(const Key& key) {
+  const auto place = rows_.find(key);
   // Another may have dropped it first, and a third begun it anew.
   if (place == rows_.end() || !place->second->row) return;
   bytes_ -= place->second->bytes;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "formats/formats.h"
@@ -28,9 +29,12 @@ class KeptRows {
 
   explicit KeptRows(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
 
+  /// A sequence, and how often it came before in the epoch where it is then made anew.
+  using Key = std::pair<std::uint64_t, std::uint32_t>;
+
   /// The row of a sequence, which `make` makes if it is not kept; `last`: no other part of it
   /// follows. Errors: those of `make`; each caller then tries by itself.
-  Result<KeptRow> get(Ordinal ordinal, bool last, const std::function<Result<KeptRow>()>& make);
+  Result<KeptRow> get(const Key& key, bool last, const std::function<Result<KeptRow>()>& make);
 
  private:
   struct Entry {
@@ -42,12 +46,12 @@ class KeptRows {
   using SharedEntry = std::shared_ptr<Entry>;
 
   bool has_room(std::size_t bytes);
-  void drop(std::uint64_t ordinal);
+  void drop(const Key& key);
 
   const std::size_t most_bytes_;
   std::mutex mutex_;  // guards all below
   std::condition_variable made_;
-  std::map<std::uint64_t, SharedEntry> rows_;
+  std::map<Key, SharedEntry> rows_;
   std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;
 };

@@ -298,6 +298,10 @@ const std::array kFeaturesKeys{
         {"label_slack", "0 to 1000000", "2", Applies::anew,
          "Values that an aligned field may have more or fewer than frames"},
         [](auto& r) -> auto& { return r.label_slack; }),
+    key<RecipeSettings, read_whole<1, 2>>(
+        {"draws", "1 or 2", "2", Applies::anew,
+         "Version of the random numbers by which rows are made"},
+        [](auto& r) -> auto& { return r.draws; }),
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "daemon/planning/stages/shuffle.h"
 #include "daemon/planning/stages/sweep.h"
 #include "daemon/planning/stages/unroll.h"
+#include "daemon/planning/stages/uses.h"
 
 namespace batchwright {
 
@@ -26,10 +27,12 @@ void add_row(BatchFigures& figures, std::uint32_t length) {
 
 }  // namespace
 
-/// What is left of the draft: 4 bytes a row and 8 a batch, or 8 a sequence when unrolled.
+/// What is left of the draft: 4 bytes a row and 8 a batch, or 8 a sequence when unrolled; and the
+/// uses.
 struct EpochPlan::State {
   Draft draft;
   Unrolled unrolled;
+  RowUses uses;  // of batches; unrolled ones have their own
   std::uint32_t world = 1;
 
   bool is_unrolled() const { return unrolled.lanes() != 0; }
@@ -49,8 +52,12 @@ struct EpochPlan::State {
   template <class Use>
   void each_row(BatchIndex index, const Use& use) const {
     if (!is_unrolled()) {
-      for (const std::uint32_t item : batch(draft.sequence[index.value])) {
-        use(draft.table.row(item));
+      const std::uint32_t cut = draft.sequence[index.value];
+      std::uint32_t number = 0;
+      for (const std::uint32_t item : batch(cut)) {
+        Row row = draft.table.row(item);
+        row.use = uses.of(index.value, draft.starts[cut], number++);
+        use(row);
       }
       return;
     }
@@ -92,6 +99,8 @@ Result<EpochPlan> plan_epoch(std::span<const std::uint32_t> lengths, const PlanS
     state.unrolled = std::move(*unrolled);
   } else if (auto done = batch_up(*draft, settings, seed); !done) {
     return done.error();
+  } else {
+    state.uses = RowUses(*draft);
   }
   state.draft = std::move(*draft);
   return EpochPlan(std::make_shared<EpochPlan::State>(std::move(state)));

@@ -19,6 +19,7 @@ struct Row {
   std::uint32_t start = 0;    ///< First frame of the chunk; 0 for a whole sequence.
   std::uint32_t length = 0;   ///< Frames; 0 only for a lane of truncated unrolling that ran out.
   std::uint8_t flags = 0;     ///< kRowReset, kRowLast; whole sequences have both.
+  std::uint32_t use = 0;      ///< Earlier rows of the epoch with this ordinal and start.
 };
 
 /// The figures of one batch.

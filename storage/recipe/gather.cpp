@@ -82,7 +82,7 @@ class Gathering {
     std::vector<FieldValue> values(of_.schema().fields.size());
     if (auto read = fields_from_map(*record, values); !read) return read;
     std::vector<MadeField> row;
-    if (auto made = maker.make(recipe_, Epoch{0}, ordinal, values, row); !made) return made;
+    if (auto made = maker.make(recipe_, DrawKey{}, values, row); !made) return made;
     const std::vector<std::byte>& bytes = row[recipe_.schema().primary()].bytes;
     std::vector<float> frames(bytes.size() / sizeof(float));
     if (!bytes.empty()) std::memcpy(frames.data(), bytes.data(), bytes.size());

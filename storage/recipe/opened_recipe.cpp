@@ -53,6 +53,7 @@ Result<std::shared_ptr<const Recipe>> Recipe::open(const RecipeSettings& setting
   if (opened = recipe->open_styles(catalog); !opened) return opened.error();
   if (opened = recipe->open_statistics(of.schema()); !opened) return opened.error();
   if (opened = recipe->build_schema(of.schema()); !opened) return opened.error();
+  if (auto keys = recipe->draw_keys(of, Epoch{0}); !keys) return keys.error();
   // All rates are seen before the first batch.
   if (auto lengths = recipe->lengths(of, Epoch{0}); !lengths) return lengths.error();
   return std::shared_ptr<const Recipe>(recipe);
@@ -262,6 +263,13 @@ Result<void> Recipe::build_schema(const Schema& stored) {
   }
   if (auto sound = validate(fields_.schema); !sound) return cannot_open(sound.error().message);
   return {};
+}
+
+std::string Recipe::first_draws_text() const {
+  RecipeSettings first = settings_;
+  first.draws = 1;
+  // What follows the settings, the contents of what is read beside the dataset, has its own lines.
+  return recipe_text(first) + text_.substr(recipe_text(settings_).size());
 }
 
 std::string Recipe::noise_name(std::size_t style, const NoiseDraw& draw) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/recipe/draw_keys.h"
 #include "storage/recipe/settings.h"
 #include "storage/recipe/sound_set.h"
 #include "storage/recipe/speakers.h"
@@ -35,7 +36,7 @@ Result<std::uint32_t> common_rate(std::span<const std::uint32_t> rates);
 
 /// A recipe with the data that it needs, for the sequences of one dataset.
 ///
-/// A row depends on its own sequence, the seed, the epoch and the ordinal, and on nothing else.
+/// A row depends on its own sequence and its draws' key, and on nothing else.
 /// Immutable. Threads: any.
 class Recipe {
  public:
@@ -78,8 +79,14 @@ class Recipe {
 
   /// recipe_text(), and a line for the contents of each thing it reads beside the dataset.
   const std::string& text() const { return text_; }
+  /// The same with draws = 1.
+  std::string first_draws_text() const;
   /// What the features are made by, without what changes at random: a line a setting.
   const std::string& made_by() const { return made_by_; }
+
+  /// What the draws of each row of an epoch depend on. Blocks on the disk, mostly the first time
+  /// alone. Errors: those of shard_identity(), naming the sequence.
+  Result<DrawKeys> draw_keys(const Snapshot& of, Epoch epoch) const;
 
   /// Of one sequence: `stored` samples or frames, of `rate` Hz where it is sound.
   Result<RowLengths> measure(std::uint64_t stored, std::uint32_t rate, const DrawKey& key) const;
@@ -154,11 +161,13 @@ class Recipe {
   Fields fields_;
   std::string text_;
   std::string made_by_;
-  /// The lengths of the last snapshot, while anything refers to them.
   struct Kept {
     std::mutex mutex;
+    /// The lengths of the last snapshot, while anything refers to them.
     std::uint64_t content = 0;
     std::weak_ptr<const std::vector<std::uint32_t>> lengths;
+    /// Of the shards that have had a sequence, which is their first for good.
+    std::vector<std::optional<std::uint64_t>> identities;
   };
   std::shared_ptr<Kept> kept_;
 };

@@ -2,6 +2,7 @@
 
 // Front door of the room: what becomes of stored sequences on their way into a batch.
 
+#include "storage/recipe/draw_keys.h"      // what the draws of a row depend on
 #include "storage/recipe/gather.h"         // statistics of a dataset
 #include "storage/recipe/opened_recipe.h"  // lengths and fields of the rows
 #include "storage/recipe/row_maker.h"      // one row

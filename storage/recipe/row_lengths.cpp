@@ -47,10 +47,13 @@ Result<RateRatio> Recipe::ratio_of(std::uint32_t rate, Speed speed) const {
 Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
                                    const DrawKey& key) const {
   const auto& speeds = settings_.speeds;
+  // What decides lengths is the same for each row of a sequence: a plan has one length of it.
+  DrawKey first = key;
+  first.use = 0;
   const Speed speed =
-      speeds.empty() ? Speed{} : speeds[draw_speed({key, DrawStage::speed}, speeds.size())];
+      speeds.empty() ? Speed{} : speeds[draw_speed({first, DrawStage::speed}, speeds.size())];
   const std::uint32_t offset =
-      settings_.keep_random ? draw_keep_offset({key, DrawStage::keep_one_of}, settings_.keep.of)
+      settings_.keep_random ? draw_keep_offset({first, DrawStage::keep_one_of}, settings_.keep.of)
                             : settings_.keep.offset;
   const auto ratio = ratio_of(rate, speed);
   if (!ratio) return ratio.error();
@@ -189,18 +192,46 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
       choices.push_back({k, settings_.keep_random ? n : settings_.keep.offset});
     }
   }
-  const EpochDraws speed_draws(seed_, epoch.value, DrawStage::speed);
-  const EpochDraws offset_draws(seed_, epoch.value, DrawStage::keep_one_of);
+  const auto keys = draw_keys(of, epoch);
+  if (!keys) return keys.error();
+  const StageDraws speed_draws(*keys, DrawStage::speed);
+  const StageDraws offset_draws(*keys, DrawStage::keep_one_of);
   auto lengths = all_lengths(of, choices, [&](std::uint64_t ordinal) {
-    const std::size_t speed = speeds > 1 ? draw_speed(speed_draws.of(ordinal, 0), speeds) : 0;
+    const std::size_t speed = speeds > 1 ? draw_speed(speed_draws.of(ordinal), speeds) : 0;
     return speed * offsets +
-           (offsets > 1 ? draw_keep_offset(offset_draws.of(ordinal, 0), offsets) : 0);
+           (offsets > 1 ? draw_keep_offset(offset_draws.of(ordinal), offsets) : 0);
   });
   if (!lengths || !same) return lengths;
   const std::lock_guard lock(kept_->mutex);
   kept_->content = of.content();
   kept_->lengths = *lengths;
   return lengths;
+}
+
+Result<DrawKeys> Recipe::draw_keys(const Snapshot& of, Epoch epoch) const {
+  if (settings_.draws == 1 || !draws_anything(settings_)) return DrawKeys(seed_, epoch);
+  const std::lock_guard lock(kept_->mutex);
+  std::vector<DrawKeys::Shard> shards;
+  std::uint64_t first = 0;
+  const auto counts = of.shard_sequences();
+  kept_->identities.resize(counts.size());
+  for (std::size_t shard = 0; shard < counts.size(); first += counts[shard++]) {
+    if (counts[shard] == 0) continue;
+    std::optional<std::uint64_t>& known = kept_->identities[shard];
+    if (!known) {
+      const auto identity = shard_identity(of, Ordinal{first});
+      if (!identity) {
+        return Error{identity.error().code,
+                     fmt::format("what is drawn depends on sequence {}, the first of its dataset: "
+                                 "{}",
+                                 first, identity.error().message)};
+      }
+      known = *identity;
+    }
+    shards.push_back({first, known});
+  }
+  if (shards.empty()) return DrawKeys(seed_, epoch);
+  return DrawKeys(seed_, epoch, std::move(shards));
 }
 
 Result<std::vector<SharedLengths>> Recipe::possible_lengths(const Snapshot& of) const {

@@ -23,9 +23,8 @@ void RowMaker::step_done(RecipeStep step) {
 
 std::array<double, kRecipeSteps> RowMaker::take_seconds() { return std::exchange(seconds_, {}); }
 
-Result<void> RowMaker::make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
+Result<void> RowMaker::make(const Recipe& recipe, const DrawKey& key,
                             std::span<const FieldValue> values, std::vector<MadeField>& row) {
-  const DrawKey key{recipe.seed_, epoch.value, ordinal.value, 0};
   begun_ = now();
   row.resize(recipe.fields_.schema.fields.size());
   // All but the memory of the masks.

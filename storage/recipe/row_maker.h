@@ -48,12 +48,12 @@ struct MadeField {
 /// Threads: one at a time.
 class RowMaker {
  public:
-  /// `values` are those of the stored fields, which may lie in a map. `row` becomes as long as the
-  /// recipe's fields; those that are not made stay as they are.
+  /// `key`: of Recipe::draw_keys(). `values` are those of the stored fields, which may lie in a
+  /// map. `row` becomes as long as the recipe's fields; those that are not made stay as they are.
   /// Errors: corrupt_record, naming what is wrong; store_unavailable; not_found (a speaker without
   /// statistics).
-  Result<void> make(const Recipe& recipe, Epoch epoch, Ordinal ordinal,
-                    std::span<const FieldValue> values, std::vector<MadeField>& row);
+  Result<void> make(const Recipe& recipe, const DrawKey& key, std::span<const FieldValue> values,
+                    std::vector<MadeField>& row);
 
   /// Of the last row.
   const RowDraws& draws() const { return draws_; }

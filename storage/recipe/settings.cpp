@@ -172,6 +172,9 @@ Result<void> check_cmvn(const CmvnSettings& cmvn) {
 }  // namespace
 
 Result<void> check_recipe(const RecipeSettings& settings) {
+  if (settings.draws < 1 || settings.draws > 2) {
+    return bad_recipe(fmt::format("draws {}; allowed: 1 or 2", settings.draws));
+  }
   if (auto sound = check_styles(settings.styles); !sound) return sound;
   if (settings.stacking != Stacking{} && settings.keep.of > 1) {
     return bad_recipe("stack, stride and keep_one_of; allowed: one of the two ways");
@@ -196,6 +199,17 @@ Result<void> check_recipe(const RecipeSettings& settings) {
                       check(settings.stacking), check(settings.keep), check(settings.delay)});
 }
 
+bool asks_anything(const RecipeSettings& settings) {
+  RecipeSettings none;
+  none.draws = settings.draws;
+  return settings != none;
+}
+
+bool draws_anything(const RecipeSettings& settings) {
+  return !settings.styles.empty() || settings.speeds.size() > 1 || settings.dither > 0 ||
+         settings.spec_augment || settings.keep_random;
+}
+
 std::string recipe_text(const RecipeSettings& settings) {
   if (!asks_anything(settings)) return {};
   Lines lines;
@@ -204,6 +218,11 @@ std::string recipe_text(const RecipeSettings& settings) {
   for (std::size_t k = 0; k < settings.styles.size(); ++k) {
     lines.within(fmt::format("features.style{}.", k));
     add_style(settings.styles[k], lines);
+  }
+  // Texts from before there was a second version have no such line.
+  if (settings.draws != 1 && draws_anything(settings)) {
+    lines.within("features.");
+    lines.add("draws", settings.draws);
   }
   return lines.take();
 }

@@ -64,12 +64,18 @@ struct RecipeSettings {
   LabelDelay delay;
   double ignore_value = -100;  ///< Of targets that the delay leaves without a value.
   std::uint32_t label_slack = kDefaultLabelSlack;
+  /// The version of the random numbers, 1 or 2. README.md has both.
+  std::uint32_t draws = 2;
 
   friend bool operator==(const RecipeSettings&, const RecipeSettings&) = default;
 };
 
-/// Whether anything is to be done: the settings are not those that a feed has without any.
-inline bool asks_anything(const RecipeSettings& settings) { return settings != RecipeSettings{}; }
+/// Whether anything is to be done: the settings are not those that a feed has without any. How
+/// something is drawn asks for nothing by itself.
+bool asks_anything(const RecipeSettings& settings);
+
+/// Whether any step draws: styles, several speeds, dither, masks, or a random offset.
+bool draws_anything(const RecipeSettings& settings);
 
 /// Checks what can be seen without the data. Errors: bad_configuration, naming the setting, what
 /// was found and what is allowed.

@@ -26,6 +26,8 @@ class StoredSound {
   DType dtype() const { return dtype_; }
   /// Whether the field has sound, or tells of it: it is nothing that a row needs.
   bool owns(std::size_t field) const;
+  /// The field that has the sound: the primary one, or that of the files' bytes.
+  std::size_t payload_field() const { return encoded_.value_or(primary_); }
   /// The field whose length is the rate, in Hz.
   std::size_t rate_field() const { return rate_; }
 

@@ -35,7 +35,7 @@ struct Maker {
 /// How many rows are made when one more part of a row is asked for.
 int made_for(KeptRows& rows, std::uint64_t ordinal, bool last = false) {
   Maker maker;
-  CHECK(rows.get(Ordinal{ordinal}, last, std::ref(maker)));
+  CHECK(rows.get({ordinal, 0}, last, std::ref(maker)));
   return maker.made;
 }
 
@@ -52,6 +52,18 @@ TEST_CASE("assembly: a row is made for its first part, and kept until its last o
   // The first part may be the last one, too: the rest came from another daemon.
   CHECK(made_for(rows, 9, true) == 1);
   CHECK(made_for(rows, 9) == 1);
+}
+
+TEST_CASE("assembly: a row that the epoch has again is another row") {
+  KeptRows rows;
+  Maker maker;
+  CHECK(rows.get({3, 0}, false, std::ref(maker)));
+  CHECK(rows.get({3, 1}, false, std::ref(maker)));
+  CHECK(maker.made == 2);
+  // The end of one leaves the other.
+  CHECK(rows.get({3, 0}, true, std::ref(maker)));
+  CHECK(rows.get({3, 1}, true, std::ref(maker)));
+  CHECK(maker.made == 2);
 }
 
 TEST_CASE("assembly: rows that find no room are made for each part, and those that did stay") {
@@ -82,8 +94,8 @@ TEST_CASE("assembly: a row that cannot be made is tried again by each who asks")
   KeptRows rows;
   const auto fail = []() -> Result<KeptRow> { return Error{ErrorCode::corrupt_record, "broken"}; };
   const auto throwing = []() -> Result<KeptRow> { throw std::runtime_error("no memory"); };
-  CHECK(rows.get(Ordinal{1}, false, fail).error().message == "broken");
-  CHECK(rows.get(Ordinal{1}, false, throwing).error().message == "no memory");
+  CHECK(rows.get({1, 0}, false, fail).error().message == "broken");
+  CHECK(rows.get({1, 0}, false, throwing).error().message == "no memory");
   CHECK(made_for(rows, 1) == 1);
 }
 
@@ -94,7 +106,7 @@ TEST_CASE("assembly: a thread waits for a row that another makes, whatever becom
     Tally go;
     Maker second;
     std::jthread first([&] {
-      const auto row = rows.get(Ordinal{5}, true, [&]() -> Result<KeptRow> {
+      const auto row = rows.get({5, 0}, true, [&]() -> Result<KeptRow> {
         begun.add(1);
         CHECK(go.wait_for(1));
         if (!works) return Error{ErrorCode::corrupt_record, "broken"};
@@ -103,7 +115,7 @@ TEST_CASE("assembly: a thread waits for a row that another makes, whatever becom
       CHECK(static_cast<bool>(row) == works);
     });
     REQUIRE(begun.wait_for(1));
-    std::jthread other([&] { CHECK(rows.get(Ordinal{5}, false, std::ref(second))); });
+    std::jthread other([&] { CHECK(rows.get({5, 0}, false, std::ref(second))); });
     go.add(1);
     first.join();
     other.join();
@@ -119,7 +131,7 @@ TEST_CASE("assembly: threads that take the parts of many rows get the same rows"
     threads.emplace_back([&rows] {
       for (std::uint64_t part = 0; part < 40; ++part) {
         for (std::uint64_t ordinal = 0; ordinal < 30; ++ordinal) {
-          const auto row = rows.get(Ordinal{ordinal}, part == 39, [ordinal]() -> Result<KeptRow> {
+          const auto row = rows.get({ordinal, 0}, part == 39, [ordinal]() -> Result<KeptRow> {
             return row_of(ordinal * 20);
           });
           REQUIRE(row);

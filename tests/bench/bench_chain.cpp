@@ -79,6 +79,7 @@ double cpu_seconds() {
 /// Makes every row once, the threads taking turns.
 void make_all(const Recipe& recipe, const Snapshot& of, unsigned threads, std::uint64_t epoch,
               std::array<double, kRecipeSteps>& seconds) {
+  const DrawKeys keys = or_end(recipe.draw_keys(of, Epoch{epoch}));
   const auto work = [&](unsigned first) {
     RowMaker maker;
     std::vector<MadeField> row;
@@ -86,7 +87,7 @@ void make_all(const Recipe& recipe, const Snapshot& of, unsigned threads, std::u
       const auto record = or_end(of.record(Ordinal{i}));
       std::vector<FieldValue> values;
       for (std::size_t f = 0; f < record.fields(); ++f) values.push_back(record.field(f));
-      if (!maker.make(recipe, Epoch{epoch}, Ordinal{i}, values, row)) std::exit(1);
+      if (!maker.make(recipe, keys.of(Ordinal{i}, 0), values, row)) std::exit(1);
     }
     if (first == 0) seconds = maker.take_seconds();
   };

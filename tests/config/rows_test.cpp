@@ -110,6 +110,7 @@ const std::map<std::string, std::string> kOther{
     {"feed.features.label_extend", "false"},
     {"feed.features.ignore_value", "-1"},
     {"feed.features.label_slack", "0"},
+    {"feed.features.draws", "1"},
     {"feed.style.weight", "2"},
     {"feed.style.noise", R"(["/n"])"},
     {"feed.style.noise_probability", "0.5"},

@@ -23,6 +23,17 @@ TEST_CASE("formats: a change of terms is told setting by setting, with both valu
   CHECK(change("size = 16\n", "size = 24\n", {7, 5, 3}) == "data changed; size: 16 before, 24 now");
 }
 
+TEST_CASE("formats: terms without a version of the draws are told what continues them") {
+  const std::string line = "draws = 1 under [feed.features] continues this run";
+  const std::string told = change("size = 16\n", "size = 16\nfeatures.draws = 2\n", {1, 5, 3});
+  CHECK(told == "features.draws: not set before, 2 now (" + line + ")");
+  CHECK(
+      change("server 0 size = 16\n", "server 0 size = 16\nserver 0 features.draws = 2\n", {1, 5, 3})
+          .find(line) != std::string::npos);
+  // The other way round there is nothing to be continued by it.
+  CHECK(change("features.draws = 2\n", "size = 16\n", {1, 5, 3}).find(line) == std::string::npos);
+}
+
 TEST_CASE("formats: where the texts do not tell what changed, the parts are named") {
   CHECK(change("", "size = 16\n", {1, 5, 3}) == "settings (or planner) changed");
   CHECK(change("size = 16\n", "", {7, 2, 4}) == "data and seed changed");

@@ -210,6 +210,94 @@ TEST_CASE("integration: another recipe is another fingerprint, and the differenc
   CHECK(std::string(bw_error_message()).find("features.time_width") != std::string::npos);
 }
 
+TEST_CASE(
+    "integration: a run of the first draws is told what continues it, and goes on with that") {
+  const std::string line = "draws = 1 under [feed.features] continues this run";
+  MadeFeed feed("size = 6\n");
+  const std::string second = feed.daemon.config();
+  std::string first = second;
+  first.insert(first.find("dither = 1\n"), "draws = 1\n");
+  feed.daemon.config() = first;
+  REQUIRE(feed.daemon.start());
+  Trainer trainer(feed.daemon.endpoint());
+  subscribe(trainer, {.epochs = 2});
+  REQUIRE(trainer.next() == BW_OK);
+  const bw_position position = trainer.position();
+  const std::string terms = trainer.terms();
+  CHECK(terms.find("features.draws") == std::string::npos);
+  // Goes on from there; why not, where it is refused.
+  const auto refusal = [&](const std::string& had) -> std::string {
+    Trainer again(feed.daemon.endpoint());
+    try {
+      again.subscribe([&](bw_subscribe_options& options) {
+        options.epoch = position.epoch;
+        options.step = position.step;
+        options.fingerprint = &position.fingerprint;
+        if (!had.empty()) options.terms = had.c_str();
+      });
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return again.next() == BW_OK ? "" : "no batch";
+  };
+  feed.daemon.config() = second;
+  REQUIRE(feed.daemon.reload());
+  // A checkpoint with terms, and an older one without.
+  CHECK(refusal(terms).find(line) != std::string::npos);
+  CHECK(refusal("").find(line) != std::string::npos);
+  feed.daemon.config() = first;
+  REQUIRE(feed.daemon.reload());
+  CHECK(refusal(terms).empty());
+  CHECK(refusal("").empty());
+}
+
+TEST_CASE("integration: a journal of the first draws is refused, and told what continues it") {
+  const std::string line = "draws = 1 under [feed.features] continues this run";
+  MadeFeed feed("size = 6\n");
+  std::string second = feed.daemon.config();
+  second.insert(second.find("[feed.plan]"),
+                "journal = \"" + (feed.daemon.folder() / "journal").string() + "\"\n");
+  std::string first = second;
+  first.insert(first.find("dither = 1\n"), "draws = 1\n");
+  const auto is_told = [&](const std::string& config) {
+    feed.daemon.config() = config;
+    feed.daemon.launch();
+    eventually([&] {
+      const std::string log = feed.daemon.process().err();
+      return !feed.daemon.process().running() || log.find("ready: ") != std::string::npos ||
+             log.find(line) != std::string::npos;
+    });
+    feed.daemon.process().signal(SIGTERM);
+    feed.daemon.process().wait(20);
+    return feed.daemon.process().err().find(line) != std::string::npos;
+  };
+  CHECK_FALSE(is_told(first));
+  CHECK(is_told(second));
+  CHECK_FALSE(is_told(first));
+}
+
+TEST_CASE("integration: a sequence that an epoch has again is augmented anew") {
+  MadeFeed feed("size = 3\nworld = 16\nremainder = \"wrap\"\n");
+  REQUIRE(feed.daemon.start());
+  std::map<std::uint64_t, std::set<std::string>> rows;
+  std::size_t all = 0;
+  take(feed.daemon.endpoint(), {.epochs = 1}, [&](const bw_batch* batch) {
+    const bw_batch_header& header = *bw_batch_get_header(batch);
+    const bw_tensor* tensor = bw_batch_tensor_named(batch, "features");
+    const std::size_t width = 23 * 2 * 4 * sizeof(float) * header.batch_length;
+    for (std::size_t r = 0; r < header.sequences; ++r) {
+      const auto* const begin = static_cast<const char*>(tensor->data) + r * width;
+      rows[header.ordinals[r]].insert(
+          std::string(begin, width / header.batch_length * header.lengths[r]));
+      ++all;
+    }
+  });
+  std::size_t different = 0;
+  for (const auto& [ordinal, made] : rows) different += made.size();
+  CHECK(all > rows.size());
+  CHECK(different == all);
+}
+
 TEST_CASE("integration: noise that is not there keeps a feed away, and a wrong recipe the daemon") {
   MadeFeed feed("size = 6\n");
   const std::string sound = feed.daemon.config();

@@ -34,6 +34,7 @@ class Trainer {
     change(options);
     require(bw_subscribe(connection_, &options, &subscription_));
   }
+  std::string terms() const { return bw_subscription_terms(subscription_); }
   const bw_grant& grant() const { return *bw_subscription_grant(subscription_); }
 
   /// Releases the batch at hand and takes the next. BW_EPOCH_END is passed over.

@@ -148,3 +148,18 @@ TEST_CASE("planning: more chunks than sequences take 9 bytes each, or 14 with be
     }
   }
 }
+
+TEST_CASE("planning: a mixed dataset that begins again takes 9 bytes a row, and 4 a sequence") {
+  const std::vector<std::uint32_t> frames(kSequences, 400);
+  const std::vector<std::uint64_t> datasets = {kSequences - 20'000, 20'000};
+  const PlanSettings mixed = parsed("mix_weights=1,1 order=semi-sorted size=16");
+  begin_counting();
+  const auto plan = plan_epoch(frames, mixed, Epoch{1}, datasets);
+  const std::size_t peak = counted_peak_bytes();
+  REQUIRE(plan);
+  const auto rows = static_cast<double>(plan->counts().selected);
+  CHECK(rows == 2 * (kSequences - 20'000));
+  CHECK(static_cast<double>(peak) <= 9 * rows + 4 * kSequences + kBesides);
+  const auto batches = static_cast<double>(plan->batches());
+  CHECK(counted_kept_bytes() <= 8 * (rows + batches) + kBesides);
+}

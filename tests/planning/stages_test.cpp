@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <sstream>
 
 #include "tests/planning/random_case.h"
 #include "tests/planning/tables.h"
@@ -231,6 +232,38 @@ TEST_CASE("planning: chunks of a dataset that starts again go by start, then rep
   }
   CHECK(starts == std::vector<std::uint32_t>{10, 0,  10, 10, 0,  0,  0,  10, 0, 10, 0,
                                              0,  10, 20, 20, 20, 20, 20, 20, 0, 10});
+}
+
+TEST_CASE("planning: a row's use counts the earlier rows that are the same") {
+  const std::vector<std::uint32_t> lengths = {25, 10, 9, 11, 1, 30, 7, 19};
+  const std::vector<std::uint64_t> datasets = {5, 3};
+  for (const std::string more :
+       {"", "mix_weights=1,5", "mix_weights=4,1", "mix_weights=1,1 mix_exhausted=end",
+        "mix_weights=1,5 select=fixed alpha=0.5"}) {
+    for (const std::string shape :
+         {"size=3", "size=2 world=3 remainder=wrap", "size=5 world=7 remainder=wrap",
+          "size=4 chunk=10 hop=4", "size=4 chunk=10 world=4 remainder=wrap shuffle=batches",
+          "lanes=3 unroll=4 order=random", "lanes=2 unroll=1 world=2 last=drop"}) {
+      CAPTURE(more);
+      CAPTURE(shape);
+      PlanSettings all;
+      std::istringstream words(more + " " + shape);
+      for (std::string text; words >> text;) {
+        REQUIRE(set_setting(all, text.substr(0, text.find('=')), text.substr(text.find('=') + 1)));
+      }
+      for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+        const EpochPlan plan = planned(lengths, all, epoch, datasets);
+        std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> seen;
+        std::vector<Row> rows;
+        for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+          plan.rows(BatchIndex{index}, rows);
+          for (const Row& row : rows) {
+            if (row.length != 0) CHECK(row.use == seen[{row.ordinal, row.start}]++);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("planning: a random order shares batches as chance does, a sorted one far more often") {

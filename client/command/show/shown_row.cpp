@@ -142,7 +142,10 @@ Result<void> make(const ConfiguredFeed& feed, Epoch epoch, const Stored& stored,
   const Schema& schema = recipe.schema();
   RowMaker maker;
   std::vector<MadeField> row;
-  auto made = maker.make(recipe, epoch, shown.ordinal, stored.values, row);
+  const auto keys = recipe.draw_keys(*feed.snapshot, epoch);
+  if (!keys) return keys.error();
+  // As it comes first, where an epoch has the sequence several times.
+  auto made = maker.make(recipe, keys->of(shown.ordinal, 0), stored.values, row);
   if (!made) return made;
   const RowDraws& draws = maker.draws();
   shown.masks = draws.masks;

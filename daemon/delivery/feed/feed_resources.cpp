@@ -4,15 +4,28 @@
 
 #include <utility>
 
+#include "daemon/delivery/feed/feed_terms.h"
+
 namespace batchwright {
 namespace {
+
+/// A journal has no terms. Whether draws = 1 would continue it is found by trying that.
+Error about_first_draws(const FeedSettings& settings, const FeedResources& resources, Error error) {
+  if (error.code != ErrorCode::fingerprint_mismatch) return error;
+  const auto first = fingerprint_of_first_draws(*resources.data.snapshot, settings);
+  WorkQueue unused;
+  if (first && QueueJournal::open(settings.journal.string(), *first, settings.follow, unused)) {
+    error.message += fmt::format("; {}", kFirstDraws);
+  }
+  return error;
+}
 
 Result<void> open_files(const FeedSettings& settings, FeedResources& resources) {
   if (!settings.journal.empty()) {
     auto journal = QueueJournal::open(settings.journal.string(),
                                       resources.data.first_epoch.source->fingerprint,
                                       settings.follow, resources.queue);
-    if (!journal) return journal.error();
+    if (!journal) return about_first_draws(settings, resources, journal.error());
     resources.journal = std::move(*journal);
   }
   if (settings.ledger.empty()) return {};

@@ -104,8 +104,14 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
   const std::string has =
       terms_text(settings_, row_schema(*data_.snapshot, settings_.recipe.get()));
-  const std::string changes = describe_change({expected, had}, {have, has});
+  std::string changes = describe_change({expected, had}, {have, has});
   if (changes.empty()) return {};  // a fingerprint in its older form
+  // Without its terms the fingerprint alone tells that a run began with the first version.
+  const auto first = fingerprint_of_first_draws(*data_.snapshot, settings_);
+  if (first && first->settings == expected.settings &&
+      changes.find(kFirstDraws) == std::string::npos) {
+    changes += fmt::format("; {}", kFirstDraws);
+  }
   return Error{
       ErrorCode::fingerprint_mismatch,
       fmt::format("the plan of feed {} is another: {}{} (expected {}, now {})", name(), changes,

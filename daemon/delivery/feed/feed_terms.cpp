@@ -40,17 +40,27 @@ std::string made_text(const FeedSettings& settings) {
   return settings.recipe ? settings.recipe->text() : std::string();
 }
 
+Fingerprint fingerprint_by(const Snapshot& snapshot, const FeedSettings& settings,
+                           const std::string& made) {
+  const std::uint64_t plan = settings_hash(settings.plan);
+  const Schema& schema = row_schema(snapshot, settings.recipe.get());
+  return {snapshot.content(), fnv1a(plan, made + look_text(settings, schema)), settings.plan.seed};
+}
+
 }  // namespace
 
 std::string terms_text(const FeedSettings& settings, const Schema& schema) {
   return plan_text(settings.plan) + made_text(settings) + look_text(settings, schema);
 }
 
+std::optional<Fingerprint> fingerprint_of_first_draws(const Snapshot& snapshot,
+                                                      const FeedSettings& settings) {
+  if (!settings.recipe || settings.recipe->first_draws_text() == settings.recipe->text()) return {};
+  return fingerprint_by(snapshot, settings, settings.recipe->first_draws_text());
+}
+
 Fingerprint fingerprint_of(const Snapshot& snapshot, const FeedSettings& settings) {
-  const std::uint64_t plan = settings_hash(settings.plan);
-  const Schema& schema = row_schema(snapshot, settings.recipe.get());
-  return {snapshot.content(), fnv1a(plan, made_text(settings) + look_text(settings, schema)),
-          settings.plan.seed};
+  return fingerprint_by(snapshot, settings, made_text(settings));
 }
 
 }  // namespace batchwright

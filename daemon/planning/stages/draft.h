@@ -31,6 +31,7 @@ struct Draft {
   std::uint64_t selected = 0;        ///< Sequences that this epoch uses.
   std::uint64_t rows = 0;            ///< Their items.
   bool uses_all = false;             ///< Every item once; `drawn` stays empty.
+  bool repeats = false;              ///< Some item more than once.
   std::vector<std::uint64_t> drawn;  ///< Used until ordering: a bit per sequence, set if it is used
                                      ///< once more than its dataset's passes. Empty: none is.
 

@@ -202,6 +202,7 @@ Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoc
     Draft::Dataset& dataset = draft.datasets[i];
     dataset.passes = wanted[i] / dataset.kept;
     if (wanted[i] % dataset.kept != 0) draw(draft, i, wanted[i] % dataset.kept, random);
+    draft.repeats |= wanted[i] > dataset.kept;
   }
   draft.rows = rows_of(draft);
   return check_product(draft.rows, draft.longest);

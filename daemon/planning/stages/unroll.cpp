@@ -120,10 +120,15 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   // A counting sort by lane: the counts tell where each lane's list begins.
   plan.taken_ = std::make_unique_for_overwrite<Taken[]>(words.size());
   std::vector<std::uint32_t> free_at(all_lanes);
+  std::vector<std::uint32_t> seen(draft.repeats ? draft.table.items() : 0);
+  plan.uses_.resize(draft.repeats ? words.size() : 0);
   for (const std::uint64_t word : words) {
     const std::uint32_t lane = keys.lane(key_of(word));
     const std::uint32_t at = plan.lane_ends_[lane]++;  // moves on to the lane's end
     plan.taken_[at] = {free_at[lane], item_of(word)};
+    // Words come by rising step and lane, as their rows do: so each part of a sequence has the
+    // same use.
+    if (draft.repeats) plan.uses_[at] = seen[item_of(word)]++;
     free_at[lane] += keys.steps(word, draft.table);
   }
   // 8 bytes a row: the lanes' lists have taken their place.
@@ -146,6 +151,7 @@ Row Unrolled::row(const ItemTable& table, std::uint64_t step, std::uint64_t lane
                                         (start + frames == row.length ? kRowLast : 0));
   row.start = static_cast<std::uint32_t>(start);
   row.length = static_cast<std::uint32_t>(frames);
+  if (!uses_.empty()) row.use = uses_[static_cast<std::size_t>(std::prev(after) - taken_.get())];
   return row;
 }
 

@@ -35,6 +35,7 @@ class Unrolled {
   std::uint64_t steps_ = 0;
   std::vector<std::uint32_t> lane_ends_;  ///< End of each lane's part of the list below.
   std::unique_ptr<Taken[]> taken_;
+  std::vector<std::uint32_t> uses_;  ///< Of the items in taken_; empty where none comes again.
 };
 
 }  // namespace batchwright

@@ -9,13 +9,19 @@ namespace {
 // Keeps these streams apart from planning's, which begin in the same way with its stages.
 constexpr std::uint64_t kFirstStage = 64;
 
+/// In version 1 an epoch of one seed is an earlier one of the next seed.
+std::uint64_t start_of_epoch(const DrawKey& key) {
+  if (!key.identity) return mix64(key.seed + key.epoch);
+  return mix64(mix64(mix64(key.seed) + *key.identity) + key.epoch);
+}
+
 }  // namespace
 
-EpochDraws::EpochDraws(std::uint64_t seed, std::uint64_t epoch, DrawStage stage)
-    : start_(mix64(mix64(seed + epoch) + kFirstStage + static_cast<std::uint64_t>(stage))) {}
+EpochDraws::EpochDraws(const DrawKey& key, DrawStage stage)
+    : start_(mix64(start_of_epoch(key) + kFirstStage + static_cast<std::uint64_t>(stage))) {}
 
 Draws::Draws(const DrawKey& key, DrawStage stage)
-    : Draws(EpochDraws(key.seed, key.epoch, stage).of(key.ordinal, key.use)) {}
+    : Draws(EpochDraws(key, stage).of(key.ordinal, key.use)) {}
 
 std::size_t Draws::pick(std::span<const double> weights) {
   double total = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "formats/formats.h"
@@ -31,7 +32,10 @@ struct DrawKey {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   std::uint64_t ordinal = 0;
-  std::uint64_t use = 0;  ///< How often the ordinal came before in this epoch.
+  std::uint64_t use = 0;  ///< How often the same row came before in this epoch.
+  /// Of the dataset that the ordinal counts in, so that no two share their draws. None: draws of
+  /// version 1.
+  std::optional<std::uint64_t> identity = std::nullopt;
 };
 
 /// The draws of one stage for one row. README.md has the formulae.
@@ -76,8 +80,9 @@ class Draws {
 /// Immutable. Threads: any.
 class EpochDraws {
  public:
-  EpochDraws(std::uint64_t seed, std::uint64_t epoch, DrawStage stage);
-  /// Draws({seed, epoch, ordinal, use}, stage).
+  /// Of the key neither ordinal nor use count.
+  EpochDraws(const DrawKey& key, DrawStage stage);
+  /// The draws of the key with this ordinal and use.
   Draws of(std::uint64_t ordinal, std::uint64_t use) const {
     return Draws(SplitMix64(mix64(mix64(start_ + ordinal) + use)));
   }

@@ -24,6 +24,31 @@ DrawKey key_of(const json::value& value) {
   return {number_of(parts[0]), number_of(parts[1]), number_of(parts[2]), number_of(parts[3])};
 }
 
+/// A line of numbers; with an identity it is of version 2.
+void check_stream(const json::value& line) {
+  DrawKey key{number_of(line.at("seed")), number_of(line.at("epoch")),
+              number_of(line.at("ordinal")), number_of(line.at("use"))};
+  if (const json::value* identity = line.as_object().if_contains("identity")) {
+    key.identity = number_of(*identity);
+  }
+  const auto stage = static_cast<DrawStage>(number_of(line.at("stage")));
+  Draws next(key, stage);
+  for (const json::value& wanted : line.at("next").as_array()) {
+    CHECK(next.next() == number_of(wanted));
+  }
+  Draws uniform(key, stage);
+  for (const json::value& wanted : line.at("uniform").as_array()) {
+    CHECK(uniform.uniform() == doctest::Approx(wanted.as_double()).epsilon(1e-14));
+  }
+  Draws below(key, stage);
+  for (const json::value& wanted : line.at("below_100").as_array()) {
+    CHECK(below.below(100) == number_of(wanted));
+  }
+  // Of millions of rows they are found by half the work.
+  Draws of_epoch = EpochDraws(key, stage).of(key.ordinal, key.use);
+  CHECK(of_epoch.next() == number_of(line.at("next").as_array()[0]));
+}
+
 std::vector<Mask> masks_of(const json::value& value) {
   std::vector<Mask> masks;
   for (const json::value& each : value.as_array()) {
@@ -37,29 +62,19 @@ std::vector<Mask> masks_of(const json::value& value) {
 
 TEST_CASE("draws: the streams of six keys and their stages") {
   const json::object golden = golden_json("augment.json");
-  for (const json::value& line : golden.at("streams").as_array()) {
-    const DrawKey key{number_of(line.at("seed")), number_of(line.at("epoch")),
-                      number_of(line.at("ordinal")), number_of(line.at("use"))};
-    const auto stage = static_cast<DrawStage>(number_of(line.at("stage")));
-    Draws next(key, stage);
-    for (const json::value& wanted : line.at("next").as_array()) {
-      CHECK(next.next() == number_of(wanted));
-    }
-    Draws uniform(key, stage);
-    for (const json::value& wanted : line.at("uniform").as_array()) {
-      CHECK(uniform.uniform() == doctest::Approx(wanted.as_double()).epsilon(1e-14));
-    }
-    Draws below(key, stage);
-    for (const json::value& wanted : line.at("below_100").as_array()) {
-      CHECK(below.below(100) == number_of(wanted));
-    }
-  }
+  for (const json::value& line : golden.at("streams").as_array()) check_stream(line);
   const json::object& normal = golden.at("normal").as_object();
   const Draws draws(key_of(normal.at("key")), DrawStage::dither);
   std::uint64_t n = 0;
   for (const json::value& wanted : normal.at("values").as_array()) {
     CHECK(draws.normal(n++) == doctest::Approx(wanted.as_double()).epsilon(1e-14));
   }
+}
+
+TEST_CASE("draws: the streams of version 2") {
+  const json::object golden = golden_json("draws.json");
+  REQUIRE(golden.at("streams").as_array().size() == 24);
+  for (const json::value& line : golden.at("streams").as_array()) check_stream(line);
 }
 
 TEST_CASE("draws: each weight has its share, one of 0 has none") {

@@ -99,25 +99,28 @@ struct OpenedRecipe {
   }
 
   Result<void> try_make(RowMaker& maker, std::uint64_t ordinal, std::uint64_t epoch,
-                        std::vector<MadeField>& row) const {
+                        std::vector<MadeField>& row, std::uint64_t use = 0) const {
     const auto record = snapshot->record(Ordinal{ordinal});
     REQUIRE_MESSAGE(record, record.error().message);
     std::vector<FieldValue> values;
     for (std::size_t f = 0; f < record->fields(); ++f) values.push_back(record->field(f));
-    return maker.make(*recipe, Epoch{epoch}, Ordinal{ordinal}, values, row);
+    const auto keys = recipe->draw_keys(*snapshot, Epoch{epoch});
+    REQUIRE_MESSAGE(keys, keys.error().message);
+    return maker.make(*recipe, keys->of(Ordinal{ordinal}, use), values, row);
   }
 
-  std::vector<MadeField> make(RowMaker& maker, std::uint64_t ordinal,
-                              std::uint64_t epoch = 0) const {
+  std::vector<MadeField> make(RowMaker& maker, std::uint64_t ordinal, std::uint64_t epoch = 0,
+                              std::uint64_t use = 0) const {
     std::vector<MadeField> row;
-    const auto made = try_make(maker, ordinal, epoch, row);
+    const auto made = try_make(maker, ordinal, epoch, row, use);
     REQUIRE_MESSAGE(made, made.error().message);
     return row;
   }
 
-  std::vector<float> features(std::uint64_t ordinal, std::uint64_t epoch = 0) const {
+  std::vector<float> features(std::uint64_t ordinal, std::uint64_t epoch = 0,
+                              std::uint64_t use = 0) const {
     RowMaker maker;
-    const auto row = make(maker, ordinal, epoch);
+    const auto row = make(maker, ordinal, epoch, use);
     std::vector<float> values(row[0].bytes.size() / sizeof(float));
     if (!values.empty()) std::memcpy(values.data(), row[0].bytes.data(), row[0].bytes.size());
     return values;

@@ -91,10 +91,14 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   auto there = ask_for_memory(snapshot->sequences(), kBytesPlanned, "a plan");
   if (!there) return there.error();
   SharedLengths lengths;
+  DrawKeys draws;
   if (settings.recipe) {
     auto made = settings.recipe->lengths(*snapshot, epoch);
     if (!made) return made.error();
     lengths = *std::move(made);
+    auto keys = settings.recipe->draw_keys(*snapshot, epoch);
+    if (!keys) return keys.error();
+    draws = *std::move(keys);
   }
   const PlanSettings wanted = lengths ? plan_of_made(settings) : settings.plan;
   auto plan = plan_epoch(lengths ? std::span<const std::uint32_t>(*lengths) : snapshot->lengths(),
@@ -112,7 +116,7 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
       std::make_shared<const EpochSource>(
           EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
                       wanted.chunk != 0 || wanted.lanes != 0, std::make_shared<FoundRows>(),
-                      std::move(lengths)}),
+                      std::move(lengths), std::move(draws)}),
       seen.totals(), seen.worst(),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
