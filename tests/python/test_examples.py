@@ -232,3 +232,24 @@ def test_example_servers_lose_no_batch_when_one_of_them_dies(tmp_path, sounds):
             # A batch that was held at the death may come to another worker, once more.
             held = multistyle.WORKERS * 2 if server.number == 1 else 0
             assert sum(taken.values()) <= len(taken) + held
+
+
+@needs_torch
+def test_example_servers_have_seeds_apart_and_a_test_set_of_the_styles_that_train(
+        tmp_path, monkeypatch):
+    monkeypatch.setattr(multistyle.Server, "start", lambda self: None)
+    text = {name: multistyle.style_of([tmp_path / name], [tmp_path / "room"], loud=name == "noisy")
+            for name in ("styled", "noisy")}
+    text["styles"] = text["styled"]
+    feeds, seeds = {}, []
+    for number in range(multistyle.SERVERS):
+        config = multistyle.Server(pathlib.Path(), tmp_path, number, multistyle.FULL,
+                                   text).config.read_text()
+        tables = {table.split('"')[1]: table for table in config.split("[[feed]]\nname = ")[1:]}
+        seeds.append({line for line in tables["styled"].splitlines() if line.startswith("seed")})
+        feeds.update(tables)
+    numbers = sorted(int(line.split(" = ")[1]) for (line,) in seeds)
+    assert all(b - a > multistyle.FULL.epochs for a, b in zip(numbers, numbers[1:]))
+    made = {name: table[table.index("[feed.features]"):].strip() for name, table in feeds.items()}
+    assert made["styles"] == made["styled"] != made["noisy"]
+    assert "held-out" in feeds["styles"] and "held-out" not in feeds["styled"]
