@@ -115,7 +115,7 @@ class Inspection {
     // Some settings are refused only once they meet the lengths of this dataset.
     const auto first = plan_snapshot(*snapshot, settings, Epoch{0});
     if (!first) return first.error();
-    memory_left_ -= *needs * settings.slots;
+    memory_left_ -= *needs * settings.slots + making_bytes(**snapshot, settings);
     const auto room = check_room(settings.slots, *needs, memory_room());
     if (room) return {};
     // A daemon that runs has the very memory that its successor will have.

@@ -80,31 +80,36 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
 }
 
 Result<void> Daemon::add_feeds() {
+  // Feeds claim out of it; what is left, absent feeds and growing arenas may take later.
+  server_->memory().set_left(config_.daemon.memory_bytes);
+  std::vector<PreparedFeed> ready;
   for (const FeedConfig& feed : config_.feeds) {
     // Each may take long to open, and a daemon that is to stop needs none of them.
     if (is_asked_to_stop()) return {};
-    if (auto added = add_feed(feed); !added) return in_feed(feed.served.name, added.error());
+    if (auto added = prepare_feed(feed, ready); !added) {
+      return in_feed(feed.served.name, added.error());
+    }
   }
-  // What absent feeds and growing arenas may take later.
-  server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
+  for (PreparedFeed& feed : ready) {
+    claim_row_cache(feed.settings, server_->share_memory(), feed.resources.data);
+    static_cast<void>(feed.memory.release());  // its arena has them from here
+    arena_bytes_ += feed.resources.arena->bytes();
+    server_->add_feed(std::move(feed.settings), std::move(feed.resources));
+  }
   server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes_),
                                               in_mib(config_.daemon.memory_bytes));
   return {};
 }
 
 /// What no retry can mend ends the start; all else is this feed's own trouble.
-Result<void> Daemon::add_feed(const FeedConfig& feed) {
-  // What the feeds before this one left: prepare_one() claims out of it.
-  server_->memory().set_left(config_.daemon.memory_bytes - arena_bytes_);
-  auto ready = prepare_one(feed, {server_->share_memory(), {}}, catalog_);
-  if (!ready && exit_code(ready.error().code) == kWrongInput) return ready.error();
-  if (!ready) {
-    server_->set_absent({feed.served.name, feed.dataset, ready.error()});
+Result<void> Daemon::prepare_feed(const FeedConfig& feed, std::vector<PreparedFeed>& ready) {
+  auto prepared = prepare_one(feed, {server_->share_memory(), {}, true}, catalog_);
+  if (prepared) {
+    ready.push_back(std::move(*prepared));
     return {};
   }
-  static_cast<void>(ready->memory.release());  // counted below
-  arena_bytes_ += ready->resources.arena->bytes();
-  server_->add_feed(std::move(ready->settings), std::move(ready->resources));
+  if (exit_code(prepared.error().code) == kWrongInput) return prepared.error();
+  server_->set_absent({feed.served.name, feed.dataset, prepared.error()});
   return {};
 }
 

@@ -48,7 +48,7 @@ class Daemon {
   explicit Daemon(const Config& config);
 
   Result<void> add_feeds();
-  Result<void> add_feed(const FeedConfig& feed);
+  Result<void> prepare_feed(const FeedConfig& feed, std::vector<PreparedFeed>& ready);
   Result<void> listen();
   Result<void> serve_pages();
   void listen_to_signals();

@@ -13,6 +13,7 @@
 #include "daemon/assembly/copying/run_copy.h"       // one run of bytes, or of padding
 #include "daemon/assembly/disk/readahead.h"         // pages are in memory when they are needed
 #include "daemon/assembly/fair_queue.h"             // which feed's job a thread takes next
+#include "daemon/assembly/memory_budget.h"          // bytes that are left of a ceiling
 #include "daemon/assembly/slot_cache.h"             // which slot holds which batch
 #include "daemon/assembly/threads/few_threads.h"    // who does that where threads are few
 #include "daemon/assembly/threads/helper_thread.h"  // work beside the loop

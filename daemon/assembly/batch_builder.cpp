@@ -212,9 +212,10 @@ Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
     if (making_.own.size() <= place) making_.own.resize(place + 1);
     return make_by_recipe(job, row, making_.own[place]);
   }
-  const bool last = (row.flags & kRowLast) != 0;
+  const KeptRows::Part part{(row.flags & kRowLast) != 0,
+                            job.source.plan.chunks_of(Ordinal{row.ordinal})};
   const std::uint32_t use = job.source.draws.count_uses() ? row.use : 0;
-  auto kept = job.source.kept->get({row.ordinal, use}, last, [&]() -> Result<KeptRow> {
+  auto kept = job.source.kept->get({row.ordinal, use}, part, [&]() -> Result<KeptRow> {
     const auto made = std::make_shared<std::vector<MadeField>>();
     if (auto done = make_by_recipe(job, row, *made); !done) return done.error();
     return KeptRow(made);
@@ -228,8 +229,8 @@ Result<void> BatchBuilder::make_row(const BatchJob& job, const Row& row) {
 Result<void> BatchBuilder::make_by_recipe(const BatchJob& job, const Row& row,
                                           std::vector<MadeField>& made) {
   const Recipe& recipe = *job.style.recipe;
-  const DrawKey key = job.source.draws.of(Ordinal{row.ordinal}, row.use);
-  if (auto done = making_.maker.make(recipe, key, values_, made); !done) {
+  const auto draws_of_row = job.source.draws.of(Ordinal{row.ordinal}, row.use);
+  if (auto done = making_.maker.make(recipe, draws_of_row, values_, made); !done) {
     return Error{done.error().code,
                  fmt::format("sequence {}: {}", row.ordinal, done.error().message)};
   }
@@ -239,7 +240,7 @@ Result<void> BatchBuilder::make_by_recipe(const BatchJob& job, const Row& row,
   making_.figures.noise_left_out += draws.noise.applies && !draws.mix.added ? 1 : 0;
   const std::uint32_t length = job.source.row_lengths()[row.ordinal];
   for (std::size_t f = 0; f < made.size(); ++f) {
-    if (!recipe.makes(f) || made[f].length == length) continue;
+    if (!recipe.makes_frames(f) || made[f].length == length) continue;
     return Error{ErrorCode::internal,
                  fmt::format("sequence {}: a row of {} frames was made, {} were planned",
                              row.ordinal, made[f].length, length)};

@@ -13,7 +13,7 @@ std::size_t bytes_of(const std::vector<MadeField>& row) {
 
 }  // namespace
 
-Result<KeptRow> KeptRows::get(const Key& key, bool last,
+Result<KeptRow> KeptRows::get(const Key& key, const Part& part,
                               const std::function<Result<KeptRow>()>& make) {
   std::unique_lock lock(mutex_);
   ++uses_;
@@ -23,8 +23,9 @@ Result<KeptRow> KeptRows::get(const Key& key, bool last,
     entry->used = uses_;
     made_.wait(lock, [&entry] { return entry->row || entry->failed; });
     if (entry->row) {
-      if (last) drop(key);
-      return entry->row;
+      const KeptRow row = entry->row;
+      if (entry->ends_with(part)) drop(key);
+      return row;
     }
     lock.unlock();
     return make();
@@ -38,7 +39,7 @@ Result<KeptRow> KeptRows::get(const Key& key, bool last,
   if (row) {
     entry->row = *row;
     const std::size_t bytes = bytes_of(**row);
-    if (last || !has_room(bytes)) {
+    if (entry->ends_with(part) || !take_room(bytes)) {
       rows_.erase(key);
     } else {
       entry->bytes = bytes;
@@ -54,8 +55,8 @@ Result<KeptRow> KeptRows::get(const Key& key, bool last,
 
 /// Makes room where it must, by what no batch has asked for in a long time: the rest of such a row
 /// came before, or no one takes it. Lanes ask for each of theirs in turn.
-bool KeptRows::has_room(std::size_t bytes) {
-  if (bytes_ + bytes <= most_bytes_) return true;
+bool KeptRows::take_room(std::size_t bytes) {
+  if (budget_->take(bytes)) return true;
   const std::uint64_t idle = 4 * rows_.size() + 64;
   for (auto each = rows_.begin(); each != rows_.end();) {
     const auto next = std::next(each);
@@ -64,7 +65,7 @@ bool KeptRows::has_room(std::size_t bytes) {
     }
     each = next;
   }
-  return bytes_ + bytes <= most_bytes_;
+  return budget_->take(bytes);
 }
 
 void KeptRows::drop(const Key& key) {
@@ -72,6 +73,7 @@ void KeptRows::drop(const Key& key) {
   // Another may have dropped it first, and a third begun it anew.
   if (place == rows_.end() || !place->second->row) return;
   bytes_ -= place->second->bytes;
+  budget_->give_back(place->second->bytes);
   rows_.erase(place);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/assembly/memory_budget.h"
 #include "formats/formats.h"
 #include "storage/recipe/recipe.h"
 
@@ -24,35 +25,55 @@ using KeptRow = std::shared_ptr<const std::vector<MadeField>>;
 /// Threads: any. One that asks for a row that another is making waits for it.
 class KeptRows {
  public:
-  /// Bytes of the rows that are kept. What finds no room is made again for its next part.
-  static constexpr std::size_t kMostBytes = std::size_t{128} << 20;
+  /// Of the rows that are kept, for all epochs of a feed. What finds no room is made again for its
+  /// next part.
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{128} << 20;
 
-  explicit KeptRows(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  explicit KeptRows(std::uint64_t most_bytes = kMostBytes)
+      : KeptRows(std::make_shared<MemoryBudget>(most_bytes)) {}
+  explicit KeptRows(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
+  ~KeptRows() { budget_->give_back(bytes_); }
+  KeptRows(const KeptRows&) = delete;
+  KeptRows& operator=(const KeptRows&) = delete;
+
+  /// A part of a row that is asked for. Chunks come in any order, so that their number tells when
+  /// all were there; lanes take theirs in turn.
+  struct Part {
+    bool last = false;         ///< It ends the row.
+    std::uint32_t chunks = 0;  ///< That the row has in this epoch; 0: it is not cut into chunks.
+  };
 
   /// A sequence, and how often it came before in the epoch where it is then made anew.
   using Key = std::pair<std::uint64_t, std::uint32_t>;
 
-  /// The row of a sequence, which `make` makes if it is not kept; `last`: no other part of it
-  /// follows. Errors: those of `make`; each caller then tries by itself.
-  Result<KeptRow> get(const Key& key, bool last, const std::function<Result<KeptRow>()>& make);
+  /// The row of a sequence, which `make` makes if it is not kept. Errors: those of `make`; each
+  /// caller then tries by itself.
+  Result<KeptRow> get(const Key& key, const Part& part,
+                      const std::function<Result<KeptRow>()>& make);
 
  private:
   struct Entry {
     KeptRow row;  // null while it is made
     bool failed = false;
     std::size_t bytes = 0;
-    std::uint64_t used = 0;  // of uses_, when it was asked for last
+    std::uint64_t used = 0;   // of uses_, when it was asked for last
+    std::uint32_t taken = 0;  // parts of it
+
+    /// Counts a part, and says whether others follow.
+    bool ends_with(const Part& part) {
+      return ++taken >= part.chunks && (part.chunks != 0 || part.last);
+    }
   };
   using SharedEntry = std::shared_ptr<Entry>;
 
-  bool has_room(std::size_t bytes);
+  bool take_room(std::size_t bytes);
   void drop(const Key& key);
 
-  const std::size_t most_bytes_;
+  const std::shared_ptr<MemoryBudget> budget_;
   std::mutex mutex_;  // guards all below
   std::condition_variable made_;
   std::map<Key, SharedEntry> rows_;
-  std::size_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;  // taken of the budget
   std::uint64_t uses_ = 0;
 };
 

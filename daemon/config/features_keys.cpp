@@ -138,6 +138,24 @@ Fault read_offset(const ConfigNode& node, RecipeSettings& out) {
   return nullptr;
 }
 
+/// Whether anything of it is drawn check_recipe() says.
+Fault read_drawn(const ConfigNode& node, std::vector<DrawnField>& out) {
+  if (node.list() == nullptr) return &node;
+  std::vector<DrawnField> fields;
+  for (const ConfigNode& entry : *node.list()) {
+    DrawnField field = DrawnField::style;
+    const Fault fault = read_word(entry, field,
+                                  {{"style", DrawnField::style},
+                                   {"snr_db", DrawnField::snr_db},
+                                   {"speed", DrawnField::speed},
+                                   {"room", DrawnField::room}});
+    if (fault != nullptr) return &entry;
+    fields.push_back(field);
+  }
+  out = std::move(fields);
+  return nullptr;
+}
+
 const std::array kFeaturesKeys{
     key<RecipeSettings, read_conventions>(
         {"like",
@@ -298,10 +316,18 @@ const std::array kFeaturesKeys{
         {"label_slack", "0 to 1000000", "2", Applies::anew,
          "Values that an aligned field may have more or fewer than frames"},
         [](auto& r) -> auto& { return r.label_slack; }),
+    key<RecipeSettings, read_drawn>(
+        {"drawn", R"(a list of style snr_db speed room; [] for none)", "[]", Applies::anew,
+         "Scalar fields that say what was drawn for a row"},
+        [](auto& r) -> auto& { return r.drawn; }),
     key<RecipeSettings, read_whole<1, 2>>(
         {"draws", "1 or 2", "2", Applies::anew,
          "Version of the random numbers by which rows are made"},
         [](auto& r) -> auto& { return r.draws; }),
+    key<RecipeSettings, read_whole<1, 1'000'000>>(
+        {"max_seconds", "1 to 1000000", "3600", Applies::anew,
+         "Seconds of the longest sound that rows are made of"},
+        [](auto& r) -> auto& { return r.max_seconds; }),
 };
 
 }  // namespace

@@ -68,6 +68,10 @@ Fault read_casts(const ConfigNode& node, Casts& out) {
   return nullptr;
 }
 
+Fault read_row_cache(const ConfigNode& node, std::uint64_t& out) {
+  return read_bytes(node, out, 0);
+}
+
 Fault read_on_corrupt(const ConfigNode& node, OnCorrupt& out) {
   return read_word(node, out, {{"stop", OnCorrupt::stop}, {"skip", OnCorrupt::skip}});
 }
@@ -129,6 +133,9 @@ constexpr std::array kFeedKeys{
          "float16 or bfloat16; a table of them by field, such as { features = \"float16\" }; "
          "\"\" for none",
          R"("")", anew, "What float32 fields are cast to on their way into a batch"}),
+    feed_key<&S::row_cache_bytes, read_row_cache>(
+        {"row_cache", "0 and up, a number of bytes or a text with B, KiB, MiB, GiB or TiB",
+         R"("128MiB")", anew, "Made rows that are kept for the parts of them that follow"}),
     feed_key<&S::max_window, read_whole<1, 65536>>(
         {"max_window", "1 to 65536", "8", in_place,
          "Batches that one subscription may hold unreleased"}),

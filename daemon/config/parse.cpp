@@ -60,7 +60,10 @@ class Reader {
       complain(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
     }
     // A key of [daemon] that the feeds act on: rooms see no DaemonConfig.
-    for (FeedConfig& feed : config_.feeds) feed.served.queue_grace = config_.daemon.queue_grace;
+    for (FeedConfig& feed : config_.feeds) {
+      feed.served.queue_grace = config_.daemon.queue_grace;
+      feed.served.assembly_threads = config_.daemon.assembly_threads;
+    }
     if (complaints_.empty()) return std::move(config_);
     return Error{ErrorCode::bad_configuration, all_complaints()};
   }

@@ -247,6 +247,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.slots = slot_stats(feed);
   stats.slot_bytes = feed.arena().slot_bytes();
   stats.arena_bytes = feed.arena().bytes();
+  stats.making_bytes = feed.making_bytes();
   stats.pinned = to_string(feed.arena().pinned());
   stats.pages = to_string(feed.arena().pages());
   stats.plan_seconds = feed.plan_seconds();

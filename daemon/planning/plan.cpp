@@ -127,6 +127,11 @@ BatchFigures EpochPlan::figures(BatchIndex index) const {
   return figures;
 }
 
+std::uint32_t EpochPlan::chunks_of(Ordinal ordinal) const {
+  const ItemTable& table = state_->draft.table;
+  return table.is_chunked() ? table.items_of(static_cast<std::uint32_t>(ordinal.value)) : 0;
+}
+
 void EpochPlan::each_figures(
     const std::function<void(BatchIndex, const BatchFigures&)>& use) const {
   if (state_->is_unrolled()) {

@@ -52,6 +52,8 @@ class EpochPlan {
   /// The rows of batch `index` < batches(), put into `rows`, whose memory is used again.
   void rows(BatchIndex index, std::vector<Row>& rows) const;
   BatchFigures figures(BatchIndex index) const;
+  /// Chunks that a sequence is cut into; 0 where sequences are not.
+  std::uint32_t chunks_of(Ordinal ordinal) const;
 
   /// Calls `use` with the figures of every batch, in the order in which they lie in memory: several
   /// times as fast as by index. 4 bytes a batch meanwhile.

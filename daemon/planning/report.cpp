@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 namespace batchwright {
 namespace {
@@ -139,6 +142,39 @@ PlanReport report_plan(const EpochPlan& plan) {
   PlanReport report = sums.finish();
   report.sequences = sequences;
   return report;
+}
+
+std::uint64_t most_open_frames(const EpochPlan& plan, std::span<const std::uint32_t> lengths) {
+  const auto is_part = [](const Row& row) {
+    return row.length != 0 && row.flags != (kRowReset | kRowLast);
+  };
+  // A sequence that an epoch has several times is another one each time.
+  const auto key_of_row = [](const Row& row) { return row.ordinal << 32 | row.use; };
+  std::unordered_map<std::uint64_t, std::uint64_t> last_batch;
+  std::vector<Row> rows;
+  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+    plan.rows(BatchIndex{index}, rows);
+    for (const Row& row : rows) {
+      if (is_part(row)) last_batch[key_of_row(row)] = index;
+    }
+  }
+  std::unordered_set<std::uint64_t> begun;
+  std::uint64_t open = 0;
+  std::uint64_t most = 0;
+  for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+    plan.rows(BatchIndex{index}, rows);
+    for (const Row& row : rows) {
+      if (is_part(row) && begun.insert(key_of_row(row)).second) open += lengths[row.ordinal];
+    }
+    most = std::max(most, open);
+    for (const Row& row : rows) {
+      const auto last = is_part(row) ? last_batch.find(key_of_row(row)) : last_batch.end();
+      if (last == last_batch.end() || last->second != index) continue;
+      open -= lengths[row.ordinal];
+      last_batch.erase(last);  // two chunks of a batch may be of one sequence
+    }
+  }
+  return most;
 }
 
 }  // namespace batchwright

@@ -175,6 +175,17 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
         ErrorCode::does_not_fit,
         fmt::format("its arena of {} no longer fits, another feed took the memory", in_mib(bytes))};
   }
+  FeedData& data = resources->data;
+  const std::uint64_t making = making_bytes(*data.snapshot, settings);
+  if (making != 0) {
+    data.making.push_back(claim_memory(with.memory, making));
+    if (!data.making.back()) {
+      return Error{ErrorCode::does_not_fit,
+                   fmt::format("{} for making its rows no longer fit, another feed took the memory",
+                               in_mib(making))};
+    }
+  }
+  if (!with.without_row_cache) claim_row_cache(settings, with.memory, data);
   return PreparedFeed{std::move(settings), std::move(*resources), std::move(memory), {}};
 }
 

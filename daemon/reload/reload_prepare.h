@@ -27,6 +27,8 @@ struct ReloadRequest {
 struct FeedPreparation {
   std::shared_ptr<MemoryBudget> memory;
   std::stop_token stop;
+  /// The caller has the row cache claimed, once all arenas are there: it may be smaller.
+  bool without_row_cache = false;
 };
 
 /// Opens the dataset, plans the first epoch, takes the memory and reserves the arena. Blocks.

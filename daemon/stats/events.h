@@ -69,6 +69,7 @@ enum class Event : std::uint8_t {
   dataset_stale,
   dataset_silent,
   arena_reserved,
+  making_reserved,
   plan_noted,
   journal_lost,
   queue_resumed,
@@ -202,6 +203,10 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "for {} s"},
     {Event::arena_reserved, "arena_reserved", Severity::info, Pace::each,
      "feed {}: arena {}, {} slots of {}, pages {}"},
+    {Event::making_reserved, "making_reserved", Severity::info, Pace::each,
+     "feed {}: {} beside its arena to make its rows: {} for each of {} assembly threads, {} of "
+     "noise and "
+     "rooms, row_cache {}"},
     {Event::plan_noted, "plan_noted", Severity::warning, Pace::each, "feed {}: plan: {}"},
     {Event::journal_lost, "journal_lost", Severity::warning, Pace::each,
      "feed {}: journal {}: {} records were lost, as in a power cut; {} batches without a sound "

@@ -207,6 +207,8 @@ void memory(Page& page, const Feeds& feeds) {
   }
   page.gauge("arena_bytes", "Memory of all slots.");
   for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.arena_bytes);
+  page.gauge("making_bytes", "Memory that making rows takes beside the slots.");
+  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.making_bytes);
 }
 
 void plans(Page& page, const Feeds& feeds) {

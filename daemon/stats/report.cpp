@@ -233,6 +233,7 @@ json::object render(const FeedStats& feed) {
           {"slots", render(feed.slots)},
           {"slot_bytes", feed.slot_bytes},
           {"arena_bytes", feed.arena_bytes},
+          {"making_bytes", feed.making_bytes},
           {"pinned", utf8(feed.pinned)},
           {"pages", utf8(feed.pages)},
           {"plans", render_all(feed.plans)},

@@ -94,6 +94,7 @@ struct FeedStats {
   SlotStats slots;
   std::uint64_t slot_bytes = 0;
   std::uint64_t arena_bytes = 0;
+  std::uint64_t making_bytes = 0;  ///< Memory that making rows takes beside it.
   std::string pinned;            ///< "none", "locked" or "cuda".
   std::string pages;             ///< "small", "transparent" or "reserved".
   std::vector<PlanStats> plans;  ///< Plans of the epochs that are served now.

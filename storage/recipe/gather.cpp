@@ -131,6 +131,7 @@ RecipeSettings without_draws(const RecipeSettings& settings) {
   plain.features = settings.features;
   plain.options = settings.options;
   plain.field = settings.field;
+  plain.max_seconds = settings.max_seconds;
   return plain;
 }
 

@@ -69,6 +69,7 @@ Result<void> Recipe::open_sound(const Snapshot& of) {
     rate_ = *rate;
   }
   if (auto there = check_libraries(rates); !there) return there;
+  if (auto fits = check_seconds(of); !fits) return fits;
   if (settings_.like.empty()) {
     if (has_frame_steps(settings_)) {
       return cannot_open(
@@ -153,14 +154,15 @@ Result<void> Recipe::open_styles(Catalog& catalog) {
     const auto open = [&](const std::vector<std::filesystem::path>& paths, const char* what,
                           std::shared_ptr<const SoundSet>& set) -> Result<void> {
       if (paths.empty()) return {};
+      const bool rooms = &set == &sources.rooms;
       // Styles that share a set share what is kept of it.
       for (std::size_t k = 0; k < styles_.sources.size() && !set; ++k) {
         const StyleSettings& other = settings_.styles[k];
-        if (other.noise == paths) set = styles_.sources[k].noise;
-        if (other.rooms == paths) set = styles_.sources[k].rooms;
+        if (!rooms && other.noise == paths) set = styles_.sources[k].noise;
+        if (rooms && other.rooms == paths) set = styles_.sources[k].rooms;
       }
       if (!set) {
-        auto opened = SoundSet::open(paths, rate_, catalog);
+        auto opened = SoundSet::open(paths, {rate_, settings_.max_seconds, rooms}, catalog);
         if (!opened) {
           return Error{opened.error().code, fmt::format("{}: {}", what, opened.error().message)};
         }
@@ -226,6 +228,41 @@ Result<void> Recipe::check_aligned(const Schema& stored) const {
   return {};
 }
 
+Result<std::uint32_t> Recipe::frame_values() const {
+  // Each factor is far below 2^21, so that no product passes 64 bits before it is compared.
+  std::uint64_t values = dimensions_;
+  for (const std::uint64_t factor :
+       {std::uint64_t{settings_.deltas.order} + 1,
+        std::uint64_t{settings_.splice.left} + 1 + settings_.splice.right,
+        std::uint64_t{settings_.stacking.stack}}) {
+    values *= factor;
+    if (values <= kMostFrameValues) continue;
+    return cannot_open(fmt::format(
+        "a frame of {} values with {} orders of deltas, splice = [{}, {}] and stack = {} has more "
+        "than {}; allowed: up to that",
+        dimensions_, settings_.deltas.order, settings_.splice.left, settings_.splice.right,
+        settings_.stacking.stack, kMostFrameValues));
+  }
+  return static_cast<std::uint32_t>(values);
+}
+
+/// Behind all others, so that these keep their places.
+Result<void> Recipe::add_drawn() {
+  for (const DrawnField drawn : settings_.drawn) {
+    const std::string name(drawn_name(drawn));
+    if (fields_.schema.find(name)) {
+      return cannot_open(fmt::format(
+          "drawn: \"{}\", and the dataset has a field of that name; allowed: without it", name));
+    }
+    const bool whole = drawn == DrawnField::style || drawn == DrawnField::room;
+    fields_.schema.fields.push_back(
+        {name, FieldKind::scalar, whole ? DType::int32 : DType::float32, {}, {}});
+    fields_.stored.push_back(fields_.primary);
+    fields_.made.push_back(true);
+  }
+  return {};
+}
+
 Result<void> Recipe::build_schema(const Schema& stored) {
   if (auto sound = check_aligned(stored); !sound) return sound;
   fields_.schema.settings = stored.settings;
@@ -240,9 +277,9 @@ Result<void> Recipe::build_schema(const Schema& stored) {
         field.dtype = settings_.sound;
         field.shape.clear();
       } else {
-        field.shape = {dimensions_ * (settings_.deltas.order + 1) *
-                       (settings_.splice.left + 1 + settings_.splice.right) *
-                       settings_.stacking.stack};
+        const auto values = frame_values();
+        if (!values) return values.error();
+        field.shape = {*values};
       }
     } else if (sound_ && sound_->owns(f)) {
       continue;
@@ -261,8 +298,17 @@ Result<void> Recipe::build_schema(const Schema& stored) {
     fields_.stored.push_back(f);
     fields_.made.push_back(made);
   }
+  if (auto added = add_drawn(); !added) return added;
   if (auto sound = validate(fields_.schema); !sound) return cannot_open(sound.error().message);
   return {};
+}
+
+std::uint64_t Recipe::frame_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t f = 0; f < fields_.made.size(); ++f) {
+    if (makes_frames(f)) bytes += batchwright::frame_bytes(fields_.schema.fields[f]);
+  }
+  return bytes;
 }
 
 std::string Recipe::first_draws_text() const {

@@ -21,8 +21,12 @@ namespace batchwright {
 /// Lengths of all rows, by ordinal.
 using SharedLengths = std::shared_ptr<const std::vector<std::uint32_t>>;
 
+/// Values of a frame, all steps done: 16 MiB, the most that a frame of a dataset may have.
+inline constexpr std::uint64_t kMostFrameValues = std::uint64_t{1} << 22;
+
 /// How long one row is after each group of steps.
 struct RowLengths {
+  Speed speed;
   RateRatio ratio;                ///< Of sound: what one resampling does.
   std::uint64_t samples = 0;      ///< Of sound, after it.
   std::uint64_t unperturbed = 0;  ///< Frames at speed 1.
@@ -57,6 +61,13 @@ class Recipe {
   std::size_t stored_field(std::size_t field) const { return fields_.stored[field]; }
   /// Whether RowMaker makes the field, or else it is what is stored.
   bool makes(std::size_t field) const { return fields_.made[field]; }
+  /// Whether RowMaker makes it, with a value a frame; otherwise what it makes has one a row.
+  bool makes_frames(std::size_t field) const {
+    return makes(field) && fields_.schema.fields[field].kind != FieldKind::scalar;
+  }
+
+  /// Bytes of a frame of all that is made of a row.
+  std::uint64_t frame_bytes() const;
 
   const RecipeSettings& settings() const { return settings_; }
   /// Hz, of the sound that rows or their features are made of; 0 where none is.
@@ -74,6 +85,10 @@ class Recipe {
   /// Every length that a row can have in any epoch: lists by ordinal, one for each speed, and two
   /// for each where the offset of keep_one_of is drawn.
   Result<std::vector<SharedLengths>> possible_lengths(const Snapshot& of) const;
+  /// What making the longest row of these data takes a thread, of sound: as stored, decoded,
+  /// resampled, with noise. And what is kept of noise and rooms for all of them.
+  std::uint64_t thread_bytes(const Snapshot& of) const;
+  std::uint64_t kept_bytes() const;
   /// Frames of [start, start + count) whose targets are not ignored.
   std::uint64_t real_frames(std::uint64_t start, std::uint64_t count) const;
 
@@ -102,11 +117,14 @@ class Recipe {
   };
 
   Result<void> open_sound(const Snapshot& of);
+  Result<void> check_seconds(const Snapshot& of) const;
   Result<void> check_libraries(std::span<const std::uint32_t> rates) const;
   Result<void> open_frames(const Snapshot& of);
   Result<void> open_styles(Catalog& catalog);
   Result<void> open_statistics(const Schema& stored);
   Result<void> build_schema(const Schema& stored);
+  Result<std::uint32_t> frame_values() const;
+  Result<void> add_drawn();
   Result<void> check_aligned(const Schema& stored) const;
   Result<RateRatio> ratio_of(std::uint32_t rate, Speed speed) const;
   /// Of one sequence whose ratio is known; `unperturbed` is that of speed 1.
@@ -166,6 +184,8 @@ class Recipe {
     /// The lengths of the last snapshot, while anything refers to them.
     std::uint64_t content = 0;
     std::weak_ptr<const std::vector<std::uint32_t>> lengths;
+    /// Sequences whose seconds were looked at: what follows was appended.
+    std::uint64_t checked_sounds = 0;
     /// Of the shards that have had a sequence, which is their first for good.
     std::vector<std::optional<std::uint64_t>> identities;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -58,6 +59,7 @@ Result<RowLengths> Recipe::measure(std::uint64_t stored, std::uint32_t rate,
   const auto ratio = ratio_of(rate, speed);
   if (!ratio) return ratio.error();
   RowLengths lengths = lengths_by(stored, *ratio, offset);
+  lengths.speed = speed;
   if (speed == Speed{}) return lengths;
   const auto plain = ratio_of(rate, Speed{});
   if (!plain) return plain.error();
@@ -177,7 +179,73 @@ Result<SharedLengths> Recipe::all_lengths(const Snapshot& of, std::span<const Ro
   return SharedLengths(std::move(lengths));
 }
 
+/// Each sound is looked at once, be it there at the opening or appended later. Records are compared
+/// with the index when they are read, so that nothing longer is ever made room for.
+Result<void> Recipe::check_seconds(const Snapshot& of) const {
+  if (!sound_) return {};
+  const auto lengths = of.lengths();
+  const auto rates = of.field_lengths(sound_->rate_field());
+  const std::lock_guard lock(kept_->mutex);
+  for (std::uint64_t i = std::min<std::uint64_t>(kept_->checked_sounds, lengths.size());
+       i < lengths.size(); ++i) {
+    // A rate of 0 is refused by name elsewhere.
+    if (rates[i] == 0 || lengths[i] <= std::uint64_t{settings_.max_seconds} * rates[i]) continue;
+    return Error{ErrorCode::bad_configuration,
+                 fmt::format("sequence {} has {:.1f} s of sound; allowed: up to max_seconds = {}",
+                             i, static_cast<double>(lengths[i]) / rates[i], settings_.max_seconds)};
+  }
+  kept_->checked_sounds = lengths.size();
+  return {};
+}
+
+std::uint64_t Recipe::thread_bytes(const Snapshot& of) const {
+  if (!sound_) return 0;
+  const auto lengths = of.lengths();
+  const auto rates = of.field_lengths(sound_->rate_field());
+  std::map<std::uint32_t, std::uint64_t> longest;  // by rate
+  std::uint64_t* most_of_rate = nullptr;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    // Neighbours have the same rate, as a rule.
+    if (i == 0 || rates[i] != rates[i - 1]) most_of_rate = &longest[rates[i]];
+    *most_of_rate = std::max<std::uint64_t>(*most_of_rate, lengths[i]);
+  }
+  std::uint64_t stored = 0;
+  std::uint64_t resampled = 0;
+  for (const auto& [rate, most] : longest) {
+    stored = std::max(stored, most);
+    const auto ratios = ratios_of(rate);
+    for (const RateRatio& ratio : ratios ? *ratios : std::vector<RateRatio>{}) {
+      resampled = std::max(resampled, lengths_by(most, ratio, 0).samples);
+    }
+  }
+  std::uint64_t bytes = (stored + resampled) * sizeof(float);
+  if (sound_->is_encoded()) {
+    const auto files = of.field_lengths(sound_->payload_field());
+    bytes += kDecoderBytes + (files.empty() ? 0 : *std::max_element(files.begin(), files.end()));
+  }
+  std::uint64_t scratch = 0;
+  bool has_noise = false;
+  for (const Sources& sources : styles_.sources) {
+    has_noise = has_noise || sources.noise;
+    for (const auto* set : {sources.noise.get(), sources.rooms.get()}) {
+      if (set != nullptr) scratch = std::max(scratch, set->scratch_bytes());
+    }
+  }
+  return bytes + scratch + (has_noise ? resampled * sizeof(float) : 0);
+}
+
+std::uint64_t Recipe::kept_bytes() const {
+  std::set<const SoundSet*> sets;  // styles share them
+  for (const Sources& sources : styles_.sources) {
+    sets.insert({sources.noise.get(), sources.rooms.get()});
+  }
+  std::uint64_t bytes = 0;
+  for (const SoundSet* set : sets) bytes += set == nullptr ? 0 : set->kept_bytes();
+  return bytes;
+}
+
 Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
+  if (auto fits = check_seconds(of); !fits) return fits.error();
   const bool same = settings_.speeds.size() <= 1 && !settings_.keep_random;
   if (same) {
     const std::lock_guard lock(kept_->mutex);

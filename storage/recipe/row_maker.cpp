@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 namespace batchwright {
@@ -37,6 +38,7 @@ Result<void> RowMaker::make(const Recipe& recipe, const DrawKey& key,
   const auto lengths = recipe.measure(stored, rate, key);
   if (!lengths) return lengths.error();
   draws_.ratio = lengths->ratio;
+  draws_.speed = lengths->speed;
   draws_.stored_seconds = rate == 0 ? 0.0 : static_cast<double>(stored) / rate;
   draws_.keep = lengths->keep;
   if (recipe.sound_) {
@@ -45,9 +47,12 @@ Result<void> RowMaker::make(const Recipe& recipe, const DrawKey& key,
   if (!recipe.makes_sound()) {
     if (auto made = make_frames(recipe, key, values, *lengths); !made) return made;
   }
+  const std::size_t first_drawn = row.size() - recipe.settings_.drawn.size();
   for (std::size_t f = 0; f < row.size(); ++f) {
     if (!recipe.fields_.made[f]) continue;
-    if (recipe.fields_.schema.fields[f].kind == FieldKind::primary) {
+    if (f >= first_drawn) {
+      put_drawn(recipe.settings_.drawn[f - first_drawn], row[f]);
+    } else if (recipe.fields_.schema.fields[f].kind == FieldKind::primary) {
       put_primary(recipe, row[f]);
     } else if (auto put =
                    put_aligned(recipe, f, values[recipe.fields_.stored[f]], *lengths, row[f]);
@@ -222,6 +227,24 @@ void RowMaker::put_primary(const Recipe& recipe, MadeField& out) {
   out.length = static_cast<std::uint32_t>(is_sound ? sound_.size() : frames_.size() / dimensions_);
   const auto bytes = std::as_bytes(values);
   out.bytes.assign(bytes.begin(), bytes.end());
+}
+
+void RowMaker::put_drawn(DrawnField drawn, MadeField& out) const {
+  const auto put = [&out](auto value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    out.bytes.assign(bytes.begin(), bytes.end());
+  };
+  out.length = 1;
+  switch (drawn) {
+    case DrawnField::style: return put(static_cast<std::int32_t>(draws_.style));
+    case DrawnField::snr_db:
+      // Noise that is not there is infinitely far below the sound.
+      return put(draws_.mix.added ? static_cast<float>(draws_.noise.snr_db)
+                                  : std::numeric_limits<float>::infinity());
+    case DrawnField::speed: return put(static_cast<float>(draws_.speed.thousandths) / 1000);
+    case DrawnField::room:
+      return put(draws_.room.applies ? static_cast<std::int32_t>(draws_.room.room) : -1);
+  }
 }
 
 Result<void> RowMaker::put_aligned(const Recipe& recipe, std::size_t field, const FieldValue& value,

@@ -25,6 +25,7 @@ inline constexpr std::size_t kRecipeSteps = static_cast<std::size_t>(RecipeStep:
 /// What was drawn for a row, and what came of it.
 struct RowDraws {
   std::size_t style = 0;
+  Speed speed;
   RateRatio ratio;  ///< What resampling did, speed included.
   RoomDraw room;
   NoiseDraw noise;
@@ -74,6 +75,7 @@ class RowMaker {
                            std::span<const FieldValue> values, const RowLengths& lengths);
   Result<void> normalise(const Recipe& recipe, std::span<const FieldValue> values);
   void put_primary(const Recipe& recipe, MadeField& out);
+  void put_drawn(DrawnField drawn, MadeField& out) const;
   Result<void> put_aligned(const Recipe& recipe, std::size_t field, const FieldValue& value,
                            const RowLengths& lengths, MadeField& out);
   void step_done(RecipeStep step);

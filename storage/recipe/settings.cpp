@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 
@@ -152,6 +153,19 @@ Result<void> check_styles(const std::vector<StyleSettings>& styles) {
                                 styles.size() == 1 ? "the only style" : "every style"));
 }
 
+Result<void> check_drawn(const RecipeSettings& settings) {
+  for (auto field = settings.drawn.begin(); field != settings.drawn.end(); ++field) {
+    if (std::find(settings.drawn.begin(), field, *field) != field) {
+      return bad_recipe(fmt::format("drawn: \"{}\" twice; allowed: once", drawn_name(*field)));
+    }
+    const bool of_speed = *field == DrawnField::speed;
+    if (of_speed ? !settings.speeds.empty() : !settings.styles.empty()) continue;
+    return bad_recipe(fmt::format("drawn: \"{}\", and nothing of that is drawn; allowed: with {}",
+                                  drawn_name(*field), of_speed ? "speeds" : "[[feed.style]]"));
+  }
+  return {};
+}
+
 Result<void> check_cmvn(const CmvnSettings& cmvn) {
   const CmvnKind kind = cmvn.options.kind;
   const bool stored = kind == CmvnKind::global || kind == CmvnKind::speaker;
@@ -171,11 +185,22 @@ Result<void> check_cmvn(const CmvnSettings& cmvn) {
 
 }  // namespace
 
+std::string_view drawn_name(DrawnField field) {
+  switch (field) {
+    case DrawnField::style: return "style";
+    case DrawnField::snr_db: return "snr_db";
+    case DrawnField::speed: return "speed";
+    case DrawnField::room: return "room";
+  }
+  return "";
+}
+
 Result<void> check_recipe(const RecipeSettings& settings) {
   if (settings.draws < 1 || settings.draws > 2) {
     return bad_recipe(fmt::format("draws {}; allowed: 1 or 2", settings.draws));
   }
   if (auto sound = check_styles(settings.styles); !sound) return sound;
+  if (auto sound = check_drawn(settings); !sound) return sound;
   if (settings.stacking != Stacking{} && settings.keep.of > 1) {
     return bad_recipe("stack, stride and keep_one_of; allowed: one of the two ways");
   }
@@ -202,6 +227,7 @@ Result<void> check_recipe(const RecipeSettings& settings) {
 bool asks_anything(const RecipeSettings& settings) {
   RecipeSettings none;
   none.draws = settings.draws;
+  none.max_seconds = settings.max_seconds;
   return settings != none;
 }
 
@@ -218,6 +244,12 @@ std::string recipe_text(const RecipeSettings& settings) {
   for (std::size_t k = 0; k < settings.styles.size(); ++k) {
     lines.within(fmt::format("features.style{}.", k));
     add_style(settings.styles[k], lines);
+  }
+  if (!settings.drawn.empty()) {
+    std::vector<std::string_view> names;
+    for (const DrawnField field : settings.drawn) names.push_back(drawn_name(field));
+    lines.within("features.");
+    lines.add("drawn", fmt::format("{}", fmt::join(names, ",")));
   }
   // Texts from before there was a second version have no such line.
   if (settings.draws != 1 && draws_anything(settings)) {

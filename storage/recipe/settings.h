@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,15 @@ struct CmvnSettings {
   friend bool operator==(const CmvnSettings&, const CmvnSettings&) = default;
 };
 
+/// What a batch can say of the draws of its rows, each a scalar field of that name.
+enum class DrawnField : std::uint8_t {
+  style,   ///< int32: its place among the styles, from 0.
+  snr_db,  ///< float32; infinity where no noise was added.
+  speed,   ///< float32: the factor.
+  room,    ///< int32: its place among the style's rooms, from 0; -1 for none.
+};
+std::string_view drawn_name(DrawnField field);
+
 /// What is done with each sequence on its way into a batch, in the order of the members. Each step
 /// is off unless set. README.md has the order, the formulae and what each step does to lengths.
 struct RecipeSettings {
@@ -50,6 +60,7 @@ struct RecipeSettings {
   std::string field = "features";  ///< What features are called in a batch.
   /// Independent fields with a value a frame, before any step makes fewer or more of them.
   std::vector<std::string> aligned;
+  std::vector<DrawnField> drawn;  ///< What rows say of their draws.
 
   // Features, of sound or as stored.
   bool cmvn = false;  ///< Whether `normalise` is done.
@@ -66,12 +77,14 @@ struct RecipeSettings {
   std::uint32_t label_slack = kDefaultLabelSlack;
   /// The version of the random numbers, 1 or 2. README.md has both.
   std::uint32_t draws = 2;
+  /// Seconds of one stored sound that is decoded or read as a whole. It decides no row.
+  std::uint32_t max_seconds = 3600;
 
   friend bool operator==(const RecipeSettings&, const RecipeSettings&) = default;
 };
 
-/// Whether anything is to be done: the settings are not those that a feed has without any. How
-/// something is drawn asks for nothing by itself.
+/// Whether anything is to be done: the settings are not those that a feed has without any. The
+/// version of the draws and bounds ask for nothing by themselves.
 bool asks_anything(const RecipeSettings& settings);
 
 /// Whether any step draws: styles, several speeds, dither, masks, or a random offset.

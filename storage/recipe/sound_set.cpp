@@ -21,9 +21,9 @@ Error bad_set(const std::filesystem::path& path, std::string_view what) {
 }  // namespace
 
 Result<std::shared_ptr<const SoundSet>> SoundSet::open(
-    const std::vector<std::filesystem::path>& datasets, std::uint32_t rate, Catalog& catalog) {
+    const std::vector<std::filesystem::path>& datasets, const Use& use, Catalog& catalog) {
   const std::shared_ptr<SoundSet> set(new SoundSet());
-  set->rate_ = rate;
+  set->use_ = use;
   for (const auto& path : datasets) {
     const std::uint32_t before = set->size();
     if (auto added = set->add(path, catalog); !added) return added.error();
@@ -49,24 +49,60 @@ Result<void> SoundSet::add(const std::filesystem::path& dataset, Catalog& catalo
   if ((*snapshot)->sequences() == 0) return bad_set(dataset, "a dataset without sequences");
   const auto lengths = (*snapshot)->lengths();
   const auto rates = (*snapshot)->field_lengths(sound->rate_field());
+  const Member member{*snapshot, *sound, dataset.string()};
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const auto ratio = rate_ratio(rates[i], rate_, Speed{});
+    const auto ratio = rate_ratio(rates[i], use_.rate, Speed{});
     if (!ratio) return bad_set(dataset, ratio.error().message);
-    if (!kHasSoundLibraries && rates[i] != rate_) {
+    if (!kHasSoundLibraries && rates[i] != use_.rate) {
       return bad_set(dataset, fmt::format("sequence {} has {} Hz; without libsoxr, as in a minimal "
                                           "build, {} Hz alone are allowed",
-                                          i, rates[i], rate_));
+                                          i, rates[i], use_.rate));
     }
     if (lengths[i] == 0) return bad_set(dataset, fmt::format("sequence {} has no samples", i));
     // Sound of a sample or two may have none at a lower rate: then it is one of silence.
     const std::uint64_t samples =
         std::max<std::uint64_t>(resampled_length(ResamplerKind::soxr, lengths[i], *ratio), 1);
-    places_.push_back(
-        {static_cast<std::uint32_t>(members_.size()), lengths[i], i, *ratio, samples});
+    const Place place{static_cast<std::uint32_t>(members_.size()), lengths[i], i, *ratio, samples};
+    if (auto fits = check_length(member, place, rates[i]); !fits) return fits;
+    count_memory(member, place);
+    places_.push_back(place);
   }
   content_ = mix64(content_ + (*snapshot)->content());
-  members_.push_back({std::move(*snapshot), *sound, dataset.string()});
+  members_.push_back(member);
   return {};
+}
+
+/// Before anything is read: the index has the lengths, and records are compared with it.
+Result<void> SoundSet::check_length(const Member& member, const Place& place,
+                                    std::uint32_t rate) const {
+  const auto refused = [&](const std::string& what) {
+    return bad_set(member.name, fmt::format("sequence {} {}", place.ordinal, what));
+  };
+  if (use_.rooms && place.samples > Room::kMostTaps) {
+    return refused(fmt::format("is an impulse response of {} taps at {} Hz; allowed: 1 to {}",
+                               place.samples, use_.rate, Room::kMostTaps));
+  }
+  // Samples at the set's rate are read piece by piece, and no more of them than a row needs.
+  if (!is_made(member, place) || place.stored <= std::uint64_t{use_.max_seconds} * rate) return {};
+  return refused(fmt::format(
+      "has {:.1f} s of sound; allowed: up to max_seconds = {}, or samples at {} Hz (`batchwright "
+      "ingest audio --store pcm`)",
+      static_cast<double>(place.stored) / rate, use_.max_seconds, use_.rate));
+}
+
+void SoundSet::count_memory(const Member& member, const Place& place) {
+  if (use_.rooms) room_bytes_ += place.samples * (kBytesPerTap + sizeof(float));
+  if (!is_made(member, place)) return;
+  (place.bytes() > kMostShortBytes ? long_bytes_ : short_bytes_) += place.bytes();
+  const auto files = member.snapshot->field_lengths(member.sound.payload_field());
+  const std::uint64_t file =
+      member.sound.is_encoded() ? files[place.ordinal] + kDecoderBytes : 0;
+  scratch_bytes_ = std::max(scratch_bytes_, place.stored * sizeof(float) + file);
+}
+
+std::uint64_t SoundSet::kept_bytes() const {
+  return std::min<std::uint64_t>(short_bytes_, kKeptSoundBytes) + long_bytes_ +
+         std::min<std::uint64_t>(room_bytes_, kKeptRoomBytes);
 }
 
 std::string SoundSet::name(std::uint32_t index) const {
@@ -113,8 +149,10 @@ Result<void> SoundSet::read_stored(const Place& place, std::uint64_t first, std:
 Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scratch) const {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = sounds_.values.find(index);
-    if (found != sounds_.values.end()) return found->second;
+    for (const auto* kept : {&sounds_, &long_sounds_}) {
+      const auto found = kept->values.find(index);
+      if (found != kept->values.end()) return found->second;
+    }
   }
   const Place& place = places_[index];
   scratch.stored.resize(place.stored);
@@ -130,7 +168,11 @@ Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scra
   }
   auto kept = std::make_shared<const std::vector<float>>(std::move(sound));
   const std::lock_guard lock(mutex_);
-  sounds_.add(index, kept, kept->size() * sizeof(float), kKeptSoundBytes);
+  if (place.bytes() > kMostShortBytes) {
+    long_sounds_.add(index, kept, place.bytes(), long_bytes_);
+  } else {
+    sounds_.add(index, kept, place.bytes(), kKeptSoundBytes);
+  }
   return kept;
 }
 
@@ -138,7 +180,7 @@ Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint6
                             std::vector<float>& out, Scratch& scratch) const {
   const Place& place = places_[index];
   const std::uint64_t wanted = std::min(count, place.samples - first);
-  if (place.ratio == RateRatio{} && !members_[place.member].sound.is_encoded()) {
+  if (!is_made(members_[place.member], place)) {
     out.resize(wanted);
     return read_stored(place, first, out, scratch);
   }
@@ -161,7 +203,8 @@ Result<std::shared_ptr<const Room>> SoundSet::room(std::uint32_t index, Scratch&
   }
   auto room = Room::create(response);
   if (!room) {
-    return Error{ErrorCode::bad_configuration,
+    // Its length was looked at when the set was opened: what is left is its content.
+    return Error{ErrorCode::corrupt_record,
                  fmt::format("{}: sequence {}: {}", members_[places_[index].member].name,
                              places_[index].ordinal, room.error().message)};
   }

@@ -35,7 +35,7 @@ struct Maker {
 /// How many rows are made when one more part of a row is asked for.
 int made_for(KeptRows& rows, std::uint64_t ordinal, bool last = false) {
   Maker maker;
-  CHECK(rows.get({ordinal, 0}, last, std::ref(maker)));
+  CHECK(rows.get({ordinal, 0}, {last}, std::ref(maker)));
   return maker.made;
 }
 
@@ -57,12 +57,12 @@ TEST_CASE("assembly: a row is made for its first part, and kept until its last o
 TEST_CASE("assembly: a row that the epoch has again is another row") {
   KeptRows rows;
   Maker maker;
-  CHECK(rows.get({3, 0}, false, std::ref(maker)));
-  CHECK(rows.get({3, 1}, false, std::ref(maker)));
+  CHECK(rows.get({3, 0}, {}, std::ref(maker)));
+  CHECK(rows.get({3, 1}, {}, std::ref(maker)));
   CHECK(maker.made == 2);
   // The end of one leaves the other.
-  CHECK(rows.get({3, 0}, true, std::ref(maker)));
-  CHECK(rows.get({3, 1}, true, std::ref(maker)));
+  CHECK(rows.get({3, 0}, {true}, std::ref(maker)));
+  CHECK(rows.get({3, 1}, {true}, std::ref(maker)));
   CHECK(maker.made == 2);
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("assembly: a row that cannot be made is tried again by each who asks")
   KeptRows rows;
   const auto fail = []() -> Result<KeptRow> { return Error{ErrorCode::corrupt_record, "broken"}; };
   const auto throwing = []() -> Result<KeptRow> { throw std::runtime_error("no memory"); };
-  CHECK(rows.get({1, 0}, false, fail).error().message == "broken");
-  CHECK(rows.get({1, 0}, false, throwing).error().message == "no memory");
+  CHECK(rows.get({1, 0}, {}, fail).error().message == "broken");
+  CHECK(rows.get({1, 0}, {}, throwing).error().message == "no memory");
   CHECK(made_for(rows, 1) == 1);
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("assembly: a thread waits for a row that another makes, whatever becom
     Tally go;
     Maker second;
     std::jthread first([&] {
-      const auto row = rows.get({5, 0}, true, [&]() -> Result<KeptRow> {
+      const auto row = rows.get({5, 0}, {true}, [&]() -> Result<KeptRow> {
         begun.add(1);
         CHECK(go.wait_for(1));
         if (!works) return Error{ErrorCode::corrupt_record, "broken"};
@@ -115,7 +115,7 @@ TEST_CASE("assembly: a thread waits for a row that another makes, whatever becom
       CHECK(static_cast<bool>(row) == works);
     });
     REQUIRE(begun.wait_for(1));
-    std::jthread other([&] { CHECK(rows.get({5, 0}, false, std::ref(second))); });
+    std::jthread other([&] { CHECK(rows.get({5, 0}, {}, std::ref(second))); });
     go.add(1);
     first.join();
     other.join();
@@ -131,7 +131,7 @@ TEST_CASE("assembly: threads that take the parts of many rows get the same rows"
     threads.emplace_back([&rows] {
       for (std::uint64_t part = 0; part < 40; ++part) {
         for (std::uint64_t ordinal = 0; ordinal < 30; ++ordinal) {
-          const auto row = rows.get({ordinal, 0}, part == 39, [ordinal]() -> Result<KeptRow> {
+          const auto row = rows.get({ordinal, 0}, {part == 39}, [ordinal]() -> Result<KeptRow> {
             return row_of(ordinal * 20);
           });
           REQUIRE(row);
@@ -140,6 +140,38 @@ TEST_CASE("assembly: threads that take the parts of many rows get the same rows"
       }
     });
   }
+}
+
+TEST_CASE("assembly: chunks in any order make a row once") {
+  KeptRows rows;
+  Maker maker;
+  // The last one is not the last that comes.
+  for (const bool last : {false, true, false, false}) {
+    CHECK(rows.get({3, 0}, {last, 4}, std::ref(maker)));
+  }
+  CHECK(maker.made == 1);
+  // Another epoch begins anew.
+  CHECK(rows.get({3, 0}, {false, 4}, std::ref(maker)));
+  CHECK(maker.made == 2);
+}
+
+TEST_CASE("assembly: epochs share a budget, and give back what they took") {
+  const auto budget = std::make_shared<MemoryBudget>(250);
+  KeptRows first(budget);
+  {
+    KeptRows second(budget);
+    CHECK(made_for(first, 0) == 1);
+    CHECK(made_for(second, 0) == 1);
+    CHECK(budget->left() == 50);
+    CHECK(made_for(first, 1) == 1);
+    CHECK(made_for(first, 1) == 1);  // no room
+    CHECK(made_for(second, 0, true) == 0);
+    CHECK(made_for(second, 4) == 1);
+    CHECK(budget->left() == 50);
+  }
+  CHECK(budget->left() == 150);
+  CHECK(made_for(first, 1) == 1);
+  CHECK(made_for(first, 1) == 0);
 }
 
 TEST_CASE("assembly: lanes make each row once") {

@@ -151,3 +151,27 @@ TEST_CASE("command: cmvn refuses what has no frames or no such field") {
   CHECK(refused("no-such-field").find("cmvn_speaker: ") != std::string::npos);
   CHECK(refused("audio").find("allowed: a scalar field of one whole number") != std::string::npos);
 }
+
+TEST_CASE("command: plan says what row cache makes no row twice, where rows are made in parts") {
+  const auto planned = [](const std::string& plan) {
+    const Configured configured("");
+    std::ofstream(configured.config())
+        << "[[feed]]\nname = \"train\"\nrow_cache = \"1MiB\"\ndataset = \""
+        << (configured.folder / "s").string() << "\"\n[feed.plan]\n"
+        << plan << "[feed.features]\nlike = \"kaldi\"\n";
+    const Finished done =
+        run({program("batchwright"), "plan", "--feed-config", configured.config(), "--json"});
+    REQUIRE_MESSAGE(done.code == 0, done.err);
+    return json::parse(done.out).as_object();
+  };
+  CHECK_FALSE(planned("size = 4\n").contains("row_cache_needed_bytes"));
+  const json::object lanes = planned("lanes = 2\nunroll = 5\n");
+  const json::object chunks = planned("chunk = 5\nsize = 4\norder = \"random\"\n");
+  CHECK(lanes.at("row_cache_bytes").to_number<std::uint64_t>() == 1 << 20);
+  // Two lanes keep two rows of at most 56 frames; chunks in random order most of all rows.
+  const auto few = lanes.at("row_cache_needed_bytes").to_number<std::uint64_t>();
+  const auto many = chunks.at("row_cache_needed_bytes").to_number<std::uint64_t>();
+  CHECK(few > 30 * 80 * 4);
+  CHECK(few < 2 * 60 * 80 * 4 + 30 * 16);
+  CHECK(many > 4 * few);
+}

@@ -55,6 +55,7 @@ const std::map<std::string, std::string> kOther{
     {"feed.max_corrupt_share", "0.5"},
     {"feed.verify", R"("always")"},
     {"feed.layout", R"("time-major")"},
+    {"feed.row_cache", R"("1MiB")"},
     {"feed.padding", "{ a = 1.0 }"},
     {"feed.dtype", R"("float16")"},
     {"daemon.assembly_share", "0.5"},
@@ -110,7 +111,9 @@ const std::map<std::string, std::string> kOther{
     {"feed.features.label_extend", "false"},
     {"feed.features.ignore_value", "-1"},
     {"feed.features.label_slack", "0"},
+    {"feed.features.drawn", R"(["speed"])"},
     {"feed.features.draws", "1"},
+    {"feed.features.max_seconds", "60"},
     {"feed.style.weight", "2"},
     {"feed.style.noise", R"(["/n"])"},
     {"feed.style.noise_probability", "0.5"},
@@ -131,6 +134,7 @@ const std::map<std::string, std::string> kBeside{
     {"feed.features.options", "like = \"kaldi\"\n"},
     {"feed.features.target_offset", "stride = 3\n"},
     {"feed.features.keep_offset", "keep_one_of = 3\n"},
+    {"feed.features.drawn", "speeds = [0.9, 1.1]\n"},
 };
 
 /// How a reload names a feed's key.
@@ -273,8 +277,8 @@ TEST_CASE("config: every key of a recipe that is in use is in its text, and so i
     const auto config = parse_config(text, "x.toml");
     return config ? recipe_text(config->feeds[0].served.features) : config.error().message;
   };
-  // Their contents are read where a recipe is opened.
-  const std::set<std::string> in_contents{"cmvn_statistics"};
+  // Its contents are read where a recipe is opened; a bound decides no row.
+  const std::set<std::string> in_contents{"cmvn_statistics", "max_seconds"};
   for (const auto& key : features_keys()) {
     const std::string name(key.row.name);
     if (in_contents.contains(name)) continue;

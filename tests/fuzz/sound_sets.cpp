@@ -175,7 +175,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!write(folder / "set", sequences)) return 0;
   const MemoryBound bound(kMostBytes);
   Catalog catalog;
-  const auto set = SoundSet::open({folder / "set"}, rate, catalog);
+  const auto set = SoundSet::open({folder / "set"}, {rate, 3600, rate % 2 != 0}, catalog);
   if (!set) {
     expect(set.error());
     return 0;

@@ -298,6 +298,40 @@ TEST_CASE("integration: a sequence that an epoch has again is augmented anew") {
   CHECK(different == all);
 }
 
+TEST_CASE("integration: chunks in random order make no row twice where row_cache has room") {
+  const auto sound_seconds = [](const std::string& cache) {
+    MadeFeed feed("order = \"random\"\nsize = 6\nchunk = 3\n", "row_cache = \"" + cache + "\"\n");
+    REQUIRE(feed.daemon.start());
+    take(feed.daemon.endpoint(), {.epochs = 1}, feed.look());
+    const auto page = boost::json::parse(feed.daemon.stats_now());
+    const auto& train = page.at("feeds").at(0);
+    CHECK(train.at("making_bytes").to_number<std::uint64_t>() > 0);
+    CHECK(feed.daemon.process().err().find("beside its arena to make its rows") !=
+          std::string::npos);
+    return train.at("making").at("sound_seconds").to_number<double>();
+  };
+  double all = 0;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const double seconds = (100 + i * 7919 % 9000) / (i % 5 == 0 ? 8'000.0 : 16'000.0);
+    all += seconds > 0.025 ? seconds : 0;
+  }
+  CHECK(sound_seconds("1MiB") < 1.02 * all);
+  CHECK(sound_seconds("0B") > 2 * all);
+}
+
+TEST_CASE("integration: what making rows takes counts under memory") {
+  MadeFeed feed("size = 6\n");
+  std::string& config = feed.daemon.config();
+  config.replace(config.find("256MiB"), 6, "1MiB");
+  feed.daemon.launch();
+  const std::string why = "making its rows";
+  eventually([&] {
+    return !feed.daemon.process().running() ||
+           feed.daemon.process().err().find(why) != std::string::npos;
+  });
+  CHECK(feed.daemon.process().err().find(why) != std::string::npos);
+}
+
 TEST_CASE("integration: noise that is not there keeps a feed away, and a wrong recipe the daemon") {
   MadeFeed feed("size = 6\n");
   const std::string sound = feed.daemon.config();

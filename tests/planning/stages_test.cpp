@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "tests/planning/random_case.h"
@@ -263,6 +264,41 @@ TEST_CASE("planning: a row's use counts the earlier rows that are the same") {
         }
       }
     }
+  }
+}
+
+TEST_CASE("planning: what is open at most keeps each sequence from its first part to its last") {
+  const std::vector<std::uint32_t> lengths = {25, 10, 9, 11, 1, 30, 7, 19};
+  for (const std::string shape :
+       {"size=3", "size=4 chunk=10 hop=4", "size=1 chunk=5 order=sorted", "lanes=3 unroll=4",
+        "size=4 chunk=10 mix_weights=1,5", "size=2 chunk=6 world=3 remainder=wrap"}) {
+    CAPTURE(shape);
+    PlanSettings all;
+    std::istringstream words(shape);
+    for (std::string text; words >> text;) {
+      REQUIRE(set_setting(all, text.substr(0, text.find('=')), text.substr(text.find('=') + 1)));
+    }
+    const EpochPlan plan = planned(lengths, all, 0, std::vector<std::uint64_t>{5, 3});
+    using Key = std::pair<std::uint64_t, std::uint32_t>;
+    std::map<Key, std::set<std::uint64_t>> batches;
+    std::vector<Row> rows;
+    for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+      plan.rows(BatchIndex{index}, rows);
+      for (const Row& row : rows) {
+        if (row.length == 0 || row.flags == (kRowReset | kRowLast)) continue;
+        batches[{row.ordinal, row.use}].insert(index);
+      }
+    }
+    std::uint64_t most = 0;
+    for (std::uint64_t index = 0; index < plan.batches(); ++index) {
+      std::uint64_t open = 0;
+      for (const auto& [key, in] : batches) {
+        if (*in.begin() <= index && index <= *in.rbegin()) open += lengths[key.first];
+      }
+      most = std::max(most, open);
+    }
+    CHECK(most_open_frames(plan, lengths) == most);
+    CHECK((shape == "size=3") == (most == 0));
   }
 }
 

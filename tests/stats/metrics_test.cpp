@@ -119,6 +119,7 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "pinned",
                            "arena_pages",
                            "arena_bytes",
+                           "making_bytes",
                            "page_faults_total",
                            "corrupt_records_total",
                            "sequences_skipped_total",

@@ -24,6 +24,7 @@ FeedStats speech(const FeedCounters& counters) {
   feed.slots = {1, 2, 3, 4, 2};
   feed.slot_bytes = 4096;
   feed.arena_bytes = 40960;
+  feed.making_bytes = 8192;
   feed.pinned = "locked";
   feed.pages = "transparent";
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};

@@ -28,6 +28,12 @@ struct Imbalance {
   double ungrouped = 1;  ///< Imbalance with shuffle = batches.
 };
 
+/// The cache by which no row is made twice, where batches take parts of rows that are made.
+struct RowCacheNeed {
+  std::uint64_t bytes = 0;
+  std::uint64_t has = 0;
+};
+
 /// An epoch's plan and the figures printed of it.
 struct Planned {
   EpochPlan plan;
@@ -36,7 +42,8 @@ struct Planned {
   Randomness randomness;
   DataUsage usage;
   std::optional<Imbalance> imbalance;  ///< Where steps have several batches that can be grouped.
-  double seconds = 0;                  ///< Spent on the plan alone.
+  std::optional<RowCacheNeed> row_cache;
+  double seconds = 0;  ///< Spent on the plan alone.
 };
 
 /// The lengths of all lists or datasets in the order of the call, which a plan depends on.
@@ -58,6 +65,8 @@ struct PlanData {
   PlanLengths lengths;
   PlanLengths next;
   PlanSettings settings;
+  std::uint64_t frame_bytes = 0;      ///< Of rows that a recipe makes; 0: none does.
+  std::uint64_t row_cache_bytes = 0;  ///< That the feed has.
 };
 
 /// What a feed would plan: data, recipe and settings are its own.
@@ -67,7 +76,11 @@ Result<PlanData> read_feed(const PlanOptions& options) {
   PlanData data;
   data.settings = feed->config.served.plan;
   // As the feed does with rows that have no frame.
-  if (feed->recipe) data.settings.min_length = std::max(data.settings.min_length, 1U);
+  if (feed->recipe) {
+    data.settings.min_length = std::max(data.settings.min_length, 1U);
+    data.frame_bytes = feed->recipe->frame_bytes();
+    data.row_cache_bytes = feed->config.served.row_cache_bytes;
+  }
   const auto shards = feed->snapshot->shard_sequences();
   for (PlanLengths* each : {&data.lengths, &data.next}) {
     auto frames = feed->lengths(Epoch{options.epoch + (each == &data.next ? 1 : 0)});
@@ -116,6 +129,16 @@ Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
       {report_plan(*grouped).rank_imbalance, report_plan(*ungrouped).rank_imbalance});
 }
 
+std::optional<RowCacheNeed> row_cache_need(const PlanData& data, const EpochPlan& plan) {
+  const bool parts = data.settings.chunk != 0 || data.settings.lanes != 0;
+  if (data.frame_bytes == 0 || !parts) return std::nullopt;
+  // What rows say of their draws is a few bytes each.
+  constexpr std::uint64_t kDrawnBytes = 16;
+  return RowCacheNeed{most_open_frames(plan, data.lengths.frames) * data.frame_bytes +
+                          data.lengths.frames.size() * kDrawnBytes,
+                      data.row_cache_bytes};
+}
+
 Result<Planned> plan_all(const PlanData& data, Epoch epoch) {
   const PlanLengths& lengths = data.lengths;
   const PlanSettings& settings = data.settings;
@@ -132,13 +155,9 @@ Result<Planned> plan_all(const PlanData& data, Epoch epoch) {
   if (!usage) return usage.error();
   const auto imbalance = imbalance_of(lengths, settings, epoch);
   if (!imbalance) return imbalance.error();
-  return Planned{*plan,
-                 report_plan(*plan),
-                 plan_histograms(*plan, 20),
-                 measure_randomness(*plan, *next),
-                 *usage,
-                 *imbalance,
-                 spent.count()};
+  return Planned{
+      *plan,  report_plan(*plan), plan_histograms(*plan, 20),  measure_randomness(*plan, *next),
+      *usage, *imbalance,         row_cache_need(data, *plan), spent.count()};
 }
 
 json::object report_json(const Planned& planned, Epoch epoch) {
@@ -158,6 +177,10 @@ json::object report_json(const Planned& planned, Epoch epoch) {
   if (planned.imbalance) {
     all["rank_imbalance_grouped"] = planned.imbalance->grouped;
     all["rank_imbalance_ungrouped"] = planned.imbalance->ungrouped;
+  }
+  if (planned.row_cache) {
+    all["row_cache_needed_bytes"] = planned.row_cache->bytes;
+    all["row_cache_bytes"] = planned.row_cache->has;
   }
   json::array limits;
   for (const std::uint32_t limit : planned.plan.bucket_limits()) limits.emplace_back(limit);
@@ -235,6 +258,10 @@ void print_text(const Planned& planned, const PlanOptions& options) {
              100 * report.apr_deviation);
   fmt::print("largest batch    {} frames with padding; most rows {}\n", report.largest_batch_frames,
              report.largest_batch_rows);
+  if (planned.row_cache) {
+    fmt::print("row cache        {} bytes make no row twice; the feed has row_cache = {}\n",
+               planned.row_cache->bytes, planned.row_cache->has);
+  }
   if (planned.plan.world() > 1) {
     fmt::print("rank imbalance   {:.4f} largest / mean padded frames of a step's ranks\n",
                report.rank_imbalance);

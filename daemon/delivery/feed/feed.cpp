@@ -70,6 +70,13 @@ void Feed::start() {
   }
   ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings_.slots,
                                          in_mib(arena().slot_bytes()), describe_pages(arena()));
+  if (making_bytes() != 0) {
+    const Recipe& recipe = *settings_.recipe;
+    ports_.log.note<Event::making_reserved>(
+        name(), in_mib(making_bytes()),
+        in_mib((data_.claimed_for_sound() - recipe.kept_bytes()) / settings_.assembly_threads),
+        settings_.assembly_threads, in_mib(recipe.kept_bytes()), in_mib(bytes_of(data_.row_cache)));
+  }
   if (const std::string note = plan_note(settings_.plan); !note.empty()) {
     ports_.log.note<Event::plan_noted>(name(), note);
   }

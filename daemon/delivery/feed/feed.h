@@ -135,6 +135,10 @@ class Feed {
   const Subscriptions& subscriptions() const { return subscriptions_.all(); }
   const Dataset& dataset() const { return *data_.dataset; }
   const Snapshot& snapshot() const { return *data_.snapshot; }
+  /// Memory that making rows takes beside the arena.
+  std::uint64_t making_bytes() const {
+    return data_.claimed_for_sound() + bytes_of(data_.row_cache);
+  }
   std::shared_ptr<const Snapshot> share_snapshot() const { return data_.snapshot; }
   const FeedSettings& settings() const { return settings_; }
   const WorkQueue& queue() const { return desk_.queue(); }

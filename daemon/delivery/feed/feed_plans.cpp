@@ -40,8 +40,13 @@ void Feed::plan(Epoch epoch) {
 
 void Feed::plan_followed(Epoch epoch) {
   using Made = std::shared_ptr<Result<GrownEpoch>>;
-  Growth growth{data_.dataset,        data_.snapshot, plans_.data_of(epoch),
-                arena().slot_bytes(), ports_.memory,  arena_number().next().has_value()};
+  Growth growth{data_.dataset,
+                data_.snapshot,
+                plans_.data_of(epoch),
+                arena().slot_bytes(),
+                ports_.memory,
+                arena_number().next().has_value(),
+                data_.claimed_for_sound()};
   auto done = loop_.brought_back([this, epoch, asked = growth.content](const Made& made) {
     grown(epoch, asked, std::move(*made));
   });
@@ -76,6 +81,7 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
     ports_.log.note<Event::arena_grown>(name(), in_mib(arena().bytes()),
                                         in_mib(arena().slot_bytes()));
   }
+  if (grown.making) data_.making.push_back(std::move(grown.making));
   const auto& source = *grown.epoch.source;
   plans_.decide(epoch, source.fingerprint.data);
   if (source.snapshot->generation() > data_.snapshot->generation()) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "daemon/delivery/feed/feed_terms.h"
@@ -89,6 +91,7 @@ Result<void> open_recipe(Dataset& dataset, FeedSettings& settings, Catalog& cata
     return Error{recipe.error().code, fmt::format("features: {}", recipe.error().message)};
   }
   settings.recipe = *std::move(recipe);
+  settings.row_budget = std::make_shared<MemoryBudget>(settings.row_cache_bytes);
   return {};
 }
 
@@ -101,6 +104,37 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
                         {settings.name, settings.layout, settings.padding, settings.on_corrupt,
                          nullptr, settings.casts, settings.recipe},
                         *bound);
+}
+
+/// Of all rows, where batches take parts of them.
+std::uint64_t all_row_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
+  const Recipe* const recipe = settings.recipe.get();
+  if (recipe == nullptr || (settings.plan.chunk == 0 && settings.plan.lanes == 0)) return 0;
+  std::uint64_t frames = 0;
+  const auto possible = recipe->possible_lengths(snapshot);
+  for (const SharedLengths& lengths : possible ? *possible : std::vector<SharedLengths>{}) {
+    frames = std::max(frames, std::accumulate(lengths->begin(), lengths->end(), std::uint64_t{0}));
+  }
+  return frames * recipe->frame_bytes();
+}
+
+void claim_row_cache(const FeedSettings& settings, const std::shared_ptr<MemoryBudget>& memory,
+                     FeedData& data) {
+  const std::uint64_t wanted =
+      std::min(settings.row_cache_bytes, all_row_bytes(*data.snapshot, settings));
+  // Another thread may take some of what is left in between.
+  while (wanted != 0 && !data.row_cache && memory->left() != 0) {
+    data.row_cache = claim_memory(memory, std::min(wanted, memory->left()));
+  }
+  if (settings.row_budget && wanted != 0) {
+    settings.row_budget->set_left(bytes_of(data.row_cache));
+  }
+}
+
+std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
+  if (!settings.recipe) return 0;
+  return settings.assembly_threads * settings.recipe->thread_bytes(snapshot) +
+         settings.recipe->kept_bytes();
 }
 
 Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
@@ -118,13 +152,20 @@ Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& set
   const auto bytes = feed_slot_bytes(snapshot, settings);
   if (!bytes) return bytes.error();
   const std::uint64_t slot = whole_pages(*bytes);
-  if (slot * settings.slots <= memory_bytes) return slot;
+  const std::uint64_t making = making_bytes(snapshot, settings);
+  if (making <= memory_bytes && slot * settings.slots <= memory_bytes - making) return slot;
+  const std::string made =
+      making == 0 ? ""
+                  : fmt::format(
+                        " and making its rows {} ({} threads, by its longest sound, and what "
+                        "is kept of noise and rooms)",
+                        in_mib(making), settings.assembly_threads);
   return Error{
       ErrorCode::does_not_fit,
-      fmt::format("its arena needs {} ({} slots of {}), the memory ceiling leaves {}; {} slots "
+      fmt::format("its arena needs {} ({} slots of {}){}, the memory ceiling leaves {}; {} slots "
                   "would fit",
-                  in_mib(slot * settings.slots), settings.slots, in_mib(slot), in_mib(memory_bytes),
-                  memory_bytes / slot)};
+                  in_mib(slot * settings.slots), settings.slots, in_mib(slot), made,
+                  in_mib(memory_bytes), (memory_bytes - std::min(making, memory_bytes)) / slot)};
 }
 
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,

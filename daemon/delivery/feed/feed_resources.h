@@ -4,6 +4,7 @@
 #include <memory>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/feed_settings.h"
@@ -25,6 +26,15 @@ struct FeedData {
   std::shared_ptr<const std::jthread> tree_reader = nullptr;
   DatasetStanding standing = {};  ///< What was found when the files were looked at last.
   bool looking = false;           ///< They are being looked at.
+  /// What making rows takes beside the arena, as long as there is the feed.
+  std::vector<MemoryClaim> making = {};  ///< More than one where the dataset has grown.
+  MemoryClaim row_cache = nullptr;
+
+  std::uint64_t claimed_for_sound() const {
+    std::uint64_t bytes = 0;
+    for (const MemoryClaim& claim : making) bytes += bytes_of(claim);
+    return bytes;
+  }
 };
 
 /// What a feed needs before the loop runs: data with their first plan, memory, files.
@@ -44,8 +54,17 @@ Result<void> open_recipe(Dataset& dataset, FeedSettings& settings, Catalog& cata
 /// slot_bytes_for().
 Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings& settings);
 
-/// The same, if an arena of such slots fits under what the ceiling leaves. Errors: also
-/// does_not_fit, with the bytes needed and left; store_unavailable (no sequences).
+/// Memory that making the rows takes beside the arena: of each assembly thread for the longest
+/// sound, and what is kept of noise and rooms.
+std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& settings);
+
+/// Has `data` claim settings.row_cache_bytes, or less where all rows take less, or the ceiling
+/// leaves less: what finds no room there is made again, and nothing else.
+void claim_row_cache(const FeedSettings& settings, const std::shared_ptr<MemoryBudget>& memory,
+                     FeedData& data);
+
+/// The same, if an arena of such slots, and making the rows, fits under what the ceiling leaves.
+/// Errors: also does_not_fit, with the bytes needed and left; store_unavailable (no sequences).
 Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
                                std::uint64_t memory_bytes);
 

@@ -39,6 +39,12 @@ struct FeedSettings : FeedAdjustments {
   RecipeSettings features;  ///< What is made of stored sequences.
   /// The same, opened by open_recipe(); null where there is none.
   std::shared_ptr<const Recipe> recipe;
+  /// Most bytes of made rows of which batches take parts, all epochs together.
+  std::uint64_t row_cache_bytes = KeptRows::kMostBytes;
+  /// What is left of them, or of what the memory ceiling had; made by open_recipe().
+  std::shared_ptr<MemoryBudget> row_budget;
+  /// Threads that make rows, each with memory of its own.
+  std::uint32_t assembly_threads = 2;
   std::uint32_t slots = 16;
   HugePages huge_pages = HugePages::automatic;  ///< For the arena.
   std::filesystem::path journal;                ///< Of queue mode; empty: there is none.

@@ -48,12 +48,27 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
   return {};
 }
 
+/// What sound takes that is longer than any before.
+Result<void> add_making(GrownEpoch& grown, const Snapshot& snapshot, const Growth& growth,
+                        const FeedSettings& settings) {
+  const std::uint64_t needed = making_bytes(snapshot, settings);
+  if (needed <= growth.making_bytes) return {};
+  grown.making = claim_memory(growth.memory, needed - growth.making_bytes);
+  if (grown.making) return {};
+  return Error{ErrorCode::does_not_fit,
+               fmt::format("making the rows of its longest sound needs {}, {} more than there is, "
+                           "the memory ceiling leaves {}",
+                           in_mib(needed), in_mib(needed - growth.making_bytes),
+                           in_mib(growth.memory->left()))};
+}
+
 /// The epoch that is wanted, with the arena that it needs.
 Result<GrownEpoch> plan_asked(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
   const auto snapshot = choose(growth);
   if (!snapshot) return snapshot.error();
   GrownEpoch grown;
   if (*snapshot != growth.known) {
+    if (auto added = add_making(grown, **snapshot, growth, settings); !added) return added.error();
     if (auto added = add_arena(grown, **snapshot, growth, settings); !added) return added.error();
   }
   auto planned = plan_snapshot(*snapshot, settings, epoch);

@@ -7,7 +7,6 @@
 
 #include "daemon/delivery/feed/feed_resources.h"
 #include "daemon/delivery/feed/plans/planner.h"
-#include "daemon/delivery/feed/slots/memory_budget.h"
 
 namespace batchwright {
 
@@ -18,7 +17,8 @@ struct Growth {
   std::optional<std::uint64_t> content;  ///< The data of this epoch, where that is decided already.
   std::size_t slot_bytes = 0;            ///< Slot size of the current arena.
   std::shared_ptr<MemoryBudget> memory;
-  bool arena_may_grow = true;  ///< A number is left for another arena.
+  bool arena_may_grow = true;      ///< A number is left for another arena.
+  std::uint64_t making_bytes = 0;  ///< Claimed for the longest sound there was.
 };
 
 /// A planned epoch, and the memory that it needs.
@@ -26,6 +26,7 @@ struct GrownEpoch {
   PlannedEpoch epoch;
   MemoryClaim memory;            ///< The arena's memory, until a generation takes it over.
   std::unique_ptr<Arena> arena;  ///< A new arena, if the current slots have become too small.
+  MemoryClaim making = nullptr;  ///< For sound that is longer than any before.
   std::string why_not_newer;     ///< Why the epoch does without appended data; otherwise empty.
 };
 

@@ -116,7 +116,9 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
       std::make_shared<const EpochSource>(
           EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
                       wanted.chunk != 0 || wanted.lanes != 0, std::make_shared<FoundRows>(),
-                      std::move(lengths), std::move(draws)}),
+                      std::move(lengths), std::move(draws),
+                      settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
+                                          : std::make_shared<KeptRows>()}),
       seen.totals(), seen.worst(),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }

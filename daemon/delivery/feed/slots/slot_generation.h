@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/feed/slots/memory_budget.h"
 #include "formats/formats.h"
 
 namespace batchwright {

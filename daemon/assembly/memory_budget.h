@@ -6,7 +6,7 @@
 
 namespace batchwright {
 
-/// The bytes that the memory ceiling leaves for arenas that grow while the daemon runs.
+/// Bytes that are left of a ceiling: that of the daemon's memory, or of a feed's row cache.
 /// Threads: any.
 class MemoryBudget {
  public:
@@ -35,6 +35,11 @@ struct GiveBackMemory {
   void operator()(MemoryBudget* of) const { of->give_back(bytes); }
 };
 using MemoryClaim = std::unique_ptr<MemoryBudget, GiveBackMemory>;
+
+/// 0 where nothing is claimed.
+inline std::uint64_t bytes_of(const MemoryClaim& claim) {
+  return claim ? claim.get_deleter().bytes : 0;
+}
 
 /// Null when there is not so much left.
 inline MemoryClaim claim_memory(const std::shared_ptr<MemoryBudget>& budget, std::uint64_t bytes) {
