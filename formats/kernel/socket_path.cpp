@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "formats/kernel/descriptor.h"
 
@@ -86,6 +87,42 @@ Result<void> clear_socket_path(const std::string& path) {
   // Its failure shows when the socket is bound, with a reason.
   ::unlink(path.c_str());
   return {};
+}
+
+void ReleaseClaim::operator()(const FileLock* lock) const noexcept {
+  lock->remove();
+  delete lock;
+}
+
+Result<SocketClaim> claim_socket_path(const std::string& path) {
+  if (auto folder = check_socket_folder(path); !folder) return folder.error();
+  auto lock = FileLock::take(path + ".lock", FileLock::Kind::exclusive);
+  if (!lock && lock.error().code != ErrorCode::unsupported) return lock.error();
+  if (lock && !*lock) {
+    return Error{ErrorCode::already_exists,
+                 fmt::format("{}: another daemon answers there, or is about to", path)};
+  }
+  SocketClaim claim(lock ? new FileLock(std::move(**lock)) : nullptr);
+  if (auto cleared = clear_socket_path(path); !cleared) return cleared.error();
+  return claim;
+}
+
+SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
+  struct stat status {};
+  // The file itself, not what a link leads to: a link in its place is not our socket.
+  if (::lstat(path_.c_str(), &status) != 0) return;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+}
+
+bool SocketFile::is_there() const {
+  struct stat status {};
+  return inode_ != 0 && ::lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_;
+}
+
+void SocketFile::remove() const {
+  if (is_there()) ::unlink(path_.c_str());
 }
 
 Result<void> set_access(const std::string& path, const SocketAccess& access) {

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +15,8 @@ std::optional<std::jthread> start_thread(const char* name,
     if (name != nullptr) pthread_setname_np(thread.native_handle(), name);
     return thread;
   } catch (const std::system_error&) {
+    return std::nullopt;
+  } catch (const std::bad_alloc&) {
     return std::nullopt;
   }
 }

@@ -24,8 +24,11 @@ Error cannot_read(const std::filesystem::path& path, int reason) {
 }  // namespace
 
 Result<std::string> file_text(const std::filesystem::path& path, std::size_t most) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_LARGEFILE));
+  // To open a pipe would wait for a writer; to read one waits only while there is one.
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_LARGEFILE;
+  const Descriptor file(open(path.c_str(), kFlags | O_NONBLOCK));
   if (file.get() < 0) return cannot_read(path, errno);
+  static_cast<void>(fcntl(file.get(), F_SETFL, kFlags));
   std::string text;
   std::size_t length = 0;
   while (length < most) {
