@@ -1,7 +1,5 @@
 #include "daemon/socket_watch.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -12,11 +10,7 @@ SocketWatch::SocketWatch(boost::asio::io_context& loop, const std::vector<std::s
                          std::chrono::milliseconds between)
     : changed_(std::move(changed)), between_(between), timer_(loop) {
   for (const std::string& path : paths) {
-    struct stat status {};
-    // The file itself, not what a link leads to: a link in its place is not our socket.
-    if (::lstat(path.c_str(), &status) == 0) {
-      files_.push_back({path, status.st_dev, status.st_ino});
-    }
+    if (SocketFile file(path); file.is_there()) files_.push_back(std::move(file));
   }
   look_later();
 }
@@ -32,12 +26,8 @@ void SocketWatch::look_later() {
 
 void SocketWatch::look() {
   std::vector<std::string> gone;
-  for (const File& file : files_) {
-    struct stat status {};
-    // Another daemon that binds the same path makes a file of another inode.
-    const bool there = ::lstat(file.path.c_str(), &status) == 0 && status.st_dev == file.device &&
-                       status.st_ino == file.inode;
-    if (!there) gone.push_back(file.path);
+  for (const SocketFile& file : files_) {
+    if (!file.is_there()) gone.push_back(file.path());
   }
   // A socket that stays gone is told once, not every two seconds.
   if (gone == gone_) return;

@@ -29,15 +29,10 @@ class SocketWatch {
   const std::vector<std::string>& gone() const { return gone_; }
 
  private:
-  struct File {
-    std::string path;
-    dev_t device = 0;
-    ino_t inode = 0;
-  };
   void look();
   void look_later();
 
-  std::vector<File> files_;
+  std::vector<SocketFile> files_;
   std::vector<std::string> gone_;
   std::function<void(const std::vector<std::string>&)> changed_;
   const std::chrono::milliseconds between_;

@@ -1,13 +1,13 @@
 #include "daemon/http/http_listener.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "daemon/http/listen_address.h"
@@ -62,13 +62,15 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
 
   Result<void> bind_file(const std::string& file, const SocketAccess& access) {
     // Only a socket at which nothing answers is removed: one left by a killed daemon.
-    if (auto cleared = clear_socket_path(file); !cleared) return cleared;
+    auto claimed = claim_socket_path(file);
+    if (!claimed) return claimed.error();
+    claim = std::move(*claimed);
     // From bind() to set_access() the file would else have the mode that the umask leaves.
     const RestrictedUmask nobody_else;
     auto bound = bind("unix://" + file, asio::local::stream_protocol::endpoint(file));
     if (!bound) return bound;
     // Ours from here on, and so ours to remove, should set_access() fail.
-    path = file;
+    own.emplace(file);
     return set_access(file, access);
   }
 
@@ -108,14 +110,16 @@ struct HttpListener::State : std::enable_shared_from_this<State> {
     pause.cancel();
     // It holds the endpoint's state, which holds this listener.
     take = nullptr;
-    if (!path.empty()) ::unlink(path.c_str());
+    if (own) own->remove();
+    claim.reset();
   }
 
   asio::basic_socket_acceptor<stream_protocol> acceptor;
   asio::steady_timer pause;
   EventLog& log;
   std::function<void(Socket)> take;
-  std::string path;  ///< Path of a Unix socket that is ours.
+  SocketClaim claim;              ///< Of a Unix socket.
+  std::optional<SocketFile> own;  ///< A Unix socket that is ours.
   std::uint16_t port = 0;
   std::chrono::steady_clock::time_point span_end;
   int left = 0;  ///< Connections that may be accepted until then.

@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -50,12 +50,10 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   };
   using Shared = std::shared_ptr<Connection>;
 
-  State(boost::asio::io_context& event_loop, std::string socket_path, const Limits& bounds,
-        Callbacks calls)
+  State(boost::asio::io_context& event_loop, const Limits& bounds, Callbacks calls)
       : loop(event_loop),
         acceptor(event_loop),
         pause(event_loop),
-        path(std::move(socket_path)),
         limits(bounds),
         callbacks(std::move(calls)) {}
 
@@ -206,7 +204,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
   boost::asio::io_context& loop;
   boost::asio::local::stream_protocol::acceptor acceptor;
   boost::asio::steady_timer pause;
-  std::string path;
+  std::optional<SocketFile> file;
   const Limits limits;
   Callbacks callbacks;
   std::set<Shared> connections;
@@ -223,10 +221,11 @@ Result<std::unique_ptr<ArenaSocket>> ArenaSocket::listen(boost::asio::io_context
                                                          const Limits& limits,
                                                          Callbacks callbacks) {
   if (auto cleared = clear_socket_path(path); !cleared) return cleared.error();
-  auto state = std::make_shared<State>(loop, path, limits, std::move(callbacks));
+  auto state = std::make_shared<State>(loop, limits, std::move(callbacks));
   error_code error;
   state->acceptor.open(boost::asio::local::stream_protocol(), error);
   if (!error) state->acceptor.bind({path}, error);
+  if (!error) state->file.emplace(path);
   if (!error) state->acceptor.listen(128, error);
   if (error) return Error{ErrorCode::io_error, fmt::format("{}: {}", path, error.message())};
   state->accept();
@@ -239,7 +238,7 @@ ArenaSocket::~ArenaSocket() {
   state_->acceptor.close(ignored);
   state_->pause.cancel();
   while (!state_->connections.empty()) state_->close(*state_->connections.begin());
-  ::unlink(state_->path.c_str());
+  if (state_->file) state_->file->remove();
 }
 
 void ArenaSocket::disconnect(SessionId session) {

@@ -243,7 +243,7 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
   OnMessage on_message;
   zmq::socket_t socket;
   boost::asio::posix::stream_descriptor descriptor;
-  std::vector<std::string> files;  ///< Files of `ipc://` endpoints; libzmq leaves them behind.
+  std::vector<SocketFile> files;  ///< Files of `ipc://` endpoints; libzmq leaves them behind.
   bool look_posted = false;
   bool looking = false;
   bool waiting = false;
@@ -264,7 +264,7 @@ FrameSocket::~FrameSocket() {
   state_->stopped = true;
   state_->descriptor.release();  // the descriptor is ZeroMQ's own
   state_->socket.close();
-  for (const std::string& file : state_->files) ::unlink(file.c_str());
+  for (const SocketFile& file : state_->files) file.remove();
 }
 
 Result<std::string> FrameSocket::bind(const std::string& endpoint) {
@@ -272,7 +272,7 @@ Result<std::string> FrameSocket::bind(const std::string& endpoint) {
     // Only where it is asked for: with it, * means all addresses of both families.
     state_->socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
     uninterrupted([&] { state_->socket.bind(endpoint); });
-    if (endpoint.starts_with(kIpc)) state_->files.push_back(endpoint.substr(kIpc.size()));
+    if (endpoint.starts_with(kIpc)) state_->files.emplace_back(endpoint.substr(kIpc.size()));
     return state_->socket.get(zmq::sockopt::last_endpoint);
   } catch (const zmq::error_t& error) {
     return Error{ErrorCode::io_error, fmt::format("bind {}: {}", endpoint, error.what())};

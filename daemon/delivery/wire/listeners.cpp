@@ -40,6 +40,9 @@ Listeners::Listeners(boost::asio::io_context& loop, EventLog& log, ListenerSetti
 }
 
 Result<void> Listeners::open() {
+  // libzmq starts its threads with the first socket, and one that runs its sockets beside them.
+  const unsigned threads = 2 + remote_threads(settings_);
+  if (auto room = room_for_threads(threads, "listening"); !room) return room;
   if (auto gate = open_gate(); !gate) return gate;
   for (const std::string& endpoint : settings_.endpoints) {
     auto listening = endpoint.starts_with(kIpc) ? listen_local(endpoint)
@@ -60,14 +63,13 @@ Result<void> Listeners::open_gate() {
   return gatekeeper_->open();
 }
 
-/// The arena socket comes first: it tells whether another daemon is there, while ZeroMQ would
-/// take the path away from it.
+/// The claim comes first: ZeroMQ would take the path away from another daemon.
 Result<void> Listeners::listen_local(const std::string& endpoint) {
   const std::string own_path = endpoint.substr(kIpc.size());
   const std::string path = own_path + std::string(kArenaSuffix);
   const RestrictedUmask nobody_else;
+  if (auto claimed = claim(own_path); !claimed) return claimed;
   if (auto listening = listen_arena(path); !listening) return listening;
-  if (auto cleared = clear_socket_path(own_path); !cleared) return cleared;
   if (!local_router_) {
     local_router_ =
         std::make_unique<Router>(loop_, socket_threads_, Router::Settings{}, calls_.message);
@@ -79,6 +81,13 @@ Result<void> Listeners::listen_local(const std::string& endpoint) {
   if (arena_path_.empty()) arena_path_ = path;
   endpoints_.push_back(endpoint);
   log_.note<Event::listening>(endpoint);
+  return {};
+}
+
+Result<void> Listeners::claim(const std::string& path) {
+  auto claimed = claim_socket_path(path);
+  if (!claimed) return claimed.error();
+  claims_.push_back(std::move(*claimed));
   return {};
 }
 
@@ -123,7 +132,7 @@ Result<void> Listeners::listen_for_events() {
   const std::string path = remote ? "" : settings_.events.substr(kIpc.size());
   const RestrictedUmask nobody_else;
   if (!remote) {
-    if (auto cleared = clear_socket_path(path); !cleared) return cleared;
+    if (auto claimed = claim(path); !claimed) return claimed;
   }
   events_ = std::make_unique<EventPublisher>(
       loop_, socket_threads_,

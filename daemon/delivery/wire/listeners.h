@@ -90,6 +90,7 @@ class Listeners {
  private:
   Result<void> open_gate();
   Result<void> listen_local(const std::string& endpoint);
+  Result<void> claim(const std::string& path);
   Result<void> listen_arena(const std::string& path);
   Result<void> listen_remote(const std::string& endpoint);
   Result<void> listen_for_events();
@@ -104,6 +105,7 @@ class Listeners {
   std::vector<std::string> endpoints_;
   std::string arena_path_;  ///< The path for the first `ipc://` endpoint; empty: there is none.
   std::string events_endpoint_;
+  std::vector<SocketClaim> claims_;  ///< Outlive the sockets.
   AcceptGuard accept_guard_;
   SocketThreads socket_threads_;
   std::unique_ptr<Gatekeeper> gatekeeper_;
