@@ -4,4 +4,5 @@
 
 #include "daemon/config/changes.h"  // what a new configuration asks of a running daemon
 #include "daemon/config/parse.h"    // from a text to a Config
+#include "daemon/config/paths.h"    // where the files lie that it names
 #include "daemon/config/values.h"   // Config, with every default

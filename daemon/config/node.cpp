@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+
 namespace batchwright {
 
 namespace {
@@ -55,6 +57,55 @@ Error complaint_of(const toml::parse_error& fault, std::string_view name) {
           fmt::format("{}: {}", place(name, at.line, at.column), fault.description())};
 }
 
+/// Most dots of a key: each part is a table within a table, and the parser's depth is its stack's.
+constexpr std::size_t kMostDots = 64;
+
+/// Where a text of TOML that begins with a quote ends: behind its last quote, at the end of its
+/// line where it has none.
+std::size_t end_of_quoted(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool many_lines = text.substr(at, 3) == three;
+  for (at += many_lines ? 3 : 1; at < text.size(); ++at) {
+    if (!many_lines && text[at] == '\n') return at;
+    if (text[at] == '\\' && quote == '"') {
+      ++at;
+    } else if (text[at] == quote && !many_lines) {
+      return at + 1;
+    } else if (many_lines && text.substr(at, 3) == three) {
+      // Up to two quotes before the last three are the text's own.
+      return std::min({text.find_first_not_of(quote, at), at + 5, text.size()});
+    }
+  }
+  return text.size();
+}
+
+/// The line of a key with more than kMostDots dots; 0: there is none. The parser makes a table of
+/// each part, and comes to the end of its stack with some ten thousand.
+std::uint32_t line_of_deep_key(std::string_view text) {
+  std::size_t dots = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    if (c == '"' || c == '\'') {
+      at = end_of_quoted(text, at);
+      continue;
+    }
+    if (c == '.' && ++dots > kMostDots) {
+      const auto lines =
+          std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+      return static_cast<std::uint32_t>(lines + 1);
+    }
+    if (std::string_view("\n=,{}[]").find(c) != std::string_view::npos) dots = 0;
+    ++at;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string place(std::string_view name, std::uint32_t line, std::uint32_t column) {
@@ -65,6 +116,11 @@ std::string place(std::string_view name, std::uint32_t line, std::uint32_t colum
 }
 
 Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
+  if (const std::uint32_t line = line_of_deep_key(text); line != 0) {
+    return Error{ErrorCode::bad_configuration,
+                 fmt::format("{}: a key: found more than {} dots; allowed: up to {}",
+                             place(name, line, 0), kMostDots, kMostDots)};
+  }
 #if TOML_EXCEPTIONS  // as Debian's library is built
   try {
     return convert(toml::parse(text));

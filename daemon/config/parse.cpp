@@ -4,6 +4,7 @@
 #include "daemon/config/parse.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/node.h"
+#include "daemon/config/paths.h"
 #include "daemon/config/read.h"
 
 namespace batchwright {
@@ -294,6 +296,12 @@ class Reader {
 
 Error cannot_read(std::string why) { return {ErrorCode::bad_configuration, std::move(why)}; }
 
+const char* kind_of_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, std::string_view name) {
@@ -302,14 +310,41 @@ Result<Config> parse_config(std::string_view text, std::string_view name) {
   return Reader(name).read(*top);
 }
 
-Result<Config> load_config(const std::filesystem::path& path) {
+bool is_read_once(const std::filesystem::path& path) {
+  struct stat status {};
+  const std::string text = path.string();
+  const bool handed =
+      text == "/dev/stdin" || text.starts_with("/dev/fd/") || text.starts_with("/proc/self/fd/");
+  return handed && ::stat(text.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+Result<std::string> config_text(const std::filesystem::path& path) {
+  struct stat status {};
+  // Looked at before it is opened: to open a pipe waits for a writer, and to open a device may do
+  // anything. What is not there is file_text()'s to say.
+  const bool odd = ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+  if (odd && !is_read_once(path)) {
+    return cannot_read(fmt::format("{}: cannot be read: found {}; allowed: a file, or /dev/stdin",
+                                   path.string(), kind_of_file(status.st_mode)));
+  }
   // One byte more than allowed, so that a longer file shows.
-  const auto text = file_text(path, kMostFileBytes + 1);
+  auto text = file_text(path, kMostFileBytes + 1);
   if (!text) return cannot_read(text.error().message);
   if (text->size() > kMostFileBytes) {
     return cannot_read(fmt::format("{}: cannot be read: larger than 1 MiB", path.string()));
   }
-  return parse_config(*text, path.string());
+  return text;
+}
+
+Result<Config> load_config(const std::filesystem::path& path) {
+  const auto text = config_text(path);
+  if (!text) return text.error();
+  auto config = parse_config(*text, path.string());
+  if (!config) return config;
+  if (auto apart = resolve_journals(*config); !apart) {
+    return cannot_read(fmt::format("{}: {}", path.string(), apart.error().message));
+  }
+  return config;
 }
 
 void place_sockets(DaemonConfig& daemon, const std::filesystem::path& folder) {

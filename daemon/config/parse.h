@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "daemon/config/values.h"
@@ -12,6 +13,14 @@ namespace batchwright {
 /// Errors: bad_configuration, with every fault of the text, a line each:
 ///   NAME:LINE:COLUMN: KEY: found WHAT; allowed: WHAT
 Result<Config> parse_config(std::string_view text, std::string_view name);
+
+/// Whether it is a pipe or a terminal that was handed to this process, such as /dev/stdin: what has
+/// been read of it cannot be read again, and to read it waits for a writer.
+bool is_read_once(const std::filesystem::path& path);
+
+/// The text of a configuration's file. Errors: bad_configuration: it cannot be read, is too large,
+/// or is neither a regular file nor read once.
+Result<std::string> config_text(const std::filesystem::path& path);
 
 /// The same for a file. Errors: bad_configuration, also when it cannot be read.
 Result<Config> load_config(const std::filesystem::path& path);

@@ -130,6 +130,10 @@ Result<void> prepare_access(PreparedConfig& ready) {
 }
 
 Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalog) {
+  if (is_read_once(request.source.file)) {
+    return needs_restart(fmt::format("{} is no file, and was read when the daemon started",
+                                     request.source.file.string()));
+  }
   auto config = load_config(request.source);
   if (!config) return config.error();
   PreparedConfig ready;

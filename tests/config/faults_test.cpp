@@ -283,7 +283,8 @@ TEST_CASE("config: sockets that a file does not place lie in the folder of the c
 TEST_CASE("config: a file that cannot be read is told by its name") {
   CHECK(load_config("/nonexistent/x.toml").error().message ==
         "/nonexistent/x.toml: cannot be read: No such file or directory");
-  CHECK(load_config("/").error().message == "/: cannot be read: Is a directory");
+  CHECK(load_config("/").error().message ==
+        "/: cannot be read: found a folder; allowed: a file, or /dev/stdin");
 }
 
 TEST_CASE("config: a file is read, and refused when it is no configuration by its size") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -360,4 +361,24 @@ TEST_CASE("config: what a recipe's keys refuse, with line and column") {
   CHECK(fault_of(kFeed + "[feed.style]\nweight = 1\n").find("in double brackets") !=
         std::string::npos);
   CHECK(fault_of(kFeed + "[feed.featurse]\n").find("did you mean features?") != std::string::npos);
+}
+
+TEST_CASE("config: whatever a key names on disk is among the named paths") {
+  for (const ConfigKey& key : config_keys()) {
+    const std::string_view allowed = key.row.allowed;
+    const bool names_files = allowed.find("path of a ") != std::string_view::npos ||
+                             allowed.find("datasets") != std::string_view::npos;
+    if (!names_files || is_required(key)) continue;
+    const std::string full = key.table + "." + std::string(key.row.name);
+    CAPTURE(full);
+    const std::string& other = kOther.at(full);
+    const Config config = parsed(file_with(key, other));
+    // The first text of the value, which is a path.
+    const std::size_t begin = other.find('/');
+    const std::string path = other.substr(begin, other.find('"', begin) - begin);
+    const auto paths = named_paths(config);
+    CHECK(std::find(paths.begin(), paths.end(), path) != paths.end());
+  }
+  const auto paths = named_paths(parsed(kFeed));
+  CHECK(std::find(paths.begin(), paths.end(), "/data/train") != paths.end());
 }

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "daemon/config/values.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// Where a path leads: absolute, and without links, be the file there or not.
+std::filesystem::path resolved(const std::filesystem::path& path);
+
+/// All files and datasets that a configuration names, as it names them, in the order of the file.
+/// Together with the text they say whether two who read it mean the same.
+std::vector<std::filesystem::path> named_paths(const Config& config);
+
+/// Puts journals in their resolved form, by which they are locked and replaced: one that is named
+/// in two ways is one. Errors: bad_configuration: two feeds have one journal.
+Result<void> resolve_journals(Config& config);
+
+}  // namespace batchwright
