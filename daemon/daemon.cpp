@@ -12,6 +12,7 @@
 
 #include "daemon/account_ids.h"
 #include "daemon/command_line.h"
+#include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/pages/routes.h"
 #include "daemon/reload/reload_prepare.h"
@@ -46,7 +47,7 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
 
 Daemon::Daemon(const Config& config) : config_(config) {}
 
-Daemon::~Daemon() = default;
+Daemon::~Daemon() { on_log_room(nullptr); }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
@@ -54,9 +55,17 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
   if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
     return raised.error();
   }
+  // Of feeds, plans, reads and reloads, which come and go.
+  constexpr std::size_t kOtherThreads = 4;
+  const std::size_t threads = config.daemon.assembly_threads + kOtherThreads;
+  if (auto room = room_for_threads(threads, "the daemon"); !room) return room.error();
   auto settings = server_settings(config.daemon);
   if (!settings) return settings.error();
   daemon->server_ = std::make_unique<Server>(daemon->loop_, std::move(*settings));
+  on_log_room([&self = *daemon](std::uint64_t lines) {
+    boost::asio::post(self.loop_,
+                      [&self, lines] { self.server_->log().note<Event::log_dropped>(lines); });
+  });
   daemon->server_->log().note<Event::copy_chosen>(describe_copies(daemon->server_->copies()));
   daemon->figures_ =
       std::make_unique<Figures>(daemon->loop_, *daemon->server_, config.daemon.memory_bytes);

@@ -1,7 +1,7 @@
 #include "daemon/log.h"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,8 +9,10 @@
 #include <boost/json.hpp>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "daemon/stats/stats.h"
 
@@ -118,11 +120,43 @@ std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
   return formatter;
 }
 
+/// Standard error, whose reader is not waited for. The library's asynchronous logger would send
+/// every line through another thread, where the fields of an event are not known, and a daemon that
+/// ends abruptly would lose its last lines; and its end waits for a reader.
+class StandardError : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  LineStream& stream() { return stream_; }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    Buffer line;
+    formatter_->format(message, line);
+    stream_.write({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+  LineStream stream_{STDERR_FILENO};
+};
+
+/// The one that is logged to; null before start_logging().
+std::shared_ptr<StandardError>& standard_error() {
+  static std::shared_ptr<StandardError> current;
+  return current;
+}
+
 }  // namespace
 
+std::uint64_t dropped_log_lines() {
+  return standard_error() ? standard_error()->stream().dropped() : 0;
+}
+
+void on_log_room(std::function<void(std::uint64_t)> callback) {
+  if (standard_error()) standard_error()->stream().on_room(std::move(callback));
+}
+
 void start_logging(Severity least, LogFormat format) {
-  auto logger = std::make_shared<spdlog::logger>("batchwrightd",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  standard_error() = std::make_shared<StandardError>();
+  auto logger = std::make_shared<spdlog::logger>("batchwrightd", standard_error());
   logger->set_formatter(formatter_of(format));
   spdlog::set_default_logger(std::move(logger));
   log_from(least);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "daemon/config/config.h"
 
 namespace batchwright {
@@ -15,5 +18,13 @@ void start_logging(Severity least, LogFormat format = LogFormat::text);
 
 /// Threads: any, at any time after start_logging().
 void set_logging(Severity least, LogFormat format);
+
+/// Lines that were dropped because standard error did not take them; logging never waits for who
+/// reads it. Threads: any.
+std::uint64_t dropped_log_lines();
+
+/// Is called, on any thread, with the number of lines that were dropped before standard error took
+/// lines again. It must not log; null ends the calls. Threads: any.
+void on_log_room(std::function<void(std::uint64_t)> callback);
 
 }  // namespace batchwright

@@ -62,12 +62,16 @@ int fail(const Error& error) {
   return exit_code(error.code);
 }
 
-int serve(const CommandLine& call) {
-  // Before all else, since each thread inherits the mask of the one that starts it.
-  hold_signals();
+Result<int> serve(const CommandLine& call) {
+  ignore_signals();
+  // Before all else, since each thread inherits the mask of the one that starts it. Only who waits
+  // for a writer is ended by a signal at once.
+  const bool waits = is_read_once(call.config.file);
+  if (!waits) hold_signals();
   // Faults of the configuration are logged before the configuration can say how.
   start_logging(Severity::info);
   const auto config = load_config(call.config);
+  if (waits) hold_signals();
   if (!config) return fail(config.error());
   start_logging(config->daemon.log_level, config->daemon.log_format);
   auto daemon = Daemon::start(call.config, *config);
@@ -84,5 +88,7 @@ int main(int argc, char** argv) {
   if (chosen.check_config) return check_config(chosen);
   // Each arena of the allocator keeps memory of its own, and no path that is hot allocates.
   ::mallopt(M_ARENA_MAX, 2);
-  return serve(chosen);
+  // Lack of memory at the start, which a supervisor's next one may not find.
+  const auto code = caught(ErrorCode::busy, "starting: ", [&] { return serve(chosen); });
+  return code ? *code : fail(code.error());
 }

@@ -16,6 +16,14 @@ sigset_t held_signals() {
 
 }  // namespace
 
+void ignore_signals() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
 void hold_signals() {
   const sigset_t set = held_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);

@@ -5,6 +5,11 @@ namespace batchwright {
 // SIGTERM, SIGINT and SIGHUP from the first moment on: held back until the event loop listens to
 // them, and lost at no time. Threads: the main thread, before it starts others.
 
+/// Ignores what would end the daemon for the fault of another: SIGPIPE, whose cause the write
+/// tells, and SIGXFSZ, so that a file above the limit of sizes (ulimit -f) is an error with a name.
+/// Sets SIGCHLD and the three above back from what the parent had set.
+void ignore_signals();
+
 /// Holds them back, in this thread and in all that it starts.
 void hold_signals();
 

@@ -7,6 +7,8 @@
 #include <boost/asio/ip/host_name.hpp>
 #include <utility>
 
+#include "daemon/log.h"
+
 namespace batchwright {
 namespace {
 
@@ -300,6 +302,7 @@ StatsSource Figures::source() const {
   source.sessions = static_cast<std::uint32_t>(server_.sessions().size());
   source.build = {kCompiler, built_with_cuda()};
   source.copy = copy_stats(server_.copies());
+  source.log_lines_dropped = dropped_log_lines();
   source.events = &server_.log();
   for (const auto& feed : server_.feeds()) source.feeds.push_back(feed_stats(*feed, now));
   for (const AbsentFeed& feed : server_.absent()) source.feeds.push_back(absent_stats(feed));

@@ -45,6 +45,9 @@ void process(Page& page, const StatsSource& source) {
                "Pages that were not mapped: in memory (minor) or read (major).");
   page.sample({{"kind", "minor"}}, source.process.minor_page_faults);
   page.sample({{"kind", "major"}}, source.process.major_page_faults);
+  page.counter("log_lines_dropped_total",
+               "Lines of the log that standard error did not take: nobody read it.");
+  page.sample(source.log_lines_dropped);
 }
 
 void service(Page& page, const StatsSource& source) {

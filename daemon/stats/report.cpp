@@ -299,6 +299,7 @@ std::string render_stats(const StatsSource& source) {
       {"page_faults",
        json::object{{"minor", process.minor_page_faults}, {"major", process.major_page_faults}}},
       {"clients_refused", clients_refused(source)},
+      {"log_lines_dropped", source.log_lines_dropped},
       {"reload", render(source.reload)},
       {"http", json::object{{"connections", source.http.connections},
                             {"requests", source.http.requests},

@@ -179,7 +179,8 @@ struct StatsSource {
   std::vector<FeedStats> feeds;
   BuildStats build;
   std::vector<CopyStats> copy;
-  const EventLog* events = nullptr;  ///< Lives as long as the call; null: nothing happened.
+  std::uint64_t log_lines_dropped = 0;  ///< Standard error did not take them.
+  const EventLog* events = nullptr;     ///< Lives as long as the call; null: nothing happened.
   ReloadStats reload;
   HttpStats http;
   ReadaheadStats readahead;

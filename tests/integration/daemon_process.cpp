@@ -22,6 +22,12 @@ std::vector<std::string> DaemonProcess::words() {
 
 void DaemonProcess::launch() { process_ = std::make_unique<Process>(words()); }
 
+void DaemonProcess::launch_behind(const std::string& script) {
+  std::vector<std::string> all = {"/bin/sh", "-c", script + "; exec \"$@\"", "sh"};
+  for (const std::string& word : words()) all.push_back(word);
+  process_ = std::make_unique<Process>(all);
+}
+
 bool DaemonProcess::start() {
   launch();
   eventually([this] {

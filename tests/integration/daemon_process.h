@@ -20,6 +20,8 @@ class DaemonProcess {
   bool start();
   /// Starts it, and waits for nothing.
   void launch();
+  /// The same by a shell that has run this, such as "ulimit -f 1".
+  void launch_behind(const std::string& script);
   /// Starts it and waits for its end.
   Finished start_and_fail();
 

@@ -121,6 +121,7 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "arena_bytes",
                            "making_bytes",
                            "page_faults_total",
+                           "log_lines_dropped_total",
                            "corrupt_records_total",
                            "sequences_skipped_total",
                            "events_total",

@@ -60,7 +60,7 @@ TEST_CASE("stats: the report of a daemon without feeds") {
     "shared_memory_bytes":8,"memory_ceiling_bytes":9223372036854775808,"arena_bytes":0,
     "sessions":0,"ready":true,"build":{"version":"0.1.0","compiler":"","cuda":false},
     "copy":{"chosen":{},"bytes_per_second":{}},
-    "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,
+    "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,"log_lines_dropped":0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
     "http":{"connections":0,"requests":0,"refused":0},"disks":[],"feeds":[],"latest_events":[],
     "readahead":{"ahead_bytes":0,"kept_bytes":0,"pressure_share":0.0,"disks":[]}})"));
