@@ -1,7 +1,6 @@
 #include "daemon/assembly/assembler.h"
 
 #include <fmt/core.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -57,8 +56,8 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
     return Error{error.code, fmt::format("batch {} of epoch {}: {}", index.value,
                                          source.epoch.value, error.message)};
   };
-  // Only a lack of memory throws here, and it ends this batch, not the daemon.
-  auto batch = caught(ErrorCode::internal, "", [&] {
+  // Only a lack of memory throws here, and it may pass.
+  auto batch = caught(ErrorCode::busy, "", [&] {
     return builder.build({source, style, index, slot, copies});
   });
   if (!batch) return named(batch.error());
@@ -86,10 +85,19 @@ struct Assembler::State {
   };
 
   State(unsigned count, std::string_view way, Manners wanted)
-      : copies(make_copy_table(way)), manners(std::move(wanted)), queue(count) {
-    for (unsigned i = 0; i < count; ++i) {
-      threads.emplace_back([this] { work(); });
-      pthread_setname_np(threads.back().native_handle(), "bw-assembly");
+      : copies(make_copy_table(way)),
+        manners(std::move(wanted)),
+        wanted_threads(count),
+        queue(count) {
+    start_threads();
+  }
+
+  /// All that are wanted, unless the system has fewer to spare: then the rest with a later job.
+  void start_threads() {
+    while (threads.size() < wanted_threads) {
+      auto thread = start_thread("bw-assembly", [this](const auto&) { work(); });
+      if (!thread) return;
+      threads.push_back(std::move(*thread));
     }
   }
 
@@ -103,7 +111,7 @@ struct Assembler::State {
       stopping = true;
     }
     changed.notify_all();
-    for (std::thread& thread : threads) thread.join();
+    threads.clear();  // joined: they use the other members
   }
 
   void work() {
@@ -141,6 +149,7 @@ struct Assembler::State {
   void put(const std::string& feed, Urgency urgency, FairQueue::Work job) {
     {
       const std::lock_guard lock(mutex);
+      start_threads();
       queue.put(feed, urgency, std::move(job), Clock::now());
     }
     changed.notify_one();
@@ -205,6 +214,7 @@ struct Assembler::State {
 
   const CopyTable copies;
   const Manners manners;
+  const std::size_t wanted_threads;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::condition_variable all_answered;
@@ -214,7 +224,7 @@ struct Assembler::State {
   std::size_t unanswered = 0;          // guarded by mutex
   bool ending = false;                 // guarded by mutex: no thread rests any more
   bool stopping = false;               // guarded by mutex
-  std::vector<std::thread> threads;    // last: they use the others from their first line on
+  std::vector<std::jthread> threads;   // guarded by mutex, but at the beginning and the end
 };
 
 Assembler::Assembler(unsigned threads, std::string_view copies, Manners manners)

@@ -106,8 +106,8 @@ struct AssembledBatch {
 /// FlatBuffer, copies every row straight from the map to its place by `copies`, writes only the
 /// padding.
 /// Errors: corrupt_record (on_corrupt = stop, or all rows are corrupt), does_not_fit,
-/// store_unavailable, invalid_argument (no such batch), internal. Threads: any; it blocks on the
-/// disk.
+/// store_unavailable, invalid_argument (no such batch), busy (no memory now), internal. Threads:
+/// any; it blocks on the disk.
 Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
                                       BatchIndex index, std::span<std::byte> slot,
                                       const CopyChoice& copies = {});

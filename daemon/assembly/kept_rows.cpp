@@ -34,7 +34,7 @@ Result<KeptRow> KeptRows::get(const Key& key, const Part& part,
   entry->used = uses_;
   lock.unlock();
   // Others wait for what comes of it, be it an exception.
-  auto row = caught(ErrorCode::internal, "", make);
+  auto row = caught(ErrorCode::busy, "", make);
   lock.lock();
   if (row) {
     entry->row = *row;

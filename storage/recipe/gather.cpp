@@ -39,7 +39,8 @@ class Gathering {
         if (failure_ || next_ * kBlock >= of_.sequences()) return;
         block = next_++;
       }
-      auto sums = sum_block(block, maker);
+      // What a helper throws, for lack of memory, would end the process.
+      auto sums = caught(ErrorCode::busy, "", [&] { return sum_block(block, maker); });
       const std::lock_guard lock(mutex_);
       if (!sums) {
         // The first in the dataset, whichever thread comes first.

@@ -25,7 +25,7 @@ Error failed(const char* call, std::size_t bytes) {
   const int code = errno;
   const bool short_of_memory = code == ENOMEM || code == ENOSPC || code == EFBIG;
   return {short_of_memory ? ErrorCode::busy : ErrorCode::io_error,
-          fmt::format("arena: {} of {}: {}", call, in_mib(bytes), std::strerror(code))};
+          fmt::format("arena: {} of {}: {}", call, in_mib(bytes), reason_with_limit(code))};
 }
 
 /// Errors: invalid_argument, does_not_fit.

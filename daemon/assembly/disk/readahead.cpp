@@ -141,7 +141,17 @@ struct Readahead::State {
       notices.push_back(std::move(notice));
       if (std::exchange(looking, true)) return;
     }
-    thread.put([this] { look_at_notices(); });
+    thread.put([this] {
+      // For lack of memory: what is left is brought in by the look-up that needs it.
+      const auto done = caught(ErrorCode::busy, "", [this]() -> Result<void> {
+        look_at_notices();
+        return {};
+      });
+      if (done) return;
+      const std::lock_guard lock(mutex);
+      notices.clear();
+      looking = false;
+    });
   }
 
   void look_at_notices() {
@@ -269,7 +279,18 @@ struct Readahead::State {
     return {};
   }
 
+  /// A reader goes on where memory lacks for a moment.
   void read(Disk& disk) {
+    constexpr std::chrono::milliseconds kLack{10};
+    while (!caught(ErrorCode::busy, "", [&]() -> Result<void> {
+      read_while_needed(disk);
+      return {};
+    })) {
+      std::this_thread::sleep_for(kLack);
+    }
+  }
+
+  void read_while_needed(Disk& disk) {
     std::unique_lock lock(mutex);
     while (!stopping) {
       const auto next = take(disk);
@@ -285,7 +306,9 @@ struct Readahead::State {
       disk.window.began(next->bytes, Clock::now());
       if (disk.window.has_room(ReadQueue::kStretchBytes)) wake_reader(disk);
       lock.unlock();
-      const auto [took, from_disk] = timed(*next);
+      const auto [took, from_disk] = caught(ErrorCode::busy, "", [&]() -> Result<Outcome> {
+                                       return timed(*next);
+                                     }).value_or(Outcome{{}, false});
       lock.lock();
       disk.window.done(next->bytes, took, from_disk, Clock::now());
     }

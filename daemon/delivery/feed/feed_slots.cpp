@@ -118,13 +118,15 @@ void Feed::assembled(const SlotScheduler::Assignment& done, Result<AssembledBatc
 
 void Feed::not_assembled(const SlotScheduler::Assignment& done, const Error& error) {
   scheduler_.failed(done, error);
-  // The latter: the file was overwritten, and no batch of it can be had any longer.
-  const bool data_is_gone =
-      error.code == ErrorCode::store_unavailable || error.code == ErrorCode::fingerprint_mismatch;
+  // Data or memory may come back, and then the feed is opened anew; of a file that was overwritten
+  // no batch can be had any longer.
+  const bool is_gone = error.code == ErrorCode::store_unavailable ||
+                       error.code == ErrorCode::busy ||
+                       error.code == ErrorCode::fingerprint_mismatch;
   if (error.code == ErrorCode::corrupt_record) counters_.add(FeedCounter::corrupt_records);
   ports_.log.note<Event::batch_not_assembled>(name(), done.id.epoch.value, done.id.index.value,
                                               error.message);
-  if (data_is_gone || bars_all(done.id, error)) fail(error);
+  if (is_gone || bars_all(done.id, error)) fail(error);
 }
 
 /// Whether no client can begin without this batch, and so trainers are not to be sent here.

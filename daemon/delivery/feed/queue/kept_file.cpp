@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace batchwright {
@@ -20,7 +19,7 @@ constexpr int kMostTries = 16;
 }  // namespace
 
 Error KeptFile::failed(const char* doing) const {
-  return {ErrorCode::io_error, fmt::format("{}: {}: {}", name_, doing, std::strerror(errno))};
+  return {ErrorCode::io_error, fmt::format("{}: {}: {}", name_, doing, reason_with_limit(errno))};
 }
 
 Result<std::unique_ptr<KeptFile>> KeptFile::open(const std::string& what, const std::string& path) {
