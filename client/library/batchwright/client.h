@@ -139,7 +139,7 @@ typedef struct bw_connect_options {
  *
  * Errors: BW_TIMED_OUT, BW_UNSUPPORTED_VERSION, BW_INVALID_ARGUMENT, BW_UNSUPPORTED (an endpoint
  * of another kind; no CURVE), BW_MALFORMED_MESSAGE, BW_IO_ERROR (at once, where this user may not
- * write to the socket or search its folder, or no descriptors are left; the text says what to do).
+ * write to the socket or search its folder, or descriptors or threads lack; the text says more).
  */
 BW_API bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
                             bw_connection** connection);

@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds kLeastForArena{100};
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
 /// Descriptors that a connection takes, those of ZeroMQ's threads included, with some to spare.
 constexpr std::size_t kDescriptors = 16;
+constexpr std::size_t kThreads = 2;  // of ZeroMQ
 
 std::uint64_t random_token() {
   std::random_device device;
@@ -36,7 +37,9 @@ Contact::Contact(std::string endpoint, ConnectSettings settings)
       pid_(getpid()),
       token_(random_token()),
       alarm_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      search_(settings_.reconnect) {
+      search_(settings_.reconnect),
+      lookup_(endpoint_),
+      first_(settings_.limit) {
   const bool remote = endpoint_.starts_with(kTcp);
   if (remote) inline_reason_ = "the daemon is reached by TCP";
   if (!remote && settings_.always_inline) inline_reason_ = "the program asked for it";
@@ -64,6 +67,9 @@ Result<void> Contact::tend() {
   if (search_.is_given_up(now)) {
     return Error{ErrorCode::disconnected, fmt::format("{}; it is given up", away_text())};
   }
+  // An attempt at an address that nobody answers at, which the name may no longer stand for.
+  const bool greets = link_ && !link_->welcomed;
+  if (greets && lookup_.forget_stale(now)) link_.reset();
   if (!link_ && search_.attempt_is_due(now)) return begin_attempt();
   return {};
 }
@@ -85,12 +91,24 @@ std::chrono::milliseconds Contact::until_next_chore() const {
 
 Result<void> Contact::begin_attempt() {
   search_.attempted(Clock::now());
-  if (auto room = room_for_descriptors(kDescriptors); !room) {
+  auto room = room_for_descriptors(kDescriptors);
+  if (room) room = room_for_threads(kThreads, "a connection");
+  if (!room) {
     if (!search_.has_met()) return room;
     search_.note_obstacle(room.error().message);
     return {};
   }
-  auto dealer = Dealer::connect({endpoint_, settings_.keys, is_inline()});
+  std::string address = endpoint_;
+  if (lookup_.is_needed()) {
+    auto found = lookup_.address(Clock::now());
+    if (!found) return found.error();
+    if (!found->has_value()) {
+      search_.note_obstacle(lookup_.trouble());
+      return {};
+    }
+    address = **found;
+  }
+  auto dealer = Dealer::connect({address, settings_.keys, is_inline()});
   if (!dealer) return dealer.error();
   link_.emplace();
   link_->dealer = std::move(*dealer);
@@ -161,7 +179,7 @@ Result<void> Contact::open_arenas(const Deadline& deadline) {
   // By the way we came: where the daemon's own path leads to here is not certain.
   const std::string path = socket_path() + std::string(kArenaSuffix);
   // The first time a glance may have brought Welcome, whose end says nothing of how long to wait.
-  const auto left = search_.has_met() ? deadline.remaining() : settings_.limit;
+  const auto left = search_.has_met() ? deadline.remaining() : first_.remaining();
   const Deadline limit(std::min(settings_.limit, std::max(left, kLeastForArena)));
   auto arenas = ArenaLink::open(path, link_->session, limit);
   if (!arenas) return arenas.error();
@@ -174,11 +192,22 @@ void Contact::come_up() {
   if (search_.met()) reconnects_.fetch_add(1, std::memory_order_relaxed);
 }
 
-Result<std::shared_ptr<const Mapping>> Contact::arena(ArenaNumber number) {
+Result<std::shared_ptr<const Mapping>> Contact::arena(ArenaNumber number,
+                                                      const Deadline& deadline) {
   if (!link_ || !link_->arenas) {
     return Error{ErrorCode::disconnected, "the arena's connection is gone"};
   }
-  return link_->arenas->at(number, Deadline(settings_.limit));
+  const auto now = Clock::now();
+  if (!link_->asks_since) link_->asks_since = now;
+  const auto passed = std::chrono::floor<std::chrono::milliseconds>(now - *link_->asks_since);
+  const auto patience = std::max(settings_.limit - passed, std::chrono::milliseconds(0));
+  const auto left = deadline.remaining();
+  auto mapped = link_->arenas->at(number, Deadline(std::min(left, patience)));
+  // The answer may yet come, to a later call.
+  const bool late = !mapped && mapped.error().code == ErrorCode::timed_out;
+  if (late && left < patience) return std::shared_ptr<const Mapping>();
+  link_->asks_since.reset();
+  return mapped;
 }
 
 Contact::Trouble Contact::meaning_of(const Error& error) const {
@@ -219,6 +248,10 @@ bool Contact::drop_link() {
 
 Error Contact::no_welcome() const {
   if (const auto error = barred(endpoint_)) return *error;
+  if (const std::string unknown = lookup_.trouble(); !unknown.empty()) {
+    return {ErrorCode::timed_out, fmt::format("no answer from {} within {} ms: {}", endpoint_,
+                                              settings_.limit.count(), unknown)};
+  }
   std::string why = "no daemon is there, or none answers";
   if (is_local()) {
     const std::string path = socket_path();

@@ -9,6 +9,7 @@
 
 #include "client/library/deadline.h"
 #include "client/library/link/dealer.h"
+#include "client/library/link/host_lookup.h"
 #include "client/library/link/search.h"
 #include "client/library/link/silence.h"
 #include "client/library/memory/arenas.h"
@@ -27,6 +28,8 @@ struct Link {
   bool up = false;                 ///< Greeted, with arenas where memory is shared.
   std::unique_ptr<Arenas> arenas;  ///< Null until it is up, and without shared memory.
   std::unique_ptr<Dealer> dealer;  ///< Closed first, so that Bye precedes the connection's end.
+  /// Since when an answer about an arena is waited for; empty: none is.
+  std::optional<Deadline::Clock::time_point> asks_since;
   Silence silence;
 };
 
@@ -95,8 +98,10 @@ class Contact {
   Result<void> open_arenas(const Deadline& deadline);
   void come_up();
 
-  /// Errors: disconnected; as Arenas::at().
-  Result<std::shared_ptr<const Mapping>> arena(ArenaNumber number);
+  /// Null where the time is over before the answer has come, which a later call gets.
+  /// Errors: disconnected; as Arenas::at(), timed_out when no call got an answer within the
+  /// connection's limit.
+  Result<std::shared_ptr<const Mapping>> arena(ArenaNumber number, const Deadline& deadline);
   /// The arenas' connection, for a batch to keep. Only behind arena().
   std::shared_ptr<const ArenaLink> arena_link() const { return link_->arenas->link(); }
   /// The meaning of an error of open_arenas() or arena(). A daemon that is going, or was replaced,
@@ -137,6 +142,8 @@ class Contact {
   std::string inline_reason_;         ///< Written before inline_ is.
   std::atomic<std::uint64_t> reconnects_ = 0;
   Search search_;
+  HostLookup lookup_;
+  const Deadline first_;      ///< Of meeting the first daemon.
   std::optional<Link> link_;  ///< Empty between two attempts, and once goodbye is said.
   std::unique_ptr<const Feeds> feeds_;
 };

@@ -1,12 +1,16 @@
 #include "client/library/memory/arena_link.h"
 
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <utility>
 
 namespace batchwright {
 namespace {
@@ -24,14 +28,13 @@ Error failed(const std::string& call) {
   return {ErrorCode::io_error, fmt::format("the arena socket: {}: {}", call, std::strerror(code))};
 }
 
-/// Makes connect, send and receive return EAGAIN when the time is over.
+/// Makes connect return EAGAIN when the time is over.
 void limit_waits(int socket, const Deadline& deadline) {
   // A limit of 0 would mean none.
   const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
   timeval limit{};
   limit.tv_sec = static_cast<decltype(limit.tv_sec)>(left.count() / 1000);
   limit.tv_usec = static_cast<decltype(limit.tv_usec)>(left.count() % 1000 * 1000);
-  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
@@ -93,51 +96,78 @@ bool ArenaLink::alive() const {
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+/// A call that ended before its answer came leaves that to the next, which may be about another
+/// arena: answers come in the order of the requests.
 Result<ArenaLink::Answer> ArenaLink::ask(ArenaNumber arena, const Deadline& deadline) {
-  limit_waits(socket_.get(), deadline);
-  const ArenaRequest request{ArenaRequest::kMagic, arena.value, session_.value};
-  ssize_t sent = 0;
-  do {
-    sent = send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  if (sent != sizeof request) return failed("send");
-  auto answer = receive();
-  if (!answer) return answer;
-  const ArenaReply& reply = answer->reply;
-  if (reply.magic != ArenaRequest::kMagic || reply.arena != arena.value ||
-      reply.code > UINT16_MAX) {
-    return Error{ErrorCode::malformed_message, "the arena socket: bytes that are no reply"};
-  }
-  if (reply.code != 0) {
+  while (true) {
+    if (!asked_) {
+      if (auto sent = send_request(arena, deadline); !sent) return sent.error();
+    }
+    if (auto came = receive(deadline); !came) return came.error();
+    const ArenaNumber about = *std::exchange(asked_, std::nullopt);
+    Answer answer = std::exchange(answer_, {});
+    have_ = 0;
+    const ArenaReply& reply = answer.reply;
+    if (reply.magic != ArenaRequest::kMagic || reply.arena != about.value ||
+        reply.code > UINT16_MAX) {
+      return Error{ErrorCode::malformed_message, "the arena socket: bytes that are no reply"};
+    }
+    if (about != arena) continue;
+    if (reply.code == 0) return answer;
     const auto code = static_cast<ErrorCode>(reply.code);
     return Error{code,
                  fmt::format("the daemon refuses arena {}: {}", arena.value, to_string(code))};
   }
-  return answer;
 }
 
-Result<ArenaLink::Answer> ArenaLink::receive() const {
-  Answer answer;
-  std::size_t have = 0;
-  while (have < sizeof answer.reply) {
+Result<void> ArenaLink::send_request(ArenaNumber arena, const Deadline& deadline) {
+  const ArenaRequest request{ArenaRequest::kMagic, arena.value, session_.value};
+  while (true) {
+    const ssize_t sent = send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent == sizeof request) break;
+    if (sent >= 0) return Error{ErrorCode::io_error, "the arena socket: a part was sent"};
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN || !wait_for(POLLOUT, deadline)) return failed("send");
+  }
+  asked_ = arena;
+  return {};
+}
+
+/// False, with errno, when it has not come by then.
+bool ArenaLink::wait_for(short event, const Deadline& deadline) const {
+  pollfd item{socket_.get(), event, 0};
+  while (true) {
+    const auto left = std::min<std::int64_t>(deadline.remaining().count(), INT_MAX);
+    const int found = poll(&item, 1, static_cast<int>(left));
+    if (found > 0) return true;
+    if (found < 0 && errno != EINTR) return false;
+    if (found < 0 && !deadline.passed()) continue;
+    errno = EAGAIN;
+    return false;
+  }
+}
+
+Result<void> ArenaLink::receive(const Deadline& deadline) {
+  while (have_ < sizeof answer_.reply) {
     alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-    iovec bytes{reinterpret_cast<char*>(&answer.reply) + have, sizeof answer.reply - have};
+    iovec bytes{reinterpret_cast<char*>(&answer_.reply) + have_, sizeof answer_.reply - have_};
     msghdr header{};
     header.msg_iov = &bytes;
     header.msg_iovlen = 1;
     header.msg_control = control;
     header.msg_controllen = sizeof control;
-    const ssize_t got = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+    const ssize_t got = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN && wait_for(POLLIN, deadline)) continue;
     if (got < 0) return failed("receive");
     Descriptor received = take_descriptor(header);
-    if (received) answer.arena = std::move(received);
+    if (received) answer_.arena = std::move(received);
     if (got == 0) {
       return Error{ErrorCode::disconnected, "the arena socket: the daemon closed it"};
     }
-    have += static_cast<std::size_t>(got);
+    have_ += static_cast<std::size_t>(got);
   }
-  return answer;
+  return {};
 }
 
 }  // namespace batchwright

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/library/deadline.h"
@@ -23,7 +25,8 @@ class ArenaLink {
   ArenaLink(Descriptor socket, SessionId session)
       : socket_(std::move(socket)), guard_(socket_.get()), session_(session) {}
 
-  /// Asks for an arena and maps it. Errors: as open().
+  /// Asks for an arena and maps it. Where the time is over a later call gets the answer.
+  /// Errors: as open().
   Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena, const Deadline& deadline);
 
   /// Whether the daemon still has its end open.
@@ -37,11 +40,16 @@ class ArenaLink {
     Descriptor arena;
   };
   Result<Answer> ask(ArenaNumber arena, const Deadline& deadline);
-  Result<Answer> receive() const;
+  Result<void> send_request(ArenaNumber arena, const Deadline& deadline);
+  Result<void> receive(const Deadline& deadline);
+  bool wait_for(short event, const Deadline& deadline) const;
 
   Descriptor socket_;
   ForkGuard guard_;
   SessionId session_;
+  std::optional<ArenaNumber> asked_;  ///< What the next answer is about; empty: none is due.
+  Answer answer_;                     ///< As far as it has come.
+  std::size_t have_ = 0;              ///< Its bytes.
 };
 
 }  // namespace batchwright

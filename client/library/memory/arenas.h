@@ -29,9 +29,8 @@ class Arenas {
   Arenas& operator=(const Arenas&) = delete;
 
   /// The arena of this number, which is asked for once. An arena that grew takes the place of the
-  /// smaller one, which held batches keep. The connection cannot be trusted after a failure: a late
-  /// answer would be taken for that to the next request.
-  /// Errors: as ArenaLink::fetch().
+  /// smaller one, which held batches keep. Where the time is over a later call gets the answer;
+  /// after any other failure the connection cannot be trusted. Errors: as ArenaLink::fetch().
   Result<std::shared_ptr<const Mapping>> at(ArenaNumber number, const Deadline& deadline);
 
   /// The arena's connection, for a batch to keep.

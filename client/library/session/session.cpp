@@ -104,9 +104,14 @@ Result<std::shared_ptr<Lane>> Session::await_grant(const std::shared_ptr<Lane>& 
     }
     if (lane->is_over()) book_.close(lane->number());  // a queue that has had all its epochs
     if (contact_.is_inline() || lane->is_over()) return lane;
-    const auto mapped = contact_.arena(lane->arena());
-    if (mapped) return lane;
-    arena_trouble(mapped.error());
+    const auto mapped = contact_.arena(lane->arena(), deadline);
+    if (mapped && *mapped) return lane;
+    if (!mapped) {
+      arena_trouble(mapped.error());
+    } else {
+      book_.close(lane->number());
+      return no_grant(*lane);
+    }
   }
 }
 
@@ -118,9 +123,10 @@ Result<Session::Event> Session::next(const std::shared_ptr<Lane>& lane, const De
     if (!next) return next.error();
     Lane::Next& coming = *next;
     if (auto* batch = std::get_if<NextBatch>(&coming)) {
-      auto handed = hand_out(*lane, std::move(*batch));
+      auto handed = hand_out(*lane, std::move(*batch), deadline);
       if (!handed) return handed.error();
       if (*handed) return std::move(**handed);
+      if (deadline.passed()) return nothing_came(*lane, deadline, false);
       continue;  // the daemon was lost over it
     }
     auto* end = std::get_if<NextEnd>(&coming);
@@ -195,8 +201,10 @@ void Session::ask(const Lane& lane, bool quiet) {
   send(encode(std::move(question)));
 }
 
-/// Empty when the daemon was lost over it, and the ticket is void.
-Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch next) {
+/// Empty when the daemon was lost over it, and the ticket is void; or when its arena has not come
+/// in time, and the batch comes with a later call.
+Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch next,
+                                                        const Deadline& deadline) {
   const Ticket& ticket = next.ticket();
   if (!contact_.is_up() || !lane.is_served()) {
     // The daemon that gave it is gone, and the lease with it.
@@ -207,11 +215,9 @@ Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch ne
   std::shared_ptr<const Mapping> arena;
   std::shared_ptr<const ArenaLink> link;
   if (!lent.payload) {
-    const auto mapping = contact_.arena(ticket.arena);
-    if (!mapping) {
-      arena_trouble(mapping.error());
-      return std::optional<Event>();
-    }
+    const auto mapping = contact_.arena(ticket.arena, deadline);
+    if (!mapping) arena_trouble(mapping.error());
+    if (!mapping || !*mapping) return std::optional<Event>();
     auto found = bytes_of(*mapping, ticket, lane);
     if (!found) return lanes_.end(lane, found.error());
     lent = std::move(*found);

@@ -79,7 +79,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool await_news(Lane& lane, const Deadline& deadline, bool& asked);
   void say_waiting(const Lane& lane);
   void ask(const Lane& lane, bool quiet);
-  Result<std::optional<Event>> hand_out(Lane& lane, NextBatch next);
+  Result<std::optional<Event>> hand_out(Lane& lane, NextBatch next, const Deadline& deadline);
   void spread_news();
 
   // conversation.cpp: what is said to the daemon, and what it says
