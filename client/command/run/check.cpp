@@ -86,9 +86,11 @@ Daemon ask_daemon(const std::string& name, client::ConnectOptions wanted,
 
 /// All at once: the wait for one that is down is not multiplied by those that are.
 std::vector<Daemon> ask_all(const CheckOptions& options, const client::ConnectOptions& wanted) {
+  // Where no thread is to be had one is asked after the other.
+  constexpr auto kAtOnce = std::launch::async | std::launch::deferred;
   std::vector<std::future<Daemon>> asked;
   for (const std::string& name : options.daemons) {
-    asked.push_back(std::async(std::launch::async, ask_daemon, name, wanted, std::cref(options)));
+    asked.push_back(std::async(kAtOnce, ask_daemon, name, wanted, std::cref(options)));
   }
   std::vector<Daemon> daemons;
   for (auto& answer : asked) daemons.push_back(answer.get());

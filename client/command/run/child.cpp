@@ -26,6 +26,9 @@ namespace {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  // What this program has set for itself; what it has inherited, as nohup's SIGHUP, goes on.
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
   if (options.own_group) ::setpgid(0, 0);
   // What a kill of the parent leaves behind would keep a host's memory, or its GPU.
   if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) fail();

@@ -1,9 +1,11 @@
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -22,7 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::array kPassedOn = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 constexpr std::array kEnding = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 constexpr std::chrono::seconds kEndTime(10);
-constexpr int kTries = 100;
 constexpr timespec kLook{0, 200'000'000};  // from one look at the daemon to the next
 
 sigset_t awaited() {
@@ -45,13 +46,23 @@ std::string daemon_program() {
   return fs::exists(beside, ignored) ? beside.string() : "batchwrightd";
 }
 
+/// Signals as this program needs them, whatever its parent has set: all that are waited for are
+/// held back in the whole process, so that they are taken there and nowhere else, and no others. Of
+/// a parent that ignores SIGCHLD the kernel would take the children's ends away.
+void take_signals(const sigset_t& awaited) {
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGPIPE, SIG_IGN);  // who reads standard error may end before the command
+  ::sigprocmask(SIG_SETMASK, &awaited, nullptr);
+}
+
 /// One call of `batchwright run`.
 class Run {
  public:
-  Run(const RunOptions& options, SharedDaemon daemon)
-      : options_(options), daemon_(std::move(daemon)), awaited_(awaited()) {}
+  Run(const RunOptions& options, DaemonPlace place, const std::string& program)
+      : options_(options), daemon_(std::move(place), program), awaited_(awaited()) {}
 
   int work() {
+    say(daemon_.place().note);
     if (auto ready = wait_until_ready(); !ready) return end_with(ready.error());
     if (ended_by_) return finish(128 + *ended_by_);
     ChildOptions command{options_.command, {{"BATCHWRIGHT_ENDPOINT", daemon_.place().endpoint}}};
@@ -59,13 +70,19 @@ class Run {
     if (!started) return end_with(started.error());
     command_ = *started;
     while (!code_) {
-      if (auto looked = look(true); !looked) warn(looked.error().message);
+      if (auto looked = look(true); !looked) say(looked.error().message);
     }
     return wait_for_others(*code_);
   }
 
  private:
   Result<void> wait_until_ready() {
+    while (!ended_by_) {
+      const auto joined = daemon_.join();
+      if (!joined) return joined.error();
+      if (*joined) break;
+      if (auto looked = look(false); !looked) return looked;
+    }
     while (!ended_by_) {
       if (auto tended = daemon_.tend(); !tended) return tended;
       const auto ready = daemon_.ready();
@@ -96,7 +113,8 @@ class Run {
   Result<void> reap() {
     Result<void> result;
     int status = 0;
-    for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
       if (pid == command_) {
         code_ = code_of_end(status);
         command_.reset();
@@ -104,16 +122,24 @@ class Run {
         result = daemon_.ended(status);
       }
     }
+    // Taken away by the system, as it does where SIGCHLD is ignored.
+    if (command_ && ::kill(*command_, 0) != 0 && errno == ESRCH) {
+      command_.reset();
+      code_ = kFailed;
+      return Error{ErrorCode::io_error, "the command has ended, and the system does not say how"};
+    }
     return result;
   }
 
-  /// The daemon is a child of this process, and would end with it.
+  /// The daemon is a child of this process, and would end with it. The command's code is returned
+  /// whatever becomes of the daemon.
   int wait_for_others(int code) {
     for (;;) {
       const auto others = daemon_.leave();
-      if (!others) return finish(fail(others.error()));
-      if (!*others || ended_by_) return finish(code);
-      if (auto looked = look(true); !looked) warn(looked.error().message);
+      // Where the folder has gone there is no one to wait for.
+      if (!others) say(others.error().message);
+      if (!others || !*others || ended_by_) return finish(code);
+      if (auto looked = look(true); !looked) say(looked.error().message);
     }
   }
 
@@ -132,20 +158,27 @@ class Run {
     static_cast<void>(daemon_.leave());  // nothing to do about a lock that cannot be had
     if (const auto child = daemon_.child()) end_daemon(*child);
     daemon_.remove_files();
-    std::error_code ignored;  // others may have come meanwhile, or it was not made here
-    const fs::path& folder = daemon_.place().source.folder;
-    if (!folder.empty()) fs::remove(folder, ignored);
     return code;
   }
 
   /// A daemon that runs may have other users.
   int end_with(const Error& error) {
-    const int code = fail(error);
+    say(error.message);
+    const int code = exit_codes(error.code).command;
     return daemon_.child() ? wait_for_others(code) : finish(code);
+  }
+
+  /// Once, however often it is found.
+  void say(const std::string& text) {
+    if (text.empty() || text == said_) return;
+    said_ = text;
+    stream_.write(fmt::format("batchwright: {}\n", text));
   }
 
   const RunOptions& options_;
   SharedDaemon daemon_;
+  LineStream stream_{STDERR_FILENO};  // shared with daemon and command, and perhaps not read
+  std::string said_;
   const sigset_t awaited_;
   std::optional<pid_t> command_;
   std::optional<int> code_;  // of the command
@@ -155,20 +188,14 @@ class Run {
 }  // namespace
 
 int run_run(const RunOptions& options) {
-  // In the whole process, before it makes anything that would stay: they are taken where they are
-  // waited for, and nowhere else.
-  const sigset_t held = awaited();
-  sigprocmask(SIG_BLOCK, &held, nullptr);
+  const auto job = read_job(options.config);
+  if (!job) return fail(job.error());
+  auto place = place_daemon(*job);
+  if (!place) return fail(place.error());
   const std::string program = options.daemon.empty() ? daemon_program() : options.daemon.string();
-  for (int tries = 0;; ++tries) {
-    auto place = place_daemon(options.config);
-    if (!place) return fail(place.error());
-    auto daemon = SharedDaemon::join(*std::move(place), program);
-    if (daemon) return Run(options, *std::move(daemon)).work();
-    // The last user of the folder may remove it between the two calls.
-    const bool once_more = daemon.error().code == ErrorCode::not_found && tries < kTries;
-    if (!once_more) return fail(daemon.error());
-  }
+  // Before anything that would stay is made.
+  take_signals(awaited());
+  return Run(options, *std::move(place), program).work();
 }
 
 }  // namespace batchwright

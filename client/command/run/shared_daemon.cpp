@@ -1,16 +1,14 @@
 #include "client/command/run/shared_daemon.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "client/command/run/child.h"
 #include "client/library/batchwright/client.h"
@@ -19,49 +17,11 @@ namespace batchwright {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr auto kBetweenStarts = std::chrono::seconds(1);
-constexpr auto kForTheMark = std::chrono::milliseconds(5);
 constexpr auto kForTheLastOne = std::chrono::seconds(10);  // to end
+constexpr int kMostKilled = 5;                             // starts; the next one fares no better
 constexpr std::int32_t kAnswerMs = 250;                    // for which one look waits
-constexpr std::size_t kMostSocketBytes = 100;
-
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-/// A folder that is this user's alone. Errors: io_error.
-Result<void> make_private(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    return Error{ErrorCode::io_error,
-                 fmt::format("{}: mkdir: {}", folder.string(), std::strerror(errno))};
-  }
-  struct stat there = {};
-  // In /tmp anyone may have made it, or a link in its place.
-  const bool own = ::lstat(folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode) &&
-                   there.st_uid == ::geteuid() && (there.st_mode & (S_IRWXG | S_IRWXO)) == 0;
-  if (own) return {};
-  return Error{
-      ErrorCode::io_error,
-      fmt::format("{}: it is not a folder of this user alone (mode 0700)", folder.string())};
-}
-
-/// $XDG_RUNTIME_DIR, or a folder in /tmp that the job's end need not outlive.
-fs::path private_folder(std::uint64_t content) {
-  const std::string job = environment("SLURM_JOB_ID");
-  const std::string name =
-      fmt::format("batchwright-{}{}{:08x}", job, job.empty() ? "" : "-", content >> 32);
-  const fs::path runtime = environment("XDG_RUNTIME_DIR");
-  std::error_code ignored;  // systemd removes it with the user's last session
-  if (!runtime.empty() && fs::is_directory(runtime, ignored)) return runtime / name;
-  return fmt::format("/tmp/{}-{}", name, ::geteuid());
-}
-
-Error bad_place(const fs::path& file, std::string what) {
-  return {ErrorCode::bad_configuration, fmt::format("{}: {}", file.string(), what)};
-}
 
 std::string feeds_of(const bw_connection* connection) {
   std::string names;
@@ -90,6 +50,12 @@ struct Answer {
 };
 
 Result<Answer> ask(const DaemonPlace& place) {
+  // Before a word is said to it: both sockets are to be of the same kind of user.
+  for (const std::string& socket : {place.socket(), place.socket() + std::string(kArenaSuffix)}) {
+    const auto believed = check_listener(socket);
+    if (!believed) return believed.error();
+    if (!*believed) return Answer{};
+  }
   bw_connect_options options = BW_CONNECT_OPTIONS_INIT;
   options.timeout_ms = kAnswerMs;
   options.program = "batchwright run";
@@ -107,82 +73,104 @@ Result<Answer> ask(const DaemonPlace& place) {
   return answer;
 }
 
-}  // namespace
-
-Result<DaemonPlace> place_daemon(const fs::path& file) {
-  auto config = load_config(file);
-  if (!config) return config.error();
-  DaemonPlace place{{file, {}}, {}, {}, fnv1a(kFnv1aBasis, read_small_file(file)), {}};
-  for (const FeedConfig& feed : config->feeds) place.feeds.push_back(feed.served.name);
-  const std::vector<std::string>& given = config->daemon.endpoints;
-  if (given == DaemonConfig().endpoints) {
-    place.source.folder = private_folder(place.content);
-    if (auto made = make_private(place.source.folder); !made) return made.error();
-    place_sockets(config->daemon, place.source.folder);
-    place.endpoint = given.front();
-    place.locks = place.source.folder / "run";
-  } else {
-    const auto local = std::find_if(given.begin(), given.end(),
-                                    [](const std::string& each) { return each.starts_with(kIpc); });
-    if (local == given.end()) {
-      return bad_place(file, fmt::format("daemon.endpoints: found {}; run needs one that begins "
-                                         "with {}, or none, for one of its own",
-                                         fmt::join(given, ", "), kIpc));
-    }
-    place.endpoint = *local;
-    place.locks = local->substr(kIpc.size());
-  }
-  if (place.endpoint.size() - kIpc.size() > kMostSocketBytes) {
-    return bad_place(file, fmt::format("{}: more than the {} bytes that a socket's path may have; "
-                                       "name one in daemon.endpoints",
-                                       place.endpoint, kMostSocketBytes));
-  }
-  return place;
+bool is_socket(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-Result<SharedDaemon> SharedDaemon::join(DaemonPlace place, std::string program) {
-  SharedDaemon joined(std::move(place), std::move(program));
-  auto user = FileLock::take(joined.users_file(), FileLock::Kind::shared, true);
+}  // namespace
+
+/// False where an owner leaves at this moment, and keeps everyone out until its daemon has ended.
+Result<bool> SharedDaemon::take_user() {
+  if (user_ && user_->is_there()) return true;
+  user_.reset();
+  owner_.reset();
+  if (!place_.source.folder.empty()) {
+    if (auto made = make_private(place_.source.folder); !made) return made.error();
+  }
+  auto user = FileLock::take(users_file(), FileLock::Kind::shared);
+  // The last user of the folder may have removed it between the two calls.
+  const bool gone = !user && user.error().code == ErrorCode::not_found;
+  if (gone && !place_.source.folder.empty()) return false;
   if (!user) return user.error();
-  joined.user_ = *std::move(user);
-  std::string theirs;
+  user_ = *std::move(user);
+  return user_.has_value();
+}
+
+Result<bool> SharedDaemon::join() {
+  const auto user = take_user();
+  if (!user || !*user) return user;
+  if (auto tried = try_to_own(); !tried) return tried.error();
+  if (owner_) return true;
+  const std::string theirs = file_text(owner_file()).value_or("");
   // One that has just become the owner has not said yet of what.
-  for (; theirs.empty(); std::this_thread::sleep_for(kForTheMark)) {
-    if (auto tried = joined.try_to_own(); !tried) return tried.error();
-    if (joined.owner_) return joined;
-    theirs = read_small_file(joined.owner_file());
-  }
-  if (const std::string mine = joined.mark(); theirs != mine) {
+  if (theirs.empty()) return false;
+  if (const std::string mine = mark(); theirs != mine) {
     return Error{ErrorCode::already_exists,
-                 fmt::format("a daemon of another configuration runs at {} (text {}, here {}); "
-                             "allowed: the same text, or another endpoint",
-                             joined.place_.endpoint, theirs, mine)};
+                 fmt::format("a daemon of another configuration runs at {} (text and paths {}, "
+                             "here {}); allowed: the same text and data, or another endpoint",
+                             place_.endpoint, theirs, mine)};
   }
-  return joined;
+  return true;
 }
 
 std::string SharedDaemon::mark() const { return fmt::format("{:016x}", place_.content); }
 
 Result<void> SharedDaemon::try_to_own() {
-  auto owner = FileLock::take(owner_file(), FileLock::Kind::exclusive, false);
+  auto owner = FileLock::take(owner_file(), FileLock::Kind::exclusive);
   if (!owner) return owner.error();
   if (!*owner) return {};
   owner_ = *std::move(owner);
   // An owner that ends in order removes the file. The daemon of one that was killed ends, too.
-  if (!read_small_file(owner_file()).empty()) took_over_ = Clock::now();
+  if (!file_text(owner_file()).value_or("").empty()) took_over_ = Clock::now();
   return owner_->write(mark());
 }
 
 Result<void> SharedDaemon::tend() {
   if (foreign_) return {};
-  if (!owner_) {
-    if (auto tried = try_to_own(); !tried) return tried;
-    if (!owner_) return {};
+  if (!left_ && (!user_ || !user_->is_there() || !owner_)) {
+    // The folder may have gone, as one that ends with a login does.
+    if (const auto joined = join(); !joined) return joined.error();
   }
+  if (!owner_) {
+    // Another became the owner where the folder was made again, and starts a daemon of its own.
+    if (child_) ::kill(*child_, SIGTERM);
+    return {};
+  }
+  look_at_sockets();
   if (child_ || (started_ != Clock::time_point() && Clock::now() - started_ < kBetweenStarts)) {
     return {};
   }
   return start();
+}
+
+/// A daemon whose sockets have gone serves those that it has, and nobody else: it is started anew.
+void SharedDaemon::look_at_sockets() {
+  if (!child_) return;
+  const bool there = is_socket(place_.socket());
+  if (listens_ && !there) ::kill(*child_, SIGTERM);
+  listens_ = there;
+}
+
+/// For a daemon that cannot read the configuration as it was given.
+Result<void> SharedDaemon::write_text() const {
+  const std::string file = text_file().string();
+  const auto failed = [&file] {
+    return Error{ErrorCode::io_error, fmt::format("{}: {}", file, reason_with_limit(errno))};
+  };
+  const Descriptor written(::open(file.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  struct stat status = {};
+  if (!written || ::fstat(written.get(), &status) != 0) return failed();
+  if (status.st_uid != ::geteuid() || !S_ISREG(status.st_mode)) {
+    return Error{ErrorCode::io_error, fmt::format("{}: it is not a file of this user", file)};
+  }
+  if (::ftruncate(written.get(), 0) != 0) return failed();
+  for (std::string_view left = *place_.own_text; !left.empty();) {
+    const ssize_t taken = ::write(written.get(), left.data(), left.size());
+    if (taken < 0 && errno != EINTR) return failed();
+    if (taken > 0) left.remove_prefix(static_cast<std::size_t>(taken));
+  }
+  return {};
 }
 
 Result<void> SharedDaemon::start() {
@@ -198,8 +186,12 @@ Result<void> SharedDaemon::start() {
     }
   }
   started_ = Clock::now();
+  if (place_.own_text) {
+    if (auto written = write_text(); !written) return written;
+  }
   ChildOptions daemon;
-  daemon.words = {program_, "--config", place_.source.file.string()};
+  const fs::path file = place_.own_text ? text_file() : place_.source.file;
+  daemon.words = {program_, "--config", file.string()};
   if (!place_.source.folder.empty()) {
     daemon.words.insert(daemon.words.end(), {"--folder", place_.source.folder.string()});
   }
@@ -208,12 +200,21 @@ Result<void> SharedDaemon::start() {
   const auto child = start_child(daemon);
   if (!child) return child.error();
   child_ = *child;
+  listens_ = false;
   return {};
 }
 
 Result<void> SharedDaemon::ended(int status) {
   child_.reset();
   const int code = code_of_end(status);
+  // A kill says nothing of the configuration, be it an operator's or the kernel's for memory.
+  if (!was_ready_ && WIFSIGNALED(status)) {
+    if (++killed_ < kMostKilled) return {};
+    return Error{ErrorCode::io_error,
+                 fmt::format("{} was ended by signal {} before it listened, and so were the {} "
+                             "before it",
+                             program_, WTERMSIG(status), killed_ - 1)};
+  }
   // One that follows a daemon which is just ending may find its socket in use.
   const bool may_recover =
       was_ready_ || (took_over_ && Clock::now() - *took_over_ < kForTheLastOne);
@@ -232,13 +233,15 @@ Result<bool> SharedDaemon::ready() {
                              answer->lacks, answer->has)};
   }
   was_ready_ = true;
+  listens_ = child_.has_value();
   return true;
 }
 
 Result<bool> SharedDaemon::leave() {
+  left_ = true;
   user_.reset();
   if (!owner_ && !foreign_) return false;
-  auto last = FileLock::take(users_file(), FileLock::Kind::exclusive, false);
+  auto last = FileLock::take(users_file(), FileLock::Kind::exclusive);
   if (!last) return last.error();
   user_ = *std::move(last);
   return owner_ && !user_;
@@ -246,9 +249,13 @@ Result<bool> SharedDaemon::leave() {
 
 void SharedDaemon::remove_files() {
   // Exclusive by now, or another's. Who is between opening one and locking it sees that it is gone.
-  if (!user_) return;
-  if (owner_) owner_->remove();
-  user_->remove();
+  if (user_) {
+    if (owner_ && place_.own_text) ::unlink(text_file().c_str());
+    if (owner_) owner_->remove();
+    user_->remove();
+  }
+  std::error_code ignored;  // others may have come meanwhile, or it was not made here
+  if (!place_.source.folder.empty()) fs::remove(place_.source.folder, ignored);
 }
 
 }  // namespace batchwright

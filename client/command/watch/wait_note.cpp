@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/command/exit_code.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -15,7 +16,9 @@ constexpr std::chrono::seconds kLate{1};
 }  // namespace
 
 // A thread of its own, since the one that waits is inside the library.
-WaitNote::WaitNote(std::string text) : text_(std::move(text)), thread_([this] { say_if_late(); }) {}
+WaitNote::WaitNote(std::string text)
+    : text_(std::move(text)),
+      thread_(start_thread(nullptr, [this](const auto&) { say_if_late(); })) {}
 
 WaitNote::~WaitNote() {
   {
@@ -24,7 +27,7 @@ WaitNote::~WaitNote() {
     is_over_ = true;
   }
   over_.notify_one();
-  thread_.join();
+  thread_.reset();  // joined
 }
 
 void WaitNote::say_if_late() {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -24,8 +25,8 @@ class WaitNote {
   std::string text_;
   std::mutex mutex_;
   std::condition_variable over_;
-  bool is_over_ = false;  // guarded by mutex_
-  std::thread thread_;
+  bool is_over_ = false;                // guarded by mutex_
+  std::optional<std::jthread> thread_;  // none where there is none to spare: then it is mute
 };
 
 /// The note for a daemon that may not be there.
