@@ -10,14 +10,14 @@ using namespace batchwright;
 
 namespace {
 
-using Kind = JournalRecord::Kind;
+using RecordKind = JournalRecord::Kind;
 
 /// A plan, an epoch, and so many batches that were given.
 std::vector<JournalRecord> journal_of(std::uint64_t batches) {
-  std::vector<JournalRecord> records = {JournalRecord{0, Kind::plan, 1, 2, 3}.sealed(),
-                                        JournalRecord{0, Kind::epoch, 1, 7, 0}.sealed()};
+  std::vector<JournalRecord> records = {JournalRecord{0, RecordKind::plan, 1, 2, 3}.sealed(),
+                                        JournalRecord{0, RecordKind::epoch, 1, 7, 0}.sealed()};
   for (std::uint64_t i = 0; i < batches; ++i) {
-    records.push_back(JournalRecord{0, Kind::given, i + 1, i, 9}.sealed());
+    records.push_back(JournalRecord{0, RecordKind::given, i + 1, i, 9}.sealed());
   }
   return records;
 }
@@ -42,7 +42,7 @@ Scanned scan(const std::string& bytes) {
     return Result<std::size_t>(size);
   };
   const auto content = scan_journal(read, [&scanned](const JournalRecord& record) {
-    if (record.kind == Kind::given) scanned.given.push_back(record.second);
+    if (record.kind == RecordKind::given) scanned.given.push_back(record.second);
   });
   REQUIRE(content);
   scanned.content = *content;
@@ -125,7 +125,7 @@ TEST_CASE("formats: zeros up to a page's end are a power cut's, and all others a
 
 TEST_CASE("formats: a record of a kind that is not known is another version's") {
   auto records = journal_of(1);
-  records.push_back(JournalRecord{0, static_cast<Kind>(5), 1, 1, 1}.sealed());
+  records.push_back(JournalRecord{0, static_cast<RecordKind>(5), 1, 1, 1}.sealed());
   CHECK(scan(bytes_of_journal(records)).fault.find("a record of kind 5, which a newer version") !=
         std::string::npos);
 }
