@@ -95,9 +95,9 @@ struct FeedStats {
   std::uint64_t slot_bytes = 0;
   std::uint64_t arena_bytes = 0;
   std::uint64_t making_bytes = 0;  ///< Memory that making rows takes beside it.
-  std::string pinned;            ///< "none", "locked" or "cuda".
-  std::string pages;             ///< "small", "transparent" or "reserved".
-  std::vector<PlanStats> plans;  ///< Plans of the epochs that are served now.
+  std::string pinned;              ///< "none", "locked" or "cuda".
+  std::string pages;               ///< "small", "transparent" or "reserved".
+  std::vector<PlanStats> plans;    ///< Plans of the epochs that are served now.
   std::vector<SubscriberStats> subscribers;
   std::vector<UndoneStats> undone;     ///< Those of the queue's epoch that are worth a word.
   const StageTimes* stages = nullptr;  ///< Lives as long as the call; null: nothing took time.

@@ -95,8 +95,7 @@ void SoundSet::count_memory(const Member& member, const Place& place) {
   if (!is_made(member, place)) return;
   (place.bytes() > kMostShortBytes ? long_bytes_ : short_bytes_) += place.bytes();
   const auto files = member.snapshot->field_lengths(member.sound.payload_field());
-  const std::uint64_t file =
-      member.sound.is_encoded() ? files[place.ordinal] + kDecoderBytes : 0;
+  const std::uint64_t file = member.sound.is_encoded() ? files[place.ordinal] + kDecoderBytes : 0;
   scratch_bytes_ = std::max(scratch_bytes_, place.stored * sizeof(float) + file);
 }
 

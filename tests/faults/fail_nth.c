@@ -1,9 +1,9 @@
 /* A library that is loaded before all others (LD_PRELOAD), and has the n-th call of one kind fail.
  *
- * FAULT_CALL is open, write, fsync, mmap, malloc or thread; FAULT_NTH is n, 0 for none. FAULT_REPORT
- * is a file, to which it adds a line when the call fails, "failed KIND" and the objects that called,
- * the innermost first; and one at the end, "calls" and their number. Calls that the C library makes
- * itself, such as mmap for a thread's stack, are not seen. */
+ * FAULT_CALL is open, write, fsync, mmap, malloc or thread; FAULT_NTH is n, 0 for none.
+ * FAULT_REPORT is a file, to which it adds a line when the call fails, "failed KIND" and the
+ * objects that called, the innermost first; and one at the end, "calls" and their number. Calls
+ * that the C library makes itself, such as mmap for a thread's stack, are not seen. */
 #undef _FORTIFY_SOURCE /* with which some of these are inline functions */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -63,7 +63,8 @@ static void report(void) {
 /* A write to a pipe, an event or a socket within the process: such a one lacks no disk. */
 static int is_file(int file) {
   struct stat status;
-  return syscall(SYS_fstat, file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+  return syscall(SYS_fstat, file, &status) == 0 &&
+         (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 static int fails(const char* kind) {
@@ -73,8 +74,8 @@ static int fails(const char* kind) {
   return 1;
 }
 
-#define REAL(name)                                             \
-  static __typeof__(&name) real;                               \
+#define REAL(name)               \
+  static __typeof__(&name) real; \
   if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 __attribute__((constructor)) static void setup(void) {
@@ -99,27 +100,27 @@ __attribute__((destructor)) static void tell_calls(void) {
     return result;               \
   }
 
-#define OPEN(name)                                    \
-  int name(const char* path, int flags, ...) {        \
-    REAL(name);                                       \
-    va_list rest;                                     \
-    va_start(rest, flags);                            \
-    const mode_t mode = va_arg(rest, mode_t);         \
-    va_end(rest);                                     \
-    FAIL("open", EMFILE, -1)                          \
-    return real(path, flags, mode);                   \
+#define OPEN(name)                             \
+  int name(const char* path, int flags, ...) { \
+    REAL(name);                                \
+    va_list rest;                              \
+    va_start(rest, flags);                     \
+    const mode_t mode = va_arg(rest, mode_t);  \
+    va_end(rest);                              \
+    FAIL("open", EMFILE, -1)                   \
+    return real(path, flags, mode);            \
   }
 OPEN(open)
 OPEN(open64)
-#define OPENAT(name)                                      \
+#define OPENAT(name)                                       \
   int name(int folder, const char* path, int flags, ...) { \
-    REAL(name);                                           \
-    va_list rest;                                         \
-    va_start(rest, flags);                                \
-    const mode_t mode = va_arg(rest, mode_t);             \
-    va_end(rest);                                         \
-    FAIL("open", EMFILE, -1)                              \
-    return real(folder, path, flags, mode);               \
+    REAL(name);                                            \
+    va_list rest;                                          \
+    va_start(rest, flags);                                 \
+    const mode_t mode = va_arg(rest, mode_t);              \
+    va_end(rest);                                          \
+    FAIL("open", EMFILE, -1)                               \
+    return real(folder, path, flags, mode);                \
   }
 OPENAT(openat)
 OPENAT(openat64)

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Fingerprint kPlan{11, 22, 33};
+constexpr Fingerprint kDeskPlan{11, 22, 33};
 constexpr std::uint64_t kBatches = 5;
 
 /// Five batches of an epoch of the queue.
-EpochSource source_of(const Fingerprint& plan = kPlan) {
+EpochSource source_of(const Fingerprint& plan = kDeskPlan) {
   static const std::vector<std::uint32_t> lengths(10, 5);
   PlanSettings settings;
   settings.size = 2;
@@ -30,7 +30,7 @@ EpochSource source_of(const Fingerprint& plan = kPlan) {
 /// A desk with a queue in this folder.
 QueueDesk open_in(const TemporaryFolder& folder, LeaseNumber first_lease = {1}) {
   WorkQueue queue;
-  auto journal = QueueJournal::open((folder / "journal").string(), kPlan, false, queue);
+  auto journal = QueueJournal::open((folder / "journal").string(), kDeskPlan, false, queue);
   REQUIRE(journal);
   auto ledger = Ledger::open((folder / "ledger").string(), "train");
   REQUIRE(ledger);
@@ -223,7 +223,7 @@ TEST_CASE("delivery: a queue's next epoch is begun once, when its journal is on 
   for (std::uint64_t i = 0; i < kBatches; ++i) {
     REQUIRE(desk.released(anna.holder, anna.take(desk)));
   }
-  const auto write = desk.begin(Epoch{1}, kPlan);
+  const auto write = desk.begin(Epoch{1}, kDeskPlan);
   CHECK(desk.beginning() == Epoch{1});
   CHECK(!desk.next_epoch(kBatches));
   CHECK(desk.epoch() == Epoch{0});

@@ -105,14 +105,14 @@ TEST_CASE("delivery: a path that no socket can have is refused by name") {
   TemporaryFolder folder;
   const std::string long_path = (folder / std::string(100, 'x')).string();
   CHECK(listen_error("ipc://" + long_path) ==
-        long_path + ".arena: a socket's path has at most 107 bytes, found " +
-            std::to_string(long_path.size() + 6));
+        long_path + ": a socket's path has at most 107 bytes, found " +
+            std::to_string(long_path.size()));
   CHECK(listen_error("ipc:///nonexistent/s") ==
-        "/nonexistent/s.arena: the folder /nonexistent does not exist; make it, or name another");
+        "/nonexistent/s: the folder /nonexistent does not exist; make it, or name another");
   std::ofstream(folder / "file") << "x";
   const std::string below = (folder / "file/s").string();
   CHECK(listen_error("ipc://" + below) ==
-        below + ".arena: " + std::filesystem::path(below).parent_path().string() + " is no folder");
+        below + ": " + std::filesystem::path(below).parent_path().string() + " is no folder");
   CHECK(listen_error("udp://127.0.0.1:1") == "udp://127.0.0.1:1: allowed: ipc:// or tcp://");
 }
 

@@ -161,7 +161,10 @@ TEST_CASE("frontend: in C, what is no front end is refused by name") {
   CHECK(refusal_of(options_of("kladi")) ==
         "no convention \"kladi\"; allowed: htk kaldi kaldi-lhotse kaldi-hires whisper nemo librosa "
         "torchaudio tacotron2 hifigan variani");
-  CHECK(refusal_of(options_of("htk", {}, "plp")) == "features = \"plp\"; allowed: logmel, mfcc");
+  CHECK(refusal_of(options_of("htk", {}, "pitch")) ==
+        "features = \"pitch\"; allowed: logmel, mfcc, plp");
+  CHECK(refusal_of(options_of("htk", {}, "plp")) ==
+        "features \"plp\" of convention \"htk\"; allowed: like kaldi or kaldi-lhotse");
   CHECK(begins(refusal_of(options_of("htk", {{"mel_bins", "80"}})),
                "no option \"mel_bins\" of a front end; allowed: window_ms hop_ms "));
   CHECK(refusal_of(options_of("htk", {{"mel_bands", "many"}})) ==
