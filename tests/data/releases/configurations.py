@@ -4,8 +4,8 @@ configurations.py COUNT. Each key alone with another value than its default, the
 
 tests/config/releases_test.cpp keeps what a release makes of those that it takes.
 """
+import argparse
 import random
-import sys
 
 PLAN = {
     "select": ['"linear"', '"cosine"', '"fixed"'], "usage": ["0.5", "0.33"], "alpha": ["0.25"],
@@ -126,10 +126,13 @@ def drawn(draw):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int, help="how many random ones")
+    count = parser.parse_args().count
     draw = random.Random(20261126)
     for text in alone():
         print(text)
-    for _ in range(int(sys.argv[1])):
+    for _ in range(count):
         print(drawn(draw))
 
 

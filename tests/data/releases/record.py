@@ -4,6 +4,7 @@ every later one: record.py BIN FOLDER, the release's programs and a new folder b
 
 What is in the folder is told in README.md beside this file.
 """
+import argparse
 import base64
 import json
 import pathlib
@@ -145,7 +146,11 @@ def record_conversation(endpoint, sockets):
 
 
 def main():
-    programs, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bin", type=pathlib.Path, help="the folder of the release's programs")
+    parser.add_argument("folder", type=pathlib.Path, help="a new folder beside this file")
+    call = parser.parse_args()
+    programs, folder = call.bin.resolve(), call.folder.resolve()
     sys.path.insert(0, str(ROOT / "client" / "python"))
     folder.mkdir()
     shutil.copy(pathlib.Path(__file__).parent / "daemon.toml", folder)
