@@ -67,7 +67,11 @@ Result<int> serve(const CommandLine& call) {
   // Before all else, since each thread inherits the mask of the one that starts it. Only who waits
   // for a writer is ended by a signal at once.
   const bool waits = is_read_once(call.config.file);
-  if (!waits) hold_signals();
+  if (waits) {
+    let_signals_in();
+  } else {
+    hold_signals();
+  }
   // Faults of the configuration are logged before the configuration can say how.
   start_logging(Severity::info);
   const auto config = load_config(call.config);

@@ -19,14 +19,12 @@ sigset_t held_signals() {
 void ignore_signals() {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
 void hold_signals() {
+  // At once, so that one that the parent's mask holds back is held at every moment.
   const sigset_t set = held_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  pthread_sigmask(SIG_SETMASK, &set, nullptr);
 }
 
 bool is_asked_to_stop() {

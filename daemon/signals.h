@@ -7,10 +7,11 @@ namespace batchwright {
 
 /// Ignores what would end the daemon for the fault of another: SIGPIPE, whose cause the write
 /// tells, and SIGXFSZ, so that a file above the limit of sizes (ulimit -f) is an error with a name.
-/// Sets SIGCHLD and the three above back from what the parent had set.
+/// Sets SIGCHLD, SIGTERM and SIGINT back from what the parent had set.
 void ignore_signals();
 
-/// Holds them back, in this thread and in all that it starts.
+/// Holds them back, and no others, whatever the parent's mask is; in this thread and in all that it
+/// starts.
 void hold_signals();
 
 /// Whether one came that ends the daemon: then the rest of a long start can be spared.
