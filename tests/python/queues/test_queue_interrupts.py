@@ -123,20 +123,25 @@ def test_a_damaged_journal_is_refused_and_what_is_sound_of_it_goes_on(queue, tmp
     for record in (0, 1, last // 2, last - 1):
         content[32 * record + 9] ^= 1
         journal.write_bytes(content)
-        started = subprocess.run([served.BIN / "batchwrightd", "--config", queue.config],
-                                 stderr=subprocess.PIPE, timeout=60, text=True)
-        assert started.returncode != 0
-        assert "is damaged" in started.stderr and "batchwright journal" in started.stderr
+        queue.start()  # its feed is absent, and the daemon stays up
+        with batchwright.connect(queue.endpoint) as connection:
+            assert connection.feeds == {}
+            reason = connection.absent["train"]
+        assert f"journal {journal}: it is damaged" in reason
+        assert f'"batchwright journal {journal}" shows what it holds' in reason
+        assert reason in queue.log.read_text()
+        queue.stop()
         assert journal.read_bytes() == bytes(content)
         content[32 * record + 9] ^= 1
     # The record that says that a batch is done: it is given again, and no other.
     kinds = [int.from_bytes(content[at + 4:at + 8], "little") for at in range(0, len(content), 32)]
     content[32 * kinds.index(3) + 9] ^= 1
     journal.write_bytes(content)
+    queue.start()
     subprocess.run([served.BIN / "batchwright", "journal", journal, "--salvage", mended],
                    check=True, stdout=subprocess.DEVNULL)
-    mended.replace(journal)
-    queue.start()
+    assert journal.read_bytes() == bytes(content)
+    mended.replace(journal)  # the daemon that is up serves it
     with batchwright.connect(queue.endpoint) as connection:
         subscription = connection.feed("train").subscribe(mode="queue", until_epoch=1)
         left = [batch.index for batch in subscription]
