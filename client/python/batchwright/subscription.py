@@ -9,8 +9,9 @@ import re
 import sys
 import threading
 import time
+import weakref
 from types import FrameType
-from typing import Any, List, Optional, Union
+from typing import Any, Callable, List, Optional, Union
 
 from . import _abi, _fork
 from ._memory import in_flight
@@ -76,6 +77,7 @@ class Subscription(Own):
         self._credits = Credits(self.grant.window)
         self._warned = False
         self._warned_of_break = False
+        self._loop: Callable[[], Optional[Batches]] = lambda: None  # the iterator that is valid
         self._back: Optional[List[Event]] = None  # what an interrupted call did not hand out
         self._epoch.value = _NO_EPOCH
 
@@ -189,11 +191,12 @@ class Subscription(Own):
             warn(f"a batch is waited for since {_PATIENCE_SECONDS:g} s: {self._credits.advice()}")
 
     def __iter__(self) -> Batches:
-        """Batches, across the ends of epochs; each says its `epoch`."""
+        """Batches, across the ends of epochs; each says its `epoch`. They go on behind the last
+        batch that was handed out, and an iterator that was made before is valid no longer."""
         return Batches(self, False)
 
     def epoch(self) -> Batches:
-        """Batches up to the next end of an epoch."""
+        """Batches up to the next end of an epoch; otherwise as `iter()`."""
         return Batches(self, True)
 
     # ---- place ------------------------------------------------------------------------------
@@ -289,9 +292,10 @@ class Subscription(Own):
 class Batches:
     """The iterator of a loop over a subscription. An exception that ends one step, as of Ctrl-C,
     does not end it. Of a queue it keeps the batch that is worked on, until the next step says that
-    it is done.
+    it is done. A newer one of the same subscription ends it, and a queue's batch goes back undone.
 
-    Threads: one at a time."""
+    Errors: as Subscription.next(); ClosedError when there is a newer one.
+    Threads: one at a time; a step that is under way in another thread ends as if it were alone."""
 
     __slots__ = ("_subscription", "_one_epoch", "_owns", "_kept", "_over", "__weakref__")
 
@@ -302,15 +306,24 @@ class Batches:
         self._one_epoch = one_epoch
         self._owns = owns
         self._over = False
+        older = subscription._loop()
+        subscription._loop = weakref.ref(self)
+        if older is not None:
+            older._kept.clear()
 
     def __iter__(self) -> Batches:
         return self
 
     def __next__(self) -> Batch:
+        subscription = self._subscription
+        if subscription._loop() is not self and not self._over:
+            self._kept.clear()
+            raise ClosedError("this iterator ended with a newer one: of a subscription's iterators "
+                              "only the latest one is valid, and it goes on behind the last batch "
+                              "that was handed out")
         if self._kept:
             finish(self._kept[0])
             self._kept.clear()
-        subscription = self._subscription
         while not self._over:
             event: Any = subscription.next()
             # No call until it is returned: between two of them no signal's handler runs.

@@ -338,3 +338,49 @@ def expect_closed(dataset, model, iterators):
     with pytest.raises(batchwright.ClosedError, match="this dataset was closed"):
         iter(dataset)
     assert dataset.state_dict()["epoch"] * STEPS + dataset.state_dict()["step"] == model.at
+
+
+# ---- subscriptions --------------------------------------------------------------------------------
+
+
+WAYS = {"iter": iter, "epoch": lambda subscription: subscription.epoch()}
+
+
+@pytest.mark.parametrize("mode", ["replica", "queue"])
+@pytest.mark.parametrize("first", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("second", WAYS.values(), ids=WAYS)
+def test_of_a_subscriptions_iterators_the_latest_goes_on(serve, tmp_path, mode, first, second):
+    daemon = serve(feed=f'journal = "{tmp_path}/journal"')
+    with batchwright.connect(daemon.endpoint) as connection:
+        with connection.feed("train").subscribe(mode=mode, epochs=1) as subscription:
+            older = first(subscription)
+            assert [next(older).index for _ in range(3)] == [0, 1, 2]
+            newer = second(subscription)
+            for _ in range(2):
+                with pytest.raises(batchwright.ClosedError, match="ended with a newer one"):
+                    next(older)
+            assert next(newer).index == 3
+            with pytest.raises(batchwright.ClosedError, match="ended with a newer one"):
+                next(older)
+            del older
+            assert next(newer).index == 4
+            latest = first(subscription)
+            del newer
+            assert next(latest).index == 5
+
+
+def test_an_iterator_that_came_to_its_end_stays_there(serve):
+    with batchwright.connect(serve().endpoint) as connection:
+        with connection.feed("train").subscribe(epochs=2) as subscription:
+            first = subscription.epoch()
+            assert [batch.epoch for batch in first] == STEPS * [0]
+            second = subscription.epoch()
+            assert next(first, None) is None
+            assert [batch.epoch for batch in second] == STEPS * [1]
+
+
+def test_loops_over_subscriptions_of_their_own_go_side_by_side(serve):
+    with batchwright.connect(serve().endpoint) as connection:
+        feed = connection.feed("train")
+        pairs = [(one.index, other.index) for one, other in zip(feed.epoch(0), feed.epoch(0))]
+    assert pairs == [(index, index) for index in range(STEPS)]

@@ -180,6 +180,38 @@ def test_only_break_warns_and_only_once(queue):
         assert len(said) == 1
 
 
+def test_a_newer_iterator_gives_back_undone_what_the_older_one_worked_on(queue):
+    with batchwright.connect(queue.endpoint) as connection:
+        with connection.feed("train").subscribe(mode="queue", window=1, epochs=1,
+                                                timeout=served.SECONDS) as subscription:
+            older = iter(subscription)
+            assert [next(older).index, next(older).index] == [0, 1]
+            newer = iter(subscription)  # 1 goes back though the older one is alive, and comes again
+            taken = {}
+            for batch in newer:
+                taken[batch.index] = batch.attempt
+                del batch  # it is the only one
+            with pytest.raises(batchwright.ClosedError, match="ended with a newer one"):
+                next(older)
+    assert taken == {index: 2 if index == 1 else 1 for index in range(1, BATCHES)}
+
+
+def test_what_is_worked_on_in_an_older_loop_is_done_by_its_own_word(queue):
+    with batchwright.connect(queue.endpoint) as connection:
+        subscription = subscribe(connection)
+        with pytest.raises(batchwright.ClosedError, match="ended with a newer one"):
+            for number, batch in enumerate(subscription):
+                if number == 1:
+                    batch.done()
+                if number == 2:
+                    newer = iter(subscription)
+                    next(newer)
+                    next(newer)
+        del batch, newer
+        subscription.close()
+    check_rest(queue, [0, 1, 3], [2, 4])
+
+
 def test_all_that_says_done_is_done(queue):
     with batchwright.connect(queue.endpoint) as connection:
         subscription = subscribe(connection)
@@ -309,6 +341,7 @@ def test_a_batch_that_no_worker_can_do_is_set_aside(serve, tmp_path):
                     done.append(batch.index)
             except Enough:
                 assert len(done) >= 3
+                del batch  # else it stays in hand
     left = rest(daemon)
     assert sorted(done + list(left)) == [index for index in range(BATCHES) if index != 3]
     assert daemon.counter("queue_set_aside") == 1
