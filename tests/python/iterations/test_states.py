@@ -2,6 +2,7 @@
 
 import itertools
 import queue
+import random
 import signal
 import threading
 import time
@@ -212,3 +213,47 @@ def test_a_loader_that_collates_is_refused_at_once(dataset, size):
     assert dataset._stream is None  # nothing was asked for
     pairs = DataLoader(dataset, batch_size=2, collate_fn=lambda batches: [place(b) for b in batches])
     assert next(iter(pairs)) == WHOLE[:2]
+
+
+# ---- interrupts -----------------------------------------------------------------------------------
+
+
+def test_an_interrupted_iteration_goes_on_with_the_batch_that_is_due(daemon):
+    """As a cell of a notebook that is interrupted, and run again: every batch comes once, in order,
+    and a state that is taken between goes on with the next one."""
+    armed, draw, got, interrupts = False, random.Random(7), [], 0
+
+    def interrupt(*_):
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with BatchDataset(daemon.endpoint, epochs=4, timeout=served.SECONDS) as dataset:
+            while len(got) < len(WHOLE):
+                batches = None
+                try:
+                    while True:
+                        armed, batch = True, None
+                        signal.setitimer(signal.ITIMER_REAL, 10 ** draw.uniform(-5, -1))
+                        if batches is None:
+                            batches = iter(dataset.resume())
+                        batch = batches.__next__()  # nothing of C's stands between it and the name
+                        armed = False
+                        got.append(place(batch))
+                except StopIteration:
+                    armed = False
+                except KeyboardInterrupt:
+                    interrupts += 1
+                    if batch is not None:
+                        got.append(place(batch))
+                    state = dataset.state_dict()
+                    assert STEPS * state["epoch"] + state["step"] == len(got)  # also at an end
+    finally:
+        armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert got == WHOLE
+    assert interrupts > 0
