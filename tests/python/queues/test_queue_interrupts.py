@@ -141,7 +141,8 @@ def test_a_damaged_journal_is_refused_and_what_is_sound_of_it_goes_on(queue, tmp
     subprocess.run([served.BIN / "batchwright", "journal", journal, "--salvage", mended],
                    check=True, stdout=subprocess.DEVNULL)
     assert journal.read_bytes() == bytes(content)
-    mended.replace(journal)  # the daemon that is up serves it
+    mended.replace(journal)
+    served.eventually(lambda: "feed train: served again" in queue.log.read_text(), "the daemon to serve it")
     with batchwright.connect(queue.endpoint) as connection:
         subscription = connection.feed("train").subscribe(mode="queue", until_epoch=1)
         left = [batch.index for batch in subscription]
