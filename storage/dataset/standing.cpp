@@ -2,12 +2,14 @@
 
 namespace batchwright {
 
-/// Writers write to other pages than those of a transaction that is alive, so what lies where the
-/// state was is still the state, unless the file was written over.
+/// Writers write to other pages than those of a transaction that is alive and has a lock, so what
+/// lies where the state was is still the state, unless the file was written over.
 Result<void> PinnedSnapshot::check_state(const PinnedShard& shard) {
   const auto same = is_as_read(shard.transaction, shard.state);
   if (!same) return same.error();
   if (*same) return {};
+  // Without a lock a writer's commits come there, too.
+  if (auto unchanged = shard.transaction.check_unchanged(); !unchanged) return unchanged;
   return shard.transaction.environment().overwritten();
 }
 
@@ -30,7 +32,7 @@ DatasetStanding PinnedSnapshot::standing_of(const PinnedShard& shard) {
                                           " was replaced while it was open: its path leads to "
                                           "another data.mdb"};
   }
-  // What cannot be read now is for those who read it.
+  // What cannot be read now, or no longer, is for those who read it.
   const auto now = shard.transaction.another();
   const auto state = now ? read_state(*now) : now.error();
   if (!state) return {};

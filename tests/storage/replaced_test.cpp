@@ -107,8 +107,8 @@ struct Opened {
   std::shared_ptr<const Snapshot> snapshot;
 
   explicit Opened(const std::vector<std::filesystem::path>& shards,
-                  VerifyRecords verify = VerifyRecords::once) {
-    const auto opened = catalog.open(shards, verify, Locking::on, Holding::checksums);
+                  VerifyRecords verify = VerifyRecords::once, Locking locking = Locking::on) {
+    const auto opened = catalog.open(shards, verify, locking, Holding::checksums);
     REQUIRE(opened);
     dataset = *opened;
     snapshot = *dataset->snapshot();
@@ -231,6 +231,30 @@ TEST_CASE("storage: what takes a dataset's place in its file is no growth, howev
   const auto grown = opened.dataset->snapshot();
   REQUIRE_FALSE(grown);
   CHECK(grown.error().code == ErrorCode::fingerprint_mismatch);
+}
+
+TEST_CASE("storage: without a lock a dataset that grew over a snapshot was not overwritten") {
+  const TemporaryFolder folder;
+  append(folder / "d", 0, kStored, 1);
+  SUBCASE("with checksums in the index") {}
+  SUBCASE("without") { leave_out_checksums(folder / "d"); }
+  const Opened opened({folder / "d"}, VerifyRecords::once, Locking::off);
+  const auto& snapshot = *opened.snapshot;
+  std::uint32_t stored = kStored;
+  for (int commit = 0; commit < 12; ++commit, stored += 10) {
+    append_elsewhere(folder / "d", stored, stored + 10, 1);
+    CHECK(snapshot.standing().standing == DataStanding::current);
+  }
+  CHECK(snapshot.record(Ordinal{0}).error().code == ErrorCode::store_unavailable);
+  CHECK(snapshot.check_unchanged().error().code == ErrorCode::store_unavailable);
+  // It can be read on.
+  const auto next = opened.dataset->snapshot();
+  REQUIRE(next);
+  CHECK(read_of_value(**next, 1) == stored);
+  // As many commits, and others.
+  for (std::uint32_t n = 0; n < stored; n += 30) append(folder / "new", n, n + 30, 2);
+  overwrite(folder / "d" / "data.mdb", read_bytes(folder / "new" / "data.mdb"));
+  CHECK(snapshot.standing().standing == DataStanding::overwritten);
 }
 
 TEST_CASE("storage: a snapshot tells whether its path still leads to its files") {
