@@ -50,13 +50,7 @@ struct MadeFeed {
   explicit MadeFeed(const std::string& plan, const std::string& feed = "")
       : daemon(feed + "\n[feed.plan]\nseed = 4\n" + plan, 0) {
     std::vector<MadeSound> sounds;
-    for (std::uint32_t i = 0; i < 40; ++i) {
-      const std::uint32_t rate = i % 5 == 0 ? 8'000 : 16'000;
-      const std::size_t samples = 100 + i * 7919 % 9000;
-      const std::uint64_t there = samples * 16'000 / rate;
-      const auto frames = static_cast<std::uint32_t>(there < 400 ? 0 : (there - 400) / 160 + 1);
-      sounds.push_back({samples, rate, frames, 0});
-    }
+    for (std::uint32_t i = 0; i < 40; ++i) sounds.push_back(sound(i));
     make_sound_dataset(daemon.dataset(), sounds);
     make_sound_dataset(daemon.folder() / "noise", {{3000}, {90'000}});
     make_sound_dataset(daemon.folder() / "rooms", {{800}});
@@ -65,6 +59,14 @@ struct MadeFeed {
     REQUIRE_MESSAGE(config, config.error().message);
     rows =
         std::make_unique<OpenedRecipe>(daemon.dataset(), config->feeds[0].served.features, kSeed);
+  }
+
+  static MadeSound sound(std::uint32_t ordinal) {
+    const std::uint32_t rate = ordinal % 5 == 0 ? 8'000 : 16'000;
+    const std::size_t samples = 100 + ordinal * 7919 % 9000;
+    const std::uint64_t there = samples * 16'000 / rate;
+    const auto frames = static_cast<std::uint32_t>(there < 400 ? 0 : (there - 400) / 160 + 1);
+    return {samples, rate, frames, 0};
   }
 
   /// Checks each row of a batch, and what is behind it, against one that is made here.
@@ -287,8 +289,13 @@ TEST_CASE("integration: a sequence that an epoch has again is augmented anew") {
     const std::size_t width = 23 * 2 * 4 * sizeof(float) * header.batch_length;
     for (std::size_t r = 0; r < header.sequences; ++r) {
       const auto* const begin = static_cast<const char*>(tensor->data) + r * width;
-      rows[header.ordinals[r]].insert(
-          std::string(begin, width / header.batch_length * header.lengths[r]));
+      const std::string row(begin, width / header.batch_length * header.lengths[r]);
+      // One frame is its own mean, which CMVN takes away, whatever was drawn.
+      if (MadeFeed::sound(static_cast<std::uint32_t>(header.ordinals[r])).labels == 1) {
+        CHECK(row == std::string(row.size(), '\0'));
+        continue;
+      }
+      rows[header.ordinals[r]].insert(row);
       ++all;
     }
   });
