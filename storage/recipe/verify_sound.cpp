@@ -84,6 +84,8 @@ Result<std::vector<BrokenRecord>> verify_sound(const std::filesystem::path& data
     }
     check.work(true);
   }
+  // The helpers may have taken all sequences before this thread took one.
+  if (progress) progress((*snapshot)->sequences(), (*snapshot)->sequences());
   return check.result();
 }
 
