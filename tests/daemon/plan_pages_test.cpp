@@ -63,15 +63,11 @@ TEST_CASE("daemon: a plan's page and a feed's plan do not wait for each other") 
   TestServer server(sorted_feed(4));
   std::promise<void> let_go;
   const std::shared_future<void> held = let_go.get_future().share();
-  SUBCASE("a page while the planning thread is busy") {
-    server.ask([&held](Server& s) {
-      s.planner().run([held] { held.wait(); });
-      return true;
-    });
+  SUBCASE("a page while the planning threads are busy") {
+    const BusyPlanner busy(server);
     AskedPages pages(server, plan_figures);
     auto page = pages.ask("7");
-    CHECK(page.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
-    let_go.set_value();
+    REQUIRE(page.wait_for(std::chrono::seconds(10)) == std::future_status::ready);
     CHECK(page.get().status == 200);
   }
   SUBCASE("a plan while a page is made") {

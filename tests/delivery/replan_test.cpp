@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <vector>
 
@@ -38,24 +37,6 @@ wire::SubscribeT resuming_at(std::uint64_t epoch, std::uint64_t step, const Fing
 Fingerprint fingerprint_of(TestServer& server) {
   return server.ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
 }
-
-/// Nothing is planned as long as it lives.
-class BusyPlanner {
- public:
-  explicit BusyPlanner(TestServer& server) {
-    const std::shared_future<void> end = end_.get_future().share();
-    server.ask([&end](Server& s) {
-      s.planner().run([end] { end.wait(); });
-      return true;
-    });
-  }
-  ~BusyPlanner() { end_.set_value(); }
-  BusyPlanner(const BusyPlanner&) = delete;
-  BusyPlanner& operator=(const BusyPlanner&) = delete;
-
- private:
-  std::promise<void> end_;
-};
 
 bool has_subscriptions(TestServer& server, std::size_t count) {
   return server.eventually([count](TestServer& s) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,5 +96,32 @@ class TestServer {
 
 /// A feed that cuts `size` sequences a batch out of the sorted order.
 FeedSettings sorted_feed(std::uint32_t size, std::uint32_t world = 1);
+
+/// Nothing is planned as long as it lives: every planning thread waits for its end.
+class BusyPlanner {
+ public:
+  explicit BusyPlanner(TestServer& server) {
+    const std::shared_future<void> end = end_.get_future().share();
+    const auto begun = std::make_shared<std::atomic<std::size_t>>(0);
+    server.ask([&end, &begun](Server& s) {
+      // More than there are threads: one that has just ended a work may still count as busy.
+      for (std::size_t i = 0; i < 2 * Planner::kThreads; ++i) {
+        s.planner().run([end, begun] {
+          ++*begun;
+          end.wait();
+        });
+      }
+      return true;
+    });
+    const auto all_busy = [&begun](TestServer&) { return *begun == Planner::kThreads; };
+    if (!server.eventually(all_busy)) throw std::runtime_error("a planning thread has no work");
+  }
+  ~BusyPlanner() { end_.set_value(); }
+  BusyPlanner(const BusyPlanner&) = delete;
+  BusyPlanner& operator=(const BusyPlanner&) = delete;
+
+ private:
+  std::promise<void> end_;
+};
 
 }  // namespace batchwright::test

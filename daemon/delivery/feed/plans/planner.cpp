@@ -133,7 +133,8 @@ struct Planner::Worker {
 };
 
 Planner::Planner(boost::asio::io_context& loop) : loop_(loop) {
-  for (int i = 0; i < 2; ++i) workers_.push_back(std::make_unique<Worker>("bw-plan"));
+  for (std::size_t i = 0; i < kThreads; ++i)
+    workers_.push_back(std::make_unique<Worker>("bw-plan"));
 }
 
 Planner::Planner(boost::asio::io_context& loop, HelperThread::Elsewhere elsewhere) : loop_(loop) {

@@ -40,6 +40,8 @@ class Planner {
  public:
   using Planned = std::function<void(Result<PlannedEpoch>)>;
 
+  static constexpr std::size_t kThreads = 2;  ///< Of its own.
+
   explicit Planner(boost::asio::io_context& loop);
   /// Plans `elsewhere`.
   Planner(boost::asio::io_context& loop, HelperThread::Elsewhere elsewhere);
