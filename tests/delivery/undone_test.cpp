@@ -141,3 +141,32 @@ TEST_CASE("delivery: a queue has so many epochs as its workers say, however late
   CHECK(indices_to_the_end(other).size() == 10);
   CHECK(late.client.silent());
 }
+
+TEST_CASE("delivery: a worker that is closed keeps what it names, and nothing else") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server, in_queue(3));
+  const auto held = anna.take();
+  anna.take();
+  anna.take();
+  wire::ReleaseT held_alone = release_of(held);
+  held_alone.keeps = true;
+  held_alone.undone = true;
+  anna.client.send(std::move(held_alone));
+  Worker bert(server);
+  std::set<std::uint64_t> indices;
+  for (int i = 0; i < 9; ++i) {
+    const auto ticket = bert.take();
+    CHECK(ticket.attempt == 1);  // nobody began it
+    indices.insert(ticket.index);
+    bert.release(ticket);
+  }
+  CHECK(indices.size() == 9);
+  CHECK_FALSE(indices.contains(held.index));
+  CHECK(anna.client.silent());
+  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 1; }));
+  anna.give_up(held);
+  const auto again = bert.take();
+  CHECK(again.index == held.index);
+  CHECK(again.attempt == 2);
+}

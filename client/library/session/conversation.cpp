@@ -164,6 +164,7 @@ bool Session::tell_news() {
   tell(news.done, true, false);
   tell(news.releases, false, false);
   tell(news.returns, false, true);
+  tell(news.rests, true, true);
   for (const SubscriptionNumber subscription : news.ended) {
     wire::UnsubscribeT unsubscribe;
     unsubscribe.subscription = subscription.value;

@@ -177,7 +177,8 @@ bool LeaseBook::has_news() const {
   if (may_say_goodbye()) return true;
   return std::any_of(accounts_.begin(), accounts_.end(), [this](const auto& entry) {
     const Account& account = entry.second;
-    return has_releases(account) || (!all_closed_ && account.closed && account.held == 0);
+    return has_releases(account) || has_rest(account) ||
+           (!all_closed_ && account.closed && account.held == 0);
   });
 }
 
@@ -197,6 +198,12 @@ LeaseBook::News LeaseBook::take_news() {
     if (can_return_ && !account.undone.empty()) {
       news.returns.emplace_back(subscription, std::exchange(account.undone, {}));
     }
+    if (has_rest(account)) {
+      account.rest_told = true;
+      std::vector<LeaseNumber> rest(account.holding.begin(), account.holding.end());
+      rest.insert(rest.end(), account.kept.begin(), account.kept.end());
+      news.rests.emplace_back(subscription, std::move(rest));
+    }
     if (!all_closed_ && account.closed && account.held == 0) {
       news.ended.push_back(subscription);
       entry = accounts_.erase(entry);
@@ -214,6 +221,12 @@ bool LeaseBook::has_releases(const Account& account) const {
   if (!account.finished.empty() || (can_return_ && !account.undone.empty())) return true;
   if (account.queue) return !account.returned.empty();
   return account.returned.size() > account.may_wait && !account.closed && !all_closed_;
+}
+
+/// Whether its end waits for batches that are held, and the daemon is to know of which.
+bool LeaseBook::has_rest(const Account& account) const {
+  if (!account.queue || !can_return_ || account.rest_told) return false;
+  return all_closed_ ? held_ != 0 : account.closed && account.held != 0;
 }
 
 bool LeaseBook::may_say_goodbye() const { return all_closed_ && held_ == 0 && !goodbye_said_; }

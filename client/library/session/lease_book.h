@@ -28,7 +28,8 @@ struct Lease {
 ///
 /// A subscription that is closed stays open towards the daemon until the last of its batches is
 /// released, for then the daemon takes its slots back; no credit is given back meanwhile, for the
-/// batches it buys would not be wanted. The same holds for the whole connection.
+/// batches it buys would not be wanted. The same holds for the whole connection. Of a queue the
+/// daemon hears at once what is held: all else that it sent goes to other workers.
 ///
 /// When the session is lost the daemon has taken back what it had given, and releases of it have no
 /// meaning. In queue mode a release says that the batch is done, which must arrive: leases are kept
@@ -43,7 +44,8 @@ class LeaseBook {
   struct News {
     Leases done;  ///< Done batches of queues that are still held.
     Leases releases;
-    Leases returns;                         ///< Batches of queues that are not done.
+    Leases returns;  ///< Batches of queues that are not done.
+    Leases rests;    ///< What a queue's subscription still holds that was closed; once.
     std::vector<SubscriptionNumber> ended;  ///< Subscriptions.
     bool goodbye = false;                   ///< The connection; once.
   };
@@ -97,6 +99,7 @@ class LeaseBook {
   struct Account {
     bool queue = false;
     bool closed = false;
+    bool rest_told = false;  ///< The daemon knows what it holds, and gives it no more.
     std::size_t held = 0;
     std::vector<LeaseNumber> returned;  ///< Not reported yet.
     std::size_t may_wait = 0;           ///< So many of them are no news by themselves.
@@ -110,6 +113,7 @@ class LeaseBook {
   };
   static void remember(Account& account, const std::vector<LeaseNumber>& leases);
   bool has_releases(const Account& account) const;
+  bool has_rest(const Account& account) const;
   bool may_say_goodbye() const;
 
   mutable std::mutex mutex_;

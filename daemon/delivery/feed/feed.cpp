@@ -200,6 +200,8 @@ void Feed::await_returns() {
 void Feed::release(SessionId session, const wire::Release& release) {
   const SubscriptionKey key{session, SubscriptionNumber{release.subscription()}};
   Subscription* const found = subscriptions_.find(key);
+  const bool ends = release.keeps() && release.undone();
+  if (ends && found != nullptr && found->in_queue()) return end_but(key, release);
   for (const std::uint64_t number : *release.leases()) {
     const LeaseNumber lease{number};
     const bool known = found != nullptr && found->leases.contains(lease);
@@ -232,6 +234,25 @@ void Feed::step_back(Subscription& subscription) {
   subscription.cursor = Cursor(subscription.cursor.share(), queue().epoch(), Step{0});
   subscription.stage = Subscription::Stage::in_epoch;
   if (subscription.epochs_left != 0) ++subscription.epochs_left;
+}
+
+/// A worker that was closed keeps what its program holds. What it was sent ahead, and nobody has
+/// begun, is for others at once.
+void Feed::end_but(const SubscriptionKey& key, const wire::Release& held) {
+  Subscription& subscription = subscriptions_.at(key);
+  const std::set<std::uint64_t> stays(held.leases()->begin(), held.leases()->end());
+  for (auto entry = subscription.leases.begin(); entry != subscription.leases.end();) {
+    if (stays.contains(entry->first.value)) {
+      ++entry;
+      continue;
+    }
+    if (entry->second.slot) give_back(*entry->second.slot);
+    desk_.come_back(entry->first);
+    entry = subscription.leases.erase(entry);
+  }
+  subscription.finish();
+  note(key, subscription);
+  after_leaving();
 }
 
 void Feed::release_lease(Subscription& subscription, LeaseNumber lease, bool undone) {

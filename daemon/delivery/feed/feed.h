@@ -192,6 +192,7 @@ class Feed {
   void give_back(const SlotRef& slot);
   void release_lease(Subscription& subscription, LeaseNumber lease, bool undone);
   void step_back(Subscription& subscription);
+  void end_but(const SubscriptionKey& key, const wire::Release& held);
   void note_undone(const QueueDesk::Undone& batch);
   void leave(const SubscriptionKey& key, Departure departure);
   /// A journal or ledger with a gap would be worse than none.

@@ -84,3 +84,35 @@ TEST_CASE("client: releases that waited when the session was lost mean nothing t
   holding.book.give_back(*again);
   CHECK(holding.told() == std::vector<LeaseNumber>{{9}});
 }
+
+TEST_CASE("client: of a queue that is closed the daemon hears at once what is still held") {
+  for (const bool whole : {false, true}) {
+    Holding holding(true);
+    holding.book.let_return(true);
+    holding.book.done(holding.leases[1]);
+    holding.book.give_back(holding.leases[2]);
+    whole ? holding.book.close_all() : holding.book.close(kHolder);
+    REQUIRE(holding.book.has_news());
+    const auto news = holding.book.take_news();
+    REQUIRE(news.rests.size() == 1);
+    CHECK(news.rests[0].second == std::vector<LeaseNumber>{{1}, {4}, {2}});
+    CHECK(news.ended.empty());
+    CHECK_FALSE(news.goodbye);
+    CHECK_FALSE(holding.book.has_news());  // once
+    for (const std::size_t lease : {0U, 1U, 3U}) holding.book.give_back(holding.leases[lease]);
+    const auto last = holding.book.take_news();
+    CHECK(last.rests.empty());
+    CHECK(last.ended.size() == (whole ? 0U : 1U));
+    CHECK(last.goodbye == whole);
+  }
+}
+
+TEST_CASE(
+    "client: what a closed subscription holds is told of queues, and to daemons that know it") {
+  for (const bool queue : {false, true}) {
+    Holding holding(queue);
+    holding.book.let_return(!queue);
+    holding.book.close(kHolder);
+    CHECK_FALSE(holding.book.has_news());
+  }
+}

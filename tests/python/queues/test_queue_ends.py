@@ -161,6 +161,25 @@ def test_a_batch_that_is_not_done_goes_to_another(queue, end, keep):
     check_rest(queue, done, [2])
 
 
+@pytest.mark.parametrize("closed", ["connection", "subscription"])
+def test_a_batch_that_is_kept_after_the_end_keeps_no_other(queue, closed):
+    connection = batchwright.connect(queue.endpoint)
+    subscription = subscribe(connection)
+    kept = subscription.next()
+    (connection if closed == "connection" else subscription).close()
+    with batchwright.connect(queue.endpoint) as connection_of_another:
+        another, left = subscribe(connection_of_another), {}
+        while len(left) < BATCHES - 1:
+            with another.next() as batch:
+                left[batch.index] = batch.attempt
+        assert sorted([*left, kept.index]) == list(range(BATCHES))
+        assert set(left.values()) == {1}
+        kept.release()  # done, as ever
+        assert isinstance(another.next(), batchwright.EpochEnd)
+    assert queue.counter("queue_returns") == 0
+    connection.close()
+
+
 def test_only_break_warns_and_only_once(queue):
     with batchwright.connect(queue.endpoint) as connection, warnings.catch_warnings():
         warnings.simplefilter("error")
