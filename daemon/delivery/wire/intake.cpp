@@ -71,15 +71,17 @@ class Meters {
  public:
   /// Null: none was made, or the number is out of reach.
   Meter* find(int descriptor) const {
-    if (descriptor < 0 || descriptor >= kMost) return nullptr;
-    Block* const block = blocks_[descriptor / kBlock].load(std::memory_order_acquire);
-    return block == nullptr ? nullptr : &(*block)[descriptor % kBlock];
+    const auto number = static_cast<std::size_t>(descriptor);
+    if (descriptor < 0 || number >= kMost) return nullptr;
+    Block* const block = blocks_[number / kBlock].load(std::memory_order_acquire);
+    return block == nullptr ? nullptr : &(*block)[number % kBlock];
   }
 
   /// Null: the number is out of reach.
   Meter* make(int descriptor) {
-    if (descriptor < 0 || descriptor >= kMost) return nullptr;
-    auto& place = blocks_[descriptor / kBlock];
+    const auto number = static_cast<std::size_t>(descriptor);
+    if (descriptor < 0 || number >= kMost) return nullptr;
+    auto& place = blocks_[number / kBlock];
     if (place.load(std::memory_order_acquire) == nullptr) {
       const std::lock_guard lock(mutex_);
       if (place.load(std::memory_order_relaxed) == nullptr) {
@@ -90,8 +92,9 @@ class Meters {
   }
 
  private:
-  static constexpr int kBlock = 256;
-  static constexpr int kMost = 1 << 20;  ///< Linux gives a process no more by default.
+  static constexpr std::size_t kBlock = 256;
+  static constexpr std::size_t kMost = std::size_t{1}
+                                       << 20;  ///< Linux gives a process no more by default.
   using Block = std::array<Meter, kBlock>;
 
   std::array<std::atomic<Block*>, kMost / kBlock> blocks_{};
