@@ -25,7 +25,7 @@ std::string flac_claiming(std::uint64_t samples) {
 TEST_CASE("sound: FLAC whose header says other samples than its frames have is refused") {
   CHECK(samples_of(flac_claiming(kFlacSamples)) == kFlacSamples);
   CHECK(samples_of(flac_claiming(0)) == kFlacSamples);  // its writer could not know
-  for (const std::uint64_t wrong : {1, 4096, 30'000, 49'152, 49'999, 50'001, 60'000}) {
+  for (const std::uint64_t wrong : {1U, 4096U, 30'000U, 49'152U, 49'999U, 50'001U, 60'000U}) {
     CHECK(contains(
         refusal_of(flac_claiming(wrong)),
         "its header promises " + std::to_string(wrong) + " samples, its frames have 50000"));

@@ -99,7 +99,7 @@ TEST_CASE("sound: MP3 that ends within a frame is refused") {
 }
 
 TEST_CASE("sound: MP3 is found behind what stands before it, by its content alone") {
-  for (const std::size_t zeros : {1, 2000, 40'000}) {
+  for (const std::size_t zeros : {1U, 2000U, 40'000U}) {
     CHECK(samples_of(std::string(zeros, '\0') + described()) == kSound);
   }
   CHECK(refusal_of(std::string(100'000, '\0') + described()) != "");

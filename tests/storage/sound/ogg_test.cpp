@@ -100,7 +100,9 @@ std::string ogg_flac(const std::string& flac, std::size_t frames_at) {
 std::size_t flac_frames_at(const std::string& flac) {
   std::size_t at = 4;
   for (bool is_last = false; !is_last;) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(flac[at + i]); };
+    const auto byte = [&](std::size_t i) -> std::size_t {
+      return static_cast<unsigned char>(flac[at + i]);
+    };
     is_last = byte(0) >= 128;
     at += 4 + (byte(1) << 16 | byte(2) << 8 | byte(3));
   }

@@ -176,7 +176,7 @@ TEST_CASE("sound: a container that is cut is refused with both numbers") {
 TEST_CASE("sound: a header that says fewer or more samples than there are is refused") {
   for (const PlainFile& file : all_files()) {
     CAPTURE(file.name);
-    for (const std::uint64_t samples : {1, 100, 3000, 3999, 4001, 5000, 100'000}) {
+    for (const std::uint64_t samples : {1U, 100U, 3000U, 3999U, 4001U, 5000U, 100'000U}) {
       CAPTURE(samples);
       const std::string why = refusal_of(claiming(file, samples));
       CHECK(contains(why, std::to_string(samples * file.sample_bytes)));
@@ -187,7 +187,7 @@ TEST_CASE("sound: a header that says fewer or more samples than there are is ref
 
 TEST_CASE("sound: AIFF counts samples twice, and both have to be right") {
   std::string file = aiff().bytes;
-  for (const std::uint64_t samples : {0, 3999, 4001}) {
+  for (const std::uint64_t samples : {0U, 3999U, 4001U}) {
     CHECK(contains(
         refusal_of(file.replace(22, 4, number(samples, 4, true))),
         "its header promises " + std::to_string(samples) + " samples, chunk \"SSND\" has 4000"));
