@@ -96,17 +96,31 @@ def test_a_checkpoint_goes_on_with_its_batches(serve_release, told):
                 told["plain"]["rest"])
 
 
-def older_form(state):
-    """The fingerprint that builds made before layout, padding and fields belonged to it."""
+def settings_alone(terms):
+    """Of a fingerprint of builds before layout, padding and fields belonged to it."""
     settings = 0xCBF29CE484222325
-    for line in state["terms"].split("\n"):
+    for line in terms.split("\n"):
         key, _, value = line.partition(" = ")
         if key == "layout":
             break
         for byte in b"" if key == "seed" else f"{key}={value}\n".encode():
             settings = (settings ^ byte) * 0x100000001B3 % 2**64
+    return settings
+
+
+def older_form(state):
     data, _, seed = state["fingerprint"].split("-")
+    settings = settings_alone(state["terms"])
     return {**state, "fingerprint": f"{data}-{settings:016x}-{seed}", "terms": ""}
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
 
 
 def test_a_checkpoint_of_the_plan_alone_goes_on_with_its_batches(serve_release, told):
@@ -126,6 +140,24 @@ def test_a_queue_goes_on_from_its_journal(serve_release, told):
         for batch in connection.feed("queue").subscribe(mode="queue", epochs=1, window=2):
             left += batch.keys
         assert sorted(left + told["queue"]["done"]) == sorted(f"seq-{i}" for i in range(24))
+
+
+def test_a_queue_goes_on_from_a_journal_of_the_plan_alone(serve_release, told):
+    daemon = serve_release()
+    with batchwright.connect(daemon.endpoint) as connection:
+        with connection.feed("queue").subscribe(window=2) as subscription:
+            settings = settings_alone(subscription.terms)
+    daemon.stop()
+    journal = daemon.files / "journal"
+    records = bytearray(journal.read_bytes())
+    records[16:24] = struct.pack("<Q", settings)
+    records[0:4] = struct.pack("<I", crc32c(records[4:32]))
+    journal.write_bytes(records)
+    daemon.start()
+    with batchwright.connect(daemon.endpoint) as connection:
+        with connection.feed("queue").subscribe(mode="queue", epochs=2, window=2) as worker:
+            keys = [key for batch in worker for key in batch.keys]
+    assert sorted(keys + told["queue"]["done"]) == sorted([f"seq-{i}" for i in range(24)] * 2)
 
 
 def test_batches_made_by_a_recipe_go_on_with_the_draws_of_the_release(serve_release, release, told):

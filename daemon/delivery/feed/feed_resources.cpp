@@ -22,11 +22,26 @@ Error about_first_draws(const FeedSettings& settings, const FeedResources& resou
   return error;
 }
 
+/// A journal of a build whose fingerprints covered the plan alone goes on under today's.
+Result<std::unique_ptr<QueueJournal>> open_journal(const FeedSettings& settings,
+                                                   FeedResources& resources) {
+  const std::string path = settings.journal.string();
+  const Fingerprint now = resources.data.first_epoch.source->fingerprint;
+  auto journal = QueueJournal::open(path, now, settings.follow, resources.queue);
+  const bool is_other = !journal && journal.error().code == ErrorCode::fingerprint_mismatch;
+  if (!is_other || settings.recipe) return journal;  // there were no recipes then
+  const Fingerprint older{now.data, settings_hash(settings.plan), now.seed};
+  WorkQueue queue;  // the first attempt has filled the other
+  auto again = QueueJournal::open(path, older, settings.follow, queue);
+  if (!again) return journal;
+  (*again)->go_on_under(now.settings);
+  resources.queue = std::move(queue);
+  return again;
+}
+
 Result<void> open_files(const FeedSettings& settings, FeedResources& resources) {
   if (!settings.journal.empty()) {
-    auto journal = QueueJournal::open(settings.journal.string(),
-                                      resources.data.first_epoch.source->fingerprint,
-                                      settings.follow, resources.queue);
+    auto journal = open_journal(settings, resources);
     if (!journal) return about_first_draws(settings, resources, journal.error());
     resources.journal = std::move(*journal);
   }

@@ -39,6 +39,10 @@ class QueueJournal {
                                                     bool data_may_grow, WorkQueue& queue,
                                                     Sync sync = {});
 
+  /// The same plan's settings in the form that fingerprints have today; the file gets it with the
+  /// next epoch.
+  void go_on_under(std::uint64_t settings) { fingerprint_.settings = settings; }
+
   /// Errors: io_error; then the queue must not go on.
   Result<void> given(LeaseNumber lease, BatchIndex index, QueueOwner owner);
   Result<void> done(LeaseNumber lease, QueueOwner owner);
