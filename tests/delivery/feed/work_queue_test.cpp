@@ -248,7 +248,7 @@ TEST_CASE("delivery: a journal that is damaged is refused, and stays as it is") 
     flip(record * 32 + 9);
   }
   CHECK(refusal(folder / "j", kQueuePlan).empty());
-  for (const std::uintmax_t cut : {63, 32, 31, 1}) {
+  for (const std::uintmax_t cut : {63U, 32U, 31U, 1U}) {
     std::filesystem::resize_file(folder / "j", cut);
     CHECK(refusal(folder / "j", kQueuePlan) != "");
     CHECK(std::filesystem::file_size(folder / "j") == cut);
