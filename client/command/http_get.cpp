@@ -106,13 +106,21 @@ Result<std::string> ask(const Question& question, const Target& target) {
     return Error{ErrorCode::timed_out,
                  fmt::format("no answer from {} within {} ms", page, question.limit.count())};
   }
-  // The sockets lie side by side in /run/batchwright, and the other one is easily named.
-  if (exchange.error.category() == make_error_code(http::error::bad_version).category()) {
+  // The sockets lie side by side in /run/batchwright, and the other one is easily named. It answers
+  // in its own protocol, or closes first what it does not take for that.
+  const bool other =
+      exchange.error.category() == make_error_code(http::error::bad_version).category();
+  const bool closed = exchange.error == http::error::end_of_stream ||
+                      exchange.error == boost::asio::error::connection_reset ||
+                      exchange.error == boost::asio::error::broken_pipe;
+  if (other || closed) {
     return Error{
-        ErrorCode::malformed_message,
-        fmt::format("{} answers, but not in HTTP ({}); is it the socket for clients? The pages "
-                    "have one of their own, which `stats` in the daemon's configuration names",
-                    question.address, exchange.error.message())};
+        closed ? ErrorCode::disconnected : ErrorCode::malformed_message,
+        fmt::format("{} {} ({}); is it the socket for clients? The pages have one of "
+                    "their own, which `stats` in the daemon's configuration names",
+                    question.address,
+                    closed ? "closed the connection without an answer" : "answers, but not in HTTP",
+                    exchange.error.message())};
   }
   if (exchange.error) {
     return Error{ErrorCode::disconnected, fmt::format("{}: {}", page, exchange.error.message())};
