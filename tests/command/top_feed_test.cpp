@@ -1,12 +1,16 @@
 #include <doctest/doctest.h>
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/command/top_pages.h"
 
 using namespace batchwright;
 using namespace batchwright::testing;
+namespace json = boost::json;
 
 TEST_CASE("command: top opens the feed at the cursor with its clients, and goes back") {
   TopModel model = model_of(
@@ -86,6 +90,48 @@ TEST_CASE("command: top says what to do for a feed that failed") {
   CHECK(has(lines, "Remedy: once the cause is mended, `systemctl reload batchwrightd`"));
   CHECK(has(lines, "`batchwright verify /data/a /data/b`"));
   CHECK_FALSE(has(lines, "Slots"));
+}
+
+TEST_CASE("command: top names batches of a queue that no worker did") {
+  json::value page = top_page(top_feed("train"));
+  json::object& feed = page.at("feeds").at(0).as_object();
+  const auto shown = [&](json::array undone, int aside) {
+    feed["undone"] = std::move(undone);
+    feed["counters"].as_object()["queue_set_aside"] = aside;
+    TopModel model = model_of(page);
+    press(model, TopKey::open);
+    return line_with(texts(model, {400, 40}), "queue");
+  };
+  const auto batch = [](int index, int times, bool set_aside) {
+    return json::object{{"epoch", 5}, {"index", index}, {"times", times}, {"set_aside", set_aside}};
+  };
+  CHECK(shown({}, 0).empty());
+  CHECK(
+      shown({batch(7, 1, true), batch(9, 3, false)}, 1) ==
+      "  1 batch of the queue was set aside since the daemon started (queue_attempts). Epoch 5 of "
+      "the queue: batch 7, begun 1 time and not done (set aside); batch 9, begun 3 times and not "
+      "done.");
+  // Those of an epoch that is over are counted only.
+  CHECK(shown({}, 1200) ==
+        "  1,200 batches of the queue were set aside since the daemon started "
+        "(queue_attempts).");
+  json::array many;
+  for (int i = 0; i < 10; ++i) many.push_back(batch(i, 3, false));
+  const std::string cut = shown(many, 0);
+  CHECK(cut.starts_with("  Epoch 5 of the queue: batch 0, begun 3 times and not done; batch 1, "));
+  CHECK(cut.ends_with("batch 7, begun 3 times and not done; and 2 more."));
+}
+
+TEST_CASE("command: top says what to do for a feed whose dataset was replaced") {
+  json::value page = top_page(top_feed("train"));
+  json::object& feed = page.at("feeds").at(0).as_object();
+  for (const bool stale : {false, true}) {
+    CAPTURE(stale);
+    feed["dataset_stale"] = stale;
+    TopModel model = model_of(page);
+    press(model, TopKey::open);
+    CHECK(has(texts(model, kWide), "`systemctl reload batchwrightd` opens the feed anew") == stale);
+  }
 }
 
 TEST_CASE("command: a client's name cannot steer the terminal") {

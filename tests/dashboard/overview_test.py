@@ -14,6 +14,7 @@ import watched
 
 FEEDS = 50
 FAILS = "held-out"
+QUEUE = "train"
 
 HEAD = """
 [daemon]
@@ -27,6 +28,7 @@ FEED = """
 name = "%s"
 dataset = "{folder}/%s"
 slots = 4
+%s
 [feed.plan]
 size = 4
 """
@@ -36,9 +38,11 @@ NAMES = "[...document.querySelectorAll('#overview tbody td.name')].map(cell => c
 
 def configuration() -> str:
     """Names in an order in which the one that fails is neither first nor last."""
-    names = [FAILS if number == 3 else "train" if number == 7 else f"corpus-{number:02d}"
+    names = [FAILS if number == 3 else QUEUE if number == 7 else f"corpus-{number:02d}"
              for number in range(FEEDS)]
-    return HEAD + "".join(FEED % (name, FAILS if name == FAILS else "train") for name in names)
+    queue = 'journal = "{folder}/journal"\nqueue_attempts = 1'
+    return HEAD + "".join(FEED % (name, FAILS if name == FAILS else "train",
+                                  queue if name == QUEUE else "") for name in names)
 
 
 def break_dataset(daemon: watched.Watched) -> None:
@@ -89,6 +93,19 @@ def check_card(page: browser.Browser) -> None:
     assert "batchwright verify" in text and text.count("failed") <= 3, text
 
 
+def check_set_aside(daemon: watched.Watched, page: browser.Browser) -> None:
+    """A batch that no worker did is named on the card of its feed, from then on."""
+    page.run(f"location.hash = '#feed-{QUEUE}'")
+    words = f"document.querySelector('#feed-{QUEUE} .undone')"
+    page.wait_for(f"{words} !== null")
+    assert page.run(f"{words}.hidden && {words}.textContent === ''")
+    daemon.client(QUEUE, "worker", "--give-up")
+    page.wait_for(f"!{words}.hidden")
+    page.wait_for(f"{words}.textContent === '1 batch of the queue was set aside since the daemon "
+                  "started (queue_attempts). Epoch 0 of the queue: batch 0, begun 1 time and not "
+                  "done (set aside).'")
+
+
 def check_words(page: browser.Browser) -> None:
     """Columns, the process's figures, and the events are there, in words."""
     columns = page.run("[...document.querySelectorAll('#overview th')].map(c => c.innerText).join()")
@@ -130,6 +147,7 @@ def main() -> None:
         check_order(page)
         check_words(page)
         check_card(page)
+        check_set_aside(daemon, page)
         check_reload(daemon, page)
         page.look(390, 844, dark=True)
         assert page.run("document.documentElement.scrollWidth") <= 390

@@ -80,11 +80,46 @@ std::string why_of(const json::value& feed) {
   return reason.empty() ? text_at(feed, "verdict.why") : reason;
 }
 
+/// Empty where nothing is to do.
 std::string what_to_do(const json::value& feed) {
+  if (text_at(feed, "state") != "failed") {
+    const json::value* stale = at_path(feed, "dataset_stale");
+    if (stale == nullptr || *stale != true) return {};
+    return "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads "
+           "to now.";
+  }
   return fmt::format(
       "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. "
       "Damage of the dataset is named by `batchwright verify {}`.",
       dataset_of(feed, " "));
+}
+
+/// Batches of its queue that workers began and did not do; empty where there are none.
+std::string undone_text(const json::value& feed) {
+  constexpr std::size_t kFewUndone = 8;
+  std::string text;
+  const double aside = number_or_0(feed, "counters.queue_set_aside");
+  if (aside > 0) {
+    text =
+        fmt::format("{} {} set aside since the daemon started (queue_attempts).", whole_text(aside),
+                    aside == 1 ? "batch of the queue was" : "batches of the queue were");
+  }
+  const json::array& undone = items_at(feed, "undone");
+  if (undone.empty()) return text;
+  text += fmt::format("{}Epoch {:.0f} of the queue:", text.empty() ? "" : " ",
+                      number_or_0(undone.front(), "epoch"));
+  for (std::size_t i = 0; i < std::min(undone.size(), kFewUndone); ++i) {
+    const double times = number_or_0(undone[i], "times");
+    const json::value* is_aside = at_path(undone[i], "set_aside");
+    text += fmt::format("{} batch {:.0f}, begun {:.0f} {} and not done{}", i == 0 ? "" : ";",
+                        number_or_0(undone[i], "index"), times, times == 1 ? "time" : "times",
+                        is_aside != nullptr && *is_aside == true ? " (set aside)" : "");
+  }
+  if (undone.size() > kFewUndone) {
+    text +=
+        fmt::format("; and {} more", whole_text(static_cast<double>(undone.size() - kFewUndone)));
+  }
+  return text + ".";
 }
 
 std::vector<std::string> figures_of(const json::value& feed) {
@@ -187,7 +222,8 @@ std::vector<TopLine> feed_page(const json::value& feed, const TopMemory& memory,
   std::vector<TopLine> lines = verdict_lines(feed, width.text);
   append(lines, wrapped(why_of(feed), width.text));
   const bool failed = text_at(feed, "state") == "failed";
-  if (failed) append(lines, wrapped(what_to_do(feed), width.text));
+  append(lines, wrapped(what_to_do(feed), width.text));
+  append(lines, wrapped(undone_text(feed), width.text, Tone::warning));
   // What a failed feed has served is past: clients, slots and times would mislead.
   if (!failed) append(lines, figure_lines(figures_of(feed), width.text));
   append(lines,

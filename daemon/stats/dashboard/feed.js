@@ -1,6 +1,7 @@
 // One feed: its verdict first, then what it is founded on.
 
 const kFewFeeds = 3;
+const kFewUndone = 8;
 const kSlotStates = ["held", "ahead", "kept", "filling", "free"];
 const kSlotWords = {held: "held by clients", ahead: "ready for a client to come", kept: "had by all, kept until needed",
                     filling: "being filled", free: "free"};
@@ -53,6 +54,7 @@ function makeInside(fold, feed) {
   const verdict = put(top, make("div", "verdict"));
   verdict.append(make("h2", "", feed.name), make("strong"), make("span", "words"), make("p"));
   put(top, make("p", "next"));
+  put(top, make("p", "undone"));
   put(top, make("dl", "figures"));
   put(top, make("p", "place"));
   clientsCard(section);
@@ -100,6 +102,21 @@ function makeStages(section) {
   put(box, make("p", "making"));
 }
 
+// Batches of its queue that workers began and did not do; nothing where there are none.
+function undoneText(feed) {
+  const aside = feed.counters.queue_set_aside;
+  const words = feed.undone.slice(0, kFewUndone).map(batch => "batch " + batch.index + ", begun " +
+    batch.times + (batch.times === 1 ? " time" : " times") + " and not done" +
+    (batch.set_aside ? " (set aside)" : ""));
+  const more = feed.undone.length - words.length;
+  if (more > 0) words.push("and " + show.whole(more) + " more");
+  return [
+    aside ? show.whole(aside) + (aside === 1 ? " batch of the queue was" : " batches of the queue were") +
+            " set aside since the daemon started (queue_attempts)." : "",
+    words.length ? "Epoch " + feed.undone[0].epoch + " of the queue: " + words.join("; ") + "." : ""]
+    .filter(Boolean).join(" ");
+}
+
 function setVerdict(section, feed, path) {
   const box = section.querySelector(".verdict");
   box.dataset.verdict = feed.verdict.text;
@@ -113,6 +130,9 @@ function setVerdict(section, feed, path) {
     ? "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads to now."
     : "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. " +
           "Damage of the dataset is named by `batchwright verify " + feed.dataset.join(" ") + "`.");
+  const undone = undoneText(feed);
+  section.querySelector(".undone").hidden = undone === "";
+  setText(section.querySelector(".undone"), undone);
   setText(section.querySelector(".place"), "dataset " + feed.dataset.join(", ") +
           (feed.dataset_lock === "none" ? " (not locked: a writer could harm what is read)" : ""));
 }
