@@ -18,6 +18,7 @@ from flatbuffers.table import Table
 import batchwright
 import served
 from batchwright.torch import BatchDataset
+from checksum import crc32c
 
 RELEASES = sorted(path for path in (served.ROOT / "tests/data/releases").iterdir()
                   if path.is_dir())
@@ -112,15 +113,6 @@ def older_form(state):
     data, _, seed = state["fingerprint"].split("-")
     settings = settings_alone(state["terms"])
     return {**state, "fingerprint": f"{data}-{settings:016x}-{seed}", "terms": ""}
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def test_a_checkpoint_of_the_plan_alone_goes_on_with_its_batches(serve_release, told):

@@ -13,6 +13,10 @@ import pathlib
 import struct
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python" / "support"))
+
+from checksum import crc32c  # noqa: E402
+
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
 
@@ -51,15 +55,6 @@ class Stream:
         while product % 2 ** 32 < 2 ** 32 % bound:
             product = (self.next() >> 32) * bound
         return product >> 32
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def identity(key, length, payload):
