@@ -42,15 +42,14 @@ def warn(what: str) -> None:
     warnings.warn(f"batchwright: {what}", RuntimeWarning, stacklevel=level)
 
 
-def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any],
-                  turn: Optional[threading.Lock] = None) -> Made:
-    """Returns or raises as `call` does. When the wait for it is interrupted, `discard` gets its
-    later result; with a `turn` the next call waits until that has happened. Outside of the main
-    thread, the only one that is interrupted, this is a plain call. Errors: SystemRefusedError: no
-    thread can be started."""
+def interruptible(call: Callable[[], Made], turn: Optional[threading.Lock] = None) -> Made:
+    """Returns or raises as `call` does. When the wait for it is interrupted, its later result is
+    dropped; with a `turn` the next call waits until that has happened. Outside of the main thread,
+    the only one that is interrupted, this is a plain call. Errors: SystemRefusedError: no thread can
+    be started."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    lock, running = threading.Lock(), threading.Lock()
+    running = threading.Lock()
     made: List[Made] = []
     failed: List[BaseException] = []
     given_up: List[bool] = []
@@ -60,12 +59,9 @@ def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any],
             with turn or contextlib.nullcontext():
                 if given_up:
                     return
-                result = call()
-                with lock:
-                    made.append(result)
-                    unwanted = bool(given_up)
-                if unwanted:
-                    discard(result)
+                made.append(call())
+                if given_up:
+                    made.clear()
         except BaseException as error:  # it is raised in the thread that waits
             failed.append(error)
         finally:
@@ -79,11 +75,8 @@ def interruptible(call: Callable[[], Made], discard: Callable[[Made], Any],
         while not running.acquire(timeout=_SLICE_SECONDS):
             pass
     except BaseException:
-        with lock:
-            given_up.append(True)
-            unwanted = list(made)
-        for result in unwanted:
-            discard(result)
+        given_up.append(True)  # first: what comes behind this is dropped there
+        made.clear()
         raise
     if failed:
         raise failed[0]

@@ -15,7 +15,7 @@ from . import _abi, _fork, _ranks
 from ._memory import in_flight
 from ._memory.homes import Homes
 from ._endpoints import absolute, encoded, program_name
-from ._own import Own
+from ._own import Own, Owned
 from ._waits import interruptible, milliseconds, warn
 from .batch import Batch
 from .errors import (
@@ -204,10 +204,11 @@ class Connection(Own):
     of another thread that is under way ends first, or with ClosedError or DisconnectedError.
     """
 
-    def __init__(self, raw: int, asking: Callable[[], Connection]) -> None:
+    def __init__(self, owned: Owned, asking: Callable[[], Connection]) -> None:
         """Takes over a bw_connection. `asking` makes another to the same daemons, by which batches
         come as messages: what only asks takes no slot from those that train."""
-        self._raw: Optional[int] = raw
+        self._owned: Optional[Owned] = owned
+        self._raw: Optional[int] = owned.handle.value
         self._asking = asking
         self._generation = _fork.generation
         self._lock = threading.Lock()  # guards the three around it, for moments
@@ -221,9 +222,9 @@ class Connection(Own):
         #: Feeds that are configured and were not served when the connection was made: why not, by
         #: name. feed() knows them as well.
         self.absent: Dict[str, str] = {}
-        self._read_feeds(raw)
+        self._read_feeds(owned.handle)
 
-    def _read_feeds(self, raw: int) -> None:
+    def _read_feeds(self, raw: ctypes.c_void_p) -> None:
         for i in range(_abi.feed_count(raw)):
             feed = _abi.feed_at(raw, i).contents
             name = _abi.text(feed.name)
@@ -286,18 +287,18 @@ class Connection(Own):
         with self._lock:
             if not self._closed or self._users > 0:
                 return
-            raw, self._raw = self._raw, None
-        if raw is not None:
-            _abi.check(_abi.close(raw))
+            self._raw = None
+            owned, self._owned = self._owned, None  # the lock is free when it goes
 
-    def _subscribe(self, options: _abi.SubscribeOptions) -> int:
-        def ask() -> int:
+    def _subscribe(self, options: _abi.SubscribeOptions) -> Owned:
+        def ask() -> Owned:
             made = ctypes.c_void_p()
+            owned = Owned(made, _abi.unsubscribe)
             with self._handle() as raw:
                 _abi.check(_abi.subscribe(raw, ctypes.byref(options), ctypes.byref(made)))
-            return made.value or 0
+            return owned
 
-        return interruptible(ask, _abi.unsubscribe, self._subscribing)
+        return interruptible(ask, self._subscribing)
 
     def close(self) -> None:
         """Ends the connection. Waits for copies to a GPU that are under way. Twice is fine."""
@@ -316,11 +317,6 @@ class Connection(Own):
     def __exit__(self, *_: Any) -> None:
         if self._generation == _fork.generation:  # a child that leaves the block has nothing to end
             self.close()
-
-    def __del__(self, close: Any = _abi.close) -> None:
-        raw, self._raw = getattr(self, "_raw", None), None
-        if raw is not None:
-            close(raw)
 
 
 def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float = 10.0,
@@ -353,12 +349,13 @@ def connect(endpoint: Union[str, Sequence[str], None] = None, *, timeout: float 
         encoded("server_key", server_key), encoded("public_key", public_key),
         encoded("secret_key", secret_key), 1 if inline else 0, 0)
 
-    def ask() -> int:
+    def ask() -> Owned:
         made = ctypes.c_void_p()
+        owned = Owned(made, _abi.close)
         _abi.check(_abi.connect(named, ctypes.byref(options), ctypes.byref(made)))
-        return made.value or 0
+        return owned
 
     asking = functools.partial(
         connect, place, timeout=timeout, reconnect=0.0, program=program, server_key=server_key,
         public_key=public_key, secret_key=secret_key, inline=True)
-    return Connection(interruptible(ask, _abi.close), asking)
+    return Connection(interruptible(ask), asking)

@@ -18,7 +18,7 @@ from ._memory import in_flight
 from ._memory.credits import Credits
 from ._memory.homes import Homes
 from ._memory.slot import finish
-from ._own import Own
+from ._own import Own, Owned
 from ._waits import SLICE_MS, milliseconds, warn
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
@@ -54,18 +54,20 @@ class Subscription(Own):
     a connection; `close()` from any.
     """
 
-    def __init__(self, raw: int, connection: Own, homes: Homes, timeout: float,
+    def __init__(self, owned: Owned, connection: Own, homes: Homes, timeout: float,
                  in_queue: bool = False) -> None:
         """Takes ownership of a bw_subscription. `homes` are those of the connection, which it
         keeps open."""
         self._in_queue = in_queue
-        self._raw: Optional[int] = raw
+        self._owned: Optional[Owned] = owned
+        raw = self._raw = owned.handle.value
         self._connection = connection
         self._homes = homes
         self._lock = threading.Lock()  # held during a call with the handle
         self._closed = False
         self._generation = _fork.generation
         self._out = ctypes.c_void_p()
+        self._unseen: Optional[Owned] = Owned(self._out, _abi.return_undone)
         self._epoch = ctypes.c_uint64()
         self._out_place = ctypes.byref(self._out)
         self._epoch_place = ctypes.byref(self._epoch)
@@ -264,14 +266,12 @@ class Subscription(Own):
         if not self._lock.acquire(False):
             return  # the call that is under way does it when it ends
         try:
-            raw, self._raw = self._raw, None
+            self._raw = self._back = None
+            gone = self._unseen, self._owned
+            self._unseen = self._owned = None
         finally:
             self._lock.release()
-        if raw is not None:
-            self._back = None
-            unseen, self._out.value = self._out.value, None
-            _abi.return_undone(unseen)  # nothing where there is none
-            _abi.unsubscribe(raw)
+        del gone  # with the lock free
 
     def __enter__(self) -> Subscription:
         return self
@@ -279,14 +279,6 @@ class Subscription(Own):
     def __exit__(self, *_: Any) -> None:
         if self._generation == _fork.generation:  # a child that leaves the block has nothing to end
             self.close()
-
-    def __del__(self, unsubscribe: Any = _abi.unsubscribe,
-                return_undone: Any = _abi.return_undone) -> None:
-        raw, self._raw = getattr(self, "_raw", None), None
-        if raw is not None:
-            self._back = None
-            return_undone(self._out.value)
-            unsubscribe(raw)
 
 
 class Batches:

@@ -1,8 +1,11 @@
 """What a wait that is interrupted leaves, and what a damaged journal does, at a queue and beside it."""
 
+import gc
+import opcode
 import random
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -148,3 +151,60 @@ def test_a_damaged_journal_is_refused_and_what_is_sound_of_it_goes_on(queue, tmp
         left = [batch.index for batch in subscription]
     assert sorted(set(done) & set(left)) == [done[0]]
     assert sorted(set(done) | set(left)) == list(range(BATCHES))
+
+
+HANDLES_SIGNALS = ("CALL", "RESUME", "JUMP_BACKWARD")  # instructions at which Python does
+
+
+def interrupted_at(number, call):
+    """Calls, and interrupts at this one of the instructions of the package's at which a signal's
+    handler may run; whether there are as many."""
+    left, before = [number], {}
+
+    def trace(frame, event, _):
+        frame.f_trace_opcodes = True
+        if event == "opcode" and "/batchwright/" in frame.f_code.co_filename:
+            name, before[frame] = before.get(frame, ""), opcode.opname[
+                frame.f_code.co_code[frame.f_lasti]]
+            left[0] -= name.startswith(HANDLES_SIGNALS)
+            if left[0] < 0:
+                before.clear()
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    others = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(others)
+    return left[0] < 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("ending", ["close", "del", "connection"])
+def test_no_interrupt_leaves_a_subscription_behind(queue, ending):
+    def subscribe():
+        subscription = connection.feed("train").subscribe(mode="queue", window=1)
+        subscription.next(timeout=served.SECONDS)
+        if ending == "close":
+            subscription.close()
+
+    def connect():
+        one = batchwright.connect(queue.endpoint)
+        one.close()
+
+    def left():
+        page = queue.stats()
+        return len(page["feeds"][0]["subscribers"]), page["sessions"]
+
+    with batchwright.connect(queue.endpoint) as connection:
+        number = 0
+        while interrupted_at(number, connect if ending == "connection" else subscribe):
+            number += 1
+        assert number > 20
+        gc.collect()
+        served.eventually(lambda: left() == (0, 1), "no subscription and one session to be there")

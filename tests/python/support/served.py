@@ -125,11 +125,15 @@ class Daemon:
             self.process.wait(SECONDS)
             self.process = None
 
-    def counter(self, name):
-        """Of the feed, as the daemon counts it."""
+    def stats(self):
+        """The daemon's page."""
         port = re.search(r"dashboard at http://[^ ]*:(\d+)/", self.log.read_text(), re.MULTILINE)[1]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=SECONDS) as page:
-            return json.load(page)["feeds"][0]["counters"][name]
+            return json.load(page)
+
+    def counter(self, name):
+        """Of the feed, as the daemon counts it."""
+        return self.stats()["feeds"][0]["counters"][name]
 
 
 def environment():
