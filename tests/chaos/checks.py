@@ -20,16 +20,36 @@ class Line:
     """One line of a worker's record: what it has trained on."""
 
     def __init__(self, text):
-        process, epoch, index, ordinals, fingerprint, lost = text.split()
+        process, epoch, index, ordinals, fingerprint, lost, *attempt = text.split()
         self.process = int(process)
         self.batch = (int(epoch), int(index))
         self.ordinals = [int(word) for word in ordinals.split(",")]
         self.fingerprint = fingerprint
         self.lost = int(lost)  # rows that are not there
+        self.attempt = int(attempt[0]) if attempt else 0  # 0: not told
+
+
+class Undone:
+    """A line that says that the worker gave a batch back undone."""
+
+    def __init__(self, text):
+        _, process, epoch, index, attempt = text.split()
+        self.process, self.attempt = int(process), int(attempt)
+        self.batch = (int(epoch), int(index))
+
+
+def is_undone(text):
+    return text.startswith("returned ")
 
 
 def read_record(path):
-    return [Line(text) for text in texts_of(path)]
+    """What was trained on."""
+    return [Line(text) for text in texts_of(path) if not is_undone(text)]
+
+
+def read_returned(path):
+    """What was given back undone."""
+    return [Undone(text) for text in texts_of(path) if is_undone(text)]
 
 
 def texts_of(path):
@@ -97,13 +117,20 @@ class Queue:
         self.events = events
         self.given = defaultdict(list)  # by batch: places in the ledger
         self.done = defaultdict(list)
+        self.returned = {}  # by lease: place
         self.batch_of = {}  # by lease: the batch, and who got it
         self.last_given_to = {}  # by process: place
+        self.times_undone = Counter()  # by batch, so far
+        self.attempts = {}  # by place of a delivery: the least and the most that it may be
         for place, event in enumerate(events):
             if event["event"] == "delivered":
                 self._note_delivery(place, event, epochs)
             elif event["event"] == "done":
                 self._note_done(place, event)
+            elif event["event"] == "returned":
+                self._note_return(place, event)
+            elif event["event"] == "mark" and event["what"] == "forgotten":
+                self._forget(event)
 
     def _note_delivery(self, place, event, epochs):
         expect(event["lease"] not in self.batch_of, f"a lease was given twice: {event}")
@@ -115,23 +142,47 @@ class Queue:
             return
         expect(not self.done[batch], f"delivered after it was done: {event}")
         self.given[batch].append(place)
+        self.attempts[place] = (1 + self.times_undone[batch], len(self.given[batch]))
 
     def _note_done(self, place, event):
         expect(event["lease"] in self.batch_of, f"done, but never delivered: {event}")
         batch, process = self.batch_of[event["lease"]]
         expect(process == event["pid"], f"done by another than had it: {event}")
+        expect(event["lease"] not in self.returned, f"done after it was given back undone: {event}")
         if batch is None:
             return
         expect(not self.done[batch], f"done twice: {event}")
         self.done[batch].append(place)
 
+    def _note_return(self, place, event):
+        expect(event["lease"] in self.batch_of, f"returned, but never delivered: {event}")
+        batch, process = self.batch_of[event["lease"]]
+        expect(process == event["pid"], f"returned by another than had it: {event}")
+        expect(event["lease"] not in self.returned, f"returned twice: {event}")
+        self.returned[event["lease"]] = place
+        if batch is None:
+            return
+        expect(not self.done[batch], f"returned after it was done: {event}")
+        self.times_undone[batch] += 1
+
+    def _forget(self, mark):
+        """We have damaged the journal: of its epoch it says no more of these batches that they are
+        done, and of no batch more than this how often it came back undone."""
+        for index in mark["batches"]:
+            self.done[(mark["epoch"], index)].clear()
+        for batch in [batch for batch in self.times_undone if batch[0] == mark["epoch"]]:
+            told = mark["undone"].get(str(batch[1]), 0)
+            self.times_undone[batch] = min(self.times_undone[batch], told)
+
     def explained(self, before, after):
-        """Whether whoever had a batch may have lost it between two deliveries."""
+        """Whether whoever had a batch may have lost it between two deliveries, or gave it back."""
         process = self.events[before]["pid"]
+        if self.returned.get(self.events[before]["lease"], after) < after:
+            return True
         for place, event in enumerate(self.events[:after]):
             if event["event"] != "mark":
                 continue
-            if event["what"] == "killed" and event["pid"] == process:
+            if event["what"] in ("killed", "troubled") and event["pid"] == process:
                 return True
             if event["what"] == "daemon" and place > before:
                 return True
@@ -164,6 +215,40 @@ def check_queue(records, events, deaths, plan):
             else:
                 expect(any(number == batch for _, number in seen), f"nobody trained on {batch}")
     expect(untold <= deaths, f"{untold} batches are not done after {deaths} deaths of the daemon")
+    check_attempts(records, queue, deaths)
+
+
+def check_attempts(lines_of, queue, deaths):
+    """Each batch says how often it was begun: at least as often as the ledger knows of, and at most
+    as often as it was delivered. A death of the daemon may cost the ledger one line."""
+    bounds = defaultdict(list)
+    for batch, places in queue.given.items():
+        for place in places:
+            bounds[queue.events[place]["pid"], batch].append(queue.attempts[place])
+    for line in (line for lines in lines_of for line in lines if line.attempt):
+        found = bounds[line.process, line.batch]
+        expect(any(least <= line.attempt <= most + deaths for least, most in found),
+               f"{line.batch} of process {line.process} is attempt {line.attempt}, which may be "
+               f"{found}")
+
+
+def check_returned(returned, events, epochs, deaths):
+    """What the daemon took back undone was given back so by the worker; and what a worker gave back
+    is so for the daemon, unless the worker or the daemon died meanwhile. `returned`: of each
+    worker, its lines; none of them fails in another way."""
+    queue = Queue(events, epochs)
+    told = Counter(queue.batch_of[lease] for lease in queue.returned)
+    said = Counter((line.batch, line.process) for lines in returned for line in lines)
+    for (batch, process), times in told.items():
+        expect(batch is None or times <= said[batch, process],
+               f"process {process} gave back {batch} {said[batch, process]} times, and the daemon "
+               f"took it back {times} times")
+    killed = {event["pid"] for event in events
+              if event["event"] == "mark" and event["what"] in ("killed", "ended")}
+    for (batch, process), times in said.items():
+        expect(deaths or process in killed or told[batch, process] == times,
+               f"process {process} gave back {batch} {times} times, and the daemon took it back "
+               f"{told[batch, process]} times")
 
 
 def check_one_plan(records):

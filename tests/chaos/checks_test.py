@@ -24,13 +24,18 @@ def done(lease, pid=1):
     return {"event": "done", "pid": pid, "lease": lease}
 
 
-def mark(what, pid=1):
-    return {"event": "mark", "what": what, "pid": pid}
+def returned(lease, pid=1):
+    return {"event": "returned", "pid": pid, "lease": lease}
 
 
-def text(epoch, index, pid=1, rows=None, lost=0, plan="f"):
+def mark(what, pid=1, **more):
+    return {"event": "mark", "what": what, "pid": pid, **more}
+
+
+def text(epoch, index, pid=1, rows=None, lost=0, plan="f", attempt=None):
     rows = ",".join(map(str, rows or PLAN[epoch][index]))
-    return f"{pid} {epoch} {index} {rows} {plan} {lost}"
+    attempt = "" if attempt is None else f" {attempt}"
+    return f"{pid} {epoch} {index} {rows} {plan} {lost}{attempt}"
 
 
 def line(*place, **more):
@@ -127,6 +132,11 @@ def check_second_deliveries():
     expect("the daemon died", given_again(between=[mark("daemon")]), "")
     expect("it died before", given_again(before=[mark("daemon")]), "nobody was lost")
     expect("he goes on", given_again(behind=[mark("ended")]), "nobody was lost")
+    expect("he gave it back", given_again(between=[returned(8)]), "")
+    expect("another was given back", given_again(between=[delivered(7, 0, 0), returned(7)]),
+           "nobody was lost")
+    expect("he may have lost it", given_again(between=[mark("troubled")]), "")
+    expect("another may have", given_again(between=[mark("troubled", 2)]), "nobody was lost")
 
 
 def check_loops():

@@ -79,6 +79,15 @@ def stop_other(trial, _, seconds):
         trial.stop(other, seconds)
 
 
+def interrupt_worker(trial, worker, _):
+    trial.interrupt(worker)
+
+
+def interrupt_all(trial, _, __):
+    for worker in trial.workers:
+        trial.interrupt(worker)
+
+
 KINDS = (kill_worker, kill_worker, kill_daemon, kill_daemon, end_daemon, kill_both,
          kill_all_workers, stop_worker, stop_daemon, stop_worker_and_kill_daemon,
          stop_daemon_and_kill_worker)

@@ -4,9 +4,7 @@ import importlib.util
 import json
 import os
 import signal
-import sys
 import time
-from pathlib import Path
 
 from checks import Line, check_contents, check_trial, texts_of
 from events import (draw_events, end_daemon, kill_both, kill_daemon, kill_other, kill_worker,
@@ -14,7 +12,6 @@ from events import (draw_events, end_daemon, kill_both, kill_daemon, kill_other,
 from setting import EPOCHS, Setting, draw_plan, free_port
 from trial import Child, Trial
 
-HERE = Path(__file__).resolve().parent
 LOOP_PATIENCE = 12  # seconds: less than a trial's, so that the loops can say what they wait for
 
 
@@ -96,24 +93,16 @@ class Loops(Trial):
         setting, more = self.setting, self.setting.more
         folder = self.folder
         self.stopped_ranks = []  # until when, and which process
-        self.others = [self._script(f"onlooker{number}", "onlooker.py", {
-            **looker, "endpoint": f"ipc://{folder / 's'}"}, Child)
+        self.others = [self.script(f"onlooker{number}", "onlooker.py", {
+            **looker, "endpoint": f"ipc://{folder / 's'}"})
             for number, looker in enumerate(more["lookers"])]
         job = {name: more[name] for name in ("ranks_here", "window", "saves", "seed", "face",
                                              "inline")}
         endpoint = (f"tcp://127.0.0.1:{setting.port}" if more["tcp"] else f"ipc://{folder / 's'}")
-        return [self._script("job", "loop_job.py", {
+        return [self.script("job", "loop_job.py", {
             **job, "endpoint": endpoint, "ranks": setting.workers, "epochs": EPOCHS,
             "patience": LOOP_PATIENCE, "folder": str(folder),
             "batches_per_step": setting.world // setting.workers}, Job)]
-
-    def _script(self, name, script, values, kind):
-        path = self.folder / f"{name}.json"
-        path.write_text(json.dumps(values))
-        libraries = self.home.programs.parent / "lib"
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "client" / "python"),
-                       "BATCHWRIGHT_LIBRARY": str(libraries / "libbatchwright.so.1")}
-        return kind(name, [sys.executable, "-B", HERE / script, path], self.folder, environment)
 
     def signal_rank(self, seconds, number):
         """A stopped one goes on by itself after so long."""

@@ -4,14 +4,17 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 from checks import check_trial, read_record
 from events import draw_events
 from setting import (configuration, draw_setting, make_dataset, make_growing_dataset, planned)
 
+HERE = Path(__file__).resolve().parent
 TICK = 0.003
 LINE_BYTES = 64  # of a record's line, beside the ordinals
 PATIENCE = 15  # seconds without a batch, after which a trial stands still
@@ -119,6 +122,7 @@ class Trial:
         self.story = []  # what was done
         self.deaths = 0
         self.reconnects = 0
+        self.figures = Counter()  # of what is worth telling of all trials
         self.daemon = Child("daemon", [home.programs / "batchwrightd", "--config",
                                        folder / "config.toml"], folder)
         self.others = []  # come and go; the trial does not wait for them
@@ -165,12 +169,22 @@ class Trial:
 
     # -----------------------------------------------------------------------------------------
 
-    def worker(self, number, words, name="worker", record="record"):
-        way = "tcp://127.0.0.1:" + str(self.setting.port) if "tcp=1" in words else (
+    def worker(self, number, words, name="worker", record="record", port=None):
+        """`port`: that of a proxy, for one that comes by TCP."""
+        way = f"tcp://127.0.0.1:{port or self.setting.port}" if "tcp=1" in words else (
             f"ipc://{self.folder / 's'}")
         return Child(f"{name}{number}", [
             self.home.programs / "chaos_worker", *words,
             f"record={self.folder / record}{number}", f"endpoint={way}"], self.folder)
+
+    def script(self, name, script, values, kind=Child):
+        """A program in Python, which reads `values` from a file."""
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(values))
+        libraries = self.home.programs.parent / "lib"
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "client" / "python"),
+                       "BATCHWRIGHT_LIBRARY": str(libraries / "libbatchwright.so.1")}
+        return kind(name, [sys.executable, "-B", HERE / script, path], self.folder, environment)
 
     @property
     def records(self):
@@ -252,20 +266,23 @@ class Trial:
         raise Stuck(f"{child.name} ended with {code}\n{self.describe()}")
 
     def _see_that_nothing_is_left(self, bound):
-        """Of a queue, what somebody released while the daemon was dying comes to who is next."""
+        """Of a queue, what somebody released while the daemon was dying, or gave back as the last
+        one of all, comes to who is next."""
         if self.setting.mode != "queue":
             return
         last = self.workers[0]
         last.finished = False
+        # One that gives the very last batch back has been told of the epoch's end by then.
+        last.words = [word for word in last.words if not str(word).startswith("returns=")]
         self.progress = Progress(time.monotonic())
         last.start()
         while not last.finished:
             self._tick(1, bound)
 
-    def mark(self, what, child):
+    def mark(self, what, child, values=()):
         """A line in the ledger, so that what we do has its place in its order: a worker's death
         before it comes, the daemon's when no more lines of that one can follow."""
-        entry = {"event": "mark", "what": what, "pid": child.process.pid}
+        entry = {"event": "mark", "what": what, "pid": child.process.pid, **dict(values)}
         with open(self.folder / "ledger", "ab", buffering=0) as ledger:
             ledger.write(b"\n" + json.dumps(entry).encode() + b"\n")
 
@@ -278,6 +295,13 @@ class Trial:
         self.deaths += child is self.daemon
         child.killed = True
         child.send(signal.SIGCONT if number == signal.SIGTERM else number)
+        child.send(number)
+
+    def interrupt(self, child, number=signal.SIGINT):
+        """A signal that a program handles, or ends by."""
+        if not child.runs or child.finished or child.killed:
+            return
+        self.tell(f"{signal.Signals(number).name} {child.name}")
         child.send(number)
 
     def stop(self, child, seconds):

@@ -4,9 +4,11 @@
 // Call: chaos_worker name=value ...; the names are those of Job.
 
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +39,10 @@ struct Job {
   std::uint64_t world = 1;  ///< Of the feed: what can be absent cannot be asked.
   std::uint32_t window = 2;
   std::uint32_t worst_first = 0;
-  std::uint32_t keep = 0;  ///< Batches that are recorded and given back later.
+  std::uint32_t keep = 0;        ///< Batches that are recorded and given back later.
+  std::uint32_t returns = 0;     ///< Of a queue: percent of the batches that are given back undone.
+  std::uint32_t signals_us = 0;  ///< Signals come as often as this; 0: none of its own.
+  std::uint32_t limit = 0;       ///< Longest wait of a call, in ms; 0: kLook.
   bool inline_batches = false;
   std::string server;  ///< File of the daemon's public key; empty: no keys.
   std::string keys;    ///< PREFIX of this process's PREFIX.public and PREFIX.secret.
@@ -66,6 +71,9 @@ Job read_job(int count, char** words) {
   job.window = number("window", 2);
   job.worst_first = number("worst_first", 0);
   job.keep = number("keep", 0);
+  job.returns = number("returns", 0);
+  job.signals_us = number("signals_us", 0);
+  job.limit = number("limit", 0);
   job.inline_batches = number("inline", 0) != 0;
   job.server = given["server"];
   job.keys = given["keys"];
@@ -96,8 +104,9 @@ struct Place {
   std::string fingerprint;
 };
 
-/// Lines of process, epoch, index, ordinals with commas between, the epoch's fingerprint, and how
-/// many rows of the batch are lost.
+/// Lines of process, epoch, index, ordinals with commas between, the epoch's fingerprint, how many
+/// rows of the batch are lost, and the batch's attempt; or, of a batch that is given back undone,
+/// of "returned", process, epoch, index and attempt.
 class Record {
  public:
   /// A last line without its end was cut off by a kill: that batch was never given back.
@@ -107,6 +116,7 @@ class Record {
     off_t whole = 0;
     while (std::getline(file, line) && !file.eof()) {
       whole += static_cast<off_t>(line.size()) + 1;
+      if (line.starts_with("returned ")) continue;
       std::uint64_t process = 0;
       std::string ordinals;
       Place place;
@@ -131,14 +141,24 @@ class Record {
     }
     char fingerprint[BW_FINGERPRINT_TEXT_BYTES];
     require(bw_fingerprint_text(&header.fingerprint, fingerprint));
-    line += std::string(" ") + fingerprint + ' ' + std::to_string(header.rows_lost) + '\n';
-    if (write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-      throw std::runtime_error("the record cannot be written");
-    }
+    line += std::string(" ") + fingerprint + ' ' + std::to_string(header.rows_lost) + ' ' +
+            std::to_string(header.attempt) + '\n';
+    append(line);
     last_ = {header.epoch, header.index, fingerprint};
   }
 
+  void note_returned(const bw_batch_header& header) {
+    append("returned " + std::to_string(getpid()) + ' ' + std::to_string(header.epoch) + ' ' +
+           std::to_string(header.index) + ' ' + std::to_string(header.attempt) + '\n');
+  }
+
  private:
+  void append(const std::string& line) const {
+    if (write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+      throw std::runtime_error("the record cannot be written");
+    }
+  }
+
   int file_ = -1;
   std::optional<Place> last_;
 };
@@ -160,6 +180,20 @@ void check_content(const bw_batch* batch) {
                                std::to_string(header.ordinals[row]) + " should be");
     }
   }
+}
+
+/// Has no effect, but for the calls that it interrupts.
+void take_no_notice(int /*number*/) {}
+
+/// Signals of others, and those of a timer, interrupt whatever this process waits in.
+void hear_signals(std::uint32_t interval_us) {
+  if (interval_us == 0) return;
+  struct sigaction action {};
+  action.sa_handler = take_no_notice;  // without SA_RESTART
+  for (const int number : {SIGALRM, SIGUSR1, SIGINT}) sigaction(number, &action, nullptr);
+  const itimerval timer{{0, static_cast<suseconds_t>(interval_us)},
+                        {0, static_cast<suseconds_t>(interval_us)}};
+  if (setitimer(ITIMER_REAL, &timer, nullptr) != 0) throw std::runtime_error("setitimer failed");
 }
 
 class Worker {
@@ -186,7 +220,7 @@ class Worker {
     std::uint64_t epoch = bw_subscription_grant(subscription_)->epoch;
     while (epoch < job_.epochs) {
       bw_batch* batch = nullptr;
-      const bw_status status = bw_next(subscription_, kept_.empty() ? kLook : 20, &batch, &epoch);
+      const bw_status status = bw_next(subscription_, limit(), &batch, &epoch);
       if (status == BW_END) break;
       if (status == BW_EPOCH_END) {
         ++epoch;
@@ -194,7 +228,7 @@ class Worker {
         require(status);
         take(batch);
       } else if (kept_.empty()) {
-        std::fprintf(stderr, "%s\n", bw_error_message());
+        say_what_is_waited_for();
       } else {
         give_back(0);
       }
@@ -217,6 +251,19 @@ class Worker {
  private:
   static constexpr std::int64_t kPatience = 600'000;  ///< Whoever started us gives up before.
   static constexpr std::int64_t kLook = 2'000;
+
+  std::int64_t limit() {
+    if (job_.limit != 0) return 1 + random_() % job_.limit;
+    return kept_.empty() ? kLook : 20;
+  }
+
+  /// At most as often as without short limits.
+  void say_what_is_waited_for() {
+    const auto now = std::chrono::steady_clock::now();
+    if (job_.limit != 0 && now - said_ < std::chrono::milliseconds(kLook)) return;
+    said_ = now;
+    std::fprintf(stderr, "%s\n", bw_error_message());
+  }
 
   void connect(bw_connect_options& options) {
     if (job_.server.empty()) {
@@ -266,13 +313,23 @@ class Worker {
 
   void take(bw_batch* batch) {
     const bw_batch_header& header = *bw_batch_get_header(batch);
+    if (header.epoch < job_.epochs && random_() % 100 < job_.returns) {
+      record_.note_returned(header);
+      return require(bw_return(batch));
+    }
     kept_.push_back(batch);
     if (header.rehearsal == 0 && header.epoch < job_.epochs && !comes_again(header)) {
       check_content(batch);
       std::this_thread::sleep_for(std::chrono::microseconds(random_() % 2000));  // the work
       record_.note(header);
+      if (is_marked_done(header)) require(bw_batch_done(batch));
     }
     give_back(job_.keep);
+  }
+
+  /// Of these bw_return says no more than bw_release.
+  bool is_marked_done(const bw_batch_header& header) const {
+    return job_.returns != 0 && header.epoch < job_.epochs && header.index % 3 == 0;
   }
 
   /// What was trained on of a step that a kill has cut in two.
@@ -284,8 +341,10 @@ class Worker {
 
   void give_back(std::size_t keep) {
     for (; kept_.size() > keep; kept_.pop_front()) {
-      check_content(kept_.front());
-      require(bw_release(kept_.front()));
+      bw_batch* const batch = kept_.front();
+      check_content(batch);
+      const bool marked = is_marked_done(*bw_batch_get_header(batch));
+      require(marked ? bw_return(batch) : bw_release(batch));
     }
   }
 
@@ -296,6 +355,7 @@ class Worker {
   bw_subscription* subscription_ = nullptr;
   std::deque<bw_batch*> kept_;
   bool cut_step_ = true;  ///< Nothing new has come yet.
+  std::chrono::steady_clock::time_point said_;
 };
 
 }  // namespace
@@ -303,6 +363,7 @@ class Worker {
 int main(int count, char** words) {
   try {
     const Job job = read_job(count, words);
+    hear_signals(job.signals_us);
     Worker worker(job);
     job.mode == "hold" ? worker.hold() : worker.run();
     return 0;
