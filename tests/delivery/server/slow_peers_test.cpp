@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 
 #include "daemon/delivery/pulse.h"
@@ -79,22 +80,32 @@ TEST_CASE("delivery: a batch arrives that needs longer over a slow link than sil
 }
 
 TEST_CASE("delivery: a frozen worker is given up, whatever is on its way, and others go on") {
-  const TemporaryFolder folder;
-  FeedSettings settings = large_feed(4'000);
-  settings.journal = folder / "journal";
-  TestServer server(settings, impatient(1s), kSequences);
-  SlowProxy link(server.endpoint(0), 0);
-  RawClient frozen(link.endpoint());
-  REQUIRE(frozen.hello(remote_hello({})) != 0);
-  frozen.send(in_a_queue());
-  REQUIRE(read_until<wire::Subscribed>(frozen));
-  link.freeze();
-  RawClient other(server.endpoint(0));
-  REQUIRE(other.hello(remote_hello({})) != 0);
-  other.send(in_a_queue());
-  CHECK(indices_to_the_end(other).size() == 4);
-  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 1; }));
-  CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
+  constexpr auto kSilence = 1s;
+  // Its batches are kept for it from when it is lost, for queue_grace and no longer.
+  for (const std::chrono::milliseconds grace : {0ms, 2'000ms}) {
+    CAPTURE(grace.count());
+    const TemporaryFolder folder;
+    FeedSettings settings = large_feed(4'000);
+    settings.journal = folder / "journal";
+    settings.queue_grace = grace;
+    TestServer server(settings, impatient(kSilence), kSequences);
+    SlowProxy link(server.endpoint(0), 0);
+    RawClient frozen(link.endpoint());
+    REQUIRE(frozen.hello(remote_hello({})) != 0);
+    frozen.send(in_a_queue());
+    REQUIRE(read_until<wire::Subscribed>(frozen));
+    const auto stopped = std::chrono::steady_clock::now();
+    link.freeze();
+    RawClient other(server.endpoint(0));
+    REQUIRE(other.hello(remote_hello({})) != 0);
+    other.send(in_a_queue());
+    CHECK(indices_to_the_end(other).size() == 4);
+    const auto waited = std::chrono::steady_clock::now() - stopped;
+    CHECK(waited >= kSilence + grace - 100ms);
+    CHECK(waited < FeedSettings{}.queue_grace);
+    CHECK(server.eventually([](TestServer& s) { return s.sessions() == 1; }));
+    CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
+  }
 }
 
 TEST_CASE("delivery: a client that computes for long with batches in its hands is not lost") {
