@@ -62,6 +62,7 @@ class AudioSource : public IngestSource {
     loaded.fields.push_back({{bytes.begin(), bytes.end()}, static_cast<std::uint32_t>(frames)});
     loaded.seconds = static_cast<double>(audio->samples.size()) / audio->sample_rate;
     loaded.cancelled = audio->cancelled;
+    loaded.lacks_begin = audio->lacks_begin;
     return loaded;
   }
 

@@ -252,6 +252,12 @@ class Run {
     if (loaded.cancelled && figures.cancelled_files++ == 0) {
       report_.first_cancelled = file.path.string();
     }
+    if (loaded.lacks_begin) {
+      remarks_.add(
+          {"MP3 that was cut out of a longer one: the first frames need bytes that stood "
+           "before them, and are silence or noise",
+           file.path.string()});
+    }
   }
 
   /// A source names the place itself, which need not be the file alone.

@@ -32,6 +32,7 @@ struct Loaded {
   double seconds = 0;         ///< Seconds of audio; 0 where there is none.
   std::uint64_t clipped = 0;  ///< Samples of audio beyond what their type holds.
   bool cancelled = false;     ///< Channels of audio are nearly silent in their mean, and not alone.
+  bool lacks_begin = false;   ///< Audio that was cut out of a longer MP3, with what that lost.
   std::vector<Remark> remarks = {};
 };
 

@@ -71,6 +71,7 @@ class PcmSource : public IngestSource {
     loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
     loaded.clipped = clipped;
     loaded.cancelled = extent->cancelled;
+    loaded.lacks_begin = extent->lacks_begin;
     loaded.fields.push_back(std::move(audio));
     loaded.fields.push_back(count(extent->sample_rate));
     return loaded;
@@ -149,6 +150,7 @@ class EncodedSource : public IngestSource {
     encoded.length = static_cast<std::uint32_t>(encoded.bytes.size());
     Loaded loaded;
     loaded.cancelled = extent->cancelled;
+    loaded.lacks_begin = extent->lacks_begin;
     loaded.seconds = static_cast<double>(extent->samples) / extent->sample_rate;
     loaded.fields.push_back(count(extent->samples));
     loaded.fields.push_back(std::move(encoded));

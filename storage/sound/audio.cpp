@@ -278,7 +278,9 @@ Result<AudioExtent> SoundFile::decode(ChannelChoice channels, const TakeSamples&
   const auto seen = decode_any({*container_, **decoder, channels, take, bound}, part);
   if (!seen) return bad_file(name_, seen.error().message);
   if (seen->samples > bound) return bad_file(name_, too_long(most, format.sample_rate, {}));
-  return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled()};
+  const bool lacks_begin = sample_at(part.begin, format.sample_rate) < container_->lacking_samples;
+  return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled(),
+                     lacks_begin};
 }
 
 Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
@@ -312,7 +314,8 @@ Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice 
   const auto seen = decode_any({*container, **decoder, channels, take, most}, {});
   if (!seen) return bad(seen.error());
   const SoundDecoder::Format& format = (*decoder)->format();
-  return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled()};
+  return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled(),
+                     container->lacking_samples > 0};
 }
 
 Result<Audio> read_audio(const std::filesystem::path& path, ChannelChoice channels,
@@ -336,6 +339,7 @@ Result<Audio> read_audio(const SoundFile& file, ChannelChoice channels, const So
   if (!extent) return extent.error();
   audio.sample_rate = extent->sample_rate;
   audio.cancelled = extent->cancelled;
+  audio.lacks_begin = extent->lacks_begin;
   return audio;
 }
 

@@ -33,6 +33,7 @@ struct Audio {
   std::uint32_t sample_rate = 0;  ///< Hz
   std::vector<float> samples;     ///< -1 .. 1, at least one.
   bool cancelled = false;         ///< As AudioExtent has it.
+  bool lacks_begin = false;       ///< As AudioExtent has it.
 };
 
 /// A part of a sound, in seconds, or all of it. It begins and ends at the samples next to these
@@ -55,6 +56,9 @@ struct AudioExtent {
   bool wide = false;              ///< Samples of more than 16 bits.
   /// The mean of its channels has next to nothing of the first: they are of opposite phase.
   bool cancelled = false;
+  /// An MP3 that was cut out of a longer one: what its first frames need stood before them, and
+  /// they are silence or noise. Of a part: they lie in it.
+  bool lacks_begin = false;
 };
 
 /// Samples that a sequence may have, and that are read into memory at most: 9 hours at 16 kHz.

@@ -30,6 +30,9 @@ struct SoundContainer {
   std::uint64_t frames = 0;
   std::uint64_t left_out = 0;
   std::vector<std::uint64_t> frame_index = {};
+  /// Samples at the begin of an MP3 that was cut out of a longer one, which need bytes of frames
+  /// before them.
+  std::uint64_t lacking_samples = 0;
   static constexpr std::uint64_t kIndexStep = 64;
 };
 

@@ -7,54 +7,17 @@
 #include <vector>
 
 #include "storage/sound/files/container.h"
+#include "storage/sound/files/mp3_side.h"
 #include "storage/sound/files/wave_format.h"
 
 // MP3 is frames in a row, each of which says how long it is in its first four bytes. The first one
 // may be no sound, and describe the others ("Xing", "Info", "VBRI"): how many there are is then a
 // claim. Tags stand before, behind and, where files were joined, between them. Decoders look for
-// the next frame wherever one is missing, and estimate how many there are.
+// the next frame wherever one is missing, estimate how many there are, put silence in the place of
+// one that they cannot decode, and say so to the standard error or to nobody.
 
 namespace batchwright {
 namespace {
-
-struct Mp3Head {
-  std::uint32_t version = 0;  // bits: 3 of MPEG 1, 2 of 2, 0 of 2.5
-  std::uint32_t layer = 0;
-  std::uint32_t rate = 0;
-  std::uint32_t channels = 0;
-  std::uint64_t bytes = 0;  // of the frame; 0: free, which its head does not tell
-  bool has_crc = false;
-
-  bool is_like(const Mp3Head& other) const {
-    return version == other.version && layer == other.layer && rate == other.rate &&
-           channels == other.channels;
-  }
-};
-
-std::optional<Mp3Head> mp3_head(std::span<const std::byte> bytes) {
-  if (bytes.size() < 4) return std::nullopt;
-  const auto byte = [&bytes](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[i]); };
-  if (byte(0) != 0xFF || (byte(1) & 0xE0) != 0xE0) return std::nullopt;
-  Mp3Head head;
-  head.version = byte(1) >> 3 & 3;
-  head.layer = 4 - (byte(1) >> 1 & 3);
-  const std::uint32_t bit_rate = byte(2) >> 4;
-  const std::uint32_t rate = byte(2) >> 2 & 3;
-  if (head.version == 1 || head.layer == 4 || bit_rate == 15 || rate == 3) return std::nullopt;
-  constexpr std::array<std::uint32_t, 3> kRates = {44100, 48000, 32000};
-  head.rate = kRates[rate] >> (head.version == 3 ? 0 : head.version == 2 ? 1 : 2);
-  head.channels = byte(3) >> 6 == 3 ? 1 : 2;
-  head.has_crc = (byte(1) & 1) == 0;
-  constexpr std::array<std::uint32_t, 15> kOfMpeg1 = {0,   32,  40,  48,  56,  64,  80, 96,
-                                                      112, 128, 160, 192, 224, 256, 320};
-  constexpr std::array<std::uint32_t, 15> kOfMpeg2 = {0,  8,  16, 24,  32,  40,  48, 56,
-                                                      64, 80, 96, 112, 128, 144, 160};
-  const bool is_first = head.version == 3;
-  const std::uint32_t kilobits = (is_first ? kOfMpeg1 : kOfMpeg2)[bit_rate];
-  const std::uint32_t padding = byte(2) >> 1 & 1;
-  if (kilobits > 0) head.bytes = (is_first ? 144'000 : 72'000) * kilobits / head.rate + padding;
-  return head;
-}
 
 /// Reads heads of frames forwards.
 class Mp3Heads {
@@ -62,14 +25,17 @@ class Mp3Heads {
   explicit Mp3Heads(const SoundBytes& file) : cursor_(file) {}
 
   std::optional<Mp3Head> at(std::uint64_t place) {
-    std::array<std::byte, 4> bytes{};
     cursor_.go(place);
-    const std::size_t read = cursor_.read(bytes);
-    return mp3_head(std::span(bytes).first(read));
+    read_ = cursor_.read(bytes_);
+    return mp3_head(std::span(bytes_).first(read_));
   }
+  /// Of the frame of the last call.
+  Mp3Side side(const Mp3Head& head) const { return mp3_side(head, std::span(bytes_).first(read_)); }
 
  private:
   SoundCursor cursor_;
+  std::array<std::byte, kMostMp3Side> bytes_{};
+  std::size_t read_ = 0;
 };
 
 /// Bytes of a tag that stands at a place; 0 where none does.
@@ -117,14 +83,9 @@ void read_delay(const SoundBytes& file, std::uint64_t at, std::uint32_t flags, M
 }
 
 Mp3Claim read_claim(const SoundBytes& file, std::uint64_t at, const Mp3Head& head) {
-  constexpr std::uint64_t kHead = 4;
-  const bool is_first = head.version == 3;
-  const std::uint64_t side = is_first             ? (head.channels == 1 ? 17 : 32)
-                             : head.channels == 1 ? 9
-                                                  : 17;
   for (const std::uint64_t crc : {std::uint64_t{0}, std::uint64_t{2}}) {
     if (crc > 0 && !head.has_crc) continue;
-    const std::uint64_t place = at + kHead + side + crc;
+    const std::uint64_t place = at + Mp3Head::kBytes + head.side_bytes() + crc;
     const std::string mark = file.text(place, 4);
     if (mark != "Xing" && mark != "Info") continue;
     const auto flags = file.number<std::uint32_t>(place + 4, true).value_or(0);
@@ -137,7 +98,7 @@ Mp3Claim read_claim(const SoundBytes& file, std::uint64_t at, const Mp3Head& hea
   constexpr std::uint64_t kVbriSide = 32;
   constexpr std::uint64_t kVbriFrames = 14;
   constexpr std::uint64_t kMostVbriDelay = 4095;
-  const std::uint64_t place = at + kHead + kVbriSide;
+  const std::uint64_t place = at + Mp3Head::kBytes + kVbriSide;
   if (file.text(place, 4) != "VBRI") return {};
   const auto frames = file.number<std::uint32_t>(place + kVbriFrames, true);
   return {true, frames.value_or(0) > 0 ? std::optional<std::uint64_t>(*frames) : std::nullopt,
@@ -149,7 +110,24 @@ struct Mp3Walk {
   SoundBytes sound;  // frames, without the tags between them
   std::uint64_t frames = 0;
   std::vector<std::uint64_t> index = {};  // where every kIndexStep'th begins, among `sound`
+  std::uint64_t lacking = 0;  // frames at the begin up to the last that needs what is not there
+  std::uint64_t before = 0;   // bytes of coded sound that frames may reach back to
+
+  /// Takes a frame that is sound. Errors: it cannot be decoded.
+  Result<void> take(const Mp3Head& head, const Mp3Side& side, std::uint64_t at);
 };
+
+Result<void> Mp3Walk::take(const Mp3Head& head, const Mp3Side& side, std::uint64_t at) {
+  ++frames;
+  if (side.fault) {
+    return bad_container(fmt::format("damaged: the {}th frame, at byte {}, cannot be decoded: {}",
+                                     frames, at, *side.fault));
+  }
+  if (side.back > before) lacking = frames;
+  constexpr std::uint64_t kFarthest = 511;
+  before = std::min(kFarthest, before + head.bytes - head.side_at() - head.side_bytes());
+  return {};
+}
 
 /// `described`: whether the first frame describes the others, and is none of them.
 /// Errors: what lies there is no frame, or one that is cut, or of another rate or channels.
@@ -166,10 +144,13 @@ Result<Mp3Walk> walk_mp3(const SoundBytes& file, std::uint64_t first, const Mp3H
         return bad_container(fmt::format("truncated: its last frame, the {}th, has {} of {} bytes",
                                          walk.frames + 1, file.size() - at, head->bytes));
       }
-      if (walk.frames % SoundContainer::kIndexStep == 0 && !(described && at == first)) {
+      const bool is_sound = !(described && at == first);
+      if (is_sound && walk.frames % SoundContainer::kIndexStep == 0) {
         walk.index.push_back(walk.sound.size() + (at - run));
       }
-      if (!(described && at == first)) ++walk.frames;
+      if (is_sound) {
+        if (auto taken = walk.take(*head, heads.side(*head), at); !taken) return taken.error();
+      }
       at += head->bytes;
       continue;
     }
@@ -266,6 +247,7 @@ Result<SoundContainer> look_at_mp3(const SoundBytes& file, std::uint64_t first) 
   const std::uint64_t of_frame = like->version == 3 ? 1152 : 576;
   found.left_out = (claim.delay + kDecoderDelay) / of_frame +
                    (claim.filling - std::min(claim.filling, kDecoderDelay)) / of_frame;
+  found.lacking_samples = walk->lacking * of_frame;
   found.frame_index = std::move(walk->index);
   return found;
 }

@@ -136,6 +136,31 @@ TEST_CASE("storage: channels that cancel out in their mean are counted") {
   }
 }
 
+TEST_CASE("storage: MP3 that was cut out of a longer one is taken with a remark") {
+  // Frames of silence at 32 kbit/s and 16 kHz, without a checksum; the byte behind the head says
+  // how far back a frame's sound begins.
+  const auto mp3 = [](char back) {
+    std::string file;
+    for (int i = 0; i < 12; ++i) {
+      file += "\xff\xf3\x48\xc0" + std::string(1, i == 0 ? back : '\0') + std::string(139, '\0');
+    }
+    return file;
+  };
+  for (const bool encoded : {false, true}) {
+    const Place place;
+    write_file(place.in("a.mp3"), mp3(0));
+    write_file(place.in("b.mp3"), mp3(100));
+    write_file(place.in("c.mp3"), mp3(1));
+    SoundSourceOptions options;
+    options.encoded = encoded;
+    const auto report = taken_as(place, options);
+    CHECK(report.figures.added == 3);
+    REQUIRE(report.remarks.size() == 1);
+    CHECK(contains(report.remarks[0], "2 sequences: MP3 that was cut out of a longer one"));
+    CHECK(contains(report.remarks[0], "b.mp3"));
+  }
+}
+
 TEST_CASE("storage: sound shorter than a window is refused with both lengths") {
   const Place place;
   write_file(place.in("a.wav"), wav(tone(100)));
