@@ -8,7 +8,7 @@ GLIBC = re.compile(r"Fatal glibc error|\w+\.c:\d+: \w+: Assertion ")
 # Functions of ours on whose threads an exception for lack of memory has no caller that takes it, or
 # that wait for what they have not begun.
 UNCAUGHT = ("Assembler::", "read_tree", "brought_back", "Planner::plan", "HelperThread::drop",
-            "EnvironmentRegistry::acquire", "parse_command_line")
+            "EnvironmentRegistry::acquire", "parse_command_line", "take_option")
 
 # Calls whose failure nobody needs to hear of: of a kind, about a file, by a library, within a function.
 QUIET = (
