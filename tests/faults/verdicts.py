@@ -18,10 +18,10 @@ QUIET = (
     ("send", "socket:", "libzmq", ""),
     ("send", "eventfd|pipe:", "boost", ""),
     ("send", "socket:", "", "send_with_descriptor"),
-    ("malloc", "", "lib(lmdb|pgm|spdlog)|CUDA runtime", ""),
+    ("malloc", "", "lib(zmq|lmdb|pgm|spdlog)|CUDA runtime", ""),
     ("malloc", "", "",
      "memory_room|memory_pressure|Readahead|ReadQueue|FoundRows|start_thread|EventPublisher::publish|resolved"
-     "|look_at_data"),
+     "|look_at_data|standing_of"),
 )
 LAST_LINES = 3  # of the log, after which nothing can be said of them
 
@@ -77,7 +77,7 @@ def of_silence(failure, log, calls_after):
 
 def of_trouble(failure, trouble):
     """A client met trouble, and the log names nothing."""
-    if failure.call == "send" and failure.caller.owner == "libzmq":
+    if failure.call in ("send", "malloc") and failure.caller.owner == "libzmq":
         return "a message is lost, and a client's time runs out"
     raise Broken(f"a client met {trouble!r}, and the log names nothing of a call of {failure}")
 
