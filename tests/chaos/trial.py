@@ -266,14 +266,11 @@ class Trial:
         raise Stuck(f"{child.name} ended with {code}\n{self.describe()}")
 
     def _see_that_nothing_is_left(self, bound):
-        """Of a queue, what somebody released while the daemon was dying, or gave back as the last
-        one of all, comes to who is next."""
+        """Of a queue, what somebody released while the daemon was dying comes to who is next."""
         if self.setting.mode != "queue":
             return
         last = self.workers[0]
         last.finished = False
-        # One that gives the very last batch back has been told of the epoch's end by then.
-        last.words = [word for word in last.words if not str(word).startswith("returns=")]
         self.progress = Progress(time.monotonic())
         last.start()
         while not last.finished:

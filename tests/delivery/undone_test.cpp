@@ -47,6 +47,7 @@ TEST_CASE("delivery: the last batch that the only worker gives back undone comes
   Worker anna(server, in_queue(1, 2));
   for (int i = 0; i < 9; ++i) anna.release(anna.take());
   const auto last = anna.take();
+  anna.client.say_waiting(1, 1);
   REQUIRE(anna.ended());  // it waits for nobody but itself
   anna.give_up(last);
   const auto delivery = read_until<wire::Delivery>(anna.client);
@@ -58,6 +59,19 @@ TEST_CASE("delivery: the last batch that the only worker gives back undone comes
   anna.release(again);
   REQUIRE(read_until<wire::EpochBegin>(anna.client));
   CHECK(all_of_epoch(anna).size() == 10);
+}
+
+TEST_CASE("delivery: the end is told to a worker once it cannot give its last batch back undone") {
+  const TemporaryFolder folder;
+  TestServer server(queue_feed(folder));
+  Worker anna(server);
+  for (int i = 0; i < 9; ++i) anna.release(anna.take());
+  anna.give_up(anna.take());
+  const auto again = anna.take();  // and not the end, behind which it would not come again
+  CHECK(again.index == 9);
+  CHECK(again.attempt == 2);
+  anna.release(again);
+  CHECK(anna.ended());
 }
 
 TEST_CASE("delivery: a batch that no worker can do is named, and set aside where that is wanted") {

@@ -123,7 +123,7 @@ bool FeedView::is_over(const Subscription& subscription, std::uint64_t steps) co
   if (!subscription.rehearsals.empty()) return false;
   if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
   return desk.is_over_for(subscription.owner(), subscription.cursor.epoch(),
-                          steps * settings.plan.world);
+                          steps * settings.plan.world, subscription.asked);
 }
 
 WaitingFor FeedView::waiting_for(const Subscription& subscription) const {

@@ -199,17 +199,18 @@ TEST_CASE(
   CHECK(desk.queue().ahead(0, kBatches) == BatchIndex{2});
 }
 
-TEST_CASE("delivery: an epoch of a queue is over for a worker that holds its last batch") {
+TEST_CASE("delivery: an epoch of a queue is over for a worker that waits with its last batch") {
   const TemporaryFolder folder;
   const Client anna(1);
   const Client bert(2);
   QueueDesk desk = open_in(folder);
   for (int i = 0; i < 4; ++i) REQUIRE(desk.released(anna.holder, anna.take(desk)));
-  CHECK(!desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches));
+  CHECK(!desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, true));
   const LeaseNumber last = anna.take(desk);
-  CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches));
-  CHECK(!desk.is_over_for(bert.holder.owner, Epoch{0}, kBatches));
-  CHECK(!desk.is_over_for(bert.holder.owner, Epoch{1}, kBatches));
+  CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, true));
+  CHECK(!desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, false));
+  CHECK(!desk.is_over_for(bert.holder.owner, Epoch{0}, kBatches, true));
+  CHECK(!desk.is_over_for(bert.holder.owner, Epoch{1}, kBatches, true));
   CHECK(!desk.next_epoch(kBatches));
   REQUIRE(desk.released(anna.holder, last));
   CHECK(desk.next_epoch(kBatches) == Epoch{1});
@@ -230,7 +231,7 @@ TEST_CASE("delivery: a queue's next epoch is begun once, when its journal is on 
   REQUIRE(desk.begun(Epoch{1}, write()));
   CHECK(desk.epoch() == Epoch{1});
   CHECK(!desk.beginning());
-  CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches));
+  CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, false));
 }
 
 TEST_CASE("delivery: after a desk is closed nothing is written, and what is released stays given") {

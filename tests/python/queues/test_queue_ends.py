@@ -368,3 +368,31 @@ def test_a_batch_that_no_worker_can_do_is_set_aside(serve, tmp_path):
     shown = subprocess.run([served.BIN / "batchwright", "journal", tmp_path / "journal", "--json"],
                            stdout=subprocess.PIPE, check=True)
     assert json.loads(shown.stdout)["epoch"] in (0, 1)
+
+
+@pytest.mark.parametrize("options", [{"epochs": 1}, {"until_epoch": 1, "epochs": 0}])
+def test_the_last_batch_comes_again_before_the_end_is_told(queue, options):
+    """One worker alone, whose work fails on all that is left, again and again."""
+    due, attempts = [(index, 1) for index in range(BATCHES - 2)], []
+    due += [(index, n) for index in (BATCHES - 2, BATCHES - 1) for n in (1, 2, 3, 4)]
+    with batchwright.connect(queue.endpoint) as connection:
+        subscription = subscribe(connection, **options)
+        while isinstance(batch := subscription.next(), batchwright.Batch):
+            attempts.append((batch.index, batch.attempt))
+            try:
+                with batch:
+                    if batch.index >= BATCHES - 2 and batch.attempt < 4:
+                        raise Enough
+            except Enough:
+                pass
+    assert sorted(attempts) == due
+
+
+def test_the_end_is_told_to_one_that_waits_with_its_last_batch(queue):
+    with batchwright.connect(queue.endpoint) as connection:
+        subscription = subscribe(connection)
+        for _ in range(BATCHES - 1):
+            subscription.next().release()
+        last = subscription.next()
+        assert isinstance(subscription.next(), batchwright.EpochEnd)
+        last.release()

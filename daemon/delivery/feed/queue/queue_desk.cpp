@@ -106,9 +106,11 @@ Result<std::vector<LeaseNumber>> QueueDesk::claim(const Holder& holder,
   return queue_.claim(holder.owner, held);
 }
 
-bool QueueDesk::is_over_for(QueueOwner owner, Epoch epoch, std::uint64_t batches) const {
+bool QueueDesk::is_over_for(QueueOwner owner, Epoch epoch, std::uint64_t batches,
+                            bool waits) const {
   if (queue_.epoch() != epoch) return queue_.epoch() > epoch;
-  return queue_.exhausted(batches) && queue_.out_beside(owner) == 0;
+  const std::size_t others = waits ? queue_.out_beside(owner) : queue_.out().size();
+  return queue_.exhausted(batches) && others == 0;
 }
 
 std::optional<Epoch> QueueDesk::next_epoch(std::uint64_t batches) const {

@@ -90,9 +90,10 @@ class QueueDesk {
   };
   Result<Returned> end_keeping(Time now, std::uint32_t attempts);
 
-  /// Whether an epoch of so many batches is over for a holder in it: all is done except for what it
-  /// holds itself. One that waits for the end with a batch in hand would else wait for itself.
-  bool is_over_for(QueueOwner owner, Epoch epoch, std::uint64_t batches) const;
+  /// Whether an epoch of so many batches is over for a holder in it: all is done except, where it
+  /// `waits`, for what it holds itself. One that waits for the end with a batch in hand would else
+  /// wait for itself; one that does not may still give its batch back undone.
+  bool is_over_for(QueueOwner owner, Epoch epoch, std::uint64_t batches, bool waits) const;
   /// The epoch that the queue is to go on to, once each of the `batches` of this one is done and
   /// until begin(); empty: not yet. 0 batches: how many is not known.
   std::optional<Epoch> next_epoch(std::uint64_t batches) const;
