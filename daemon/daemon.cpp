@@ -24,6 +24,9 @@
 namespace batchwright {
 namespace {
 
+/// What an end after a failure may take.
+constexpr unsigned kLastSeconds = 10;
+
 /// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
 /// them from the start. Errors: bad_configuration, with what is needed and allowed.
 Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
@@ -292,6 +295,9 @@ int Daemon::run() {
   if (ran) return 0;
   // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
   server_->log().note<Event::loop_failed>(ran.error().message);
+  // What the exception went through may be waited for at the end, and never come. A signal that
+  // nothing handles then ends the process.
+  ::alarm(kLastSeconds);
   server_->say_goodbye();
   return 1;
 }

@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -82,9 +86,7 @@ Result<int> serve(const CommandLine& call) {
   return daemon ? (*daemon)->run() : fail(daemon.error());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+Result<int> do_as_told(int argc, char** argv) {
   const auto call = parse_command_line(argc, argv);
   if (const int* code = std::get_if<int>(&call)) return *code;
   const auto& chosen = std::get<CommandLine>(call);
@@ -92,7 +94,34 @@ int main(int argc, char** argv) {
   if (chosen.check_config) return check_config(chosen);
   // Each arena of the allocator keeps memory of its own, and no path that is hot allocates.
   ::mallopt(M_ARENA_MAX, 2);
+  return serve(chosen);
+}
+
+#ifdef __cpp_exceptions  // else minimal_terminate.cpp has its own
+/// Of an exception that nothing on its thread takes: lack of memory, or our own bug. Clients go on
+/// where they were once the next daemon is there.
+[[noreturn]] void end_uncaught() {
+  std::array<char, 16> thread{};
+  ::pthread_getname_np(::pthread_self(), thread.data(), thread.size());
+  const std::exception_ptr thrown = std::current_exception();
+  const auto taken = caught(ErrorCode::internal, "", [&]() -> Result<void> {
+    if (thrown) std::rethrow_exception(thrown);
+    return {};
+  });
+  const char* const what =
+      taken ? "terminated without an exception" : taken.error().message.c_str();
+  std::fprintf(stderr, "batchwrightd: cannot go on: thread %s: %s\n", thread.data(), what);
+  std::abort();
+}
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#ifdef __cpp_exceptions
+  std::set_terminate(end_uncaught);
+#endif
   // Lack of memory at the start, which a supervisor's next one may not find.
-  const auto code = caught(ErrorCode::busy, "starting: ", [&] { return serve(chosen); });
+  const auto code = caught(ErrorCode::busy, "starting: ", [&] { return do_as_told(argc, argv); });
   return code ? *code : fail(code.error());
 }

@@ -89,6 +89,7 @@ struct Assembler::State {
         manners(std::move(wanted)),
         wanted_threads(count),
         queue(count) {
+    threads.reserve(count);  // one that had begun, and for which there is no room, cannot be ended
     start_threads();
   }
 
@@ -155,10 +156,24 @@ struct Assembler::State {
     changed.notify_one();
   }
 
+  /// For lack of memory the job is answered at once.
   void begin(const SharedJob& job) {
-    Pages* to_fetch = must_fetch(*job);
-    if (to_fetch != nullptr) return fetch(*to_fetch, job);
-    put(job->style->feed, job->urgency, [this, job] { return assemble(job); });
+    const auto begun = caught(ErrorCode::busy, "", [&]() -> Result<void> {
+      if (Pages* to_fetch = must_fetch(*job)) {
+        fetch(*to_fetch, job);
+      } else {
+        put(job->style->feed, job->urgency, [this, job] { return assemble(job); });
+      }
+      return {};
+    });
+    if (begun) return;
+    job->done(begun.error());
+    count_answer();
+  }
+
+  void count_answer() {
+    const std::lock_guard lock(mutex);
+    if (--unanswered == 0) all_answered.notify_all();
   }
 
   /// Null when an assembly thread may have the job as it is.
@@ -235,12 +250,13 @@ Assembler::~Assembler() = default;
 void Assembler::submit(std::shared_ptr<const EpochSource> source,
                        std::shared_ptr<const BatchStyle> style, BatchIndex index,
                        std::span<std::byte> slot, Done done, Urgency urgency) {
+  auto job = std::make_shared<State::Job>(State::Job{std::move(source), std::move(style), index,
+                                                     slot, std::move(done), urgency, false, 0});
   {
     const std::lock_guard lock(state_->mutex);
-    ++state_->unanswered;
+    ++state_->unanswered;  // from here on nothing throws: destruction waits for the answer
   }
-  state_->begin(std::make_shared<State::Job>(State::Job{std::move(source), std::move(style), index,
-                                                        slot, std::move(done), urgency, false, 0}));
+  state_->begin(job);
 }
 
 void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {

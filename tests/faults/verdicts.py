@@ -1,14 +1,15 @@
 """What a failed call may lead to. README.md has the reasons."""
 import re
+import signal
 
 # Libraries that end the process by themselves.
 MAY_END = {"libzmq", "libpgm", "CUDA runtime"}
 GLIBC = re.compile(r"Fatal glibc error|\w+\.c:\d+: \w+: Assertion ")
 
-# Functions of ours on whose threads an exception for lack of memory has no caller that takes it, or
-# that wait for what they have not begun.
-UNCAUGHT = ("Assembler::", "read_tree", "brought_back", "Planner::plan", "HelperThread::drop",
-            "EnvironmentRegistry::acquire", "parse_command_line", "take_option")
+# What the daemon says of an exception that no caller on its thread takes, before it ends.
+UNCAUGHT = "batchwrightd: cannot go on: "
+# What it says before it ends after an exception on its event loop; SIGALRM ends it if it cannot.
+LOOP_FAILED = "the event loop ends: "
 
 # Calls whose failure nobody needs to hear of: of a kind, about a file, by a library, within a function.
 QUIET = (
@@ -48,16 +49,19 @@ class Failure:
         return " ".join(filter(None, (self.caller.owner + ":", self.caller.where, self.about)))
 
 
-def of_signal(failure, number, last_line):
+def of_signal(failure, number, said):
     """The process was ended by a signal: by whom."""
+    if number == signal.SIGABRT and UNCAUGHT in said:
+        return "an error, and the end"
+    if number == signal.SIGALRM and LOOP_FAILED in said:
+        return "an error, and the end after a while"
+    last_line = (said.splitlines() or [""])[-1]
     if GLIBC.search(last_line):
         return f"ended by glibc ({last_line})"
     if {failure.caller.owner, (failure.aborter or failure.caller).owner} <= MAY_END:
         return f"ended by {failure.caller.owner} (signal {number}: {last_line.strip()})"
     if failure.within("__static_initialization"):
         return "ended before main()"
-    if failure.within("|".join(UNCAUGHT)):
-        return "ended by an exception without a caller"
     raise Broken(f"signal {number} after a call of {failure}: {last_line}")
 
 
@@ -84,6 +88,6 @@ def of_trouble(failure, trouble):
 
 def of_hang(failure):
     """The process does not end when it is told to."""
-    if failure.caller.owner in MAY_END or failure.within("|".join(UNCAUGHT)):
-        return "does not end"
+    if failure.caller.owner in MAY_END:
+        return f"waits for {failure.caller.owner}, and does not end"
     raise Broken(f"the daemon does not end after a call of {failure}")

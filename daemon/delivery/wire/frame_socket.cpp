@@ -222,18 +222,31 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
     return true;
   }
 
+  /// Ends a message of which a frame could not be sent: ZeroMQ would take the next message's frames
+  /// for more of it, and they would go to its peer.
+  struct Begun {
+    zmq::socket_t& socket;
+    bool more = false;
+    ~Begun() {
+      if (more) zmq_send(socket.handle(), "", 0, ZMQ_DONTWAIT);
+    }
+  };
+
   /// False when the queue is full. Throws what ZeroMQ throws.
   bool send(Frames frames, std::span<zmq::message_t> payload) {
     const auto flags = zmq::send_flags::dontwait;
     std::size_t left = frames.size() + payload.size();
+    Begun begun{socket};
     for (const auto& frame : frames) {
       const auto how = --left == 0 ? flags : flags | zmq::send_flags::sndmore;
       const auto bytes = zmq::buffer(frame.data(), frame.size());
       if (!uninterrupted([&] { return socket.send(bytes, how); })) return false;
+      begun.more = left != 0;
     }
     for (zmq::message_t& frame : payload) {
       const auto how = --left == 0 ? flags : flags | zmq::send_flags::sndmore;
       if (!uninterrupted([&] { return socket.send(frame, how); })) return false;
+      begun.more = left != 0;
     }
     return true;
   }

@@ -112,9 +112,14 @@ void EnvironmentRegistry::forget_parent() {
 
 Result<void> EnvironmentRegistry::prepare(Entry& entry, const Request& request) {
   if (entry.environment != nullptr) return prepare_again(entry, request);
-  entry.environment.reset(new Environment(request.path, request.locking));
-  const std::lock_guard lock(entry.environment->mutex_);
-  return entry.environment->reopen(request.access, request.map_bytes);
+  // An entry has one that is open or none, whatever is thrown meanwhile.
+  std::unique_ptr<Environment> made(new Environment(request.path, request.locking));
+  {
+    const std::lock_guard lock(made->mutex_);
+    if (auto opened = made->reopen(request.access, request.map_bytes); !opened) return opened;
+  }
+  entry.environment = std::move(made);
+  return {};
 }
 
 /// What is open already goes on as it is, where that is enough.
@@ -147,7 +152,7 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
 }
 
 Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request& request) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   forget_parent();
   struct stat status = {};
   if (stat(request.path.c_str(), &status) != 0) {
@@ -163,9 +168,12 @@ Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request&
   ++entry.users;
   const Access access = request.access;
   entry.writing = entry.writing || access == Access::write;
-  return std::shared_ptr<Environment>(
-      entry.environment.get(),
-      [this, id, access](const Environment* environment) { release(environment, id, access); });
+  Environment* const opened = entry.environment.get();
+  // For lack of memory the pointer calls release() here, which takes the lock.
+  lock.unlock();
+  return std::shared_ptr<Environment>(opened, [this, id, access](const Environment* environment) {
+    release(environment, id, access);
+  });
 }
 
 void EnvironmentRegistry::release(const Environment* environment, FileId id, Access access) {
