@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "formats/formats.h"
@@ -12,5 +13,9 @@ void warn(const std::string& text);
 /// Prints "batchwright: message" to stderr and returns the exit code for it, when nothing was done
 /// before.
 int fail(const Error& error);
+
+/// The same of an exception that ends the program: with the limit, where it is a thread or a file
+/// descriptor that is lacking.
+int fail_by(const std::exception& error);
 
 }  // namespace batchwright

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <exception>
 
 #include "client/command/command_line.h"
@@ -9,7 +8,6 @@ int main(int argc, char** argv) {
   try {
     return batchwright::finish_output(batchwright::run_command_line(argc, argv));
   } catch (const std::exception& error) {  // out of memory, or standard output takes no more
-    std::fprintf(stderr, "batchwright: %s\n", error.what());
-    return batchwright::kFailed;
+    return batchwright::fail_by(error);
   }
 }

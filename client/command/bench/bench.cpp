@@ -84,7 +84,10 @@ struct BenchFigures {
 };
 
 Result<BenchFigures> measure(const BenchOptions& options) {
-  // Cheap checks first: a wrong key or address is told before anything is measured.
+  // Cheap checks first: a wrong key or address, or what is lacking, is told before anything is
+  // measured.
+  const std::size_t threads = std::max<std::size_t>(options.clients, options.memcpy_threads);
+  if (auto room = room_for_threads(threads, "bench"); !room) return room.error();
   const auto connect = connect_options(options.keys);
   if (!connect) return connect.error();
   const auto known = read_stats(options);
@@ -100,7 +103,9 @@ Result<BenchFigures> measure(const BenchOptions& options) {
   const auto before = read_stats(options);
   if (!before) return before.error();
   // Epoch 1: part of epoch 0 may still lie assembled in the slots, and would come for free.
-  figures.taken = run_clients(options, *connect, 1);
+  auto taken = run_clients(options, *connect, 1);
+  if (!taken) return taken.error();
+  figures.taken = *taken;
   const auto after = read_stats(options);
   if (!after) return after.error();
   // Twice, for other work on the machine can only make it look worse.

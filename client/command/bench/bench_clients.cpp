@@ -107,8 +107,10 @@ std::vector<std::uint64_t> record_rows(const BenchOptions& options,
   return ordinals;
 }
 
-Taken run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
-                  std::uint64_t epoch) {
+Result<Taken> run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
+                          std::uint64_t epoch) {
+  // One that cannot be started would leave the others waiting for it.
+  if (auto room = room_for_threads(options.clients, "bench"); !room) return room.error();
   std::vector<Client> clients(options.clients);
   // All subscribe before the first takes a batch: connecting is not measured.
   std::barrier together(static_cast<std::ptrdiff_t>(options.clients));

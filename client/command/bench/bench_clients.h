@@ -7,6 +7,7 @@
 
 #include "client/command/commands.h"
 #include "client/library/batchwright/client.hpp"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -27,8 +28,8 @@ std::vector<std::uint64_t> record_rows(const BenchOptions& options,
                                        std::uint64_t most_bytes, std::chrono::seconds limit);
 
 /// Lets `options.clients` replicas, each a thread with its own connection, take batches from the
-/// begin of `epoch` on for `options.seconds`. Throws client::Error.
-Taken run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
-                  std::uint64_t epoch);
+/// begin of `epoch` on for `options.seconds`. Throws client::Error. Errors: no threads for them.
+Result<Taken> run_clients(const BenchOptions& options, const client::ConnectOptions& connect,
+                          std::uint64_t epoch);
 
 }  // namespace batchwright

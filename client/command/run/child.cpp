@@ -56,7 +56,11 @@ Result<pid_t> start_child(const ChildOptions& options) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
-    return Error{ErrorCode::io_error, fmt::format("fork: {}", std::strerror(errno))};
+    // A process counts against the limits of threads.
+    const int code = errno;
+    const auto room = room_for_threads(code == EAGAIN ? 1 : 0, "a process for the command");
+    if (!room) return room.error();
+    return Error{ErrorCode::io_error, fmt::format("fork: {}", std::strerror(code))};
   }
   if (pid == 0) become(options, words.data(), parent, write_end.get());
   write_end = Descriptor();

@@ -55,11 +55,14 @@ Result<Page> fetch_one(const std::string& address) {
   return Page{std::move(*text), std::move(stats)};
 }
 
+/// Beside others where the system has a thread to spare, and otherwise when it is waited for.
+constexpr auto kBesides = std::launch::async | std::launch::deferred;
+
 /// All at once. Errors: that of the first, where none answers; invalid_argument.
 Result<Pages> fetch(const std::vector<std::string>& addresses) {
   std::vector<std::future<Result<Page>>> asked;
   for (const std::string& address : addresses) {
-    asked.push_back(std::async(std::launch::async, fetch_one, address));
+    asked.push_back(std::async(kBesides, fetch_one, address));
   }
   Pages pages;
   std::vector<HostPage> hosts;
@@ -154,11 +157,11 @@ int run_on_terminal(const TopOptions& options) {
       if (key == TopKey::quit) return kDone;
       model.press(key);
     }
-    if (coming.valid() && coming.wait_for(Clock::duration(0)) == std::future_status::ready) {
+    if (coming.valid() && coming.wait_for(Clock::duration(0)) != std::future_status::timeout) {
       show_next(model, coming.get());
     } else if (!coming.valid() && Clock::now() >= due) {
       due = Clock::now() + interval;
-      coming = std::async(std::launch::async, fetch, options.stats);
+      coming = std::async(kBesides, fetch, options.stats);
     }
   }
   return kDone;

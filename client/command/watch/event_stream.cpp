@@ -37,8 +37,15 @@ void connect(zmq::socket_t& socket, const std::string& endpoint) {
 }
 
 Error io_error(const EventSource& source, const zmq::error_t& error) {
-  return {ErrorCode::io_error, fmt::format("{}: {}", source.endpoint, error.what())};
+  const bool is_system = error.num() < ZMQ_HAUSNUMERO;
+  return {ErrorCode::io_error,
+          fmt::format("{}: {}", source.endpoint,
+                      is_system ? reason_with_limit(error.num()) : error.what())};
 }
+
+/// libzmq ends a process that cannot start its threads: one that reads and writes, and one that
+/// closes sockets.
+Result<void> room_for_zmq() { return room_for_threads(2, "listening to events"); }
 
 Result<ControlMessage> decoded(const zmq::message_t& frame) {
   return ControlMessage::decode(bytes_of(frame.to_string_view()));
@@ -119,6 +126,7 @@ Result<KeyPair> pair_of(const std::string& secret_key) {
 }
 
 Result<std::string> find_events(const EventSource& daemon) {
+  if (auto room = room_for_zmq(); !room) return room.error();
   try {
     zmq::context_t context;
     zmq::socket_t socket(context, zmq::socket_type::dealer);
@@ -159,6 +167,7 @@ EventStream::EventStream(std::unique_ptr<State> state) : state_(std::move(state)
 EventStream::~EventStream() = default;
 
 Result<std::unique_ptr<EventStream>> EventStream::open(const EventSource& source) {
+  if (auto room = room_for_zmq(); !room) return room.error();
   try {
     auto state = std::make_unique<State>();
     state->socket.set(zmq::sockopt::linger, 0);
