@@ -44,8 +44,8 @@ Result<void> check_sets(const std::vector<LabelSet>& sets, const std::vector<Lab
 }
 
 /// The hint that goes behind a message of a key that a table lacks.
-std::string other_form(const FileTexts& texts, std::string_view key) {
-  const auto other = texts.other_form(key);
+std::string other_form(const FileTexts& texts, const SourceFile& file) {
+  const auto other = texts.other_form(file);
   if (!other) return {};
   return fmt::format(
       "; \"{}\" is there, which may be the same name in another Unicode normal form "
@@ -130,9 +130,10 @@ std::vector<FieldSpec> Annotations::fields() const {
   return fields;
 }
 
-Result<void> Annotations::append_values(std::string_view key,
+Result<void> Annotations::append_values(const SourceFile& file,
                                         std::vector<FieldValue>& values) const {
-  const std::string shown = printable(std::string(key));
+  const std::string& key = file.key;
+  const std::string shown = printable(key);
   for (const Column& column : columns_) {
     const auto name = name_in(column, key);
     if (!name && column.table.empty()) {
@@ -140,7 +141,7 @@ Result<void> Annotations::append_values(std::string_view key,
     }
     if (!name) {
       return wrong(fmt::format("key \"{}\": not in {}{}", shown, column.table,
-                               other_form(column.names, key)));
+                               other_form(column.names, file)));
     }
     const auto label = column.labels.find(*name);
     if (!label) return wrong(fmt::format("key \"{}\": {}", shown, label.error().message));
@@ -150,7 +151,7 @@ Result<void> Annotations::append_values(std::string_view key,
   if (has_text_) {
     const std::string* const text = texts_.find(key);
     if (text == nullptr) {
-      return wrong(fmt::format("key \"{}\": no transcript{}", shown, other_form(texts_, key)));
+      return wrong(fmt::format("key \"{}\": no transcript{}", shown, other_form(texts_, file)));
     }
     values.push_back({std::as_bytes(std::span(*text)), static_cast<std::uint32_t>(text->size())});
   }

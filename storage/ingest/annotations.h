@@ -50,7 +50,7 @@ class Annotations {
 
   /// Appends the values for a sequence, in the order of fields().
   /// Errors: invalid_argument: no folder to take the label from, no such label, no transcript.
-  Result<void> append_values(std::string_view key, std::vector<FieldValue>& values) const;
+  Result<void> append_values(const SourceFile& file, std::vector<FieldValue>& values) const;
 
   /// "3 keys of transcripts t.tsv are of no file, such as \"x\""; empty when all are of a file.
   const std::vector<std::string>& unmatched() const { return unmatched_; }

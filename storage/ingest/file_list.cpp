@@ -163,6 +163,13 @@ void key_by_basename(FileList& list) {
   for (SourceFile& file : list.files) file.key = file.path.stem().string();
 }
 
+std::string_view key_of_all_channels(const SourceFile& file) {
+  const std::string_view key = file.key;
+  const std::string number = fmt::format("#{}", file.part.channel);
+  return file.part.channel > 0 && key.ends_with(number) ? key.substr(0, key.size() - number.size())
+                                                        : key;
+}
+
 std::string passed_over(const FileList& list) {
   std::vector<std::string> parts;
   for (const auto& [extension, count] : list.others) {

@@ -14,10 +14,10 @@
 
 namespace batchwright {
 
-/// A file that is to become a sequence, or a part of one.
+/// A file that is to become a sequence, or a part of one, or one of its channels.
 struct SourceFile {
   /// The path relative to the folder, '/' between its parts, without extension; or the name alone;
-  /// or that of a segment.
+  /// or that of a segment; of a channel with '#' and its number behind that.
   std::string key;
   std::filesystem::path path;
   SoundPart part = {};        ///< Of sound.
@@ -60,6 +60,9 @@ std::vector<const SourceFile*> spread_over(std::span<const SourceFile> files);
 
 /// Has every key be the name of its file without extension, whatever folder it lies in.
 void key_by_basename(FileList& list);
+
+/// The key without the number of a channel: what tables call a file that is not cut into channels.
+std::string_view key_of_all_channels(const SourceFile& file);
 
 /// "12 .mp3, 1 without extension"; empty when nothing was passed over.
 std::string passed_over(const FileList& list);

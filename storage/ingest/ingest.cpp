@@ -222,7 +222,7 @@ class Run {
     // Kept over all files for its memory; it points into `loaded`, which outlives the append.
     values_.clear();
     for (const LoadedField& field : loaded->fields) values_.push_back({field.bytes, field.length});
-    if (auto known = job_.annotations->append_values(file.key, values_); !known) {
+    if (auto known = job_.annotations->append_values(file, values_); !known) {
       return refuse(file, known.error());
     }
     const auto began = Clock::now();

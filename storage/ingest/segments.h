@@ -28,12 +28,18 @@ struct Segments {
 
 /// Reads a table of segments, as Kaldi's `segments`: key, recording, begin and end in seconds,
 /// divided by blanks, or by TABs where a line has one; an end of -1 is that of the recording. The
-/// recording is the key of a file, or the last part of one that no other file has. Empty lines are
-/// passed over. Threads: any.
-/// Errors: invalid_argument, naming table and line: not readable, not four columns, times that are
-/// none, a key twice; or none of the recordings is among `files`.
+/// recording is the key of a file, or the last part of one that no other file has; `by_channel`,
+/// also that with '#' and the number of a channel behind it. Empty lines are passed over. Threads:
+/// any. Errors: invalid_argument, naming table and line: not readable, not four columns, times that
+/// are none, a key twice; or none of the recordings is among `files`.
 Result<Segments> read_segments(const std::filesystem::path& table,
-                               std::span<const SourceFile> files);
+                               std::span<const SourceFile> files, bool by_channel = false);
+
+/// Puts all channels of a file in its place, in their order, as "KEY#1", "KEY#2", ...; of one
+/// channel, too, so that keys do not depend on what is in other files. Those of which a channel was
+/// chosen stay. A file whose header cannot be read is one, and unusable. Headers are read on up to
+/// `threads` threads, once for segments that stand by file.
+std::vector<SourceFile> by_channels(std::vector<SourceFile> files, unsigned threads);
 
 /// Files of sound that were opened, kept for those behind: what memory a sequence takes is asked
 /// for before it is loaded, and a recording of many segments is looked at once.

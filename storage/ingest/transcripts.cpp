@@ -251,6 +251,39 @@ Result<std::vector<fs::path>> find_tables(const fs::path& folder) {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('/') + 1); }
 
+/// Entries of a table and files by the ends of their paths.
+class NearNames {
+ public:
+  NearNames(const Texts& texts, std::span<const SourceFile> files) {
+    for (const auto& entry : texts) {
+      ends_of_entries_.add(without_extension(entry.first), entries_.size());
+      entries_.push_back(&entry);
+    }
+    std::string_view before;
+    for (const SourceFile& file : files) {
+      ends_of_files_.add(file.key, 0);
+      // One file of several channels, which stand together, is one.
+      const std::string_view all_channels = key_of_all_channels(file);
+      if (all_channels != file.key && all_channels != before) ends_of_files_.add(all_channels, 0);
+      before = all_channels;
+    }
+  }
+
+  /// nullptr where there is none, or several.
+  const Texts::value_type* entry_of(std::string_view key) const {
+    const auto id = ends_of_entries_.find(key);
+    if (!id) return nullptr;
+    const std::string_view name = without_extension(entries_[*id]->first);
+    // Two files that one entry fits would silently share a text.
+    return name == key || ends_of_files_.count(name) == 1 ? entries_[*id] : nullptr;
+  }
+
+ private:
+  PathEnds ends_of_entries_;
+  PathEnds ends_of_files_;
+  std::vector<const Texts::value_type*> entries_;
+};
+
 }  // namespace
 
 Result<TextTable> read_transcripts(const fs::path& path, TranscriptFormat format,
@@ -276,34 +309,30 @@ FileTexts::FileTexts(Texts table, std::span<const SourceFile> files)
     : texts_(std::make_unique<const Texts>(std::move(table))) {
   const Texts& texts = *texts_;
   std::unordered_set<std::string_view> used;
-  std::vector<std::string_view> without;  // files whose key is no key of the table
+  const auto take = [&](const SourceFile& file, const Texts::value_type& entry) {
+    by_file_.emplace(file.key, &entry.second);
+    used.insert(entry.first);
+  };
+  std::vector<const SourceFile*> without;  // files whose key is no key of the table
   for (const SourceFile& file : files) {
     const auto exact = texts.find(file.key);
     if (exact == texts.end()) {
-      without.push_back(file.key);
+      without.push_back(&file);
     } else {
-      by_file_.emplace(file.key, &exact->second);
-      used.insert(exact->first);
+      take(file, *exact);
     }
   }
   if (!without.empty()) {
-    PathEnds entries;
-    PathEnds all_files;
-    std::vector<const Texts::value_type*> by_id;
-    for (const auto& entry : texts) {
-      entries.add(without_extension(entry.first), by_id.size());
-      by_id.push_back(&entry);
-      other_forms_.add(last_part(without_extension(entry.first)));
-    }
-    for (const SourceFile& file : files) all_files.add(file.key, 0);
-    for (const std::string_view key : without) {
-      const auto id = entries.find(key);
-      if (!id) continue;
-      const std::string_view name = without_extension(by_id[*id]->first);
-      // Two files that one entry fits would silently share a text.
-      if (name != key && all_files.count(name) != 1) continue;
-      by_file_.emplace(key, &by_id[*id]->second);
-      used.insert(by_id[*id]->first);
+    for (const auto& entry : texts) other_forms_.add(last_part(without_extension(entry.first)));
+    const NearNames near(texts, files);
+    for (const SourceFile* file : without) {
+      const Texts::value_type* entry = near.entry_of(file->key);
+      const std::string_view all_channels = key_of_all_channels(*file);
+      if (entry == nullptr && all_channels != file->key) {
+        const auto exact = texts.find(all_channels);
+        entry = exact == texts.end() ? near.entry_of(all_channels) : &*exact;
+      }
+      if (entry != nullptr) take(*file, *entry);
     }
   }
   unmatched_ = texts.size() - used.size();
@@ -318,8 +347,9 @@ const std::string* FileTexts::find(std::string_view key) const {
   return found == by_file_.end() ? nullptr : found->second;
 }
 
-std::optional<std::string_view> FileTexts::other_form(std::string_view key) const {
-  return other_forms_.find(last_part(key));
+std::optional<std::string_view> FileTexts::other_form(const SourceFile& file) const {
+  const auto form = other_forms_.find(last_part(file.key));
+  return form ? form : other_forms_.find(last_part(key_of_all_channels(file)));
 }
 
 }  // namespace batchwright

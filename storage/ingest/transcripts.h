@@ -52,7 +52,8 @@ Result<TextTable> read_transcripts(const std::filesystem::path& path, Transcript
 /// The entries of a table that belong to files. An entry is named as the file's key, or as the file
 /// itself ("a.wav"); the path of either may begin further down than the other's, as long as no
 /// other entry and no other file fits: corpora give files short names. What fits several stands for
-/// none.
+/// none. One that fits a channel ("call#2") goes before one that fits its file ("call"), which all
+/// channels without one of their own share.
 ///
 /// Lifetime: the files outlive it, and stay where they are. Threads: any for find().
 class FileTexts {
@@ -62,8 +63,8 @@ class FileTexts {
 
   /// The text for a file's key; nullptr where there is none.
   const std::string* find(std::string_view key) const;
-  /// A key of the table that may be this one in another of Unicode's normal forms.
-  std::optional<std::string_view> other_form(std::string_view key) const;
+  /// A key of the table that may be the file's in another of Unicode's normal forms.
+  std::optional<std::string_view> other_form(const SourceFile& file) const;
   /// Entries that belong to no file, and the first of them.
   std::size_t entries() const { return texts_ ? texts_->size() : 0; }
   std::size_t unmatched() const { return unmatched_; }

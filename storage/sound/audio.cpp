@@ -17,15 +17,38 @@ Error bad_file(std::string_view name, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("{}: {}", name, why)};
 }
 
+/// The channels whose mean is taken.
+struct TakenChannels {
+  std::size_t first = 0;
+  std::size_t count = 1;
+};
+
+/// Errors: invalid_argument, without the file's name.
+Result<TakenChannels> taken_channels(std::size_t channels, ChannelChoice choice,
+                                     std::uint32_t number) {
+  if (number > channels) return bad_container(fmt::format("the file has {} channels", channels));
+  if (number > 0) return TakenChannels{number - 1, 1};
+  switch (choice) {
+    case ChannelChoice::only:
+      if (channels == 1) break;
+      return bad_container(
+          fmt::format("{} channels; allowed: --channel first, mix or each", channels));
+    case ChannelChoice::first: break;
+    case ChannelChoice::mix: return TakenChannels{0, channels};
+    case ChannelChoice::each:
+      return bad_container("each channel is a sound of its own, and none is named");
+  }
+  return TakenChannels{};
+}
+
 /// Replaces `samples` with one channel out of `block`, whose channels alternate.
-void take_channel(std::span<const float> block, std::size_t channels, ChannelChoice choice,
+void take_channel(std::span<const float> block, std::size_t channels, const TakenChannels& taken,
                   std::vector<float>& samples) {
   samples.clear();
-  const std::size_t used = choice == ChannelChoice::mix ? channels : 1;
   for (std::size_t frame = 0; frame < block.size(); frame += channels) {
     float sum = 0;
-    for (std::size_t c = 0; c < used; ++c) sum += block[frame + c];
-    samples.push_back(sum / static_cast<float>(used));
+    for (std::size_t c = 0; c < taken.count; ++c) sum += block[frame + taken.first + c];
+    samples.push_back(sum / static_cast<float>(taken.count));
   }
 }
 
@@ -80,7 +103,7 @@ bool all_finite(std::span<const float> samples) {
 }
 
 /// Decodes what is wanted, and goes on to the end only where all is.
-Decoded decode_wanted(SoundDecoder& decoder, ChannelChoice choice, const TakeSamples& take,
+Decoded decode_wanted(SoundDecoder& decoder, const TakenChannels& taken, const TakeSamples& take,
                       Wanted wanted) {
   const std::size_t channels = decoder.format().channels;
   std::vector<float> chosen;
@@ -88,8 +111,8 @@ Decoded decode_wanted(SoundDecoder& decoder, ChannelChoice choice, const TakeSam
   std::span<const float> samples;
   while (wanted.count > 0 && !(samples = decoder.next()).empty()) {
     if (channels > 1) {
-      take_channel(samples, channels, choice, chosen);
-      if (choice == ChannelChoice::mix) add_energies(samples, channels, chosen, seen);
+      take_channel(samples, channels, taken, chosen);
+      if (taken.count > 1) add_energies(samples, channels, chosen, seen);
       samples = chosen;
     }
     samples = wanted.of(samples);
@@ -153,7 +176,7 @@ std::optional<std::uint64_t> go_near(SoundDecoder& decoder, std::uint64_t sample
 struct SoundCall {
   const SoundContainer& sound;
   SoundDecoder& decoder;
-  ChannelChoice channels;
+  TakenChannels channels;
   const TakeSamples& take;
   std::uint64_t most;
 };
@@ -265,19 +288,21 @@ std::uint64_t SoundFile::expected_samples(const SoundPart& part) const {
 
 Result<AudioExtent> SoundFile::decode(ChannelChoice channels, const TakeSamples& take,
                                       const SoundPart& part, const MostSound& most) const {
+  const auto bad = [&](const std::string& why) {
+    return bad_file(name_,
+                    part.channel > 0 ? fmt::format("channel {}: {}", part.channel, why) : why);
+  };
   const auto decoder = open_decoder(*container_);
   if (!decoder) return bad_file(name_, decoder.error().message);
   const SoundDecoder::Format& format = (*decoder)->format();
-  if (format.channels != 1 && channels == ChannelChoice::only) {
-    return bad_file(
-        name_, fmt::format("{} channels; choose one with --channel first or mix", format.channels));
-  }
+  const auto taken = taken_channels(format.channels, channels, part.channel);
+  if (!taken) return bad(taken.error().message);
   const std::uint64_t bound = most_samples(most, format.sample_rate);
   const auto known = part.whole() ? samples_of(*container_, format.sample_rate) : std::nullopt;
-  if (known && *known > bound) return bad_file(name_, too_long(most, format.sample_rate, known));
-  const auto seen = decode_any({*container_, **decoder, channels, take, bound}, part);
-  if (!seen) return bad_file(name_, seen.error().message);
-  if (seen->samples > bound) return bad_file(name_, too_long(most, format.sample_rate, {}));
+  if (known && *known > bound) return bad(too_long(most, format.sample_rate, known));
+  const auto seen = decode_any({*container_, **decoder, *taken, take, bound}, part);
+  if (!seen) return bad(seen.error().message);
+  if (seen->samples > bound) return bad(too_long(most, format.sample_rate, {}));
   const bool lacks_begin = sample_at(part.begin, format.sample_rate) < container_->lacking_samples;
   return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled(),
                      lacks_begin};
@@ -290,7 +315,8 @@ Result<AudioHeader> read_audio_header(const std::filesystem::path& path) {
   if (!container) return bad_file(path.string(), container.error().message);
   const auto decoder = open_decoder(*container);
   if (!decoder) return bad_file(path.string(), decoder.error().message);
-  return AudioHeader{(*decoder)->format().sample_rate, (*decoder)->format().wide};
+  const SoundDecoder::Format& format = (*decoder)->format();
+  return AudioHeader{format.sample_rate, static_cast<std::uint32_t>(format.channels), format.wide};
 }
 
 Result<AudioExtent> decode_audio(const std::filesystem::path& path, ChannelChoice channels,
@@ -311,9 +337,12 @@ Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice 
   if (!container) return bad(container.error());
   const auto decoder = open_decoder(*container);
   if (!decoder) return bad(decoder.error());
-  const auto seen = decode_any({*container, **decoder, channels, take, most}, {});
-  if (!seen) return bad(seen.error());
   const SoundDecoder::Format& format = (*decoder)->format();
+  const auto choice = channels == ChannelChoice::only ? ChannelChoice::first : channels;
+  const auto taken = taken_channels(format.channels, choice, 0);
+  if (!taken) return bad(taken.error());
+  const auto seen = decode_any({*container, **decoder, *taken, take, most}, {});
+  if (!seen) return bad(seen.error());
   return AudioExtent{format.sample_rate, seen->samples, format.wide, seen->cancelled(),
                      container->lacking_samples > 0};
 }

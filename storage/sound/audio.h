@@ -20,9 +20,10 @@ enum class ChannelChoice : std::uint8_t {
   only,   ///< Refuse it.
   first,  ///< Take the first.
   mix,    ///< Take the mean of all.
+  each,   ///< Each is a sound of its own: SoundPart names the one that is taken.
 };
 
-/// "only", "first" or "mix".
+/// "only", "first", "mix" or "each".
 std::string_view channel_name(ChannelChoice channels);
 
 /// The choice of that name; empty for another.
@@ -36,16 +37,18 @@ struct Audio {
   bool lacks_begin = false;       ///< As AudioExtent has it.
 };
 
-/// A part of a sound, in seconds, or all of it. It begins and ends at the samples next to these
-/// times.
+/// A part of a sound, in seconds, or all of it; and of several channels one. It begins and ends at
+/// the samples next to these times.
 struct SoundPart {
   double begin = 0;
   double end = std::numeric_limits<double>::infinity();  ///< Infinity: the sound's own.
+  std::uint32_t channel = 0;                             ///< From 1; 0: as ChannelChoice says.
 
   /// How far the end may lie behind the sound's own, which it then is: times are often rounded to
   /// more than a sample (Kaldi's extract-segments takes the same).
   static constexpr double kOvershoot = 0.5;
 
+  /// All of its time.
   bool whole() const { return begin == 0 && end == std::numeric_limits<double>::infinity(); }
 };
 
@@ -97,7 +100,8 @@ class SoundFile {
   /// remembers.
   /// Errors: invalid_argument, naming file and reason: it decodes to another length than its
   /// container has, is damaged, ends more than SoundPart::kOvershoot before the part does, has
-  /// several channels, holds samples that are no numbers, or is longer than `most`. What was
+  /// several channels, or not the one of the part, holds samples that are no numbers, or is longer
+  /// than `most`. What was
   /// handed to `take` before the error, `most` and a sample more, means nothing.
   Result<AudioExtent> decode(ChannelChoice channels, const TakeSamples& take,
                              const SoundPart& part = {}, const MostSound& most = {}) const;
@@ -113,6 +117,7 @@ class SoundFile {
 /// What a file's header tells of its samples.
 struct AudioHeader {
   std::uint32_t sample_rate = 0;  ///< Hz
+  std::uint32_t channels = 1;
   bool wide = false;
 };
 
@@ -132,7 +137,8 @@ inline constexpr std::uint64_t kDecoderBytes = std::uint64_t{4} << 20;
 /// channel: how many there are was checked then. At most `most` samples and one more are decoded
 /// and handed over: where there are more, the extent has `most` + 1, and what the rest is like
 /// stays unknown. How many there should be is the caller's to compare. Threads: any.
-/// Errors: corrupt_record: what SoundFile refuses, and samples that are no numbers.
+/// Errors: corrupt_record: what SoundFile refuses, samples that are no numbers, and `each`, which
+/// files as they came are not taken with.
 Result<AudioExtent> decode_bytes(std::span<const std::byte> file, ChannelChoice channels,
                                  const TakeSamples& take, std::uint64_t most);
 

@@ -6,7 +6,7 @@
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 3> kChannelNames = {"only", "first", "mix"};
+constexpr std::array<std::string_view, 4> kChannelNames = {"only", "first", "mix", "each"};
 
 }  // namespace
 

@@ -37,6 +37,19 @@ TEST_CASE("command: ingest tells of samples that were clipped and channels that 
   CHECK(contains(finished.out, "1 files have channels of opposite phase"));
 }
 
+TEST_CASE("command: ingest takes each channel, and not of files as they came") {
+  const SoundPlace place;
+  write_file(place.folder / "in" / "a.wav", wav({100, 300, -200, 0}, {8000, 2}));
+  const auto refused = place.ingest({"--store", "encoded", "--channel", "each"});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--channel each: goes with --store features or pcm only"));
+  CHECK(place.ingest({"--store", "pcm", "--channel", "each"}).code == 0);
+  const auto again = place.ingest({"--store", "pcm", "--channel", "each"});
+  CHECK(contains(again.err, "key \"a#1\" is already in dataset"));
+  const auto other = place.ingest({"--store", "pcm", "--channel", "mix", "--resume"});
+  CHECK(contains(other.err, "was made with channel = each, this ingest has mix"));
+}
+
 TEST_CASE("command: ingest bounds the length of stored sound, and says where else it may not") {
   const SoundPlace place;
   write_file(place.folder / "in" / "a.wav", wav(tone(8000)));  // a second

@@ -55,6 +55,10 @@ std::string folder_name(const fs::path& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+unsigned threads_of(const IngestOptions& options) {
+  return options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
+}
+
 void tell_who_writes(const IngestJob& job, const WriterWait& wait) {
   warn(fmt::format("waiting for another writer of {}{}", job.dataset.string(),
                    wait.process ? fmt::format(" (pid {})", *wait.process) : ""));
@@ -140,7 +144,7 @@ int run(const IngestOptions& options, Input input) {
                 {"made_by", "batchwright " BATCHWRIGHT_VERSION}};
   job.on_error = options.on_error;
   job.resume = options.resume;
-  job.threads = options.threads > 0 ? options.threads : std::thread::hardware_concurrency();
+  job.threads = threads_of(options);
 
   const auto start = Clock::now();
   auto report = options.part ? take_part(options, input.files, job, start) : take_all(job, start);
@@ -182,9 +186,11 @@ Result<Input> input_of_folder(const IngestOptions& options, const char* kind,
 }
 
 /// Puts the segments of a table in the place of the files, where one is given.
-Result<void> cut_into_segments(const fs::path& table, Input& input) {
+Result<void> cut_into_segments(const IngestOptions& options, Input& input) {
+  const fs::path& table = options.segments;
   if (table.empty()) return {};
-  auto segments = read_segments(table, input.files);
+  const bool by_channel = options.audio.channels == ChannelChoice::each;
+  auto segments = read_segments(table, input.files, by_channel);
   if (!segments) return segments.error();
   input.files = std::move(segments->files);
   if (!segments->unmatched.empty()) input.unmatched.push_back(std::move(segments->unmatched));
@@ -300,7 +306,10 @@ Result<KaldiSourceOptions> kaldi_tables(const IngestOptions& options) {
 int run_ingest_audio(const IngestOptions& options) {
   auto input = input_of_folder(options, "audio", audio_extensions());
   if (!input) return fail(input.error());
-  if (auto cut = cut_into_segments(options.segments, *input); !cut) return fail(cut.error());
+  if (auto cut = cut_into_segments(options, *input); !cut) return fail(cut.error());
+  if (options.audio.channels == ChannelChoice::each) {
+    input->files = by_channels(std::move(input->files), threads_of(options));
+  }
   if (options.store == StoreAs::features) {
     auto source = audio_source(with_rate_of(options.dataset(), options.audio), input->files);
     return finish(options, std::move(input), std::move(source));

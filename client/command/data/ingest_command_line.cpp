@@ -179,6 +179,9 @@ void add_sound(CLI::App& command, const std::shared_ptr<IngestOptions>& options,
     if (command.count("--segments") > 0 && options->store == StoreAs::encoded) {
       refuse("--segments", "features or pcm");
     }
+    if (options->audio.channels == ChannelChoice::each && options->store == StoreAs::encoded) {
+      refuse("--channel each", "features or pcm");
+    }
   });
 }
 
@@ -195,10 +198,14 @@ void add_ingest_audio(CLI::App& ingest, Action& action) {
       ->type_name("HZ")
       ->check(CLI::Range(0, 10'000'000))
       ->capture_default_str();
-  add_choice<ChannelChoice>(
-      *command, "--channel", options->audio.channels,
-      {{"only", ChannelChoice::only}, {"first", ChannelChoice::first}, {"mix", ChannelChoice::mix}})
-      ->description("Files of several channels: refuse the file, take the first, or the mean");
+  add_choice<ChannelChoice>(*command, "--channel", options->audio.channels,
+                            {{"only", ChannelChoice::only},
+                             {"first", ChannelChoice::first},
+                             {"mix", ChannelChoice::mix},
+                             {"each", ChannelChoice::each}})
+      ->description(
+          "Files of several channels: refuse the file, take the first, the mean, or each as a "
+          "sequence, KEY#1, KEY#2, ...");
   command
       ->add_option("--segments", options->segments,
                    "Cut files into parts: lines key, recording, begin and end in seconds")

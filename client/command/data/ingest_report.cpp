@@ -77,7 +77,7 @@ void print_text(const IngestOutcome& outcome) {
   if (figures.cancelled_files > 0) {
     fmt::print(
         "{} files have channels of opposite phase, of which the mean is next to silence, such as "
-        "{}: take one with --channel first\n",
+        "{}: take one with --channel first, or all with --channel each\n",
         figures.cancelled_files, outcome.report.first_cancelled);
   }
   if (figures.skipped > 0) fmt::print("skipped {} files:\n", figures.skipped);

@@ -9,9 +9,9 @@
 namespace batchwright {
 namespace {
 
-constexpr std::array<std::string_view, 13> kExtensions = {".wav",  ".flac", ".mp3", ".ogg", ".oga",
-                                                          ".opus", ".npy",  ".npz", ".sph", ".aiff",
-                                                          ".aif",  ".au",   ".w64"};
+constexpr std::array<std::string_view, 18> kExtensions = {
+    ".wav",  ".flac", ".mp3",  ".ogg", ".oga", ".opus", ".npy",  ".npz",  ".sph",
+    ".aiff", ".aif",  ".aifc", ".au",  ".snd", ".w64",  ".wave", ".rf64", ".nist"};
 
 /// Whether `name` ends with the lower-case `end`, in whatever case.
 bool ends_with_any_case(std::string_view name, std::string_view end) {

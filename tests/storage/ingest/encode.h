@@ -9,16 +9,17 @@
 
 namespace batchwright::test {
 
-/// Writes one channel as a file of libsndfile's format, of 8 kHz if nothing else is said.
+/// Writes a file of libsndfile's format, of 8 kHz and one channel if nothing else is said; the
+/// samples of several channels alternate.
 inline void encode(const std::filesystem::path& path, int format, const std::vector<float>& samples,
-                   int rate = 8000) {
+                   int rate = 8000, int channels = 1) {
   SF_INFO info{};
   info.samplerate = rate;
-  info.channels = 1;
+  info.channels = channels;
   info.format = format;
   SNDFILE* sound = sf_open(path.c_str(), SFM_WRITE, &info);
   REQUIRE(sound != nullptr);
-  const auto count = static_cast<sf_count_t>(samples.size());
+  const auto count = static_cast<sf_count_t>(samples.size()) / channels;
   CHECK(sf_writef_float(sound, samples.data(), count) == count);
   sf_close(sound);
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "storage/ingest/annotations.h"
+#include "storage/ingest/ingest_source.h"
 #include "tests/storage/ingest/sounds.h"
 #include "tests/support/temporary_folder.h"
 
@@ -57,7 +58,8 @@ class Annotated {
   /// The text for a key, or why there is none.
   std::string operator[](const std::string& key) const {
     std::vector<FieldValue> values;
-    if (auto known = annotations_->append_values(key, values); !known) return known.error().message;
+    if (auto known = annotations_->append_values({key, {}}, values); !known)
+      return known.error().message;
     return {reinterpret_cast<const char*>(values[0].bytes.data()), values[0].length};
   }
   const Annotations& all() const { return *annotations_; }
@@ -143,11 +145,12 @@ TEST_CASE("storage: a file is found by its key, or by its short name when that i
   const auto annotations = Annotations::create(options, files);
   REQUIRE(annotations);
   std::vector<FieldValue> values;
-  CHECK(annotations->append_values("a/1", values));
-  CHECK(annotations->append_values("a/2", values));
+  CHECK(annotations->append_values({"a/1", {}}, values));
+  CHECK(annotations->append_values({"a/2", {}}, values));
   REQUIRE(values.size() == 2);
   CHECK(values[1].length == 5);
-  CHECK(annotations->append_values("a/3", values).error().message == "key \"a/3\": no transcript");
+  CHECK(annotations->append_values({"a/3", {}}, values).error().message ==
+        "key \"a/3\": no transcript");
   REQUIRE(annotations->unmatched().size() == 1);
   CHECK(annotations->unmatched()[0].find("2 of 4 keys of ") == 0);
   CHECK(annotations->unmatched()[0].find("such as \"3\"") != std::string::npos);
@@ -159,6 +162,10 @@ TEST_CASE("storage: lists that name the file are looked up without its extension
   CHECK(named["x/sub/b"] == "THERE");
   CHECK(named["c.d"] == "E");
   CHECK(named.all().unmatched().empty());
+  for (const std::string_view ending : audio_extensions()) {
+    CAPTURE(ending);
+    CHECK(Annotated("a" + std::string(ending) + " HELLO\n", {"a"})["a"] == "HELLO");
+  }
   const Annotated below("wavs/a.wav|HELLO\n/data/wavs/b.wav|THERE\n", {"a", "wavs/b"});
   CHECK(below["a"] == "HELLO");
   CHECK(below["wavs/b"] == "THERE");

@@ -48,7 +48,7 @@ TEST_CASE("storage: samples come back as they are, from -1 to 1") {
 
 TEST_CASE("storage: of several channels the first or the mean is taken, or the file refused") {
   const std::string stereo = wav({100, 300, -200, 0}, {8000, 2});
-  CHECK(refusal(stereo) == "2 channels; choose one with --channel first or mix");
+  CHECK(refusal(stereo) == "2 channels; allowed: --channel first, mix or each");
   CHECK(read_bytes(stereo, ChannelChoice::first)->samples == floats({100, -200}));
   CHECK(read_bytes(stereo, ChannelChoice::mix)->samples == floats({200, -100}));
 }
