@@ -186,7 +186,7 @@ TEST_CASE("command: run hears signals while another has its locks") {
   place.write_config("endpoints = [\"ipc://" + socket + "\"]\nstats = \"\"");
   for (const char* const name : {".users", ".owner"}) {
     CAPTURE(name);
-    Process holds({"/usr/bin/flock", socket + name, "/bin/sh", "-c", "echo held; exec sleep 100"});
+    Process holds({"/usr/bin/flock", "--no-fork", socket + name, "/bin/sh", "-c", "echo held; exec sleep 100"});
     REQUIRE(eventually([&] { return contains(holds.out(), "held"); }));
     Process waits(place.shell("exit 5"));
     REQUIRE(eventually([&] { return is_held_back(waits.pid(), SIGTERM); }));
