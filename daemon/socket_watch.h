@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/formats.h"
+
 namespace batchwright {
 
 /// Knows the files of the daemon's sockets, and notices when one is gone or is another, as after a

@@ -213,7 +213,7 @@ TEST_CASE("storage: each channel alone is bounded, and opposite channels are no 
 TEST_CASE("storage: what a recorder left of a last frame is no sample of any channel") {
   const Place place;
   std::string bytes = channels_wav({1, 2});
-  for (const std::size_t size_at : {4, 40}) bytes.replace(size_at, 4, "\xFF\xFF\xFF\xFF");
+  for (const std::size_t size_at : {4U, 40U}) bytes.replace(size_at, 4, "\xFF\xFF\xFF\xFF");
   for (const std::string rest : {"\x55", "\x55\x55", "\x55\x55\x55"}) {
     write_file(place.in("a" + std::to_string(rest.size()) + ".wav"), bytes + rest);
   }
