@@ -164,6 +164,9 @@ def main() -> None:
     torch.set_num_threads(1)
     join_group()
     Job(options).run()
+    # It has done its work, and may come once more: the interpreter gives handlers up before it ends,
+    # and the signal would be the end of a job that went well.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     distributed.barrier()  # none ends while another still needs it
 
 
