@@ -5,9 +5,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 
 import cases
+import image_cases
 import lint
 import pods
 from engine import Engine, Failed, call, folder_of
@@ -18,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAKE_IMAGE = ROOT / "systemd" / "deploy" / "containers" / "make-image"
 WIDTH = 22  # of the cases' names
 OF_TEXT = {case.__name__ for case in lint.CASES}
-ALL = {case.__name__: case for room in (lint, cases) for case in room.CASES}
+OF_IMAGE = {case.__name__ for case in image_cases.CASES}
+ALL = {case.__name__: case for room in (lint, image_cases, cases) for case in room.CASES}
 NOT_TRIED = ("a kubelet: the manifests' mounts, rights, limits and probes are given to podman",
              "registries, GPUs, and CNI networks: each container has a network of its own")
 
@@ -83,7 +86,9 @@ def main():
     wanted = given.cases or list(ALL)
     build = given.build.resolve()
     good = [run_case(name, Text(build / "bin")) for name in wanted if name in OF_TEXT]
-    wanted = [name for name in wanted if name not in OF_TEXT]
+    good += [case_table.run_case(name, lambda case=ALL[name]: with_image(case, build), WIDTH)
+             for name in wanted if name in OF_IMAGE]
+    wanted = [name for name in wanted if name not in OF_TEXT | OF_IMAGE]
     if wanted:
         good.append(with_podman(wanted, build))
         print("not tried: " + "; ".join(NOT_TRIED))
@@ -95,6 +100,12 @@ class Text:
 
     def __init__(self, programs):
         self.programs = programs
+
+
+def with_image(case, build):
+    """The figures of a case that takes the image's files and no container."""
+    with tempfile.TemporaryDirectory(prefix="batchwright-image.", dir="/var/tmp") as folder:
+        return case(image_cases.Image(tarball(build), pathlib.Path(folder)))
 
 
 def with_podman(wanted, build):

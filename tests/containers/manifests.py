@@ -16,8 +16,13 @@ UNITS = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": MIB, "G
 
 
 def read():
-    """Each manifest by its file's name."""
-    return {path.name: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+    """Each manifest by its file's name; those after the first of a file by NAME#2 and so on."""
+    found = {}
+    for path in sorted(FOLDER.rglob("*.yaml")):
+        name = str(path.relative_to(FOLDER))
+        for i, manifest in enumerate(yaml.safe_load_all(path.read_text()), 1):
+            found[name if i == 1 else f"{name}#{i}"] = manifest
+    return found
 
 
 def size(text):
@@ -29,6 +34,20 @@ def size(text):
 
 def pod(manifest):
     return manifest["spec"]["template"]["spec"]
+
+
+def has_pods(manifest):
+    return manifest["kind"] in ("DaemonSet", "Job")
+
+
+def with_daemon(manifests):
+    """Those whose pods have a daemon in them."""
+    return {file: manifest for file, manifest in manifests.items() if has_pods(manifest)
+            and any(each["name"] == "batchwrightd" for each in containers(manifest))}
+
+
+def labels(manifest):
+    return manifest["spec"]["template"].get("metadata", {}).get("labels", {})
 
 
 def containers(manifest):
@@ -68,9 +87,6 @@ def of_container(container, volumes, config):
             faults.append(f"{here}: {name} asks another port than stats, {stats}")
     if here != "batchwrightd":
         return faults
-    security = container.get("securityContext", {})
-    if not security.get("runAsNonRoot") or security["capabilities"] != {"drop": ["ALL"]}:
-        faults.append(f"{here}: runs as root or with capabilities")
     arena = size(tomllib.loads(config)["daemon"]["memory"])
     limit = size(container.get("resources", {}).get("limits", {}).get("memory", "0"))
     if limit != arena + ROOM:
@@ -90,7 +106,7 @@ def between(manifests):
     faults, config = [], configuration(manifests)
     endpoint = tomllib.loads(config)["daemon"]["endpoints"][0]
     for file, manifest in manifests.items():
-        if manifest["kind"] == "ConfigMap":
+        if not has_pods(manifest):
             continue
         volumes = {volume["name"]: volume for volume in pod(manifest)["volumes"]}
         for container in containers(manifest):
@@ -103,8 +119,7 @@ def between(manifests):
             if wanted not in (None, manifests["config.yaml"]["metadata"]["name"]):
                 faults.append(f"{file}: no ConfigMap has the name {wanted}")
         selector = manifest["spec"].get("selector", {}).get("matchLabels", {})
-        labels = manifest["spec"]["template"].get("metadata", {}).get("labels", {})
-        if not selector.items() <= labels.items():
+        if not selector.items() <= labels(manifest).items():
             faults.append(f"{file}: the selector does not match the pods' labels")
     return faults
 
@@ -122,7 +137,7 @@ def by_daemon(manifests, programs):
 
 
 def faults(manifests):
-    """All but what the daemon finds."""
+    """Of the schema and between keys. What else is asked of manifests is in rules.py."""
     found = [f"{file}: {fault}" for file, manifest in manifests.items()
              for fault in by_schema(manifest)]
     return found or between(manifests)

@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import manifests
+import rules
 from engine import expect, until
 
 HERE = pathlib.Path(__file__).resolve().parent
-USER = 65532
 SEQUENCES = 13_100
+USER = rules.daemon_user(manifests.read())
 IMAGES = {"registry.example/batchwright:0.2.0": "batchwright", "busybox:1.36": "busybox"}
 
 
@@ -35,7 +36,7 @@ class Home:
 
 def write_dataset(folder, tree):
     """Frames of 13 values, 20 to 119 of them; every value follows from its place."""
-    folder.parent.mkdir()
+    folder.parent.mkdir(parents=True)
     script = (
         "import sys, numpy, batchwright\n"
         "with batchwright.DatasetWriter(sys.argv[1], {'features': batchwright.FieldSpec('float32', "
@@ -68,8 +69,14 @@ class Node:
             volume = volumes[mount["name"]]
             if "configMap" in volume:
                 place = self.config
-            elif "emptyDir" in volume:
+            elif mount["name"] == "sockets":
                 place = self.sockets
+            elif "emptyDir" in volume:
+                place = self.folder / mount["name"]
+                place.mkdir(exist_ok=True)
+                place.chmod(0o777)
+            elif "persistentVolumeClaim" in volume:
+                place = self.places["/var/lib/batchwright"]
             else:
                 place = self.places[volume["hostPath"]["path"]]
             mode = "ro" if mount.get("readOnly") else "rw"
