@@ -1,8 +1,9 @@
 """A real Prometheus watches a real daemon: scrape.py BIN
 
 The page, the rules and the dashboard are those that are installed. What is asked: does /metrics pass
-promtool, does every metric that rules and dashboard name exist, is every expression valid, and does
-a rate of delivered batches arrive.
+promtool, does every metric and every event that rules and dashboard name exist, is every expression
+valid, does the dashboard show health and not speed alone, has each rule its tests, and does a rate of
+delivered batches arrive.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import urllib.request
 from typing import Callable, Dict, List, Set, TypeVar
 
 import numpy as np
+import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SYSTEMD = ROOT / "systemd"
@@ -36,6 +38,11 @@ dataset = "{folder}/data"
 """
 
 Found = TypeVar("Found")
+# What tells whether a daemon is well.
+HEALTH = {"batchwright_" + name for name in (
+    "ready", "feed_state", "config_last_reload_successful", "dataset_stale", "disk_free_bytes",
+    "clients_refused_total", "events_total", "readahead_disk_latency_seconds", "memory_ceiling_bytes",
+    "memory_pressure_share")}
 
 
 def eventually(look: Callable[[], Found], what: str, seconds: float = 60.0) -> Found:
@@ -107,6 +114,22 @@ def dashboard_expressions() -> List[str]:
             .replace("$feed", ".*") for expression in expressions]
 
 
+def events_of(expression: str) -> Set[str]:
+    """The events that an expression selects."""
+    return {event for names in re.findall(r'event=~?"([^"]*)"', expression) for event in names.split("|")}
+
+
+def check_rule_tests() -> None:
+    """Each alert has a test in which it fires, and one in which it does not."""
+    rules = yaml.safe_load((SYSTEMD / "alerts.yml").read_text())["groups"][0]["rules"]
+    text = (pathlib.Path(__file__).parent / "alerts_test.yml").read_text()
+    tests = [each for test in yaml.safe_load(text)["tests"] for each in test["alert_rule_test"]]
+    for wanted in (True, False):
+        tested = {each["alertname"] for each in tests if bool(each["exp_alerts"]) == wanted}
+        untested = {rule["alert"] for rule in rules} - tested
+        assert not untested, f"{untested} have no test in which they {'fire' if wanted else 'are silent'}"
+
+
 class Watched:
     """A daemon, a client that takes batches, and Prometheus. Stops what it started."""
 
@@ -175,6 +198,7 @@ def query(api: str, expression: str) -> List[Dict]:
 
 
 def check(watched: Watched) -> None:
+    check_rule_tests()
     target = watched.start_daemon()
     page = get(f"http://{target}/metrics")
     lint = subprocess.run(["promtool", "check", "metrics"], input=page, text=True,
@@ -189,6 +213,13 @@ def check(watched: Watched) -> None:
     for expression in expressions:
         unknown = metric_names(expression) - known
         assert not unknown, f"/metrics has no {unknown}, which {expression!r} names"
+        never = events_of(expression) - set(re.findall(r'events_total\{event="(\w+)"', page))
+        assert not never, f"/metrics has no events {never}, which {expression!r} names"
+        # Pods are scraped by jobs of other names. What never answered is known by nothing else.
+        jobs = re.findall(r'job=~?"[^"]*"', expression)
+        assert set(jobs) <= {'job=~".*batchwright.*"'}, f"{expression!r} is of one job only"
+    shown = {name for expression in dashboard_expressions() for name in metric_names(expression)}
+    assert HEALTH <= shown, f"the dashboard does not show {HEALTH - shown}"
 
     api = watched.start_prometheus(target)
     rate = 'sum(rate(batchwright_batches_delivered_total{feed="train"}[10s]))'
