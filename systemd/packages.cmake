@@ -12,7 +12,9 @@ foreach(kind sysusers tmpfiles)
     COMPONENT daemon EXCLUDE_FROM_ALL)
 endforeach()
 install(DIRECTORY drop-ins deploy DESTINATION share/doc/batchwright/examples COMPONENT daemon
-  EXCLUDE_FROM_ALL)
+  EXCLUDE_FROM_ALL PATTERN make-image EXCLUDE)
+install(PROGRAMS deploy/containers/make-image DESTINATION share/doc/batchwright/examples/deploy/containers
+  COMPONENT daemon EXCLUDE_FROM_ALL)
 file(GLOB monitoring CONFIGURE_DEPENDS prometheus.yml alerts.yml grafana.json)
 install(FILES ${monitoring} DESTINATION share/doc/batchwright/examples COMPONENT daemon
   EXCLUDE_FROM_ALL)

@@ -1,0 +1,8 @@
+# fish completion of batchwrightd
+complete -c batchwrightd -f
+complete -c batchwrightd -l config -r -F -d 'The configuration, a TOML file'
+complete -c batchwrightd -l folder -x -a '(__fish_complete_directories)' -d 'Folder of the sockets of clients and pages'
+complete -c batchwrightd -l check-config -d 'Check the configuration and what it names, and serve nothing'
+complete -c batchwrightd -l reload -x -a '(pgrep -x batchwrightd)' -d 'Have a running daemon read its configuration again'
+complete -c batchwrightd -s h -l help -d 'Print the help and exit'
+complete -c batchwrightd -l version -d 'Print the version and exit'
