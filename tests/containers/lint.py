@@ -1,5 +1,6 @@
 """The manifests as text: nothing is wrong with them, and what would be is found."""
 import copy
+import os
 import pathlib
 import re
 import shutil
@@ -191,4 +192,33 @@ def kustomization_builds(home):
     return "alone, and with each component"
 
 
-CASES = [manifests_are_sound, kubernetes_schemas, kustomization_builds]
+def folder_changes_hands(home):
+    """The DaemonSet's first step, with its rights alone: a folder as the kubelet makes it, and one with
+    files of another user, become the daemon's."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        raise Skipped("other users take root, and setpriv")
+    first = manifests.pod(manifests.read()["daemonset.yaml"])["initContainers"][0]
+    user = rules.daemon_user(manifests.read())
+    rights = ",".join(["-all", *(f"+{each.lower()}" for each in
+                                 first["securityContext"]["capabilities"]["add"])])
+    for owner in (0, 65532):
+        with tempfile.TemporaryDirectory() as folder:
+            run = pathlib.Path(folder, "run")
+            run.mkdir()
+            files = [run / name for name in ("s.sock", "s.sock.lock")] if owner else []
+            for file in files:
+                file.touch(mode=0o600)
+            for each in (run, *files):
+                os.chown(each, owner, owner)
+            if owner:
+                run.chmod(0o750)
+            *words, script = first["command"]
+            call("setpriv", f"--inh-caps={rights}", f"--bounding-set={rights}", *words,
+                 script.replace("/run/batchwright", str(run)))
+            owners = {(each.stat().st_uid, each.stat().st_gid) for each in (run, *files)}
+            expect(owners == {(user, user)} and run.stat().st_mode & 0o777 == 0o750,
+                   f"the folder of {owner} is the daemon's: {owners}")
+    return f"to {user}, from root and from 65532"
+
+
+CASES = [manifests_are_sound, kubernetes_schemas, kustomization_builds, folder_changes_hands]
