@@ -22,7 +22,7 @@ def is_free(place):
     return any(f".{name}." in f".{place}" for name in FREE)
 
 
-def kubectl_slips(given):
+def platform_slips(given):
     """What a platform team would refuse, or would never see: one thing wrong at a time."""
     def changed(file, change):
         copied = copy.deepcopy(given)
@@ -126,7 +126,7 @@ def manifests_are_sound(home):
             for name, wrong in slips(given, file):
                 tried += 1
                 expect(rules.faults(wrong), f"{name} in {file} is found")
-    for name, wrong in kubectl_slips(given):
+    for name, wrong in platform_slips(given):
         tried += 1
         expect(rules.faults(wrong), f"{name} is found")
     said = manifests.by_daemon(given, home.programs)
