@@ -37,7 +37,7 @@ from .errors import (
     NotFoundError, ReleasedError, SchemaMismatchError, StoreUnavailableError, SystemRefusedError,
     TimedOutError, UnsupportedError, UnsupportedVersionError,
 )
-from .serving import serve
+from .serving import FeedConfig, Server, serve
 from .subscription import Subscription
 from .tensor import Tensor
 from .values import EpochEnd, Field, Grant, Position
@@ -47,10 +47,11 @@ __version__ = "0.2.0"
 __all__ = [
     "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "ClosedError",
     "Connection", "ConnectionInfo", "CorruptRecordError", "DatasetWriter", "DisconnectedError",
-    "DoesNotFitError", "EpochEnd", "Error", "Feed", "Field", "FingerprintMismatchError",
+    "DoesNotFitError", "EpochEnd", "Error", "Feed", "FeedConfig", "Field", "FingerprintMismatchError",
     "FieldSpec", "ForkedError", "FrontEnd", "Grant", "InfeasibleError", "InternalError",
     "InvalidArgumentError", "LibraryError", "MalformedMessageError", "NotFoundError", "Position",
-    "ReleasedError", "SchemaMismatchError", "StoreUnavailableError", "Subscription", "SystemRefusedError",
+    "ReleasedError", "SchemaMismatchError", "Server", "StoreUnavailableError", "Subscription",
+    "SystemRefusedError",
     "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "features",
     "library_version", "serve",
 ]

@@ -12,12 +12,14 @@ import contextlib
 import math
 import sys
 import threading
+import time
 import warnings
 from typing import Any, Callable, List, Optional, TypeVar
 
 from .errors import InvalidArgumentError, SystemRefusedError
 
 SLICE_MS = 50
+PATIENCE_SECONDS = 1.0  # of a wait, before a warning says what it is for
 _SLICE_SECONDS = SLICE_MS / 1000
 _LONGEST_MS = 1 << 40
 
@@ -42,13 +44,17 @@ def warn(what: str) -> None:
     warnings.warn(f"batchwright: {what}", RuntimeWarning, stacklevel=level)
 
 
-def interruptible(call: Callable[[], Made], turn: Optional[threading.Lock] = None) -> Made:
+def interruptible(call: Callable[[], Made], turn: Optional[threading.Lock] = None,
+                  late: Optional[Callable[[], None]] = None) -> Made:
     """Returns or raises as `call` does. When the wait for it is interrupted, its later result is
-    dropped; with a `turn` the next call waits until that has happened. Outside of the main thread,
-    the only one that is interrupted, this is a plain call. Errors: SystemRefusedError: no thread can
-    be started."""
+    dropped; with a `turn` the next call waits until that has happened. `late` is called once, by the
+    thread that waits, when it has waited for PATIENCE_SECONDS. Outside of the main thread, the only
+    one that is interrupted, there is no turn, and without `late` this is a plain call. Errors:
+    SystemRefusedError: no thread can be started."""
     if threading.current_thread() is not threading.main_thread():
-        return call()
+        if late is None:
+            return call()
+        turn = None
     running = threading.Lock()
     made: List[Made] = []
     failed: List[BaseException] = []
@@ -72,8 +78,11 @@ def interruptible(call: Callable[[], Made], turn: Optional[threading.Lock] = Non
         _start(run)
         # One call of C, and not Thread's start() or join(): these are in Python, and a signal's
         # handler that raises in the midst of them has them fail by errors of their own.
+        end = time.monotonic() + PATIENCE_SECONDS
         while not running.acquire(timeout=_SLICE_SECONDS):
-            pass
+            if late is not None and time.monotonic() > end:
+                late, told = None, late
+                told()
     except BaseException:
         given_up.append(True)  # first: what comes behind this is dropped there
         made.clear()

@@ -19,12 +19,13 @@ from ._own import Own, Owned
 from ._waits import interruptible, milliseconds, warn
 from .batch import Batch
 from .errors import (
-    ClosedError, InvalidArgumentError, NotFoundError, StoreUnavailableError,
+    ClosedError, Error, InvalidArgumentError, NotFoundError, StoreUnavailableError,
 )
 from .subscription import Batches, Subscription
 from .values import LAYOUTS, Field, Position, fingerprint_of
 
 MODES = {"replica": _abi.REPLICA, "sharded": _abi.SHARDED, "queue": _abi.QUEUE}
+_LOOK_SECONDS = 1.0  # for the daemon's answer to why a feed is waited for
 
 
 class ConnectionInfo:
@@ -58,8 +59,8 @@ class Feed(Own):
     """A stream of batches that can be subscribed to. Iterating it is an endless run over epochs.
 
     A feed that could not be served when the connection was made is waited for: by subscribe(), and
-    by what says how it looks, up to the connection's `timeout` and the daemon's `feed_grace`. The
-    error then has the daemon's reason.
+    by what says how it looks, up to the connection's `timeout` and the daemon's `feed_grace`. After
+    a second a RuntimeWarning has the daemon's reason, and in the end the error.
     """
 
     def __init__(self, connection: Connection, name: str, look: Optional[_Look]) -> None:
@@ -204,7 +205,7 @@ class Connection(Own):
     of another thread that is under way ends first, or with ClosedError or DisconnectedError.
     """
 
-    def __init__(self, owned: Owned, asking: Callable[[], Connection]) -> None:
+    def __init__(self, owned: Owned, asking: Callable[..., Connection]) -> None:
         """Takes over a bw_connection. `asking` makes another to the same daemons, by which batches
         come as messages: what only asks takes no slot from those that train."""
         self._owned: Optional[Owned] = owned
@@ -298,7 +299,18 @@ class Connection(Own):
                 _abi.check(_abi.subscribe(raw, ctypes.byref(options), ctypes.byref(made)))
             return owned
 
-        return interruptible(ask, self._subscribing)
+        name = _abi.text(options.feed)
+        return interruptible(ask, self._subscribing, lambda: self._warn_of_absent(name))
+
+    def _warn_of_absent(self, name: str) -> None:
+        """Says why a subscription is waited for: a feed may be absent by now that was served."""
+        try:
+            with self._asking(timeout=_LOOK_SECONDS) as asking:
+                why = asking.absent.get(name)
+        except Error:
+            return  # the wait itself says what it ends with
+        if why is not None:
+            warn(f'feed "{name}" is not served, and is waited for: {why}')
 
     def close(self) -> None:
         """Ends the connection. Waits for copies to a GPU that are under way. Twice is fine."""

@@ -19,7 +19,7 @@ from ._memory.credits import Credits
 from ._memory.homes import Homes
 from ._memory.slot import finish
 from ._own import Own, Owned
-from ._waits import SLICE_MS, milliseconds, warn
+from ._waits import PATIENCE_SECONDS, SLICE_MS, milliseconds, warn
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
 from .values import EpochEnd, Grant, Position
@@ -31,7 +31,6 @@ _header_at = _abi.BatchHeader.from_address
 _NO_EPOCH = (1 << 64) - 1  # while the library has put none into place
 _LEAVES_LOOP = ("POP_TOP", "POP_ITER")
 _LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked what it waits for
-_PATIENCE_SECONDS = 1.0  # without a credit, before a warning says what is alive
 _SHORT_MS = 1  # while copies to a GPU are under way: slots go back when they are done
 
 
@@ -179,7 +178,7 @@ class Subscription(Own):
             left = max(0, int((end - time.monotonic()) * 1000))
             if status == _abi.TIMED_OUT and left == 0:
                 raise TimedOutError(self._why_nothing_came(timeout))
-            if not self._warned and time.monotonic() - started > _PATIENCE_SECONDS:
+            if not self._warned and time.monotonic() - started > PATIENCE_SECONDS:
                 self._warn_of_credits()
         return status
 
@@ -190,7 +189,7 @@ class Subscription(Own):
     def _warn_of_credits(self) -> None:
         if self._credits.all_out():
             self._warned = True
-            warn(f"a batch is waited for since {_PATIENCE_SECONDS:g} s: {self._credits.advice()}")
+            warn(f"a batch is waited for since {PATIENCE_SECONDS:g} s: {self._credits.advice()}")
 
     def __iter__(self) -> Batches:
         """Batches, across the ends of epochs; each says its `epoch`. They go on behind the last

@@ -1,8 +1,10 @@
 """A feed that is configured, and whose data are not there yet: it is found, and waited for."""
 
 import os
+import shutil
 import threading
 import time
+import warnings
 
 import pytest
 from torch.utils.data import DataLoader
@@ -79,9 +81,51 @@ def test_each_way_to_it_goes_on_when_the_data_come(late, arrival, ask, wanted):
         assert ask(connection.feed("train")) == wanted
 
 
-def test_a_block_whose_data_are_missing_has_the_feed(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with batchwright.serve(tmp_path / "late", program=served.BIN / "batchwright") as endpoint:
-        with batchwright.connect(endpoint, timeout=0.3) as connection:
-            with pytest.raises(batchwright.TimedOutError, match=f"not served: .*{tmp_path}/late"):
-                next(connection.feed("train").epoch(0))
+@pytest.mark.parametrize("ask", [
+    lambda feed: feed.subscribe(), lambda feed: feed.fields,
+    lambda feed: len(BatchDataset(connection=feed._connection)),
+    lambda feed: next(iter(BatchDataset(connection=feed._connection)))])
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_a_wait_of_a_second_has_the_daemons_reason_as_a_warning(late, ask, in_thread):
+    failed = []
+
+    def wait():
+        try:
+            with batchwright.connect(late.endpoint, timeout=1.5) as connection:
+                ask(connection.feed("train"))
+        except batchwright.Error as error:
+            failed.append(str(error))
+
+    words = f'feed "train" is not served, and is waited for: .*{late.dataset} does not exist'
+    with pytest.warns(RuntimeWarning, match=words) as given:
+        if in_thread:
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            waiting.join()
+        else:
+            wait()
+    assert len(given) == 1
+    assert given[0].filename == __file__, "it is given at the line that called the package"
+    assert [f"{late.dataset} does not exist" in each for each in failed] == [True]
+
+
+def test_a_feed_that_is_absent_since_then_is_warned_of_too(serve, tmp_path, stored):
+    """It was served when the connection was made."""
+    shutil.copytree(stored, tmp_path / "there")
+    daemon = serve(dataset=tmp_path / "there")
+    with batchwright.connect(daemon.endpoint, timeout=1.5) as connection:
+        feed = connection.feed("train")
+        daemon.stop()
+        os.rename(tmp_path / "there", tmp_path / "away")
+        daemon.start()
+        with pytest.warns(RuntimeWarning, match="is waited for: .*there does not exist"):
+            with pytest.raises(batchwright.Error, match="there does not exist"):
+                feed.subscribe()
+
+
+def test_a_warning_that_is_an_error_ends_the_wait(late):
+    with batchwright.connect(late.endpoint, timeout=served.SECONDS) as connection:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning, match="is waited for"):
+                connection.feed("train").subscribe()
