@@ -10,7 +10,7 @@ import batchwright
 from batchwright import errors
 from batchwright.writer import DatasetWriter, FieldSpec
 
-from written import FIELDS, add_samples, holds_samples, read
+from written import FIELDS, add_samples, holds_samples, read, sample
 
 
 def test_what_is_added_is_what_the_dataset_holds(tmp_path):
@@ -274,3 +274,114 @@ def test_tensors_are_taken_bfloat16_among_them(tmp_path):
             writer.add("k", a=a, b=np.zeros((4, 3), np.float32))
     values = [(a.detach().numpy().tobytes(), 4), (patterns.tobytes(), 4)]
     assert [found for _, found in read(tmp_path / "d")] == [values] * 3
+
+
+# ---- a length alone -----------------------------------------------------------------------------
+
+SOUND = {"audio": FieldSpec("int16"), "rate": FieldSpec("uint8", (0,), "independent")}
+
+
+def test_a_field_without_content_takes_its_length(tmp_path):
+    samples = np.arange(5, dtype=np.int16)
+    with DatasetWriter(tmp_path / "d", SOUND) as writer:
+        writer.add("number", audio=samples, rate=16000)
+        writer.add("numpy's", audio=samples, rate=np.int32(16000))
+        writer.add("array", audio=samples, rate=np.zeros((16000, 0), "uint8"))
+        writer.add("none", audio=samples, rate=0)
+        for wrong, words in [(-1, "rate\" is -1; allowed: its length, 0 to"), (1 << 32, "allowed: its"),
+                             (True, "uint8 of shape"), (16000.0, "numbers that NumPy takes for float")]:
+            with pytest.raises(errors.SchemaMismatchError, match=words):
+                writer.add("wrong", audio=samples, rate=wrong)
+    assert [values[1] for _, values in read(tmp_path / "d")] == [(b"", 16000)] * 3 + [(b"", 0)]
+
+
+def test_a_length_is_no_value_of_a_field_with_content(tmp_path):
+    with DatasetWriter(tmp_path / "d", {"a": FieldSpec("int16", (2,))}) as writer:
+        with pytest.raises(errors.SchemaMismatchError, match=r"allowed: int16 of shape \[T, 2\]"):
+            writer.add("k", a=3)
+
+
+# ---- many sequences in one call -----------------------------------------------------------------
+
+def many(first, end):
+    """The arguments of add_many() for samples."""
+    samples = [sample(n) for n in range(first, end)]
+    values = {name: np.concatenate([np.atleast_1d(each[name]) for each in samples]) for name in FIELDS}
+    return ([f"key/{n}" for n in range(first, end)], values,
+            {"features": [len(each["features"]) for each in samples],
+             "tokens": [len(each["tokens"]) for each in samples]})
+
+
+def test_many_are_what_each_of_them_is(tmp_path):
+    with DatasetWriter(tmp_path / "d", FIELDS, commit_sequences=70) as writer:
+        assert writer.add_many(*many(0, 200)) == range(0, 200)
+        add_samples(writer, 200, 210)
+        assert writer.add_many(*many(210, 211)) == range(210, 211)
+        keys, values, lengths = many(211, 300)
+        assert writer.add_many(keys, {**values, "features": np.asfortranarray(values["features"])},
+                               {name: np.uint32(each) for name, each in lengths.items()}) == range(211, 300)
+    assert holds_samples(tmp_path / "d", 300)
+
+
+def test_none_of_many_adds_nothing(tmp_path):
+    with DatasetWriter(tmp_path / "d", FIELDS) as writer:
+        none = {name: np.zeros((0, *field.shape), field.dtype) for name, field in FIELDS.items()}
+        assert len(writer.add_many([], none, {"features": [], "tokens": []})) == 0
+        assert writer.sequences == 0
+
+
+@pytest.mark.parametrize("values", [np.arange(6, dtype=np.int32), {"ids": [0, 1, 2, 3, 4, 5]}])
+@pytest.mark.parametrize("lengths, expected", [
+    ([1, 2, 3], [1, 2, 3]), (2, [2, 2, 2]), ({"ids": np.array([3, 2, 1])}, [3, 2, 1])])
+def test_a_dataset_of_one_field_needs_no_names(tmp_path, values, lengths, expected):
+    with DatasetWriter(tmp_path / "d", {"ids": "int32"}) as writer:
+        writer.add_many(["a", b"b", "c"], values, lengths)
+    found = read(tmp_path / "d")
+    assert [values[0][1] for _, values in found] == expected
+    assert b"".join(values[0][0] for _, values in found) == np.arange(6, dtype=np.int32).tobytes()
+
+
+def test_lengths_alone_and_names_of_categories_come_for_many(tmp_path):
+    fields = {**SOUND, "speaker": FieldSpec("uint8", kind="scalar", categories=("ann", "bob"))}
+    sound = np.arange(6, dtype=np.int16)
+    with DatasetWriter(tmp_path / "d", fields) as writer:
+        writer.add_many("ab", dict(audio=sound, rate=16000, speaker=["bob", "ann"]), [2, 4])
+        writer.add_many("cd", dict(audio=sound, rate=[8000, 0xFFFFFFFF], speaker=[0, 1]), [3, 3])
+    found = {key: [(data, length) for data, length in values] for key, values in read(tmp_path / "d")}
+    assert [found[key][1][1] for key in "abcd"] == [16000, 16000, 8000, 0xFFFFFFFF]
+    assert [found[key][2][0] for key in "abcd"] == [b"\1", b"\0", b"\0", b"\1"]
+    assert found["b"][0] == (sound[2:].tobytes(), 4)
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(features=np.zeros((5, 3), np.float32)), '"features" has 5 frames, and its lengths are 6'),
+    (dict(lengths=[1, 2, 3]), "is independent, and has no lengths"),
+    (dict(lengths={"features": [1, 2], "tokens": [0, 0, 0]}), r"int64 of shape \[2\]; allowed: .*\[3\]"),
+    (dict(lengths={"features": [1.0, 2, 3], "tokens": 0}), "float64 of shape"),
+    (dict(lengths={"features": [-1, 4, 3], "tokens": 0}), "have -1; allowed: 0 to"),
+    (dict(lengths={"features": [1, 2, 3], "tokens": 0, "x": 1}), 'lengths of "x", which is no field'),
+    (dict(features=np.full((6, 3), np.nan, np.float32)), "18 values that are NaN"),
+    (dict(features=np.zeros((6, 2), np.float32)), r"allowed: float32 of shape \[T, 3\]"),
+    (dict(speaker=np.array([0, 1, 2], np.uint8)), 'field "speaker" has the value 2'),
+    (dict(speaker=np.zeros((3, 1), np.uint8)), "for many sequences"),
+    (dict(speaker=np.zeros(2, np.uint8)), '"speaker" has 2 frames, and its lengths are 3'),
+    (dict(targets=None), 'a value is missing for field "targets"'), (dict(x=1), 'has no field "x"')])
+def test_of_many_that_are_wrong_as_a_whole_none_is_added(tmp_path, change, words):
+    values = {"features": np.zeros((6, 3), np.float32), "targets": np.zeros(6, np.int16),
+              "tokens": np.zeros(0, np.int32), "speaker": np.zeros(3, np.uint8)}
+    values = {name: each for name, each in {**values, **change}.items() if each is not None}
+    lengths = values.pop("lengths", {"features": [1, 2, 3], "tokens": 0})
+    with DatasetWriter(tmp_path / "d", FIELDS) as writer:
+        with pytest.raises(errors.SchemaMismatchError, match=words):
+            writer.add_many("abc", values, lengths)
+        assert writer.sequences == 0
+
+
+def test_of_many_those_before_a_key_that_is_there_are_added(tmp_path):
+    with DatasetWriter(tmp_path / "d", {"ids": "int32"}) as writer:
+        with pytest.raises(errors.AlreadyExistsError, match='"a"'):
+            writer.add_many(["a", "b", "a", "c"], np.arange(4, dtype=np.int32))
+        assert writer.sequences == 2
+        with pytest.raises(errors.InvalidArgumentError, match="is of type int"):
+            writer.add_many(["d", 3], np.arange(2, dtype=np.int32))
+        assert "d" not in writer

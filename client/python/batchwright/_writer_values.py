@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import _storage_abi as abi
 
 # As NumPy carries them: it has no bfloat16, whose 16-bit patterns travel as unsigned numbers.
+_LONGEST = (1 << 32) - 1  # frames of a value, as a record has them
 _NUMPY = {name: np.dtype("uint16" if name == "bfloat16" else name) for name in abi.DTYPES}
 
 
@@ -61,11 +62,12 @@ def plain_tensor(tensor: Any) -> Any:
     return tensor.detach()
 
 
-def array_of_tensor(tensor: Any) -> np.ndarray:
+def array_of_tensor(tensor: Any) -> np.ndarray[Any, Any]:
     """A view of the tensor. Errors: ValueError, the tensor in words."""
     plain = plain_tensor(tensor)
     try:
-        return plain.numpy()
+        view: np.ndarray[Any, Any] = plain.numpy()
+        return view
     except (RuntimeError, TypeError) as error:
         raise ValueError(f"a tensor that NumPy cannot take: {error}") from error
 
@@ -137,7 +139,7 @@ class Finite:
         self.refused = choice == "refuse"
         self.taken = 0
 
-    def look_at(self, array: np.ndarray, bfloat16: bool) -> Optional[str]:
+    def look_at(self, array: np.ndarray[Any, Any], bfloat16: bool) -> Optional[str]:
         """The value's fault, or None."""
         good = (array & 0x7F80) != 0x7F80 if bfloat16 else np.isfinite(array)
         if good.all():
@@ -159,15 +161,30 @@ class Slot:
         self._finite = finite
         self._numbers = {each: number for number, each in enumerate(field.categories)}
         self.field = field
-        self._value = value
+        self.value = value
         self._dtype = _NUMPY[field.dtype]
         self._ndim = len(field.shape) + (field.kind != "scalar")
+        #: Its lengths are all that its sequences have of it.
+        self.has_no_content = 0 in field.shape
 
-    def fill(self, given: Any) -> np.ndarray:
+    def fill_many(self, given: Any) -> np.ndarray[Any, Any]:
+        """As fill(), of the values of many sequences, one behind the other: [N] for a scalar."""
+        if self.field.kind != "scalar":
+            return self.fill(given)
+        array = given if type(given) is np.ndarray else self._as_array(given)
+        if array.dtype != self._dtype:
+            array = self._of_dtype(array, given)
+        if array.ndim != 1:
+            raise self._problem(f"{self.field.dtype} of shape {list(array.shape)}, for many sequences")
+        self._check_numbers(array)
+        return np.ascontiguousarray(array)
+
+    def fill(self, given: Any) -> np.ndarray[Any, Any]:
         """Points the slot to the bytes of `given`. The returned object holds them, and must live
         until they are copied. Errors: ValueProblem.
         """
-        array = given if type(given) is np.ndarray else self._as_array(given)
+        array = given if type(given) is np.ndarray else (
+            self._of_length(given) if self.has_no_content else self._as_array(given))
         if array.dtype is not self._dtype and array.dtype != self._dtype:
             array = self._of_dtype(array, given)
         shape = array.shape
@@ -177,13 +194,13 @@ class Slot:
         self._check_numbers(array)
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)
-        value = self._value
+        value = self.value
         value.data = array.__array_interface__["data"][0]
         value.bytes = array.nbytes
         value.length = shape[0] if self._ndim > len(self.field.shape) else 1
         return array
 
-    def _check_numbers(self, array: np.ndarray) -> None:
+    def _check_numbers(self, array: np.ndarray[Any, Any]) -> None:
         if self._numbers and array.size:
             least, most = int(array.min()), int(array.max())
             if least < 0 or most >= len(self._numbers):
@@ -212,7 +229,7 @@ class Slot:
     def _problem(self, found: str) -> ValueProblem:
         return ValueProblem(f'field "{self.name}" is {found}; allowed: {self._allowed()}')
 
-    def _as_array(self, given: Any) -> np.ndarray:
+    def _as_array(self, given: Any) -> np.ndarray[Any, Any]:
         if isinstance(given, str) or (isinstance(given, (list, tuple)) and given and
                                       all(isinstance(each, str) for each in given)):
             return self._of_names(given)
@@ -237,7 +254,7 @@ class Slot:
             raise self._problem(f"a {type(given).__name__}, which is not an array")
         return array
 
-    def _of_tensor(self, tensor: Any) -> np.ndarray:
+    def _of_tensor(self, tensor: Any) -> np.ndarray[Any, Any]:
         try:
             if not str(tensor.dtype).endswith("bfloat16"):
                 return array_of_tensor(tensor)
@@ -247,9 +264,18 @@ class Slot:
         if self.field.dtype != "bfloat16":
             raise self._problem(f"bfloat16 of shape {list(tensor.shape)}")
         torch = sys.modules["torch"]
-        return tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
+        found: np.ndarray[Any, Any] = tensor.contiguous().view(torch.int16).numpy()
+        return found.view(np.uint16)
 
-    def _of_names(self, given: Any) -> np.ndarray:
+    def _of_length(self, given: Any) -> np.ndarray[Any, Any]:
+        """The value of a field without content by its length."""
+        if isinstance(given, (bool, np.bool_)) or not isinstance(given, (int, np.integer)):
+            return self._as_array(given)
+        if not 0 <= given <= _LONGEST:
+            raise ValueProblem(f'field "{self.name}" is {given}; allowed: its length, 0 to {_LONGEST}')
+        return np.empty((int(given), *self.field.shape), self._dtype)
+
+    def _of_names(self, given: Any) -> np.ndarray[Any, Any]:
         """Converts a category's name, or several."""
         found = "a str" if isinstance(given, str) else "a list of str"
         if not self._numbers:
@@ -263,7 +289,7 @@ class Slot:
             raise ValueProblem(f'field "{self.name}" has no category {error.args[0]!r}; it has '
                                f"{self._categories()}") from None
 
-    def _of_numbers(self, given: Any) -> np.ndarray:
+    def _of_numbers(self, given: Any) -> np.ndarray[Any, Any]:
         """Converts Python's own numbers, which have no dtype."""
         try:
             found = np.asarray(given)
@@ -284,7 +310,7 @@ class Slot:
             raise self._problem(f"numbers from {found.min()} to {found.max()}")
         return array
 
-    def _of_dtype(self, array: np.ndarray, given: Any) -> np.ndarray:
+    def _of_dtype(self, array: np.ndarray[Any, Any], given: Any) -> np.ndarray[Any, Any]:
         # As ml_dtypes makes them for NumPy.
         if self.field.dtype == "bfloat16" and array.dtype.name == "bfloat16":
             return np.ascontiguousarray(array).view(np.uint16)
@@ -297,14 +323,78 @@ class Slot:
               f'.astype("{self.field.dtype}")')
         raise ValueProblem(f"{problem}; {by} converts it")
 
-    def _of_shape(self, array: np.ndarray) -> np.ndarray:
+    def _of_shape(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if self.field.kind == "scalar" and array.shape in ((), (1,)):
             return array.reshape(())
         raise self._problem(f"{self.field.dtype} of shape {list(array.shape)}")
 
 
-def slots_of(fields: Mapping[str, FieldSpec], values: Sequence[abi.Value],
+def slots_of(fields: Mapping[str, FieldSpec], values: Any,
              finite: Finite) -> Tuple[Slot, ...]:
     """A slot for each field, in their order."""
     return tuple(Slot(name, field, value, finite)
                  for (name, field), value in zip(fields.items(), values))
+
+
+class Parts:
+    """The values of many sequences, which lie one behind the other."""
+
+    def __init__(self, slots: Sequence[Slot], values: Mapping[str, Any], lengths: Any,
+                 count: int) -> None:
+        """Errors: ValueProblem."""
+        by_name = dict(lengths) if isinstance(lengths, Mapping) else {}
+        unknown = set(by_name) - {slot.name for slot in slots}
+        if unknown:
+            raise ValueProblem(f'there are lengths of "{min(unknown)}", which is no field')
+        primary = next(slot for slot in slots if slot.field.kind == "primary")
+        frames = by_name.get(primary.name, None if isinstance(lengths, Mapping) else lengths)
+        self._rows: List[Tuple[abi.Value, List[Any], List[int], List[int]]] = []
+        self._kept: List[np.ndarray[Any, Any]] = []  # the memory that the addresses are of
+        for slot in slots:
+            given, own = values[slot.name], by_name.get(slot.name)
+            if slot.field.kind == "scalar":
+                own = 1
+            elif slot.field.kind == "independent" and own is None:
+                if not slot.has_no_content:
+                    raise ValueProblem(f'field "{slot.name}" is independent, and has no lengths of its '
+                                       f'own; allowed: lengths={{"{slot.name}": [...], ...}}')
+                found = _lengths_of(slot, given, count).tolist()
+                self._rows.append((slot.value, [None] * count, [0] * count, found))
+                continue
+            elif own is None:
+                own = 1 if frames is None else frames
+            self._add(slot, given, _lengths_of(slot, own, count))
+
+    def _add(self, slot: Slot, given: Any, lengths: np.ndarray[Any, Any]) -> None:
+        array = slot.fill_many(given)
+        total = int(lengths.sum())
+        if array.shape[0] != total:
+            raise ValueProblem(f'field "{slot.name}" has {array.shape[0]} frames, and its lengths are '
+                               f"{total} together")
+        self._kept.append(array)
+        frame = array.dtype.itemsize
+        for extent in slot.field.shape:
+            frame *= extent
+        starts = np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(lengths) else lengths
+        base = array.__array_interface__["data"][0]
+        self._rows.append((slot.value, (base + starts * frame).tolist(), (lengths * frame).tolist(),
+                           lengths.tolist()))
+
+    def point_to(self, number: int) -> None:
+        """Has the table of values hold those of this sequence."""
+        for value, addresses, sizes, lengths in self._rows:
+            value.data, value.bytes, value.length = addresses[number], sizes[number], lengths[number]
+
+
+def _lengths_of(slot: Slot, given: Any, count: int) -> np.ndarray[Any, Any]:
+    """int64 [count]: one for all, or one each. Errors: ValueProblem."""
+    found = np.asarray(array_of_tensor(given) if is_tensor(given) else given)
+    found = found.astype(np.int64) if found.shape == (0,) else found
+    if found.dtype.kind not in "iu" or found.shape not in ((), (count,)):
+        raise ValueProblem(f'the lengths of field "{slot.name}" are {found.dtype} of shape '
+                           f"{list(found.shape)}; allowed: whole numbers of shape [{count}]")
+    wrong = found[(found < 0) | (found > _LONGEST)]
+    if wrong.size:
+        raise ValueProblem(f'the lengths of field "{slot.name}" have {wrong.flat[0]}; allowed: 0 to '
+                           f"{_LONGEST}")
+    return np.broadcast_to(found, (count,)).astype(np.int64)

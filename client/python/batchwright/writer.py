@@ -17,11 +17,11 @@ import os
 import threading
 import time
 import warnings
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _storage_abi as abi
 from ._own import Own
-from ._writer_values import FieldSpec, Finite, ValueProblem, normalized, slots_of
+from ._writer_values import FieldSpec, Finite, Parts, ValueProblem, normalized, slots_of
 from .errors import (
     ClosedError, Error, ForkedError, InvalidArgumentError, SchemaMismatchError, TimedOutError,
 )
@@ -44,7 +44,7 @@ class DatasetWriter(Own):
     Errors: `batchwright.Error`, after which the writer is as if the call had not been made.
     """
 
-    def __init__(self, path: Union[str, os.PathLike], fields: Optional[Mapping[str, Any]] = None, *,
+    def __init__(self, path: Union[str, "os.PathLike[str]"], fields: Optional[Mapping[str, Any]] = None, *,
                  settings: Optional[Mapping[str, Any]] = None, mode: str = "create_or_append",
                  commit_bytes: int = 64 << 20, commit_sequences: int = 10_000,
                  timeout: float = 60.0, map_bytes: int = 0, non_finite: str = "refuse") -> None:
@@ -87,13 +87,13 @@ class DatasetWriter(Own):
 
     @staticmethod
     def _options(fields: Optional[Mapping[str, Any]], settings: Optional[Mapping[str, Any]],
-                 mode: str) -> Tuple[abi.Options, list]:
+                 mode: str) -> Tuple[abi.Options, List[Any]]:
         """The library's options, and the objects they point to."""
         if mode not in abi.OPENINGS:
             raise InvalidArgumentError(f"mode {mode!r}; allowed: {', '.join(abi.OPENINGS)}")
         options = abi.Options(struct_size=ctypes.sizeof(abi.Options),
                               opening=abi.OPENINGS[mode])
-        declared = []
+        declared: List[abi.Field] = []
         for name, given in (fields or {}).items():
             try:
                 field = normalized(name, given, first=not declared)
@@ -167,7 +167,8 @@ class DatasetWriter(Own):
         exports DLPack or NumPy's array interface. bfloat16 comes as tensor or as uint16 patterns.
         C-contiguous memory is read in place, any other is copied once. Numbers of Python have no
         dtype and are converted, if the field can hold them; uint8 fields also take bytes, and
-        fields with categories also take their names. A key that os.listdir() gave is its bytes.
+        fields with categories also take their names. A field without content, of which recipes have
+        the rate of a sound, takes its length: rate=16000. A key that os.listdir() gave is its bytes.
 
         Returns the place of the sequence in the dataset.
         Errors: AlreadyExistsError (the key), SchemaMismatchError (names key and field, what was
@@ -183,22 +184,59 @@ class DatasetWriter(Own):
             except ValueProblem as problem:
                 raise SchemaMismatchError(f"key {_quoted(key)}: {problem}") from None
             except KeyError:
-                raise self._wrong_names(key, values) from None
+                raise self._wrong_names(f"key {_quoted(key)}", values) from None
             if len(values) != len(arrays):
-                raise self._wrong_names(key, values)
+                raise self._wrong_names(f"key {_quoted(key)}", values)
             self._sequence.key, self._sequence.key_bytes = name, len(name)
             status = self._library.bw_writer_add(handle, self._sequence, self._ordinal)
             if status != abi.OK:
                 raise abi.failed(status)
             return self._ordinal.value
 
-    def _wrong_names(self, key: Union[str, bytes],
-                     values: Mapping[str, Any]) -> SchemaMismatchError:
+    def add_many(self, keys: Sequence[Union[str, bytes]], values: Any, lengths: Any = None) -> range:
+        """Adds a sequence for each key, without a call of Python's for each of their values.
+
+        keys: N of them, each as add() takes it.
+        values: by field, the values of all sequences one behind the other, as add() takes them: an
+          array of shape [sum of the lengths, *shape], or [N] for a scalar field. Of a field without
+          content the lengths alone, one for all or [N]. A dataset of one field may have the bare array.
+        lengths: [N], in frames, of the primary field, and of the aligned ones with it; or by field,
+          which the independent ones need. None: every sequence has one frame.
+
+        Returns their places in the dataset.
+        Errors: those of add(). What the values as a whole are is checked first, and then nothing was
+        added; with another error, or Ctrl-C, the sequences before it are there, as `sequences` says.
+        """
+        names = [_key_bytes(key) for key in keys]
+        if not isinstance(values, Mapping):
+            values = {next(iter(self._fields)): values}
+        self._check_here()
+        with self._lock:
+            handle = self._open_handle()
+            if values.keys() != self._fields.keys():
+                raise self._wrong_names(f"{len(names)} keys", values)
+            try:
+                parts = Parts(self._slots, values, lengths, len(names))
+            except ValueProblem as problem:
+                raise SchemaMismatchError(f"{len(names)} keys: {problem}") from None
+            sequence, add = self._sequence, self._library.bw_writer_add
+            first = None
+            for number, name in enumerate(names):
+                parts.point_to(number)
+                sequence.key, sequence.key_bytes = name, len(name)
+                status = add(handle, sequence, self._ordinal)
+                if status != abi.OK:
+                    raise abi.failed(status)
+                if first is None:
+                    first = self._ordinal.value
+        return range(first or 0, (first or 0) + len(names))
+
+    def _wrong_names(self, where: str, values: Mapping[str, Any]) -> SchemaMismatchError:
         unknown = ", ".join(f'"{name}"' for name in values if name not in self._fields)
         missing = ", ".join(f'"{name}"' for name in self._fields if name not in values)
         found = [f"the dataset has no field {unknown}"] * bool(unknown)
         found += [f"a value is missing for field {missing}"] * bool(missing)
-        return SchemaMismatchError(f"key {_quoted(key)}: {', and '.join(found)}; its fields are "
+        return SchemaMismatchError(f"{where}: {', and '.join(found)}; its fields are "
                                    f"{', '.join(self._fields)}")
 
     def __contains__(self, key: Union[str, bytes]) -> bool:
