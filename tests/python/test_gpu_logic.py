@@ -196,8 +196,8 @@ def test_batches_that_came_as_messages_are_staged(daemon, cuda):
 def test_a_moved_batch_knows_all_the_figures(subscription, cuda, device):
     batch = subscription.next()
     names = ("feed", "epoch", "step", "index", "world", "layout", "sequences", "batch_length",
-             "frames", "step_sequences", "step_frames", "loss_weight", "rows_lost", "rehearsal",
-             "position", "names")
+             "frames", "step_sequences", "step_frames", "loss_weight", "sequence_weight", "rows_lost",
+             "rehearsal", "position", "names")
     figures = {name: getattr(batch, name) for name in names}
     arrays = {name: getattr(batch, name).copy() for name in
               ("lengths", "ordinals", "starts", "flags")}
@@ -272,6 +272,17 @@ def test_writable_batches_are_staged(connection, cuda):
         batch = subscription.next()
         batch.torch("features").fill_(7)
         with pytest.warns(RuntimeWarning, match="writable batches lie in memory of their own"):
+            moved = batch.to(GPU)
+    assert bool((moved["features"] == 7).all())
+    assert cuda.staged == 3 and not cuda.registered
+
+
+def test_copied_batches_are_staged(daemon, cuda):
+    from batchwright.torch import BatchDataset
+    with BatchDataset(daemon.endpoint, copy=True) as dataset:
+        batch = next(iter(dataset))
+        batch.torch("features").fill_(7)
+        with pytest.warns(RuntimeWarning, match="memory of their own"):
             moved = batch.to(GPU)
     assert bool((moved["features"] == 7).all())
     assert cuda.staged == 3 and not cuda.registered

@@ -59,7 +59,8 @@ __all__ = [
 
 def library_version() -> str:
     """The version of the C library that was found."""
-    return _abi.library_version().decode()
+    version: bytes = _abi.library_version()
+    return version.decode()
 
 
 if TYPE_CHECKING:  # a module's __getattr__ would have every misspelt name pass

@@ -12,6 +12,8 @@ from ctypes import (
     c_uint64, c_void_p,
 )
 
+from typing import Any
+
 from ._library import load
 from .errors import LibraryError, error_of
 
@@ -159,7 +161,7 @@ _FUNCTIONS = {
 library = load(SONAME, VARIABLE)
 
 
-def _function(name: str):
+def _function(name: str) -> Any:
     function = getattr(library, name, None)
     if function is None:
         raise LibraryError(f"{library._name} has no {name}: it is older than this package")
@@ -214,7 +216,8 @@ _OWN_WORDS = {BUSY: "another thread is in next() or subscribe() on this connecti
 
 def message() -> str:
     """The message of this thread's last failed call."""
-    return error_message().decode(errors="replace")
+    said: bytes = error_message()
+    return said.decode(errors="replace")
 
 
 def check(status: int) -> int:

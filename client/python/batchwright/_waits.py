@@ -81,8 +81,8 @@ def interruptible(call: Callable[[], Made], turn: Optional[threading.Lock] = Non
         end = time.monotonic() + PATIENCE_SECONDS
         while not running.acquire(timeout=_SLICE_SECONDS):
             if late is not None and time.monotonic() > end:
-                late, told = None, late
-                told()
+                say, late = late, None
+                say()
     except BaseException:
         given_up.append(True)  # first: what comes behind this is dropped there
         made.clear()

@@ -24,11 +24,11 @@ from ._memory.slot import finish, let_go, slot_type
 from ._own import Own
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
 from .gpu import DeviceBatch, copied_to, device_of
-from .tensor import NUMPY, Tensor, array_over, lengths_at, place_of, torch_over
+from .tensor import NUMPY, Tensor, array_over, lengths_at, mask_over, place_of, torch_over
 from .values import LAYOUTS, Position, fingerprint_text
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor as TorchTensor
 
 _U1, _U8, _I8 = np.dtype("u1"), np.dtype("<u8"), np.dtype("i8")
 _WHOLE = 3  # a row's flags: starts its sequence, and ends it
@@ -138,13 +138,17 @@ class Batch(Own):
 
     def _find(self, name: str) -> Tuple[Any, _abi.Tensor]:
         slot = self._held()
-        address = _named(slot.handle, name.encode())
-        if not address:
+        raw = self._raw(slot, name)
+        if raw is None:
             raise NotFoundError(f'the batch has no field "{name}"; it has ' +
                                 ", ".join(f'"{each}"' for each in self.names))
-        return slot, _tensor_at(address)
+        return slot, raw
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def _raw(self, slot: Any, name: str) -> Optional[_abi.Tensor]:
+        address = _named(slot.handle, name.encode())
+        return _tensor_at(address) if address else None
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         """The field as a NumPy array, [B, L, ...] or, time-major, [L, B, ...], read-only unless the
         batch is `writable`; a scalar's is [B], and a copy. Behind a row's length is padding.
         bfloat16 appears as uint16.
@@ -155,14 +159,14 @@ class Batch(Own):
         memory, address = place_of(slot, raw)
         return array_over(memory, address, NUMPY[raw.dtype], tuple(raw.shape[:raw.ndim]), name)
 
-    def torch(self, name: str) -> torch.Tensor:
+    def torch(self, name: str) -> TorchTensor:
         """The field as a tensor of torch on the CPU, without a copy except for a scalar field, and
         never to be written to unless the batch is `writable`."""
         slot, raw = self._find(name)
         memory, address = place_of(slot, raw)
         return torch_over(memory, address, raw.dtype, tuple(raw.shape[:raw.ndim]), name)
 
-    def _in_place(self, name: str) -> torch.Tensor:
+    def _in_place(self, name: str) -> TorchTensor:
         """Scalars too: what is copied to a GPU is read where the arena is page-locked."""
         slot, raw = self._find(name)
         return torch_over(slot, raw.data, raw.dtype, tuple(raw.shape[:raw.ndim]), name)
@@ -173,8 +177,7 @@ class Batch(Own):
         return Tensor(slot, raw, slot.header.sequences)
 
     def __contains__(self, name: object) -> bool:
-        slot = self._held()
-        return isinstance(name, str) and bool(_named(slot.handle, name.encode()))
+        return isinstance(name, str) and self._raw(self._held(), name) is not None
 
     # A batch is neither its rows nor its fields, and says so.
 
@@ -221,21 +224,21 @@ class Batch(Own):
     # All of them are copies, a number or a text a row: keeping them holds nothing.
 
     @property
-    def lengths(self) -> np.ndarray:
+    def lengths(self) -> np.ndarray[Any, Any]:
         """Real frames of each row, int64 [B]; `torch.from_numpy` gives the tensor that torch
         expects."""
         header = self._held().header
         return lengths_at(header.lengths, header.sequences)
 
     @property
-    def ordinals(self) -> np.ndarray:
+    def ordinals(self) -> np.ndarray[Any, Any]:
         """Each row's sequence: its place in the dataset, int64 [B]."""
         header = self._held().header
         return np.frombuffer(ctypes.string_at(header.ordinals, 8 * header.sequences),
                              _U8).astype(_I8)
 
     @property
-    def starts(self) -> np.ndarray:
+    def starts(self) -> np.ndarray[Any, Any]:
         """Each row's first frame within its sequence, int64 [B]. Zeros when rows are whole."""
         header = self._held().header
         if not header.starts:
@@ -243,7 +246,7 @@ class Batch(Own):
         return lengths_at(header.starts, header.sequences)
 
     @property
-    def flags(self) -> np.ndarray:
+    def flags(self) -> np.ndarray[Any, Any]:
         """uint8 [B]. Bit 0: the row starts its sequence; bit 1: it ends it."""
         header = self._held().header
         if not header.flags:
@@ -259,11 +262,11 @@ class Batch(Own):
                     for row in range(slot.header.sequences))
 
     @property
-    def mask(self) -> np.ndarray:
+    def mask(self) -> np.ndarray[Any, Any]:
         """Where frames are real: bool [B, L] or, time-major, [L, B]. Made anew by each call."""
-        return _mask(self.lengths, self.batch_length, self.layout)
+        return mask_over(self.lengths, self.batch_length, self.layout)
 
-    def lengths_of(self, name: str) -> np.ndarray:
+    def lengths_of(self, name: str) -> np.ndarray[Any, Any]:
         """The rows' lengths of one field, int64 [B]: an independent field has its own.
 
         Errors: NotFoundError; SchemaMismatchError for a scalar field.
@@ -273,21 +276,21 @@ class Batch(Own):
             raise SchemaMismatchError(f'field "{name}" is a scalar: its rows have no lengths')
         return lengths_at(raw.row_lengths, slot.header.sequences)
 
-    def mask_of(self, name: str) -> np.ndarray:
+    def mask_of(self, name: str) -> np.ndarray[Any, Any]:
         """The `mask` of one field. Errors: those of lengths_of()."""
         frames_axis = 0 if self.layout == "time-major" else 1
         longest = self._find(name)[1].shape[frames_axis]
-        return _mask(self.lengths_of(name), longest, self.layout)
+        return mask_over(self.lengths_of(name), longest, self.layout)
 
     # ---- figures ----------------------------------------------------------------------------
 
-    def _figure(self, which: str) -> Any:
-        slot = self._held()
-        return getattr(slot.header, which)
+    def _figure(self, which: str) -> int:
+        figure: int = getattr(self._held().header, which)
+        return figure
 
     @property
     def feed(self) -> str:
-        return _abi.text(self._figure("feed"))
+        return _abi.text(self._held().header.feed)
 
     @property
     def epoch(self) -> int:
@@ -342,7 +345,12 @@ class Batch(Own):
     def loss_weight(self) -> float:
         """frames * world / step_frames: with it, the mean over a step's batches of
         loss_weight * (mean loss per frame) is the step's true mean per frame."""
-        return self._figure("loss_weight")
+        return float(self._held().header.loss_weight)
+
+    @property
+    def sequence_weight(self) -> float:
+        """sequences * world / step_sequences: the same for losses by sequence, such as CTC's."""
+        return self.sequences * self.world / self.step_sequences
 
     @property
     def rows_lost(self) -> int:
@@ -368,8 +376,7 @@ class Batch(Own):
     @property
     def fingerprint(self) -> str:
         """Of the plan it is from."""
-        slot = self._held()
-        return fingerprint_text(slot.header.fingerprint)
+        return fingerprint_text(self._held().header.fingerprint)
 
     @property
     def position(self) -> Position:
@@ -391,10 +398,3 @@ class Batch(Own):
         header = slot.header
         return (f"<batchwright.Batch of {_abi.text(header.feed)!r}: epoch {header.epoch}, "
                 f"index {header.index}, {header.sequences} rows of {header.batch_length} frames>")
-
-
-def _mask(lengths: np.ndarray, longest: int, layout: str) -> np.ndarray:
-    frames = np.arange(longest)
-    if layout == "time-major":
-        return frames[:, None] < lengths[None, :]
-    return frames[None, :] < lengths[:, None]

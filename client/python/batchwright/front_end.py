@@ -86,7 +86,7 @@ class FrontEnd:
         weakref.finalize(self, self._library.bw_front_end_close, handle)
         self._values = self._library.bw_front_end_values(handle)
 
-    def __call__(self, samples: Any) -> np.ndarray:
+    def __call__(self, samples: Any) -> np.ndarray[Any, Any]:
         """The features of one sound: [T, values], float32, T = frames(N).
 
         samples: [N], N from 0 on: one channel, int16, or floats in -1 to 1, whatever the convention
@@ -153,7 +153,7 @@ class FrontEnd:
 
 
 def features(samples: Any, rate: int, like: str = "kaldi", *, features: str = "logmel",
-             **options: Any) -> np.ndarray:
+             **options: Any) -> np.ndarray[Any, Any]:
     """The features of one sound: [T, values], float32. See FrontEnd, one of which is made for each
     combination of rate, convention and options, and kept while it is among the last 32.
 
@@ -216,7 +216,7 @@ def _refused(found: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"samples are {found}; allowed: {_ALLOWED}")
 
 
-def _array(given: Any) -> np.ndarray:
+def _array(given: Any) -> np.ndarray[Any, Any]:
     try:
         if is_tensor(given):
             return array_of_tensor(given)
@@ -232,7 +232,7 @@ def _array(given: Any) -> np.ndarray:
     return array
 
 
-def _samples(given: Any) -> np.ndarray:
+def _samples(given: Any) -> np.ndarray[Any, Any]:
     """Contiguous int16 or float32 of one dimension. Errors: InvalidArgumentError."""
     array = _array(given)
     if array.ndim != 1:

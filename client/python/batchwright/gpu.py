@@ -172,7 +172,7 @@ class DeviceBatch(Figures):
     """
 
     def __init__(self, batch: Any, tensors: Dict[str, torch.Tensor],
-                 own_lengths: Dict[str, Optional[np.ndarray]]) -> None:
+                 own_lengths: Dict[str, Optional[np.ndarray[Any, Any]]]) -> None:
         """`own_lengths` are the rows' lengths of each field; None for a scalar one."""
         super().__init__(batch)
         self._tensors = tensors
@@ -218,7 +218,7 @@ class DeviceBatch(Figures):
 
     torch = __getitem__
 
-    def lengths_of(self, name: str) -> np.ndarray:
+    def lengths_of(self, name: str) -> np.ndarray[Any, Any]:
         """As Batch.lengths_of()."""
         self[name]
         found = self._own_lengths[name]

@@ -79,7 +79,9 @@ class FeedConfig:
         """Its tables. Errors: InvalidArgumentError."""
         features = shared.features if self.features is None else self.features
         # A recipe of its own has styles of its own.
-        styles = shared.styles if self.features is self.styles is None else self.styles
+        styles = self.styles
+        if self.features is None and styles is None:
+            styles = shared.styles
         feed = {"name": name,
                 "dataset": [os.path.abspath(os.fsdecode(path)) for path in _shards(self.dataset)],
                 **(shared.feed or {}), **(self.feed or {})}
@@ -297,11 +299,10 @@ def _is_feed(value: Any) -> bool:
 
 
 def _shards(dataset: _Shards) -> List[_Path]:
-    if isinstance(dataset, (str, bytes, os.PathLike)):
-        return [dataset]
-    if isinstance(dataset, Sequence) and all(
-            isinstance(each, (str, bytes, os.PathLike)) for each in dataset):
-        return list(dataset)
+    found: Any = [dataset] if isinstance(dataset, (str, bytes, os.PathLike)) else dataset
+    if isinstance(found, Sequence) and all(
+            isinstance(each, (str, bytes, os.PathLike)) for each in found):
+        return list(found)
     raise InvalidArgumentError(f"dataset is {dataset!r}; allowed: a path, or a list of paths, which "
                                "are shards of one dataset")
 

@@ -143,7 +143,8 @@ class Subscription(Own):
         if status == _abi.OK:
             self._epoch.value = _NO_EPOCH
             Batch(self._out, self._homes, self._in_queue, arrived)
-            self._credits.note(arrived[0]._slot)
+            batch: Any = arrived[0]
+            self._credits.note(batch._slot)
         elif status == _abi.EPOCH_END:
             end = EpochEnd(self._epoch.value)
             self._epoch.value = _NO_EPOCH
@@ -221,7 +222,8 @@ class Subscription(Own):
         """The position of the first batch that was not handed out. For a checkpoint take
         `batch.position` of the last batch that was finished, or `batchwright.torch.BatchDataset`,
         which does."""
-        return self._with_handle(self._position)
+        position: Position = self._with_handle(self._position)
+        return position
 
     def _position(self, handle: int) -> Position:
         raw, arrived = _abi.Position(), self._arrived()
@@ -323,7 +325,7 @@ class Batches:
                     slot = event._slot
                     slot.keeper = self._kept
                     self._kept += slot,
-                return event
+                return event  # type: ignore[no-any-return]
             if event is None or self._one_epoch:
                 self._over = True
         if self._owns:

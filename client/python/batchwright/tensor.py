@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 # bfloat16 has no type in NumPy: its patterns are seen as uint16.
-NUMPY = {_abi.FLOAT32: np.dtype("<f4"), _abi.FLOAT16: np.dtype("<f2"),
-          _abi.BFLOAT16: np.dtype("<u2"), _abi.INT64: np.dtype("<i8"), _abi.INT32: np.dtype("<i4"),
-          _abi.INT16: np.dtype("<i2"), _abi.UINT8: np.dtype("u1")}
+NUMPY: Dict[int, np.dtype[Any]] = {
+    _abi.FLOAT32: np.dtype("<f4"), _abi.FLOAT16: np.dtype("<f2"), _abi.BFLOAT16: np.dtype("<u2"),
+    _abi.INT64: np.dtype("<i8"), _abi.INT32: np.dtype("<i4"), _abi.INT16: np.dtype("<i2"),
+    _abi.UINT8: np.dtype("u1")}
 _LENGTH = np.dtype("<u4")
 _LENGTHS = np.dtype("i8")  # as they are shown: torch has no unsigned ones, and differences are below 0
 _torch_view: Any = None  # filled in by the first call that needs torch
@@ -33,11 +34,12 @@ def torch_over(slot: Any, address: int, code: int, shape: Tuple[int, ...],
     if _torch_view is None:
         from ._memory.torch_views import view
         _torch_view = view
-    return _torch_view(slot, address, code, shape, name)
+    made: torch.Tensor = _torch_view(slot, address, code, shape, name)
+    return made
 
 
-def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...],
-               name: str) -> np.ndarray:
+def array_over(slot: Any, address: int, dtype: np.dtype[Any], shape: Tuple[int, ...],
+               name: str) -> np.ndarray[Any, Any]:
     """An array over a part of the slot, which it keeps; read-only unless the slot is writable."""
     count = 1
     for size in shape:
@@ -54,9 +56,17 @@ def array_over(slot: Any, address: int, dtype: np.dtype, shape: Tuple[int, ...],
     return flat.reshape(shape)
 
 
-def lengths_at(address: int, rows: int) -> np.ndarray:
+def lengths_at(address: int, rows: int) -> np.ndarray[Any, Any]:
     """A copy, int64 [rows]: it is smaller than the slot that a view would hold."""
     return np.frombuffer(ctypes.string_at(address, 4 * rows), _LENGTH).astype(_LENGTHS)
+
+
+def mask_over(lengths: np.ndarray[Any, Any], longest: int, layout: str) -> np.ndarray[Any, Any]:
+    """Where frames are real: bool [B, longest] or, time-major, [longest, B]."""
+    frames = np.arange(longest)
+    if layout == "time-major":
+        return frames[:, None] < lengths[None, :]
+    return frames[None, :] < lengths[:, None]
 
 
 def place_of(slot: Any, raw: _abi.Tensor) -> Tuple[Any, int]:
@@ -91,11 +101,11 @@ class Tensor(Own):
         note(self._slot, self, f'tensor("{self.name}")')
 
     @property
-    def lengths(self) -> Optional[np.ndarray]:
+    def lengths(self) -> Optional[np.ndarray[Any, Any]]:
         """Real frames of each row, int64 [B]; None for a scalar field."""
         return self._lengths
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self) -> np.ndarray[Any, Any]:
         """The tensor as a NumPy array, read-only unless the batch is writable. bfloat16 appears as
         uint16."""
         return array_over(self._slot, self._address, NUMPY[self._code], self.shape, self.name)
@@ -104,7 +114,7 @@ class Tensor(Own):
         """The tensor for torch, never to be written to unless the batch is writable."""
         return torch_over(self._slot, self._address, self._code, self.shape, self.name)
 
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
         found = self.numpy()
         return found if dtype is None and not copy else np.array(found, dtype)
 

@@ -20,7 +20,6 @@ undisturbed one sees.
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 from typing import Any, Dict, Iterator, Optional, Tuple
@@ -29,7 +28,7 @@ from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
 from ._collation import INSTEAD, refuse_collation, refuse_fetcher
 from ._places import (
-    Batches, Event, Iteration, Now, Place, Stream, check_grant, place_of, state_of,
+    Batches, Event, Hints, Iteration, Now, Place, Step, Steps, Stream, check_share, place_of, state_of,
 )
 from ._ranks import CHECKS, Choice, Comparison, Share, Told
 from ._waits import warn
@@ -76,7 +75,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
                  connect_timeout: float = 10.0, worst_first: int = 0, writable: bool = False,
                  labels: Optional[_labels.Labels] = None,
                  connection: Optional[Connection] = None, ranks_here: Optional[int] = None,
-                 check: Optional[str] = None, **connecting: Any) -> None:
+                 check: Optional[str] = None, copy: bool = False, **connecting: Any) -> None:
         """Connects to the daemon, and finds the feed; batches are prepared once they are requested.
 
         rank, ranks: this process's share of every global step; without them those of
@@ -86,9 +85,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
           object.
         whole: True takes all of it whatever the group, as for evaluation in each process.
         window: batches that may be held at once; at least 2, for a loop holds one while it waits.
-        epoch: the first one. epochs: how many there are, counted from epoch 0: the daemon prepares
-          nothing behind the last one; 0: no end. timeout: seconds that a batch is waited for;
-          connect_timeout: that the daemon is.
+        epoch: the first one. epochs: how many, counted from 0, and no more are prepared; 0: no end.
+        timeout, connect_timeout: seconds to wait for a batch, and for the daemon.
         worst_first: so many batches of the first epoch, the largest, come before all others, but
           not behind a checkpoint.
         writable: True lets tensors be written to in place; see `Feed.subscribe()`.
@@ -101,6 +99,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
           data, settings, seed, start and share. All of them are waited for, up to `timeout`. None
           does so where this share is one of that group's, and only warns of ranks that have not
           come by the second batch; "none" does not.
+        copy: True copies each batch into memory of this process, so that batches, arrays and tensors
+          hold no slot: they may be kept, as notebooks do, and written to.
 
         Errors: as `connect()`; NotFoundError, which lists the feeds; InvalidArgumentError;
         SchemaMismatchError: other labels.
@@ -120,13 +120,14 @@ class BatchDataset(torch.utils.data.IterableDataset):
         if labels is not None:
             _labels.check(self.feed, labels)
         self._comparison = Comparison(self.feed.name, check, timeout)
-        self._worst_first = worst_first
-        self._options = dict(window=window, timeout=timeout, writable=writable, ranks_here=ranks_here)
+        self._worst_first, self._copy = worst_first, copy
+        self._options: Dict[str, Any] = dict(
+            window=window, timeout=timeout, writable=writable, ranks_here=ranks_here)
         self._closed = False
         self._first = Place(None, epoch, 0)  # the place that worst_first is for
         self._kept: Optional[Place] = None  # a place that set_epoch() of its epoch leaves as it is
         self._iteration = Iteration(self._first)
-        self._warned = False  # of an epoch that began anew
+        self._hints = Hints()
         self._stream: Optional[Stream] = None
         self._turn = threading.RLock()  # held by the call that uses the stream
 
@@ -150,20 +151,31 @@ class BatchDataset(torch.utils.data.IterableDataset):
                  "over. set_epoch() goes back to one")
             return iter(())
         if before.is_taken:
-            self._warn_of_beginning_anew(before, start)
+            self._hints.of_beginning_anew(before, start)
             self._begin(start, "a newer one")
         self._choice.look_at_group(self._share_at(start), f'the dataset of feed "{self.feed.name}"')
         self._iteration.is_taken = True
         return Batches(self, self._iteration)
 
-    def _warn_of_beginning_anew(self, before: Iteration, start: Place) -> None:
-        if self._warned or not before.begins_anew:
-            return
-        self._warned = True
-        where = f"step {start.step} of " if start.is_within_epoch() else ""
-        warn(f"this iteration begins {where}epoch {start.due_epoch} anew, of which an earlier one "
-             f"handed out {before.now.batches} batches. To go on behind these, call resume() before "
-             "the loop; set_epoch() says that it is meant")
+    def steps_of(self, ranks: Optional[int] = None) -> Iterator[Step]:
+        """The batches of the epoch that is due by global steps, whatever the number of ranks: each
+        step is an iterator over this rank's `step.batches` of it, which are world / ranks. A checkpoint
+        between two steps goes on with any number of ranks.
+
+            for step in dataset.steps_of(ranks):
+                for batch in step:
+                    (loss(batch) * batch.sequence_weight / step.batches).backward()
+                optimizer.step()
+
+        ranks: what the program takes for their number; None: whatever it is.
+        Errors: InvalidArgumentError for another number; those of iterating."""
+        found = self.ranks
+        if ranks is not None and ranks != found:
+            raise InvalidArgumentError(f"steps_of({ranks}), and {found} share this dataset's steps: give "
+                                       "rank and ranks to BatchDataset, or leave it out here")
+        if not isinstance(iter(self), Batches):
+            return iter(())  # all epochs are over
+        return Steps(self, self._iteration, self.feed.world // found)
 
     def _begin(self, start: Place, why: str) -> None:
         """Lets the next iteration begin there, and ends the iterator that is valid now."""
@@ -232,33 +244,14 @@ class BatchDataset(torch.utils.data.IterableDataset):
         return stream
 
     def _open(self, start: Place, share: Share) -> Stream:
-        self._check_share(start, share)
-        shares = dict(rank=share[0], ranks=share[1]) if share[1] > 1 else {}
+        check_share(self.feed.name, self.feed.world, share, start)
+        shares: Dict[str, Any] = dict(rank=share[0], ranks=share[1]) if share[1] > 1 else {}
         plan = fingerprint_text(start.plan) if isinstance(start.plan, _abi.Fingerprint) else start.plan
         made = self.feed.subscribe(
             epoch=start.epoch, step=start.step, fingerprint=plan, terms=start.terms,
             epochs=self._epochs - start.epoch if self._epochs else 0,
             worst_first=self._worst_first if start is self._first else 0, **self._options, **shares)
-        try:
-            check_grant(self.feed.name, made.grant, start)
-        except InvalidArgumentError:
-            made.close()
-            raise
-        return Stream(made, start, share)
-
-    def _check_share(self, start: Place, share: Share) -> None:
-        """Errors: InvalidArgumentError, which says what to set."""
-        ranks, world = share[1], self.feed.world
-        if world % ranks:
-            raise InvalidArgumentError(
-                f'{ranks} ranks do not divide the world of {world} of feed "{self.feed.name}": set '
-                f"world = {math.lcm(world, ranks)} in its [feed.plan] (a job may go on with any "
-                "number of ranks that divides world, so take the most there will be), or have each "
-                "rank read all of it, by whole=True")
-        if start.done and start.ranks != ranks:
-            raise InvalidArgumentError(
-                f"the state is from the middle of a step that {start.ranks} ranks shared; "
-                f"{ranks} can go on from a step's end only")
+        return Stream(made, start, share, self.feed.name, self._copy)
 
     @property
     def rank(self) -> int:
@@ -283,8 +276,11 @@ class BatchDataset(torch.utils.data.IterableDataset):
     def set_epoch(self, epoch: int) -> None:
         """Has the next iteration begin at the start of this epoch. The first call after
         load_state_dict() or resume() leaves their place as it is, if that is in this epoch:
-        training loops call it there, too. Ends the iterator that is valid now."""
+        training loops call it there, too. Ends the iterator that is valid now. The third
+        time in a row that an epoch is gone through a RuntimeWarning says so, unless `whole` is True."""
         self._check_epoch(epoch)
+        if not self._choice.whole:
+            self._hints.of_the_same_epoch(self._iteration, epoch)
         start = self._iteration.follower()
         is_kept = start is self._kept or not start.is_within_epoch()
         self._kept = None
@@ -324,7 +320,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
         Errors: as connect() and Feed.subscribe().
         """
         share, counted = self._share_at(self._iteration.place), 0
-        self._check_share(self._first, share)
+        check_share(self.feed.name, self.feed.world, share, self._first)
         if epochs <= 0:
             return 0
         with self.feed._connection._asking() as asking:
@@ -390,5 +386,13 @@ class BatchDataset(torch.utils.data.IterableDataset):
         if self._connection._generation == _fork.generation:  # a child has nothing to end
             self.close()
 
+    def __repr__(self) -> str:
+        """Asks nobody: a feed that was not served says so."""
+        place, stream = self._iteration.place, self._stream
+        share = "" if stream is None else "rank {} of {}, ".format(*stream.share)
+        return (f"<batchwright.torch.BatchDataset{', closed' * self._closed}: {share}epoch "
+                f"{place.due_epoch}, step {place.due_step}, of {self.feed!r}>")
+
     def __reduce__(self) -> Any:
-        raise UnsupportedError(f"a dataset that is connected goes to no other process: {INSTEAD}")
+        raise UnsupportedError("a dataset that is connected goes to no other process: make one in each "
+                               f"process. For a DataLoader {INSTEAD}")

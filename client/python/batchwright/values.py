@@ -45,10 +45,10 @@ class Position(NamedTuple):
 class Figures:
     """What a batch says of itself without the memory that it lies in. `Batch` has the meanings."""
 
-    lengths: np.ndarray
-    ordinals: np.ndarray
-    starts: np.ndarray
-    flags: np.ndarray
+    lengths: np.ndarray[Any, Any]
+    ordinals: np.ndarray[Any, Any]
+    starts: np.ndarray[Any, Any]
+    flags: np.ndarray[Any, Any]
     feed: str
     epoch: int
     step: int
@@ -61,6 +61,7 @@ class Figures:
     step_sequences: int
     step_frames: int
     loss_weight: float
+    sequence_weight: float
     rows_lost: int
     attempt: int
     rehearsal: bool

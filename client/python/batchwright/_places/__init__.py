@@ -1,8 +1,10 @@
 """Places of a BatchDataset: in a checkpoint, of a subscription, and of an iteration."""
 
+from .hints import Hints
 from .iteration import Batches, Iteration, Now
 from .place import Place, place_of, state_of
-from .stream import Event, Stream, check_grant
+from .steps import Step, Steps
+from .stream import Event, Stream, check_share
 
-__all__ = ["Batches", "Event", "Iteration", "Now", "Place", "Stream", "check_grant",
-           "place_of", "state_of"]
+__all__ = ["Batches", "Event", "Hints", "Iteration", "Now", "Place", "Step", "Steps", "Stream",
+           "check_share", "place_of", "state_of"]

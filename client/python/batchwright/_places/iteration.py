@@ -114,14 +114,28 @@ class Batches:
     def __iter__(self) -> Batches:
         return self
 
-    def __next__(self) -> Batch:
+    def _is_over(self) -> bool:
+        return self._iteration.is_over
+
+    def has_next(self) -> bool:
+        """Whether a batch follows; waits for it, and leaves it where it is. Errors: as next()."""
         iteration = self._iteration
         while not iteration.is_over:
+            stream, event, now = self._dataset._look(iteration)
+            if now.latest is not None:
+                return True
+            if stream.coming is event and not iteration.ended_by:  # as below
+                stream.at, stream.coming, iteration.now = now.place, NOTHING, now
+        return False
+
+    def __next__(self) -> Batch:
+        iteration = self._iteration
+        while not self._is_over():
             stream, event, now = self._dataset._look(iteration)
             # No call stands between these lines, so neither a signal's handler nor another thread
             # comes between: an event is handed out with its place, or stays the next one.
             if stream.coming is event and not iteration.ended_by:
                 stream.at, stream.coming, iteration.now = now.place, NOTHING, now
                 if now.latest is not None:
-                    return event
+                    return event  # type: ignore[no-any-return]
         raise StopIteration

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Union
 
 from .place import Place
+from .._copied import CopiedBatch
 from .._ranks import Share
 from ..batch import Batch
 from ..errors import InvalidArgumentError
@@ -15,7 +17,22 @@ Event = Union[Batch, EpochEnd, None]  # None: the counted epochs are over
 NOTHING: Any = object()
 
 
-def check_grant(feed: str, grant: Grant, start: Place) -> None:
+def check_share(feed: str, world: int, share: Share, start: Place) -> None:
+    """Errors: InvalidArgumentError, which says what to set."""
+    ranks = share[1]
+    if world % ranks:
+        raise InvalidArgumentError(
+            f'{ranks} ranks do not divide the world of {world} of feed "{feed}": set '
+            f"world = {math.lcm(world, ranks)} in its [feed.plan] (a job may go on with any "
+            "number of ranks that divides world, so take the most there will be), or have each "
+            "rank read all of it, by whole=True")
+    if start.done and start.ranks != ranks:
+        raise InvalidArgumentError(
+            f"the state is from the middle of a step that {start.ranks} ranks shared; "
+            f"{ranks} can go on from a step's end only")
+
+
+def _check_grant(feed: str, grant: Grant, start: Place) -> None:
     """Errors: InvalidArgumentError: there is no such place, or a loop cannot go on there."""
     if grant.window < 2:
         raise InvalidArgumentError(f'feed "{feed}" grants a window of 1, and a loop holds one batch '
@@ -37,9 +54,17 @@ class Stream:
     Threads: one at a time, but close() from any.
     """
 
-    def __init__(self, subscription: Subscription, start: Place, share: Share) -> None:
-        """Takes over the subscription, which is one to that place."""
+    def __init__(self, subscription: Subscription, start: Place, share: Share, feed: str,
+                 copies: bool) -> None:
+        """Takes over the subscription, which is one to that place of the feed. `copies`: its batches
+        are copied. Errors: InvalidArgumentError, and the subscription is closed."""
+        try:
+            _check_grant(feed, subscription.grant, start)
+        except InvalidArgumentError:
+            subscription.close()
+            raise
         self.subscription = subscription
+        self._copies = copies
         self.share = share
         self.at = start  # this very object until a batch is taken
         self.coming: Any = NOTHING  # the next event, which came and was not taken
@@ -74,7 +99,10 @@ class Stream:
             if event is NOTHING:
                 self.coming = self.subscription.next()
             elif self._to_pass == 0 or event is None:
-                return event
+                if not self._copies or event.__class__ is not Batch:
+                    return event  # type: ignore[no-any-return]
+                self.coming = CopiedBatch(event)  # an interrupt leaves the batch, to be copied then
+                event.release()
             else:
                 if isinstance(event, Batch):
                     event.release()
