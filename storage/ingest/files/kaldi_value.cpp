@@ -127,9 +127,10 @@ Result<std::uint64_t> bytes_of(const Header& header) {
   std::uint64_t before = header.begin;
   if (is_compressed(header.form)) before += kCompressedHeader;
   if (header.form == Form::cm) before += kColumnPoints * header.columns;
-  // Divided, not multiplied: both sizes are the file's own claim.
+  // Divided, not multiplied: both sizes are the file's own claim. Rows without columns would be a
+  // claim that no byte of the file bears out; Kaldi's empty matrix is 0 x 0.
   const std::uint64_t most = (std::numeric_limits<std::uint64_t>::max() - before) / size;
-  if (header.columns > 0 && header.rows > most / header.columns) {
+  if (header.columns == 0 ? header.rows > 0 : header.rows > most / header.columns) {
     return malformed(fmt::format("sizes of {} x {}", header.rows, header.columns));
   }
   return before + size * header.rows * header.columns;

@@ -272,6 +272,24 @@ TEST_CASE("storage: sizes of a Kaldi matrix whose product wraps are refused") {
   CHECK_FALSE(parse_kaldi_value(bytes_of(value)));
 }
 
+TEST_CASE("storage: rows of a Kaldi matrix without columns are refused, however it is stored") {
+  const std::int32_t rows = 542393344;
+  const std::string plain =
+      "\4" + std::string(reinterpret_cast<const char*>(&rows), 4) + "\4" + std::string(4, '\0');
+  const std::string compressed = std::string(8, '\1') +
+                                 std::string(reinterpret_cast<const char*>(&rows), 4) +
+                                 std::string(4, '\0');
+  for (const std::string token : {"FM ", "DM ", "CM ", "CM2 ", "CM3 "}) {
+    CAPTURE(token);
+    const std::string value =
+        std::string("\0B", 2) + token + (token[0] == 'C' ? compressed : plain);
+    CHECK_FALSE(kaldi_value_bytes(bytes_of(value)));
+    const auto parsed = parse_kaldi_value(bytes_of(value));
+    REQUIRE_FALSE(parsed);
+    CHECK(contains(parsed.error().message, "sizes of 542393344 x 0"));
+  }
+}
+
 TEST_CASE("storage: a range of Kaldi may end up to three rows behind the last, and is cut there") {
   const std::string fm = data("fm.ark");
   const TemporaryFolder folder;
