@@ -25,8 +25,10 @@ int fail_by(const std::exception& error) {
                    : of_boost != nullptr ? of_boost->code().value()
                                          : 0;
   std::string reason = code == EMFILE ? reason_with_limit(code) : error.what();
-  const auto room = room_for_threads(code == EAGAIN ? 1 : 0, "this command");
-  if (!room) reason = room.error().message;
+  if (code == EAGAIN) {
+    const auto room = room_for_threads(1, "this command");
+    if (!room) reason = room.error().message;
+  }
   warn(reason);
   return kFailed;
 }

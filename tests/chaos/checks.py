@@ -175,7 +175,7 @@ class Queue:
             self.times_undone[batch] = min(self.times_undone[batch], told)
 
     def explained(self, before, after):
-        """Whether whoever had a batch may have lost it between two deliveries, or gave it back."""
+        """Whether the process that had a batch may have lost it between two deliveries, or gave it back."""
         process = self.events[before]["pid"]
         if self.returned.get(self.events[before]["lease"], after) < after:
             return True

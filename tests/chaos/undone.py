@@ -35,7 +35,7 @@ class Returns(Trial):
         setting = draw_setting(draw, "queue")
         for words in setting.worker:
             make_returning(draw, words)
-        # A signal that nobody handles ends a process, which is what the other kinds are for.
+        # A signal without a handler ends a process, which is what the other kinds are for.
         signals = (interrupt_worker, interrupt_all, signal_worker)
         return setting, draw_events(draw, setting.workers, setting.grace_ms, KINDS + signals)
 

@@ -182,7 +182,7 @@ void check_content(const bw_batch* batch) {
   }
 }
 
-/// Has no effect, but for the calls that it interrupts.
+/// Does nothing: the calls that it interrupts are what it is for.
 void take_no_notice(int /*number*/) {}
 
 /// Signals of others, and those of a timer, interrupt whatever this process waits in.

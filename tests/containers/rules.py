@@ -155,7 +155,7 @@ def kustomized(manifests):
 
 
 def faults(manifests):
-    """All that is wrong with them, but for what the daemon finds."""
+    """All that is wrong with them, except for what the daemon finds."""
     found = of.faults(manifests)
     if found:
         return found

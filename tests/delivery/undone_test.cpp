@@ -171,7 +171,7 @@ TEST_CASE("delivery: a worker that is closed keeps what it names, and nothing el
   std::set<std::uint64_t> indices;
   for (int i = 0; i < 9; ++i) {
     const auto ticket = bert.take();
-    CHECK(ticket.attempt == 1);  // nobody began it
+    CHECK(ticket.attempt == 1);  // no worker began it
     indices.insert(ticket.index);
     bert.release(ticket);
   }

@@ -11,7 +11,7 @@ UNCAUGHT = "batchwrightd: cannot go on: "
 # What it says before it ends after an exception on its event loop; SIGALRM ends it if it cannot.
 LOOP_FAILED = "the event loop ends: "
 
-# Calls whose failure nobody needs to hear of: of a kind, about a file, by a library, within a function.
+# Calls whose failure needs no word: of a kind, about a file, by a library, within a function.
 QUIET = (
     ("open", "/(proc|sys)/", "", ""),
     ("mmap", "", "liblmdb", ""),

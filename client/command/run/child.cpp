@@ -58,8 +58,10 @@ Result<pid_t> start_child(const ChildOptions& options) {
   if (pid < 0) {
     // A process counts against the limits of threads.
     const int code = errno;
-    const auto room = room_for_threads(code == EAGAIN ? 1 : 0, "a process for the command");
-    if (!room) return room.error();
+    if (code == EAGAIN) {
+      auto room = room_for_threads(1, "a process for the command");
+      if (!room) return room.error();
+    }
     return Error{ErrorCode::io_error, fmt::format("fork: {}", std::strerror(code))};
   }
   if (pid == 0) become(options, words.data(), parent, write_end.get());

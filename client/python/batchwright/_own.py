@@ -24,8 +24,8 @@ class Owned:
     """One object of the C library: `free(handle)` is called when the last reference to this is gone.
 
     It is called without an instruction of Python's: a handler of a signal that ran within a `__del__`
-    would raise KeyboardInterrupt where nothing catches it, and the object would be lost. So whoever
-    gives the object back drops this. Errors of `free` are not heard of. In a forked child it does
+    would raise KeyboardInterrupt where nothing catches it, and the object would be lost. So the
+    caller that gives the object back drops this. Errors of `free` are not heard of. In a forked child it does
     nothing, for the object is the parent's."""
 
     __slots__ = ("handle", "free")

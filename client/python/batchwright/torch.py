@@ -387,7 +387,7 @@ class BatchDataset(torch.utils.data.IterableDataset):
             self.close()
 
     def __repr__(self) -> str:
-        """Asks nobody: a feed that was not served says so."""
+        """Sends no request: a feed that was not served says so."""
         place, stream = self._iteration.place, self._stream
         share = "" if stream is None else "rank {} of {}, ".format(*stream.share)
         return (f"<batchwright.torch.BatchDataset{', closed' * self._closed}: {share}epoch "

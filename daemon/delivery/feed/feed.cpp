@@ -236,7 +236,7 @@ void Feed::step_back(Subscription& subscription) {
   if (subscription.epochs_left != 0) ++subscription.epochs_left;
 }
 
-/// A worker that was closed keeps what its program holds. What it was sent ahead, and nobody has
+/// A worker that was closed keeps what its program holds. What it was sent ahead, and has not
 /// begun, is for others at once.
 void Feed::end_but(const SubscriptionKey& key, const wire::Release& held) {
   Subscription& subscription = subscriptions_.at(key);

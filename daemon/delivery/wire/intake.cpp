@@ -93,8 +93,8 @@ class Meters {
 
  private:
   static constexpr std::size_t kBlock = 256;
-  static constexpr std::size_t kMost = std::size_t{1}
-                                       << 20;  ///< Linux gives a process no more by default.
+  /// Linux gives a process no more by default.
+  static constexpr std::size_t kMost = std::size_t{1} << 20;
   using Block = std::array<Meter, kBlock>;
 
   std::array<std::atomic<Block*>, kMost / kBlock> blocks_{};

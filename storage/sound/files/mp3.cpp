@@ -14,7 +14,7 @@
 // may be no sound, and describe the others ("Xing", "Info", "VBRI"): how many there are is then a
 // claim. Tags stand before, behind and, where files were joined, between them. Decoders look for
 // the next frame wherever one is missing, estimate how many there are, put silence in the place of
-// one that they cannot decode, and say so to the standard error or to nobody.
+// one that they cannot decode, and say so on standard error or not at all.
 
 namespace batchwright {
 namespace {

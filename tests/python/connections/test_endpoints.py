@@ -91,7 +91,7 @@ def test_without_a_thread_the_error_says_what_bounds_them(monkeypatch, daemon):
 
 
 def test_ctrl_c_while_a_thread_is_started_is_a_keyboard_interrupt():
-    """And nothing else, at whatever moment it comes; what the call makes and nobody takes is freed."""
+    """And nothing else, at whatever moment it comes; what the call makes and no caller takes is freed."""
     program = """
 import gc, itertools, random, signal, sys, time
 from batchwright import _waits
