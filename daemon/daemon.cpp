@@ -295,8 +295,9 @@ int Daemon::run() {
   if (ran) return 0;
   // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
   server_->log().note<Event::loop_failed>(ran.error().message);
-  // What the exception went through may be waited for at the end, and never come. A signal that
-  // nothing handles then ends the process.
+  // From here on signals would end it without an exit code. What the exception went through may be
+  // waited for at the end, and never come: then SIGALRM ends the process.
+  hold_signals();
   ::alarm(kLastSeconds);
   server_->say_goodbye();
   return 1;
