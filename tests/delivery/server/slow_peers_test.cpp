@@ -96,6 +96,8 @@ TEST_CASE("delivery: a frozen worker is given up, whatever is on its way, and ot
     REQUIRE(read_until<wire::Subscribed>(frozen));
     const auto stopped = std::chrono::steady_clock::now();
     link.freeze();
+    // Before another worker can take them all.
+    REQUIRE(server.eventually([](TestServer& s) { return s.held_slots() > 0; }));
     RawClient other(server.endpoint(0));
     REQUIRE(other.hello(remote_hello({})) != 0);
     other.send(in_a_queue());
