@@ -22,7 +22,7 @@ QUIET = (
     ("malloc", "", "lib(zmq|lmdb|pgm|spdlog)|CUDA runtime", ""),
     ("malloc", "", "",
      "memory_room|memory_pressure|Readahead|ReadQueue|FoundRows|start_thread|EventPublisher::publish|resolved"
-     "|look_at_data|standing_of|shrink_to_fit"),
+     "|look_at_data|standing_of|Cutter::finish"),
 )
 LAST_LINES = 3  # of the log, after which nothing can be said of them
 
