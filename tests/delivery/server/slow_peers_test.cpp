@@ -111,12 +111,13 @@ TEST_CASE("delivery: a frozen worker is given up, whatever is on its way, and ot
 }
 
 TEST_CASE("delivery: a client that computes for long with batches in its hands is not lost") {
-  TestServer server(sorted_feed(4), impatient(1s));
+  // As long as a full machine may keep a thread from answering.
+  TestServer server(sorted_feed(4), impatient(3s));
   RawClient client(server.endpoint(0));
   REQUIRE(client.hello(true) != 0);
   client.send(subscribe_to_train());
   REQUIRE(read_until<wire::Delivery>(client));
-  for (int second = 0; second < 4; ++second) REQUIRE(read_until<wire::Alive>(client));
+  for (int second = 0; second < 7; ++second) REQUIRE(read_until<wire::Alive>(client));
   CHECK(server.sessions() == 1);
 }
 
