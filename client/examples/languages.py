@@ -16,7 +16,6 @@ has only one speaker: the model learns the speaker's voice as much as the langua
 from __future__ import annotations
 
 import argparse
-import collections
 import hashlib
 import io
 import json
@@ -24,7 +23,7 @@ import os
 import pathlib
 import sys
 import time
-from typing import Any, Dict, Tuple
+from typing import Any, Counter, Dict, Tuple
 
 import torch
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
@@ -41,7 +40,7 @@ class Listener(torch.nn.Module):
         # Without parameters of its own it is mean and variance normalisation, learned in passing;
         # packed frames are real ones, so padding has no part in it.
         self.normalise = torch.nn.BatchNorm1d(bands, affine=False)
-        self.lstm = torch.nn.LSTM(bands, hidden)
+        self.lstm = torch.nn.LSTM(bands, hidden)  # type: ignore[no-untyped-call]
         self.dropout = torch.nn.Dropout(0.2)
         self.score = torch.nn.Linear(hidden, languages)
 
@@ -49,7 +48,8 @@ class Listener(torch.nn.Module):
         """[B, languages], in the order that the rows had before they were packed."""
         states, _ = self.lstm(frames._replace(data=self.normalise(frames.data)))
         padded, lengths = pad_packed_sequence(states)  # [L, B, hidden], zero behind a row's end
-        return self.score(self.dropout(padded.sum(0) / lengths[:, None]))
+        scores: torch.Tensor = self.score(self.dropout(padded.sum(0) / lengths[:, None]))
+        return scores
 
 
 class Job:
@@ -75,13 +75,13 @@ class Job:
         scores = self.model(packed(batch, "features"))
         loss = torch.nn.functional.cross_entropy(scores, batch.torch("label").long())
         self.optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.steps += 1
         self.loss += loss.item() * batch.sequences
         self.prompts += batch.sequences
         rows = hashlib.sha256(batch.ordinals.tobytes()).hexdigest()[:16]
-        self.log.write(f"{batch.epoch} {batch.step} {rows} {loss.item().hex()}\n".encode())
+        self.log.write(f"{batch.epoch} {batch.step} {rows} {float(loss).hex()}\n".encode())
         self.log.flush()
 
     def save(self) -> None:
@@ -133,7 +133,8 @@ class Job:
 
 def held_out(model: torch.nn.Module, feed: batchwright.Feed) -> Tuple[int, int, int]:
     """Prompts recognised, prompts, and how many the best constant answer would get right."""
-    right, frequency = 0, collections.Counter()
+    right = 0
+    frequency: Counter[int] = Counter()
     model.eval()
     with torch.no_grad():
         for batch in feed.epoch(0):

@@ -32,6 +32,7 @@ import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import torch
+from torch.nn.utils.clip_grad import clip_grad_norm_
 
 import built
 import prompts
@@ -143,7 +144,8 @@ def free_port() -> int:
     import socket
     with socket.socket() as asked:
         asked.bind(("127.0.0.1", 0))
-        return asked.getsockname()[1]
+        port: int = asked.getsockname()[1]
+        return port
 
 
 @contextlib.contextmanager
@@ -182,7 +184,7 @@ class Model(torch.nn.Module):
         super().__init__()
         # Without parameters of its own it is mean and variance normalisation, learned in passing.
         self.normalise = torch.nn.BatchNorm1d(values, affine=False)
-        self.lstm = torch.nn.LSTM(values, hidden, batch_first=True)
+        self.lstm = torch.nn.LSTM(values, hidden, batch_first=True)  # type: ignore[no-untyped-call]
         self.score = torch.nn.Linear(hidden, classes)
 
     def forward(self, frames: torch.Tensor, real: torch.Tensor,
@@ -245,8 +247,8 @@ def work(worker: int, endpoints: List[str], keys: Keys, feed: str, epochs: int, 
             # The last lane's last frame has no variance to be normalised by.
             if int(real_frames(batch).sum()) > 1:
                 optimizer.zero_grad()
-                learn(model, batch, states[server]).backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                learn(model, batch, states[server]).backward()  # type: ignore[no-untyped-call]
+                clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
             counts[worker, server] += 1
             batch.release()  # done: it never comes again
@@ -263,7 +265,7 @@ def learn(model: Model, batch: Any, states: torch.Tensor) -> torch.Tensor:
     targets = torch.where(real_frames(batch), targets, torch.full_like(targets, IGNORED))
     total = torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(),
                                               ignore_index=IGNORED, reduction="sum")
-    return total / (targets != IGNORED).sum().clamp(min=1)
+    return torch.div(total, (targets != IGNORED).sum().clamp(min=1))
 
 
 def recognised(model: Model, endpoint: str, keys: Keys, feed: str) -> float:
@@ -290,6 +292,12 @@ class Trained(NamedTuple):
     right: Dict[str, float]  # by test feed
 
 
+def shared(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, in memory that processes share."""
+    tensor.share_memory_()  # type: ignore[no-untyped-call]
+    return tensor
+
+
 def train(servers: List[Server], keys: Keys, feed: str, form: Form) -> Trained:
     with contextlib.ExitStack() as stack:
         asked = connected(stack, servers[0].endpoint, keys).feed(feed)
@@ -297,12 +305,12 @@ def train(servers: List[Server], keys: Keys, feed: str, form: Form) -> Trained:
         classes = len(asked.field("targets").categories or ())
     torch.manual_seed(1)
     model = Model(values, classes, form.hidden).share_memory()
-    states = torch.zeros(SERVERS, 2, form.lanes, form.hidden).share_memory_()
-    counts = torch.zeros(WORKERS, SERVERS, dtype=torch.int64).share_memory_()
+    states = shared(torch.zeros(SERVERS, 2, form.lanes, form.hidden))
+    counts = shared(torch.zeros(WORKERS, SERVERS, dtype=torch.int64))
     together = torch.multiprocessing.get_context("spawn").Barrier(WORKERS, timeout=PATIENCE)
     started = time.perf_counter()
     # Forked processes would have this one's connections, which are no good there.
-    torch.multiprocessing.spawn(
+    torch.multiprocessing.spawn(  # type: ignore[attr-defined]
         work, ([server.endpoint for server in servers], keys, feed, form.epochs, together, model,
                states, counts), nprocs=WORKERS)
     seconds = time.perf_counter() - started

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import zlib
-from typing import List
+from typing import Dict, List, Tuple
 
 SOUNDS = pathlib.Path("/usr/share/asterisk/sounds")
 SIDES = ("train", "held-out")
@@ -27,7 +27,7 @@ def languages(sounds: pathlib.Path) -> List[pathlib.Path]:
     folders = sorted((each for each in sounds.iterdir()
                       if each.is_dir() and not each.name.startswith(".")),
                      key=lambda each: (each.is_symlink(), each.name))
-    once = {}
+    once: Dict[Tuple[int, int], pathlib.Path] = {}
     for folder in folders:
         once.setdefault((folder.stat().st_dev, folder.stat().st_ino), folder)
     return sorted(once.values())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pathlib
 import sys
 import wave
-from typing import Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ SILENCE = 0  # the target of frames without speech; those of language i have 1 +
 _SPLITS = 3  # datasets to train on: one for each server
 _SOUND = {"audio": FieldSpec("int16"), "rate": FieldSpec("uint8", (0,), "independent")}
 
-Sound = Tuple[np.ndarray, int]  # int16 samples, and Hz
+Sound = Tuple["np.ndarray[Any, Any]", int]  # int16 samples, and Hz
 
 
 def read_wav(path: pathlib.Path) -> Sound:
@@ -39,7 +39,7 @@ def read_wav(path: pathlib.Path) -> Sound:
         sys.exit(f"{path}: {error}; allowed: WAV files of 16 bits")
 
 
-def _values(sound: Sound) -> Dict[str, np.ndarray]:
+def _values(sound: Sound) -> Dict[str, np.ndarray[Any, Any]]:
     samples, rate = sound
     return {"audio": samples, "rate": np.zeros((rate, 0), np.uint8)}
 
@@ -50,7 +50,8 @@ def write_sounds(path: pathlib.Path, sounds: Dict[str, Sound]) -> None:
             writer.add(key, **_values(sound))
 
 
-def targets_of(sound: Sound, language: int, front_end: batchwright.FrontEnd) -> np.ndarray:
+def targets_of(sound: Sound, language: int,
+               front_end: batchwright.FrontEnd) -> np.ndarray[Any, Any]:
     """A target for each frame that the front end will make: of the language where it is louder than
     a hundredth of the loudest frame, else SILENCE."""
     samples, rate = sound
@@ -62,7 +63,8 @@ def targets_of(sound: Sound, language: int, front_end: batchwright.FrontEnd) -> 
     return np.where(speech, 1 + language, SILENCE).astype(np.int32)
 
 
-def _prompts(folder: pathlib.Path, languages: List[str], most: int) -> Iterator[Tuple[str, int, Sound]]:
+def _prompts(folder: pathlib.Path, languages: List[str],
+             most: int) -> Iterator[Tuple[str, int, Sound]]:
     """Key, language and sound of up to `most` prompts of each language."""
     for number, language in enumerate(languages):
         files = sorted((folder / language).rglob("*.wav"))
@@ -96,11 +98,11 @@ def write_prompts(links: pathlib.Path, work: pathlib.Path, most: int) -> int:
     return count
 
 
-def _scaled(sound: np.ndarray) -> Sound:
+def _scaled(sound: np.ndarray[Any, Any]) -> Sound:
     return (sound / np.abs(sound).max() * 20000).astype(np.int16), RATE
 
 
-def _coloured(random: np.random.Generator, seconds: float, power: float) -> np.ndarray:
+def _coloured(random: np.random.Generator, seconds: float, power: float) -> np.ndarray[Any, Any]:
     """Noise whose power falls as frequency to the `power`."""
     samples = int(seconds * RATE)
     spectrum = np.fft.rfft(random.normal(size=samples))
@@ -108,11 +110,12 @@ def _coloured(random: np.random.Generator, seconds: float, power: float) -> np.n
     return np.fft.irfft(spectrum, samples)
 
 
-def _babble(random: np.random.Generator, speech: List[Sound], seconds: float) -> np.ndarray:
+def _babble(random: np.random.Generator, speech: List[Sound],
+            seconds: float) -> np.ndarray[Any, Any]:
     """Eight voices at once."""
     mixed = np.zeros(int(seconds * RATE))
     for _ in range(8):
-        voice: List[np.ndarray] = []
+        voice: List[np.ndarray[Any, Any]] = []
         while sum(map(len, voice)) < len(mixed):
             samples, rate = speech[random.integers(len(speech))]
             voice.append(np.repeat(samples.astype(np.float64), RATE // rate))
@@ -141,7 +144,7 @@ def write_noise(work: pathlib.Path, name: str, speech: List[Sound], seed: int,
 
 
 def write_rooms(work: pathlib.Path, seed: int) -> List[pathlib.Path]:
-    """Five datasets of four impulse responses each: noise that decays, by 60 dB in 0.15 to 0.75 s."""
+    """Five datasets of four impulse responses each: noise that decays by 60 dB in 0.15 to 0.75 s."""
     random = np.random.default_rng(seed)
     paths = []
     for i, decay in enumerate((0.15, 0.3, 0.45, 0.6, 0.75)):

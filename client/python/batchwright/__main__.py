@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import sys
 from importlib import metadata
+from typing import Any
 
 
 def guide() -> str:
@@ -14,7 +15,7 @@ def guide() -> str:
     if (beside.parent / "pyproject.toml").is_file() and beside.is_file():
         return beside.read_text(encoding="utf-8")
     try:
-        found = metadata.metadata("batchwright")
+        found: Any = metadata.metadata("batchwright")  # a message of email's
     except metadata.PackageNotFoundError:
         raise LookupError("this copy of the package has no guide beside it: it is "
                           "client/python/README.md of the source") from None

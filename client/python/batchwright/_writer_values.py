@@ -89,7 +89,7 @@ def dtype_name(dtype: Any) -> str:
 
 def normalized(name: str, given: Any, first: bool) -> FieldSpec:
     """A field as declared by the caller, checked. Errors: TypeError, ValueError."""
-    if isinstance(given, tuple) and not hasattr(given, "categories"):
+    if type(given) is tuple:
         raise ValueError(f'field "{name}" is a tuple, {given!r}; write '
                          'FieldSpec("float32", shape=(80,), kind="primary") with what it has')
     if isinstance(given, Mapping):
@@ -101,30 +101,30 @@ def normalized(name: str, given: Any, first: bool) -> FieldSpec:
         if not first and "kind" not in given:
             raise ValueError(f'field "{name}" has no kind; allowed: {", ".join(abi.KINDS)} '
                              "(only the first one is primary when nothing is said)")
-        given = FieldSpec(**given)
+        spec = FieldSpec(**given)
     elif hasattr(given, "categories"):  # a spec, or the field of a feed
-        given = FieldSpec(given.dtype, given.shape, given.kind, tuple(given.categories or ()))
+        spec = FieldSpec(given.dtype, given.shape, given.kind, tuple(given.categories or ()))
     else:
         if not first:
             raise ValueError(f'field "{name}" is only a dtype; a FieldSpec, or a '
                              "mapping with dtype, shape and kind, is allowed")
-        given = FieldSpec(given)
-    if given.kind not in abi.KINDS:
-        raise ValueError(f'field "{name}": kind {given.kind!r}; allowed: {", ".join(abi.KINDS)}')
+        spec = FieldSpec(given)
+    if spec.kind not in abi.KINDS:
+        raise ValueError(f'field "{name}": kind {spec.kind!r}; allowed: {", ".join(abi.KINDS)}')
     try:
-        dtype = dtype_name(given.dtype)
-        shape = (given.shape,) if isinstance(given.shape, int) else tuple(given.shape)
+        dtype = dtype_name(spec.dtype)
+        shape = (spec.shape,) if isinstance(spec.shape, int) else tuple(spec.shape)
         shape = tuple(int(extent) for extent in shape)
     except (TypeError, ValueError) as error:
         raise ValueError(f'field "{name}": {error}') from None
-    if given.kind == "scalar" and shape:
+    if spec.kind == "scalar" and shape:
         raise ValueError(f'field "{name}": a scalar has no shape. One vector a sequence, such as an '
                          f'embedding, is FieldSpec("{dtype}", shape={shape}, kind="independent"), and '
                          f"is given as [1, {', '.join(map(str, shape))}]")
     if len(shape) > abi.MAX_DIMENSIONS or any(extent < 0 for extent in shape):
         raise ValueError(f'field "{name}": shape {shape}; at most 6 dimensions, each from 0, are '
                          "allowed")
-    return FieldSpec(dtype, shape, given.kind, tuple(str(each) for each in given.categories))
+    return FieldSpec(dtype, shape, spec.kind, tuple(str(each) for each in spec.categories))
 
 
 class Finite:

@@ -84,7 +84,7 @@ class FrontEnd:
             raise abi.failed(status)
         self._handle = handle
         weakref.finalize(self, self._library.bw_front_end_close, handle)
-        self._values = self._library.bw_front_end_values(handle)
+        self._values: int = self._library.bw_front_end_values(handle)
 
     def __call__(self, samples: Any) -> np.ndarray[Any, Any]:
         """The features of one sound: [T, values], float32, T = frames(N).

@@ -48,9 +48,13 @@ class Cuda:
         return ask(ctypes.byref(found), _READ_ONLY_SUPPORTED, number) == 0 and found.value == 1
 
     @staticmethod
-    def _number(device: Any) -> int:
+    def _torch_cuda() -> Any:
+        """Much of which has no annotations."""
         import torch
-        return device.index if device.index is not None else torch.cuda.current_device()
+        return torch.cuda
+
+    def _number(self, device: Any) -> int:
+        return int(self._torch_cuda().current_device() if device.index is None else device.index)
 
     def available(self) -> bool:
         import torch
@@ -58,9 +62,9 @@ class Cuda:
 
     def register(self, address: int, size: int) -> int:
         """Returns an error's number, 0 for none."""
-        import torch
-        torch.cuda.init()
-        error = int(torch.cuda.cudart().cudaHostRegister(address, size, _PORTABLE | _READ_ONLY))
+        torch_cuda = self._torch_cuda()
+        torch_cuda.init()
+        error = int(torch_cuda.cudart().cudaHostRegister(address, size, _PORTABLE | _READ_ONLY))
         if error != 0:
             self._forget_error()
         return error
@@ -75,8 +79,7 @@ class Cuda:
             pass  # this is the report; the error is forgotten now
 
     def unregister(self, address: int) -> None:
-        import torch
-        torch.cuda.cudart().cudaHostUnregister(address)
+        self._torch_cuda().cudart().cudaHostUnregister(address)
 
     def stage(self, tensor: torch.Tensor) -> torch.Tensor:
         """The same in pinned memory of torch's."""
@@ -95,9 +98,9 @@ class Cuda:
 
     def event(self, device: Any) -> Any:
         """Behind all that the device's current stream has been given."""
-        import torch
-        event = torch.cuda.Event()
-        event.record(torch.cuda.current_stream(device))
+        torch_cuda = self._torch_cuda()
+        event = torch_cuda.Event()
+        event.record(torch_cuda.current_stream(device))
         return event
 
 
@@ -249,7 +252,9 @@ def copied_to(device: torch.device, slot: Any, views: Dict[str, torch.Tensor],
 
 def device_of(wanted: Any) -> torch.device:
     """torch's device of that name. Errors: InvalidArgumentError, UnsupportedError."""
-    from ._memory.torch_views import torch
+    from ._memory import torch_views  # says what to install when torch is missing
+    import torch
+    del torch_views
     if isinstance(wanted, torch.dtype):
         raise InvalidArgumentError(f"to({wanted}): a batch moves to a device; of another dtype is "
                                    f'batch.torch(name).to({wanted}), which copies')

@@ -48,7 +48,7 @@ del torch_views
 refuse_collation()
 
 
-class BatchDataset(torch.utils.data.IterableDataset):
+class BatchDataset(torch.utils.data.IterableDataset[Batch]):
     """Finished batches of a feed. Each iteration is one epoch, or what is left of it.
 
     An iteration begins the epoch that is due: behind one whose batches were all handed out the
@@ -139,7 +139,8 @@ class BatchDataset(torch.utils.data.IterableDataset):
         Errors: as Subscription.next(); UnsupportedError in a DataLoader's worker, or in one that
         collates, with what to write instead. The iterator's: ClosedError when it is valid no
         longer, which says why."""
-        info = torch.utils.data.get_worker_info()
+        worker: Any = torch.utils.data.get_worker_info  # without annotations in torch 1.13
+        info = worker()
         if info is not None:
             raise UnsupportedError(f"num_workers is {info.num_workers}: {INSTEAD}")
         refuse_fetcher(sys._getframe(1))

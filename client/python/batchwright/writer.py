@@ -106,7 +106,8 @@ class DatasetWriter(Own):
                 (ctypes.c_char_p * len(names))(*names) if names else None))
         if fields is not None and not declared:
             raise InvalidArgumentError("fields is empty; a dataset has 1 to 64 fields")
-        pointers = (ctypes.POINTER(abi.Field) * len(declared))(*map(ctypes.pointer, declared))
+        pointers = (ctypes.POINTER(abi.Field) * len(declared))(*[ctypes.pointer(each)
+                                                                 for each in declared])
         pairs = [abi.Setting(str(name).encode(), str(value).encode())
                  for name, value in (settings or {}).items()]
         texts = (abi.Setting * len(pairs))(*pairs)

@@ -42,11 +42,11 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = py_object, [c_void_p, ctypes.c_char_p, c_void_p]
 
 
-@CFUNCTYPE(None, c_void_p)
-def _delete(managed: int) -> None:
+def _forget(managed: int) -> None:
     _lent.pop(managed, None)
 
 
+_delete = CFUNCTYPE(None, c_void_p)(_forget)
 # A consumer may call it after this module is gone, when the interpreter ends: it stays.
 ctypes.pythonapi.Py_IncRef(py_object(_delete))
 _DELETER = ctypes.cast(_delete, c_void_p).value

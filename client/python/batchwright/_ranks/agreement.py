@@ -164,9 +164,10 @@ class _Store:
 
 def _default_store() -> Any:
     """The process group's store; None where it has none, as with MPI."""
-    from torch.distributed import distributed_c10d
+    import torch.distributed.distributed_c10d
+    groups: Any = torch.distributed.distributed_c10d  # which has no annotations
     try:
-        return distributed_c10d._get_default_store()
+        return groups._get_default_store()
     except (AttributeError, RuntimeError, ValueError):
         return None
 
