@@ -8,14 +8,15 @@ at once with the same seed. In the middle one job is killed, and resumed from it
 it shows that this job saw exactly the batches of the undisturbed one, what came of the
 training, and what the daemon had to do for it. Stops and removes all it made.
 
-Ends with 1 when the resumed job saw anything else, when a batch was assembled twice, or when the
-held-out prompts are recognised little better than by the most frequent language alone.
+Ends with 1, and says why, when the resumed job saw anything else, when a batch was assembled twice,
+or when the held-out prompts are recognised little better than by the most frequent language alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -44,7 +45,7 @@ stats = "127.0.0.1:0"
 name = "train"
 dataset = "{work}/train.data"
 layout = "time-major"
-slots = 256    # a job that is behind by less than that still shares every batch
+slots = {slots}    # all batches of all epochs: a job shares them however late it comes back
 
 [feed.plan]
 order = "semi-sorted"
@@ -99,6 +100,14 @@ def stopped_at_the_end(started: Any) -> Iterator[None]:
             started.process.wait()
 
 
+def planned_batches(programs: pathlib.Path, config: pathlib.Path, epoch: int) -> int:
+    """Batches that the feed `train` has in an epoch."""
+    printed = subprocess.run(
+        [programs / "batchwright", "plan", "--feed-config", config, "--feed", "train", "--epoch",
+         str(epoch), "--json"], check=True, stdout=subprocess.PIPE).stdout
+    return int(json.loads(printed)["batches"])
+
+
 class Daemon:
     """A batchwrightd that serves the two datasets in `work`."""
 
@@ -106,7 +115,10 @@ class Daemon:
         self.endpoint = f"ipc://{work}/bw.sock"
         self.log = work / "daemon.log"
         config = work / "batchwrightd.toml"
-        config.write_text(CONFIG.format(endpoint=self.endpoint, work=work, longest=form.longest))
+        settings = dict(endpoint=self.endpoint, work=work, longest=form.longest)
+        config.write_text(CONFIG.format(slots=2, **settings))
+        batches = sum(planned_batches(programs, config, epoch) for epoch in range(form.epochs))
+        config.write_text(CONFIG.format(slots=batches, **settings))
         with self.log.open("w") as log:
             self.process = subprocess.Popen([programs / "batchwrightd", "--config", config],
                                             stderr=log)
@@ -135,19 +147,25 @@ class Job:
         self.name, self.epochs = name, form.epochs
         self.log, self.output = work / f"{name}.log", work / f"{name}.json"
         self.errors = work / f"{name}.errors"
-        self.process: Optional[subprocess.Popen] = None
-        self._call = [sys.executable, HERE / "languages.py", "--endpoint", endpoint, "--json",
-                      "--checkpoint", work / f"{name}.pt", "--log", self.log,
-                      "--epochs", str(form.epochs), *form.words]
+        self.process: Optional[subprocess.Popen[bytes]] = None
+        self._call: List[Any] = [
+            sys.executable, HERE / "languages.py", "--endpoint", endpoint, "--json", "--checkpoint",
+            work / f"{name}.pt", "--log", self.log, "--epochs", str(form.epochs), *form.words]
 
     def start(self, *more: str) -> None:
         with self.output.open("a") as output, self.errors.open("a") as errors:
             self.process = subprocess.Popen([*self._call, *more], stdout=output, stderr=errors)
 
     def runs(self) -> bool:
+        assert self.process is not None
         if self.process.poll() not in (None, 0):
             sys.exit(f"two_jobs: {self.name} failed:\n{self.errors.read_text()}")
         return self.process.returncode is None
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
 
     def lines(self) -> List[str]:
         """Of the log: one for each batch."""
@@ -167,15 +185,14 @@ def in_the_middle(job: Job) -> bool:
 def kill_and_resume(job: Job) -> List[str]:
     """Kills a job, and starts it again. Returns the log of the one that was killed."""
     until(lambda: not job.runs() or in_the_middle(job), f"the middle of {job.name}")
-    job.process.kill()
-    job.process.wait()
+    job.kill()
     log = job.lines()
     job.start("--resume")
     return log
 
 
-def run(options: argparse.Namespace, work: pathlib.Path) -> bool:
-    """Whether all is as it should be."""
+def run(options: argparse.Namespace, work: pathlib.Path) -> List[str]:
+    """Prints what came of it, and returns what is not as it should be."""
     form = SHORT if options.short else FULL
     prompts.make_datasets(options.bin, options.sounds, work, form.front_end)
     with contextlib.ExitStack() as ends:
@@ -191,9 +208,8 @@ def run(options: argparse.Namespace, work: pathlib.Path) -> bool:
             until(lambda: not job.runs(), f"the end of {job.name}")
         counters = daemon.counters()
     table(jobs)
-    good = [told_right(jobs), nothing_changed(jobs, killed),
-            all_shared(len(jobs[0].lines()), counters)]
-    return all(good)
+    return [*told_right(jobs), *nothing_changed(jobs, killed),
+            *all_shared(len(jobs[0].lines()), counters)]
 
 
 def table(jobs: List[Job]) -> None:
@@ -210,38 +226,58 @@ def table(jobs: List[Job]) -> None:
                 note = ""
 
 
-def told_right(jobs: List[Job]) -> bool:
-    """Prints what the jobs' models know. Returns whether that is clearly more than nothing."""
+def told_right(jobs: List[Job]) -> List[str]:
+    """Prints what the jobs' models know. Returns which know not clearly more than nothing."""
     ends = [job.results()[-1] for job in jobs]
     for job, end in zip(jobs, ends):
         print(f"{job.name}: {end['right']} of {end['prompts']} held-out prompts recognised, "
               f"{end['accuracy']:.1%}; with the most frequent language alone {end['majority']:.1%}")
-    return all(end["accuracy"] >= end["majority"] + CLEARLY for end in ends)
+    return [f"{job.name} recognises {end['accuracy']:.1%} of the held-out prompts; expected "
+            f"are {CLEARLY:.0%} more than the most frequent language's {end['majority']:.1%}"
+            for job, end in zip(jobs, ends) if end["accuracy"] < end["majority"] + CLEARLY]
 
 
-def nothing_changed(jobs: List[Job], killed: List[str]) -> bool:
-    """Prints whether the second job, which was killed, saw what the first one saw, and returns it.
-    `killed` is its log of that moment."""
+def first_difference(log: List[str], expected: List[str]) -> str:
+    """The first batch that two logs differ in, with both lines; empty where there is none."""
+    for number, (line, other) in enumerate(itertools.zip_longest(log, expected), start=1):
+        if line != other:
+            return f"batch {number} is {line or 'missing'}, and not {other or 'the end'}"
+    return ""
+
+
+def nothing_changed(jobs: List[Job], killed: List[str]) -> List[str]:
+    """Prints whether the second job, which was killed, saw what the first one saw, and returns what
+    differs. `killed` is its log of that moment."""
     whole, broken = jobs
     resumed = next(each["resumed_behind"] for each in broken.results() if "resumed_behind" in each)
-    print(f"{broken.name} was killed behind batch {len(killed)} of {len(whole.lines())}, and "
-          f"resumed behind batch {resumed}, its last checkpoint")
-    same = killed == whole.lines()[:len(killed)] and broken.lines() == whole.lines()
+    print(f"{broken.name} was killed after batch {len(killed)} of {len(whole.lines())}, and "
+          f"resumed after batch {resumed}, its last checkpoint")
+    before = first_difference(killed, whole.lines()[:len(killed)])
+    after = first_difference(broken.lines(), whole.lines())
+    same = not before and not after
     print(f"  its batches: {'exactly' if same else 'NOT'} those of {whole.name}, row by row, with "
           "the same losses")
     weights = [job.results()[-1]["weights"] for job in jobs]
     alike = weights[0] == weights[1]
     print(f"  its model at the end: {'the same to the last bit' if alike else 'ANOTHER ONE'}")
-    return same and alike
+    reasons = [f"{broken.name} saw other batches than {whole.name} {when}: {where}"
+               for when, where in (("before it was killed", before), ("with its resume", after))
+               if where]
+    if not alike:
+        reasons.append(f"the models of {whole.name} and {broken.name} differ at the end")
+    return reasons
 
 
-def all_shared(batches: int, counters: Dict[str, int]) -> bool:
-    """Prints what the daemon did for jobs of so many batches, and returns whether it is what one
-    job takes."""
+def all_shared(batches: int, counters: Dict[str, int]) -> List[str]:
+    """Prints what the daemon did for jobs of so many batches, and returns what is not what one job
+    takes."""
     assembled = counters["batches_assembled"]
     print(f"daemon: {assembled} batches assembled for {counters['batches_delivered']} delivered; "
           f"one job alone takes {batches}")
-    return assembled == batches
+    if assembled == batches:
+        return []
+    return [f"the daemon assembled {assembled} batches, and {batches} are all there are: "
+            + ("some were assembled again" if assembled > batches else "some were not counted")]
 
 
 def arguments() -> argparse.Namespace:
@@ -263,8 +299,9 @@ def main() -> None:
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 << 20))
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(256 << 20))
     with tempfile.TemporaryDirectory(prefix="batchwright-jobs.") as work:
-        if not run(options, pathlib.Path(work)):
-            sys.exit(1)
+        reasons = run(options, pathlib.Path(work))
+    if reasons:
+        sys.exit("\n".join(f"two_jobs: {reason}" for reason in reasons))
 
 
 if __name__ == "__main__":

@@ -109,6 +109,30 @@ def test_two_jobs_share_every_batch(serve, job):
     assert daemon.counter("batches_delivered") == 2 * (EPOCHS + 1) * BATCHES
 
 
+@needs_torch
+def test_a_job_that_comes_back_when_the_other_has_ended_shares_every_batch(serve, job):
+    daemon = serve(slots=SLOTS, poison="false", plan='shuffle = "batches"')
+    whole, broken = job("whole", daemon), job("broken", daemon)
+    killed_in_the_middle(broken)
+    whole.finish()
+    broken.start("--resume").finish()
+    assert broken.lines() == whole.lines()
+    assert daemon.counter("batches_assembled") == EPOCHS * BATCHES
+
+
+@needs_torch
+def test_two_jobs_says_what_differs():
+    import two_jobs
+    assert two_jobs.first_difference(["a", "b"], ["a", "b"]) == ""
+    assert two_jobs.first_difference(["a", "c"], ["a", "b"]) == "batch 2 is c, and not b"
+    assert two_jobs.first_difference(["a"], ["a", "b"]) == "batch 2 is missing, and not b"
+    assert two_jobs.first_difference(["a", "b"], ["a"]) == "batch 2 is b, and not the end"
+    counters = {"batches_assembled": 739, "batches_delivered": 1354}
+    assert two_jobs.all_shared(739, counters) == []
+    assert two_jobs.all_shared(675, counters) == [
+        "the daemon assembled 739 batches, and 675 are all there are: some were assembled again"]
+
+
 def test_about_a_fifth_of_the_texts_is_held_out():
     sides = [prompts.side_of(f"digits/{number}") for number in range(1000)]
     assert 150 < sides.count("held-out") < 250
