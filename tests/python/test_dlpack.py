@@ -71,3 +71,15 @@ kept.append(kept)
     ended = subprocess.run([sys.executable, "-c", program], check=False, text=True,
                            env=served.environment(), stderr=subprocess.PIPE)
     assert (ended.returncode, served.complaints(ended.stderr)) == (0, [])
+
+
+def test_an_array_is_a_copy_where_one_is_asked_for_or_needed(feed):
+    """As NumPy 2 asks for it; NumPy 1 has no `copy`."""
+    tensor = next(feed.epoch(0)).tensor("features")
+    there = tensor.numpy().ctypes.data
+    assert tensor.__array__().ctypes.data == there
+    assert tensor.__array__("float32", copy=False).ctypes.data == there
+    assert tensor.__array__("float32", copy=True).ctypes.data != there
+    assert tensor.__array__("float64").dtype == np.float64
+    with pytest.raises(ValueError, match='tensor."features". is float32, and a copy as float64'):
+        tensor.__array__("float64", copy=False)

@@ -115,8 +115,13 @@ class Tensor(Own):
         return torch_over(self._slot, self._address, self._code, self.shape, self.name)
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        """Errors: ValueError for a conversion that may not copy."""
         found = self.numpy()
-        return found if dtype is None and not copy else np.array(found, dtype)
+        if dtype is None or np.dtype(dtype) == found.dtype:
+            return found.copy() if copy else found
+        if copy is False:
+            raise ValueError(f'tensor("{self.name}") is {found.dtype}, and a copy as {dtype}')
+        return found.astype(dtype)
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: Optional[bool] = None) -> Any:
