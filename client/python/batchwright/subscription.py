@@ -17,7 +17,7 @@ from . import _abi, _fork
 from ._memory import in_flight
 from ._memory.credits import Credits
 from ._memory.homes import Homes
-from ._memory.slot import finish
+from ._memory.slot import Kept, finish
 from ._own import Own, Owned
 from ._waits import PATIENCE_SECONDS, SLICE_MS, milliseconds, warn
 from .batch import Batch
@@ -290,11 +290,13 @@ class Batches:
     Errors: as Subscription.next(); ClosedError when there is a newer one.
     Threads: one at a time; a step that is under way in another thread ends as if it were alone."""
 
-    __slots__ = ("_subscription", "_one_epoch", "_owns", "_kept", "_over", "__weakref__")
+    __slots__ = ("_subscription", "_one_epoch", "_owns", "_kept", "_keeper", "_over",
+                 "__weakref__")
 
     def __init__(self, subscription: Subscription, one_epoch: bool, owns: bool = False) -> None:
         """`owns`: the subscription ends with the last batch."""
-        self._kept: List[Any] = []
+        self._kept = Kept()
+        self._keeper = weakref.ref(self._kept)
         self._subscription = subscription
         self._one_epoch = one_epoch
         self._owns = owns
@@ -323,7 +325,7 @@ class Batches:
             if event.__class__ is Batch:
                 if subscription._in_queue:
                     slot = event._slot
-                    slot.keeper = self._kept
+                    slot.keeper = self._keeper
                     self._kept += slot,
                 return event  # type: ignore[no-any-return]
             if event is None or self._one_epoch:
@@ -340,10 +342,10 @@ class Batches:
             self._subscription.close()
 
     def __del__(self) -> None:
-        kept = self._kept
+        # An interrupt may have ended what made this, and may end this: what is kept goes in any case.
+        kept = getattr(self, "_kept", None)
         if kept and not kept[0].done and not sys.is_finalizing():
             self._subscription._warn_of_break(sys._getframe().f_back, kept[0].header)
-        kept.clear()
 
 
 def _breaks(frame: Optional[FrameType]) -> bool:

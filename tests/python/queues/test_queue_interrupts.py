@@ -184,6 +184,35 @@ def interrupted_at(number, call):
     return left[0] < 0
 
 
+@pytest.mark.parametrize("within", ["_breaks", "warn"])
+def test_no_interrupt_keeps_the_batch_of_a_loop_that_was_left(queue, monkeypatch, within):
+    def leave():
+        for batch in subscription:
+            left.append(batch.index)
+            break
+
+    monkeypatch.setattr(package, within, interrupt)
+    ignored, left = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda why: ignored.append(why.exc_type))
+    with batchwright.connect(queue.endpoint) as connection:
+        subscription = connection.feed("train").subscribe(mode="queue", window=1, epochs=1,
+                                                          timeout=served.SECONDS)
+        gc.collect()
+        gc.disable()
+        try:
+            leave()
+            batch = subscription.next()  # with a window of one it comes once the loop has none
+            indices = [batch.index]
+            batch.release()
+        finally:
+            gc.enable()
+        assert (len(left), ignored) == (1, [KeyboardInterrupt])
+        for batch in subscription:
+            indices.append(batch.index)
+            del batch  # of the one credit
+    assert sorted(indices) == list(range(BATCHES))
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("ending", ["close", "del", "connection"])
 def test_no_interrupt_leaves_a_subscription_behind(queue, ending):

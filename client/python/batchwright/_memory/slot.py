@@ -33,11 +33,11 @@ _message_types: Dict[int, Any] = {}
 def _slot_type(size: int) -> Any:
     """Arrays of `size` bytes that have a `handle`, its `header`, what keeps them page-locked, and the
     `views` that were made of them. At the end `give_back` is called: the class's own does nothing,
-    for a slot in the making. `keeper` is the list by which a loop over a queue keeps the slot, and
-    `done` says that the program is done with the batch."""
+    for a slot in the making. `keeper()` is what a loop over a queue keeps the slot by, if there is any
+    such loop, and `done` says that the program is done with the batch."""
     return type("Slot", (ctypes.Array,), {
         "_type_": ctypes.c_uint8, "_length_": size, "give_back": int, "writable": False,
-        "in_queue": False, "keeper": None, "done": False,
+        "in_queue": False, "keeper": type(None), "done": False,
         "__del__": property(operator.attrgetter("give_back"))})
 
 
@@ -61,9 +61,16 @@ def finish(slot: Any) -> None:
         slot.done = True
 
 
+class Kept(List[Any]):
+    """The slot that a loop keeps, or none. The slot refers back by a weak reference, so that it goes
+    with the loop, without an instruction of Python's."""
+
+    __slots__ = ("__weakref__",)
+
+
 def let_go(slot: Any) -> None:
     """A loop that keeps this slot does so no longer."""
-    kept = slot.keeper if slot is not None else None
+    kept = slot.keeper() if slot is not None else None
     if kept and kept[0] is slot:
         kept.clear()
 
