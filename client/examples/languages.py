@@ -47,7 +47,7 @@ class Listener(torch.nn.Module):
     def forward(self, frames: PackedSequence) -> torch.Tensor:
         """[B, languages], in the order that the rows had before they were packed."""
         states, _ = self.lstm(frames._replace(data=self.normalise(frames.data)))
-        padded, lengths = pad_packed_sequence(states)  # [L, B, hidden], zero behind a row's end
+        padded, lengths = pad_packed_sequence(states)  # [L, B, hidden], zero after a row's end
         scores: torch.Tensor = self.score(self.dropout(padded.sum(0) / lengths[:, None]))
         return scores
 
@@ -100,7 +100,7 @@ class Job:
         os.replace(partial, self.options.checkpoint)
 
     def load(self) -> None:
-        """Goes on behind the last batch of the checkpoint; the log forgets what came later."""
+        """Goes on after the last batch of the checkpoint; the log forgets what came later."""
         state = torch.load(self.options.checkpoint)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -176,7 +176,7 @@ def say(result: Dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(result), flush=True)
     elif "resumed_behind" in result:
-        print(f"goes on behind batch {result['resumed_behind']}, its checkpoint", flush=True)
+        print(f"goes on after batch {result['resumed_behind']}, its checkpoint", flush=True)
     elif "epoch" in result:
         print("epoch {epoch}: {prompts} prompts, loss {loss:.3f}, {seconds:.1f} s, of which "
               "{waited_seconds:.2f} s waiting for batches".format(**result), flush=True)

@@ -190,7 +190,7 @@ class Model(torch.nn.Module):
     def forward(self, frames: torch.Tensor, real: torch.Tensor,
                 state: Any = None) -> Tuple[torch.Tensor, Any]:
         """frames [B, T, values], of which those where `real` [B, T] is False are padding. Scores
-        [B, T, classes], and the state behind the last frame."""
+        [B, T, classes], and the state after the last frame."""
         known = torch.zeros_like(frames)
         known[real] = self.normalise(frames[real])
         outputs, state = self.lstm(known, state)

@@ -84,7 +84,7 @@ def interruptible(call: Callable[[], Made], turn: Optional[threading.Lock] = Non
                 say, late = late, None
                 say()
     except BaseException:
-        given_up.append(True)  # first: what comes behind this is dropped there
+        given_up.append(True)  # first: what comes after this is dropped there
         made.clear()
         raise
     if failed:

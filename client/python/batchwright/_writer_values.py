@@ -168,7 +168,7 @@ class Slot:
         self.has_no_content = 0 in field.shape
 
     def fill_many(self, given: Any) -> np.ndarray[Any, Any]:
-        """As fill(), of the values of many sequences, one behind the other: [N] for a scalar."""
+        """As fill(), of the values of many sequences, one after the other: [N] for a scalar."""
         if self.field.kind != "scalar":
             return self.fill(given)
         array = given if type(given) is np.ndarray else self._as_array(given)
@@ -337,7 +337,7 @@ def slots_of(fields: Mapping[str, FieldSpec], values: Any,
 
 
 class Parts:
-    """The values of many sequences, which lie one behind the other."""
+    """The values of many sequences, which lie one after the other."""
 
     def __init__(self, slots: Sequence[Slot], values: Mapping[str, Any], lengths: Any,
                  count: int) -> None:

@@ -64,7 +64,7 @@ class Batch(Own):
     def __init__(self, place: ctypes.c_void_p, homes: Homes, in_queue: bool = False,
                  arrived: Optional[List[Any]] = None) -> None:
         """Takes over the bw_batch at `place`, and leaves None there; `homes` are its connection's. In
-        `arrived` it is safe from an exception of a signal's handler behind this call."""
+        `arrived` it is safe from an exception of a signal's handler after this call."""
         raw = place.value
         header = _header_at(_abi.batch_get_header(raw))
         slot = slot_type(header.memory_bytes, bool(header.shared)).from_address(header.memory)
@@ -150,7 +150,7 @@ class Batch(Own):
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         """The field as a NumPy array, [B, L, ...] or, time-major, [L, B, ...], read-only unless the
-        batch is `writable`; a scalar's is [B], and a copy. Behind a row's length is padding.
+        batch is `writable`; a scalar's is [B], and a copy. After a row's length is padding.
         bfloat16 appears as uint16.
 
         Errors: NotFoundError, which is a KeyError and lists the fields.

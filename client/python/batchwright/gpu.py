@@ -6,7 +6,7 @@ copy is one DMA from the daemon's memory. Where a device cannot register read-on
 batches that came as messages, a copy in torch's pinned memory lies between; that is said once, as a
 RuntimeWarning. A registration lives as long as a batch in that memory, or the connection.
 
-The trainer waits for nothing: the slot of a batch goes back when the event behind its copies has
+The trainer waits for nothing: the slot of a batch goes back when the event after its copies has
 come, which is looked at when the next batch is asked for, copied or released.
 """
 
@@ -97,7 +97,7 @@ class Cuda:
             wait()
 
     def event(self, device: Any) -> Any:
-        """Behind all that the device's current stream has been given."""
+        """After all that the device's current stream has been given."""
         torch_cuda = self._torch_cuda()
         event = torch_cuda.Event()
         event.record(torch_cuda.current_stream(device))
@@ -170,8 +170,9 @@ class DeviceBatch(Figures):
     its own: the batch it was made from is released. What it has not is `keys`: take them before.
 
     Lifetime: its own memory. One of a queue keeps the batch until it is done, as `Batch` says: by
-    `release()`, `done()`, a `with`, or the loop's next step. A tensor is used on the stream that was current in `to()`, or behind
-    an event of that stream, like any other that was copied with `non_blocking=True`.
+    `release()`, `done()`, a `with`, or the loop's next step. A tensor is used on the stream that was
+    current in `to()`, or after an event of that stream, like any other that was copied with
+    `non_blocking=True`.
     """
 
     def __init__(self, batch: Any, tensors: Dict[str, torch.Tensor],

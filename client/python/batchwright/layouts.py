@@ -23,7 +23,7 @@ def lengths(batch: AnyBatch, name: str) -> torch.Tensor:
 
 
 def targets(batch: AnyBatch, name: str, ignore: int = -100) -> torch.Tensor:
-    """Class numbers, int64, with `ignore` behind each row's end: as losses with an `ignore_index` of
+    """Class numbers, int64, with `ignore` after each row's end: as losses with an `ignore_index` of
     torch want them. A copy, whatever the feed pads with; a scalar field has no padding."""
     found = batch.torch(name).long()
     if found.dim() < 2:
@@ -68,7 +68,7 @@ class Ragged(NamedTuple):
     """Rows of different lengths without padding between them in meaning: row b is
     `values[offsets[b]:offsets[b] + lengths[b]]`.
 
-    As `ragged()` makes it nothing is copied, and padding lies behind each row. `compact()` leaves
+    As `ragged()` makes it nothing is copied, and padding lies after each row. `compact()` leaves
     it out, as operators want it that know `offsets` alone.
     """
 
@@ -82,7 +82,7 @@ class Ragged(NamedTuple):
         return self.values[start:start + int(self.lengths[b])]
 
     def compact(self) -> Ragged:
-        """The real frames alone, one row behind the other: copied once, except for rows that
+        """The real frames alone, one row after the other: copied once, except for rows that
         already lie so."""
         ends = torch.cumsum(self.lengths, 0)
         if int(self.lengths.sum()) == self.values.shape[0]:

@@ -9,7 +9,7 @@
     server.dashboard, server.log
     server.close()
 
-`batchwright run` does the work, so nothing stays behind, however this process ends.
+`batchwright run` does the work, so nothing is left, however this process ends.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Subscription(Own):
     # ---- batches ----------------------------------------------------------------------------
 
     def next(self, timeout: Optional[float] = None) -> Event:
-        """The next batch; or EpochEnd behind the last one of an epoch; or None, when the counted
+        """The next batch; or EpochEnd after the last one of an epoch; or None, when the counted
         epochs are over. Waits up to `timeout` seconds (None: `self.timeout`; 0: looks once), and
         can be interrupted.
 
@@ -115,7 +115,7 @@ class Subscription(Own):
 
     def _refuse_second(self) -> None:
         """Raises if the lock is taken. The caller then takes it by `with`, since Ctrl-C can leave a
-        call of acquire() with the lock taken for ever."""
+        call of acquire() with the lock taken, and nobody to give it back."""
         if self._lock.locked():
             raise BusyError("another thread waits for this subscription's next batch. One thread at a "
                             "time uses a connection: let each thread that waits connect() once")
@@ -193,7 +193,7 @@ class Subscription(Own):
             warn(f"a batch is waited for since {PATIENCE_SECONDS:g} s: {self._credits.advice()}")
 
     def __iter__(self) -> Batches:
-        """Batches, across the ends of epochs; each says its `epoch`. They go on behind the last
+        """Batches, across the ends of epochs; each says its `epoch`. They go on after the last
         batch that was handed out, and an iterator that was made before is valid no longer."""
         return Batches(self, False)
 
@@ -314,7 +314,7 @@ class Batches:
         if subscription._loop() is not self and not self._over:
             self._kept.clear()
             raise ClosedError("this iterator ended with a newer one: of a subscription's iterators "
-                              "only the latest one is valid, and it goes on behind the last batch "
+                              "only the latest one is valid, and it goes on after the last batch "
                               "that was handed out")
         if self._kept:
             finish(self._kept[0])

@@ -82,7 +82,7 @@ class Tensor(Own):
     """One tensor of a batch, without a copy, for NumPy, torch, or any library that knows DLPack.
     Row-major, [B, L, ...] or, time-major, [L, B, ...]; [B] for a scalar field.
 
-    Lifetime: it keeps the batch's memory, also behind the batch's release(); a scalar field's is a
+    Lifetime: it keeps the batch's memory, also after the batch's release(); a scalar field's is a
     copy.
     """
 

@@ -51,7 +51,7 @@ refuse_collation()
 class BatchDataset(torch.utils.data.IterableDataset[Batch]):
     """Finished batches of a feed. Each iteration is one epoch, or what is left of it.
 
-    An iteration begins the epoch that is due: behind one whose batches were all handed out the
+    An iteration begins the epoch that is due: after one whose batches were all handed out the
     next one, otherwise the same one anew, so that what was looked at before a loop is not missing
     in it. `set_epoch()` names the epoch; `load_state_dict()` has the next iteration begin within
     it, and `resume()` where the last one was left. Of several iterators the latest is valid.
@@ -88,7 +88,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         epoch: the first one. epochs: how many, counted from 0, and no more are prepared; 0: no end.
         timeout, connect_timeout: seconds to wait for a batch, and for the daemon.
         worst_first: so many batches of the first epoch, the largest, come before all others, but
-          not behind a checkpoint.
+          not after a checkpoint.
         writable: True lets tensors be written to in place; see `Feed.subscribe()`.
         labels: names of the classes 0, 1, ... that the model was made for, as a list when one field
           has labels, or as a dict of lists by field. A different numbering, or more names, are
@@ -190,7 +190,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
 
     def _look(self, iteration: Iteration) -> Tuple[Stream, Event, Now]:
         """The next event of an iteration, the stream that it is to be taken from, and where the
-        iteration is behind it."""
+        iteration is after it."""
         if self._connection._generation != _fork.generation:
             raise _fork.refuse("this dataset")
         iteration.check_valid()
@@ -271,7 +271,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is due: the one that is iterated over, or behind its end the next one."""
+        """The epoch that is due: the one that is iterated over, or after its end the next one."""
         return self._iteration.place.due_epoch
 
     def set_epoch(self, epoch: int) -> None:
@@ -290,7 +290,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         self._begin(start, f"set_epoch({epoch})")
 
     def resume(self) -> BatchDataset:
-        """Has the next iteration go on behind the last batch that was handed out, and returns this
+        """Has the next iteration go on after the last batch that was handed out, and returns this
         dataset: `for batch in dataset.resume()` continues a loop that was left. Ends the iterator
         that is valid now."""
         place = self._iteration.place
@@ -299,8 +299,8 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         return self
 
     def __len__(self) -> int:
-        """Batches of the epoch that is due, for this rank, also in its middle; 0 behind the last.
-        Asks the daemon, and behind an epoch's end waits for the first batch of the next, whose plan
+        """Batches of the epoch that is due, for this rank, also in its middle; 0 after the last.
+        Asks the daemon, and after an epoch's end waits for the first batch of the next, whose plan
         may have more."""
         place = self._iteration.place
         if self._is_over(place):
@@ -339,7 +339,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         when the daemon is away. Before the first batch of the first epoch the plan may not be
         known: such a state has no fingerprint.
 
-        finished: True goes on behind the last batch that was released, or followed by the next one.
+        finished: True goes on after the last batch that was released, or followed by the next one.
           For loops that take batches ahead of training on them, and release each when it is done.
         """
         now, stream = self._iteration.now, self._stream

@@ -198,7 +198,7 @@ class DatasetWriter(Own):
         """Adds a sequence for each key, without a call of Python's for each of their values.
 
         keys: N of them, each as add() takes it.
-        values: by field, the values of all sequences one behind the other, as add() takes them: an
+        values: by field, the values of all sequences one after the other, as add() takes them: an
           array of shape [sum of the lengths, *shape], or [N] for a scalar field. Of a field without
           content the lengths alone, one for all or [N]. A dataset of one field may have the bare array.
         lengths: [N], in frames, of the primary field, and of the aligned ones with it; or by field,

@@ -1,7 +1,7 @@
 """The blocks of README.md, executed in their order, in one folder that is empty at first.
 
 A block is a shell script, or Python. One that begins with a comment of a file's name alone
-(`# train.toml`) becomes that file. A word behind the language says what a block needs beyond a build
+(`# train.toml`) becomes that file. A word after the language says what a block needs beyond a build
 and a user who may do nothing special:
 
     files    folders of files of one's own, which are made here

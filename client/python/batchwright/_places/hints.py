@@ -28,7 +28,7 @@ class Hints:
         if before.begins_anew:
             where = f"step {start.step} of " if start.is_within_epoch() else ""
             self._give("anew", f"this iteration begins {where}epoch {start.due_epoch} anew, of which an "
-                       f"earlier one handed out {before.now.batches} batches. To go on behind these, "
+                       f"earlier one handed out {before.now.batches} batches. To go on after these, "
                        "call resume() before the loop; set_epoch() says that it is meant")
 
     def of_the_same_epoch(self, before: Iteration, epoch: int) -> None:

@@ -16,8 +16,8 @@ _A_LOOK = 1  # so many batches may be looked at before a loop, and nobody is war
 class Now(NamedTuple):
     """Where an iteration is: what belongs together, and is replaced by one assignment."""
 
-    finished: Place  # behind the last batch that was released, or followed by the next
-    place: Place  # behind the last batch that was handed out
+    finished: Place  # after the last batch that was released, or followed by the next
+    place: Place  # after the last batch that was handed out
     latest: Optional[Batch] = None  # the batch between the two
     batches: int = 0  # that were handed out, those of worst_first included
 
@@ -28,7 +28,7 @@ class Now(NamedTuple):
         return self._replace(finished=self.place, latest=None)
 
     def after(self, event: Event, stream: Stream) -> Now:
-        """The same behind this event, which is the next one."""
+        """The same after this event, which is the next one."""
         if isinstance(event, Batch):
             place = self.place.after(event, stream.subscription.terms, stream.share[1])
             return self._replace(place=place, latest=event, batches=self.batches + 1)
@@ -75,7 +75,7 @@ class Iteration:
         return self.now.batches > _A_LOOK and not self.is_complete
 
     def follower(self) -> Place:
-        """Where the next iteration begins unless the program asks for something else: behind the
+        """Where the next iteration begins unless the program asks for something else: after the
         epoch, or in it where this iteration began."""
         if self.is_complete:
             return self.place if self.place.ended else self.place._replace(ended=True)

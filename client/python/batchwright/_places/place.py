@@ -36,7 +36,7 @@ class Place(NamedTuple):
         return not self.ended and (self.step, self.done) != (0, 0)
 
     def after(self, batch: Batch, terms: str, ranks: int) -> Place:
-        """The place behind this batch, which is the next one from here."""
+        """The place after this batch, which is the next one from here."""
         if batch.rehearsal:
             return self._replace()  # an object of its own: a batch was taken here
         after = batch._after()

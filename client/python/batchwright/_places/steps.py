@@ -34,7 +34,7 @@ class Step(Batches):
 
 
 class Steps:
-    """The iterator over the steps of an iteration. What a loop leaves of a step is passed over."""
+    """The iterator over the steps of an iteration. What a loop leaves of a step is skipped."""
 
     def __init__(self, dataset: Any, iteration: Iteration, batches: int) -> None:
         self._dataset = dataset

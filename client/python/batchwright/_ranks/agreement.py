@@ -22,7 +22,7 @@ from .share import Share
 CHECKS = (None, "ranks", "none")
 _A_MOMENT = 5.0  # seconds that other ranks are waited for with the first batch, which may be a look
 _LONGEST_PAUSE = 0.05  # seconds between two looks at the store
-_PATIENCE = 5.0  # seconds that the first rank's verdict may take behind its own limit
+_PATIENCE = 5.0  # seconds that the first rank's verdict may take after its own limit
 _MOST_CHANGES = 16
 _PARTS = ("data", "settings", "seed")  # of a fingerprint's text, in its order
 
