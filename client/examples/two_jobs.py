@@ -34,7 +34,7 @@ import prompts
 
 HERE = pathlib.Path(__file__).resolve().parent
 CLEARLY = 0.15  # of the held-out prompts, above the most frequent language
-PATIENCE = 600  # seconds for any one thing to happen
+PATIENCE = 600  # seconds without progress, however slow the machine is
 
 CONFIG = """
 [daemon]
@@ -81,11 +81,15 @@ SHORT = Form(["--mel-bands", "24", "--hop-ms", "30", "--window-ms", "32"], 200, 
              ["--hidden", "24", "--rate", "6e-3"])
 
 
-def until(condition: Callable[[], Any], what: str) -> None:
-    end = time.monotonic() + PATIENCE
+def until(condition: Callable[[], Any], what: str, progress: Callable[[], Any]) -> None:
+    """Waits for the condition, as long as what `progress` returns changes now and then."""
+    last, end = progress(), time.monotonic() + PATIENCE
     while not condition():
-        if time.monotonic() > end:
-            sys.exit(f"two_jobs: waited {PATIENCE} s for {what}")
+        now = progress()
+        if now != last:
+            last, end = now, time.monotonic() + PATIENCE
+        elif time.monotonic() > end:
+            sys.exit(f"two_jobs: no progress for {PATIENCE} s towards {what}")
         time.sleep(0.02)
 
 
@@ -124,7 +128,7 @@ class Daemon:
                                             stderr=log)
 
     def wait(self) -> None:
-        until(self._ready, "batchwrightd")
+        until(self._ready, "batchwrightd", self.log.read_text)
 
     def _ready(self) -> bool:
         if self.process.poll() is not None:
@@ -184,7 +188,7 @@ def in_the_middle(job: Job) -> bool:
 
 def kill_and_resume(job: Job) -> List[str]:
     """Kills a job, and starts it again. Returns the log of the one that was killed."""
-    until(lambda: not job.runs() or in_the_middle(job), f"the middle of {job.name}")
+    until(lambda: not job.runs() or in_the_middle(job), f"the middle of {job.name}", job.lines)
     job.kill()
     log = job.lines()
     job.start("--resume")
@@ -205,7 +209,7 @@ def run(options: argparse.Namespace, work: pathlib.Path) -> List[str]:
             job.start()
         killed = kill_and_resume(jobs[1])
         for job in jobs:
-            until(lambda: not job.runs(), f"the end of {job.name}")
+            until(lambda: not job.runs(), f"the end of {job.name}", job.lines)
         counters = daemon.counters()
     table(jobs)
     return [*told_right(jobs), *nothing_changed(jobs, killed),

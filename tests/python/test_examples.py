@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -131,6 +132,18 @@ def test_two_jobs_says_what_differs():
     assert two_jobs.all_shared(739, counters) == []
     assert two_jobs.all_shared(675, counters) == [
         "the daemon assembled 739 batches, and 675 are all there are: some were assembled again"]
+
+
+@needs_torch
+def test_two_jobs_waits_as_long_as_there_is_progress(monkeypatch):
+    import two_jobs
+    seconds, batches = itertools.count(), itertools.count()
+    monkeypatch.setattr(two_jobs.time, "monotonic", lambda: next(seconds) * 400)
+    monkeypatch.setattr(two_jobs.time, "sleep", lambda _: None)
+    done = iter([False] * 9 + [True])
+    two_jobs.until(lambda: next(done), "the end", lambda: next(batches))
+    with pytest.raises(SystemExit, match="no progress for 600 s towards the end"):
+        two_jobs.until(lambda: False, "the end", lambda: 0)
 
 
 def test_about_a_fifth_of_the_texts_is_held_out():
