@@ -25,6 +25,7 @@ inline constexpr std::size_t kMaxControlBytes = 1 << 20;
 enum class Ability : std::uint64_t {
   returns = 1 << 0,  ///< A queue's batch can be given back undone.
   parts = 1 << 1,    ///< A large batch travels in parts.
+  waits = 1 << 2,    ///< The client says whenever its program waits, and how long it did.
 };
 
 /// The abilities that one side names, or that both have named: only those are used. A peer that is
@@ -52,7 +53,7 @@ class Abilities {
 };
 
 /// What this code can do, as a daemon and as a client.
-inline constexpr Abilities kAbilities{Ability::returns, Ability::parts};
+inline constexpr Abilities kAbilities{Ability::returns, Ability::parts, Ability::waits};
 
 /// A received control message, verified and kept at an aligned address.
 class ControlMessage {

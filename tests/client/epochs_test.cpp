@@ -124,3 +124,41 @@ TEST_CASE("client: a long wait asks the daemon what for, once, and says it") {
   CHECK(next_status(subscription, 20) == BW_TIMED_OUT);  // too short for a question
   CHECK(daemon.hears([](const auto& heard) { return heard.asked == 1; }));
 }
+
+TEST_CASE("client: a program that waits says so, to a daemon that wants to know") {
+  for (const Abilities abilities : {Abilities(), kAbilities}) {
+    FakeDaemon daemon({.abilities = abilities});
+    const bool able = abilities == kAbilities;
+    CAPTURE(able);
+    const auto connection = connect(daemon.endpoint());
+    const auto subscription = subscribe(connection);
+    CHECK(next_status(subscription, 20) == BW_TIMED_OUT);  // with nothing in hand
+    daemon.deliver(1, 0, 0, 0);
+    auto batch = next_batch(subscription);
+    batch.reset();
+    const auto releases = [able](const auto& heard) {
+      return heard.releases == 1 && heard.waits == (able ? 1 : 0);
+    };
+    CHECK(hears_in_a_wait(daemon, subscription, releases));
+  }
+}
+
+TEST_CASE("client: a wait too short to be told while it lasts is told with the next release") {
+  FakeDaemon daemon({.steps = 1000, .serves = true, .abilities = kAbilities});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  const auto told = [](const auto& heard) { return heard.waited_us > 0; };
+  // Sooner or later a batch is waited for by some microseconds.
+  for (int i = 0; i < 1000 && !daemon.has_heard(told); ++i) next_batch(subscription).reset();
+  CHECK(daemon.hears(told));
+}
+
+TEST_CASE("client: a program that waits says so to the next daemon, too") {
+  FakeDaemon daemon({.abilities = kAbilities});
+  const auto connection = connect(daemon.endpoint());
+  const auto subscription = subscribe(connection);
+  CHECK(hears_in_a_wait(daemon, subscription, [](const auto& heard) { return heard.waits == 1; }));
+  daemon.die();
+  daemon.rise({.abilities = kAbilities});
+  CHECK(hears_in_a_wait(daemon, subscription, [](const auto& heard) { return heard.waits == 2; }));
+}

@@ -99,7 +99,7 @@ void Session::refused(Lane& lane, const Error& error) {
   const bool replaced = error.code == ErrorCode::disconnected;
   if (!replaced || !contact_.search().has_patience()) return lane.refuse(error);
   lane.lost();
-  if (contact_.is_up() && lanes_.goes_on(lane)) send(encode(lanes_.request_for(lane)));
+  if (contact_.is_up() && lanes_.goes_on(lane)) request(lanes_.request_for(lane));
 }
 
 /// Welcome has come: binds the arenas' connection, and asks for all that the program wants.
@@ -107,7 +107,14 @@ void Session::arrive(const Deadline& deadline) {
   if (auto opened = contact_.open_arenas(deadline); !opened) return arena_trouble(opened.error());
   contact_.come_up();
   book_.let_return(contact_.has(Ability::returns));
-  for (wire::SubscribeT& request : lanes_.requests()) send(encode(std::move(request)));
+  for (wire::SubscribeT& wanted : lanes_.requests()) request(std::move(wanted));
+}
+
+/// A program that waited when the daemon was lost waits for this one.
+void Session::request(wire::SubscribeT wanted) {
+  Lane* const lane = lanes_.find({wanted.subscription});
+  send(encode(std::move(wanted)));
+  if (lane != nullptr && lane->waits().anew(Deadline::Clock::now())) say_waiting(*lane);
 }
 
 void Session::arena_trouble(const Error& error) {
@@ -158,6 +165,9 @@ bool Session::tell_news() {
       release.leases = to_wire(leases);
       release.keeps = keeps;
       release.undone = undone;
+      if (Lane* const lane = lanes_.find(subscription)) {
+        release.waited_us = static_cast<std::uint32_t>(lane->waits().take_untold().count());
+      }
       send(encode(std::move(release)));
     }
   };

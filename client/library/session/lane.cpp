@@ -47,15 +47,42 @@ Result<void> Lane::granted(const wire::Subscribed& answer) {
 
 void Lane::push(Event event) {
   inbox_.push_back(std::move(event));
-  waits_since_.reset();
-  told_waiting_ = false;
+  waits_.end();
 }
 
-bool Lane::waited_in_vain(std::chrono::steady_clock::time_point now) {
-  if (!waits_since_) waits_since_ = now;
-  if (told_waiting_ || now - *waits_since_ < kWorthAWord) return false;
-  told_waiting_ = true;
+void ProgramWaits::end() {
+  when_lost_ = false;
+  if (!since_) return;
+  const auto until = told_ ? *told_ : std::chrono::steady_clock::now();
+  // A wait that is untold is short, so nothing overflows before the sum is taken.
+  untold_us_ += static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(until - *since_).count());
+  since_.reset();
+  told_.reset();
+}
+
+bool ProgramWaits::in_vain(Time now) {
+  if (!since_) since_ = now;
+  if (told_ || now - *since_ < kWorthAWord) return false;
+  told_ = now;
   return true;
+}
+
+void ProgramWaits::lost() {
+  when_lost_ = when_lost_ || since_.has_value();
+  since_.reset();
+  told_.reset();
+  untold_us_ = 0;  // for that daemon
+}
+
+bool ProgramWaits::anew(Time now) {
+  if (!std::exchange(when_lost_, false)) return false;
+  since_ = told_ = now;
+  return true;
+}
+
+std::chrono::microseconds ProgramWaits::take_untold() {
+  return std::chrono::microseconds(untold_us_.exchange(0));
 }
 
 std::size_t Lane::releases_may_wait(std::chrono::steady_clock::time_point now) {
@@ -129,8 +156,7 @@ void Lane::refuse(const Error& error) {
 
 void Lane::lost() {
   served_ = false;
-  waits_since_.reset();
-  told_waiting_ = false;
+  waits_.lost();
   reason_.clear();
   if (memory_) memory_->forget_prepared();
   if (failure_) return fail(*failure_);  // what it had sent before it refused is void as well

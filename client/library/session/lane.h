@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -50,6 +51,33 @@ class [[nodiscard]] NextEnd {
 /// The counted epochs are over.
 struct NothingFollows {};
 
+/// The waits of a program for the next event of a subscription, and what the daemon hears of them.
+/// Threads: the one that holds the session's turn; take_untold() from any.
+class ProgramWaits {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// The program looked, and found nothing. Whether it waits for long enough now that the daemon
+  /// is to hear of it: once for each wait.
+  bool in_vain(Time now);
+  /// Something has come.
+  void end();
+  /// The daemon is gone.
+  void lost();
+  /// Whether the program was waiting when the daemon was lost, so that the new one is to hear of
+  /// it; once.
+  bool anew(Time now);
+  /// How long it has waited since this was asked last, without the time from when the daemon heard
+  /// of a wait to its end.
+  std::chrono::microseconds take_untold();
+
+ private:
+  std::optional<Time> since_;
+  std::optional<Time> told_;  ///< When the daemon heard of the wait at hand.
+  bool when_lost_ = false;
+  std::atomic<std::uint32_t> untold_us_{0};
+};
+
 /// One subscription on this side: what was asked for and granted, what the daemon sent and the
 /// program has not taken yet, and the place of the next batch.
 ///
@@ -91,9 +119,7 @@ class Lane {
   std::uint32_t window() const { return window_; }
 
   void push(Event event);
-  /// The program looked, and found nothing. Whether it waits for long enough now that the daemon
-  /// is to hear of it: once for each wait.
-  bool waited_in_vain(std::chrono::steady_clock::time_point now);
+  ProgramWaits& waits() { return waits_; }
   /// Whether look() has something to say.
   bool has_news() const { return over_ || failure_ || !inbox_.empty() || progress_.is_behind(); }
   /// The batch that comes next, as far as is known.
@@ -147,8 +173,7 @@ class Lane {
   std::deque<Event> inbox_;
   std::optional<Error> failure_;
   std::string reason_;
-  std::optional<std::chrono::steady_clock::time_point> waits_since_;
-  bool told_waiting_ = false;
+  ProgramWaits waits_;
   std::optional<std::chrono::steady_clock::time_point> took_;  ///< The latest batch.
   bool over_ = false;                                          ///< The last epoch's end was taken.
 };

@@ -168,15 +168,16 @@ Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
   }
 }
 
-/// A client that waits with batches in hand says so: others may wait for them. Halfway through a
-/// wait that is getting long, the client asks the daemon for the reason.
+/// A client that waits says so: others may wait for batches that it has in hand, and the daemon's
+/// figures take it for waiting from then on. Halfway through a wait that is getting long, the
+/// client asks the daemon for the reason.
 bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   const auto news = [&lane] { return lane.has_news(); };
   if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
   book_.let_wait(lane.number(), 0);
-  const bool glanced = lane.waited_in_vain(Deadline::Clock::now());
+  const bool glanced = lane.waits().in_vain(Deadline::Clock::now());
   if (!glanced && pump_until(news, Deadline(std::min(kGlance, deadline.remaining())))) return true;
-  if (glanced || lane.waited_in_vain(Deadline::Clock::now())) say_waiting(lane);
+  if (glanced || lane.waits().in_vain(Deadline::Clock::now())) say_waiting(lane);
   const auto patience = std::max(kPatience, deadline.limit() / 2);
   if (!asked && deadline.limit() > patience) {
     const auto behind_it = deadline.limit() - patience;
@@ -187,9 +188,10 @@ bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
   return pump_until(news, deadline);
 }
 
-/// A client that holds nothing is served in any case.
+/// A client that holds nothing is served in any case; an older daemon need not hear of it.
 void Session::say_waiting(const Lane& lane) {
-  if (book_.held(lane.number()) != 0 && contact_.is_up()) ask(lane, true);
+  const bool counts = book_.held(lane.number()) != 0 || contact_.has(Ability::waits);
+  if (counts && contact_.is_up()) ask(lane, true);
 }
 
 /// Asks for the reason of a wait; `quiet` only says that the program waits.

@@ -91,6 +91,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void refused(const wire::Refused& refusal);
   void refused(Lane& lane, const Error& error);
   void arrive(const Deadline& deadline);
+  void request(wire::SubscribeT wanted);
   void arena_trouble(const Error& error);
   void lose(const std::string& how);
   void fail(const Error& error);

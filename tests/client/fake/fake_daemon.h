@@ -101,7 +101,9 @@ class FakeDaemon {
     std::vector<wire::SubscribeT> subscribed;
     std::vector<wire::HelloT> hellos;
     std::string client;
-    std::size_t asked = 0;
+    std::size_t asked = 0;        ///< For a reason.
+    std::size_t waits = 0;        ///< That the program waits is all that was said.
+    std::uint64_t waited_us = 0;  ///< Told with releases.
     std::size_t byes = 0;
     std::size_t lost = 0;  ///< Arena connections that ended.
   };

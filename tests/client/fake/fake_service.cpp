@@ -157,10 +157,11 @@ void FakeDaemon::note(const ControlMessage& message) {
     auto& heard = release->undone() ? heard_.returned : heard_.released;
     heard.insert(heard.end(), release->leases()->begin(), release->leases()->end());
     ++heard_.releases;
+    heard_.waited_us += release->waited_us();
   } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
     heard_.unsubscribed.push_back(unsubscribe->subscription());
   } else if (const auto* ask = message.as<wire::Ask>()) {
-    if (!ask->quiet()) ++heard_.asked;
+    ++(ask->quiet() ? heard_.waits : heard_.asked);
   } else if (message.as<wire::Bye>() != nullptr) {
     ++heard_.byes;
   }
