@@ -92,6 +92,16 @@ TEST_CASE("command: top says what to do for a feed that failed") {
   CHECK_FALSE(has(lines, "Slots"));
 }
 
+TEST_CASE("command: top asks for no reload of a feed that the daemon tries again by itself") {
+  json::value page = top_page(top_feed("broken", {"failed", 0, 0, ""}));
+  page.at("feeds").at(0).as_object()["retried"] = true;
+  TopModel model = model_of(page);
+  press(model, TopKey::open);
+  const auto lines = texts(model, kWider);
+  CHECK(has(lines, "Remedy: mend the cause; the daemon tries the feed again by itself."));
+  CHECK_FALSE(has(lines, "reload"));
+}
+
 TEST_CASE("command: top names batches of a queue that no worker did") {
   json::value page = top_page(top_feed("train"));
   json::object& feed = page.at("feeds").at(0).as_object();

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 
 using namespace batchwright;
 using namespace batchwright::testing;
+namespace json = boost::json;
 
 namespace {
 
@@ -41,7 +43,7 @@ TEST_CASE("command: top has a row for each feed, with the columns of the dashboa
         "  feed   state    verdict        batches/s     bytes/s  clients  worst wait  corrupt  "
         "skipped");
   CHECK(line_with(lines, "> train") ==
-        "> train  serving  storage-bound      812/s  1.50 MiB/s        1       0.0 %        7    "
+        "> train  serving  storage-bound      812/s  1.50 MiB/s        1           –        7    "
         "1,234");
   CHECK(has(lines, "  train: 3 of 4 clients wait"));
 }
@@ -89,7 +91,55 @@ TEST_CASE("command: top forgets what was before the daemon's start") {
   for (const double now : {100.0, 101.0, 1.0}) {
     model.take(top_page(top_feed("train", {"mixed", 1, 0, top_client("a", now, 1.0)}), now));
   }
-  CHECK(line_with(texts(model, kWide), "> train").find(" 0.0 %") != std::string::npos);
+  CHECK(line_with(texts(model, kWide), "> train").find("  – ") != std::string::npos);
+}
+
+TEST_CASE("command: top does not call a wait of which it has one page a warning") {
+  const std::string client = top_client("a", 100.0, 0.5);
+  TopModel model = model_of(top_page(top_feed("train", {"assembly-bound", 1, 0, client}), 100.0));
+  const auto tone_of = [&model](const std::string& text) {
+    for (const TopLine& line : model.draw(kWide)) {
+      for (const Piece& piece : line.pieces) {
+        if (piece.text.find(text) != std::string::npos) return piece.tone;
+      }
+    }
+    return Tone::bad;
+  };
+  CHECK(tone_of("–") == Tone::plain);
+  const std::string later = top_client("a", 105.0, 55.0 / 105.0);
+  model.take(top_page(top_feed("train", {"assembly-bound", 1, 0, later}), 105.0));
+  CHECK(tone_of("100.0 %") == Tone::warning);
+}
+
+TEST_CASE("command: top has verdicts for slots and processors among those to look at") {
+  for (const char* verdict : {"slot-bound", "processor-bound"}) {
+    TopModel model = model_of(
+        top_page(top_feed("a", {"mixed", 1, 0, ""}) + "," + top_feed("b", {verdict, 1, 0, ""})));
+    CHECK(has(texts(model, kWide), "> b"));  // the worst first
+    press(model, TopKey::open);
+    CHECK(has(texts(model, kWide), std::string("b  ") + verdict + "  the trainer waits"));
+  }
+}
+
+TEST_CASE(
+    "command: top shows the whole reason where the screen has room, and else that it goes on") {
+  json::value page = top_page(top_feed("train"));
+  std::string why;
+  for (int i = 0; i < 60; ++i) why += "word" + std::to_string(i) + " ";
+  page.at("feeds").at(0).at("verdict").as_object()["why"] = why + "end";
+  TopModel model = model_of(page);
+  CHECK(has(texts(model, {80, 40}), "word59 end"));
+  const auto cut = texts(model, {80, 14});
+  CHECK_FALSE(has(cut, "end"));
+  CHECK(has(cut, "word0 "));
+  CHECK(has(cut, "\u2026"));
+}
+
+TEST_CASE("command: top says how much of the memory in use the kernel may drop") {
+  json::value page = top_page(top_feed("train"));
+  page.as_object()["mapped_file_bytes"] = 524288;
+  TopModel model = model_of(page);
+  CHECK(has(texts(model, kWide), "memory in use 1.00 MiB (the kernel may drop 512 KiB)"));
 }
 
 TEST_CASE("command: top moves a cursor through fifty feeds, a line, a page or all at once") {

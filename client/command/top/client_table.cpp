@@ -78,7 +78,8 @@ std::vector<Piece> cells_of(const json::value& client, const std::optional<Recen
   // A client that got nothing has no time for a step, rather than an endless one.
   const bool steps = recent && recent->per_second > 0;
   // How it is at this moment: the share beside it is of the last ten seconds.
-  const bool starves = text_at(client, "waiting") == "daemon";
+  const std::string awaited = text_at(client, "waiting");
+  const bool starves = awaited == "daemon" || awaited == "slot";
   const auto waited = [&](const char* key) { return seconds_text(number_at(client, key)); };
   return {{"  " + name_of(client)},
           {rank_of(client)},

@@ -21,11 +21,13 @@ namespace json = boost::json;
 using Words = std::pair<std::string_view, std::string_view>;
 
 // The words of the dashboard (daemon/stats/dashboard/feed.js).
-constexpr std::array<Words, 8> kVerdicts{{
+constexpr std::array<Words, 10> kVerdicts{{
     {"trainer-bound", "the daemon waits for the trainer"},
     {"storage-bound", "the trainer waits for the daemon, and that for the disk"},
     {"mixed", "both wait: the trainer for the daemon, and the daemon, longer, for the trainer"},
     {"blocked", "the trainer waits for the daemon, whose threads work for another feed"},
+    {"slot-bound", "the trainer waits for the daemon, whose slots are all with clients"},
+    {"processor-bound", "the trainer waits for the daemon, and that for a processor"},
     {"assembly-bound", "the trainer waits for the daemon, and that for its assembly threads"},
     {"feature-bound", "the trainer waits for the daemon, and that for its recipe's steps"},
     {"idle", "neither waits"},
@@ -88,10 +90,13 @@ std::string what_to_do(const json::value& feed) {
     return "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads "
            "to now.";
   }
-  return fmt::format(
-      "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. "
-      "Damage of the dataset is named by `batchwright verify {}`.",
-      dataset_of(feed, " "));
+  const json::value* retried = at_path(feed, "retried");
+  const char* remedy =
+      retried != nullptr && *retried == true
+          ? "mend the cause; the daemon tries the feed again by itself"
+          : "once the cause is mended, `systemctl reload batchwrightd` opens the feed anew";
+  return fmt::format("Remedy: {}. Damage of the dataset is named by `batchwright verify {}`.",
+                     remedy, dataset_of(feed, " "));
 }
 
 /// Batches of its queue that workers began and did not do; empty where there are none.

@@ -27,8 +27,9 @@ struct JoinedFigure {
   std::string_view key;
   Joined how;
 };
-constexpr std::array<JoinedFigure, 5> kOfPage{{{"sessions", Joined::sum},
+constexpr std::array<JoinedFigure, 6> kOfPage{{{"sessions", Joined::sum},
                                                {"resident_bytes", Joined::sum},
+                                               {"mapped_file_bytes", Joined::sum},
                                                {"arena_bytes", Joined::sum},
                                                {"memory_ceiling_bytes", Joined::sum},
                                                {"uptime_seconds", Joined::smallest}}};

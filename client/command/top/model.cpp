@@ -15,7 +15,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kLeastBody = 4;  // rows that head and foot leave to the rest
-constexpr std::size_t kMostWhy = 3;    // lines of the reason below the table
+constexpr std::size_t kLeastWhy =
+    3;  // lines of the reason below the table, of which there are more
 
 constexpr const char* kHelp =
     "Arrows, j, k, PgUp, PgDn, Home, End: move.  Enter: the feed at the cursor with its clients.  "
@@ -63,13 +64,19 @@ std::vector<TopLine> reload_lines(const json::value& stats, std::size_t columns)
                  columns, Tone::bad);
 }
 
+std::string memory_in_use(const json::value& stats) {
+  const std::string all = memory_text(number_or_0(stats, "resident_bytes"));
+  const double files = number_or_0(stats, "mapped_file_bytes");
+  if (files == 0.0) return fmt::format("memory in use {}", all);
+  return fmt::format("memory in use {} (the kernel may drop {})", all, memory_text(files));
+}
+
 std::vector<TopLine> process_lines(const json::value& stats, const std::string& address,
                                    std::size_t columns) {
   return figure_lines(
       {fmt::format("version {}", text_at(stats, "version")),
        fmt::format("up for {}", seconds_text(number_at(stats, "uptime_seconds"))),
-       fmt::format("clients {}", whole_text(number_or_0(stats, "sessions"))),
-       fmt::format("memory in use {}", memory_text(number_or_0(stats, "resident_bytes"))),
+       fmt::format("clients {}", whole_text(number_or_0(stats, "sessions"))), memory_in_use(stats),
        fmt::format("batches' memory {}", memory_text(number_or_0(stats, "arena_bytes"))),
        fmt::format("its limit {}", memory_text(number_or_0(stats, "memory_ceiling_bytes"))),
        printable_ascii(address)},
@@ -191,12 +198,19 @@ std::vector<TopLine> TopModel::head(const std::vector<FeedRow>& rows, std::size_
   return lines;
 }
 
-std::vector<TopLine> TopModel::foot(const std::vector<FeedRow>& rows, std::size_t columns) const {
+std::vector<TopLine> TopModel::foot(const std::vector<FeedRow>& rows, TopSize room) const {
+  const std::size_t columns = room.columns;
   std::vector<TopLine> lines{{}};
   if (opened_.empty() && !rows.empty()) {
     const FeedRow& row = rows[place_of(rows, chosen_)];
     auto why = wrapped(fmt::format("{}: {}", row.name, row.why), columns);
-    if (why.size() > kMostWhy) why.resize(kMostWhy);
+    // The table and its titles, and the two lines of this foot, come before a reason's fourth line.
+    const std::size_t taken = std::max(rows.size() + 1, kLeastBody) + 2;
+    const std::size_t most = std::max(kLeastWhy, room.rows - std::min(room.rows, taken));
+    if (why.size() > most) {
+      why.resize(most);
+      why.back().pieces.back().text += kCut;
+    }
     append(lines, std::move(why));
   }
   if (helps_) {
@@ -247,11 +261,12 @@ std::vector<TopLine> TopModel::draw(TopSize size) {
     // Where there is little room, what is around the feeds makes way.
     if (lines.size() + kLeastBody > size.rows) lines.resize(std::min<std::size_t>(1, lines.size()));
     // Asked for its size alone: what it says depends on body(), and is made after it.
-    std::size_t below = foot(rows, size.columns).size();
+    const TopSize left{size.columns, size.rows - std::min(size.rows, lines.size())};
+    std::size_t below = foot(rows, left).size();
     if (lines.size() + kLeastBody + below > size.rows) below = 0;
     const std::size_t above = lines.size() + below;
     append(lines, body(rows, {size.columns, size.rows > above ? size.rows - above : 0}));
-    if (below > 0) append(lines, foot(rows, size.columns));
+    if (below > 0) append(lines, foot(rows, left));
   }
   if (lines.size() > size.rows) lines.resize(size.rows);
   // A longer line would wrap, and push the last one off the screen.

@@ -36,7 +36,8 @@ class TopModel {
   void move(TopKey key, const std::vector<FeedRow>& rows);
   void sort_by(TopKey key);
   std::vector<TopLine> head(const std::vector<FeedRow>& rows, std::size_t columns) const;
-  std::vector<TopLine> foot(const std::vector<FeedRow>& rows, std::size_t columns) const;
+  /// `room`: what the head leaves.
+  std::vector<TopLine> foot(const std::vector<FeedRow>& rows, TopSize room) const;
   std::vector<TopLine> body(const std::vector<FeedRow>& rows, TopSize room);
 
   std::string address_;

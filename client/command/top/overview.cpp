@@ -44,8 +44,8 @@ FeedRow row_of(const boost::json::value& feed, const TopMemory& memory) {
   row.clients = items_at(feed, "subscribers").size();
   for (const auto& client : items_at(feed, "subscribers")) {
     const auto recent = memory.recent(feed, client);
-    // A client of which there is one page counts as 0: it is there.
-    row.worst_wait = std::max(row.worst_wait.value_or(0.0), recent ? recent->waits : 0.0);
+    // Of a client of which there is one page it is not known.
+    if (recent) row.worst_wait = std::max(row.worst_wait.value_or(0.0), recent->waits);
   }
   row.corrupt = number_or_0(feed, "counters.corrupt_records");
   row.skipped = number_or_0(feed, "counters.sequences_skipped");
@@ -96,7 +96,7 @@ std::vector<Piece> cells_of(const FeedRow& row, bool chosen) {
   const Tone all = severity_of(row) == 4 ? Tone::bad : Tone::plain;
   const Tone verdict = tone_of_verdict(row.verdict);
   // Bound by the daemon, so the wait is what to look at.
-  const Tone wait = severity_of(row) == 3 ? Tone::warning : all;
+  const Tone wait = row.worst_wait && severity_of(row) == 3 ? Tone::warning : all;
   return {{(chosen ? "> " : "  ") + row.name, chosen ? Tone::strong : all},
           {row.state, all},
           {row.verdict, verdict},
@@ -114,10 +114,12 @@ bool FeedOrder::descends() const { return row_of(column).is_text == reversed; }
 
 int severity_of(const FeedRow& row) {
   // As in overview.js; what is not named is idle.
-  static constexpr std::array<std::pair<std::string_view, int>, 7> kSeverity{
+  static constexpr std::array<std::pair<std::string_view, int>, 9> kSeverity{
       {{"failed", 4},
        {"blocked", 3},
+       {"slot-bound", 3},
        {"storage-bound", 3},
+       {"processor-bound", 3},
        {"assembly-bound", 3},
        {"feature-bound", 3},
        {"mixed", 2},
