@@ -110,6 +110,10 @@ class Inspection {
     FeedSettings settings = feed.served;
     if (auto opened = open_recipe(**dataset, settings, catalog_); !opened) return opened.error();
     // The ceiling goes to feeds in the order of the file, as it does at the start.
+    const auto slots = feed_slots(**snapshot, settings, memory_left_);
+    if (!slots) return slots.error();
+    if (const std::string few = about_slots(settings, *slots); !few.empty()) add(Grade::note, few);
+    settings.slots = *slots;
     const auto needs = feed_needs(**snapshot, settings, memory_left_);
     if (!needs) return needs.error();
     // Some settings are refused only once they meet the lengths of this dataset.

@@ -194,6 +194,7 @@ struct Assembler::State {
       if (StageTimes* times = job->style->times.get()) {
         times->add(Stage::fetch, watch.taken());
         times->add_storage_wait(watch.waited());
+        times->add_processor_wait(watch.lacked_processor());
       }
       {
         const std::lock_guard lock(mutex);
@@ -216,6 +217,7 @@ struct Assembler::State {
     if (StageTimes* times = job->style->times.get()) {
       times->add(Stage::assemble, watch.taken());
       times->add_storage_wait(watch.waited());
+      times->add_processor_wait(watch.lacked_processor());
       if (batch) tell_making(batch->made, *times);
     }
     {

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <ctime>
 
+#include "daemon/stats/stats.h"
+
 namespace batchwright {
 
 /// The time that one job takes of its thread. A thread that went to sleep while it read a dataset
-/// waited for a page; one that was only preempted did not sleep.
-/// Threads: the one that made it.
+/// waited for a page, except for the time until it had a processor again; one that was only
+/// preempted did not sleep, and waited for a processor all the time. Threads: the one that made it.
 class JobWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -20,9 +22,15 @@ class JobWatch {
   static constexpr std::chrono::milliseconds kDisk{1};
 
   std::chrono::nanoseconds taken() const { return Clock::now() - began_; }
+  /// For pages.
   std::chrono::nanoseconds waited() const {
-    if (usage().ru_nvcsw == usage_.ru_nvcsw) return std::chrono::nanoseconds(0);
-    return std::max(taken() - (processor_time() - processor_), std::chrono::nanoseconds(0));
+    if (!slept()) return kNone;
+    const auto all = idle();
+    return all - std::min(all, thread_run_delay() - delay_);
+  }
+  /// For a processor.
+  std::chrono::nanoseconds lacked_processor() const {
+    return slept() ? std::min(idle(), thread_run_delay() - delay_) : idle();
   }
   /// What the thread had the disk read; 0 where the file system does not count it.
   std::uint64_t disk_bytes() const {
@@ -36,6 +44,13 @@ class JobWatch {
   }
 
  private:
+  static constexpr std::chrono::nanoseconds kNone{0};
+
+  bool slept() const { return usage().ru_nvcsw != usage_.ru_nvcsw; }
+  /// Neither asleep nor at work, or asleep.
+  std::chrono::nanoseconds idle() const {
+    return std::max(taken() - (processor_time() - processor_), kNone);
+  }
   static std::chrono::nanoseconds processor_time() {
     timespec time{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -49,6 +64,7 @@ class JobWatch {
 
   Clock::time_point began_ = Clock::now();
   std::chrono::nanoseconds processor_ = processor_time();
+  std::chrono::nanoseconds delay_ = thread_run_delay();
   rusage usage_ = usage();
 };
 

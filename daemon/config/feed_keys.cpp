@@ -72,6 +72,15 @@ Fault read_row_cache(const ConfigNode& node, std::uint64_t& out) {
   return read_bytes(node, out, 0);
 }
 
+/// 0 leaves it to the feed.
+Fault read_slots(const ConfigNode& node, std::uint32_t& out) {
+  std::uint32_t slots = 0;
+  if (const Fault fault = read_whole<0, 65536>(node, slots)) return fault;
+  if (slots == 1) return &node;
+  out = slots;
+  return nullptr;
+}
+
 Fault read_on_corrupt(const ConfigNode& node, OnCorrupt& out) {
   return read_word(node, out, {{"stop", OnCorrupt::stop}, {"skip", OnCorrupt::skip}});
 }
@@ -109,8 +118,8 @@ constexpr std::array kFeedKeys{
         {"lock", "true or false", "true", anew,
          "Whether readers take a slot in the dataset's lock.mdb, so that writers spare the pages "
          "read"}),
-    feed_key<&S::slots, read_whole<2, 65536>>(
-        {"slots", "2 to 65536", "16", anew, "Batches that the arena holds"}),
+    feed_key<&S::slots, read_slots>({"slots", "0, or 2 to 65536", "0", anew,
+                                     "Batches that the arena holds; 0 for as many as suit world"}),
     feed_key<&S::huge_pages, read_huge_pages>(
         {"huge_pages", "auto off require", R"("auto")", anew,
          "Whether the arena lies in huge pages: where there are any, never, or else not at all"}),

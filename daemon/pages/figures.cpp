@@ -158,6 +158,7 @@ FeedStats absent_stats(const AbsentFeed& feed) {
   stats.name = feed.name;
   for (const auto& shard : feed.dataset) stats.dataset.push_back(shard.string());
   stats.state = FeedState::failed;
+  stats.retried = true;
   // In the words that its clients are told.
   stats.reason = feed.told().message;
   stats.pinned = to_string(PinState::none);
@@ -181,8 +182,9 @@ FeedSample sample_of(const Feed& feed, std::chrono::steady_clock::time_point now
   sample.own = {
       feed.times().of(Stage::assemble).seconds() + feed.times().of(Stage::fetch).seconds(),
       feed.times().storage_wait_seconds(), feed.times().of(Stage::readahead).seconds(),
-      feed.times().make_seconds()};
+      feed.times().make_seconds(), feed.times().processor_wait_seconds()};
   sample.clients_waited_seconds = waited.clients;
+  sample.slot_waited_seconds = waited.slots;
   sample.daemon_waited_seconds = waited.daemon;
   return sample;
 }
@@ -206,9 +208,13 @@ void Figures::sample() {
                         [&entry](const auto& feed) { return feed->number() == entry.first; });
   });
   for (const auto& feed : server_.feeds()) sample(*feed, now);
+  // What is left are the threads that hand batches over, and those that look after all.
+  const double handing =
+      std::chrono::duration<double>(process_run_delay()).count() - busy_.processor_wait_seconds;
   for (auto& [number, past] : past_) {
     // Not before the samples of all feeds are in it.
     past.latest.all = busy_;
+    past.latest.handing_delay_seconds = handing;
     past.window.add(past.latest);
   }
   timer_.expires_after(FeedWindow::kInterval);
@@ -260,16 +266,13 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   // Added since the last sample: rates and a verdict take two.
   if (past == past_.end()) return stats;
   // What the counters do not say, and the verdict needs to tell idle from blocked.
-  FeedMoment moment{feed.failure().has_value(),
-                    waits_for_plan(feed),
-                    active(feed.subscriptions()),
-                    stats.slots.ahead,
-                    stats.slots.filling,
-                    server_.assembly_threads(),
-                    stats.slots.held == feed.slots().size()};
+  FeedMoment moment{feed.failure().has_value(), waits_for_plan(feed), active(feed.subscriptions()),
+                    stats.slots.ahead,          stats.slots.filling,  server_.assembly_threads(),
+                    feed.slots_to_set()};
   moment.other = busiest_other(feed);
   const FeedWindow& window = past->second.window;
   stats.rates = window.rates();
+  stats.past = &window.past();
   stats.verdict = window.verdict(moment);
   return stats;
 }
@@ -292,6 +295,7 @@ StatsSource Figures::source() const {
   source.version = BATCHWRIGHT_VERSION;
   source.host = host_;
   source.uptime = now - started_;
+  source.started = started_;
   source.started_unix_seconds =
       std::chrono::duration<double>(started_by_calendar_.time_since_epoch()).count();
   source.process = read_process_stats();

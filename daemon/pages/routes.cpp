@@ -13,10 +13,12 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
   // One text for both paths: a reader that changes from one to the other never sees a figure
   // decrease.
   const auto stats = std::make_shared<KeptText>([figures] { return render_stats(figures()); });
+  const auto history = std::make_shared<KeptText>([figures] { return render_history(figures()); });
   const auto metrics = std::make_shared<KeptText>(
       [figures = std::move(figures)] { return render_metrics(figures()); });
   Routes routes;
   routes.pages["/stats"] = [stats] { return Reply{200, "application/json", stats->text()}; };
+  routes.pages["/history"] = [history] { return Reply{200, "application/json", history->text()}; };
   routes.live["/live"] = [stats] { return stats->text(); };
   routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };
   routes.pages["/"] = [] {

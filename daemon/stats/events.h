@@ -70,6 +70,7 @@ enum class Event : std::uint8_t {
   dataset_stale,
   dataset_silent,
   arena_reserved,
+  slots_few,
   making_reserved,
   plan_noted,
   journal_lost,
@@ -206,6 +207,7 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "for {} s"},
     {Event::arena_reserved, "arena_reserved", Severity::info, Pace::each,
      "feed {}: arena {}, {} slots of {}, pages {}"},
+    {Event::slots_few, "slots_few", Severity::warning, Pace::each, "feed {}: {}"},
     {Event::making_reserved, "making_reserved", Severity::info, Pace::each,
      "feed {}: {} beside its arena to make its rows: {} for each of {} assembly threads, {} of "
      "noise and "

@@ -274,8 +274,13 @@ void stages(Page& page, const Feeds& feeds) {
   page.counter("storage_wait_seconds_total",
                "Time of assembling spent waiting for pages to be in memory.");
   for (const FeedStats& feed : feeds) {
-    page.sample({{"feed", feed.name}},
-                feed.stages == nullptr ? 0.0 : feed.stages->storage_wait_seconds());
+    page.sample({{"feed", feed.name}}, times_of(feed).storage_wait_seconds());
+  }
+  page.counter("processor_wait_seconds_total",
+               "Time of assembling in which the thread could have gone on and no processor was "
+               "free.");
+  for (const FeedStats& feed : feeds) {
+    page.sample({{"feed", feed.name}}, times_of(feed).processor_wait_seconds());
   }
 }
 

@@ -1,8 +1,10 @@
 #include "daemon/stats/process_stats.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -43,7 +45,34 @@ void read_page_faults(ProcessStats& stats) {
   stats.major_page_faults = static_cast<std::uint64_t>(usage.ru_majflt);
 }
 
+/// "12345 678 9": time on a processor, time in wait for one, both in nanoseconds, and turns.
+std::chrono::nanoseconds run_delay(std::string_view schedstat) {
+  const auto words = split_words(schedstat);
+  const auto delay = words.size() > 1 ? parse_whole<std::uint64_t>(words[1]) : std::nullopt;
+  return std::chrono::nanoseconds(delay.value_or(0));
+}
+
 }  // namespace
+
+std::chrono::nanoseconds thread_run_delay() {
+  // Open as long as the thread lives: each read from the start gives the figures of that moment.
+  static thread_local const Descriptor file(
+      ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  std::array<char, 96> text{};
+  const ssize_t got = file ? ::pread(file.get(), text.data(), text.size(), 0) : 0;
+  return got > 0 ? run_delay({text.data(), static_cast<std::size_t>(got)})
+                 : std::chrono::nanoseconds(0);
+}
+
+std::chrono::nanoseconds process_run_delay() {
+  std::chrono::nanoseconds sum{0};
+  std::error_code code;
+  std::filesystem::directory_iterator folder("/proc/self/task", code);
+  for (; !code && folder != std::filesystem::directory_iterator(); folder.increment(code)) {
+    sum += run_delay(file_text(folder->path() / "schedstat").value_or(""));
+  }
+  return sum;
+}
 
 ProcessStats read_process_stats() {
   ProcessStats stats;

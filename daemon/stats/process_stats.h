@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace batchwright {
@@ -21,5 +22,11 @@ struct ProcessStats {
 
 /// Reads /proc/self; a figure that is not there stays 0. Takes some ten microseconds.
 ProcessStats read_process_stats();
+
+/// The time for which this thread could have run and no processor was free, since its start; 0
+/// where the kernel keeps no account of it. Takes a microsecond, and a descriptor a thread.
+std::chrono::nanoseconds thread_run_delay();
+/// The same of all threads of the process that there are.
+std::chrono::nanoseconds process_run_delay();
 
 }  // namespace batchwright

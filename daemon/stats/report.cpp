@@ -226,6 +226,7 @@ json::object render(const FeedStats& feed) {
           {"dataset_stale", feed.dataset_stale},
           {"state", name_of(feed.state)},
           {"reason", utf8(feed.reason)},
+          {"retried", feed.retried},
           {"sequences", feed.sequences},
           {"fingerprint", utf8(feed.fingerprint)},
           {"world", feed.world},
@@ -310,6 +311,19 @@ std::string render_stats(const StatsSource& source) {
       {"latest_events", render_latest(source.events)},
       {"feeds", render_all(source.feeds)},
   });
+}
+
+std::string render_history(const StatsSource& source) {
+  json::object feeds;
+  for (const FeedStats& feed : source.feeds) {
+    json::array& points = feeds[utf8(feed.name)].emplace_array();
+    if (feed.past == nullptr) continue;
+    for (const PastRate& each : *feed.past) {
+      const std::chrono::duration<double> uptime = each.taken - source.started;
+      points.push_back({finite(uptime.count()), finite(each.bytes_per_second)});
+    }
+  }
+  return json::serialize(json::object{{"bytes_per_second", std::move(feeds)}});
 }
 
 }  // namespace batchwright

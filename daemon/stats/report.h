@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,6 +87,7 @@ struct FeedStats {
   std::string_view dataset_lock = "none";  ///< "slot", "read-only" or "none".
   FeedState state = FeedState::starting;
   std::string reason;          ///< Why a failed feed failed, or in what way its data are stale.
+  bool retried = false;        ///< It is not served, and the daemon tries again by itself.
   bool dataset_stale = false;  ///< The dataset's path no longer leads to the files that are read.
   const FeedCounters* counters = nullptr;  ///< Lives as long as the call; null: all are 0.
   std::uint64_t sequences = 0;             ///< Sequences of the dataset.
@@ -103,6 +105,7 @@ struct FeedStats {
   const StageTimes* stages = nullptr;  ///< Lives as long as the call; null: nothing took time.
   double plan_seconds = 0.0;           ///< Time that the last plan took.
   Rates rates;
+  const std::deque<PastRate>* past = nullptr;  ///< Lives as long as the call; null: there is none.
   Verdict verdict;
 };
 
@@ -171,6 +174,7 @@ struct StatsSource {
   std::string version;
   std::string host;  ///< This machine's name.
   std::chrono::duration<double> uptime{0};
+  std::chrono::steady_clock::time_point started{};
   double started_unix_seconds = 0.0;  ///< Start time since 1970.
   ProcessStats process;
   std::uint64_t memory_ceiling_bytes = 0;
@@ -198,5 +202,7 @@ std::uint64_t clients_refused(const StatsSource& source);
 /// The page /stats: one JSON object as README.md of this room describes it, UTF-8 whatever bytes
 /// clients call themselves by.
 std::string render_stats(const StatsSource& source);
+/// The page /history, which README.md describes, too.
+std::string render_history(const StatsSource& source);
 
 }  // namespace batchwright

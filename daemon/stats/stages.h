@@ -47,6 +47,11 @@ class StageTimes {
     storage_wait_ns_.fetch_add(static_cast<std::uint64_t>(duration.count()),
                                std::memory_order_relaxed);
   }
+  /// A part of an assembly's time in which its thread could have run, and no processor was free.
+  void add_processor_wait(Histogram::Duration duration) noexcept {
+    processor_wait_ns_.fetch_add(static_cast<std::uint64_t>(duration.count()),
+                                 std::memory_order_relaxed);
+  }
   /// Bytes of which some were not in place until readahead brought them in.
   void add_brought_in(std::uint64_t bytes) noexcept {
     brought_in_bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -73,6 +78,7 @@ class StageTimes {
     return times_[static_cast<std::size_t>(stage)];
   }
   double storage_wait_seconds() const noexcept { return seconds_of(storage_wait_ns_); }
+  double processor_wait_seconds() const noexcept { return seconds_of(processor_wait_ns_); }
   std::uint64_t brought_in_bytes() const noexcept {
     return brought_in_bytes_.load(std::memory_order_relaxed);
   }
@@ -87,6 +93,7 @@ class StageTimes {
   std::atomic<std::uint64_t> sound_ns_{0};
   std::atomic<std::uint64_t> brought_in_bytes_{0};
   std::atomic<std::uint64_t> storage_wait_ns_{0};
+  std::atomic<std::uint64_t> processor_wait_ns_{0};
 };
 
 }  // namespace batchwright

@@ -13,8 +13,6 @@ constexpr double kNoticed = 0.05;
 constexpr double kMost = 0.5;
 /// One readahead thread looks up rows: it limits a feed only when nearly all its time is taken.
 constexpr double kSaturated = 0.9;
-/// A feed with this share of all work is the only one that matters.
-constexpr double kAlone = 0.995;
 /// Seconds in which a batch is made, whatever its size, where nothing is wrong.
 constexpr double kLong = 5.0;
 
@@ -28,63 +26,73 @@ std::string percent(double part) { return fmt::format("{:.0f} %", 100.0 * part);
 struct Shares {
   double clients_waited;
   double daemon_waited;
+  double slot_waits;       ///< The part of the clients' waits that was for slots.
   double threads_busy;     ///< Busy share of all assembly threads' time, for any feed.
   double threads_storage;  ///< The part of it spent waiting for pages.
-  double own_part;         ///< The part of it for this feed.
+  double own_busy;         ///< Time that this feed's batches took to assemble, of the window.
   double own_storage;      ///< The part of this feed's time spent waiting for pages.
+  double own_processor;    ///< The part of it in which no processor was free.
+  double own_making;       ///< The part of it spent making rows.
   double readahead_busy;
-  double own_making;  ///< The part of this feed's time spent making rows.
+  double handing_delayed;  ///< Of the window, by threads that found no processor free.
 };
 
-std::string who_waited(const Shares& shares, double seconds) {
-  return fmt::format(
-      "in the last {:.0f} s clients waited for batches {} of the time, and the daemon for "
-      "clients {}",
-      seconds, percent(shares.clients_waited), percent(shares.daemon_waited));
-}
-
-/// All feeds share the threads: a feed may also wait because of work for others.
-std::string what_threads_did(const Shares& shares) {
-  const std::string all =
-      fmt::format("assembly threads were busy {} of the time, {} of that waiting for storage",
-                  percent(shares.threads_busy), percent(shares.threads_storage));
-  if (shares.own_part > kAlone) return all;
-  return fmt::format("{}; {} of their work was for this feed, {} of that waiting for storage", all,
-                     percent(shares.own_part), percent(shares.own_storage));
-}
-
-/// Why clients waited, where they did. `all` is what the threads did for all feeds, `hangs` says
-/// that batches were begun and none was finished.
+/// Why clients waited, where they did, with one figure. `all` is what the threads did for all
+/// feeds, `hangs` says that batches were begun and none was finished.
 Verdict cause_of_waits(const Shares& shares, const BusySeconds& all, const FeedMoment& moment,
                        bool hangs) {
-  const BusySeconds& other = moment.other.busy;
+  if (shares.slot_waits >= kMost) {
+    return {Bound::slots, fmt::format("for slots that other clients held: raise slots to {}",
+                                      moment.slots_to_set)};
+  }
   // Work for others explains the waits only if the threads are busy, and mostly with that.
-  const double others_part = share(other.assemble_seconds, all.assemble_seconds);
+  const double others_part = share(moment.other.busy.assemble_seconds, all.assemble_seconds);
   if (shares.threads_busy >= kMost && others_part > kMost) {
     return {Bound::blocked,
-            fmt::format("blocked by feed {}: assembly threads were busy {} of the time, {} of that "
-                        "for its batches ({} of it waiting for storage) and {} for this feed's",
-                        moment.other.feed, percent(shares.threads_busy), percent(others_part),
-                        percent(share(other.storage_wait_seconds, other.assemble_seconds)),
-                        percent(shares.own_part))};
+            fmt::format("blocked by feed {}, for which assembly threads worked {} of the time",
+                        moment.other.feed, percent(shares.threads_busy * others_part))};
   }
-  const std::string threads = what_threads_did(shares);
-  const double threads_waited = shares.threads_busy * shares.threads_storage;  // of all their time
+  if (hangs) {
+    return {Bound::storage, "batches were begun and none was finished"};
+  }
+  // Unless they take so little time that the clients waited for something else.
+  const double enough = kMost * shares.clients_waited;
+  if (shares.own_processor >= kMost && shares.own_busy >= enough) {
+    return {Bound::processor,
+            fmt::format("in {} of the time of assembling its batches no processor was free",
+                        percent(shares.own_processor))};
+  }
+  if (shares.handing_delayed >= enough) {
+    return {Bound::processor,
+            fmt::format("threads that hand batches over found no processor free for {} of the time",
+                        percent(shares.handing_delayed))};
+  }
   // This feed's own waits, or those of the threads it shares: either way pages come too late.
-  if (shares.own_storage >= kMost || threads_waited >= kMost ||
-      shares.readahead_busy >= kSaturated || hangs) {
+  if (shares.own_storage >= kMost) {
     return {Bound::storage,
-            fmt::format("{}, readahead {}", threads, percent(shares.readahead_busy))};
+            fmt::format("{} of the time of assembling its batches was spent waiting "
+                        "for storage",
+                        percent(shares.own_storage))};
+  }
+  const double threads_waited = shares.threads_busy * shares.threads_storage;  // of all their time
+  if (threads_waited >= kMost) {
+    return {Bound::storage, fmt::format("assembly threads waited for storage {} of the time",
+                                        percent(threads_waited))};
+  }
+  if (shares.readahead_busy >= kSaturated) {
+    return {Bound::storage, fmt::format("the readahead thread was busy {} of the time",
+                                        percent(shares.readahead_busy))};
   }
   if (shares.own_making >= kMost) {
     return {Bound::features,
-            fmt::format("{}; {} of the work for this feed is making rows by its recipe: more "
-                        "assembly_threads, or cheaper steps (its page has the time of each)",
-                        threads, percent(shares.own_making))};
+            fmt::format("{} of the time of assembling its batches was spent making rows by its "
+                        "recipe: more assembly_threads, or cheaper steps (its page has the time of "
+                        "each)",
+                        percent(shares.own_making))};
   }
   return {Bound::assembly,
-          fmt::format("{}{}{}", threads, moment.planning ? "; an epoch is being planned" : "",
-                      moment.all_held ? "; clients hold all slots" : "")};
+          fmt::format("assembly threads were busy {} of the time{}", percent(shares.threads_busy),
+                      moment.planning ? "; an epoch is being planned" : "")};
 }
 
 }  // namespace
@@ -93,7 +101,9 @@ const char* name_of(Bound bound) {
   switch (bound) {
     case Bound::trainer: return "trainer-bound";
     case Bound::mixed: return "mixed";
+    case Bound::slots: return "slot-bound";
     case Bound::storage: return "storage-bound";
+    case Bound::processor: return "processor-bound";
     case Bound::assembly: return "assembly-bound";
     case Bound::features: return "feature-bound";
     case Bound::blocked: return "blocked";
@@ -108,6 +118,7 @@ BusySeconds& BusySeconds::operator+=(const BusySeconds& other) {
   storage_wait_seconds += other.storage_wait_seconds;
   readahead_seconds += other.readahead_seconds;
   make_seconds += other.make_seconds;
+  processor_wait_seconds += other.processor_wait_seconds;
   return *this;
 }
 
@@ -116,6 +127,7 @@ BusySeconds& BusySeconds::operator-=(const BusySeconds& other) {
   storage_wait_seconds -= other.storage_wait_seconds;
   readahead_seconds -= other.readahead_seconds;
   make_seconds -= other.make_seconds;
+  processor_wait_seconds -= other.processor_wait_seconds;
   return *this;
 }
 
@@ -126,11 +138,14 @@ void FeedWindow::add(const FeedSample& sample) {
         sample.subscribed_seconds < last.subscribed_seconds) {
       // Counters only grow, so this is another feed under the same name.
       samples_.clear();
+      past_.clear();
     }
   }
   samples_.push_back(sample);
   // The oldest stays until the next one spans the window, so the window is never shorter.
   while (samples_.size() > 2 && sample.taken - samples_[1].taken >= kSpan) samples_.pop_front();
+  past_.push_back({sample.taken, rates().bytes_per_second});
+  if (past_.size() > kPast) past_.pop_front();
 }
 
 double FeedWindow::seconds() const {
@@ -151,6 +166,8 @@ FeedSample FeedWindow::difference() const {
   out.own -= from.own;
   out.all -= from.all;
   out.clients_waited_seconds -= from.clients_waited_seconds;
+  out.slot_waited_seconds -= from.slot_waited_seconds;
+  out.handing_delay_seconds -= from.handing_delay_seconds;
   out.daemon_waited_seconds -= from.daemon_waited_seconds;
   out.subscribed_seconds -= from.subscribed_seconds;
   return out;
@@ -174,19 +191,26 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   const FeedSample sum = difference();
   const Shares shares{share(sum.clients_waited_seconds, sum.subscribed_seconds),
                       share(sum.daemon_waited_seconds, sum.subscribed_seconds),
+                      share(sum.slot_waited_seconds, sum.clients_waited_seconds),
                       share(sum.all.assemble_seconds, span * moment.assembly_threads),
                       share(sum.all.storage_wait_seconds, sum.all.assemble_seconds),
-                      share(sum.own.assemble_seconds, sum.all.assemble_seconds),
+                      share(sum.own.assemble_seconds, span),
                       share(sum.own.storage_wait_seconds, sum.own.assemble_seconds),
+                      share(sum.own.processor_wait_seconds, sum.own.assemble_seconds),
+                      share(sum.own.make_seconds, sum.own.assemble_seconds),
                       share(sum.all.readahead_seconds, span),
-                      share(sum.own.make_seconds, sum.own.assemble_seconds)};
-  const std::string waits = who_waited(shares, span);
+                      share(sum.handing_delay_seconds, span)};
+  const std::string waits = fmt::format(
+      "in the last {:.0f} s clients waited for batches {} of the "
+      "time",
+      span, percent(shares.clients_waited));
   if (shares.clients_waited < kNoticed) {
     // Clients that hold all they may get are at work, though nothing is delivered.
     if (sum.batches_delivered == 0 && shares.daemon_waited < kNoticed) {
-      return {Bound::idle, fmt::format("nothing was asked for: {}", waits)};
+      return {Bound::idle, fmt::format("nothing was asked for in the last {:.0f} s", span)};
     }
-    return {Bound::trainer, fmt::format("{}; {} batches lie ready", waits, moment.ready_slots)};
+    return {Bound::trainer, fmt::format("{}, and the daemon for clients {}; {} batches lie ready",
+                                        waits, percent(shares.daemon_waited), moment.ready_slots)};
   }
   // A batch that takes longer than the window is not in any sum yet.
   const bool hangs = span >= kLong && sum.batches_assembled == 0 && moment.filling_slots != 0;
@@ -195,8 +219,8 @@ Verdict FeedWindow::verdict(const FeedMoment& moment) const {
   if (shares.daemon_waited <= shares.clients_waited) {
     return {cause.bound, fmt::format("{}; {}", waits, cause.why)};
   }
-  return {Bound::mixed,
-          fmt::format("{}; clients' waits are {}: {}", waits, name_of(cause.bound), cause.why)};
+  return {Bound::mixed, fmt::format("{}, and the daemon longer for them; clients' waits are {}: {}",
+                                    waits, name_of(cause.bound), cause.why)};
 }
 
 }  // namespace batchwright

@@ -18,6 +18,8 @@ struct BusySeconds {
   double storage_wait_seconds = 0.0;  ///< The part of it asleep until a page was there.
   double readahead_seconds = 0.0;
   double make_seconds = 0.0;  ///< The part of assembling that makes rows by a recipe.
+  /// The part of assembling in which the thread could have gone on, and no processor was free.
+  double processor_wait_seconds = 0.0;
 
   BusySeconds& operator+=(const BusySeconds& other);
   BusySeconds& operator-=(const BusySeconds& other);
@@ -32,8 +34,11 @@ struct FeedSample {
   BusySeconds own;                      ///< Time for batches of this feed.
   BusySeconds all;                      ///< Time for batches of all feeds, which share the threads.
   double clients_waited_seconds = 0.0;  ///< Waits for the daemon, all subscriptions together.
+  double slot_waited_seconds = 0.0;     ///< The part of them that was for slots.
   double daemon_waited_seconds = 0.0;   ///< Waits for a client, all subscriptions together.
-  double subscribed_seconds = 0.0;      ///< Subscriptions times time: what the two are shares of.
+  double subscribed_seconds = 0.0;      ///< Subscriptions times time: what these are shares of.
+  /// Time that the daemon's other threads, which hand batches over, waited for a processor.
+  double handing_delay_seconds = 0.0;
 };
 
 /// The rates between the window's ends, per second.
@@ -43,6 +48,12 @@ struct Rates {
   double frames_per_second = 0.0;  ///< Real ones.
   double sequences_per_second = 0.0;
   std::optional<double> padded_share;  ///< Empty: nothing was delivered.
+};
+
+/// How fast a feed was at one moment.
+struct PastRate {
+  std::chrono::steady_clock::time_point taken{};
+  double bytes_per_second = 0.0;
 };
 
 /// The other feed whose batches took most of the assembly threads' time in the window.
@@ -59,14 +70,16 @@ struct FeedMoment {
   std::uint32_t ready_slots = 0;    ///< Slots with batches that a client will get.
   std::uint32_t filling_slots = 0;
   unsigned assembly_threads = 1;
-  bool all_held = false;  ///< No slot is left but those that clients hold.
+  std::size_t slots_to_set = 0;  ///< So many would let all go on that wait for a slot.
   BusiestOther other = {};
 };
 
 enum class Bound : std::uint8_t {
   trainer,
   mixed,
+  slots,
   storage,
+  processor,
   assembly,
   features,
   blocked,
@@ -74,14 +87,14 @@ enum class Bound : std::uint8_t {
   failed
 };
 
-inline constexpr std::array kBounds{Bound::trainer,  Bound::mixed,    Bound::storage,
-                                    Bound::assembly, Bound::features, Bound::blocked,
-                                    Bound::idle,     Bound::failed};
+inline constexpr std::array kBounds{
+    Bound::trainer,  Bound::mixed,    Bound::slots,   Bound::storage, Bound::processor,
+    Bound::assembly, Bound::features, Bound::blocked, Bound::idle,    Bound::failed};
 
 /// "trainer-bound" and so on, as in /stats and in the label `bound` of /metrics.
 const char* name_of(Bound bound);
 
-/// The current limit of a feed's throughput, and the figures behind it in one sentence.
+/// The current limit of a feed's throughput, and the two figures behind it in one sentence.
 struct Verdict {
   Bound bound = Bound::idle;
   std::string why;
@@ -94,11 +107,15 @@ class FeedWindow {
  public:
   static constexpr std::chrono::seconds kSpan{10};
   static constexpr std::chrono::seconds kInterval{1};
+  /// Rates of so many samples are kept.
+  static constexpr std::size_t kPast = 120;
 
   /// A sample that is smaller than the one before begins anew: it is of another feed.
   void add(const FeedSample& sample);
 
   Rates rates() const;
+  /// The rates at the last samples, oldest first.
+  const std::deque<PastRate>& past() const { return past_; }
   /// The assembly threads' work for this feed.
   BusySeconds busy() const { return difference().own; }
   /// The rule is in README.md.
@@ -109,6 +126,7 @@ class FeedWindow {
   double seconds() const;
 
   std::deque<FeedSample> samples_;  ///< Oldest first; at most one is older than kSpan.
+  std::deque<PastRate> past_;
 };
 
 }  // namespace batchwright

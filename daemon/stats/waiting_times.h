@@ -1,35 +1,50 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 
 namespace batchwright {
 
 /// The side that is waited for.
-enum class WaitingFor : std::uint8_t { none, daemon, client };
+enum class WaitingFor : std::uint8_t {
+  none,
+  daemon,
+  slot,  ///< The daemon, which has no slot for the batch before other clients release one.
+  client
+};
 
 const char* name_of(WaitingFor waited_for);
 
 /// The times that a subscription's client waited for the daemon, and the daemon for it. The wait at
-/// hand counts too, so that a stall shows while it lasts.
+/// hand counts too, so that a stall shows while it lasts; and waits that were too short to be told
+/// while they lasted.
 /// Threads: one at a time.
 class WaitingTimes {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
+  WaitingTimes() = default;
+  explicit WaitingTimes(Time subscribed) : told_(subscribed) {}
+
   /// Changes the side that is waited for, from `now` on.
   void become(WaitingFor waited_for, Time now);
   WaitingFor now() const { return waited_for_; }
-  double daemon_seconds(Time now) const;  ///< The client waited for the daemon.
+  /// The client waited for the daemon, and said so when that was over. No more counts than has
+  /// passed since the last time it said so.
+  void add_short(std::chrono::microseconds waited, Time now);
+  double daemon_seconds(Time now) const;  ///< The client waited for the daemon, slots included.
+  double slot_seconds(Time now) const;    ///< The part of it that it waited for a slot.
   double client_seconds(Time now) const;  ///< The daemon waited for the client.
 
  private:
-  double seconds(WaitingFor waited_for, std::chrono::steady_clock::duration before, Time now) const;
+  double seconds(WaitingFor waited_for, Time now) const;
 
   WaitingFor waited_for_ = WaitingFor::none;
   Time since_{};
-  std::chrono::steady_clock::duration for_daemon_{0};
-  std::chrono::steady_clock::duration for_client_{0};
+  Time told_{};  ///< When the client last told of its short waits.
+  /// By the side that was waited for.
+  std::array<std::chrono::steady_clock::duration, 4> before_{};
 };
 
 }  // namespace batchwright

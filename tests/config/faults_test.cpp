@@ -19,7 +19,7 @@ TEST_CASE("config: a fault tells place, key, what was found and what is allowed"
   CHECK(daemon_fault("memory = \"lots\"") ==
         "x.toml:2:1: daemon.memory: found \"lots\"; allowed: 1MiB and up, a number of bytes or a "
         "text with B, KiB, MiB, GiB or TiB");
-  CHECK(feed_fault("  slots = 1") == "x.toml:4:3: feed.slots: found 1; allowed: 2 to 65536");
+  CHECK(feed_fault("  slots = 1") == "x.toml:4:3: feed.slots: found 1; allowed: 0, or 2 to 65536");
   CHECK(feed_fault("verify = \"some\nit\"").find("x.toml:4:") == 0);
 }
 
@@ -234,10 +234,10 @@ TEST_CASE("config: a value of the plan that is no scalar is refused") {
 }
 
 TEST_CASE("config: all faults are told at once, in the order of the lines") {
-  CHECK(fault_of("[[feed]]\nname = \"a\"\ndataset = 1\nslots = 0\n[daemon]\nmax_clients = 0\n") ==
+  CHECK(fault_of("[[feed]]\nname = \"a\"\ndataset = 1\nslots = 1\n[daemon]\nmax_clients = 0\n") ==
         "x.toml:3:1: feed.dataset: found 1; allowed: path of a dataset, or a list of paths of its "
         "shards\n"
-        "x.toml:4:1: feed.slots: found 0; allowed: 2 to 65536\n"
+        "x.toml:4:1: feed.slots: found 1; allowed: 0, or 2 to 65536\n"
         "x.toml:6:1: daemon.max_clients: found 0; allowed: 1 to 65536");
 }
 
@@ -294,9 +294,9 @@ TEST_CASE("config: a file is read, and refused when it is no configuration by it
   close(descriptor);
   std::ofstream(path) << kFeed;
   CHECK(load_config(path));
-  std::ofstream(path) << kFeed << "slots = 0\n";
+  std::ofstream(path) << kFeed << "slots = 1\n";
   CHECK(load_config(path).error().message ==
-        path + ":4:1: feed.slots: found 0; allowed: 2 to 65536");
+        path + ":4:1: feed.slots: found 1; allowed: 0, or 2 to 65536");
   std::ofstream(path) << std::string((1 << 20) + 1, '#');
   CHECK(load_config(path).error().message == path + ": cannot be read: larger than 1 MiB");
   std::filesystem::remove(path);

@@ -15,6 +15,7 @@ namespace {
 FeedSettings followed() {
   FeedSettings settings = sorted_feed(4);
   settings.follow = true;
+  settings.slots = 16;
   return settings;
 }
 

@@ -20,30 +20,18 @@ void hold(Subscription& subscription, std::size_t batches) {
 
 }  // namespace
 
-TEST_CASE("delivery: who holds nothing, or has asked, has no batch in reserve") {
+TEST_CASE("delivery: a client waits when it says so, or by what an older one holds") {
   Subscription subscription = with_window(4);
-  CHECK(subscription.has_no_reserve());
-  hold(subscription, 2);
-  CHECK(!subscription.has_no_reserve());
+  CHECK(subscription.says_it_waits());
+  hold(subscription, 1);
+  CHECK(!subscription.says_it_waits());
   subscription.asked = true;
-  CHECK(subscription.has_no_reserve());
-}
-
-TEST_CASE("delivery: one batch in hand is no reserve for who keeps the last until the next comes") {
-  Subscription subscription = with_window(4);
-  hold(subscription, 1);
-  CHECK(subscription.has_no_reserve());
-  subscription.habit = Subscription::Habit::releases_first;  // it releases its last one before:
-                                                             // then it works on this one
-  CHECK(!subscription.has_no_reserve());
-}
-
-TEST_CASE("delivery: a window of one batch is in use with that batch") {
-  Subscription subscription = with_window(1);
-  hold(subscription, 1);
-  CHECK(!subscription.has_no_reserve());
-  subscription.leases.clear();
-  CHECK(subscription.has_no_reserve());
+  CHECK(subscription.says_it_waits());
+  Subscription able = with_window(4);
+  able.client.abilities = kAbilities;
+  CHECK(!able.says_it_waits());
+  able.asked = true;
+  CHECK(able.says_it_waits());
 }
 
 TEST_CASE("delivery: a client holds batches since it got the oldest that it still has") {

@@ -223,6 +223,47 @@ TEST_CASE("delivery: who waits for other clients is told for whom, and so is the
   CHECK(reason.ends_with("; with 3 slots all that are here could go on at once"));
 }
 
+TEST_CASE("delivery: the log names a client that waits, and none that is at work with its batch") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 2;
+  TestServer server(settings);
+  const auto arrive = [&server](RawClient& client, const char* name, std::uint64_t epoch) {
+    wire::HelloT hello;
+    hello.protocol = kProtocolVersion;
+    hello.client = name;
+    hello.abilities = kAbilities.bits();
+    client.join(server.arena_socket(), std::move(hello));
+    auto subscribe = subscribe_to_train();
+    subscribe.epoch = epoch;
+    client.send(std::move(subscribe));
+    return read_until<wire::Subscribed>(client).has_value();
+  };
+  RawClient holds(server.endpoint());
+  REQUIRE(arrive(holds, "holds", 0));
+  REQUIRE(next_ticket(holds));
+  RawClient works(server.endpoint());
+  REQUIRE(arrive(works, "works", 0));
+  REQUIRE(next_ticket(works));
+  // The third one's batch would take the slot of either.
+  RawClient waits(server.endpoint());
+  REQUIRE(arrive(waits, "waits", 1));
+  waits.say_waiting(1, 0);
+  std::string told;
+  CHECK(server.eventually([&told](TestServer& s) {
+    told = s.ask([](const Server& at) {
+      std::string lines;
+      for (const LoggedEvent& each : at.log().latest()) {
+        if (each.event == Event::long_wait) lines += each.text + "\n";
+      }
+      return lines;
+    });
+    return !told.empty();
+  }));
+  CHECK(told.find("feed train: waits (pid 0) has waited 1 s for a slot") == 0);
+  CHECK(told.find("train: holds") == std::string::npos);
+  CHECK(told.find("train: works") == std::string::npos);
+}
+
 TEST_CASE("delivery: slots ahead are those with batches that somebody will get") {
   FeedSettings settings = sorted_feed(4);
   settings.slots = 12;

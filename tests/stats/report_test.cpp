@@ -140,6 +140,19 @@ TEST_CASE("stats: a name that is no UTF-8 leaves the report valid") {
   CHECK(shown("quote\" back\\slash\nline") == "quote\" back\\slash\nline");
 }
 
+TEST_CASE("stats: the history of a feed has the uptime and the rate of each sample that is kept") {
+  StatsSource source;
+  source.started += std::chrono::seconds(100);
+  const std::deque<PastRate> past{{source.started + std::chrono::seconds(3), 0.0},
+                                  {source.started + std::chrono::seconds(4), 2.5}};
+  source.feeds.resize(2);
+  source.feeds[0].name = "train";
+  source.feeds[0].past = &past;
+  source.feeds[1].name = "absent";
+  CHECK(json::parse(render_history(source)) ==
+        json::parse(R"({"bytes_per_second":{"train":[[3.0,0.0],[4.0,2.5]],"absent":[]}})"));
+}
+
 TEST_CASE("stats: a client that holds nothing has held it for no time") {
   StatsSource source;
   source.feeds.emplace_back().subscribers.emplace_back();

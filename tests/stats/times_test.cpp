@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "daemon/stats/stats.h"
 
@@ -85,4 +87,41 @@ TEST_CASE("stats: a wait counts while it lasts, and only for whom is waited") {
   waiting.become(WaitingFor::daemon, start + 30s);
   CHECK(waiting.daemon_seconds(start + 31s) == 6.0);
   CHECK(waiting.client_seconds(start + 31s) == 6.0);
+}
+
+TEST_CASE("stats: a wait for a slot is a wait for the daemon, and known by itself") {
+  const WaitingTimes::Time start{};
+  WaitingTimes waiting;
+  waiting.become(WaitingFor::slot, start);
+  waiting.become(WaitingFor::daemon, start + 2s);
+  CHECK(waiting.daemon_seconds(start + 5s) == 5.0);
+  CHECK(waiting.slot_seconds(start + 5s) == 2.0);
+  CHECK(waiting.client_seconds(start + 5s) == 0.0);
+}
+
+TEST_CASE("stats: waits that a client tells afterwards count, up to the time that has passed") {
+  const WaitingTimes::Time start{};
+  WaitingTimes waiting(start);
+  waiting.add_short(300ms, start + 1s);
+  CHECK(waiting.daemon_seconds(start + 1s) == doctest::Approx(0.3));
+  waiting.add_short(5s, start + 3s);
+  CHECK(waiting.daemon_seconds(start + 3s) == doctest::Approx(2.3));
+}
+
+TEST_CASE("stats: a thread that is ready and has no processor is delayed, one that sleeps is not") {
+  // More threads than processors, each of which wants to run all the time.
+  std::atomic<bool> enough{false};
+  std::vector<std::thread> busy;
+  for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i) {
+    busy.emplace_back([&] {
+      while (!enough) {
+      }
+    });
+  }
+  const auto before = thread_run_delay();
+  while (thread_run_delay() - before < 20ms) {
+  }
+  CHECK(process_run_delay() > thread_run_delay());
+  enough = true;
+  for (std::thread& each : busy) each.join();
 }

@@ -30,11 +30,17 @@ std::string describe_pages(const Arena& arena) {
                      in_mib(limit.rlim_cur));
 }
 
+/// Where it was left to the feed how many slots it has, its arena tells.
+FeedSettings with_slots(FeedSettings settings, std::uint32_t slots) {
+  settings.slots = slots;
+  return settings;
+}
+
 }  // namespace
 
 Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, FeedPorts ports)
     : number_(number),
-      settings_(std::move(settings)),
+      settings_(with_slots(std::move(settings), resources.arena->slots())),
       data_(std::move(resources.data)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
@@ -70,6 +76,7 @@ void Feed::start() {
   }
   ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings_.slots,
                                          in_mib(arena().slot_bytes()), describe_pages(arena()));
+  if (!data_.few_slots.empty()) ports_.log.note<Event::slots_few>(name(), data_.few_slots);
   if (making_bytes() != 0) {
     const Recipe& recipe = *settings_.recipe;
     ports_.log.note<Event::making_reserved>(
@@ -216,6 +223,8 @@ void Feed::release(SessionId session, const wire::Release& release) {
   if (found == nullptr || failure()) return;
   Subscription& subscription = *found;
   subscription.moved = WaitingTimes::Time::clock::now();
+  const std::chrono::microseconds waited(release.waited_us());
+  if (waited.count() != 0) subscription.waiting.add_short(waited, subscription.moved);
   subscription.note_empty_handed();
   if (release.undone() && subscription.in_queue()) step_back(subscription);
   note(key, subscription);

@@ -128,6 +128,8 @@ class Feed {
   const SlotCache& slots() const { return scheduler_.cache(); }
   /// Slots with a batch that is not held and that a client will get, as far as the plans tell.
   std::uint32_t slots_ahead() const { return scheduler_.slots_ahead(view().fronts()); }
+  /// With how many all clients could go on that wait for a slot now.
+  std::size_t slots_to_set() const { return view().slots_to_set(); }
   /// Whether a client is served on its own because the others went on without it.
   bool is_left_behind(const SubscriptionKey& key) const {
     return scheduler_.stragglers().is_left_behind(key);
@@ -232,7 +234,7 @@ class Feed {
   void note(const SubscriptionKey& key, const Subscription& subscription);
   void note_all(Epoch epoch);
   void forget(const SubscriptionKey& key);
-  void note_waiting(Subscription& subscription);
+  void note_waiting(const SubscriptionKey& key, Subscription& subscription);
   void watch();
   void look_at_waits(WaitingTimes::Time now);
 

@@ -152,6 +152,27 @@ std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& setting
          settings.recipe->kept_bytes();
 }
 
+Result<std::uint32_t> feed_slots(const Snapshot& snapshot, const FeedSettings& settings,
+                                 std::uint64_t memory_bytes) {
+  if (settings.slots != 0) return settings.slots;
+  const std::uint32_t suited = suited_slots(settings.plan.world);
+  if (snapshot.sequences() == 0) return suited;
+  const auto bytes = feed_slot_bytes(snapshot, settings);
+  if (!bytes) return bytes.error();
+  const std::uint64_t making = making_bytes(snapshot, settings);
+  const std::uint64_t most = (memory_bytes - std::min(making, memory_bytes)) / whole_pages(*bytes);
+  // Below that ranks would wait for each other without end: it is refused, with what fits.
+  const std::uint32_t least = std::max<std::uint32_t>(2, settings.plan.world + 1);
+  return most < least ? least : static_cast<std::uint32_t>(std::min<std::uint64_t>(suited, most));
+}
+
+std::string about_slots(const FeedSettings& settings, std::uint32_t slots) {
+  const std::uint32_t suited = suited_slots(settings.plan.world);
+  if (settings.slots != 0 || slots >= suited) return "";
+  return fmt::format("{} slots, as many as the memory ceiling leaves; {} would suit world = {}",
+                     slots, suited, settings.plan.world);
+}
+
 Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
                                std::uint64_t memory_bytes) {
   if (snapshot.sequences() == 0) {
@@ -189,15 +210,19 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
   auto tree_reader = read_tree(*snapshot);
-  const auto slot_bytes = feed_needs(**snapshot, settings, memory_bytes);
+  FeedSettings chosen = settings;
+  const auto slots = feed_slots(**snapshot, settings, memory_bytes);
+  if (slots) chosen.slots = *slots;  // else feed_needs() says why
+  const auto slot_bytes = feed_needs(**snapshot, chosen, memory_bytes);
   if (!slot_bytes) return slot_bytes.error();
   auto first = plan_snapshot(*snapshot, settings, Epoch{0});
   if (!first) return first.error();
-  auto arena = Arena::create(settings.slots, *slot_bytes, settings.huge_pages, stop);
+  auto arena = Arena::create(chosen.slots, *slot_bytes, settings.huge_pages, stop);
   if (!arena) return arena.error();
   FeedResources resources;
   resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset),
                     std::move(tree_reader)};
+  resources.data.few_slots = about_slots(settings, chosen.slots);
   resources.arena = std::move(*arena);
   if (auto opened = open_files(settings, resources); !opened) return opened.error();
   return resources;

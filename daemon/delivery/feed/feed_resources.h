@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct FeedData {
   /// What making rows takes beside the arena, as long as there is the feed.
   std::vector<MemoryClaim> making = {};  ///< More than one where the dataset has grown.
   MemoryClaim row_cache = nullptr;
+  std::string few_slots = {};  ///< What is to be said of their number; mostly nothing.
 
   std::uint64_t claimed_for_sound() const {
     std::uint64_t bytes = 0;
@@ -63,7 +65,16 @@ std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& setting
 void claim_row_cache(const FeedSettings& settings, const std::shared_ptr<MemoryBudget>& memory,
                      FeedData& data);
 
-/// The same, if an arena of such slots, and making the rows, fits under what the ceiling leaves.
+/// The slots that a feed is to have: those that its settings name; or else suited_slots(), or as
+/// many as what the ceiling leaves holds, if these are more than `world`. Errors: those of
+/// feed_slot_bytes().
+Result<std::uint32_t> feed_slots(const Snapshot& snapshot, const FeedSettings& settings,
+                                 std::uint64_t memory_bytes);
+/// What is to be said of a feed that was to choose and has so many; empty where these suit it.
+std::string about_slots(const FeedSettings& settings, std::uint32_t slots);
+
+/// The bytes of a slot, if an arena of settings.slots, and making the rows, fits under what the
+/// ceiling leaves.
 /// Errors: also does_not_fit, with the bytes needed and left; store_unavailable (no sequences).
 Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
                                std::uint64_t memory_bytes);

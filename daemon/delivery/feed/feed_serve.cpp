@@ -19,7 +19,7 @@ void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
   subscriptions_.let_go_on(key);
   while (!subscription.is_over() && !failure() && serve_next(key, subscription)) {
   }
-  note_waiting(subscription);
+  note_waiting(key, subscription);
 }
 
 /// One event for one subscription; false when it has to wait.
@@ -121,6 +121,7 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   subscription.stage = end.last ? Subscription::Stage::over : Subscription::Stage::between_epochs;
   if (subscription.epochs_left > 1) --subscription.epochs_left;
   ports_.send(key.session, encode(std::move(end)));
+  subscription.asked = false;  // its program has something to go on with
   note_ended(subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
   note(key, subscription);
@@ -188,7 +189,7 @@ void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
 void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
   subscription.finish();
   note(key, subscription);
-  note_waiting(subscription);
+  note_waiting(key, subscription);
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -29,6 +30,12 @@ struct FeedAdjustments {
   friend bool operator==(const FeedAdjustments&, const FeedAdjustments&) = default;
 };
 
+/// With so many slots each rank of a job of `world` ranks has a batch in hand and one in reserve,
+/// and another job's clients find some, too.
+constexpr std::uint32_t suited_slots(std::uint32_t world) {
+  return std::max<std::uint32_t>(16, 2 * world + 2);
+}
+
 /// How one feed is served; plain values from the configuration.
 struct FeedSettings : FeedAdjustments {
   std::string name;  ///< What trainers subscribe to.
@@ -45,7 +52,8 @@ struct FeedSettings : FeedAdjustments {
   std::shared_ptr<MemoryBudget> row_budget;
   /// Threads that make rows, each with memory of its own.
   std::uint32_t assembly_threads = 2;
-  std::uint32_t slots = 16;
+  /// 0: suited_slots(), or as many as the memory ceiling leaves; what the feed has is its arena's.
+  std::uint32_t slots = 0;
   HugePages huge_pages = HugePages::automatic;  ///< For the arena.
   std::filesystem::path journal;                ///< Of queue mode; empty: there is none.
   std::filesystem::path ledger;  ///< Which sequence went to which client; empty: not written.

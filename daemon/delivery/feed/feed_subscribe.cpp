@@ -198,7 +198,9 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
     terms.resumes = keep_data(request);
   }
   life_.come();
-  waits_.come(WaitingTimes::Time::clock::now());
+  const auto now = WaitingTimes::Time::clock::now();
+  subscription.waiting = WaitingTimes(now);
+  waits_.come(now);
   note(key, subscriptions_.add(key, std::move(subscription)));
   due_.plans = true;
   watch();

@@ -126,18 +126,38 @@ bool FeedView::is_over(const Subscription& subscription, std::uint64_t steps) co
                           steps * settings.plan.world, subscription.asked);
 }
 
-WaitingFor FeedView::waiting_for(const Subscription& subscription) const {
+/// Its next batch is in no slot, or none may be taken for it, until other clients have released
+/// some.
+bool FeedView::lacks_slot(const SubscriptionKey& key, const BatchId& next) const {
+  return !may_take(key, next) || (!slots().find(next) && slots().held() == slots().size());
+}
+
+WaitingFor FeedView::waiting_for(const SubscriptionKey& key,
+                                 const Subscription& subscription) const {
   if (subscription.is_over() || life.has_ended()) return WaitingFor::none;
-  const auto daemon = subscription.has_no_reserve() ? WaitingFor::daemon : WaitingFor::none;
+  const auto daemon = subscription.says_it_waits() ? WaitingFor::daemon : WaitingFor::none;
   if (waits_for_plan(subscription)) return daemon;
   const auto id = next_of(subscription);
   if (!id || leads_too_far(subscription)) return WaitingFor::none;
   const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
   if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
-    return daemon;
+    const bool waits_for_slot = daemon == WaitingFor::daemon && lacks_slot(key, *id);
+    return waits_for_slot ? WaitingFor::slot : daemon;
   }
-  const bool could_be_had = slots().find(*id) || slots().held() < slots().size();
+  // What it releases leaves a slot, unless its batches are in none.
+  const bool could_be_had =
+      !subscription.client.inline_batches || slots().find(*id) || slots().held() < slots().size();
   return could_be_had ? WaitingFor::client : WaitingFor::none;
+}
+
+std::size_t FeedView::slots_to_set() const {
+  const Subscriptions& all = subscriptions.all();
+  const auto waiting = std::count_if(all.begin(), all.end(), [](const auto& entry) {
+    return entry.second.waiting.now() == WaitingFor::slot;
+  });
+  // Of which one goes round.
+  const std::size_t entitled = subscriptions.roster().slots_needed() - 1;
+  return std::max(2 * entitled + 2, slots().size() + static_cast<std::size_t>(waiting) + 1);
 }
 
 bool FeedView::releases_may_join(const Subscription& subscription) const {
@@ -149,10 +169,9 @@ bool FeedView::waits_for_clients(const SubscriptionKey& key,
                                  const Subscription& subscription) const {
   if (subscription.is_over() || waits_for_plan(subscription)) return false;
   const auto id = next_of(subscription);
+  if (!subscription.says_it_waits()) return false;
   if (!id) return subscription.in_queue() && subscription.leases.empty();
-  if (!subscription.has_credit() || !subscription.has_no_reserve()) return false;
-  if (leads_too_far(subscription) || !may_take(key, *id)) return true;
-  return !slots().find(*id) && slots().held() == slots().size();
+  return subscription.has_credit() && (leads_too_far(subscription) || lacks_slot(key, *id));
 }
 
 }  // namespace batchwright

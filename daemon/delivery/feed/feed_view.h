@@ -57,17 +57,22 @@ struct FeedView {
 
   /// Which side waits for the other. A client that is held back by max_lead waits for other
   /// clients, and so does one that waits for the end of a queue's epoch: neither for the daemon,
-  /// nor the daemon for it. One that looks on is given no more before it says something: it is
-  /// waited for.
-  WaitingFor waiting_for(const Subscription& subscription) const;
+  /// nor the daemon for it. One that has not said that it waits does not wait, whatever it holds.
+  /// One that looks on is given no more before it says something: it is waited for.
+  WaitingFor waiting_for(const SubscriptionKey& key, const Subscription& subscription) const;
   /// Whether its client may send releases late and together: no other waits for a slot of those it
   /// holds meanwhile, and no file says what it released.
   bool releases_may_join(const Subscription& subscription) const;
-  /// Whether others' releases or arrival would let it go on, and nothing else.
+  /// Whether its program waits, and others' releases or arrival would let it go on and nothing
+  /// else.
   bool waits_for_clients(const SubscriptionKey& key, const Subscription& subscription) const;
+  /// How many slots would let all go on that are here or expected, each with a batch in reserve,
+  /// and those that wait for a slot now.
+  std::size_t slots_to_set() const;
 
  private:
   const SlotCache& slots() const { return scheduler.cache(); }
+  bool lacks_slot(const SubscriptionKey& key, const BatchId& next) const;
   bool another_can_have(BatchIndex index, QueueOwner owner) const;
   std::optional<BatchId> demand_of(const SubscriptionKey& key, const Subscription& of) const;
 };

@@ -26,14 +26,15 @@ void Feed::forget(const SubscriptionKey& key) {
   scheduler_.stragglers().forget(key);
 }
 
-void Feed::note_waiting(Subscription& subscription) {
-  subscription.waiting.become(view().waiting_for(subscription), Clock::now());
+void Feed::note_waiting(const SubscriptionKey& key, Subscription& subscription) {
+  subscription.waiting.become(view().waiting_for(key, subscription), Clock::now());
 }
 
 WaitedSeconds Feed::waited(WaitingTimes::Time now) const {
   WaitedSeconds sum = waits_.before();
   for (const auto& [key, subscription] : subscriptions_.all()) {
     sum.clients += subscription.waiting.daemon_seconds(now);
+    sum.slots += subscription.waiting.slot_seconds(now);
     sum.daemon += subscription.waiting.client_seconds(now);
   }
   return sum;

@@ -13,17 +13,20 @@ namespace batchwright {
 /// How long the subscriptions of a feed waited, those that are gone included.
 struct WaitedSeconds {
   double clients = 0.0;  ///< For the daemon.
+  double slots = 0.0;    ///< The part of it that was for slots, which others held.
   double daemon = 0.0;   ///< For a client.
 };
 
-/// Which subscriptions of a feed wait for other clients, and since when; and how long those waited
-/// that are gone. Threads: one at a time.
+/// Which subscriptions of a feed wait for other clients, and since when; which of them the log is
+/// to name; and how long those waited that are gone. Threads: one at a time.
 class LongWaits {
  public:
   using Time = WaitingTimes::Time;
 
   /// A wait is looked at so often, and is long from so long on.
   static constexpr std::chrono::seconds kLook{1};
+  /// A subscription that has long waits again and again is named after pauses that grow up to this.
+  static constexpr std::chrono::seconds kMostPause{600};
   /// A job that does not say how many of its ranks are on this host has so long to gather here.
   static constexpr std::chrono::seconds kGathering{5};
 
@@ -33,22 +36,27 @@ class LongWaits {
   bool is_gathering_over(Time now) const { return now - last_came_ >= kGathering; }
 
   /// Notes whether a subscription waits for other clients, and how many batches it was given by
-  /// now. How long it waits for the next one, where that is long.
+  /// now. How long it waits for the next one, where that is long, and is to be told: pauses between
+  /// that double as long as its waits go on, and are a second again once it had none for a pause.
   std::optional<std::chrono::seconds> note(const SubscriptionKey& key, bool waits,
                                            std::uint64_t delivered, Time now);
   /// A subscription goes.
   void leave(const SubscriptionKey& key, const WaitingTimes& waited, Time now);
   /// All of them go, whose waits are not counted.
-  void clear() { waiting_.clear(); }
+  void clear() { waits_.clear(); }
   /// What those that have left waited.
   const WaitedSeconds& before() const { return before_; }
 
  private:
   struct Wait {
+    bool waits = false;
     std::uint64_t delivered = 0;
-    Time since;
+    Time since{};
+    std::optional<Time> long_until;  ///< When a long wait was last seen.
+    Time silent_until{};
+    std::chrono::seconds pause = kLook;
   };
-  std::map<SubscriptionKey, Wait> waiting_;
+  std::map<SubscriptionKey, Wait> waits_;
   Time last_came_{};
   WaitedSeconds before_;
 };

@@ -1,4 +1,4 @@
-// The two pictures of a feed: throughput while one looks, and the plan's lengths.
+// The two pictures of a feed: throughput of the last two minutes, and the plan's lengths.
 
 const kSecondsShown = 120;
 

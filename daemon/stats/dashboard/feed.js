@@ -12,6 +12,8 @@ const kVerdictWords = {
   "storage-bound": "the trainer waits for the daemon, and that for the disk",
   "mixed": "both wait: the trainer for the daemon, and the daemon, longer, for the trainer",
   "blocked": "the trainer waits for the daemon, whose threads work for another feed",
+  "slot-bound": "the trainer waits for the daemon, whose slots are all with clients",
+  "processor-bound": "the trainer waits for the daemon, and that for a processor",
   "assembly-bound": "the trainer waits for the daemon, and that for its assembly threads",
   "feature-bound": "the trainer waits for the daemon, and that for its recipe's steps",
   "idle": "neither waits",
@@ -128,7 +130,8 @@ function setVerdict(section, feed, path) {
   next.hidden = feed.state !== "failed" && !feed.dataset_stale;
   setText(next, feed.state !== "failed"
     ? "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads to now."
-    : "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. " +
+    : (feed.retried ? "Remedy: mend the cause; the daemon tries the feed again by itself. "
+                    : "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. ") +
           "Damage of the dataset is named by `batchwright verify " + feed.dataset.join(" ") + "`.");
   const undone = undoneText(feed);
   section.querySelector(".undone").hidden = undone === "";

@@ -29,18 +29,35 @@ class Memory {
     }
     for (const key of this.samples.keys()) if (!there.has(key)) this.samples.delete(key);
   }
+  // What the daemon remembers from before this page was opened, or while it was cut off.
+  lookBack(points) {
+    const known = points.length ? points[points.length - 1][0] : -1;
+    this.history = points.concat(this.history.filter(([at]) => at > known));
+  }
   samplesOf(key) {
     return this.samples.get(key) || [];
   }
 }
 
 function remember(stats) {
-  if (stats.uptime_seconds < lastUptime) memories.clear();  // the daemon was started anew
-  lastUptime = stats.uptime_seconds;
-  for (const feed of stats.feeds) {
-    if (!memories.has(feed.name)) memories.set(feed.name, new Memory());
-    memories.get(feed.name).add(feed, stats.uptime_seconds);
+  if (stats.uptime_seconds < lastUptime) {  // the daemon was started anew
+    memories.clear();
+    lookBack();
   }
+  lastUptime = stats.uptime_seconds;
+  for (const feed of stats.feeds) memoryOf(feed.name).add(feed, stats.uptime_seconds);
+}
+
+function memoryOf(name) {
+  if (!memories.has(name)) memories.set(name, new Memory());
+  return memories.get(name);
+}
+
+// A daemon without this page leaves the curve to begin now.
+function lookBack() {
+  return fetch("/history").then(answer => answer.json()).then(past => {
+    for (const [name, points] of Object.entries(past.bytes_per_second)) memoryOf(name).lookBack(points);
+  }).catch(() => {});
 }
 
 // Cores in use since the message before this one; null until there are two.
@@ -64,6 +81,7 @@ function setProcess(stats) {
     ["clients refused", "clients_refused", stats.clients_refused, show.whole],
     ["processor", null, processorShare(stats), show.cores],
     ["memory in use", "resident_bytes", stats.resident_bytes, show.bytes],
+    ["of it the kernel may drop", "mapped_file_bytes", stats.mapped_file_bytes, show.bytes],
     ["batches' memory", "arena_bytes", stats.arena_bytes, show.bytes],
     ["its limit", "memory_ceiling_bytes", stats.memory_ceiling_bytes, show.bytes]]);
 }
@@ -118,6 +136,7 @@ function watch() {
 function listen() {
   const events = new EventSource("/live");
   events.addEventListener("stats", event => received(JSON.parse(event.data)));
+  events.addEventListener("open", lookBack);
   events.addEventListener("error", () => {
     if (lastSeen === 0) setConnection("lost", "no connection to the daemon; trying again");
     // The browser connects again by itself, but not after a refusal: too many look on already.
@@ -126,7 +145,7 @@ function listen() {
 }
 
 function ask() {
-  return fetch("/stats").then(answer => answer.json()).then(received)
+  return lookBack().then(() => fetch("/stats")).then(answer => answer.json()).then(received)
     .catch(reason => setConnection("lost", "no connection to the daemon: " + reason.message));
 }
 

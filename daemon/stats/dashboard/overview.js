@@ -1,7 +1,8 @@
 // All feeds in one table, the worst first: what an operator looks at before anything else.
 
 // How bad a verdict is; those in between are ordered by the longest wait.
-const kSeverity = {"failed": 4, "blocked": 3, "storage-bound": 3, "assembly-bound": 3, "feature-bound": 3,
+const kSeverity = {"failed": 4, "blocked": 3, "slot-bound": 3, "storage-bound": 3, "processor-bound": 3,
+                   "assembly-bound": 3, "feature-bound": 3,
                    "mixed": 2, "trainer-bound": 1, "idle": 0};
 const kCompactFrom = 16;  // feeds, from which on the rows are low
 
@@ -22,7 +23,7 @@ let sortedBy = null;  // [column, descending]; null: the worst first
 // What the row of a feed shows, and is ordered by.
 function overviewOf(feed, memory) {
   const waits = feed.subscribers.map(
-    client => recentShare(memory.samplesOf(clientKey(client)), "daemon") || 0);
+    client => recentShare(memory.samplesOf(clientKey(client)), "daemon")).filter(share => share !== null);
   return {
     feed, name: feed.name, state: feed.state, bound: feed.verdict.text,
     batches: feed.rates.batches_per_second, bytes: feed.rates.bytes_per_second,
@@ -87,6 +88,7 @@ function setOverviewRow(row, of, path) {
   setFigure(cell("bytes"), path + ".rates.bytes_per_second", of.bytes, show.byteRate);
   setText(cell("clients"), show.whole(of.clients));
   setText(cell("worst"), show.share(of.worst));
+  cell("worst").classList.toggle("unknown", of.worst === null);
   setFigure(cell("corrupt"), path + ".counters.corrupt_records", of.corrupt, show.whole);
   setFigure(cell("skipped"), path + ".counters.sequences_skipped", of.skipped, show.whole);
 }

@@ -54,6 +54,9 @@ struct Parts {
     holder->leases[{index}] = {answer.assignment->slot, {}};
     ++holder->delivered;
   }
+  WaitingFor waiting(const Subscription& one, std::uint64_t session = 1) const {
+    return view().waiting_for(client(session), one);
+  }
   std::string reason(const Subscription& one) const { return reason_to_wait(view(), one, kNow); }
 
   FeedSettings settings;
@@ -130,22 +133,55 @@ TEST_CASE("delivery: a batch is not demanded for a client that may not have it n
 TEST_CASE("delivery: a client waits for the daemon, or the daemon for a client, or neither does") {
   Parts parts;
   Subscription& one = parts.add(1, 3);
-  CHECK(parts.view().waiting_for(one) == WaitingFor::daemon);
+  CHECK(parts.waiting(one) == WaitingFor::daemon);
   parts.fill(2, &one);
   parts.fill(1, &one);
   parts.note(1);
-  CHECK(parts.view().waiting_for(one) == WaitingFor::client);  // its window is full
+  CHECK(parts.waiting(one) == WaitingFor::client);  // its window is full
   one.leases.erase({1});
   one.habit = Habit::looks_on;
-  CHECK(parts.view().waiting_for(one) == WaitingFor::client);
-  one.habit = Habit::releases_first;
-  CHECK(parts.view().waiting_for(one) == WaitingFor::none);  // it works on one
+  CHECK(parts.waiting(one) == WaitingFor::client);
+  one.habit = Habit::keeps_last;
+  CHECK(parts.waiting(one) == WaitingFor::none);  // it works on one
   parts.settings.max_lead = 1;
   parts.add(2, 0);
   one.leases.clear();
-  CHECK(parts.view().waiting_for(one) == WaitingFor::none);  // for the other client
+  CHECK(parts.waiting(one) == WaitingFor::none);  // for the other client
   one.stage = Phase::over;
-  CHECK(parts.view().waiting_for(one) == WaitingFor::none);
+  CHECK(parts.waiting(one) == WaitingFor::none);
+}
+
+TEST_CASE("delivery: a client waits only where it said so, with a batch in hand or with none") {
+  Parts parts;
+  Subscription& one = parts.add(1, 3);
+  one.client.abilities = kAbilities;
+  for (const bool holds : {false, true}) {
+    if (holds) parts.fill(2, &one);
+    parts.note(1);
+    CAPTURE(holds);
+    one.asked = false;
+    CHECK(parts.waiting(one) == WaitingFor::none);
+    CHECK(!parts.view().waits_for_clients(client(1), one));
+    one.asked = true;
+    CHECK(parts.waiting(one) == WaitingFor::daemon);
+  }
+}
+
+TEST_CASE("delivery: who waits where others hold all slots waits for a slot, and more would do") {
+  Parts parts;
+  Subscription& holder = parts.add(1, 4);
+  holder.terms.window = kSlots;
+  Subscription& other = parts.add(2, 9);
+  for (std::uint64_t i = 0; i < kSlots; ++i) parts.fill(i, &holder);
+  parts.note(1);
+  CHECK(parts.waiting(other, 2) == WaitingFor::slot);
+  CHECK(parts.waiting(holder) == WaitingFor::client);  // it would have one if it released one
+  CHECK(parts.view().slots_to_set() == 6);  // two for each of both, one that goes round, one more
+  other.waiting.become(WaitingFor::slot, kNow);
+  holder.waiting.become(WaitingFor::slot, kNow);
+  CHECK(parts.view().slots_to_set() == kSlots + 3);  // for those two, and one that goes round
+  other.client.abilities = kAbilities;
+  CHECK(parts.waiting(other, 2) == WaitingFor::none);
 }
 
 TEST_CASE("delivery: a client waits for others where all slots are held, and not for a plan") {

@@ -15,13 +15,15 @@ namespace {
 
 const Error kWhy{ErrorCode::disconnected, "because"};
 
+constexpr std::uint32_t kShelfSlots = 16;
+
 struct Shelf {
   std::unique_ptr<Feed> make(const std::string& name, ArenaNumber number) {
     FeedSettings settings;
     settings.name = name;
     FeedResources resources;
     resources.data.first_epoch = ten_steps();
-    resources.arena = std::move(*Arena::create(settings.slots, 4096));
+    resources.arena = std::move(*Arena::create(kShelfSlots, 4096));
     FeedPorts ports{io, planner, assembler, readahead, 1, {}, {}, memory, log, {}};
     return std::make_unique<Feed>(number, settings, std::move(resources), std::move(ports));
   }
@@ -80,7 +82,7 @@ TEST_CASE(
   CHECK(shelf.feeds.find_arena(number) == nullptr);
   CHECK_FALSE(shelf.freed.empty());
   CHECK(shelf.memory->left() == 0);
-  const std::uint64_t arena_bytes = std::uint64_t{4096} * FeedSettings{}.slots;
+  const std::uint64_t arena_bytes = std::uint64_t{4096} * kShelfSlots;
   shelf.freed.clear();
   CHECK(shelf.memory->left() >= arena_bytes);
 }

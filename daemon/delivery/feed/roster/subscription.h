@@ -74,7 +74,7 @@ struct Subscription {
   std::uint64_t delivered_bytes = 0;
   std::uint64_t released = 0;               ///< Batches.
   WaitingTimes waiting;                     ///< Which side waited for the other, and does.
-  bool asked = false;                       ///< Why nothing comes, since the last delivery.
+  bool asked = false;                       ///< It said that it waits, and nothing came since.
   WaitingTimes::Time moved{};               ///< When it last released one, or got its first.
   std::map<LeaseNumber, HeldBatch> leases;  ///< What the client holds.
 
@@ -99,11 +99,10 @@ struct Subscription {
     return oldest;
   }
   bool has_credit() const { return leases.size() < terms.window; }
-  /// Nothing lies in reserve for the client. One that keeps its last batch until it has the next
-  /// was never seen without any.
-  bool has_no_reserve() const {
-    const bool keeps_last = delivered != 0 && !releases_first() && terms.window > 1;
-    return asked || leases.empty() || (keeps_last && leases.size() == 1);
+  /// Whether its program waits, by what the client says. One without the ability to say so at any
+  /// time is taken for waiting when it holds nothing, too.
+  bool says_it_waits() const {
+    return asked || (leases.empty() && !client.abilities.has(Ability::waits));
   }
   /// Whether it gets its batches in the plan's order.
   bool follows_plan() const { return !in_queue() && rehearsals.empty(); }
