@@ -92,8 +92,10 @@ Result<int> do_as_told(int argc, char** argv) {
   const auto& chosen = std::get<CommandLine>(call);
   if (chosen.reload) return reload(*chosen.reload);
   if (chosen.check_config) return check_config(chosen);
+#ifdef __GLIBC__
   // Each arena of the allocator keeps memory of its own, and no path that is hot allocates.
   ::mallopt(M_ARENA_MAX, 2);
+#endif
   return serve(chosen);
 }
 

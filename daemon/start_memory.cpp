@@ -29,7 +29,9 @@ int let_go(dl_phdr_info* object, std::size_t, void*) {
 }  // namespace
 
 void let_start_memory_go() {
+#ifdef __GLIBC__
   ::malloc_trim(0);
+#endif
   ::dl_iterate_phdr(let_go, nullptr);
 }
 

@@ -169,7 +169,9 @@ void Planner::run(std::function<void()> work) {
   least.thread.put([work = std::move(work), &least]() mutable {
     std::exchange(work, nullptr)();
     --least.works;
+#ifdef __GLIBC__
     ::malloc_trim(0);  // planning takes several times what a plan is, once an epoch
+#endif
   });
 }
 
