@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
-#include <random>
+#include <system_error>
 #include <utility>
 
 #include "client/library/reach.h"
@@ -24,9 +25,13 @@ constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
 constexpr std::size_t kDescriptors = 16;
 constexpr std::size_t kThreads = 2;  // of ZeroMQ
 
+/// Not by std::random_device: a library that holds the C++ library would need glibc 2.36 for it.
 std::uint64_t random_token() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device() | 1;  // 0 would be none
+  std::uint64_t token = 0;
+  if (::getentropy(&token, sizeof token) != 0) {
+    throw std::system_error(errno, std::generic_category(), "getentropy");
+  }
+  return token | 1;  // 0 would be none
 }
 
 }  // namespace
