@@ -1,7 +1,10 @@
 # The libraries of a minimal build, each static or of headers alone, under the names that the rooms
 # link. What it leaves out is said in daemon/README.md.
-if(NOT EXISTS ${BATCHWRIGHT_ZMQ_PREFIX}/lib/libzmq.a)
-  message(FATAL_ERROR "BATCHWRIGHT_MINIMAL takes a static libzmq: found no lib/libzmq.a in "
+# A distribution for small machines may have shared ones alone, for all its programs.
+find_library(BATCHWRIGHT_ZMQ_LIBRARY NAMES libzmq.so libzmq.a NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
+  PATHS ${BATCHWRIGHT_ZMQ_PREFIX}/lib ${BATCHWRIGHT_ZMQ_PREFIX}/lib64)
+if(NOT BATCHWRIGHT_ZMQ_LIBRARY)
+  message(FATAL_ERROR "BATCHWRIGHT_MINIMAL takes a libzmq of its own: found no lib/libzmq.a in "
     "BATCHWRIGHT_ZMQ_PREFIX, which is \"${BATCHWRIGHT_ZMQ_PREFIX}\"; tests/libzmq minimal makes one")
 endif()
 set(BATCHWRIGHT_TESTS OFF)
@@ -22,13 +25,13 @@ if(BATCHWRIGHT_PACKS_RELOCATIONS)
   add_link_options(-Wl,-z,pack-relative-relocs)
 endif()
 
-find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
+find_library(LMDB_ARCHIVE NAMES liblmdb.a lmdb REQUIRED)
 add_library(PkgConfig::LMDB INTERFACE IMPORTED)
 target_link_libraries(PkgConfig::LMDB INTERFACE ${LMDB_ARCHIVE} Threads::Threads)
 
 add_library(PkgConfig::ZMQ INTERFACE IMPORTED)
 target_link_libraries(PkgConfig::ZMQ INTERFACE
-  ${BATCHWRIGHT_ZMQ_PREFIX}/lib/libzmq.a Threads::Threads)
+  ${BATCHWRIGHT_ZMQ_LIBRARY} Threads::Threads)
 target_compile_definitions(PkgConfig::ZMQ INTERFACE ZMQ_STATIC)
 add_library(cppzmq INTERFACE IMPORTED)
 target_link_libraries(cppzmq INTERFACE PkgConfig::ZMQ)
