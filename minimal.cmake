@@ -5,7 +5,7 @@ find_library(BATCHWRIGHT_ZMQ_LIBRARY NAMES libzmq.so libzmq.a NO_DEFAULT_PATH NO
   PATHS ${BATCHWRIGHT_ZMQ_PREFIX}/lib ${BATCHWRIGHT_ZMQ_PREFIX}/lib64)
 if(NOT BATCHWRIGHT_ZMQ_LIBRARY)
   message(FATAL_ERROR "BATCHWRIGHT_MINIMAL takes a libzmq of its own: found no lib/libzmq.a in "
-    "BATCHWRIGHT_ZMQ_PREFIX, which is \"${BATCHWRIGHT_ZMQ_PREFIX}\"; tests/libzmq minimal makes one")
+    "BATCHWRIGHT_ZMQ_PREFIX, which is \"${BATCHWRIGHT_ZMQ_PREFIX}\"; tests/libraries minimal makes one")
 endif()
 set(BATCHWRIGHT_TESTS OFF)
 set(BATCHWRIGHT_CUDA OFF)
@@ -17,7 +17,10 @@ add_compile_options(-ffunction-sections -fdata-sections)
 # Of rooms that the daemon alone is made of: code and tables for unwinding are 0.3 MiB. Formats and the
 # client, which other programs load, keep theirs.
 set(BATCHWRIGHT_WITHOUT_EXCEPTIONS -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables)
-add_link_options(-Wl,--gc-sections -static-libstdc++ -static-libgcc)
+add_link_options(-Wl,--gc-sections)
+if(NOT BATCHWRIGHT_STATIC)  # whose programs would be linked with a shared libc by these
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
 # Addresses that the loader has to add to, in a bit each: 0.2 MiB less. glibc reads that from 2.36 on.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -Wl,-z,pack-relative-relocs BATCHWRIGHT_PACKS_RELOCATIONS)
