@@ -1,19 +1,27 @@
-"""Locates and loads the C library.
+"""Locates and loads the C library, and locates the programs.
 
 Three places, in this order: the file that an environment variable names, the package's own folder,
 and wherever the loader looks. A variable that names a wrong file is an error, not a reason to look
-elsewhere: two versions on one machine must not be mixed up silently.
+elsewhere: two versions on one machine must not be mixed up silently. Programs have the last two
+places: a wheel of `make_wheel` has both in the package's folder.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from typing import List
+import shutil
+from typing import List, Optional
 
 from .errors import LibraryError
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def program(name: str) -> Optional[str]:
+    """The file of a program; None: there is none."""
+    own = os.path.join(FOLDER, "bin", name)
+    return own if os.access(own, os.X_OK) else shutil.which(name)
 
 
 def _refused(path: str, error: OSError) -> str:

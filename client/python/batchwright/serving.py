@@ -27,7 +27,7 @@ import subprocess
 import tempfile
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from . import _fork
+from . import _fork, _library
 from ._waits import warn
 from .connection import connect
 from .errors import BadConfigurationError, InvalidArgumentError, NotFoundError
@@ -234,14 +234,16 @@ def serve(dataset: Union[_Shards, FeedConfig, Mapping[str, Union[_Shards, FeedCo
     feed, features, daemon: keys of [[feed]], of [feed.features], which is its recipe, and of
         [daemon]; `styles` has those of a [[feed.style]] each. All are as in batchwrightd.toml(5).
         Unless `daemon` has `stats`, the pages are at a free port of the loopback.
-    program: the command `batchwright`; None: the one in PATH.
+    program: the command `batchwright`; None: the one that is installed with this package, otherwise
+        the one in PATH.
 
     Threads: any. Waiting ends with Ctrl-C, and the daemon with it.
     Errors: BadConfigurationError, with what the daemon says, also of a feed that it cannot serve;
     NotFoundError (no program); InvalidArgumentError (a value that no configuration has, or no feed).
     """
     feeds, plan = _sorted_out(dataset, name, feeds_and_plan)
-    command = shutil.which(os.fsdecode(program) if program is not None else "batchwright")
+    command = (_library.program("batchwright") if program is None
+               else shutil.which(os.fsdecode(program)))
     if command is None:
         raise NotFoundError(f"no program {os.fsdecode(program or 'batchwright')}: install the package "
                             "batchwright, or name it by `program`")

@@ -89,6 +89,26 @@ def test_package_library_and_project_have_one_version():
     assert batchwright.library_version() == batchwright.__version__
 
 
+def test_a_program_in_the_packages_folder_goes_before_the_one_in_path(tmp_path):
+    shutil.copytree(SOURCE / "batchwright", tmp_path / "batchwright",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (tmp_path / "path", tmp_path / "batchwright" / "bin"):
+        folder.mkdir()
+        (folder / "batchwright").touch(0o755)
+    asks = "from batchwright import _library; print(_library.program('batchwright'))"
+    environment = {**os.environ, "PATH": str(tmp_path / "path")}
+
+    def program():
+        return subprocess.run([sys.executable, "-c", asks], check=True, text=True, env=environment,
+                              stdout=subprocess.PIPE, cwd=tmp_path).stdout.strip()
+
+    assert program() == str(tmp_path / "batchwright" / "bin" / "batchwright")
+    shutil.rmtree(tmp_path / "batchwright" / "bin")
+    assert program() == str(tmp_path / "path" / "batchwright")
+    (tmp_path / "path" / "batchwright").unlink()
+    assert program() == "None"
+
+
 def test_the_installed_c_library_is_found_by_pkg_config(tmp_path):
     root = tmp_path / "root"
     for component in ("client", "dev"):
