@@ -94,7 +94,7 @@ std::string count_text(double count) {
 
 std::string whole_text(double count) {
   std::string text = fmt::format("{:.0f}", from_0(count));
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
   return text;
 }
 
