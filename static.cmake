@@ -16,7 +16,7 @@ if(NOT EXISTS ${BATCHWRIGHT_STATIC_PREFIX}/lib/libzmq.a)
 endif()
 list(PREPEND CMAKE_PREFIX_PATH ${BATCHWRIGHT_STATIC_PREFIX})  # has fmt and spdlog with files for CMake
 
-# static_library(TARGET ARCHIVE...): of the prefix, or of the system. Each takes from those behind it.
+# static_library(TARGET ARCHIVE...): of the prefix, or of the system. Each takes from those after it.
 function(static_library target)
   add_library(${target} INTERFACE IMPORTED GLOBAL)
   target_include_directories(${target} SYSTEM INTERFACE ${BATCHWRIGHT_STATIC_PREFIX}/include)
