@@ -2,7 +2,7 @@
 // windows are written into a dataset that the daemon serves, and each epoch takes up those that
 // have come meanwhile. C++ alone; trainer and daemon together take less than 64 MiB.
 //
-//     batchwright run --config edge.toml -- ./edge windows
+//     batchwright run --config edge.toml -- ./edge windows          (README.md)
 //
 //     edge DATASET [--windows N] [--per-second N] [--epochs N] [--seed N]
 //
