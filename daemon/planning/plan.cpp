@@ -209,7 +209,7 @@ std::string plan_note(const PlanSettings& settings) {
     return slow_fall(settings, sweep->parameter());
   }
   return fmt::format(
-      "the share of the sequences falls to {:.3f} in epoch {} and rises to floor = {} behind it; a "
+      "the share of the sequences falls to {:.3f} in epoch {} and rises to floor = {} after it; a "
       "smaller floor or flat_after avoids that",
       sweep->share(last), last, settings.floor);
 }

@@ -112,7 +112,7 @@ const std::array kTable = {
   TableRow{{"bucket_boundaries", "growing lengths from 1 with commas between", "Longest length of each bucket, of bucket-span"}, WholeList{&P::bucket_boundaries}},
   TableRow{{"cut", "fixed dynamic frames quadratic real-frames", "When a batch is full"}, word<&P::cut>()},
   TableRow{{"size", "1 to 2147483647", "Sequences of a batch, of fixed; times the longest length the capacity of dynamic"}, whole<&P::size>(1, kCount, false)},
-  TableRow{{"rule", "strict overrun", "Whether a batch stays within its capacity or is the first to pass it"}, word<&P::rule>()},
+  TableRow{{"rule", "strict overrun", "Whether a batch stays within its capacity or is the first to exceed it"}, word<&P::rule>()},
   TableRow{{"max_frames", "1 to 4611686018427387904", "Capacity of a batch in frames: of frames and quadratic with padding, of real-frames without (Doetsch et al.)"}, whole<&P::max_frames>(1, std::uint64_t{1} << 62, true)},
   TableRow{{"max_padded", "max_frames to 4611686018427387904", "Frames of a batch, padding included, that real-frames never passes; by default 4 times max_frames"}, whole<&P::max_padded>(1, std::uint64_t{1} << 62, true)},
   TableRow{{"quadratic_scale", "1 to 2147483647", "The length at which a frame costs double (a), of quadratic"}, whole<&P::quadratic_scale>(1, kCount, true)},

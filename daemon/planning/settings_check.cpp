@@ -79,10 +79,10 @@ void check_chunk(const PlanSettings& s, Checker& check) {
   check.only_if(s.chunk != 0, "hop", "chunk");
   check.refuse(
       s.hop > s.chunk && s.chunk != 0,
-      fmt::format("hop = {} must not pass chunk = {}: frames would be skipped", s.hop, s.chunk));
+      fmt::format("hop = {} must not exceed chunk = {}: frames would be skipped", s.hop, s.chunk));
   check.only_if(s.chunk != 0, "min_chunk", "chunk");
   check.refuse(s.min_chunk > s.chunk && s.chunk != 0,
-               fmt::format("min_chunk = {} must not pass chunk = {}", s.min_chunk, s.chunk));
+               fmt::format("min_chunk = {} must not exceed chunk = {}", s.min_chunk, s.chunk));
   check.refuse(
       s.min_chunk > s.min_length,
       fmt::format(
@@ -104,7 +104,7 @@ void check_chunk(const PlanSettings& s, Checker& check) {
   check.only_if(!unrolled, "remainder", "batches without lanes: each rank has its own");
   check.refuse(
       s.max_length != 0 && s.min_length > s.max_length,
-      fmt::format("min_length = {} must not pass max_length = {}", s.min_length, s.max_length));
+      fmt::format("min_length = {} must not exceed max_length = {}", s.min_length, s.max_length));
   check.only_if(!s.mix_weights.empty(), "mix_exhausted", "mix_weights");
 }
 
@@ -137,13 +137,13 @@ void check_cut(const PlanSettings& s, Checker& check) {
   check.only_if(s.cut != Cut::fixed, "rule", "cut = dynamic, frames, quadratic or real-frames");
   check.refuse(
       s.max_size != 0 && s.size_multiple > s.max_size,
-      fmt::format("size_multiple = {} must not pass max_size = {}", s.size_multiple, s.max_size));
+      fmt::format("size_multiple = {} must not exceed max_size = {}", s.size_multiple, s.max_size));
   const bool fixed = s.cut == Cut::fixed && s.lanes == 0;
   check.refuse(
       fixed && s.size % s.size_multiple != 0,
       fmt::format("size = {} must be a multiple of size_multiple = {}", s.size, s.size_multiple));
   check.refuse(fixed && s.max_size != 0 && s.size > s.max_size,
-               fmt::format("size = {} must not pass max_size = {}", s.size, s.max_size));
+               fmt::format("size = {} must not exceed max_size = {}", s.size, s.max_size));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ std::string category_difference(const std::vector<std::string>& expected,
   for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
     if (expected[i] != found[i]) {
       return fmt::format(
-          "category {} is \"{}\", not \"{}\"; allowed: the same list, or more behind it", i,
+          "category {} is \"{}\", not \"{}\"; allowed: the same list, or more after it", i,
           found[i], expected[i]);
     }
   }

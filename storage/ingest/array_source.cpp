@@ -102,6 +102,7 @@ class ArraySource : public IngestSource {
     std::vector<FieldKind> kinds(names_.size(), FieldKind::primary);
     std::string reason = "no files";
     std::size_t usable = 0;
+    std::size_t alike = 0;  // and none usable
     for (const SourceFile& file : files) {
       const auto arrays = read(file);
       auto found =
@@ -109,6 +110,12 @@ class ArraySource : public IngestSource {
       if (!found) {
         // One reason will do where none is usable; it is mostly the same for all.
         if (&file == &files.front()) reason = found.error().message;
+        // Of many files of one kind that no dataset holds the first ones tell.
+        if (found.error().code == ErrorCode::schema_mismatch &&
+            behind_place(file, found.error().message) == behind_place(files.front(), reason)) {
+          ++alike;
+        }
+        if (usable == 0 && alike == kLookedAt) break;
         continue;
       }
       if (usable++ == 0) {
@@ -143,6 +150,12 @@ class ArraySource : public IngestSource {
   }
 
  private:
+  /// A message without the file that it begins with.
+  std::string_view behind_place(const SourceFile& file, std::string_view message) const {
+    const std::string place = reader_->where(file, 0);
+    return message.substr(message.starts_with(place) ? place.size() : 0);
+  }
+
   Result<void> check_names() const {
     const auto check = [this](const std::string& name, const char* option) -> Result<void> {
       if (name.empty() || std::find(names_.begin(), names_.end(), name) != names_.end()) return {};

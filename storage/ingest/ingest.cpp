@@ -99,7 +99,7 @@ Result<std::vector<Item>> sift(const IngestJob& job, const DatasetWriter& writer
     } else if (*present) {
       item.known_error =
           Error{ErrorCode::already_exists,
-                fmt::format("key \"{}\" is already in dataset {} (--resume passes over such files)",
+                fmt::format("key \"{}\" is already in dataset {} (--resume skips such files)",
                             file.key, job.dataset.string())};
     }
     if (!item.known_error && !file.unusable.empty()) {

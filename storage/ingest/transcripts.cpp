@@ -245,7 +245,9 @@ Result<std::vector<fs::path>> find_tables(const fs::path& folder) {
     if (!file.unusable.empty()) return wrong(file.path, file.unusable);
     tables.push_back(file.path);
   }
-  if (tables.empty()) return wrong(folder, "no .trans.txt file below it");
+  if (tables.empty())
+    return wrong(
+        folder, "a folder with no .trans.txt file below it; allowed: one that has them, or a file");
   return tables;
 }
 
@@ -291,12 +293,13 @@ Result<TextTable> read_transcripts(const fs::path& path, TranscriptFormat format
   std::vector<fs::path> tables = {path};
   std::error_code ignored;  // what is there is seen when it is opened
   if (fs::is_directory(path, ignored)) {
-    if (format != TranscriptFormat::librispeech) {
+    if (format != TranscriptFormat::detect && format != TranscriptFormat::librispeech) {
       return wrong(path, "a folder; allowed: a file, or --transcript-format librispeech");
     }
     auto found = find_tables(path);
     if (!found) return found.error();
     tables = std::move(*found);
+    format = TranscriptFormat::librispeech;
   }
   TextTable table;
   for (const fs::path& each : tables) {

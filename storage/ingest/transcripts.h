@@ -18,7 +18,8 @@ namespace batchwright {
 
 /// The format of a line in a table of texts.
 enum class TranscriptFormat : std::uint8_t {
-  detect,       ///< The divider that all lines have: TAB, otherwise |, otherwise blanks.
+  detect,       ///< Of a folder librispeech; of a file the divider that all lines have: TAB,
+                ///< otherwise |, otherwise blanks.
   tab,          ///< key TAB text
   kaldi,        ///< key blank text; the text may be missing
   ljspeech,     ///< key|text, or key|text|normalised text, of which the last one is taken

@@ -128,7 +128,8 @@ Result<void> Recipe::open_frames(const Snapshot& of) {
   if (has_sound_steps(settings_)) {
     return cannot_open(
         "steps for sound, and the dataset has none; allowed: a dataset that `batchwright ingest "
-        "audio --store pcm` or `--store encoded` made, or steps behind the features");
+        "audio --store pcm` or `--store encoded` made, one whose field `rate` tells the rate of "
+        "each sound, or steps after the features");
   }
   if (!settings_.aligned.empty()) {
     return cannot_open(

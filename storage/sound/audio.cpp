@@ -191,7 +191,7 @@ Result<Decoded> decode_part(const SoundCall& call, const SoundPart& part) {
   const auto there = samples_of(call.sound, rate);
   if (there && first >= *there) {
     return bad(
-        fmt::format("it begins behind the end, at {:.3f} s", static_cast<double>(*there) / rate));
+        fmt::format("it begins after the end, at {:.3f} s", static_cast<double>(*there) / rate));
   }
   const bool to_the_end = std::isinf(part.end);
   const std::uint64_t count = to_the_end ? Wanted::kAll : sample_at(part.end, rate) - first;
@@ -212,10 +212,10 @@ Result<Decoded> decode_part(const SoundCall& call, const SoundPart& part) {
   }
   const double missing = static_cast<double>(count - seen.samples) / rate;
   if (!to_the_end && missing > SoundPart::kOvershoot) {
-    return bad(fmt::format("it ends {:.3f} s behind the sound; allowed: up to {}", missing,
+    return bad(fmt::format("it ends {:.3f} s after the sound's end; allowed: up to {}", missing,
                            SoundPart::kOvershoot));
   }
-  if (seen.samples == 0) return bad("it begins behind the end");
+  if (seen.samples == 0) return bad("it begins after the end");
   if (seen.odd) return bad(*seen.odd);
   return seen;
 }

@@ -44,11 +44,11 @@ TEST_CASE("planning: contradictory settings are refused with what they need") {
   CHECK(contradiction({"size=10", "size_multiple=8"}) ==
         "size = 10 must be a multiple of size_multiple = 8");
   CHECK(contradiction({"min_length=9", "max_length=8"}) ==
-        "min_length = 9 must not pass max_length = 8");
+        "min_length = 9 must not exceed max_length = 8");
   CHECK(contradiction({"min_chunk=5", "min_length=5"}) ==
         "min_chunk = 5 has a meaning only with chunk");
   CHECK(contradiction({"chunk=10", "min_chunk=11", "min_length=20"}) ==
-        "min_chunk = 11 must not pass chunk = 10");
+        "min_chunk = 11 must not exceed chunk = 10");
   CHECK(contradiction({"chunk=10", "min_chunk=5"}) ==
         "min_chunk = 5 needs min_length = 5 or more: shorter sequences would have no chunk");
   CHECK(contradiction({"select=linear", "beta=0.1", "flat_after=9"}) ==
@@ -56,7 +56,7 @@ TEST_CASE("planning: contradictory settings are refused with what they need") {
         "epochs = 10 where training ends there");
   CHECK(contradiction({"select=cosine", "lambda=0.1", "flat_after=9", "epochs=10"}) == "");
   CHECK(contradiction({"chunk=10", "hop=11"}) ==
-        "hop = 11 must not pass chunk = 10: frames would be skipped");
+        "hop = 11 must not exceed chunk = 10: frames would be skipped");
   CHECK(contradiction({"lanes=4", "unroll=20", "shuffle=batches"}) ==
         "lanes needs shuffle = off: a lane's rows must stay in order");
   CHECK(contradiction({"lanes=4"}) == "lanes needs unroll");
@@ -133,7 +133,7 @@ TEST_CASE("planning: a sequence above the budget is refused until max_length lea
   CHECK(refusal(lengths, testing::settings({"cut=real-frames", "max_frames=100"})) ==
         refusal(lengths, testing::settings({"cut=frames", "max_frames=100"})));
   CHECK(refusal(lengths, testing::settings({"cut=frames", "max_frames=100"})) ==
-        "2 of 5 sequences alone pass max_frames = 100, the longest with 150 frames; max_length = "
+        "2 of 5 sequences exceed max_frames = 100, the longest with 150 frames; max_length = "
         "100 would leave them out");
   const auto plan = plan_epoch(
       lengths, testing::settings({"cut=frames", "max_frames=100", "max_length=99"}), Epoch{0});
@@ -141,7 +141,7 @@ TEST_CASE("planning: a sequence above the budget is refused until max_length lea
   CHECK(plan->counts().left_out == 2);
   CHECK(
       refusal(lengths, testing::settings({"cut=quadratic", "max_frames=100", "quadratic_scale=50"}))
-          .starts_with("3 of 5 sequences alone pass max_frames = 100"));
+          .starts_with("3 of 5 sequences exceed max_frames = 100"));
 }
 
 TEST_CASE("planning: infeasible sweeping is refused with the feasible range") {

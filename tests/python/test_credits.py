@@ -60,7 +60,7 @@ def test_after_a_second_without_a_credit_a_warning_says_so_once(daemon):
             kept.append(batch["features"])
 
     with BatchDataset(daemon.endpoint, timeout=2.5) as dataset:
-        with pytest.warns(RuntimeWarning, match="waited for since 1 s") as told:
+        with pytest.warns(RuntimeWarning, match="waiting for a batch for 1 s") as told:
             started = time.monotonic()
             with pytest.raises(batchwright.TimedOutError):
                 loop(dataset)

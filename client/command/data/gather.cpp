@@ -181,7 +181,7 @@ int run_gather(const GatherOptions& options) {
   const auto whole = merge(*gathered, options);
   if (!whole) return fail(whole.error());
   if (!*whole) {
-    warn("interrupted: what was copied is committed; --resume goes on behind it");
+    warn("interrupted: what was copied is committed; --resume goes on after it");
     return kFailed;
   }
   Catalog catalog;

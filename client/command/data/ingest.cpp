@@ -103,7 +103,7 @@ Result<std::optional<IngestReport>> finished_part(const IngestOptions& options,
                     "or went. Remove the parts, and make all from one list",
                     (*mark)->files, now.files));
   }
-  if (!options.resume) return refused("--resume passes over such parts");
+  if (!options.resume) return refused("--resume skips such parts");
   IngestReport report;
   report.figures.present = (*mark)->sequences;
   return std::optional(std::move(report));

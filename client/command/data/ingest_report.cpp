@@ -60,9 +60,9 @@ void print_text(const IngestOutcome& outcome) {
                ratio(figures.seconds, outcome.cpu_seconds));
   }
   fmt::print("\n");
-  if (figures.present > 0) fmt::print("passed over {} that were there\n", figures.present);
+  if (figures.present > 0) fmt::print("skipped {} that were there\n", figures.present);
   if (!outcome.passed_over.empty()) {
-    fmt::print("passed over files of other kinds: {}\n", outcome.passed_over);
+    fmt::print("skipped files of other kinds: {}\n", outcome.passed_over);
   }
   if (!outcome.left_out.empty()) fmt::print("left out: {}\n", outcome.left_out);
   if (!outcome.columns.empty()) fmt::print("{}\n", outcome.columns);
@@ -103,7 +103,7 @@ int report_ingest(const IngestOptions& options, const IngestOutcome& outcome) {
   } else if (report.interrupted) {
     fmt::print(stderr,
                "batchwright: interrupted: the {} sequences added are committed; --resume "
-               "goes on behind them\n",
+               "goes on after them\n",
                report.figures.added);
   }
   // Skipped files leave it at kDone: --on-error skip asked for that.

@@ -43,7 +43,7 @@ void print_text(const VerifyReport& report, double seconds) {
   }
   fmt::print("{} sequences, {} bytes of records in {:.2f} s: {}\n", report.sequences, report.bytes,
              seconds,
-             report.sound() ? "sound"
+             report.sound() ? "intact"
                             : fmt::format("{} broken records, {} other problems",
                                           report.broken.size(), report.problems.size()));
 }

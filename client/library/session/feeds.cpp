@@ -28,7 +28,7 @@ std::string difference(const bw_feed& one, const bw_feed& other) {
   }
   for (std::size_t i = 0; i < one.field_count; ++i) {
     if (!alike(*one.fields[i], *other.fields[i])) {
-      return fmt::format("field \"{}\" is another", one.fields[i]->name);
+      return fmt::format("field \"{}\" differs", one.fields[i]->name);
     }
   }
   return {};

@@ -86,7 +86,7 @@ Result<void> check_plan(const wire::SubscribeT& request, const Fingerprint& plan
   return Error{
       ErrorCode::fingerprint_mismatch,
       fmt::format("feed \"{}\": the servers' plans together are not those expected, or the "
-                  "list of servers is another: {}",
+                  "list of servers has changed: {}",
                   request.feed, changes)};
 }
 

@@ -114,7 +114,7 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   }
   return Error{
       ErrorCode::fingerprint_mismatch,
-      fmt::format("the plan of feed {} is another: {}{} (expected {}, now {})", name(), changes,
+      fmt::format("the plan of feed {} has changed: {}{} (expected {}, now {})", name(), changes,
                   about_growth(expected, have, settings_), to_string(expected), to_string(have))};
 }
 

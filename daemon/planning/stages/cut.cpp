@@ -87,7 +87,7 @@ Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
     too_long += kept && length > fits ? 1 : 0;
   }
   return Error{ErrorCode::infeasible,
-               fmt::format("{} of {} sequences alone pass max_frames = {}, the longest with {} "
+               fmt::format("{} of {} sequences exceed max_frames = {}, the longest with {} "
                            "frames; max_length = {} would leave them out",
                            too_long, draft.kept, settings.max_frames, draft.longest, fits)};
 }

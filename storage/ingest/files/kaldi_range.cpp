@@ -71,7 +71,7 @@ Result<Array> cut_range(const Array& array, const KaldiRange& range) {
     made.bytes.insert(made.bytes.end(), begin, begin + static_cast<std::ptrdiff_t>(width * size));
   }
   if (range.rows && range.rows->last >= array.shape[0]) {
-    made.remark = "range ends up to three rows behind the last, and is cut there";
+    made.remark = "range ends up to three rows after the last, and is cut there";
   }
   return made;
 }

@@ -181,7 +181,7 @@ Result<void> read_entry(Literals& literals, Entries& entries) {
   const auto name = literals.quoted();
   if (!name) return malformed_header(fmt::format("found {}; expected the name of an entry", found));
   const std::string shown = printable(std::string(*name));
-  if (!literals.token(":")) return malformed_header(fmt::format("no colon behind \"{}\"", shown));
+  if (!literals.token(":")) return malformed_header(fmt::format("no colon after \"{}\"", shown));
   const std::string value = literals.shown();
   const auto taken = [&](bool is_first, bool is_read, std::string_view allowed) -> Result<void> {
     if (!is_first) return malformed_header(fmt::format("{} comes twice", shown));

@@ -197,7 +197,7 @@ Result<SoundContainer> look_at_flac(const SoundBytes& file) {
   std::vector<std::byte> head(kMostHead);
   head.resize(sound.read(info->frames_at, head));
   const auto first = flac_frame_at(head, *info);
-  if (!first) return bad_container("damaged: no frame behind its header");
+  if (!first) return bad_container("damaged: no frame after its header");
   const auto last = last_flac_frame(sound, *info);
   if (!last || last->end <= first->begin) {
     return bad_container(

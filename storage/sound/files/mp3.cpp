@@ -172,7 +172,7 @@ Result<Mp3Walk> walk_mp3(const SoundBytes& file, std::uint64_t first, const Mp3H
           fmt::format("truncated: its last frame, the {}th, has {} bytes", walk.frames + 1, left));
     }
     return bad_container(
-        fmt::format("damaged: no frame at byte {}, behind {} frames", at, walk.frames));
+        fmt::format("damaged: no frame at byte {}, after {} frames", at, walk.frames));
   }
   walk.sound.append(file.part(run, std::min(at, file.size())));
   return walk;

@@ -79,7 +79,7 @@ Mp3Side mp3_side(const Mp3Head& head, std::span<const std::byte> bytes) {
   const std::size_t begin = head.side_at();
   const std::size_t end = begin + head.side_bytes();
   if (bytes.size() < end || head.bytes < end) return {0, "its side information is cut"};
-  if (!has_its_crc(head, bytes)) return {0, "its checksum is another"};
+  if (!has_its_crc(head, bytes)) return {0, "its checksum differs"};
   SideBits bits(bytes.subspan(begin, head.side_bytes()));
   const bool is_first = head.version == 3;
   Mp3Side side;

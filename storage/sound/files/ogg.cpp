@@ -256,7 +256,7 @@ Error what_follows(OggReader& reader, std::uint64_t at, const SoundBytes& file) 
     streams += page->begins ? 1 : 0;
   }
   if (streams == 1) {
-    return bad_container(fmt::format("damaged: {} bytes behind its last page", behind));
+    return bad_container(fmt::format("damaged: {} bytes after its last page", behind));
   }
   return bad_container(fmt::format(
       "{} streams one after another (chained); allowed: one, as each alone in a file", streams));

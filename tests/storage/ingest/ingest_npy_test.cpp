@@ -159,3 +159,25 @@ TEST_CASE("storage: numbers that are not finite are refused with their place") {
   how.resume = true;
   CHECK_FALSE(place.take(how, false)->failure);
 }
+
+TEST_CASE("storage: of many arrays that no dataset holds the first hundred tell") {
+  const Place place;
+  for (int i = 0; i < 150; ++i) {
+    write_file(place.in(std::to_string(1000 + i) + ".npy"), npy("<u2", "(3,)", 6));
+  }
+  // A usable one behind so many of one kind is not looked for; behind fewer it is.
+  write_file(place.in("9.npy"), npy("<i2", "(3,)", 6));
+  const auto refused = place.take({}, false);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("none of the files is a usable array; the first: ") == 0);
+  CHECK(refused.error().message.find("1000.npy: elements are uint16") != std::string::npos);
+  const Place other;
+  for (int i = 0; i < 50; ++i) {
+    write_file(other.in(std::to_string(1000 + i) + ".npy"), npy("<u2", "(3,)", 6));
+  }
+  write_file(other.in("9.npy"), npy("<i2", "(3,)", 6));
+  How how;
+  how.on_error = OnError::skip;
+  CHECK(other.take(how, false));
+  CHECK(other.keys() == Keys{"9"});
+}

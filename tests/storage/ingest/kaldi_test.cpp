@@ -316,7 +316,7 @@ TEST_CASE("storage: a range of Kaldi may end up to three rows behind the last, a
   const auto report = place.take({}, *input->source, input->files);
   REQUIRE(report);
   REQUIRE(report->remarks.size() == 1);
-  CHECK(contains(report->remarks[0], "1 sequences: range ends up to three rows behind the last"));
+  CHECK(contains(report->remarks[0], "1 sequences: range ends up to three rows after the last"));
   CHECK(contains(report->remarks[0], "d.scp: key \"a\""));
 }
 

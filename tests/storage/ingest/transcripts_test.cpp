@@ -133,7 +133,16 @@ TEST_CASE("storage: LibriSpeech's transcripts are found below a folder") {
   REQUIRE(texts);
   CHECK(texts->texts.size() == 3);
   CHECK(texts->texts.at("84-1-0") == "ONE TWO");
-  CHECK_FALSE(read_transcripts(folder / "in", TranscriptFormat::detect));
+  // A folder is of no other kind.
+  const auto found = read_transcripts(folder / "in", TranscriptFormat::detect);
+  REQUIRE(found);
+  CHECK(found->texts == texts->texts);
+  CHECK_FALSE(read_transcripts(folder / "in", TranscriptFormat::tab));
+  write_file(folder / "empty" / "a.txt", "");
+  CHECK(read_transcripts(folder / "empty", TranscriptFormat::detect)
+            .error()
+            .message.find("a folder with no .trans.txt file below it; allowed: ") !=
+        std::string::npos);
 }
 
 TEST_CASE("storage: a file is found by its key, or by its short name when that is its alone") {

@@ -186,7 +186,7 @@ TEST_CASE("sound: streams of Ogg side by side are refused") {
 }
 
 TEST_CASE("sound: nothing stands behind Ogg's last page") {
-  CHECK(contains(refusal_of(long_file(kOpus) + "abc"), "3 bytes behind its last page"));
+  CHECK(contains(refusal_of(long_file(kOpus) + "abc"), "3 bytes after its last page"));
   Pages pages = pages_of(long_file(kOpus));
   pages.back().set(5, 1, 0).seal();
   CHECK(contains(refusal_of(joined(pages)), "truncated: its last page is missing"));

@@ -101,13 +101,13 @@ TEST_CASE("storage: a part may end half a second behind the sound, and not more"
   const auto cut = read_audio(folder / "a.flac", ChannelChoice::only, SoundPart{6.5, 7.5});
   REQUIRE(cut);
   CHECK(cut->samples.size() == kRate / 2);
-  CHECK(contains(part_refusal(folder / "a.flac", {6.5, 7.501}),
-                 "segment from 6.5 to 7.501 s: it ends 0.501 s behind the sound; allowed: up to "
-                 "0.5"));
   CHECK(
-      contains(part_refusal(folder / "a.flac", {7, 7.2}), "it begins behind the end, at 7.000 s"));
+      contains(part_refusal(folder / "a.flac", {6.5, 7.501}),
+               "segment from 6.5 to 7.501 s: it ends 0.501 s after the sound's end; allowed: up to "
+               "0.5"));
+  CHECK(contains(part_refusal(folder / "a.flac", {7, 7.2}), "it begins after the end, at 7.000 s"));
   CHECK(
-      contains(part_refusal(folder / "a.flac", {1e300, SoundPart().end}), "begins behind the end"));
+      contains(part_refusal(folder / "a.flac", {1e300, SoundPart().end}), "begins after the end"));
   CHECK(contains(part_refusal(folder / "a.flac", {1.00001, 1.00002}), "no sample lies in it"));
 }
 
