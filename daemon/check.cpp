@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 /// Collects what is found.
 class Inspection {
  public:
-  explicit Inspection(const Config& config)
-      : config_(config), memory_left_(config.daemon.memory_bytes) {}
+  Inspection(const Config& config, bool for_run)
+      : config_(config), for_run_(for_run), memory_left_(config.daemon.memory_bytes) {}
 
   std::vector<Finding> run() {
     examine_access();
     examine_sockets();
     for (const FeedConfig& feed : config_.feeds) examine(feed);
-    if (::geteuid() == 0 && has_warning()) {
+    if (::geteuid() == 0 && !for_run_ && !found_.empty() && is_of_service()) {
       add(Grade::note,
           "checked as root; the service runs as a user of its own: runuser -u "
           "batchwright -- batchwrightd --config FILE --check-config");
@@ -39,9 +39,21 @@ class Inspection {
  private:
   void add(Grade grade, std::string text) { found_.push_back({grade, std::move(text)}); }
 
-  bool has_warning() const {
-    return std::any_of(found_.begin(), found_.end(),
-                       [](const Finding& each) { return each.grade == Grade::warning; });
+  /// Whether sockets or datasets are in the folders that the packages have for the service.
+  bool is_of_service() const {
+    const auto is_its = [](const std::string& path) {
+      return path.starts_with("/run/batchwright/") || path.starts_with("/var/lib/batchwright/");
+    };
+    const auto& endpoints = config_.daemon.endpoints;
+    if (std::any_of(endpoints.begin(), endpoints.end(), [&](const std::string& endpoint) {
+          return endpoint.starts_with(kIpc) && is_its(endpoint.substr(kIpc.size()));
+        })) {
+      return true;
+    }
+    return std::any_of(config_.feeds.begin(), config_.feeds.end(), [&](const FeedConfig& feed) {
+      return std::any_of(feed.dataset.begin(), feed.dataset.end(),
+                         [&](const fs::path& path) { return is_its(path.string()); });
+    });
   }
 
   void examine_access() {
@@ -66,8 +78,9 @@ class Inspection {
   }
 
   void examine_sockets() {
+    const bool gets_folder = for_run_ && config_.daemon.endpoints == DaemonConfig().endpoints;
     for (const std::string& endpoint : config_.daemon.endpoints) {
-      if (endpoint.starts_with(kIpc))
+      if (!gets_folder && endpoint.starts_with(kIpc))
         examine_folder("daemon.endpoints", endpoint.substr(kIpc.size()));
     }
     for (const std::string& address : config_.daemon.stats) {
@@ -75,10 +88,10 @@ class Inspection {
     }
   }
 
-  /// Checks the folder of a socket. The unit makes it at each start, so it may be missing before.
+  /// Checks the folder of a socket, without which the daemon ends.
   void examine_folder(const std::string& key, const std::string& path) {
     const auto folder = check_socket_folder(path);
-    if (!folder) add(Grade::warning, fmt::format("{}: {}", key, folder.error().message));
+    if (!folder) add(Grade::error, fmt::format("{}: {}", key, folder.error().message));
   }
 
   void examine(const FeedConfig& feed) {
@@ -146,6 +159,7 @@ class Inspection {
   }
 
   const Config& config_;
+  const bool for_run_;
   std::uint64_t memory_left_;
   Catalog catalog_;
   std::vector<Finding> found_;
@@ -153,7 +167,9 @@ class Inspection {
 
 }  // namespace
 
-std::vector<Finding> examine(const Config& config) { return Inspection(config).run(); }
+std::vector<Finding> examine(const Config& config, bool for_run) {
+  return Inspection(config, for_run).run();
+}
 
 const char* name_of(Finding::Grade grade) {
   switch (grade) {

@@ -21,7 +21,9 @@ struct Finding {
 /// Looks at accounts, key files, folders of sockets, journals and ledgers, datasets and the memory
 /// for them, as this process's user sees them. Reads datasets' indexes, plans first epochs, and
 /// changes nothing. Blocks on the disk.
-std::vector<Finding> examine(const Config& config);
+/// `for_run`: as `batchwright run` will use it, which gives the sockets a folder unless the file
+/// places them.
+std::vector<Finding> examine(const Config& config, bool for_run = false);
 
 /// "note", "warning", "error".
 const char* name_of(Finding::Grade grade);

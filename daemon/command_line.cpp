@@ -15,13 +15,19 @@ namespace {
 constexpr const char* kHelp =
     R"(Plans, builds and serves batches of variable-length sequences.
 
-Usage: batchwrightd --config FILE [--folder DIR] [--check-config]
+Usage: batchwrightd --config FILE [--folder DIR [--private-page]] [--log-level LEVEL]
+       batchwrightd --config FILE --check-config [--for-run]
        batchwrightd --reload PID
 
   --config FILE    The configuration, a TOML file
   --folder DIR     Folder of the sockets of clients and pages, unless the configuration places them
+  --private-page   Pages at a free port of the loopback, too, below a path that nobody can guess,
+                   unless the configuration places them
+  --log-level LEVEL
+                   Unless the configuration has log_level: debug, info, warn or error
   --check-config   Read the configuration, check what it names (datasets, accounts, keys, folders),
                    report its faults, and serve nothing
+  --for-run        Check it as `batchwright run` will use it, which gives the sockets a folder
   --reload PID     Have a running daemon read its configuration again, and wait for the result
   -h, --help       Print this text and exit
   --version        Print the version and exit
@@ -30,13 +36,26 @@ Exit codes: 0 done, 1 the work failed, 2 the call or its input is wrong.
 Example: batchwrightd --config /etc/batchwright/batchwrightd.toml --check-config
 )";
 
-enum Option : int { kHelpOption = 'h', kVersion = 256, kConfig, kFolder, kCheck, kReload };
+enum Option : int {
+  kHelpOption = 'h',
+  kVersion = 256,
+  kConfig,
+  kFolder,
+  kPrivatePage,
+  kLogLevel,
+  kCheck,
+  kForRun,
+  kReload
+};
 
 constexpr std::array kOptions = {option{"help", no_argument, nullptr, kHelpOption},
                                  option{"version", no_argument, nullptr, kVersion},
                                  option{"config", required_argument, nullptr, kConfig},
                                  option{"folder", required_argument, nullptr, kFolder},
+                                 option{"private-page", no_argument, nullptr, kPrivatePage},
+                                 option{"log-level", required_argument, nullptr, kLogLevel},
                                  option{"check-config", no_argument, nullptr, kCheck},
+                                 option{"for-run", no_argument, nullptr, kForRun},
                                  option{"reload", required_argument, nullptr, kReload},
                                  option{}};
 
@@ -45,11 +64,26 @@ int wrong_call(std::string_view why) {
   return kWrongInput;
 }
 
+std::optional<Severity> severity_of(std::string_view word) {
+  if (word == "debug") return Severity::debug;
+  if (word == "info") return Severity::info;
+  if (word == "warn") return Severity::warning;
+  if (word == "error") return Severity::error;
+  return {};
+}
+
 /// Nothing if the option is a good one.
 std::optional<int> take_option(int which, CommandLine& call) {
   switch (which) {
     case kHelpOption: std::fputs(kHelp, stdout); return kDone;
-    case kVersion: std::fputs("batchwrightd " BATCHWRIGHT_VERSION "\n", stdout); return kDone;
+    case kVersion: {
+      const std::string_view commit = build_commit();
+      std::fputs(fmt::format("batchwrightd {}{}{}\n", BATCHWRIGHT_VERSION,
+                             commit.empty() ? "" : " ", commit)
+                     .c_str(),
+                 stdout);
+      return kDone;
+    }
     case kConfig: call.config.file = optarg; return {};
     case kFolder: {
       std::error_code ignored;
@@ -58,6 +92,15 @@ std::optional<int> take_option(int which, CommandLine& call) {
       return wrong_call(
           fmt::format("--folder: found \"{}\"; allowed: a folder that is there", optarg));
     }
+    case kPrivatePage: call.config.private_page = true; return {};
+    case kLogLevel: {
+      const auto level = severity_of(optarg);
+      call.config.log_level = level.value_or(Severity::info);
+      if (level) return {};
+      return wrong_call(
+          fmt::format("--log-level: found \"{}\"; allowed: debug info warn error", optarg));
+    }
+    case kForRun: call.for_run = true; return {};
     case kReload: {
       constexpr int kMostProcesses = 1 << 22;  // the kernel's limit
       const auto number = parse_whole<unsigned>(optarg);
@@ -107,8 +150,10 @@ std::variant<CommandLine, int> parse_command_line(int argc, const char* const* a
   const bool serves = !call.config.file.empty();
   if (serves && call.reload) return wrong_call("found --config and --reload; allowed: one of them");
   if (!serves && !call.reload) return wrong_call("found neither --config nor --reload");
-  if (!serves && (call.check_config || !call.config.folder.empty())) {
-    return wrong_call("--folder and --check-config take --config");
+  if (!serves && seen.size() > 1) return wrong_call("--reload takes no other option");
+  if (call.for_run && !call.check_config) return wrong_call("--for-run takes --check-config");
+  if (call.config.private_page && call.config.folder.empty()) {
+    return wrong_call("--private-page takes --folder");
   }
   return call;
 }

@@ -13,6 +13,7 @@ namespace batchwright {
 struct CommandLine {
   ConfigSource config;  ///< Its file is empty with `reload` only.
   bool check_config = false;
+  bool for_run = false;       ///< It is checked as `batchwright run` will use it.
   std::optional<int> reload;  ///< The daemon's process number.
 };
 

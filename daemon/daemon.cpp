@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <csignal>
+#include <random>
 #include <utility>
 
 #include "daemon/account_ids.h"
@@ -46,6 +49,14 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
   return {};
 }
 
+/// 128 bits that nobody can guess.
+std::string random_name() {
+  std::array<std::uint64_t, 2> bits{};
+  std::random_device device;
+  for (std::uint64_t& each : bits) each = std::uint64_t{device()} << 32 | device();
+  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+}
+
 }  // namespace
 
 Daemon::Daemon(const Config& config) : config_(config) {}
@@ -58,6 +69,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
   if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
     return raised.error();
   }
+  if (auto kernel = check_kernel(); !kernel) return kernel.error();
   // Of feeds, plans, reads and reloads, which come and go.
   constexpr std::size_t kOtherThreads = 4;
   const std::size_t threads = config.daemon.assembly_threads + kOtherThreads;
@@ -129,7 +141,21 @@ Result<void> Daemon::listen() {
   if (auto served = serve_pages(); !served) return served;
   // Before the server listens: that starts the feeds, and their first state is told, too.
   watch_feeds();
-  return server_->listen();
+  if (auto listening = server_->listen(); !listening) return listening;
+  publish_pages();
+  return {};
+}
+
+/// Beside each socket for clients. Who does not find it has to be told where the pages are.
+void Daemon::publish_pages() {
+  if (!endpoint_) return;
+  for (const std::string& endpoint : config_.daemon.endpoints) {
+    if (!endpoint.starts_with(kIpc)) continue;
+    const std::string file = endpoint.substr(kIpc.size()) + std::string(kPagesSuffix);
+    const auto published = endpoint_->publish(file);
+    if (!published)
+      spdlog::warn("where the pages are is in no file: {}", published.error().message);
+  }
 }
 
 Result<void> Daemon::serve_pages() {
@@ -143,6 +169,7 @@ Result<void> Daemon::serve_pages() {
     if (!group) return group.error();
     place.access.gid = *group;
   }
+  if (config_.daemon.private_pages) place.secret = random_name();
   // Called on the loop, when endpoint_ is set.
   const auto figures = [this] {
     StatsSource source = figures_->source();
@@ -164,7 +191,9 @@ Result<void> Daemon::serve_pages() {
       server_->log().note<Event::stats_on_socket>(address);
     } else {
       const std::string host = address.substr(0, address.rfind(':'));
-      server_->log().note<Event::stats_listening>(fmt::format("{}:{}", host, port));
+      // A log has other readers than the user: a secret is not in it.
+      server_->log().note<Event::stats_listening>(
+          fmt::format("{}:{}{}", host, port, place.secret.empty() ? "" : "/…"));
     }
   }
   return {};

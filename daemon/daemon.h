@@ -51,6 +51,7 @@ class Daemon {
   Result<void> prepare_feed(const FeedConfig& feed, std::vector<PreparedFeed>& ready);
   Result<void> listen();
   Result<void> serve_pages();
+  void publish_pages();
   void listen_to_signals();
   void await_signal();
   void feed_watchdog();

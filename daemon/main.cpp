@@ -30,7 +30,7 @@ int check_config(const CommandLine& call) {
     return exit_code(config.error().code);
   }
   const std::string file = call.config.file.string();
-  const std::vector<Finding> findings = examine(*config);
+  const std::vector<Finding> findings = examine(*config, call.for_run);
   for (const Finding& each : findings) {
     fmt::print(stderr, "{}: {}: {}\n", file, name_of(each.grade), each.text);
   }

@@ -13,6 +13,7 @@
 #include "client/command/commands.h"
 #include "client/command/completion.h"
 #include "client/command/exit_code.h"
+#include "daemon/config/config.h"
 #include "daemon/planning/planning.h"
 
 // Every option of every command is here, those of ingest, of recipes and of jobs apart, and nothing
@@ -88,7 +89,7 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--batches", options->batches, "Print the batches, by ordinal from 0");
   command->add_flag("--compare", options->compare,
-                    "Print one table over all orders, with fixed and dynamic batches");
+                    "Print one table: as configured, and all orders with each way to cut");
   command
       ->add_option("--step-cost", options->step_cost,
                    "Frames that a step costs beside its batches, for estimated times")
@@ -104,13 +105,20 @@ void add_plan(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_plan);
 }
 
+/// What --help says where BATCHWRIGHT_ENDPOINT is not looked at yet.
+constexpr const char* kUsualEndpoint = "BATCHWRIGHT_ENDPOINT, or " BW_DEFAULT_ENDPOINT;
+
+CLI::Option* add_endpoint(CLI::App& command, std::string& endpoint, const char* usual) {
+  return command.add_option("--endpoint", endpoint, "Of the daemon")
+      ->check(an_endpoint())
+      ->default_str(usual);
+}
+
 void add_tail(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TailOptions>();
   CLI::App* command = app.add_subcommand("tail", "Show the batches of a feed as they are served");
   command->add_option("--feed", options->feed, "Name of the feed")->required();
-  command->add_option("--endpoint", options->endpoint, "Of the daemon")
-      ->check(an_endpoint())
-      ->capture_default_str();
+  add_endpoint(*command, options->endpoint, kUsualEndpoint);
   add_keys(*command, options->keys);
   // Either says nothing without the other; without both tail takes every batch, as a replica.
   auto* rank = command->add_option("--rank", options->rank, "Take one rank's share of every step");
@@ -143,9 +151,7 @@ void add_bench(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure how fast a daemon serves a feed");
   command->add_option("--feed", options->feed, "Name of the feed")->required();
-  command->add_option("--endpoint", options->endpoint, "Of the daemon")
-      ->check(an_endpoint())
-      ->capture_default_str();
+  add_endpoint(*command, options->endpoint, kUsualEndpoint);
   add_keys(*command, options->keys);
   command->add_option("--clients", options->clients, "Replicas that take batches at once")
       ->check(CLI::Range(1, 1000))
@@ -165,8 +171,8 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--memcpy-threads", options->memcpy_threads, "Threads that do the memcpy")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("--stats", options->stats, "Where the daemon's stats are")
-      ->capture_default_str();
+  command->add_option("--stats", options->stats,
+                      "Where the daemon's stats are; by default the daemon is asked");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer("Example: batchwright bench --feed train --clients 4 --seconds 10");
   on_chosen(*command, action, options, run_bench);
@@ -189,8 +195,7 @@ void add_keygen(CLI::App& app, Action& action) {
 void add_events(CLI::App& app, Action& action) {
   const auto options = std::make_shared<EventsOptions>();
   CLI::App* command = app.add_subcommand("events", "Show what happens at a daemon");
-  auto* endpoint = command->add_option("--endpoint", options->endpoint, "Of the daemon");
-  endpoint->check(an_endpoint())->capture_default_str();
+  auto* endpoint = add_endpoint(*command, options->endpoint, kUsualEndpoint);
   command
       ->add_option("--events", options->events,
                    "Endpoint of the events, where no daemon is asked for it")
@@ -213,8 +218,8 @@ void add_top(CLI::App& app, Action& action) {
       ->type_name("URL,...")
       ->delimiter(',')
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str(options->stats.front());
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_endpoint(*command, options->endpoint, "BATCHWRIGHT_ENDPOINT")->excludes("--stats");
   command
       ->add_option_function<double>(
           "--interval",
@@ -231,7 +236,7 @@ void add_top(CLI::App& app, Action& action) {
       "clients, Esc or Backspace goes back; < and > sort by another column, r the other way "
       "round;\n"
       "? shows the keys, q or Ctrl-C ends it. When standard output is no terminal, snapshots are\n"
-      "plain text.\n"
+      "plain text. Without --stats and an endpoint the pages are those at http://127.0.0.1:9477.\n"
       "Example: batchwright top --stats unix:///run/batchwright/stats.sock");
   on_chosen(*command, action, options, run_top);
 }
@@ -318,36 +323,10 @@ std::vector<std::string> words_to_parse(int argc, const char* const* argv) {
   return words;
 }
 
-/// The command whose name is nearest to what stands where one should, for a hint.
-std::string nearest_command(const CLI::App& app, int argc, const char* const* argv) {
-  const CLI::App* at = &app;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    // An option before any command, or behind a known one: CLI11's own message fits.
-    if (word.starts_with('-')) return {};
-    std::vector<std::string_view> names;
-    const CLI::App* next = nullptr;
-    for (const CLI::App* below : at->get_subcommands({})) {
-      names.emplace_back(below->get_name());
-      if (below->get_name() == word) next = below;
-    }
-    // Nothing below it, so the word is an argument and no slip of a command's name.
-    if (names.empty()) return {};
-    if (next == nullptr) {
-      const std::string_view near = nearest(word, names);
-      return near.empty()
-                 ? fmt::format("no command \"{}\"; allowed: {}", word, fmt::join(names, " "))
-                 : fmt::format("no command \"{}\"; did you mean {}?", word, near);
-    }
-    at = next;
-  }
-  return {};
-}
-
 /// What is wrong with the call, in one line and a hint.
 int refuse_call(const CLI::App& app, const CLI::ParseError& error, int argc,
                 const char* const* argv) {
-  const std::string hint = nearest_command(app, argc, argv);
+  const std::string hint = hint_for_call(app, error, argc, argv);
   fmt::print(stderr, "batchwright: {}\nRun with --help for more information.\n",
              hint.empty() ? error.what() : hint);
   return kWrongInput;
@@ -357,7 +336,10 @@ int refuse_call(const CLI::App& app, const CLI::ParseError& error, int argc,
 
 int run_command_line(int argc, const char* const* argv) {
   CLI::App app("Builds, inspects and serves batches of variable-length sequences.", "batchwright");
-  app.set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);
+  const std::string_view commit = build_commit();
+  const std::string version =
+      fmt::format("batchwright {}{}{}", BATCHWRIGHT_VERSION, commit.empty() ? "" : " ", commit);
+  app.set_version_flag("--version", version);
   app.require_subcommand(1);
   // Set by the command that is called. It runs once the whole call has proved sound.
   Action action;
@@ -377,7 +359,7 @@ int run_command_line(int argc, const char* const* argv) {
   // For the list of commands alone: words_to_parse() turns it into --help.
   app.add_subcommand("help", "Show what a command does: help COMMAND");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    command->set_version_flag("--version", "batchwright " BATCHWRIGHT_VERSION);
+    command->set_version_flag("--version", version);
   }
   refuse_options_as_values(app);
   try {

@@ -137,6 +137,10 @@ inline void add_keys(CLI::App& command, KeyOptions& keys) {
       ->needs(server_key);
 }
 
+/// What may have been meant by a call that is refused; empty: nothing. call_hints.cpp has it.
+std::string hint_for_call(const CLI::App& app, const CLI::ParseError& error, int argc,
+                          const char* const* argv);
+
 /// The command `ingest` and its sources.
 void add_ingest(CLI::App& app, Action& action);
 

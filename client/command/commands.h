@@ -115,9 +115,14 @@ struct KeyOptions {
   std::filesystem::path key_file;  ///< This client's secret key; empty: a fresh pair.
 };
 
+/// The environment's BATCHWRIGHT_ENDPOINT; empty: it names none.
+std::string endpoint_of_environment();
+/// That, or BW_DEFAULT_ENDPOINT.
+std::string default_endpoint();
+
 struct TailOptions {
   std::string feed;
-  std::string endpoint = BW_DEFAULT_ENDPOINT;
+  std::string endpoint = default_endpoint();
   KeyOptions keys;
   std::optional<std::int32_t> rank;  ///< Together with `ranks`: a share of every step.
   std::optional<std::int32_t> ranks;
@@ -138,9 +143,9 @@ enum class BenchTouch : std::uint8_t {
 
 struct BenchOptions {
   std::string feed;
-  std::string endpoint = BW_DEFAULT_ENDPOINT;
+  std::string endpoint = default_endpoint();
   KeyOptions keys;
-  std::string stats = "http://127.0.0.1:9477";
+  std::string stats;                 ///< Address of the pages; empty: the daemon is asked for it.
   std::vector<std::string> dataset;  ///< Empty: as the daemon's stats say.
   std::uint32_t clients = 1;
   std::uint32_t window = 4;
@@ -165,10 +170,10 @@ struct KeygenOptions {
 int run_keygen(const KeygenOptions& options);
 
 struct EventsOptions {
-  std::string endpoint =
-      BW_DEFAULT_ENDPOINT;  ///< The daemon's endpoint; the daemon names that of its events.
-  std::string events;       ///< The endpoint of events; empty: the daemon is asked for it.
-  std::string feed;         ///< Empty: of all feeds, and of clients.
+  /// The daemon's endpoint; the daemon names that of its events.
+  std::string endpoint = default_endpoint();
+  std::string events;  ///< The endpoint of events; empty: the daemon is asked for it.
+  std::string feed;    ///< Empty: of all feeds, and of clients.
   KeyOptions keys;
   std::uint64_t count = 0;  ///< So many, then it ends; 0: no end.
   bool json = false;
@@ -177,13 +182,14 @@ int run_events(const EventsOptions& options);
 
 struct RunOptions {
   std::filesystem::path config;
-  std::filesystem::path daemon;  ///< The program; empty: the one beside this, or in PATH.
+  std::filesystem::path daemon;    ///< The program; empty: the one beside this, or in PATH.
+  std::filesystem::path textfile;  ///< Folder of node_exporter's textfiles; empty: none.
   std::vector<std::string> command;
 };
 int run_run(const RunOptions& options);
 
 struct CheckOptions {
-  std::vector<std::string> daemons;  ///< Endpoints, or HOST:PORT.
+  std::vector<std::string> daemons;  ///< Endpoints, or HOST:PORT; none: default_endpoint().
   std::string feed;                  ///< Empty: all.
   std::uint64_t epoch = 0;
   std::chrono::duration<double> timeout{10.0};  ///< For each answer.
@@ -193,7 +199,8 @@ struct CheckOptions {
 int run_check(const CheckOptions& options);
 
 struct TopOptions {
-  std::vector<std::string> stats = {"http://127.0.0.1:9477"};  ///< Addresses of daemons' pages.
+  std::vector<std::string> stats;  ///< Addresses of daemons' pages; none: those of `endpoint`.
+  std::string endpoint = endpoint_of_environment();  ///< Empty: the usual address of pages.
   std::chrono::duration<double> interval{1.0};
   bool once = false;
   bool json = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -18,10 +19,11 @@ using tcp = boost::asio::ip::tcp;
 using unix_socket = boost::asio::local::stream_protocol;
 using beast::error_code;
 
-/// Host and port of an http:// address.
+/// The parts of an http:// address.
 struct Place {
   std::string host;
   std::string port;
+  std::string folder;  ///< Below which the pages are, with a slash before it; empty: the root.
 };
 
 /// Without http:// it has the form of `stats` in the daemon's configuration, HOST:PORT. Not by
@@ -35,21 +37,22 @@ Result<Place> parse_place(const std::string& address) {
                   address)};
   const bool has_scheme = address.starts_with(kScheme);
   std::string rest = has_scheme ? address.substr(kScheme.size()) : address;
-  if (rest.ends_with('/')) rest.pop_back();
-  Place place{rest, has_scheme ? "80" : ""};
+  while (rest.ends_with('/')) rest.pop_back();
+  // As of a page that only its user may see.
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string folder = rest.substr(slash);
+  rest.resize(slash);
+  Place place{rest, has_scheme ? "80" : "", folder};
   // A colon within brackets belongs to an IPv6 address, and is followed by no port.
   const std::size_t colon = rest.rfind(':');
   const std::size_t bracket = rest.rfind(']');
   if (colon != std::string::npos && (bracket == std::string::npos || colon > bracket)) {
-    place = {rest.substr(0, colon), rest.substr(colon + 1)};
+    place = {rest.substr(0, colon), rest.substr(colon + 1), folder};
   }
   if (place.host.starts_with('[') && place.host.ends_with(']')) {
     place.host = place.host.substr(1, place.host.size() - 2);
   }
-  // An address and no more: the page's path is the caller's.
-  if (place.host.empty() || place.port.empty() || place.host.find('/') != std::string::npos) {
-    return bad;
-  }
+  if (place.host.empty() || place.port.empty()) return bad;
   return place;
 }
 
@@ -86,6 +89,7 @@ struct Exchange {
 struct Question {
   std::string address;
   std::string host;
+  std::string folder;
   std::string path;
   std::chrono::milliseconds limit;
 };
@@ -95,7 +99,7 @@ Result<std::string> ask(const Question& question, const Target& target) {
   // A loop of its own, which ends with the answer: the caller waits.
   boost::asio::io_context loop;
   Exchange<Protocol> exchange(loop);
-  exchange.request = {http::verb::get, question.path, 11};
+  exchange.request = {http::verb::get, question.folder + question.path, 11};
   // A daemon answers 421 to a name that it does not know as its own.
   exchange.request.set(http::field::host, question.host);
   exchange.stream.expires_after(question.limit);
@@ -146,7 +150,7 @@ Result<std::string> ask_unix(const Question& question) {
 
 Result<std::string> http_get(const std::string& address, const std::string& path,
                              std::chrono::milliseconds limit) {
-  if (address.starts_with(kUnix)) return ask_unix({address, "localhost", path, limit});
+  if (address.starts_with(kUnix)) return ask_unix({address, "localhost", "", path, limit});
   const auto place = parse_place(address);
   if (!place) return place.error();
   boost::asio::io_context loop;
@@ -155,7 +159,9 @@ Result<std::string> http_get(const std::string& address, const std::string& path
   error_code error;
   const auto targets = resolver.resolve(place->host, place->port, error);
   if (error) return Error{ErrorCode::io_error, fmt::format("{}: {}", address, error.message())};
-  return ask<tcp>({address, place->host, path, limit}, targets);
+  // What is printed is the address as it was given, and the path behind it.
+  const std::string shown = address.substr(0, address.find_last_not_of('/') + 1);
+  return ask<tcp>({shown, place->host, place->folder, path, limit}, targets);
 }
 
 }  // namespace batchwright

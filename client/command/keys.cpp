@@ -2,11 +2,22 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <utility>
 
 namespace batchwright {
+
+std::string endpoint_of_environment() {
+  const char* const named = std::getenv("BATCHWRIGHT_ENDPOINT");
+  return named == nullptr ? "" : named;
+}
+
+std::string default_endpoint() {
+  std::string named = endpoint_of_environment();
+  return named.empty() ? BW_DEFAULT_ENDPOINT : named;
+}
 
 Result<KeyPair> own_keys(const KeyOptions& keys) {
   if (keys.server_key.empty()) return KeyPair{};

@@ -45,7 +45,7 @@ bool has_type(const ConfigNode& node, SettingType type) {
 /// Reads one text and gathers what is wrong with it.
 class Reader {
  public:
-  explicit Reader(std::string_view name) : name_(name) {}
+  Reader(std::string_view name, Config config) : name_(name), config_(std::move(config)) {}
 
   Result<Config> read(const ConfigNode& top) {
     for (const ConfigNode& node : top.table()->entries) {
@@ -304,10 +304,10 @@ const char* kind_of_file(mode_t mode) {
 
 }  // namespace
 
-Result<Config> parse_config(std::string_view text, std::string_view name) {
+Result<Config> parse_config(std::string_view text, std::string_view name, Config config) {
   const auto top = parse_toml(text, name);
   if (!top) return top.error();
-  return Reader(name).read(*top);
+  return Reader(name, std::move(config)).read(*top);
 }
 
 bool is_read_once(const std::filesystem::path& path) {
@@ -336,30 +336,29 @@ Result<std::string> config_text(const std::filesystem::path& path) {
   return text;
 }
 
-Result<Config> load_config(const std::filesystem::path& path) {
-  const auto text = config_text(path);
-  if (!text) return text.error();
-  auto config = parse_config(*text, path.string());
-  if (!config) return config;
-  if (auto apart = resolve_journals(*config); !apart) {
-    return cannot_read(fmt::format("{}: {}", path.string(), apart.error().message));
-  }
-  return config;
-}
-
-void place_sockets(DaemonConfig& daemon, const std::filesystem::path& folder) {
+void place_sockets(DaemonConfig& daemon, const ConfigSource& source) {
   const DaemonConfig defaults;
+  const std::string folder = source.folder.string();
   if (daemon.endpoints == defaults.endpoints) {
-    daemon.endpoints = {fmt::format("{}{}/batchwright.sock", kIpc, folder.string())};
+    daemon.endpoints = {fmt::format("{}{}/batchwright.sock", kIpc, folder)};
   }
-  if (daemon.stats == defaults.stats) {
-    daemon.stats = {fmt::format("unix://{}/stats.sock", folder.string())};
-  }
+  if (daemon.stats != defaults.stats) return;
+  daemon.stats = {fmt::format("{}{}/stats.sock", kUnix, folder)};
+  daemon.private_pages = source.private_page;
+  if (source.private_page) daemon.stats.emplace_back("127.0.0.1:0");
 }
 
 Result<Config> load_config(const ConfigSource& source) {
-  auto config = load_config(source.file);
-  if (config && !source.folder.empty()) place_sockets(config->daemon, source.folder);
+  const auto text = config_text(source.file);
+  if (!text) return text.error();
+  Config unless;
+  unless.daemon.log_level = source.log_level;
+  auto config = parse_config(*text, source.file.string(), std::move(unless));
+  if (!config) return config;
+  if (auto apart = resolve_journals(*config); !apart) {
+    return cannot_read(fmt::format("{}: {}", source.file.string(), apart.error().message));
+  }
+  if (!source.folder.empty()) place_sockets(config->daemon, source);
   return config;
 }
 

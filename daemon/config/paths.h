@@ -8,6 +8,10 @@
 
 namespace batchwright {
 
+/// The end of the path of the file that says where a daemon's pages are, an address a line; it
+/// begins as the path of the socket for clients, and who may connect there may read it.
+constexpr std::string_view kPagesSuffix = ".pages";
+
 /// Where a path leads: absolute, and without links, be the file there or not.
 std::filesystem::path resolved(const std::filesystem::path& path);
 

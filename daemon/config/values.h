@@ -45,6 +45,9 @@ struct DaemonConfig : DaemonAdjustments {
   /// Where the HTTP pages are: a numeric address and a port, port 0 being any free one, or
   /// "unix://" and an absolute path. Empty: nowhere.
   std::vector<std::string> stats{"127.0.0.1:9477"};
+  /// Whether pages over TCP are below a path that is drawn at the start, for those who know it. No
+  /// key: place_sockets() sets it.
+  bool private_pages = false;
   /// Names by which the pages may be asked for over TCP, beside localhost, numeric addresses and
   /// this machine's own.
   std::vector<std::string> stats_hosts;

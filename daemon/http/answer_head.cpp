@@ -24,4 +24,9 @@ std::string head_of(const Reply& reply, std::string_view reason, bool is_version
                             connection_of(is_version_1_0, keep_alive), reply.body.size());
 }
 
+std::string events_head() {
+  return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+         "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
+}
+
 }  // namespace batchwright

@@ -13,4 +13,8 @@ namespace batchwright {
 std::string head_of(const Reply& reply, std::string_view reason, bool is_version_1_0,
                     bool keep_alive);
 
+/// The head of a stream of events, and its first line. The stream has no length: it ends with its
+/// connection.
+std::string events_head();
+
 }  // namespace batchwright

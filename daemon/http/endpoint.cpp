@@ -21,10 +21,12 @@
 #include <set>
 #include <utility>
 
+#include "daemon/http/address_file.h"
 #include "daemon/http/answer_head.h"
 #include "daemon/http/host_names.h"
 #include "daemon/http/http_listener.h"
 #include "daemon/http/live.h"
+#include "daemon/http/refusals.h"
 
 namespace batchwright {
 
@@ -40,16 +42,13 @@ using Request = http::request<http::empty_body>;
 constexpr std::uint32_t kHeaderBytes = 8 * 1024;
 /// How long a connection that is being closed may still send.
 constexpr std::chrono::milliseconds kLinger{1000};
-/// A stream of events has no length: it ends with its connection.
-const std::string kEventsHead =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
 
 }  // namespace
 
 struct Endpoint::State : std::enable_shared_from_this<State> {
-  State(Routes the_routes, const EndpointPlace& place)
+  State(Routes the_routes, const EndpointPlace& the_place)
       : routes(std::move(the_routes)),
+        place(the_place),
         limits(place.limits),
         hosts(place.hosts),
         log(place.log != nullptr ? *place.log : own_log) {}
@@ -58,8 +57,10 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
   void stop();
 
   Routes routes;
+  EndpointPlace place;
   EndpointLimits limits;
   HostNames hosts;
+  std::vector<std::unique_ptr<AddressFile>> files;
   EventLog own_log;
   EventLog& log;
   EndpointFigures figures;
@@ -72,38 +73,21 @@ struct Endpoint::State : std::enable_shared_from_this<State> {
 
 namespace {
 
-Reply refuse(http::status status, const std::string& why) {
-  return {static_cast<unsigned>(status), "text/plain; charset=utf-8", why + "\n"};
-}
+std::string_view text_of(const beast::string_view& text) { return {text.data(), text.size()}; }
 
 bool is_allowed(http::verb method) {
   return method == http::verb::get || method == http::verb::head;
 }
 
-Reply refuse_method() {
-  Reply reply = refuse(http::status::method_not_allowed, "allowed: GET HEAD");
-  reply.headers.emplace_back("Allow", "GET, HEAD");
-  return reply;
-}
-
-Reply refuse_host(const HostNames& hosts, const Request& request) {
-  const auto host = request[http::field::host];
-  return refuse(
-      http::status::misdirected_request,
-      fmt::format("host \"{}\" is not served here; allowed: {}, and daemon.stats_hosts of "
-                  "the configuration",
-                  std::string_view(host.data(), host.size()), hosts.text()));
-}
-
 /// The answer to a request that cannot be read; none when the peer is gone.
 std::optional<Reply> answer_to_fault(error_code code, const Request& request) {
   if (code == http::error::header_limit || code == http::error::buffer_overflow) {
-    return refuse(http::status::request_header_fields_too_large, "a header takes at most 8 KiB");
+    return refuse(431, "a header takes at most 8 KiB");
   }
   // Beast says so before the method is looked at; to a POST its method is what is wrong.
   if (code == http::error::unexpected_body || code == http::error::body_limit) {
     if (!is_allowed(request.method())) return refuse_method();
-    return refuse(http::status::payload_too_large, "a request has no body");
+    return refuse(413, "a request has no body");
   }
   // A reset, a time-out or an end between two requests: nothing is left to answer.
   const error_code example = http::error::bad_method;
@@ -111,12 +95,7 @@ std::optional<Reply> answer_to_fault(error_code code, const Request& request) {
       code == http::error::partial_message) {
     return std::nullopt;
   }
-  return refuse(http::status::bad_request, fmt::format("not HTTP: {}", code.message()));
-}
-
-Reply cannot_make_page(EventLog& log, const Error& fault) {
-  log.note<Event::stats_page_failed>(fault.message);
-  return refuse(http::status::internal_server_error, "the page could not be rendered");
+  return refuse(400, fmt::format("not HTTP: {}", code.message()));
 }
 
 }  // namespace
@@ -213,23 +192,33 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       return;
     }
     if (!is_allowed(request.method())) return write(refuse_method(), false);
-    if (!is_for_us(request)) return write(refuse_host(state_->hosts, request), false);
+    if (!is_for_us(request))
+      return write(refuse_host(state_->hosts, text_of(request[http::field::host])), false);
+    std::string_view target = text_of(request.target());
+    if (!state_->place.secret.empty() && !is_local()) {
+      const auto known = behind_secret(target, state_->place.secret);
+      if (!known) return write(refuse_without_secret(), request.keep_alive());
+      target = *known;
+    }
     const auto answered = caught(ErrorCode::internal, "", [&]() -> Result<void> {
-      answer_to(std::string_view(request.target().data(), request.target().size()));
+      answer_to(target);
       return {};
     });
     if (!answered) write(cannot_make_page(state_->log, answered.error()), request.keep_alive());
   }
 
-  /// A Unix socket's path is no name that an attacker could have given us.
-  bool is_for_us(const Request& request) const {
+  bool is_local() const {
     error_code code;
     const auto local = stream_.socket().local_endpoint(code);
-    if (!code && local.protocol().family() == AF_UNIX) return true;
+    return !code && local.protocol().family() == AF_UNIX;
+  }
+
+  /// A Unix socket's path is no name that an attacker could have given us.
+  bool is_for_us(const Request& request) const {
+    if (is_local()) return true;
     const auto host = request.find(http::field::host);
     // HTTP/1.0 needs no Host; a browser always sends one, and it is browsers that are misled.
-    return host == request.end() ||
-           state_->hosts.includes({host->value().data(), host->value().size()});
+    return host == request.end() || state_->hosts.includes(text_of(host->value()));
   }
 
   void answer_to(std::string_view target) {
@@ -245,11 +234,11 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     }
     const auto later = find_later(routes, target);
     if (!later) {
-      return write(refuse(http::status::bad_request, later.error().message), keep_alive);
+      return write(refuse(400, later.error().message), keep_alive);
     }
     if (later->first == nullptr) {
       const std::string known = fmt::format("no such page; available:{}", known_paths(routes));
-      return write(refuse(http::status::not_found, known), keep_alive);
+      return write(refuse(404, known), keep_alive);
     }
     begin_pause();  // the peer waits for us
     (*later->first)(later->second, [self = shared_from_this(), keep_alive](const Reply& reply) {
@@ -301,8 +290,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
       if (const Self self = weak.lock()) self->send(event);
     });
     if (!reader_) {
-      return write(refuse(http::status::service_unavailable, "enough read this already"),
-                   parser_->get().keep_alive());
+      return write(refuse(503, "enough read this already"), parser_->get().keep_alive());
     }
     ++state_->figures.requests;
     begin_pause();
@@ -311,7 +299,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     buffer_.clear();
     read_some(1, &Session::end_events);
     const LiveStream::Event first = live.make();
-    send(std::make_shared<const std::string>(kEventsHead + (first ? *first : "")));
+    send(std::make_shared<const std::string>(events_head() + (first ? *first : "")));
   }
 
   /// An event that comes while another is under way is skipped, and a reader that takes none for
@@ -352,6 +340,7 @@ void Endpoint::State::take(Socket socket) {
 void Endpoint::State::stop() {
   stopped = true;
   for (const auto& listener : listeners) listener->stop();
+  files.clear();
   for (auto& [path, stream] : streams) stream.stop();
   // Their handlers run later, find `stopped`, and let go of them one by one.
   for (Session* session : sessions) session->close();
@@ -381,6 +370,22 @@ std::vector<std::uint16_t> Endpoint::ports() const {
   std::vector<std::uint16_t> ports;
   for (const auto& listener : state_->listeners) ports.push_back(listener->port());
   return ports;
+}
+
+std::vector<std::string> Endpoint::addresses() const {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < state_->listeners.size(); ++i) {
+    all.push_back(address_here(state_->place.addresses[i], state_->listeners[i]->port(),
+                               state_->place.secret));
+  }
+  return all;
+}
+
+Result<void> Endpoint::publish(const std::string& path) {
+  auto file = AddressFile::write(path, addresses(), state_->place.access);
+  if (!file) return file.error();
+  state_->files.push_back(std::move(*file));
+  return {};
 }
 
 EndpointFigures Endpoint::figures() const {

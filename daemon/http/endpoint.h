@@ -35,6 +35,9 @@ struct EndpointPlace {
   EndpointLimits limits = {};
   std::set<std::string> hosts = {};  ///< Names beside those of HostNames.
   EventLog* log = nullptr;           ///< Outlives the endpoint; null: it keeps its own.
+  /// What the path of each request over TCP begins with, between slashes; empty: with nothing. Who
+  /// does not know it gets 403.
+  std::string secret = {};
 };
 
 struct EndpointFigures {
@@ -44,8 +47,8 @@ struct EndpointFigures {
 };
 
 /// A small HTTP/1.1 server for GET and HEAD: 404 for other paths, 405 for other methods, 400 for
-/// what is no HTTP, 413 for a body, 421 for a name that is not this machine's (over TCP), 431 for a
-/// header above 8 KiB. Connections are kept alive.
+/// what is no HTTP, 403 without the secret, 413 for a body, 421 for a name that is not this
+/// machine's (over TCP), 431 for a header above 8 KiB. Connections are kept alive.
 ///
 /// Lifetime: `loop` outlives it. After stop(), or the destructor, no route is called; what is
 /// pending in the loop touches nothing of ours.
@@ -63,6 +66,12 @@ class Endpoint {
 
   /// The bound ports, actual ones where port 0 was requested: one per address, 0 for a Unix socket.
   std::vector<std::uint16_t> ports() const;
+  /// The addresses as clients on this machine use them: "unix://" and a path, or "http://", a host
+  /// and the actual port, and the secret.
+  std::vector<std::string> addresses() const;
+  /// Says in a file of this path where the pages are, until stop(); it has the access of the Unix
+  /// sockets. Errors: io_error.
+  Result<void> publish(const std::string& path);
   EndpointFigures figures() const;
   void stop();  ///< Closes the listeners and every connection. Once is enough.
 

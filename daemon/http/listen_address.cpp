@@ -54,4 +54,23 @@ Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_
                   kMaxSocketPath)};
 }
 
+std::string address_here(const std::string& given, std::uint16_t port, const std::string& secret) {
+  if (port == 0) return given;
+  // From here every address of this machine leads there.
+  const std::string host = given.substr(0, given.rfind(':'));
+  const std::string near = host == "0.0.0.0" ? "127.0.0.1" : host == "[::]" ? "[::1]" : host;
+  return fmt::format("http://{}:{}/{}", near, port, secret.empty() ? "" : secret + "/");
+}
+
+std::optional<std::string_view> behind_secret(std::string_view target, std::string_view secret) {
+  if (target.size() < secret.size() + 2) return std::nullopt;
+  unsigned differs = static_cast<unsigned char>(target[0] ^ '/');
+  for (std::size_t i = 0; i < secret.size(); ++i) {
+    differs |= static_cast<unsigned char>(target[i + 1] ^ secret[i]);
+  }
+  const std::string_view rest = target.substr(secret.size() + 1);
+  if (differs != 0 || rest[0] != '/') return std::nullopt;
+  return rest;
+}
+
 }  // namespace batchwright

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,5 +30,13 @@ struct UnixAddress {
 /// bytes.
 /// Errors: bad_configuration, with what was found and what is allowed.
 Result<std::variant<ListenAddress, UnixAddress>> parse_http_address(std::string_view text);
+
+/// An address as clients on this machine use it: with http://, the port that was bound, a host that
+/// leads there, and the secret. `port` is 0 for a Unix socket, which stays as it is.
+std::string address_here(const std::string& given, std::uint16_t port, const std::string& secret);
+
+/// The target behind "/SECRET"; none where it begins with anything else. How long that takes does
+/// not tell how much of a guess was right.
+std::optional<std::string_view> behind_secret(std::string_view target, std::string_view secret);
 
 }  // namespace batchwright

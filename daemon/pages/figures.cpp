@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/ip/host_name.hpp>
 #include <utility>
 
+#include "daemon/config/config.h"
 #include "daemon/log.h"
 
 namespace batchwright {
@@ -293,6 +295,8 @@ StatsSource Figures::source() const {
   const Time now = std::chrono::steady_clock::now();
   StatsSource source;
   source.version = BATCHWRIGHT_VERSION;
+  source.commit = build_commit();
+  source.uid = ::geteuid();
   source.host = host_;
   source.uptime = now - started_;
   source.started = started_;

@@ -281,6 +281,7 @@ std::string render_stats(const StatsSource& source) {
   return json::serialize(json::object{
       {"version", utf8(source.version)},
       {"host", utf8(source.host)},
+      {"uid", source.uid},
       {"uptime_seconds", finite(source.uptime.count())},
       {"pid", process.pid},
       {"cpu_seconds", finite(process.cpu_seconds)},
@@ -293,6 +294,7 @@ std::string render_stats(const StatsSource& source) {
       {"sessions", source.sessions},
       {"ready", is_ready(source)},
       {"build", json::object{{"version", utf8(source.version)},
+                             {"commit", utf8(source.commit)},
                              {"compiler", utf8(source.build.compiler)},
                              {"cuda", source.build.cuda}}},
       {"copy", render_copy(source.copy)},

@@ -172,7 +172,9 @@ struct ReadaheadStats {
 
 struct StatsSource {
   std::string version;
-  std::string host;  ///< This machine's name.
+  std::string commit;     ///< That it was built from; empty: from no checkout.
+  std::string host;       ///< This machine's name.
+  std::uint32_t uid = 0;  ///< The user that it runs as.
   std::chrono::duration<double> uptime{0};
   std::chrono::steady_clock::time_point started{};
   double started_unix_seconds = 0.0;  ///< Start time since 1970.

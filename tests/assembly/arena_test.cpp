@@ -198,3 +198,20 @@ TEST_CASE("assembly: an arena lies in huge pages where the machine has them, and
   CHECK(mapping.text()[0] == 1);
   CHECK(mapping.text()[2 * kSlot - 1] == 2);
 }
+
+TEST_CASE("assembly: a kernel that cannot make arenas is named, with the one that is needed") {
+  CHECK(check_kernel());
+  const auto old = check_kernel([](int, int) {
+    errno = EINVAL;
+    return -1;
+  });
+  REQUIRE_FALSE(old);
+  CHECK(old.error().code == ErrorCode::bad_configuration);
+  CHECK(old.error().message.starts_with("this kernel is Linux "));
+  CHECK(old.error().message.find("needed: 5.1 or later") != std::string::npos);
+  // What may pass is left to the arena.
+  CHECK(check_kernel([](int, int) {
+    errno = ENOMEM;
+    return -1;
+  }));
+}

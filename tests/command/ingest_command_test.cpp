@@ -176,7 +176,7 @@ TEST_CASE("command: an interrupted ingest says so, and resume completes it") {
   REQUIRE(eventually([&place] { return std::filesystem::exists(place.out()); }));
   ingest.signal(SIGINT);
   REQUIRE(ingest.wait(60) == 1);
-  CHECK(contains(ingest.err(), "are committed; --resume goes on behind them"));
+  CHECK(contains(ingest.err(), "are committed; --resume goes on after them"));
   const json::value figures = json::parse(ingest.out());
   CHECK(figures.at("interrupted").as_bool());
   CHECK(figures.at("added").as_int64() < 300);
@@ -305,7 +305,7 @@ TEST_CASE("command: files of other kinds and texts of no file are told") {
   write_file(place.folder / "texts", "000|one\n001|two\n002|of no file\n");
   const auto finished = place.ingest({"--transcripts", place.folder / "texts"});
   CHECK(finished.code == 0);
-  CHECK(contains(finished.out, "passed over files of other kinds: 1 .m4a\n"));
+  CHECK(contains(finished.out, "skipped files of other kinds: 1 .m4a\n"));
   CHECK(contains(finished.out, "1 of 3 keys of " + (place.folder / "texts").string() +
                                    " are of no file, such as \"002\"\n"));
 }

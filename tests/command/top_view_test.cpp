@@ -99,3 +99,16 @@ TEST_CASE("command: a snapshot has the table and every feed, and nothing is cut"
   CHECK(line_with(lines, "train.py").ends_with("  1.00 GiB     0 s         250 ms"));
   CHECK_FALSE(has(lines, "\u2026"));
 }
+
+TEST_CASE("command: top shows the whole reason where feeds leave room, and whose daemon it is") {
+  std::string why = "it";
+  for (int i = 0; i < 90; ++i) why += " waits";
+  json::value page = top_page(top_feed("train"));
+  page.as_object()["feeds"].as_array()[0].as_object()["verdict"].as_object()["why"] = why + " end";
+  page.as_object()["user"] = "alice";
+  TopModel model = model_of(page);
+  CHECK(has(texts(model, {80, 40}), "waits end"));
+  CHECK(has(texts(model, {80, 40}), "of user alice"));
+  CHECK_FALSE(has(texts(model, {80, 14}), "waits end"));
+  CHECK(texts(model, {80, 14}).size() <= 14);
+}

@@ -280,6 +280,26 @@ TEST_CASE("config: sockets that a file does not place lie in the folder of the c
   CHECK(load_config(ConfigSource{path, {}})->daemon.stats == none.stats);
 }
 
+TEST_CASE("config: a private page and a level of the log count where the file says nothing") {
+  const TemporaryFolder folder;
+  const auto path = folder / "c.toml";
+  const auto loaded = [&](const std::string& daemon) {
+    std::ofstream(path) << "[daemon]\n" << daemon << "\n[[feed]]\nname = \"a\"\ndataset = \"d\"\n";
+    const auto config = load_config(ConfigSource{path, "/f", true, Severity::warning});
+    REQUIRE_MESSAGE(config, config.error().message);
+    return config->daemon;
+  };
+  const DaemonConfig silent = loaded("");
+  CHECK(silent.stats == std::vector<std::string>{"unix:///f/stats.sock", "127.0.0.1:0"});
+  CHECK(silent.private_pages);
+  CHECK(silent.log_level == Severity::warning);
+  // The same as the default, and yet said.
+  const DaemonConfig said = loaded("stats = \"127.0.0.1:80\"\nlog_level = \"info\"");
+  CHECK(said.stats == std::vector<std::string>{"127.0.0.1:80"});
+  CHECK_FALSE(said.private_pages);
+  CHECK(said.log_level == Severity::info);
+}
+
 TEST_CASE("config: a file that cannot be read is told by its name") {
   CHECK(load_config("/nonexistent/x.toml").error().message ==
         "/nonexistent/x.toml: cannot be read: No such file or directory");

@@ -27,6 +27,19 @@ TEST_CASE("daemon: a call names its configuration") {
   CHECK(std::get<CommandLine>(placed).config.folder == "/tmp");
 }
 
+TEST_CASE("daemon: a call says what counts where the configuration says nothing") {
+  const auto parsed = parse(
+      {"--config", "a", "--folder", "/tmp", "--private-page", "--log-level", "warn"});
+  REQUIRE(std::holds_alternative<CommandLine>(parsed));
+  CHECK(std::get<CommandLine>(parsed).config.private_page);
+  CHECK(std::get<CommandLine>(parsed).config.log_level == Severity::warning);
+  CHECK(std::get<int>(parse({"--config", "a", "--log-level", "loud"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--private-page"})) == 2);
+  CHECK(std::get<int>(parse({"--config", "a", "--for-run"})) == 2);
+  CHECK(std::get<int>(parse({"--reload", "1", "--log-level", "warn"})) == 2);
+  CHECK(std::get<CommandLine>(parse({"--config", "a", "--check-config", "--for-run"})).for_run);
+}
+
 TEST_CASE("daemon: help and version leave nothing to do") {
   CHECK(std::get<int>(parse({"--help"})) == 0);
   CHECK(std::get<int>(parse({"-h"})) == 0);

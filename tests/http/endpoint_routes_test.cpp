@@ -204,3 +204,47 @@ TEST_CASE("http: an address that fails leaves none of the others behind") {
   CHECK_FALSE(Endpoint::listen(loop, {{"unix://" + path, "everywhere"}, {}}, {}));
   CHECK_FALSE(std::filesystem::exists(path));
 }
+
+TEST_CASE("http: who does not know the secret gets 403 over TCP, and all is as before with it") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "s").string();
+  Served served({}, {kAnyPort, "unix://" + file}, "s3cret");
+  const auto asked = [&](const std::string& path) {
+    return served.answer("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  };
+  for (const char* path : {"/", "/stats", "/s3cre/stats", "/s3cret", "/s3cretx/stats", "/S3cret/stats",
+                           "/stats?/s3cret/", "//s3cret/stats"}) {
+    CAPTURE(path);
+    CHECK(starts(asked(path), "403 Forbidden\r\n"));
+  }
+  CHECK(starts(asked("/s3cret/healthz"), "200 OK\r\n"));
+  CHECK(starts(asked("/s3cret/nothing"), "404 Not Found\r\n"));
+  Peer peer(served.loop, served.port());
+  peer.send(get("/s3cret/feeds/a/plan?epoch=3"));
+  REQUIRE(served.run_until([&] { return served.asked.size() == 1; }));
+  CHECK(served.asked[0].names == std::vector<std::string>{"a"});
+  // The socket's access is its secret.
+  Peer local(served.loop, asio::local::stream_protocol::endpoint(file));
+  local.send(get("/healthz"));
+  CHECK(served.run_until([&] { return local.count("ok\n") == 1; }));
+}
+
+TEST_CASE("http: a file says where the pages are, until they are gone") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "pages").string();
+  std::ofstream(file) << "what a killed daemon left";
+  {
+    Served served({}, {"unix://" + (folder / "s").string(), kAnyPort}, "s3cret");
+    REQUIRE(served.endpoint->publish(file));
+    const std::string tcp =
+        "http://127.0.0.1:" + std::to_string(served.endpoint->ports()[1]) + "/s3cret/";
+    std::ifstream in(file);
+    std::string first, second;
+    std::getline(in, first);
+    std::getline(in, second);
+    CHECK(first == "unix://" + (folder / "s").string());
+    CHECK(second == tcp);
+    CHECK_FALSE(served.endpoint->publish((folder / "no" / "pages").string()));
+  }
+  CHECK_FALSE(std::filesystem::exists(file));
+}

@@ -80,7 +80,8 @@ inline constexpr const char* kAnyPort = "127.0.0.1:0";
 
 /// An endpoint on a free port, and the loop it lives on.
 struct Served {
-  explicit Served(EndpointLimits limits = {}, std::vector<std::string> addresses = {kAnyPort}) {
+  explicit Served(EndpointLimits limits = {}, std::vector<std::string> addresses = {kAnyPort},
+                  const std::string& secret = "") {
     Routes routes;
     routes.pages["/healthz"] = [] { return Reply{200, "text/plain", "ok\n"}; };
     routes.pages["/stats"] = [this] { return Reply{200, "application/json", page}; };
@@ -91,7 +92,9 @@ struct Served {
       asked.push_back(target);
       answers.push_back(std::move(answer));
     };
-    auto listening = Endpoint::listen(loop, {std::move(addresses), {}, limits}, std::move(routes));
+    EndpointPlace place{std::move(addresses), {}, limits};
+    place.secret = secret;
+    auto listening = Endpoint::listen(loop, place, std::move(routes));
     REQUIRE(listening);
     endpoint = std::move(*listening);
   }

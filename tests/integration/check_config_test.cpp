@@ -23,8 +23,11 @@ class Checked {
   }
   Finished check(std::vector<std::string> words = {}) {
     std::ofstream(folder() / "config.toml") << config();
-    words.insert(words.end(), {program("batchwrightd"), "--config",
-                               (folder() / "config.toml").string(), "--check-config"});
+    // Words of the daemon's own come last, those that become another user first.
+    const bool are_options = !words.empty() && words.front().starts_with("--");
+    words.insert(are_options ? words.begin() : words.end(),
+                 {program("batchwrightd"), "--config", (folder() / "config.toml").string(),
+                  "--check-config"});
     return run(words);
   }
 
@@ -65,13 +68,41 @@ TEST_CASE("daemon: what the daemon would start with, and not serve, is a warning
     checked.config() += "ledger = \"/nowhere/l\"\n";
     expect(checked.check(), 1, "warning: feed train: ledger: the folder /nowhere does not exist");
   }
-  SUBCASE("sockets without their folder") {
-    const std::string folder = checked.folder().string() + "/s\"";
-    checked.config().replace(checked.config().find(folder), folder.size(), "/run/nowhere/s\"");
-    expect(checked.check(), 1,
-           "warning: daemon.endpoints: /run/nowhere/s: the folder /run/nowhere "
-           "does not exist; the unit batchwrightd.service makes it");
+}
+
+TEST_CASE("daemon: a folder of sockets that is missing is an error, as for the start") {
+  Checked checked;
+  const std::string given = "ipc://" + checked.folder().string() + "/s";
+  const auto place = [&](const std::string& endpoint) {
+    std::string& config = checked.config();
+    config.replace(config.find(given), given.size(), endpoint);
+  };
+  place("ipc:///run/nowhere/s");
+  const Finished found = checked.check();
+  expect(found, 2,
+         "error: daemon.endpoints: /run/nowhere/s: the folder /run/nowhere "
+         "does not exist; the unit batchwrightd.service makes it");
+  // Neither its sockets nor its data are the service's.
+  CHECK_FALSE(found.err.find("checked as root") != std::string::npos);
+  // The file says where, so `batchwright run` needs the folder, too.
+  CHECK(checked.check({"--for-run"}).code == 2);
+}
+
+TEST_CASE("daemon: of a file for `batchwright run` the service's folder is not asked for") {
+  if (std::filesystem::exists("/run/batchwright")) {
+    MESSAGE("skipped: this machine has the service's folder");
+    return;
   }
+  Checked checked;
+  std::string& config = checked.config();
+  const std::size_t line = config.find("endpoints");
+  config.erase(line, config.find('\n', line) - line);
+  const Finished service = checked.check();
+  expect(service, 2, "error: daemon.endpoints: ");
+  if (geteuid() == 0) CHECK(service.err.find("checked as root") != std::string::npos);
+  const Finished run = checked.check({"--for-run"});
+  CHECK_MESSAGE(run.code == 0, run.err);
+  CHECK(run.err == "");
 }
 
 TEST_CASE("daemon: a group that the daemon's user is not in is a warning") {

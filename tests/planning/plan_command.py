@@ -74,7 +74,8 @@ def check_page(program):
                    stdin=lengths)
         expect("compare works", done.returncode == 0)
         strategies = json.loads(done.stdout)["strategies"]
-        expect("random is the measure", strategies[0]["relative_time"] == 1)
+        expect("the first is the plan as configured", strategies[0]["name"] == "as configured")
+        expect("random is the measure", strategies[1]["relative_time"] == 1)
         names = " ".join(s["name"] for s in strategies)
         expect("all orders", all(word in names for word in
                ["random", "sorted", "semi-sorted", "bucket 256", "bucket-span", "bucket-optimal",
@@ -82,6 +83,32 @@ def check_page(program):
         text = page.read_text()
         expect("the page has its data and its script", "Chart.js v" in text and "/*DATA*/" not in text)
         expect("the page loads nothing", "src=" not in text.split("<body>")[1])
+
+
+def check_cuts(program):
+    """Each way to cut is there, with batches of about the same size; and the one that is used."""
+    lengths = "".join(f"{20 + i * 37 % 500}\n" for i in range(600))
+    for cut in (["--cut", "frames", "--max-frames", "3000"], ["--size", "12"],
+                ["--cut", "real-frames", "--max-frames", "3000", "--max-padded", "9000"]):
+        done = run(program, "--lengths", "-", "--order", "sorted", "--compare", "--json", *cut,
+                   stdin=lengths)
+        expect(f"{cut} is compared: {done.stderr}", done.returncode == 0)
+        rows = {s["name"]: s for s in json.loads(done.stdout)["strategies"]}
+        plain = run(program, "--lengths", "-", "--order", "sorted", "--json", *cut, stdin=lengths)
+        expect("as configured is the plan itself",
+               rows["as configured"]["padded_frames"] == json.loads(plain.stdout)["padded_frames"])
+        batches = [rows[f"random, {each}"]["batches"] for each in ("fixed", "dynamic", "frames")]
+        expect(f"batches of about one size: {batches}", max(batches) < 2 * min(batches))
+
+
+def check_bars(program):
+    """Of few values most bars of a histogram are empty: the ends are left out."""
+    done = run(program, "--lengths", "-", "--size", "2", stdin="10\n" * 20 + "4000\n")
+    bars = done.stdout.split("frames of a row")[1].strip().splitlines()
+    counts = [int(bar.split("..")[1].split()[1]) for bar in bars]
+    expect(f"no empty ends: {counts}", counts[0] > 0 and counts[-1] > 0)
+    few = run(program, "--lengths", "-", "--size", "2", stdin="10\n" * 20)
+    expect("one value has one bar", len(few.stdout.split("frames of a row")[1].strip().splitlines()) == 1)
 
 
 def check_small_epochs(program):
@@ -97,5 +124,7 @@ if __name__ == "__main__":
     check_figures(sys.argv[1])
     check_refusals(sys.argv[1])
     check_page(sys.argv[1])
+    check_cuts(sys.argv[1])
+    check_bars(sys.argv[1])
     check_small_epochs(sys.argv[1])
     check_imbalance(sys.argv[1])

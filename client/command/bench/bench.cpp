@@ -8,6 +8,7 @@
 #include "client/command/bench/bench_memcpy.h"
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/find_pages.h"
 #include "client/command/http_get.h"
 #include "client/command/keys.h"
 #include "client/command/output.h"
@@ -83,13 +84,18 @@ struct BenchFigures {
   double rate() const { return static_cast<double>(taken.bytes) / taken.seconds; }
 };
 
-Result<BenchFigures> measure(const BenchOptions& options) {
+Result<BenchFigures> measure(BenchOptions options) {
   // Cheap checks first: a wrong key or address, or what is lacking, is told before anything is
   // measured.
   const std::size_t threads = std::max<std::size_t>(options.clients, options.memcpy_threads);
   if (auto room = room_for_threads(threads, "bench"); !room) return room.error();
   const auto connect = connect_options(options.keys);
   if (!connect) return connect.error();
+  if (options.stats.empty()) {
+    const auto pages = find_pages(options.endpoint);
+    if (!pages) return pages.error();
+    options.stats = pages->front();
+  }
   const auto known = read_stats(options);
   if (!known) return known.error();
   const auto rows = record_rows(options, *connect, kMostBaselineBytes, kWarmUp);

@@ -222,7 +222,12 @@ void print_json(const Planned& planned, const PlanOptions& options, bool parts) 
   fmt::print("]}}\n");
 }
 
-void print_bars(const char* title, const std::vector<HistogramBar>& bars) {
+/// Without the empty ends: of few values most bars are empty.
+void print_bars(const char* title, const std::vector<HistogramBar>& all) {
+  const auto is_full = [](const HistogramBar& bar) { return bar.count != 0; };
+  const auto first = std::find_if(all.begin(), all.end(), is_full);
+  const auto last = std::find_if(all.rbegin(), std::make_reverse_iterator(first), is_full).base();
+  const std::vector<HistogramBar> bars(first, last);
   // At least 1, as it divides.
   std::uint64_t most = 1;
   for (const HistogramBar& bar : bars) most = std::max(most, bar.count);

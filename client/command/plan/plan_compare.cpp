@@ -21,14 +21,22 @@ PlanSettings common_settings(const PlanSettings& given) {
   return common;
 }
 
-PlanSettings cut_as(PlanSettings settings, Cut cut) {
+bool is_by_rows(Cut cut) { return cut == Cut::fixed || cut == Cut::dynamic; }
+
+/// How large the batches of each cut are.
+struct Sizes {
+  std::uint32_t rows = 0;
+  std::uint64_t frames = 0;
+};
+
+PlanSettings cut_as(PlanSettings settings, Cut cut, const Sizes& sizes) {
   const PlanSettings plain;
-  // The other cuts take max_frames in place of a size.
-  if (settings.cut != Cut::fixed && settings.cut != Cut::dynamic) settings.size = plain.size;
   settings.cut = cut;
-  // A fixed cut has no rule, and these two belong to the cuts by frames: see common_settings().
+  settings.size = is_by_rows(cut) ? sizes.rows : plain.size;
+  settings.max_frames = is_by_rows(cut) ? 0 : sizes.frames;
+  // A fixed cut has no rule, and these two belong to cuts that have no row.
   settings.rule = cut == Cut::fixed ? plain.rule : settings.rule;
-  settings.max_frames = 0;
+  settings.max_padded = 0;
   settings.quadratic_scale = 0;
   return settings;
 }
@@ -44,14 +52,36 @@ Result<Strategy> evaluate(const PlanLengths& lengths, std::string name,
                   measure_randomness(*plan, *next).figure(), 0};
 }
 
-/// What the strategies are chosen for: the rows that each of two epochs has, and the longest.
+/// What the strategies are chosen for: the rows that each of two epochs has, their lengths, and how
+/// large batches are.
 struct Shape {
   std::uint64_t rows = std::numeric_limits<std::uint64_t>::max();
   std::uint32_t longest = 0;
+  std::uint64_t frames = 0;  ///< Of the epochs together, and their rows.
+  std::uint64_t all_rows = 0;
+  Sizes sizes;
 };
 
+/// The given figure, and what is about as much of the other: of cuts by frames the rows that
+/// `max_frames` has of mean length, of cuts by rows as many frames as those take.
+Sizes sizes_of(const Shape& shape, const PlanSettings& settings) {
+  const std::uint64_t mean =
+      std::max<std::uint64_t>(shape.frames / std::max<std::uint64_t>(shape.all_rows, 1), 1);
+  // The longest row has to fit.
+  if (is_by_rows(settings.cut)) {
+    return {settings.size, std::max<std::uint64_t>(mean * settings.size, shape.longest)};
+  }
+  const std::uint64_t most = settings.max_size != 0 ? settings.max_size : 1'000'000;
+  const std::uint64_t rows = std::clamp<std::uint64_t>(settings.max_frames / mean, 1, most);
+  const std::uint32_t unit = settings.size_multiple;
+  return {std::max(static_cast<std::uint32_t>(rows) / unit * unit, unit), settings.max_frames};
+}
+
 /// The shape of a random order, cut fixed.
-Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings) {
+Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& given) {
+  // Batches as small as can be, where their rows are not given: all of them are in the epoch.
+  const std::uint32_t rows_of_batch = is_by_rows(given.cut) ? given.size : given.size_multiple;
+  const PlanSettings settings = cut_as(common_settings(given), Cut::fixed, {rows_of_batch, 0});
   Shape shape;
   // Both epochs that evaluate() plans: with a selection of data they may differ in rows.
   for (const std::uint64_t epoch : {0u, 1u}) {
@@ -61,10 +91,13 @@ Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& settings)
     for (std::uint64_t index = 0; index < plan->batches(); ++index) {
       const BatchFigures batch = plan->figures(BatchIndex{index});
       rows += batch.rows;
+      shape.frames += batch.frames;
       shape.longest = std::max(shape.longest, batch.batch_length);
     }
     shape.rows = std::min(shape.rows, rows);
+    shape.all_rows += rows;
   }
+  shape.sizes = sizes_of(shape, given);
   return shape;
 }
 
@@ -144,20 +177,27 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
                  "lanes make the batches themselves: nothing to compare"};
   }
   const PlanSettings common = common_settings(settings);
-  const auto shape = shape_of(lengths, cut_as(common, Cut::fixed));
+  const auto shape = shape_of(lengths, settings);
   if (!shape) return shape.error();
-  std::vector<Strategy> all;
-  for (const Cut cut : {Cut::fixed, Cut::dynamic}) {
+  auto configured = evaluate(lengths, kAsConfigured, settings);
+  if (!configured) return configured.error();
+  std::vector<Strategy> all = {std::move(*configured)};
+  for (const auto& [cut, cut_name] :
+       {std::pair(Cut::fixed, "fixed"), std::pair(Cut::dynamic, "dynamic"),
+        std::pair(Cut::frames, "frames")}) {
+    const bool is_given = is_by_rows(cut) == is_by_rows(settings.cut);
     for (const Choice& choice : choices(*shape)) {
-      const char* cut_name = cut == Cut::fixed ? "fixed" : "dynamic";
       auto made = evaluate(lengths, fmt::format("{}, {}", choice.name, cut_name),
-                           ordered(cut_as(common, cut), choice));
+                           ordered(cut_as(common, cut, shape->sizes), choice));
+      // Of sizes that nobody chose it says little, and the others are of use.
+      if (!made && !is_given && made.error().code == ErrorCode::infeasible) continue;
       if (!made) return made.error();
       all.push_back(std::move(*made));
     }
   }
-  // The first is random with fixed batches, as choices() and the loop above have it.
-  const double random_time = step_time(all.front().report, step_cost);
+  if (all.size() == 1) return all;
+  // The second is random with fixed batches, as choices() and the loop above have it.
+  const double random_time = step_time(all[1].report, step_cost);
   for (Strategy& strategy : all) {
     strategy.relative_time = step_time(strategy.report, step_cost) / random_time;
   }
@@ -166,19 +206,19 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
 
 Result<std::vector<Curve>> trade_off_curves(const PlanLengths& lengths,
                                             const PlanSettings& settings) {
-  const PlanSettings fixed = cut_as(common_settings(settings), Cut::fixed);
-  const auto shape = shape_of(lengths, fixed);
+  const auto shape = shape_of(lengths, settings);
   if (!shape) return shape.error();
+  const PlanSettings fixed = cut_as(common_settings(settings), Cut::fixed, shape->sizes);
   const auto rows = static_cast<double>(shape->rows);
   // Sizes and bins double from point to point: a few plans span the whole range.
   std::vector<Choice> lrf, sizes, bins;
   for (const double value : {0., 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1., 2., 5., 20.}) {
     lrf.push_back({fmt::format("{}", value), Order::semi_sorted, value});
   }
-  for (double value = settings.size; value < rows; value *= 2) {
+  for (double value = fixed.size; value < rows; value *= 2) {
     sizes.push_back({fmt::format("{}", value), Order::bucket, value});
   }
-  for (double value = 1; value * settings.size <= rows; value *= 2) {
+  for (double value = 1; value * fixed.size <= rows; value *= 2) {
     bins.push_back({fmt::format("{}", value), Order::alternated, value});
   }
   std::vector<Curve> curves;

@@ -15,12 +15,16 @@ struct Strategy {
   PlanSettings settings;
   PlanReport report;
   double randomness = 0;
-  double relative_time = 0;  ///< Estimated for an epoch; the random order, cut as set, is 1.
+  double relative_time = 0;  ///< Estimated for an epoch; random, fixed is 1.
 };
 
-/// Every order, cut fixed and dynamic, with the other settings as given. The first is random with
-/// fixed batches. An epoch's time is estimated as the padded frames of each step's largest batch,
-/// and `step_cost` frames a step. Errors: those of plan_epoch().
+/// The name of the plan as its settings are.
+constexpr const char* kAsConfigured = "as configured";
+
+/// The plan as configured, and every order, cut fixed, dynamic and by frames, with the other
+/// settings as given. What the given cut does not say of batches' sizes is chosen to be about as
+/// much. The second is random with fixed batches. An epoch's time is estimated as the padded frames
+/// of each step's largest batch, and `step_cost` frames a step. Errors: those of plan_epoch().
 Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
                                                  const PlanSettings& settings,
                                                  std::uint64_t step_cost);

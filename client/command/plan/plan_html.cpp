@@ -57,7 +57,7 @@ Result<json::array> pictures_json(const PlanLengths& lengths,
   json::array all;
   for (const Strategy& strategy : strategies) {
     // The cut does not change the order: one picture an order.
-    if (strategy.settings.cut != Cut::fixed) continue;
+    if (strategy.settings.cut != Cut::fixed || strategy.name == kAsConfigured) continue;
     auto picture = order_picture(lengths, strategy.settings);
     if (!picture) return picture.error();
     // Names are "order, cut" (compare_strategies()), and a picture is of the order alone.

@@ -11,6 +11,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/find_pages.h"
 #include "client/command/keys.h"
 #include "client/command/output.h"
 #include "client/library/batchwright/client.hpp"
@@ -230,7 +231,9 @@ void print_json(const std::vector<Daemon>& daemons, const std::vector<Fault>& fa
 
 }  // namespace
 
-int run_check(const CheckOptions& options) {
+int run_check(const CheckOptions& given) {
+  CheckOptions options = given;
+  if (options.daemons.empty()) options.daemons = endpoints_in(default_endpoint());
   const auto wanted = connect_options(options.keys);
   if (!wanted) return fail(wanted.error());
   const std::vector<Daemon> daemons = ask_all(options, *wanted);

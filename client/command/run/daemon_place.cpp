@@ -40,10 +40,8 @@ std::string fault_of_runtime(const fs::path& runtime, const std::string& name) {
                      bytes, kMostSocketBytes);
 }
 
-void place_in_private_folder(DaemonPlace& place) {
+void place_in_private_folder(DaemonPlace& place, const std::string& name) {
   const std::string job = environment("SLURM_JOB_ID");
-  const std::string name =
-      fmt::format("batchwright-{}{}{:08x}", job, job.empty() ? "" : "-", place.content >> 32);
   place.source.folder = fmt::format("/tmp/{}-{}", name, ::geteuid());
   const fs::path runtime = environment("XDG_RUNTIME_DIR");
   if (!job.empty() || runtime.empty()) return;
@@ -83,11 +81,15 @@ Result<DaemonPlace> place_daemon(const JobConfig& job) {
   }
   if (is_read_once(job.file)) place.own_text = job.text;
   for (const FeedConfig& feed : job.config.feeds) place.feeds.push_back(feed.served.name);
+  const std::string id = environment("SLURM_JOB_ID");
+  const std::string name =
+      fmt::format("{}{}{:08x}", id, id.empty() ? "" : "-", place.content >> 32);
+  place.name = fmt::format("{}-{}", name, ::geteuid());
   const std::vector<std::string>& given = job.config.daemon.endpoints;
   if (given == DaemonConfig().endpoints) {
-    place_in_private_folder(place);
+    place_in_private_folder(place, "batchwright-" + name);
     DaemonConfig placed;
-    place_sockets(placed, place.source.folder);
+    place_sockets(placed, place.source);
     place.endpoint = placed.endpoints.front();
     place.locks = place.source.folder / "run";
   } else {

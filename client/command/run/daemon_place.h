@@ -30,6 +30,7 @@ struct DaemonPlace {
   std::vector<std::string> feeds;
   /// The text, where the daemon cannot read it again: it gets a file of its own.
   std::optional<std::string> own_text;
+  std::string name;  ///< Unlike that of any other daemon of this host.
   std::string note;  ///< Why the folder is not where the environment says; empty: it is.
 
   std::string socket() const;

@@ -16,12 +16,20 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->required();
   command->add_option("--daemon", options->daemon, "The daemon's program")->type_name("FILE");
-  command->add_option("COMMAND", options->command, "Command and its arguments, behind --")
+  command
+      ->add_option("--textfile", options->textfile,
+                   "Folder of node_exporter's textfile collector, for the daemon's metrics")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("FOLDER");
+  command->add_option("COMMAND", options->command, "Command and its arguments, after --")
       ->required();
   command->footer(
       "Starts the daemon, or joins one that another run started with the same configuration, "
       "waits\n"
-      "until it listens, and sets BATCHWRIGHT_ENDPOINT. The exit code is the command's.\n"
+      "until it listens, and sets BATCHWRIGHT_ENDPOINT. The exit code is the command's. On a "
+      "terminal\n"
+      "it prints where the daemon's page is. The daemon logs warnings, unless the configuration "
+      "has\nlog_level.\n"
       "Example: srun -N4 batchwright run --config train.toml -- python3 train.py");
   on_chosen(*command, action, options, run_run);
 }
@@ -30,7 +38,10 @@ void add_check(CLI::App& app, Action& action) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* command =
       app.add_subcommand("check", "Check that daemons serve the same data and plan");
-  command->add_option("DAEMON", options->daemons, "Endpoints, or HOST:PORT for tcp://")->required();
+  command
+      ->add_option("DAEMON", options->daemons,
+                   "Endpoints, or HOST:PORT for tcp://; by default BATCHWRIGHT_ENDPOINT")
+      ->default_str("");
   command->add_option("--feed", options->feed, "Of one feed only");
   command->add_option("--epoch", options->epoch, "Epoch whose plan is compared")
       ->check(from_zero())

@@ -7,12 +7,17 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/find_pages.h"
 #include "client/command/run/child.h"
+#include "client/command/run/metrics_file.h"
 #include "client/command/run/shared_daemon.h"
 
 namespace batchwright {
@@ -55,16 +60,32 @@ void take_signals(const sigset_t& awaited) {
   ::sigprocmask(SIG_SETMASK, &awaited, nullptr);
 }
 
+/// Whether it came from Slurm's manager of the step, which sends it to each process there, and so
+/// to the command. One that meets it twice may be ended by the second: a program that is just
+/// leaving has no handler any more.
+bool is_sent_to_all(const siginfo_t& info) {
+  if (info.si_code != SI_USER) return false;
+  // From outside of a container of its own there is no number for the sender.
+  if (info.si_pid == 0) return std::getenv("SLURM_JOB_ID") != nullptr;
+  const auto name = file_text(fmt::format("/proc/{}/comm", info.si_pid));
+  return name && name->starts_with("slurmstepd");
+}
+
 /// One call of `batchwright run`.
 class Run {
  public:
   Run(const RunOptions& options, DaemonPlace place, const std::string& program)
-      : options_(options), daemon_(std::move(place), program), awaited_(awaited()) {}
+      : options_(options),
+        daemon_(std::move(place), program, ::isatty(STDERR_FILENO) == 1),
+        awaited_(awaited()) {
+    if (!options.textfile.empty()) metrics_.emplace(options.textfile, daemon_.place().name);
+  }
 
   int work() {
     say(daemon_.place().note);
     if (auto ready = wait_until_ready(); !ready) return end_with(ready.error());
     if (ended_by_) return finish(128 + *ended_by_);
+    if (auto tended = tend(); !tended) say(tended.error().message);
     ChildOptions command{options_.command, {{"BATCHWRIGHT_ENDPOINT", daemon_.place().endpoint}}};
     const auto started = start_child(command);
     if (!started) return end_with(started.error());
@@ -94,19 +115,42 @@ class Run {
   }
 
   /// Waits a moment for what comes: ends of children, signals.
-  Result<void> look(bool tend) {
+  Result<void> look(bool tends) {
     siginfo_t info{};
-    const timespec moment = tend || !daemon_.child() ? kLook : timespec{0, 10'000'000};
+    const timespec moment = tends || !daemon_.child() ? kLook : timespec{0, 10'000'000};
     const int signal = ::sigtimedwait(&awaited_, &info, &moment);
     if (signal > 0 && signal != SIGCHLD) take_signal(signal, info);
     if (auto reaped = reap(); !reaped) return reaped;
-    return tend ? daemon_.tend() : Result<void>();
+    return tends ? tend() : Result<void>();
+  }
+
+  /// Of what runs: the daemon, and what is told of it.
+  Result<void> tend() {
+    if (auto tended = daemon_.tend(); !tended) return tended;
+    const bool shows = ::isatty(STDERR_FILENO) == 1;
+    const bool measures = metrics_ && daemon_.owns() && metrics_->is_due();
+    if (!shows && !measures) return {};
+    const auto pages = find_pages(daemon_.place().endpoint);
+    if (!pages) return {};  // it has none, or is starting again
+    if (shows) tell(*pages);
+    return measures ? metrics_->renew(pages->front()) : Result<void>();
+  }
+
+  /// To whoever is at the terminal: where the daemon can be watched.
+  void tell(const std::vector<std::string>& pages) {
+    if (told_ == pages) return;
+    told_ = pages;
+    const auto page = std::find_if(pages.begin(), pages.end(), [](const std::string& each) {
+      return each.starts_with("http");
+    });
+    const std::string address = page == pages.end() ? "" : fmt::format("page at {}, or ", *page);
+    say(fmt::format("{}batchwright top --endpoint {}", address, daemon_.place().endpoint));
   }
 
   void take_signal(int signal, const siginfo_t& info) {
     // What the terminal's keys send comes to the whole group, and so to the command, by itself.
     const bool by_keys = info.si_code == SI_KERNEL;
-    if (command_ && !by_keys) ::kill(*command_, signal);
+    if (command_ && !by_keys && !is_sent_to_all(info)) ::kill(*command_, signal);
     if (!command_ && is_ending(signal)) ended_by_ = signal;
   }
 
@@ -157,6 +201,7 @@ class Run {
   int finish(int code) {
     static_cast<void>(daemon_.leave());  // nothing to do about a lock that cannot be had
     if (const auto child = daemon_.child()) end_daemon(*child);
+    metrics_.reset();
     daemon_.remove_files();
     return code;
   }
@@ -179,6 +224,8 @@ class Run {
   SharedDaemon daemon_;
   LineStream stream_{STDERR_FILENO};  // shared with daemon and command, and perhaps not read
   std::string said_;
+  std::vector<std::string> told_;  // pages
+  std::optional<MetricsFile> metrics_;
   const sigset_t awaited_;
   std::optional<pid_t> command_;
   std::optional<int> code_;  // of the command

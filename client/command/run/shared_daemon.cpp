@@ -194,7 +194,10 @@ Result<void> SharedDaemon::start() {
   daemon.words = {program_, "--config", file.string()};
   if (!place_.source.folder.empty()) {
     daemon.words.insert(daemon.words.end(), {"--folder", place_.source.folder.string()});
+    if (has_reader_) daemon.words.emplace_back("--private-page");
   }
+  // Its terminal, or log, is the command's.
+  daemon.words.insert(daemon.words.end(), {"--log-level", "warn"});
   // The terminal's Ctrl-C is for the command; the daemon ends when that has ended.
   daemon.own_group = true;
   const auto child = start_child(daemon);

@@ -21,8 +21,9 @@ namespace batchwright {
 /// Threads: one.
 class SharedDaemon {
  public:
-  SharedDaemon(DaemonPlace place, std::string program)
-      : place_(std::move(place)), program_(std::move(program)) {}
+  /// `has_reader`: pages of its own are of use to someone, who is at a terminal.
+  SharedDaemon(DaemonPlace place, std::string program, bool has_reader)
+      : place_(std::move(place)), program_(std::move(program)), has_reader_(has_reader) {}
 
   /// Tries to join. False while an owner is just leaving, or has just come: then it is called again
   /// in a moment. Nothing runs before tend() is called.
@@ -43,6 +44,9 @@ class SharedDaemon {
   /// Whether clients can connect. Errors: not_found, naming the feed that a daemon lacks which no
   /// run has started; io_error: its socket may not be used, or is another user's.
   Result<bool> ready();
+
+  /// Whether it is this one's, and listens.
+  bool owns() const { return owner_ && was_ready_; }
 
   /// Nothing is run here any more. Returns whether others use the daemon that this one owns, and
   /// it has to be tended until they do not.
@@ -68,6 +72,7 @@ class SharedDaemon {
 
   DaemonPlace place_;
   std::string program_;
+  bool has_reader_;
   std::optional<FileLock> user_;   // shared while something runs, exclusive at the end
   std::optional<FileLock> owner_;  // while the daemon is this one's
   std::optional<pid_t> child_;

@@ -73,9 +73,11 @@ std::string memory_in_use(const json::value& stats) {
 
 std::vector<TopLine> process_lines(const json::value& stats, const std::string& address,
                                    std::size_t columns) {
+  std::string version = fmt::format("version {}", text_at(stats, "version"));
+  const std::string user = text_at(stats, "user");
+  if (!user.empty()) version = fmt::format("of user {}  {}", printable_ascii(user), version);
   return figure_lines(
-      {fmt::format("version {}", text_at(stats, "version")),
-       fmt::format("up for {}", seconds_text(number_at(stats, "uptime_seconds"))),
+      {version, fmt::format("up for {}", seconds_text(number_at(stats, "uptime_seconds"))),
        fmt::format("clients {}", whole_text(number_or_0(stats, "sessions"))), memory_in_use(stats),
        fmt::format("batches' memory {}", memory_text(number_or_0(stats, "arena_bytes"))),
        fmt::format("its limit {}", memory_text(number_or_0(stats, "memory_ceiling_bytes"))),

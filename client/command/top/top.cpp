@@ -1,4 +1,6 @@
 #include <fmt/core.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
@@ -13,6 +15,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
+#include "client/command/find_pages.h"
 #include "client/command/http_get.h"
 #include "client/command/interrupt.h"
 #include "client/command/output.h"
@@ -43,6 +46,14 @@ struct Pages {
   boost::json::value stats;  ///< Of all together.
 };
 
+/// A daemon of another user is never taken for one's own.
+void name_user(boost::json::object& stats) {
+  const auto* const uid = stats.if_contains("uid");
+  if (uid == nullptr || !uid->is_int64() || uid->as_int64() == ::geteuid()) return;
+  const passwd* const user = ::getpwuid(static_cast<uid_t>(uid->as_int64()));
+  stats["user"] = user == nullptr ? fmt::format("{}", uid->as_int64()) : user->pw_name;
+}
+
 Result<Page> fetch_one(const std::string& address) {
   auto text = http_get(address, "/stats", kAnswerLimit);
   if (!text) return text.error();
@@ -52,6 +63,7 @@ Result<Page> fetch_one(const std::string& address) {
   if (error || !stats.is_object()) {
     return Error{ErrorCode::malformed_message, fmt::format("{}/stats is no JSON object", address)};
   }
+  name_user(stats.as_object());
   return Page{std::move(*text), std::move(stats)};
 }
 
@@ -167,9 +179,25 @@ int run_on_terminal(const TopOptions& options) {
   return kDone;
 }
 
+/// The options with addresses of pages: without --stats those of the daemons at the endpoints.
+Result<TopOptions> with_pages(TopOptions options) {
+  if (!options.stats.empty()) return options;
+  if (options.endpoint.empty()) options.stats = {"http://127.0.0.1:9477"};
+  if (options.endpoint.empty()) return options;
+  for (const std::string& endpoint : endpoints_in(options.endpoint)) {
+    const auto pages = find_pages(endpoint);
+    if (!pages) return pages.error();
+    options.stats.push_back(pages->front());
+  }
+  return options;
+}
+
 }  // namespace
 
-int run_top(const TopOptions& options) {
+int run_top(const TopOptions& given) {
+  const auto found = with_pages(given);
+  if (!found) return fail(found.error());
+  const TopOptions& options = *found;
   if (!options.once && !options.json && writes_to_terminal()) return run_on_terminal(options);
   const Interrupt interrupt;
   return run_plain(options, interrupt);

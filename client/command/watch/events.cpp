@@ -58,6 +58,11 @@ Result<EventSource> find_source(const EventsOptions& options) {
     source.endpoint = options.events;
     return source;
   }
+  if (options.endpoint.find(',') != options.endpoint.npos) {
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("found the endpoints {}; allowed: one, by --endpoint", options.endpoint)};
+  }
   auto events = find_events(source);
   if (!events) return events.error();
   source.endpoint = std::move(*events);

@@ -190,7 +190,8 @@ class Subscription(Own):
     def _warn_of_credits(self) -> None:
         if self._credits.all_out():
             self._warned = True
-            warn(f"has been waiting for a batch for {PATIENCE_SECONDS:g} s: {self._credits.advice()}")
+            warn(f"this loop has been waiting for a batch for {PATIENCE_SECONDS:g} s: "
+                 f"{self._credits.advice()}")
 
     def __iter__(self) -> Batches:
         """Batches, across the ends of epochs; each says its `epoch`. They go on after the last

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace {
 
 /// Pages are taken in steps of this size, each a fraction of a second.
 constexpr std::size_t kStepBytes = std::size_t{1} << 30;
+constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Error failed(const char* call, std::size_t bytes) {
   const int code = errno;
@@ -50,6 +52,22 @@ std::size_t rounded_to(std::size_t unit, std::size_t bytes) {
 }
 
 }  // namespace
+
+int add_seals(int descriptor, int seals) { return ::fcntl(descriptor, F_ADD_SEALS, seals); }
+
+Result<void> check_kernel(AddSeals add) {
+  // Asked, not read out of its version: vendors take features back to older kernels.
+  const Descriptor trial(::memfd_create("batchwright", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  // That there is no memory, or no descriptor, is for the arena to say.
+  if (trial && (add(trial.get(), kSeals) == 0 || errno != EINVAL)) return {};
+  if (!trial && errno != ENOSYS && errno != EINVAL) return {};
+  utsname kernel{};
+  ::uname(&kernel);
+  return Error{ErrorCode::bad_configuration,
+               fmt::format("this kernel is Linux {}; needed: 5.1 or later, whose memory can be "
+                           "shared so that clients read it and cannot write (F_SEAL_FUTURE_WRITE)",
+                           kernel.release)};
+}
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -159,8 +177,7 @@ Result<void> Arena::reserve_in(PageKind kind, std::size_t page_bytes, const std:
   if (::ftruncate(descriptor(), size) != 0) return failed("ftruncate", mapped_bytes_);
   if (auto mapped = map(kind, stop); !mapped) return mapped;
   // Last, for from here on no process, this one included, gets another writable mapping.
-  constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (::fcntl(descriptor(), F_ADD_SEALS, kSeals) != 0) return failed("F_ADD_SEALS", mapped_bytes_);
+  if (add_seals(descriptor(), kSeals) != 0) return failed("F_ADD_SEALS", mapped_bytes_);
   return {};
 }
 

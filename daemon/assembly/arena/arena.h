@@ -28,6 +28,15 @@ std::uint64_t whole_pages(std::uint64_t bytes);
 /// which keep its arenas for as long as they hold a batch; invalid_argument (no slot).
 Result<std::size_t> check_room(std::uint32_t slots, std::size_t slot_bytes, const MemoryRoom& room);
 
+/// Adds seals to a memfd, as fcntl(2) does: 0, or -1 and errno.
+using AddSeals = int (*)(int descriptor, int seals);
+int add_seals(int descriptor, int seals);
+
+/// Whether this kernel can make an arena at all: of another user's memory that may be read and not
+/// written it knows from 5.1 on. Errors: bad_configuration, with this kernel's version and the
+/// needed one.
+Result<void> check_kernel(AddSeals add = add_seals);
+
 /// One feed's shared memory: a sealed memfd, divided into slots of equal size.
 ///
 /// Every page is reserved and touched by create(), so that running out is an error there and

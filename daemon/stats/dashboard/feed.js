@@ -249,7 +249,7 @@ function askForPlan(section, feed) {
   section.dataset.plan = wanted;
   section.asked = Date.now();
   const note = section.querySelector(".plan .note");
-  fetch("/feeds/" + encodeURIComponent(feed.name) + "/plan?epoch=" + epoch)
+  fetch("feeds/" + encodeURIComponent(feed.name) + "/plan?epoch=" + epoch)
     .then(answer => answer.ok ? answer.json() : answer.text().then(text => Promise.reject(text)))
     .then(plan => {
       section.shown = plan;

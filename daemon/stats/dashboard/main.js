@@ -55,7 +55,7 @@ function memoryOf(name) {
 
 // A daemon without this page leaves the curve to begin now.
 function lookBack() {
-  return fetch("/history").then(answer => answer.json()).then(past => {
+  return fetch("history").then(answer => answer.json()).then(past => {
     for (const [name, points] of Object.entries(past.bytes_per_second)) memoryOf(name).lookBack(points);
   }).catch(() => {});
 }
@@ -134,7 +134,7 @@ function watch() {
 }
 
 function listen() {
-  const events = new EventSource("/live");
+  const events = new EventSource("live");
   events.addEventListener("stats", event => received(JSON.parse(event.data)));
   events.addEventListener("open", lookBack);
   events.addEventListener("error", () => {
@@ -145,7 +145,7 @@ function listen() {
 }
 
 function ask() {
-  return lookBack().then(() => fetch("/stats")).then(answer => answer.json()).then(received)
+  return lookBack().then(() => fetch("stats")).then(answer => answer.json()).then(received)
     .catch(reason => setConnection("lost", "no connection to the daemon: " + reason.message));
 }
 

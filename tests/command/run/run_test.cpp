@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/command/run_place.h"
+#include "tests/command/run/run_place.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
