@@ -81,7 +81,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
     boost::asio::post(self.loop_,
                       [&self, lines] { self.server_->log().note<Event::log_dropped>(lines); });
   });
-  daemon->server_->log().note<Event::copy_chosen>(describe_copies(daemon->server_->copies()));
+  daemon->server_->log().note<Event::copy_chosen>(daemon->server_->copies().name());
   daemon->figures_ =
       std::make_unique<Figures>(daemon->loop_, *daemon->server_, config.daemon.memory_bytes);
   daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,

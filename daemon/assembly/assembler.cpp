@@ -85,7 +85,7 @@ struct Assembler::State {
   };
 
   State(unsigned count, std::string_view way, Manners wanted)
-      : copies(make_copy_table(way)),
+      : copies(CopyChoice::of_name(way)),
         manners(std::move(wanted)),
         wanted_threads(count),
         queue(count) {
@@ -212,7 +212,7 @@ struct Assembler::State {
       return false;
     }
     const JobWatch watch;
-    auto batch = assemble_batch(*job->source, *job->style, job->index, job->slot, copies.choice);
+    auto batch = assemble_batch(*job->source, *job->style, job->index, job->slot, copies);
     if (batch) batch->page_faults = job->page_faults + watch.page_faults();
     if (StageTimes* times = job->style->times.get()) {
       times->add(Stage::assemble, watch.taken());
@@ -229,7 +229,7 @@ struct Assembler::State {
     return true;
   }
 
-  const CopyTable copies;
+  const CopyChoice copies;
   const Manners manners;
   const std::size_t wanted_threads;
   mutable std::mutex mutex;
@@ -281,7 +281,7 @@ void Assembler::do_between(Between kind, std::function<void()> work) {
   });
 }
 
-const CopyTable& Assembler::copies() const { return state_->copies; }
+const CopyChoice& Assembler::copies() const { return state_->copies; }
 
 std::map<std::string, FeedShare> Assembler::shares() const {
   const std::lock_guard lock(state_->mutex);

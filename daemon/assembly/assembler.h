@@ -127,9 +127,9 @@ class Assembler {
  public:
   using Done = std::function<void(Result<AssembledBatch>)>;
 
-  /// `copies` is the name of the way to copy, or "auto" for the fastest on this machine, which
-  /// takes some milliseconds to find out. check_copy() has let it through. `manners` are those of
-  /// the assembly threads, and of those that wait for pages in their place.
+  /// `copies` is the name of the way to copy, or "auto" for the fastest on this processor;
+  /// check_copy() has let it through. `manners` are those of the assembly threads, and of those
+  /// that wait for pages in their place.
   explicit Assembler(unsigned threads, std::string_view copies = plain_copy().name,
                      Manners manners = {});
   ~Assembler();
@@ -151,7 +151,7 @@ class Assembler {
   void do_between(Between kind, std::function<void()> work);
 
   /// How batches are copied. Threads: any; it does not change.
-  const CopyTable& copies() const;
+  const CopyChoice& copies() const;
 
   /// Each feed's share of the threads, by its name, and the feeds that it waited for.
   std::map<std::string, FeedShare> shares() const;

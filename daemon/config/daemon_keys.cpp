@@ -125,10 +125,14 @@ Fault read_group(const ConfigNode& node, std::string& out) {
 }
 
 /// A way that only another processor has is a name like any other: whether this one has it is seen
-/// at the start, so that a file is read alike on every machine.
+/// at the start, so that a file is read alike on every machine. 0.2.0 had each instruction set
+/// three times; the ways that are gone stand for the one that stayed.
 Fault read_assembly_copy(const ConfigNode& node, std::string& out) {
   std::string name;
   if (const Fault fault = read_text(node, name)) return fault;
+  for (const std::string_view gone : {"-prefetch", "-pages"}) {
+    if (name.ends_with(gone)) name.resize(name.size() - gone.size());
+  }
   if (name != kAutoCopy && find_copy_way(name) == nullptr) return &node;
   out = std::move(name);
   return nullptr;
@@ -228,11 +232,8 @@ constexpr std::array kDaemonKeys{
     daemon_key<&D::assembly_threads, read_whole<1, 256>>(
         {"assembly_threads", "1 to 256", "2", restart, "Threads that copy sequences into batches"}),
     daemon_key<&D::assembly_copy, read_assembly_copy>(
-        {"assembly_copy",
-         "auto memcpy sse2 sse2-prefetch sse2-pages avx2 avx2-prefetch avx2-pages avx512 "
-         "avx512-prefetch avx512-pages neon neon-prefetch neon-pages",
-         R"("auto")", restart,
-         "How they copy: auto for what is the fastest on this machine, measured at the start"}),
+        {"assembly_copy", "auto memcpy sse2 avx2 avx512 neon", R"("auto")", restart,
+         "How they copy: auto for what is the fastest on this processor"}),
     daemon_key<&D::assembly_share, read_share>(
         {"assembly_share", "0.01 to 1", "1", restart,
          "Share of a processor that each assembly thread takes at most"}),

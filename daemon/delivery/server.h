@@ -97,7 +97,7 @@ class Server {
   const Readahead& readahead() const { return works_.readahead(); }
   unsigned assembly_threads() const { return rules_.assembly_threads; }
   /// How the assembly threads copy.
-  const CopyTable& copies() const { return works_.assembler().copies(); }
+  const CopyChoice& copies() const { return works_.assembler().copies(); }
   /// The addresses it listens at, with the actual ports for port 0.
   const std::vector<std::string>& endpoints() const { return listeners_.endpoints(); }
   const std::string& events_endpoint() const { return listeners_.events_endpoint(); }

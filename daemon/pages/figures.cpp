@@ -143,18 +143,6 @@ std::vector<UndoneStats> undone_stats(const Feed& feed) {
   return stats;
 }
 
-std::vector<CopyStats> copy_stats(const CopyTable& table) {
-  std::vector<CopyStats> stats;
-  for (std::size_t c = 0; c < kRunClasses; ++c) {
-    CopyStats of{kRunClassRows[c].name, table.choice.of(static_cast<RunClass>(c)).name, {}};
-    for (const CopyRates& each : table.rates) {
-      of.rates.push_back({each.way->name, each.bytes_per_second[c]});
-    }
-    stats.push_back(std::move(of));
-  }
-  return stats;
-}
-
 FeedStats absent_stats(const AbsentFeed& feed) {
   FeedStats stats;
   stats.name = feed.name;
@@ -309,7 +297,7 @@ StatsSource Figures::source() const {
   source.readahead = readahead_stats(server_.readahead().figures());
   source.sessions = static_cast<std::uint32_t>(server_.sessions().size());
   source.build = {kCompiler, built_with_cuda()};
-  source.copy = copy_stats(server_.copies());
+  source.copy = server_.copies().name();
   source.log_lines_dropped = dropped_log_lines();
   source.events = &server_.log();
   for (const auto& feed : server_.feeds()) source.feeds.push_back(feed_stats(*feed, now));

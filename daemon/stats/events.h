@@ -129,7 +129,7 @@ struct EventRow {
 };
 
 inline constexpr std::array<EventRow, kEvents> kEventRows{{
-    {Event::copy_chosen, "copy_chosen", Severity::info, Pace::each, "batches are copied: {}"},
+    {Event::copy_chosen, "copy_chosen", Severity::info, Pace::each, "batches are copied by {}"},
     {Event::arenas_reserved, "arenas_reserved", Severity::info, Pace::each, "arenas take {} of {}"},
     {Event::daemon_ready, "daemon_ready", Severity::info, Pace::each, "ready: {}"},
     {Event::stopping, "stopping", Severity::info, Pace::each, "signal {}: stopping"},

@@ -138,18 +138,6 @@ json::object render(const Verdict& verdict) {
           {"window_seconds", FeedWindow::kSpan.count()}};
 }
 
-json::object render_copy(const std::vector<CopyStats>& copy) {
-  json::object chosen;
-  json::object rates;
-  for (const CopyStats& of : copy) {
-    chosen[of.runs] = of.chosen;
-    json::object by_way;
-    for (const CopyStats::Rate& each : of.rates) by_way[each.way] = finite(each.bytes_per_second);
-    rates[of.runs] = std::move(by_way);
-  }
-  return {{"chosen", std::move(chosen)}, {"bytes_per_second", std::move(rates)}};
-}
-
 json::object render(const ReloadStats& reload) {
   return {{"applied", reload.applied},
           {"refused", reload.refused},
@@ -297,7 +285,7 @@ std::string render_stats(const StatsSource& source) {
                              {"commit", utf8(source.commit)},
                              {"compiler", utf8(source.build.compiler)},
                              {"cuda", source.build.cuda}}},
-      {"copy", render_copy(source.copy)},
+      {"copy", json::object{{"chosen", source.copy}}},
       {"open_descriptors", process.open_descriptors},
       {"page_faults",
        json::object{{"minor", process.minor_page_faults}, {"major", process.major_page_faults}}},

@@ -115,18 +115,6 @@ struct BuildStats {
   bool cuda = false;
 };
 
-/// How batches are copied, by the length of a run of bytes.
-struct CopyStats {
-  /// A way to copy, and its rate as it was measured.
-  struct Rate {
-    std::string_view way;
-    double bytes_per_second = 0.0;
-  };
-  std::string_view runs;    ///< "short", "middle" or "long".
-  std::string_view chosen;  ///< The way that copies them.
-  std::vector<Rate> rates;  ///< Of each way; empty: nothing was measured.
-};
-
 /// Changes of the configuration while the daemon ran.
 struct ReloadStats {
   std::uint64_t applied = 0;
@@ -184,7 +172,7 @@ struct StatsSource {
   std::uint32_t sessions = 0;
   std::vector<FeedStats> feeds;
   BuildStats build;
-  std::vector<CopyStats> copy;
+  std::string_view copy;                ///< The way by which batches are copied.
   std::uint64_t log_lines_dropped = 0;  ///< Standard error did not take them.
   const EventLog* events = nullptr;     ///< Lives as long as the call; null: nothing happened.
   ReloadStats reload;

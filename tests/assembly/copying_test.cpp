@@ -78,10 +78,6 @@ bool fills_as_a_loop(const CopyWay& way, std::size_t at, std::size_t bytes,
   return equal(to.bytes(), wanted.bytes());
 }
 
-CopyRates rates_of(const char* name, std::array<double, kRunClasses> rates) {
-  return {find_copy_way(name), rates};
-}
-
 }  // namespace
 
 TEST_CASE("assembly: every way copies what memcpy copies, at every alignment, and nothing beside") {
@@ -127,7 +123,7 @@ TEST_CASE("assembly: every way fills with every element, at every alignment, and
   }
 }
 
-TEST_CASE("assembly: a run that is too short to be timed is copied by memcpy") {
+TEST_CASE("assembly: a run with few whole lines is copied by memcpy") {
   const CopyChoice streamed(*find_copy_way("sse2"));
   CHECK(streamed.for_run(0).name == "memcpy");
   CHECK(streamed.for_run(511).name == "memcpy");
@@ -135,44 +131,23 @@ TEST_CASE("assembly: a run that is too short to be timed is copied by memcpy") {
   CHECK(streamed.for_run(std::size_t{1} << 30).name == "sse2");
 }
 
-TEST_CASE("assembly: each class of runs has the fastest way of its own") {
-  const std::array rates{rates_of("memcpy", {10, 10, 10}), rates_of("sse2", {5, 12, 11}),
-                         rates_of("avx2", {9, 11, 15})};
-  const CopyChoice choice = CopyChoice::fastest(rates);
-  CHECK(choice.of(RunClass::short_runs).name == "memcpy");
-  CHECK(choice.of(RunClass::middle_runs).name == "sse2");
-  CHECK(choice.of(RunClass::long_runs).name == "avx2");
-  CHECK(choice.for_run(16 * 1024 - 1).name == "memcpy");
-  CHECK(choice.for_run(16 * 1024).name == "sse2");
-  CHECK(choice.for_run(256 * 1024).name == "avx2");
+TEST_CASE("assembly: \"auto\" streams where the processor can, by the same way each time") {
+  const CopyWay& way = CopyChoice::of_name(kAutoCopy).for_run(512);
+  CHECK(way.runs_here());
+#if defined(__x86_64__) || defined(__aarch64__)
+  CHECK(way.streams());
+#endif
+  CHECK(&CopyChoice::of_name(kAutoCopy).for_run(512) == &way);
 }
 
-TEST_CASE("assembly: a way that is faster by 3 % or less may be so by chance") {
-  const std::array rates{rates_of("memcpy", {100, 100, 0}), rates_of("sse2", {103, 103.1, 0})};
-  const CopyChoice choice = CopyChoice::fastest(rates);
-  CHECK(choice.of(RunClass::short_runs).name == "memcpy");
-  CHECK(choice.of(RunClass::middle_runs).name == "sse2");
-}
-
-TEST_CASE("assembly: without rates memcpy copies everything") {
-  CHECK(CopyChoice::fastest({}).of(RunClass::long_runs).name == "memcpy");
-}
-
-TEST_CASE("assembly: \"auto\" times every way that this processor has, for every class") {
-  const CopyTable table = make_copy_table(kAutoCopy);
-  REQUIRE(table.rates.size() == ways_here().size());
-  CHECK(table.rates.front().way->name == "memcpy");
-  for (const CopyRates& each : table.rates) {
-    for (const double rate : each.bytes_per_second) CHECK(rate > 0);
+TEST_CASE("assembly: a way that is named copies all runs") {
+  for (const CopyWay* way : ways_here()) {
+    const CopyChoice named = CopyChoice::of_name(way->name);
+    CHECK(&named.for_run(512) == way);
+    CHECK(&named.for_run(std::size_t{1} << 30) == way);
+    CHECK(named.name() == way->name);
   }
-  CHECK(describe_copies(table).find("short runs by ") == 0);
-}
-
-TEST_CASE("assembly: a way that is named copies all runs, and nothing is timed") {
-  const CopyTable table = make_copy_table(ways_here().back()->name);
-  CHECK(table.rates.empty());
-  CHECK(&table.choice.of(RunClass::short_runs) == ways_here().back());
-  CHECK(&table.choice.of(RunClass::long_runs) == ways_here().back());
+  CHECK(CopyChoice().name() == "memcpy");
 }
 
 TEST_CASE("assembly: a copy that there is not is refused with those that this processor has") {

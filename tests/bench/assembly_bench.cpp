@@ -1,5 +1,6 @@
 // How fast a batch is assembled, against a plain copy of the same rows out of the same map.
 //   assembly_bench DATASET [--benchmark_...]
+// Fifteen repetitions of each, in a random order, and their medians, unless options say otherwise.
 // The dataset (see make_ljspeech) should fit the page cache. Each round assembles the next batch of
 // a semi-sorted, dynamically cut epoch into the next of 16 slots, as a feed does.
 
@@ -110,13 +111,13 @@ void assemble(benchmark::State& state, Layout layout, const CopyChoice& copies, 
 /// One for memcpy of the rows, then one for each way this processor has, one for the choice, and
 /// one for each cast.
 void register_all(const CopyChoice& chosen) {
-  benchmark::RegisterBenchmark("copy_rows", copy_rows)->UseRealTime();
+  benchmark::RegisterBenchmark("copy_rows", copy_rows);
   const auto add = [](std::string_view name, const CopyChoice& copies, DType cast = DType::none) {
     for (const Layout layout : {Layout::batch_major, Layout::time_major}) {
       const bool by_time = layout == Layout::time_major;
       const std::string title =
           fmt::format("assemble/{}/{}", by_time ? "time_major" : "batch_major", name);
-      benchmark::RegisterBenchmark(title.c_str(), assemble, layout, copies, cast)->UseRealTime();
+      benchmark::RegisterBenchmark(title.c_str(), assemble, layout, copies, cast);
     }
   };
   for (const CopyWay& way : copy_ways()) {
@@ -127,9 +128,22 @@ void register_all(const CopyChoice& chosen) {
   add("chosen_bfloat16", chosen, DType::bfloat16);
 }
 
+/// What disturbs one repetition disturbs its neighbours, too: those of one way must not be these.
+std::vector<std::string>& usual_options() {
+  static std::vector<std::string> options{"--benchmark_enable_random_interleaving=true",
+                                          "--benchmark_repetitions=15", "--benchmark_min_time=0.1",
+                                          "--benchmark_report_aggregates_only=true"};
+  return options;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::vector<char*> words{argv, argv + argc};
+  // Before the caller's own: of two equal options the last one counts.
+  for (std::string& each : usual_options()) words.insert(words.begin() + 1, each.data());
+  argc = static_cast<int>(words.size());
+  argv = words.data();
   benchmark::Initialize(&argc, argv);
   if (argc != 2) {
     std::fprintf(stderr, "usage: assembly_bench DATASET [--benchmark_...]\n");
@@ -141,9 +155,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   scene = std::move(*set);
-  const CopyTable copies = make_copy_table(kAutoCopy);
-  std::printf("chosen: %s\n", describe_copies(copies).c_str());
-  register_all(copies.choice);
+  const CopyChoice copies = CopyChoice::of_name(kAutoCopy);
+  std::printf("chosen: %s\n", std::string(copies.name()).c_str());
+  register_all(copies);
   benchmark::RunSpecifiedBenchmarks();
   scene.reset();
   return 0;

@@ -19,6 +19,11 @@ TEST_CASE("config: a configuration of one feed leaves the rest at its defaults")
 TEST_CASE("config: a way to copy may be one of another machine's processor") {
   CHECK(parsed("[daemon]\nassembly_copy = \"neon\"\n" + kFeed).daemon.assembly_copy == "neon");
   CHECK(parsed("[daemon]\nassembly_copy = \"avx512\"\n" + kFeed).daemon.assembly_copy == "avx512");
+  // Names of 0.2.0.
+  for (const std::string gone : {"-prefetch", "-pages"}) {
+    const std::string line = "[daemon]\nassembly_copy = \"avx2" + gone + "\"\n";
+    CHECK(parsed(line + kFeed).daemon.assembly_copy == "avx2");
+  }
 }
 
 TEST_CASE("config: all float32 fields have one dtype, or those that are named one each") {

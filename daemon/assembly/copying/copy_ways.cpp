@@ -14,8 +14,7 @@
 
 // An ordinary store makes the processor read the line first that it is about to overwrite. A
 // streaming store of a whole line does not, which saves a third of the memory's traffic; an arena
-// is larger than the caches, so its next reader loses nothing. Whether that is faster than
-// std::memcpy(), which knows the processor, too, depends on the machine: copy_timing.h measures it.
+// is larger than the caches, so its next reader loses nothing.
 //
 // Each instruction set has functions of its own, with the attribute that allows it there and
 // nowhere else: the rest of the build runs on every processor of the architecture.
@@ -23,58 +22,13 @@
 namespace batchwright {
 namespace {
 
-/// In which order the lines of a run are copied. A hardware prefetcher stops at the end of each
-/// page, for the next one lies elsewhere in memory, and its address has to be found first.
-enum class Walk : std::uint8_t {
-  lines,     ///< One behind the other.
-  prefetch,  ///< The same, and a line that comes a little later is asked for with each.
-  pages,     ///< A line of each of four pages by turns, so that three go on while one begins.
-};
-
-/// How far ahead Walk::prefetch asks. Behind the end of a source that may be what does not exist,
-/// which a prefetch is allowed to ask for.
-constexpr std::size_t kAhead = 512;
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kPagesAbreast = 4;
-constexpr std::size_t kLinesAbreast = kPagesAbreast * kPage / kCacheLine;
-
-/// Where Walk::pages copies line number i of four pages.
-constexpr std::size_t line_abreast(std::size_t i) {
-  return i % kPagesAbreast * kPage + i / kPagesAbreast * kCacheLine;
-}
-
-/// Copies lines by kCopy, a function of one line. Always inlined, so that it has the instruction
-/// set of the function that calls it, and kCopy can be inlined in turn.
-template <Walk kWalk, auto kCopy>
-[[gnu::always_inline]] inline void walk_lines(std::byte* to, const std::byte* from,
-                                              std::size_t lines) {
-  if constexpr (kWalk == Walk::pages) {
-    for (; lines >= kLinesAbreast; lines -= kLinesAbreast) {
-      for (std::size_t i = 0; i < kLinesAbreast; ++i) {
-        kCopy(to + line_abreast(i), from + line_abreast(i));
-      }
-      to += kPagesAbreast * kPage;
-      from += kPagesAbreast * kPage;
-    }
-  }
-  for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
-    if constexpr (kWalk == Walk::prefetch) __builtin_prefetch(from + kAhead);
-    kCopy(to, from);
-  }
-}
-
 #if defined(__x86_64__)
 
-inline void line_sse2(std::byte* to, const std::byte* from) {
-  for (std::size_t at = 0; at < kCacheLine; at += sizeof(__m128i)) {
+void copy_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t at = 0; at < lines * kCacheLine; at += sizeof(__m128i)) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
                      _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
   }
-}
-
-template <Walk kWalk>
-void copy_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
-  walk_lines<kWalk, line_sse2>(to, from, lines);
 }
 
 void fill_sse2(std::byte* to, const std::byte* line, std::size_t lines) {
@@ -86,18 +40,15 @@ void fill_sse2(std::byte* to, const std::byte* line, std::size_t lines) {
   }
 }
 
-__attribute__((target("avx2"))) inline void line_avx2(std::byte* to, const std::byte* from) {
-  const auto* parts = reinterpret_cast<const __m256i*>(from);
-  const __m256i low = _mm256_loadu_si256(parts);
-  const __m256i high = _mm256_loadu_si256(parts + 1);
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), low);
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, high);
-}
-
-template <Walk kWalk>
 __attribute__((target("avx2"))) void copy_avx2(std::byte* to, const std::byte* from,
                                                std::size_t lines) {
-  walk_lines<kWalk, line_avx2>(to, from, lines);
+  for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
+    const auto* parts = reinterpret_cast<const __m256i*>(from);
+    const __m256i low = _mm256_loadu_si256(parts);
+    const __m256i high = _mm256_loadu_si256(parts + 1);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), low);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, high);
+  }
 }
 
 __attribute__((target("avx2"))) void fill_avx2(std::byte* to, const std::byte* line,
@@ -111,14 +62,11 @@ __attribute__((target("avx2"))) void fill_avx2(std::byte* to, const std::byte* l
   }
 }
 
-__attribute__((target("avx512f"))) inline void line_avx512(std::byte* to, const std::byte* from) {
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-}
-
-template <Walk kWalk>
 __attribute__((target("avx512f"))) void copy_avx512(std::byte* to, const std::byte* from,
                                                     std::size_t lines) {
-  walk_lines<kWalk, line_avx512>(to, from, lines);
+  for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+  }
 }
 
 __attribute__((target("avx512f"))) void fill_avx512(std::byte* to, const std::byte* line,
@@ -136,15 +84,12 @@ inline void store_pair(std::byte* to, uint8x16_t low, uint8x16_t high) {
   asm volatile("stnp %q1, %q2, [%0]" : : "r"(to), "w"(low), "w"(high) : "memory");
 }
 
-inline void line_neon(std::byte* to, const std::byte* from) {
-  const auto* parts = reinterpret_cast<const std::uint8_t*>(from);
-  store_pair(to, vld1q_u8(parts), vld1q_u8(parts + 16));
-  store_pair(to + 32, vld1q_u8(parts + 32), vld1q_u8(parts + 48));
-}
-
-template <Walk kWalk>
 void copy_neon(std::byte* to, const std::byte* from, std::size_t lines) {
-  walk_lines<kWalk, line_neon>(to, from, lines);
+  for (; lines > 0; --lines, to += kCacheLine, from += kCacheLine) {
+    const auto* parts = reinterpret_cast<const std::uint8_t*>(from);
+    store_pair(to, vld1q_u8(parts), vld1q_u8(parts + 16));
+    store_pair(to + 32, vld1q_u8(parts + 32), vld1q_u8(parts + 48));
+  }
 }
 
 void fill_neon(std::byte* to, const std::byte* line, std::size_t lines) {
@@ -161,35 +106,20 @@ void fill_neon(std::byte* to, const std::byte* line, std::size_t lines) {
 
 #endif
 
-// Of ways that the timing finds equal the first one counts, and pages stand before others of their
-// instructions: memory of some MiB, as is timed, has its pages found sooner than a dataset's are.
 constexpr std::array kCopyWays {
   CopyWay{"memcpy", always, nullptr, nullptr},
 #if defined(__x86_64__)
-      CopyWay{"sse2-pages", always, copy_sse2<Walk::pages>, fill_sse2},
-      CopyWay{"sse2", always, copy_sse2<Walk::lines>, fill_sse2},
-      CopyWay{"sse2-prefetch", always, copy_sse2<Walk::prefetch>, fill_sse2},
-      CopyWay{"avx2-pages", has_avx2, copy_avx2<Walk::pages>, fill_avx2},
-      CopyWay{"avx2", has_avx2, copy_avx2<Walk::lines>, fill_avx2},
-      CopyWay{"avx2-prefetch", has_avx2, copy_avx2<Walk::prefetch>, fill_avx2},
-      CopyWay{"avx512-pages", has_avx512, copy_avx512<Walk::pages>, fill_avx512},
-      CopyWay{"avx512", has_avx512, copy_avx512<Walk::lines>, fill_avx512},
-      CopyWay{"avx512-prefetch", has_avx512, copy_avx512<Walk::prefetch>, fill_avx512},
+      CopyWay{"sse2", always, copy_sse2, fill_sse2},
+      CopyWay{"avx2", has_avx2, copy_avx2, fill_avx2},
+      CopyWay{"avx512", has_avx512, copy_avx512, fill_avx512},
 #else
-      CopyWay{"sse2-pages", never, nullptr, nullptr}, CopyWay{"sse2", never, nullptr, nullptr},
-      CopyWay{"sse2-prefetch", never, nullptr, nullptr},
-      CopyWay{"avx2-pages", never, nullptr, nullptr}, CopyWay{"avx2", never, nullptr, nullptr},
-      CopyWay{"avx2-prefetch", never, nullptr, nullptr},
-      CopyWay{"avx512-pages", never, nullptr, nullptr}, CopyWay{"avx512", never, nullptr, nullptr},
-      CopyWay{"avx512-prefetch", never, nullptr, nullptr},
+      CopyWay{"sse2", never, nullptr, nullptr}, CopyWay{"avx2", never, nullptr, nullptr},
+      CopyWay{"avx512", never, nullptr, nullptr},
 #endif
 #if defined(__aarch64__)
-      CopyWay{"neon-pages", always, copy_neon<Walk::pages>, fill_neon},
-      CopyWay{"neon", always, copy_neon<Walk::lines>, fill_neon},
-      CopyWay{"neon-prefetch", always, copy_neon<Walk::prefetch>, fill_neon},
+      CopyWay{"neon", always, copy_neon, fill_neon},
 #else
-      CopyWay{"neon-pages", never, nullptr, nullptr}, CopyWay{"neon", never, nullptr, nullptr},
-      CopyWay{"neon-prefetch", never, nullptr, nullptr},
+      CopyWay{"neon", never, nullptr, nullptr},
 #endif
 };
 
