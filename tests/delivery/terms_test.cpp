@@ -115,7 +115,7 @@ TEST_CASE("delivery: another layout and padding are refused, with both values") 
   had.layout = Layout::time_major;
   std::string text = asking.refused(had);
   CHECK_MESSAGE(contains(text, "layout: time-major before, batch-major now"), text);
-  CHECK(contains(asking.refused(had, false), "another: settings (or planner) changed (expected "));
+  CHECK(contains(asking.refused(had, false), "has changed: settings (or planner) changed (expected "));
   had = sorted_feed(4);
   had.padding = {{"features", -100}};
   text = asking.refused(had);
@@ -190,7 +190,7 @@ TEST_CASE(
   request = subscribe_to_train();
   request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(had));
   const std::string text = Asking().refused(std::move(request));
-  CHECK_MESSAGE(contains(text, "another: settings (or planner) changed"), text);
+  CHECK_MESSAGE(contains(text, "has changed: settings (or planner) changed"), text);
 }
 
 TEST_CASE("delivery: a feed that casts to another dtype is refused, with both dtypes") {

@@ -140,7 +140,7 @@ TEST_CASE("planning: a share that rises after flat_after, or falls too slowly, i
     return plan_note(testing::settings(texts));
   };
   CHECK(note({"select=cosine", "usage=0.5", "flat_after=9", "floor=0.2", "epochs=16"}) ==
-        "the share of the sequences falls to 0.143 in epoch 9 and rises to floor = 0.2 behind it; "
+        "the share of the sequences falls to 0.143 in epoch 9 and rises to floor = 0.2 after it; "
         "a smaller floor or flat_after avoids that");
   CHECK(note({"select=cosine", "usage=0.55", "flat_after=7", "floor=0.2", "epochs=16"}).empty());
   CHECK(note({"select=linear", "beta=0.0625", "flat_after=9", "floor=0.2", "epochs=16"}) ==

@@ -53,12 +53,13 @@ TEST_CASE("stats: the report of a daemon without feeds") {
   source.uptime = std::chrono::milliseconds(1500);
   source.process = {7, 0.25, 30, 10, 12, 8};
   source.memory_ceiling_bytes = std::uint64_t{1} << 63;
+  source.copy = "avx2";
   json::value page = render(source);
   CHECK(page.as_object().erase("events") == 1);
-  CHECK(page == json::parse(R"({"version":"0.1.0","host":"","uptime_seconds":1.5,"pid":7,
+  CHECK(page == json::parse(R"({"version":"0.1.0","host":"","uid":0,"uptime_seconds":1.5,"pid":7,
     "cpu_seconds":0.25,"resident_bytes":30,"anonymous_bytes":10,"mapped_file_bytes":12,
     "shared_memory_bytes":8,"memory_ceiling_bytes":9223372036854775808,"arena_bytes":0,
-    "sessions":0,"ready":true,"build":{"version":"0.1.0","compiler":"","cuda":false},
+    "sessions":0,"ready":true,"build":{"version":"0.1.0","commit":"","compiler":"","cuda":false},
     "copy":{"chosen":"avx2"},
     "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,"log_lines_dropped":0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
