@@ -11,9 +11,8 @@ import served
 
 # Made by `client/python/make_wheel --into build/wheel`, which takes the time of a whole build.
 WHEELS = sorted((served.ROOT / "build" / "wheel").glob("batchwright-*-manylinux_*.whl"))
-if not WHEELS:
-    pytest.skip("no wheel in build/wheel: client/python/make_wheel --into build/wheel",
-                allow_module_level=True)
+pytestmark = pytest.mark.skipif(
+    not WHEELS, reason="no wheel in build/wheel: client/python/make_wheel --into build/wheel")
 
 WRITES = """
 import sys, batchwright, numpy
