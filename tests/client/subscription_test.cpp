@@ -121,8 +121,7 @@ TEST_CASE("client: feeds that do not fit together are refused, with both servers
     bw_subscription* raw = nullptr;
     CHECK(bw_subscribe(connection.get(), &options, &raw) == BW_SCHEMA_MISMATCH);
     CHECK(error_says("between " + one.endpoint() + " and " + other->endpoint()));
-    CHECK(
-        error_says(other == &two ? "a world of 1 and one of 2" : "field \"features\" differs"));
+    CHECK(error_says(other == &two ? "a world of 1 and one of 2" : "field \"features\" differs"));
   }
 }
 

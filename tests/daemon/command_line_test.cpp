@@ -28,8 +28,8 @@ TEST_CASE("daemon: a call names its configuration") {
 }
 
 TEST_CASE("daemon: a call says what counts where the configuration says nothing") {
-  const auto parsed = parse(
-      {"--config", "a", "--folder", "/tmp", "--private-page", "--log-level", "warn"});
+  const auto parsed =
+      parse({"--config", "a", "--folder", "/tmp", "--private-page", "--log-level", "warn"});
   REQUIRE(std::holds_alternative<CommandLine>(parsed));
   CHECK(std::get<CommandLine>(parsed).config.private_page);
   CHECK(std::get<CommandLine>(parsed).config.log_level == Severity::warning);

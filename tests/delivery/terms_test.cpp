@@ -115,7 +115,8 @@ TEST_CASE("delivery: another layout and padding are refused, with both values") 
   had.layout = Layout::time_major;
   std::string text = asking.refused(had);
   CHECK_MESSAGE(contains(text, "layout: time-major before, batch-major now"), text);
-  CHECK(contains(asking.refused(had, false), "has changed: settings (or planner) changed (expected "));
+  CHECK(contains(asking.refused(had, false),
+                 "has changed: settings (or planner) changed (expected "));
   had = sorted_feed(4);
   had.padding = {{"features", -100}};
   text = asking.refused(had);

@@ -210,10 +210,11 @@ TEST_CASE("http: who does not know the secret gets 403 over TCP, and all is as b
   const std::string file = (folder / "s").string();
   Served served({}, {kAnyPort, "unix://" + file}, "s3cret");
   const auto asked = [&](const std::string& path) {
-    return served.answer("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    return served.answer("GET " + path +
+                         " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   };
-  for (const char* path : {"/", "/stats", "/s3cre/stats", "/s3cret", "/s3cretx/stats", "/S3cret/stats",
-                           "/stats?/s3cret/", "//s3cret/stats"}) {
+  for (const char* path : {"/", "/stats", "/s3cre/stats", "/s3cret", "/s3cretx/stats",
+                           "/S3cret/stats", "/stats?/s3cret/", "//s3cret/stats"}) {
     CAPTURE(path);
     CHECK(starts(asked(path), "403 Forbidden\r\n"));
   }

@@ -330,6 +330,7 @@ TEST_CASE("integration: what making rows takes counts under memory") {
   MadeFeed feed("size = 6\n");
   std::string& config = feed.daemon.config();
   config.replace(config.find("256MiB"), 6, "1MiB");
+  config.insert(config.find("dataset = "), "slots = 16\n");
   feed.daemon.launch();
   const std::string why = "making its rows";
   eventually([&] {

@@ -60,7 +60,7 @@ TEST_CASE("stats: the report of a daemon without feeds") {
     "cpu_seconds":0.25,"resident_bytes":30,"anonymous_bytes":10,"mapped_file_bytes":12,
     "shared_memory_bytes":8,"memory_ceiling_bytes":9223372036854775808,"arena_bytes":0,
     "sessions":0,"ready":true,"build":{"version":"0.1.0","commit":"","compiler":"","cuda":false},
-    "copy":{"chosen":"avx2"},
+    "copy":{"chosen":{"short":"avx2","middle":"avx2","long":"avx2"}},
     "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,"log_lines_dropped":0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
     "http":{"connections":0,"requests":0,"refused":0},"disks":[],"feeds":[],"latest_events":[],
