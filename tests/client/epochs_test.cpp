@@ -137,7 +137,7 @@ TEST_CASE("client: a program that waits says so, to a daemon that wants to know"
     auto batch = next_batch(subscription);
     batch.reset();
     const auto releases = [able](const auto& heard) {
-      return heard.releases == 1 && heard.waits == (able ? 1 : 0);
+      return heard.releases == 1 && (heard.waits > 0) == able;
     };
     CHECK(hears_in_a_wait(daemon, subscription, releases));
   }

@@ -125,7 +125,7 @@ TEST_CASE("client: memory that cannot be mapped for one feed leaves batches of a
 TEST_CASE("client: an arena that comes too late leaves batches of another feed alone") {
   FakeDaemon daemon({.second = Manners::Second::late});
   bw_connect_options options = connecting();
-  options.timeout_ms = 500;
+  options.timeout_ms = 2'000;
   const auto connection = connect(daemon.endpoint(), options);
   const auto one = subscribe(connection);
   daemon.deliver(1, 0, 0, 0);
