@@ -125,16 +125,23 @@ TEST_CASE("client: memory that cannot be mapped for one feed leaves batches of a
 TEST_CASE("client: an arena that comes too late leaves batches of another feed alone") {
   FakeDaemon daemon({.second = Manners::Second::late});
   bw_connect_options options = connecting();
-  options.timeout_ms = 2'000;
+  options.timeout_ms = 500;
   const auto connection = connect(daemon.endpoint(), options);
   const auto one = subscribe(connection);
   daemon.deliver(1, 0, 0, 0);
   auto batch = next_batch(one);
-  bw_subscription* raw = nullptr;
-  const bw_subscribe_options what = train();
-  static_cast<void>(bw_subscribe(connection.get(), &what, &raw));
-  const SubscriptionHandle two(raw);
-  REQUIRE(hears_in_a_wait(daemon, one, [](const auto& heard) { return heard.hellos.size() == 2; }));
+  const auto again = [](const auto& heard) { return heard.hellos.size() == 2; };
+  // The limit counts from when the arena is first asked for: a call whose grant took a while ends
+  // before that, and the next call meets the end.
+  SubscriptionHandle two;
+  for (int i = 0; i < 10 && !daemon.has_heard(again); ++i) {
+    bw_subscription* raw = nullptr;
+    const bw_subscribe_options what = train();
+    static_cast<void>(bw_subscribe(connection.get(), &what, &raw));
+    two.reset(raw);
+    static_cast<void>(next_status(one, 20));  // a client speaks while it waits
+  }
+  REQUIRE(hears_in_a_wait(daemon, one, again));
   CHECK(daemon.has_heard(kNothingLost));
   batch.reset();
   CHECK(daemon.hears(kOneLost));

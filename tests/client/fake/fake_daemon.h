@@ -32,7 +32,7 @@ struct Manners {
   bool dies_at_hello = false;     ///< As if killed while it reads it.
   bool shares_arena = true;       ///< Listens on the arena socket.
   std::uint64_t arena_bytes = 0;  ///< As announced; 0: as it is.
-  /// How the second subscription's arena is handed over.
+  /// How the arena of the second subscription, and of later ones, is handed over.
   enum class Second : std::uint8_t { same, too_large, late } second = Second::same;
   bool pauses = false;               ///< Before the first answer on the arena socket, 300 ms.
   bool alive = true;                 ///< Says so to clients without an arena.

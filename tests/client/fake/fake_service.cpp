@@ -204,7 +204,7 @@ void FakeDaemon::on_subscribe(Sockets& sockets, const wire::Subscribe& request) 
   answer.world = manners_.world;
   answer.batches_per_step = manners_.world / request.ranks();
   answer.window = request.window();
-  const bool is_second = request.subscription() == 2 && manners_.second != Manners::Second::same;
+  const bool is_second = request.subscription() >= 2 && manners_.second != Manners::Second::same;
   answer.arena = is_second ? 2 : 1;
   answer.arena_bytes = kArenaBytes;
   answer.terms = manners_.terms;
