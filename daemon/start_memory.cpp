@@ -1,12 +1,13 @@
 #include "daemon/start_memory.h"
 
 #include <link.h>
-#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -29,9 +30,7 @@ int let_go(dl_phdr_info* object, std::size_t, void*) {
 }  // namespace
 
 void let_start_memory_go() {
-#ifdef __GLIBC__
-  ::malloc_trim(0);
-#endif
+  give_heap_back();
   ::dl_iterate_phdr(let_go, nullptr);
 }
 

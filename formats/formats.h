@@ -14,7 +14,7 @@
 #include "formats/caught.h"                 // exceptions as errors
 #include "formats/control.h"                // messages between client and daemon
 #include "formats/ids.h"                    // numbers that must not be swapped, fingerprints
-#include "formats/kernel/ask_for_memory.h"  // whether the system has some
+#include "formats/kernel/ask_for_memory.h"  // whether the system has some, and heap that is free
 #include "formats/kernel/descriptor.h"      // an open file's owner
 #include "formats/kernel/exit_code.h"       // what a program ends with
 #include "formats/kernel/file_lock.h"       // a lock that ends with its process

@@ -1,6 +1,7 @@
 #include "formats/kernel/ask_for_memory.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -22,6 +23,13 @@ Result<void> ask_for_memory(std::uint64_t count, std::size_t bytes, std::string_
   }
   ::munmap(given, static_cast<std::size_t>(count) * bytes);
   return {};
+}
+
+void give_heap_back() {
+  // A sanitizer has an allocator of its own, and glibc's is not set up for several threads at once.
+#if defined(__GLIBC__) && !defined(BATCHWRIGHT_SANITIZED)
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace batchwright

@@ -16,4 +16,7 @@ namespace batchwright {
 /// Errors: busy (a limit of the process or of the machine, which may pass).
 Result<void> ask_for_memory(std::uint64_t count, std::size_t bytes, std::string_view what);
 
+/// Gives free heap back to the system, where the allocator is glibc's. Threads: any.
+void give_heap_back();
+
 }  // namespace batchwright

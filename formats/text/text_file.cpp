@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "formats/kernel/descriptor.h"
@@ -41,6 +42,36 @@ Result<std::string> file_text(const std::filesystem::path& path, std::size_t mos
   }
   text.resize(length);
   return text;
+}
+
+Result<void> put_file(const std::filesystem::path& path, std::string_view text, mode_t mode,
+                      const std::function<Result<void>(const std::string&)>& prepare) {
+  const std::string fresh = path.string() + ".new";
+  const auto failed = [&] {
+    const int code = errno;
+    unlink(fresh.c_str());
+    return Error{ErrorCode::io_error, fmt::format("{}: {}", path.string(), std::strerror(code))};
+  };
+  unlink(fresh.c_str());
+  {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const Descriptor file(open(fresh.c_str(), kFlags, mode));
+    if (!file) return failed();
+    while (!text.empty()) {
+      const ssize_t written = write(file.get(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return failed();
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  if (prepare) {
+    if (auto prepared = prepare(fresh); !prepared) {
+      unlink(fresh.c_str());
+      return prepared;
+    }
+  }
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) return failed();
+  return {};
 }
 
 }  // namespace batchwright

@@ -43,3 +43,46 @@ TEST_CASE("formats: what cannot be read is named with the reason") {
   CHECK(is_folder.error().message == folder.path().string() + ": cannot be read: Is a directory");
   CHECK(file_text(folder / "missing").value_or("nothing") == "nothing");
 }
+
+TEST_CASE(
+    "formats: a file that is put is whole and has its mode, and the old one stays until then") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "file";
+  const std::filesystem::path fresh = folder / "file.new";
+  std::ofstream(fresh) << "what another process left, which is longer";
+  REQUIRE(put_file(path, "old", 0640));
+  CHECK(file_text(path).value_or("") == "old");
+  CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::all) ==
+        std::filesystem::perms{0640});
+  const auto refused = put_file(path, "new", 0600, [&](const std::string& written) {
+    CHECK(written == fresh.string());
+    CHECK(file_text(written).value_or("") == "new");
+    CHECK(file_text(path).value_or("") == "old");
+    return Result<void>(Error{ErrorCode::busy, "not now"});
+  });
+  REQUIRE(!refused);
+  CHECK(refused.error().message == "not now");
+  CHECK(file_text(path).value_or("") == "old");
+  CHECK(!std::filesystem::exists(fresh));
+  REQUIRE(put_file(path, "new", 0600));
+  CHECK(file_text(path).value_or("") == "new");
+  CHECK(!std::filesystem::exists(fresh));
+}
+
+TEST_CASE("formats: a file is not put where there is no folder, or a folder of its name") {
+  const TemporaryFolder folder;
+  const auto nowhere = put_file(folder / "none" / "file", "text", 0600);
+  REQUIRE(!nowhere);
+  CHECK(nowhere.error().code == ErrorCode::io_error);
+  CHECK(nowhere.error().message ==
+        (folder / "none" / "file").string() + ": No such file or directory");
+  std::filesystem::create_directory(folder / "folder");
+  CHECK(!put_file(folder / "folder", "text", 0600));
+  CHECK(!std::filesystem::exists(folder / "folder.new"));
+  // A link in the way is replaced, and not followed.
+  std::ofstream(folder / "other") << "other";
+  std::filesystem::create_symlink(folder / "other", folder / "file.new");
+  REQUIRE(put_file(folder / "file", "text", 0600));
+  CHECK(file_text(folder / "other").value_or("") == "other");
+  CHECK(file_text(folder / "file").value_or("") == "text");
+}

@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "client/command/http_get.h"
@@ -56,23 +54,11 @@ MetricsFile::~MetricsFile() {
 Result<void> MetricsFile::renew(const std::string& address) {
   due_ = Clock::now() + kBetweenLooks;
   const auto page = http_get(address, "/metrics", kAnswerLimit);
-  return page ? write(with_label(*page, "run", run_)) : Result<void>();
-}
-
-Result<void> MetricsFile::write(const std::string& text) {
-  // Of another name until it is whole: the collector reads *.prom.
-  const fs::path fresh = file_.string() + ".new";
-  std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out && std::rename(fresh.c_str(), file_.c_str()) == 0) {
-    is_written_ = true;
-    return {};
-  }
-  const int code = errno;
-  std::error_code ignored;
-  fs::remove(fresh, ignored);
-  return Error{ErrorCode::io_error, fmt::format("{}: {}", file_.string(), std::strerror(code))};
+  if (!page) return {};
+  // Whole, and of another name until then: the collector reads *.prom.
+  auto put = put_file(file_, with_label(*page, "run", run_), 0666);
+  is_written_ = is_written_ || put.has_value();
+  return put;
 }
 
 }  // namespace batchwright

@@ -33,8 +33,6 @@ class MetricsFile {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Result<void> write(const std::string& text);
-
   std::filesystem::path file_;
   std::string run_;
   std::optional<Clock::time_point> due_;  // none: at once

@@ -1,7 +1,6 @@
 #include "daemon/delivery/feed/plans/planner.h"
 
 #include <fmt/core.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -169,10 +168,7 @@ void Planner::run(std::function<void()> work) {
   least.thread.put([work = std::move(work), &least]() mutable {
     std::exchange(work, nullptr)();
     --least.works;
-// Sanitizers have an allocator of their own: two first calls of glibc's would race.
-#if defined(__GLIBC__) && !defined(BATCHWRIGHT_SANITIZED)
-    ::malloc_trim(0);  // planning takes several times what a plan is, once an epoch
-#endif
+    give_heap_back();  // planning takes several times what a plan is, once an epoch
   });
 }
 
