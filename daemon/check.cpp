@@ -123,17 +123,15 @@ class Inspection {
     FeedSettings settings = feed.served;
     if (auto opened = open_recipe(**dataset, settings, catalog_); !opened) return opened.error();
     // The ceiling goes to feeds in the order of the file, as it does at the start.
-    const auto slots = feed_slots(**snapshot, settings, memory_left_);
-    if (!slots) return slots.error();
-    if (const std::string few = about_slots(settings, *slots); !few.empty()) add(Grade::note, few);
-    settings.slots = *slots;
     const auto needs = feed_needs(**snapshot, settings, memory_left_);
     if (!needs) return needs.error();
+    const std::string few = about_slots(settings, needs->slots);
+    if (!few.empty()) add(Grade::note, few);
     // Some settings are refused only once they meet the lengths of this dataset.
     const auto first = plan_snapshot(*snapshot, settings, Epoch{0});
     if (!first) return first.error();
-    memory_left_ -= *needs * settings.slots + making_bytes(**snapshot, settings);
-    const auto room = check_room(settings.slots, *needs, memory_room());
+    memory_left_ -= needs->slot_bytes * needs->slots + needs->making_bytes;
+    const auto room = check_room(needs->slots, needs->slot_bytes, memory_room());
     if (room) return {};
     // A daemon that runs has the very memory that its successor will have.
     if (is_passing(room.error().code)) {

@@ -152,17 +152,13 @@ std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& setting
          settings.recipe->kept_bytes();
 }
 
-Result<std::uint32_t> feed_slots(const Snapshot& snapshot, const FeedSettings& settings,
-                                 std::uint64_t memory_bytes) {
+std::uint32_t feed_slots(const FeedSettings& settings, std::size_t slot_bytes,
+                         std::uint64_t memory_bytes) {
   if (settings.slots != 0) return settings.slots;
-  const std::uint32_t suited = suited_slots(settings.plan.world);
-  if (snapshot.sequences() == 0) return suited;
-  const auto bytes = feed_slot_bytes(snapshot, settings);
-  if (!bytes) return bytes.error();
-  const std::uint64_t making = making_bytes(snapshot, settings);
-  const std::uint64_t most = (memory_bytes - std::min(making, memory_bytes)) / whole_pages(*bytes);
+  const std::uint64_t most = memory_bytes / slot_bytes;
   // Below that ranks would wait for each other without end: it is refused, with what fits.
   const std::uint32_t least = std::max<std::uint32_t>(2, settings.plan.world + 1);
+  const std::uint32_t suited = suited_slots(settings.plan.world);
   return most < least ? least : static_cast<std::uint32_t>(std::min<std::uint64_t>(suited, most));
 }
 
@@ -173,8 +169,8 @@ std::string about_slots(const FeedSettings& settings, std::uint32_t slots) {
                      slots, suited, settings.plan.world);
 }
 
-Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
-                               std::uint64_t memory_bytes) {
+Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
+                             std::uint64_t memory_bytes) {
   if (snapshot.sequences() == 0) {
     return Error{ErrorCode::store_unavailable, "the dataset has no sequences"};
   }
@@ -189,7 +185,9 @@ Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& set
   if (!bytes) return bytes.error();
   const std::uint64_t slot = whole_pages(*bytes);
   const std::uint64_t making = making_bytes(snapshot, settings);
-  if (making <= memory_bytes && slot * settings.slots <= memory_bytes - making) return slot;
+  const std::uint64_t left = memory_bytes - std::min(making, memory_bytes);
+  const std::uint32_t slots = feed_slots(settings, slot, left);
+  if (making <= memory_bytes && slot * slots <= left) return FeedNeeds{slots, slot, making};
   const std::string made =
       making == 0 ? ""
                   : fmt::format(
@@ -200,8 +198,8 @@ Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& set
       ErrorCode::does_not_fit,
       fmt::format("its arena needs {} ({} slots of {}){}, the memory ceiling leaves {}; {} slots "
                   "would fit",
-                  in_mib(slot * settings.slots), settings.slots, in_mib(slot), made,
-                  in_mib(memory_bytes), (memory_bytes - std::min(making, memory_bytes)) / slot)};
+                  in_mib(slot * slots), slots, in_mib(slot), made, in_mib(memory_bytes),
+                  left / slot)};
 }
 
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
@@ -210,19 +208,16 @@ Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedS
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
   auto tree_reader = read_tree(*snapshot);
-  FeedSettings chosen = settings;
-  const auto slots = feed_slots(**snapshot, settings, memory_bytes);
-  if (slots) chosen.slots = *slots;  // else feed_needs() says why
-  const auto slot_bytes = feed_needs(**snapshot, chosen, memory_bytes);
-  if (!slot_bytes) return slot_bytes.error();
+  const auto needs = feed_needs(**snapshot, settings, memory_bytes);
+  if (!needs) return needs.error();
   auto first = plan_snapshot(*snapshot, settings, Epoch{0});
   if (!first) return first.error();
-  auto arena = Arena::create(chosen.slots, *slot_bytes, settings.huge_pages, stop);
+  auto arena = Arena::create(needs->slots, needs->slot_bytes, settings.huge_pages, stop);
   if (!arena) return arena.error();
   FeedResources resources;
   resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset),
                     std::move(tree_reader)};
-  resources.data.few_slots = about_slots(settings, chosen.slots);
+  resources.data.few_slots = about_slots(settings, needs->slots);
   resources.arena = std::move(*arena);
   if (auto opened = open_files(settings, resources); !opened) return opened.error();
   return resources;

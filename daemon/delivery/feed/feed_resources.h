@@ -65,19 +65,25 @@ std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& setting
 void claim_row_cache(const FeedSettings& settings, const std::shared_ptr<MemoryBudget>& memory,
                      FeedData& data);
 
-/// The slots that a feed is to have: those that its settings name; or else suited_slots(), or as
-/// many as what the ceiling leaves holds, if these are more than `world`. Errors: those of
-/// feed_slot_bytes().
-Result<std::uint32_t> feed_slots(const Snapshot& snapshot, const FeedSettings& settings,
-                                 std::uint64_t memory_bytes);
+/// The slots that a feed is to have, each of `slot_bytes`: those that its settings name; or else
+/// suited_slots(), or as many as `memory_bytes` hold, if these are more than `world`.
+std::uint32_t feed_slots(const FeedSettings& settings, std::size_t slot_bytes,
+                         std::uint64_t memory_bytes);
 /// What is to be said of a feed that was to choose and has so many; empty where these suit it.
 std::string about_slots(const FeedSettings& settings, std::uint32_t slots);
 
-/// The bytes of a slot, if an arena of settings.slots, and making the rows, fits under what the
-/// ceiling leaves.
-/// Errors: also does_not_fit, with the bytes needed and left; store_unavailable (no sequences).
-Result<std::size_t> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
-                               std::uint64_t memory_bytes);
+/// What a feed takes of the memory ceiling.
+struct FeedNeeds {
+  std::uint32_t slots;
+  std::size_t slot_bytes;      ///< Of each, in whole pages.
+  std::uint64_t making_bytes;  ///< Beside the arena.
+};
+
+/// What a feed needs, with feed_slots(), if that fits under what the ceiling leaves.
+/// Errors: those of feed_slot_bytes(); does_not_fit, with the bytes needed and left;
+/// store_unavailable (no sequences).
+Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
+                             std::uint64_t memory_bytes);
 
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and
 /// reserves the arena. `memory_bytes` is what the ceiling leaves. `stop` ends it early.

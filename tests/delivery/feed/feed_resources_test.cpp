@@ -40,7 +40,7 @@ TEST_CASE("delivery: where none are named a feed has two slots a rank and two mo
   const std::uint64_t slot = whole_pages(*feed_slot_bytes(*snapshot, settings));
   const auto chosen = [&](std::uint32_t world, std::uint64_t slots) {
     settings.plan.world = world;
-    return *feed_slots(*snapshot, settings, slots * slot + slot - 1);
+    return feed_slots(settings, slot, slots * slot + slot - 1);
   };
   CHECK(chosen(1, 1000) == 16);
   CHECK(chosen(7, 1000) == 16);
