@@ -9,6 +9,7 @@ delivered batches arrive.
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 import signal
@@ -130,31 +131,45 @@ def check_rule_tests() -> None:
         assert not untested, f"{untested} have no test in which they {'fire' if wanted else 'are silent'}"
 
 
-class Watched:
-    """A daemon, a client that takes batches, and Prometheus. Stops what it started."""
+class Processes:
+    """In a folder, with a log each. Stops what it started."""
 
-    def __init__(self, binaries: pathlib.Path, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        self.binaries = binaries
         self.processes: List[subprocess.Popen] = []
 
-    def start(self, *words: object) -> subprocess.Popen:
-        log = open(self.folder / f"{len(self.processes)}.log", "wb")
-        process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL,
-                                   stderr=log)
-        log.close()
+    def start(self, name: str, *words: object, **environment: str) -> subprocess.Popen:
+        """Its log is `name`.log, and goes on where there is one."""
+        with open(self.folder / f"{name}.log", "ab") as log:
+            process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log,
+                                       env={**os.environ, **environment})
         self.processes.append(process)
         return process
 
     def stop(self) -> None:
         for process in reversed(self.processes):
-            process.send_signal(signal.SIGTERM)
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
         for process in self.processes:
             try:
                 process.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def logs(self) -> str:
+        """The end of each."""
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}"
+                         for log in sorted(self.folder.glob("*.log")))
+
+
+class Watched(Processes):
+    """A daemon, a client that takes batches, and Prometheus."""
+
+    def __init__(self, binaries: pathlib.Path, folder: pathlib.Path) -> None:
+        super().__init__(folder)
+        self.binaries = binaries
 
     def start_daemon(self) -> str:
         """Where its pages are."""
@@ -166,9 +181,9 @@ class Watched:
                         self.folder / "data"], check=True, stdout=subprocess.DEVNULL)
         config = self.folder / "batchwrightd.toml"
         config.write_text(CONFIG.format(folder=self.folder))
-        daemon = self.start(self.binaries / "batchwrightd", "--config", config)
+        daemon = self.start("batchwrightd", self.binaries / "batchwrightd", "--config", config)
         port = eventually(lambda: listening_port(daemon), "the daemon's port")
-        self.start(self.binaries / "batchwright", "tail", "--feed", "train", "--epochs", "0",
+        self.start("tail", self.binaries / "batchwright", "tail", "--feed", "train", "--epochs", "0",
                    "--endpoint", f"ipc://{self.folder}/s")
         return f"127.0.0.1:{port}"
 
@@ -179,7 +194,8 @@ class Watched:
         text = text.replace("127.0.0.1:9477", target).replace("15s", "1s")
         (self.folder / "prometheus.yml").write_text(text)
         (self.folder / "alerts.yml").write_text((SYSTEMD / "alerts.yml").read_text())
-        prometheus = self.start("/usr/bin/prometheus", f"--config.file={self.folder}/prometheus.yml",
+        prometheus = self.start("prometheus", "/usr/bin/prometheus",
+                                f"--config.file={self.folder}/prometheus.yml",
                                 f"--storage.tsdb.path={self.folder}/tsdb",
                                 "--web.listen-address=127.0.0.1:0")
         port = eventually(lambda: listening_port(prometheus), "Prometheus's port")
@@ -240,8 +256,7 @@ def main() -> None:
         try:
             check(watched)
         except BaseException:
-            for log in sorted(pathlib.Path(name).glob("*.log")):
-                print(f"{log.name}:\n{log.read_text()[-3000:]}", file=sys.stderr)
+            print(watched.logs(), file=sys.stderr)
             raise
         finally:
             watched.stop()

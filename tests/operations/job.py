@@ -2,7 +2,7 @@
 """A job of a fixed step time: job.py ENDPOINT FEED RANKS STEP RECORD [--keeps]
 
 Its ranks wait for each other at every step, as at a collective, and then compute for STEP seconds. RECORD
-is written anew after each step of rank 0, as JSON: for each rank its batches, and the seconds for which
+is written again after each step of rank 0, as JSON: for each rank its batches, and the seconds for which
 its next() has not returned. With --keeps it takes what its window allows and goes no further.
 """
 import json

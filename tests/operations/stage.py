@@ -1,9 +1,6 @@
 """Daemons, jobs and a Prometheus with the rules that are installed."""
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/monitoring"))
 sys.path.insert(0, str(ROOT / "client/python"))
 
-from scrape import eventually, get, listening_port, query  # noqa: E402
+from scrape import Processes, eventually, get, listening_port, query  # noqa: E402
 
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -41,35 +38,12 @@ def hastened(rules, haste):
     return rules
 
 
-class Stage:
-    """The processes of a run, in a folder of its own. Ends what it started."""
+class Stage(Processes):
+    """The processes of a run, in a folder of its own."""
 
     def __init__(self, options, folder):
-        self.options, self.folder = options, folder
-        self.processes = []
-
-    def start(self, name, *words, **environment):
-        with open(self.folder / f"{name}.log", "ab") as log:
-            process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log,
-                                       env={**os.environ, **environment})
-        self.processes.append(process)
-        return process
-
-    def stop(self):
-        for process in reversed(self.processes):
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.terminate()
-        for process in self.processes:
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-    def logs(self):
-        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}"
-                         for log in sorted(self.folder.glob("*.log")))
+        super().__init__(folder)
+        self.options = options
 
 
 class Daemon:
