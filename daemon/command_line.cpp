@@ -21,7 +21,7 @@ Usage: batchwrightd --config FILE [--folder DIR [--private-page]] [--log-level L
 
   --config FILE    The configuration, a TOML file
   --folder DIR     Folder of the sockets of clients and pages, unless the configuration places them
-  --private-page   Pages at a free port of the loopback, too, below a path that nobody can guess,
+  --private-page   Pages at a free port of the loopback, too, below a path that cannot be guessed,
                    unless the configuration places them
   --log-level LEVEL
                    Unless the configuration has log_level: debug, info, warn or error
@@ -64,14 +64,6 @@ int wrong_call(std::string_view why) {
   return kWrongInput;
 }
 
-std::optional<Severity> severity_of(std::string_view word) {
-  if (word == "debug") return Severity::debug;
-  if (word == "info") return Severity::info;
-  if (word == "warn") return Severity::warning;
-  if (word == "error") return Severity::error;
-  return {};
-}
-
 /// Nothing if the option is a good one.
 std::optional<int> take_option(int which, CommandLine& call) {
   switch (which) {
@@ -94,7 +86,7 @@ std::optional<int> take_option(int which, CommandLine& call) {
     }
     case kPrivatePage: call.config.private_page = true; return {};
     case kLogLevel: {
-      const auto level = severity_of(optarg);
+      const auto level = parse_log_level(optarg);
       call.config.log_level = level.value_or(Severity::info);
       if (level) return {};
       return wrong_call(

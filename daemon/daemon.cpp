@@ -49,7 +49,7 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
   return {};
 }
 
-/// 128 bits that nobody can guess.
+/// 128 bits that cannot be guessed.
 std::string random_name() {
   std::array<std::uint64_t, 2> bits{};
   std::random_device device;

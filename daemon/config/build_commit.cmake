@@ -1,5 +1,5 @@
 # Writes INTO, the source of build_commit(), for the checkout in SOURCE; leaves it alone where the
-# commit is the same, so that nothing is compiled anew.
+# commit is the same, so that nothing is compiled again.
 find_program(GIT git)
 set(commit "")
 if(GIT AND EXISTS ${SOURCE}/.git)

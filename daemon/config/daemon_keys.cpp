@@ -190,11 +190,11 @@ Fault read_grace(const ConfigNode& node, std::chrono::milliseconds& out) {
 }
 
 Fault read_log_level(const ConfigNode& node, Severity& out) {
-  return read_word(node, out,
-                   {{"debug", Severity::debug},
-                    {"info", Severity::info},
-                    {"warn", Severity::warning},
-                    {"error", Severity::error}});
+  const std::string* text = node.text();
+  const auto level = text == nullptr ? std::nullopt : parse_log_level(*text);
+  if (!level) return &node;
+  out = *level;
+  return nullptr;
 }
 
 Fault read_log_format(const ConfigNode& node, LogFormat& out) {

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/delivery/feed/feed_settings.h"
@@ -11,6 +13,15 @@
 #include "storage/dataset/dataset.h"
 
 namespace batchwright {
+
+/// The severity that log_level names by this word: debug, info, warn or error.
+constexpr std::optional<Severity> parse_log_level(std::string_view word) {
+  if (word == "debug") return Severity::debug;
+  if (word == "info") return Severity::info;
+  if (word == "warn") return Severity::warning;
+  if (word == "error") return Severity::error;
+  return {};
+}
 
 /// What a line of the log is: a sentence, or a JSON object.
 enum class LogFormat : std::uint8_t { text, json };

@@ -2,7 +2,7 @@
 complete -c batchwrightd -f
 complete -c batchwrightd -l config -r -F -d 'The configuration, a TOML file'
 complete -c batchwrightd -l folder -x -a '(__fish_complete_directories)' -d 'Folder of the sockets of clients and pages'
-complete -c batchwrightd -l private-page -d 'Pages at a free port of the loopback, below a path that nobody can guess'
+complete -c batchwrightd -l private-page -d 'Pages at a free port of the loopback, below a path that cannot be guessed'
 complete -c batchwrightd -l log-level -x -a 'debug info warn error' -d 'Unless the configuration has log_level'
 complete -c batchwrightd -l check-config -d 'Check the configuration and what it names, and serve nothing'
 complete -c batchwrightd -l for-run -d 'Check it as batchwright run will use it'

@@ -189,7 +189,7 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
     for (const Choice& choice : choices(*shape)) {
       auto made = evaluate(lengths, fmt::format("{}, {}", choice.name, cut_name),
                            ordered(cut_as(common, cut, shape->sizes), choice));
-      // Of sizes that nobody chose it says little, and the others are of use.
+      // Of sizes that were not chosen it says little, and the others are of use.
       if (!made && !is_given && made.error().code == ErrorCode::infeasible) continue;
       if (!made) return made.error();
       all.push_back(std::move(*made));

@@ -76,7 +76,8 @@ class Run {
  public:
   Run(const RunOptions& options, DaemonPlace place, const std::string& program)
       : options_(options),
-        daemon_(std::move(place), program, ::isatty(STDERR_FILENO) == 1),
+        shows_(::isatty(STDERR_FILENO) == 1),
+        daemon_(std::move(place), program, shows_),
         awaited_(awaited()) {
     if (!options.textfile.empty()) metrics_.emplace(options.textfile, daemon_.place().name);
   }
@@ -127,16 +128,15 @@ class Run {
   /// Of what runs: the daemon, and what is told of it.
   Result<void> tend() {
     if (auto tended = daemon_.tend(); !tended) return tended;
-    const bool shows = ::isatty(STDERR_FILENO) == 1;
     const bool measures = metrics_ && daemon_.owns() && metrics_->is_due();
-    if (!shows && !measures) return {};
+    if (!shows_ && !measures) return {};
     const auto pages = find_pages(daemon_.place().endpoint);
     if (!pages) return {};  // it has none, or is starting again
-    if (shows) tell(*pages);
+    if (shows_) tell(*pages);
     return measures ? metrics_->renew(pages->front()) : Result<void>();
   }
 
-  /// To whoever is at the terminal: where the daemon can be watched.
+  /// To the user at the terminal: where the daemon can be watched.
   void tell(const std::vector<std::string>& pages) {
     if (told_ == pages) return;
     told_ = pages;
@@ -221,6 +221,7 @@ class Run {
   }
 
   const RunOptions& options_;
+  const bool shows_;  // at a terminal: where the pages are
   SharedDaemon daemon_;
   LineStream stream_{STDERR_FILENO};  // shared with daemon and command, and perhaps not read
   std::string said_;

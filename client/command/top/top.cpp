@@ -182,8 +182,10 @@ int run_on_terminal(const TopOptions& options) {
 /// The options with addresses of pages: without --stats those of the daemons at the endpoints.
 Result<TopOptions> with_pages(TopOptions options) {
   if (!options.stats.empty()) return options;
-  if (options.endpoint.empty()) options.stats = {"http://127.0.0.1:9477"};
-  if (options.endpoint.empty()) return options;
+  if (options.endpoint.empty()) {
+    options.stats = {"http://127.0.0.1:9477"};
+    return options;
+  }
   for (const std::string& endpoint : endpoints_in(options.endpoint)) {
     const auto pages = find_pages(endpoint);
     if (!pages) return pages.error();

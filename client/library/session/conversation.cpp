@@ -114,7 +114,7 @@ void Session::arrive(const Deadline& deadline) {
 void Session::request(wire::SubscribeT wanted) {
   Lane* const lane = lanes_.find({wanted.subscription});
   send(encode(std::move(wanted)));
-  if (lane != nullptr && lane->waits().anew(Deadline::Clock::now())) say_waiting(*lane);
+  if (lane != nullptr && lane->waits().again(Deadline::Clock::now())) say_waiting(*lane);
 }
 
 void Session::arena_trouble(const Error& error) {

@@ -75,7 +75,7 @@ void ProgramWaits::lost() {
   untold_us_ = 0;  // for that daemon
 }
 
-bool ProgramWaits::anew(Time now) {
+bool ProgramWaits::again(Time now) {
   if (!std::exchange(when_lost_, false)) return false;
   since_ = told_ = now;
   return true;

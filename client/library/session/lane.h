@@ -66,7 +66,7 @@ class ProgramWaits {
   void lost();
   /// Whether the program was waiting when the daemon was lost, so that the new one is to hear of
   /// it; once.
-  bool anew(Time now);
+  bool again(Time now);
   /// How long it has waited since this was asked last, without the time from when the daemon heard
   /// of a wait to its end.
   std::chrono::microseconds take_untold();

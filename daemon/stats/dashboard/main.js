@@ -40,7 +40,7 @@ class Memory {
 }
 
 function remember(stats) {
-  if (stats.uptime_seconds < lastUptime) {  // the daemon was started anew
+  if (stats.uptime_seconds < lastUptime) {  // the daemon was restarted
     memories.clear();
     lookBack();
   }
