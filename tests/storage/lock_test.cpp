@@ -1,7 +1,12 @@
 // What is known of a dataset's lock, and what is said where there is none.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
+
+#include <optional>
+#include <thread>
 
 #include "tests/storage/child.h"
 #include "tests/storage/ingest/samples.h"
@@ -175,4 +180,37 @@ TEST_CASE("storage: a reader of the same number in another PID namespace is told
   }
   const std::string said = answer_of(as_process_one([]() -> std::string { return "read"; }));
   CHECK(contains(said, "has the same process number, 1, in another PID namespace"));
+}
+
+TEST_CASE("storage: a dataset that cannot be opened yet keeps no other from being opened") {
+  const TemporaryFolder folder;
+  REQUIRE(make_samples(folder / "far", 0, 30));
+  REQUIRE(make_samples(folder / "near", 0, 30));
+  // LMDB waits for who holds the first byte of lock.mdb.
+  Child holder([&](const Child::Parent& parent) -> std::string {
+    const Descriptor file(::open((folder / "far" / "lock.mdb").c_str(), O_RDWR));
+    struct flock first_byte {};
+    first_byte.l_type = F_WRLCK;
+    first_byte.l_whence = SEEK_SET;
+    first_byte.l_len = 1;
+    if (::fcntl(file.get(), F_SETLK, &first_byte) != 0) return "not locked";
+    parent.ready();
+    return "";
+  });
+  REQUIRE(holder.is_ready());
+  std::optional<Result<std::shared_ptr<Dataset>>> far;
+  std::jthread opens([&] { far.emplace(open_dataset(folder / "far", Locking::on)); });
+  const auto waits = [] {
+    const std::string locks = file_text("/proc/locks").value_or("");
+    for (const std::string_view line : split_lines(locks)) {
+      if (contains(line, "->") && contains(line, fmt::format(" {} ", getpid()))) return true;
+    }
+    return false;
+  };
+  while (!waits()) std::this_thread::yield();
+  CHECK(open_dataset(folder / "near", Locking::on));
+  CHECK(waits());
+  holder.tell();
+  opens.join();
+  CHECK((far && *far));
 }

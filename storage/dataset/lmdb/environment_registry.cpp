@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,10 @@
 // both, and opening the second resets the reader table under the first. So this file keeps the
 // one list of what is open, by the directory's device and inode, for the whole process; any other
 // owner could exist twice. A forked child has none of its parent's locks: it starts a new list.
+//
+// Opening and closing wait for the file system, so each environment has a lock of its own for them:
+// one whose file system does not answer keeps no other from being opened. That lock is taken before
+// the list's.
 
 namespace batchwright {
 
@@ -33,20 +39,25 @@ class EnvironmentRegistry {
  private:
   using FileId = std::pair<dev_t, ino_t>;
   struct Entry {
-    std::unique_ptr<Environment> environment;
-    std::size_t users = 0;
-    bool writing = false;
+    std::mutex mutex;                          ///< While the environment is opened or closed.
+    std::unique_ptr<Environment> environment;  ///< Guarded by it.
+    bool writing = false;                      ///< The same.
+    std::size_t users = 0;  ///< Guarded by mutex_; those that wait for `mutex` included.
   };
+  using SharedEntry = std::shared_ptr<Entry>;
 
   void forget_parent();
+  SharedEntry use(FileId id);
+  SharedEntry find(FileId id);
+  void leave(FileId id, const SharedEntry& entry);
   Result<void> prepare(Entry& entry, const Request& request);
   Result<void> prepare_again(const Entry& entry, const Request& request);
   void release(const Environment* environment, FileId id, Access access);
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // of the list; never held while a file system is waited for
   pid_t process_ = getpid();
-  std::map<FileId, Entry> entries_;
-  std::vector<std::map<FileId, Entry>> inherited_;  // the parent's: not ours to close
+  std::map<FileId, SharedEntry> entries_;
+  std::vector<std::map<FileId, SharedEntry>> inherited_;  // the parent's: not ours to close
 };
 
 namespace {
@@ -151,24 +162,52 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
   return environment.reopen(Access::read, request.map_bytes);
 }
 
-Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request& request) {
-  std::unique_lock lock(mutex_);
+EnvironmentRegistry::SharedEntry EnvironmentRegistry::use(FileId id) {
+  const std::lock_guard lock(mutex_);
   forget_parent();
+  SharedEntry& entry = entries_[id];
+  if (!entry) entry = std::make_shared<Entry>();
+  ++entry->users;
+  return entry;
+}
+
+EnvironmentRegistry::SharedEntry EnvironmentRegistry::find(FileId id) {
+  const std::lock_guard lock(mutex_);
+  forget_parent();
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second;
+}
+
+/// With the entry's lock: one user less, of whom the last closes the environment. One that is lost
+/// holds LMDB's writer lock, which cannot be given back: it stays open.
+void EnvironmentRegistry::leave(FileId id, const SharedEntry& entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (--entry->users != 0) return;
+  }
+  if (entry->environment && entry->environment->is_lost()) return;
+  entry->environment.reset();
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  // Those that came meanwhile open it again.
+  if (found != entries_.end() && found->second == entry && entry->users == 0) entries_.erase(found);
+}
+
+Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request& request) {
   struct stat status = {};
   if (stat(request.path.c_str(), &status) != 0) {
     return unavailable(request.path, fmt::format(": {}", strerror(errno)));
   }
   const FileId id(status.st_dev, status.st_ino);
-  Entry& entry = entries_[id];
-  if (auto prepared = prepare(entry, request); !prepared) {
-    // Only this request's own entry goes: others may use the environment as it was.
-    if (entry.users == 0) entries_.erase(id);
+  const SharedEntry entry = use(id);
+  std::unique_lock lock(entry->mutex);
+  if (auto prepared = prepare(*entry, request); !prepared) {
+    leave(id, entry);  // others may use the environment as it was
     return prepared.error();
   }
-  ++entry.users;
   const Access access = request.access;
-  entry.writing = entry.writing || access == Access::write;
-  Environment* const opened = entry.environment.get();
+  entry->writing = entry->writing || access == Access::write;
+  Environment* const opened = entry->environment.get();
   // For lack of memory the pointer calls release() here, which takes the lock.
   lock.unlock();
   return std::shared_ptr<Environment>(opened, [this, id, access](const Environment* environment) {
@@ -177,14 +216,13 @@ Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request&
 }
 
 void EnvironmentRegistry::release(const Environment* environment, FileId id, Access access) {
-  const std::lock_guard lock(mutex_);
-  forget_parent();
-  const auto found = entries_.find(id);
   // In a forked child the parent's environments are not in this list, or others are in their place.
-  if (found == entries_.end() || found->second.environment.get() != environment) return;
-  if (access == Access::write) found->second.writing = false;
-  // One that is lost holds LMDB's writer lock, which cannot be given back: it stays open.
-  if (--found->second.users == 0 && !environment->is_lost()) entries_.erase(found);
+  const SharedEntry entry = find(id);
+  if (!entry) return;
+  const std::lock_guard lock(entry->mutex);
+  if (entry->environment.get() != environment) return;
+  if (access == Access::write) entry->writing = false;
+  leave(id, entry);
 }
 
 Result<std::shared_ptr<Environment>> Environment::open(const std::filesystem::path& path,
