@@ -6,6 +6,7 @@
 #include <array>
 #include <condition_variable>
 #include <cstring>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/threads/few_threads.h"
 #include "daemon/assembly/threads/helper_thread.h"
+#include "daemon/assembly/threads/thread_watch.h"
 
 namespace batchwright {
 namespace {
@@ -77,10 +79,14 @@ struct Assembler::State {
   };
   using SharedJob = std::shared_ptr<Job>;
 
+  /// Of one entry, and empty while its thread is at work.
+  using Own = std::list<ThreadAtWork>;
+
   /// What is known of one feed's pages, and the thread that waits for them.
   struct Pages {
     explicit Pages(const Manners& manners) : fetcher("bw-fetch", [&manners] { adopt(manners); }) {}
     Warmth warmth;  // guarded by mutex
+    Own own{1};     // guarded by mutex
     HelperThread fetcher;
   };
 
@@ -89,13 +95,16 @@ struct Assembler::State {
         manners(std::move(wanted)),
         wanted_threads(count),
         queue(count) {
-    threads.reserve(count);  // one that had begun, and for which there is no room, cannot be ended
     start_threads();
   }
 
   /// All that are wanted, unless the system has fewer to spare: then the rest with a later job.
   void start_threads() {
-    while (threads.size() < wanted_threads) {
+    ended.clear();
+    while (threads.size() - lost < wanted_threads) {
+      // One that had begun, and for which there is no room, cannot be ended.
+      threads.reserve(wanted_threads + lost);
+      ended.reserve(wanted_threads + lost);
       auto thread = start_thread("bw-assembly", [this](const auto&) { work(); });
       if (!thread) return;
       threads.push_back(std::move(*thread));
@@ -112,11 +121,14 @@ struct Assembler::State {
       stopping = true;
     }
     changed.notify_all();
-    threads.clear();  // joined: they use the other members
+    threads.clear();  // joined, as those in `ended` are: they use the other members
   }
 
   void work() {
     adopt(manners);
+    Own own{1};
+    const auto entry = own.begin();
+    entry->is_assembly = true;
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [this] { return stopping || !queue.empty(); });
@@ -127,6 +139,7 @@ struct Assembler::State {
         changed.wait_for(lock, kHeldBack);
         continue;
       }
+      enter(own, taken->feed);
       lock.unlock();
       const auto computed = thread_time();
       const bool answered = run(*taken);
@@ -134,10 +147,79 @@ struct Assembler::State {
                                              : std::chrono::nanoseconds(0);
       lock.lock();
       // In any case: a job that goes on elsewhere has left its thread free.
-      queue.done(taken->feed, Clock::now());
+      const bool was_lost = take_back(own, entry);
       if (answered && --unanswered == 0) all_answered.notify_all();
+      if (was_lost && threads.size() - lost > wanted_threads) return leave();
       if (rest.count() > 0) rested.wait_for(lock, rest, [this] { return ending; });
     }
+  }
+
+  /// With the lock: the calling thread begins a job.
+  void enter(Own& own, const std::string& feed) {
+    own.front().feed = feed;
+    own.front().watch = ThreadWatch(Clock::now());
+    at_work.splice(at_work.end(), own);
+  }
+
+  /// With the lock: a job of an assembly thread ends. Whether the thread was lost.
+  bool take_back(Own& own, Own::iterator entry) {
+    own.splice(own.end(), at_work, entry);
+    if (!std::exchange(entry->is_lost, false)) {
+      queue.done(entry->feed, Clock::now());
+      return false;
+    }
+    --lost;
+    queue.find(entry->feed, Clock::now());
+    changed.notify_all();  // its feed may have jobs
+    return true;
+  }
+
+  /// With the lock: another thread has taken the place of this one.
+  void leave() {
+    const auto self = std::find_if(threads.begin(), threads.end(), [](const auto& one) {
+      return one.get_id() == std::this_thread::get_id();
+    });
+    ended.push_back(std::move(*self));
+    threads.erase(self);
+  }
+
+  bool look(Clock::time_point now) {
+    const std::lock_guard lock(mutex);
+    for (ThreadAtWork& each : at_work) {
+      if (now - each.watch.began() < kLost) continue;
+      each.watch.look(now);
+      if (!each.is_assembly || each.is_lost || now - each.watch.moved() < kLost) continue;
+      each.is_lost = true;
+      ++lost;
+      queue.lose(each.feed, now);
+    }
+    start_threads();
+    return unanswered != 0;
+  }
+
+  std::optional<Time> waits_for_pages(const std::string& feed) const {
+    const auto now = Clock::now();
+    std::optional<Time> since;
+    const std::lock_guard lock(mutex);
+    for (const ThreadAtWork& each : at_work) {
+      const Time moved = each.watch.moved();
+      if (each.feed == feed && now - moved >= kLost) since = std::min(since.value_or(moved), moved);
+    }
+    return since;
+  }
+
+  /// What waits for pages goes by another name from now on.
+  void replace(const std::string& feed) {
+    if (!waits_for_pages(feed)) return;
+    const std::lock_guard lock(mutex);
+    const std::string name = fmt::format("{} (replaced, {})", feed, ++replaced);
+    for (ThreadAtWork& each : at_work) {
+      if (each.feed == feed) each.feed = name;
+    }
+    queue.rename(feed, name, Clock::now());
+    auto its_pages = pages.extract(feed);
+    its_pages.key() = name;
+    pages.insert(std::move(its_pages));
   }
 
   /// False when the job goes on elsewhere.
@@ -171,16 +253,26 @@ struct Assembler::State {
     count_answer();
   }
 
+  /// From here on nothing throws: destruction waits for the answer. True: for no other.
+  bool await_answer() {
+    const std::lock_guard lock(mutex);
+    return unanswered++ == 0;
+  }
+
   void count_answer() {
     const std::lock_guard lock(mutex);
     if (--unanswered == 0) all_answered.notify_all();
   }
 
+  /// With the lock. Never erased: without work it has no thread.
+  Pages& pages_of(const Job& job) {
+    return pages.try_emplace(job.style->feed, manners).first->second;
+  }
+
   /// Null when an assembly thread may have the job as it is.
   Pages* must_fetch(const Job& job) {
     const std::lock_guard lock(mutex);
-    Pages& of_feed = pages.try_emplace(job.style->feed, manners)
-                         .first->second;  // never erased: without work it has no thread
+    Pages& of_feed = pages_of(job);
     // Fetched once is enough: what has been dropped from memory again is waited for.
     return !kFewThreads && !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
   }
@@ -188,6 +280,11 @@ struct Assembler::State {
   void fetch(Pages& from, const SharedJob& job) {
     from.fetcher.put([this, &from, job] {
       const JobWatch watch;
+      const auto entry = from.own.begin();
+      {
+        const std::lock_guard lock(mutex);
+        enter(from.own, job->style->feed);
+      }
       fetch_pages(*job->source, job->index);
       job->fetched = true;
       job->page_faults = watch.page_faults();
@@ -198,6 +295,7 @@ struct Assembler::State {
       }
       {
         const std::lock_guard lock(mutex);
+        from.own.splice(from.own.end(), at_work, entry);
         from.warmth.fetched(watch.waited() >= JobWatch::kDisk);
       }
       // Back in line, behind what its feed has waiting.
@@ -222,7 +320,7 @@ struct Assembler::State {
     }
     {
       const std::lock_guard lock(mutex);
-      pages.at(job->style->feed).warmth.assembled(watch.waited() >= JobWatch::kDisk);
+      pages_of(*job).warmth.assembled(watch.waited() >= JobWatch::kDisk);
     }
     // Without the lock: what it does is the caller's, and may take a lock of its own.
     job->done(std::move(batch));
@@ -241,7 +339,12 @@ struct Assembler::State {
   std::size_t unanswered = 0;          // guarded by mutex
   bool ending = false;                 // guarded by mutex: no thread rests any more
   bool stopping = false;               // guarded by mutex
+  Own at_work;                         // guarded by mutex
+  std::size_t lost = 0;                // guarded by mutex: threads that wait for pages
+  std::size_t replaced = 0;            // guarded by mutex: feeds
   std::vector<std::jthread> threads;   // guarded by mutex, but at the beginning and the end
+  std::vector<std::jthread> ended;     // the same: have left; to be joined
+  std::function<void()> on_begun;      // of the thread that submits
 };
 
 Assembler::Assembler(unsigned threads, std::string_view copies, Manners manners)
@@ -254,10 +357,7 @@ void Assembler::submit(std::shared_ptr<const EpochSource> source,
                        std::span<std::byte> slot, Done done, Urgency urgency) {
   auto job = std::make_shared<State::Job>(State::Job{std::move(source), std::move(style), index,
                                                      slot, std::move(done), urgency, false, 0});
-  {
-    const std::lock_guard lock(state_->mutex);
-    ++state_->unanswered;  // from here on nothing throws: destruction waits for the answer
-  }
+  if (state_->await_answer() && state_->on_begun) state_->on_begun();
   state_->begin(job);
 }
 
@@ -270,16 +370,23 @@ void Assembler::poison(std::span<std::byte> slot, std::function<void()> done) {
 }
 
 void Assembler::do_between(Between kind, std::function<void()> work) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    ++state_->unanswered;
-  }
+  state_->await_answer();
   const std::string& lane = kBetween.at(static_cast<std::size_t>(kind));
   state_->put(lane, Urgency::demanded, [work = std::move(work)] {
     work();
     return true;
   });
 }
+
+void Assembler::on_begun(std::function<void()> begun) { state_->on_begun = std::move(begun); }
+
+bool Assembler::look(Time now) { return state_->look(now); }
+
+std::optional<Assembler::Time> Assembler::waits_for_pages(const std::string& feed) const {
+  return state_->waits_for_pages(feed);
+}
+
+void Assembler::replace(const std::string& feed) { state_->replace(feed); }
 
 const CopyChoice& Assembler::copies() const { return state_->copies; }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -121,7 +122,10 @@ Result<std::size_t> slot_bytes_for(const Snapshot& snapshot, const BatchStyle& s
 /// pages of a feed that had to wait for them are brought in by a thread of its own first
 /// (bw-fetch), so that an assembly thread does not wait for a disk, and a slow one costs its own
 /// feed only; where threads are few they wait themselves.
-/// Threads: submit() and poison() from one thread (the event loop), others from any.
+///
+/// A thread that waits for pages all the same, for longer than kLost, is lost to its feed until it
+/// is back: another one takes its place, and the feed gets none meanwhile. Threads: submit(),
+/// poison(), on_begun(), look() and replace() from one thread (the event loop), others from any.
 /// Destruction waits for every job, so that each `done` is called once.
 class Assembler {
  public:
@@ -152,6 +156,20 @@ class Assembler {
 
   /// How batches are copied. Threads: any; it does not change.
   const CopyChoice& copies() const;
+
+  using Time = FairQueue::Time;
+  static constexpr std::chrono::milliseconds kLost{100};
+
+  /// Sets what is called within submit() where nothing was under way before.
+  void on_begun(std::function<void()> begun);
+  /// Looks which threads get on, and starts others in place of those that are lost. To be called
+  /// several times a second, as long as it returns true: then there is something under way.
+  bool look(Time now);
+  /// Since when a job of the feed waits for pages, longer than kLost; empty: none does, as far as
+  /// look() has seen.
+  std::optional<Time> waits_for_pages(const std::string& feed) const;
+  /// The feed ends. Another one of its name does not wait for what this one waits for.
+  void replace(const std::string& feed);
 
   /// Each feed's share of the threads, by its name, and the feeds that it waited for.
   std::map<std::string, FeedShare> shares() const;

@@ -9,11 +9,7 @@ void FairQueue::put(const std::string& feed, Urgency urgency, Work work, Time no
   advance(now);
   const auto floor = least_used();  // before the lane counts as active
   Lane& lane = lanes_[feed];
-  // No credit for the time without work: it would shut out the others until it is spent.
-  if (!lane.is_active() && lane.used < floor) {
-    lane.used_at_done += floor - lane.used;  // no job took that time
-    lane.used = floor;
-  }
+  if (!lane.is_active()) catch_up(lane, floor);
   lane.last_put = now;
   auto& jobs = urgency == Urgency::demanded ? lane.demanded : lane.ahead;
   jobs.push_back(std::move(work));
@@ -24,7 +20,7 @@ std::optional<FairQueue::Taken> FairQueue::take(Time now) {
   const bool no_long_job = !leaves_a_thread(now);
   auto next = lanes_.end();
   for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
-    if (!lane->second.has_jobs() || (no_long_job && lane->second.is_long())) continue;
+    if (!lane->second.can_go_on() || (no_long_job && lane->second.is_long())) continue;
     // At the same place the feed whose name comes first: its job then moves it back.
     if (next == lanes_.end() || lane->second.place() < next->second.place()) next = lane;
   }
@@ -48,6 +44,42 @@ void FairQueue::done(const std::string& feed, Time now) {
   lane.job = (lane.job + (lane.used - std::exchange(lane.used_at_done, lane.used))) / 2;
 }
 
+void FairQueue::lose(const std::string& feed, Time now) {
+  advance(now);
+  Lane& lane = lanes_.at(feed);
+  --lane.running;
+  --running_;
+  ++lane.lost;
+}
+
+void FairQueue::find(const std::string& feed, Time now) {
+  advance(now);
+  const auto floor = least_used();
+  Lane& lane = lanes_.at(feed);
+  --lane.lost;
+  lane.used_at_done = lane.used;  // what it took until it was lost says nothing of other jobs
+  if (lane.running == 0) catch_up(lane, floor);
+}
+
+/// Its share stays with the feed, of which figures only grow.
+void FairQueue::rename(const std::string& feed, const std::string& name, Time now) {
+  advance(now);
+  auto before = lanes_.extract(feed);
+  if (before.empty()) return;
+  Lane& lane = lanes_[feed];
+  lane.used = lane.used_at_done = before.mapped().used;
+  lane.share = std::exchange(before.mapped().share, {});
+  before.key() = name;
+  lanes_.insert(std::move(before));
+}
+
+/// No credit for the time without work: it would shut out the others until it is spent.
+void FairQueue::catch_up(Lane& lane, std::chrono::nanoseconds floor) {
+  if (lane.used >= floor) return;
+  lane.used_at_done += floor - lane.used;  // no job took that time
+  lane.used = floor;
+}
+
 /// Whether one more long job would leave a thread to those whose jobs are short.
 bool FairQueue::leaves_a_thread(Time now) const {
   if (threads_ < 2) return true;
@@ -67,7 +99,7 @@ bool FairQueue::leaves_a_thread(Time now) const {
 
 bool FairQueue::empty() const {
   return std::none_of(lanes_.begin(), lanes_.end(),
-                      [](const auto& lane) { return lane.second.has_jobs(); });
+                      [](const auto& lane) { return lane.second.can_go_on(); });
 }
 
 std::map<std::string, FeedShare> FairQueue::shares(Time now) {
@@ -85,7 +117,7 @@ void FairQueue::advance(Time now) {
   for (auto& [feed, lane] : lanes_) {
     lane.used += passed * lane.running;
     lane.share.busy_seconds += seconds * lane.running;
-    if (!lane.has_jobs()) continue;
+    if (!lane.can_go_on()) continue;
     lane.share.waiting_seconds += seconds;
     for (const auto& [other, at_work] : lanes_) {
       if (at_work.running == 0) continue;

@@ -32,8 +32,10 @@ struct FeedShare {
 /// A job cannot be interrupted. So while a feed with short jobs is at work, those whose jobs are
 /// long (a recipe's) leave it one of two or more threads: otherwise all threads would be at long
 /// jobs whenever it has none for a moment.
-/// Cost: a step is linear in the number of feeds; those that are gone stay known, by a few words.
-/// Threads: one at a time. Time is an argument.
+///
+/// A thread that a job does not give back is lost to its feed: it counts no longer, and the feed
+/// gets no other one until it is back. Cost: a step is linear in the number of feeds; those that
+/// are gone stay known, by a few words. Threads: one at a time. Time is an argument.
 class FairQueue {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -56,7 +58,14 @@ class FairQueue {
   /// The next job, if there is one that is not held back. A thread is at it until done().
   std::optional<Taken> take(Time now);
   void done(const std::string& feed, Time now);
+  /// A thread at the feed's job is lost, and is back: in place of done().
+  void lose(const std::string& feed, Time now);
+  void find(const std::string& feed, Time now);
 
+  /// What the feed has under way, has lost and waits for goes by `name` from now on, which is new.
+  void rename(const std::string& feed, const std::string& name, Time now);
+
+  /// Whether there is no job, except for feeds that have lost a thread.
   bool empty() const;
   /// The share of each feed. A job that is under way counts up to `now`.
   std::map<std::string, FeedShare> shares(Time now);
@@ -66,6 +75,7 @@ class FairQueue {
     std::deque<Work> demanded;
     std::deque<Work> ahead;
     unsigned running = 0;              ///< Threads that are at its jobs.
+    unsigned lost = 0;                 ///< Threads that its jobs do not give back.
     std::chrono::nanoseconds used{0};  ///< Threads' time; it decides the place in line.
     std::chrono::nanoseconds used_at_done{0};
     std::chrono::nanoseconds job{0};  ///< What one takes, of late.
@@ -74,7 +84,8 @@ class FairQueue {
 
     bool is_long() const { return job > kLong; }
     bool has_jobs() const { return !demanded.empty() || !ahead.empty(); }
-    bool is_active() const { return running != 0 || has_jobs(); }
+    bool can_go_on() const { return lost == 0 && has_jobs(); }
+    bool is_active() const { return running != 0 || can_go_on(); }
     std::chrono::nanoseconds place() const {
       return demanded.empty() ? used : used - std::chrono::nanoseconds(kHeadStart);
     }
@@ -83,6 +94,7 @@ class FairQueue {
   void advance(Time now);
   bool leaves_a_thread(Time now) const;
   std::chrono::nanoseconds least_used() const;
+  static void catch_up(Lane& lane, std::chrono::nanoseconds floor);
 
   const unsigned threads_;
   std::map<std::string, Lane> lanes_;

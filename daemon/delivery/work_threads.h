@@ -5,6 +5,7 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/feed.h"
+#include "daemon/delivery/rounds.h"
 
 namespace batchwright {
 
@@ -31,6 +32,7 @@ class WorkThreads {
   Planner planner_;
   Readahead readahead_;
   Assembler assembler_;  ///< It ends before the two that may work on its threads.
+  Rounds looks_;         ///< At assembly threads that may be lost, while there are jobs.
 };
 
 }  // namespace batchwright

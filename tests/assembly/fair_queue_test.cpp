@@ -213,3 +213,55 @@ TEST_CASE("assembly: long jobs leave a thread to a feed with short ones, while t
   }
   CHECK(shared > 350);
 }
+
+TEST_CASE("assembly: a feed that has lost a thread gets none until it is back") {
+  OneThread thread;
+  FairQueue& queue = thread.queue();
+  thread.put("a", Urgency::demanded, 3);
+  REQUIRE(queue.take(thread.now())->feed == "a");
+  queue.lose("a", thread.now());
+  CHECK(queue.empty());
+  CHECK_FALSE(queue.take(thread.now()));
+  thread.put("b", Urgency::ahead, 2);
+  CHECK_FALSE(queue.empty());
+  CHECK(thread.order(2, milliseconds(10)) == "bb");
+  queue.find("a", thread.now());
+  CHECK(thread.order(2, milliseconds(10)) == "aa");
+}
+
+TEST_CASE("assembly: the time of a lost thread is charged to no feed") {
+  OneThread thread;
+  FairQueue& queue = thread.queue();
+  thread.put("a", Urgency::ahead, 20);
+  thread.put("b", Urgency::ahead, 20);
+  REQUIRE(queue.take(thread.now())->feed == "a");
+  thread.pass(milliseconds(100));
+  queue.lose("a", thread.now());
+  thread.pass(std::chrono::hours(1));
+  CHECK(thread.order(4, milliseconds(10)) == "bbbb");
+  queue.find("a", thread.now());
+  CHECK(thread.share("a").busy_seconds == doctest::Approx(0.1));
+  CHECK(thread.share("a").waiting_seconds == doctest::Approx(0.1));
+  // It has had 100 ms, and the other 40 ms, and then they take turns.
+  CHECK(thread.order(10, milliseconds(10)) == "bbbbbbabab");
+}
+
+TEST_CASE(
+    "assembly: a feed of the same name has the share of the one before, and not its threads") {
+  OneThread thread;
+  FairQueue& queue = thread.queue();
+  thread.put("a", Urgency::demanded, 3);
+  REQUIRE(queue.take(thread.now())->feed == "a");
+  thread.pass(milliseconds(100));
+  queue.lose("a", thread.now());
+  queue.rename("a", "b", thread.now());
+  CHECK(queue.empty());
+  thread.put("a", Urgency::ahead, 2);
+  CHECK(thread.order(2, milliseconds(10)) == "aa");
+  CHECK(thread.share("a").busy_seconds == doctest::Approx(0.12));
+  queue.find("b", thread.now());
+  CHECK(thread.order(2, milliseconds(10)) == "bb");
+  CHECK(thread.share("b").busy_seconds == doctest::Approx(0.02));
+  queue.rename("nobody", "c", thread.now());
+  CHECK(queue.empty());
+}

@@ -2,56 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <vector>
 
+#include "tests/assembly/door.h"
 #include "tests/assembly/snapshot.h"
 
 using namespace batchwright;
 
 namespace {
-
-/// A door that reads of a dataset stand at while it is shut.
-class Door {
- public:
-  void pass() {
-    std::unique_lock lock(mutex_);
-    ++standing_;
-    since_ = std::chrono::steady_clock::now();
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_ || admitted_ > 0; });
-    if (!open_) --admitted_;
-    --standing_;
-  }
-  void set(bool open) {
-    const std::lock_guard lock(mutex_);
-    open_ = open;
-    changed_.notify_all();
-  }
-  bool somebody_stands() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(30), [this] { return standing_ > 0; });
-  }
-  /// One read gets through a shut door, once it has waited as long as for a disk.
-  void admit_one() {
-    std::unique_lock lock(mutex_);
-    const auto long_enough = since_ + std::chrono::milliseconds(20);
-    changed_.wait_until(lock, long_enough,
-                        [&] { return std::chrono::steady_clock::now() >= long_enough; });
-    ++admitted_;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::chrono::steady_clock::time_point since_;  ///< When somebody came to stand here last.
-  int standing_ = 0;
-  int admitted_ = 0;
-  bool open_ = true;
-};
 
 /// A feed with batches of one sequence each, made one after the other.
 class TestFeed {
@@ -102,6 +65,27 @@ std::shared_ptr<MadeUpSnapshot> snapshot() {
   return std::make_shared<MadeUpSnapshot>(all_kinds(), std::vector<std::uint32_t>(20, 30));
 }
 
+/// Until a batch is assembled without having been fetched.
+bool warm_up(TestFeed& feed, Assembler& assembler) {
+  while (feed.times().of(Stage::fetch).count() == feed.times().of(Stage::assemble).count()) {
+    if (!feed.make(assembler, 1)) return false;
+  }
+  return true;
+}
+
+/// Looks at the threads until `holds`.
+template <class Holds>
+bool look_until(Assembler& assembler, Holds holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!holds()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now > end) return false;
+    assembler.look(now);
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("assembly: a feed whose pages do not come delays no other, with one thread for both") {
@@ -138,10 +122,7 @@ TEST_CASE("assembly: a feed that turns cold takes one batch's time of a thread, 
   TestFeed turning("turning", data);
   TestFeed warm("warm", snapshot());
   Assembler assembler(1);
-  // Until a batch is assembled without having been fetched.
-  while (turning.times().of(Stage::fetch).count() == turning.times().of(Stage::assemble).count()) {
-    REQUIRE(turning.make(assembler, 1));
-  }
+  REQUIRE(warm_up(turning, assembler));
   const int before = turning.done();
   door.set(false);
   for (std::uint64_t i = 0; i < 4; ++i) turning.submit(assembler, i);
@@ -165,4 +146,100 @@ TEST_CASE("assembly: the end of the assembler waits for what is being fetched, t
     for (std::uint64_t i = 0; i < 5; ++i) slow.submit(assembler, i);
   }
   CHECK(slow.done() == 5);
+}
+
+TEST_CASE("assembly: threads whose pages do not come are lost to their feed, which gets no other") {
+  for (const unsigned threads : {1U, 2U, 3U}) {
+    CAPTURE(threads);
+    Door door;
+    const auto data = snapshot();
+    data->on_record = [&](Ordinal) { door.pass(); };
+    TestFeed hung("hung", data);
+    TestFeed warm("warm", snapshot());
+    Assembler assembler(threads);
+    REQUIRE(warm_up(hung, assembler));
+    REQUIRE(warm.make(assembler, 20));
+    const int before = hung.done();
+    door.set(false);
+    for (std::uint64_t i = 0; i < 8; ++i) hung.submit(assembler, i);
+    REQUIRE(door.wait_for_standing(static_cast<int>(threads)));
+    CHECK_FALSE(assembler.waits_for_pages("warm").has_value());
+    const int warm_before = warm.done();
+    for (std::uint64_t i = 0; i < 50; ++i) warm.submit(assembler, i);
+    CHECK(look_until(assembler, [&] { return warm.done() == warm_before + 50; }));
+    CHECK(assembler.waits_for_pages("hung").has_value());
+    CHECK(door.standing() == static_cast<int>(threads));
+    CHECK(hung.done() == before);
+    door.set(true);
+    CHECK(hung.wait_for(before + 8));
+    CHECK_FALSE(assembler.waits_for_pages("hung").has_value());
+    warm.submit(assembler, 0);
+    CHECK(warm.wait_for(warm_before + 51));
+  }
+}
+
+TEST_CASE("assembly: a feed in the place of one that waits for pages does not wait for them") {
+  for (const bool is_cold : {true, false}) {  // a thread of the feed's own waits, or all others do
+    CAPTURE(is_cold);
+    Door door;
+    const auto data = snapshot();
+    data->on_record = [&](Ordinal) { door.pass(); };
+    TestFeed before("feed", data);
+    TestFeed after("feed", snapshot());
+    Assembler assembler(2);
+    REQUIRE((is_cold || warm_up(before, assembler)));
+    const int done = before.done();
+    door.set(false);
+    for (std::uint64_t i = 0; i < 4; ++i) before.submit(assembler, i);
+    REQUIRE(look_until(assembler, [&] { return assembler.waits_for_pages("feed").has_value(); }));
+    assembler.replace("feed");
+    CHECK_FALSE(assembler.waits_for_pages("feed").has_value());
+    for (std::uint64_t i = 0; i < 50; ++i) after.submit(assembler, i);
+    CHECK(look_until(assembler, [&] { return after.done() == 50; }));
+    CHECK(before.done() == done);
+    door.set(true);
+    CHECK(before.wait_for(done + 4));
+  }
+}
+
+TEST_CASE("assembly: pages that a feed's own thread waits for are told of, too") {
+  Door door;
+  const auto data = snapshot();
+  data->on_record = [&](Ordinal) { door.pass(); };
+  TestFeed cold("cold", data);
+  Assembler assembler(1);
+  door.set(false);
+  cold.submit(assembler, 0);
+  CHECK(look_until(assembler, [&] { return assembler.waits_for_pages("cold").has_value(); }));
+  door.set(true);
+  CHECK(cold.wait_for(1));
+  CHECK_FALSE(assembler.waits_for_pages("cold").has_value());
+}
+
+TEST_CASE("assembly: a thread that computes for long is not lost") {
+  const auto data = snapshot();
+  std::atomic<bool> enough = false;
+  data->on_record = [&](Ordinal) {
+    while (!enough) {
+    }
+  };
+  TestFeed busy("busy", data);
+  Assembler assembler(1);
+  busy.submit(assembler, 0);
+  const auto end = std::chrono::steady_clock::now() + 5 * Assembler::kLost;
+  CHECK(look_until(assembler, [&] { return std::chrono::steady_clock::now() > end; }));
+  CHECK_FALSE(assembler.waits_for_pages("busy").has_value());
+  enough = true;
+  CHECK(busy.wait_for(1));
+}
+
+TEST_CASE("assembly: whoever looks is called once work begins, and told when there is none") {
+  TestFeed feed("feed", snapshot());
+  Assembler assembler(1);
+  int begun = 0;
+  assembler.on_begun([&] { ++begun; });
+  CHECK_FALSE(assembler.look(std::chrono::steady_clock::now()));
+  REQUIRE(feed.make(assembler, 1));
+  CHECK(begun >= 1);
+  CHECK(look_until(assembler, [&] { return !assembler.look(std::chrono::steady_clock::now()); }));
 }

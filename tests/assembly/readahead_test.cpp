@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/assembly/door.h"
 #include "tests/assembly/snapshot.h"
 #include "tests/assembly/tally.h"
 #include "tests/support/no_threads.h"
@@ -220,13 +221,47 @@ TEST_CASE("assembly: behind its batch a record is let go where the dataset is la
   snapshot->on_let_go = [&](Ordinal ordinal) { gone.add(ordinal.value); };
   const auto source = plan_of(snapshot, in_order(2));
   Readahead readahead([] { return std::size_t{0}; });
+  // Feeds are looked up for on threads of their own: the other's wish is known before.
+  readahead.will_need("other", source, BatchIndex{1});
+  REQUIRE(eventually(readahead, [](const auto& now) { return now.ahead_bytes != 0; }));
   readahead.will_need("train", source, BatchIndex{0});
   readahead.will_need("train", source, BatchIndex{1});
-  readahead.will_need("other", source, BatchIndex{1});
   readahead.used("train", source, BatchIndex{1});  // the other feed still needs these
   readahead.used("train", source, BatchIndex{0});
   REQUIRE(gone.wait_for(2));
   CHECK(gone.seen() == ordinals(*source, 0));
   readahead.used("other", source, BatchIndex{1});
   REQUIRE(gone.wait_for(4));
+}
+
+TEST_CASE("assembly: a file system that does not say how large a file is holds up nobody else") {
+  Door door;
+  const auto hung = made_up(8);
+  hung->on_file_bytes = [&] { door.pass(); };
+  const auto silent = plan_of(hung, in_order(4));
+  const auto near = plan_of(made_up(8), in_order(4));
+  Readahead readahead;
+  door.set(false);
+  readahead.will_need("far", silent, BatchIndex{0});
+  REQUIRE(door.somebody_stands());
+  // None of these returns while a lock is held across the question.
+  readahead.used("far", silent, BatchIndex{0});
+  readahead.will_need("near", near, BatchIndex{0});
+  CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes != 0; }));
+  door.set(true);
+}
+
+TEST_CASE("assembly: look-ups of a feed whose pages do not come hold up no other feed's") {
+  Door door;
+  const auto hung = made_up(8);
+  hung->on_place = [&](Ordinal) { door.pass(); };
+  const auto silent = plan_of(hung, in_order(4));
+  const auto near = plan_of(made_up(8), in_order(4));
+  Readahead readahead;
+  door.set(false);
+  readahead.will_need("far", silent, BatchIndex{0});
+  REQUIRE(door.somebody_stands());
+  readahead.will_need("near", near, BatchIndex{0});
+  CHECK(eventually(readahead, [](const auto& now) { return now.ahead_bytes != 0; }));
+  door.set(true);
 }

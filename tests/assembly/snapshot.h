@@ -41,7 +41,10 @@ class MadeUpSnapshot final : public Snapshot {
   void let_go(Ordinal ordinal) const override {
     if (on_let_go) on_let_go(ordinal);
   }
-  std::uint64_t file_bytes() const override { return claimed_bytes; }
+  std::uint64_t file_bytes() const override {
+    if (on_file_bytes) on_file_bytes();
+    return claimed_bytes;
+  }
 
   /// The bytes of a field that was appended, whole.
   std::span<const std::byte> content(std::uint64_t ordinal, std::size_t field) const;
@@ -51,6 +54,7 @@ class MadeUpSnapshot final : public Snapshot {
   std::function<void(Ordinal)> on_record;
   std::function<void(Ordinal)> on_place;
   std::function<void(Ordinal)> on_let_go;
+  std::function<void()> on_file_bytes;
   std::uint64_t device = 1;
   std::uint64_t claimed_bytes = 0;             ///< What file_bytes() claims.
   std::vector<std::uint32_t> indexed_lengths;  ///< What tokens claim to be; empty: the truth.

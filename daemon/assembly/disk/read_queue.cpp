@@ -3,8 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/assembly/assembler.h"
+#include "daemon/assembly/row_parts.h"
+
 namespace batchwright {
 namespace {
+
+/// What a part of a sequence needs of its record: its frames, and the page that says where they
+/// are.
+std::size_t part_bytes(const Schema& schema, const Row& row) {
+  std::size_t bytes = std::size_t{4} << 10;
+  for (const FieldSpec& field : schema.fields) bytes += row.length * frame_bytes(field);
+  return bytes;
+}
 
 std::vector<WantedRow> in_stretches(const WantedRow& row) {
   if (!row.whole || row.bytes <= ReadQueue::kStretchBytes) return {row};
@@ -20,6 +31,26 @@ std::vector<WantedRow> in_stretches(const WantedRow& row) {
 }
 
 }  // namespace
+
+std::map<std::uint64_t, std::vector<WantedRow>> wanted_rows(const EpochSource& source,
+                                                            BatchIndex index) {
+  std::vector<Row> rows;
+  source.plan.rows(index, rows);
+  std::map<std::uint64_t, std::vector<WantedRow>> wanted;
+  const RowPlaces places = source.found->find(*source.snapshot, index, rows);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Row& row = rows[r];
+    const auto& place = places[r];
+    // What cannot be found is reported when it is assembled.
+    if (!place) continue;
+    const bool whole = is_whole(row);
+    const std::size_t most = place->bytes.size();
+    const std::size_t bytes =
+        whole ? most : std::min(most, part_bytes(source.snapshot->schema(), row));
+    wanted[place->device].push_back({place->bytes, row, bytes, whole});
+  }
+  return wanted;
+}
 
 bool ReadQueue::Lane::has_work() const {
   return !shelf.empty() || std::any_of(entries.begin(), entries.end(),

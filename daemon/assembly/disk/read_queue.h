@@ -46,6 +46,11 @@ struct Read {
   std::size_t bytes = 0;
 };
 
+/// What is to be read for a batch, by disk. May wait for the pages that look-ups go through.
+/// Threads: any.
+std::map<std::uint64_t, std::vector<WantedRow>> wanted_rows(const EpochSource& source,
+                                                            BatchIndex index);
+
 /// What is to be read of one disk, and in which order: among the feeds, the one goes first for
 /// which least was read; a feed's batches go in the order in which they are due, as many at a time
 /// as fill the window, and the rows of these in the order of the file, so that heads move one way

@@ -41,35 +41,6 @@ struct Notice {
   std::shared_ptr<StageTimes> times;
 };
 
-/// What a part of a sequence needs of its record: its frames, and the page that says where they
-/// are.
-std::size_t part_bytes(const Schema& schema, const Row& row) {
-  std::size_t bytes = std::size_t{4} << 10;
-  for (const FieldSpec& field : schema.fields) bytes += row.length * frame_bytes(field);
-  return bytes;
-}
-
-/// What is to be read for a batch, by disk.
-std::map<std::uint64_t, std::vector<WantedRow>> wanted_rows(const EpochSource& source,
-                                                            BatchIndex index) {
-  std::vector<Row> rows;
-  source.plan.rows(index, rows);
-  std::map<std::uint64_t, std::vector<WantedRow>> wanted;
-  const RowPlaces places = source.found->find(*source.snapshot, index, rows);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const Row& row = rows[r];
-    const auto& place = places[r];
-    // What cannot be found is reported when it is assembled.
-    if (!place) continue;
-    const bool whole = is_whole(row);
-    const std::size_t most = place->bytes.size();
-    const std::size_t bytes =
-        whole ? most : std::min(most, part_bytes(source.snapshot->schema(), row));
-    wanted[place->device].push_back({place->bytes, row, bytes, whole});
-  }
-  return wanted;
-}
-
 /// Of a record that is not wanted whole, only the record itself says where the rest lies. Without
 /// readers, which wait for that, it is asked for as a whole where it is no larger than this.
 constexpr std::size_t kMostForPart = std::size_t{1} << 20;
@@ -105,19 +76,29 @@ struct Readahead::State {
     std::size_t idle = 0;
   };
 
+  /// What one feed has told, and the thread that looks at it: a look-up waits for the file system,
+  /// and other feeds do not wait for that. Readers are started by such a thread, or by each other,
+  /// and take its manners on.
+  struct Told {
+    explicit Told(const State& of)
+        : thread(of.elsewhere ? HelperThread(of.elsewhere)
+                              : HelperThread(
+                                    "bw-readahead", [&of] { adopt(of.manners); }, of.patience)) {}
+    std::deque<Notice> notices;  // guarded by mutex
+    bool looking = false;        // guarded by mutex: at them, or will be
+    HelperThread thread;
+  };
+
   State(std::function<std::size_t()> left, std::chrono::milliseconds idle_limit, Manners wanted)
       : memory_left(left ? std::move(left) : room_for_cache),
         patience(idle_limit),
-        manners(std::move(wanted)),
-        // Readers are started by this thread, or by each other, and take its manners on.
-        thread(
-            "bw-readahead", [this] { adopt(manners); }, patience) {}
+        manners(std::move(wanted)) {}
 
-  State(HelperThread::Elsewhere elsewhere, std::function<std::size_t()> left)
+  State(HelperThread::Elsewhere others, std::function<std::size_t()> left)
       : memory_left(left ? std::move(left) : room_for_cache),
         patience(0),
-        waits_for_reads(false),
-        thread(std::move(elsewhere)) {}
+        elsewhere(std::move(others)),
+        waits_for_reads(false) {}
 
   ~State() {
     {
@@ -125,8 +106,8 @@ struct Readahead::State {
       stopping = true;
       for (auto& [device, disk] : disks) disk.changed.notify_all();
     }
-    thread.end();
-    // Since it has ended and `stopping` is set, no reader starts another, and none leaves.
+    for (auto& [feed, of] : told) of.thread.end();
+    // Since they have ended and `stopping` is set, no reader starts another, and none leaves.
     for (auto& [device, disk] : disks) {
       disk.readers.clear();
       disk.ended.clear();
@@ -134,32 +115,32 @@ struct Readahead::State {
   }
 
   void put(Notice notice) {
-    {
-      const std::lock_guard lock(mutex);
-      if (notices.size() == kReadaheadCapacity) notices.pop_front();
-      cares = true;
-      notices.push_back(std::move(notice));
-      if (std::exchange(looking, true)) return;
-    }
-    thread.put([this] {
+    std::unique_lock lock(mutex);
+    Told& of = told.try_emplace(notice.feed, *this).first->second;  // never erased
+    if (of.notices.size() == kReadaheadCapacity) of.notices.pop_front();
+    cares = true;
+    of.notices.push_back(std::move(notice));
+    if (std::exchange(of.looking, true)) return;
+    lock.unlock();
+    of.thread.put([this, &of] {
       // For lack of memory: what is left is brought in by the look-up that needs it.
-      const auto done = caught(ErrorCode::busy, "", [this]() -> Result<void> {
-        look_at_notices();
+      const auto done = caught(ErrorCode::busy, "", [this, &of]() -> Result<void> {
+        look_at_notices(of);
         return {};
       });
       if (done) return;
-      const std::lock_guard lock(mutex);
-      notices.clear();
-      looking = false;
+      const std::lock_guard again(mutex);
+      of.notices.clear();
+      of.looking = false;
     });
   }
 
-  void look_at_notices() {
+  void look_at_notices(Told& of) {
     std::unique_lock lock(mutex);
     // At the end what is left is only a hint, and is dropped.
-    while (!stopping && !notices.empty()) {
-      const Notice notice = std::move(notices.front());
-      notices.pop_front();
+    while (!stopping && !of.notices.empty()) {
+      const Notice notice = std::move(of.notices.front());
+      of.notices.pop_front();
       lock.unlock();
       look_at_memory(Clock::now());
       // Freed without the lock: it may be the last to hold its epoch.
@@ -169,21 +150,32 @@ struct Readahead::State {
       if (!waits_for_reads) ask_for_all();
       lock.lock();
     }
-    looking = false;
+    of.looking = false;
   }
 
   void ask_for(const Notice& notice, const EpochSource& source) {
     const auto began = Clock::now();
     auto wanted = wanted_rows(source, notice.id.index);
     if (notice.times) notice.times->add(Stage::readahead, Clock::now() - began);
+    add_to_residence(source.snapshot);
     const std::lock_guard lock(mutex);
-    residence.add(source.snapshot, source.snapshot->file_bytes(), source.snapshot->sequences());
     for (auto& [device, rows] : wanted) {
       Disk& disk = disks[device];
       disk.queue.put(notice.feed, {notice.id, notice.source, notice.times, std::move(rows)});
       disk.queue.set_limits(residence.ahead_limit(), disk.window.bytes());
       wake_reader(disk);
     }
+  }
+
+  /// Without the lock while it asks the file system, which may not answer.
+  void add_to_residence(const std::shared_ptr<const Snapshot>& snapshot) {
+    {
+      const std::lock_guard lock(mutex);
+      if (residence.has(snapshot.get())) return;
+    }
+    const std::uint64_t bytes = snapshot->file_bytes();
+    const std::lock_guard lock(mutex);
+    residence.add(snapshot, bytes, snapshot->sequences());
   }
 
   /// Gives back what neither the memory nor another batch has use for.
@@ -196,7 +188,7 @@ struct Readahead::State {
         wake_reader(disk);  // there may be room to read ahead again
       }
       if (!residence.is_short()) {
-        cares = !notices.empty() || !all_idle();
+        cares = !all_idle();
         return;
       }
     }
@@ -211,7 +203,9 @@ struct Readahead::State {
 
   /// With the lock.
   bool all_idle() const {
-    return std::all_of(disks.begin(), disks.end(),
+    return std::all_of(told.begin(), told.end(),
+                       [](const auto& of) { return of.second.notices.empty(); }) &&
+           std::all_of(disks.begin(), disks.end(),
                        [](const auto& disk) { return disk.second.queue.is_idle(); });
   }
 
@@ -225,8 +219,11 @@ struct Readahead::State {
   }
 
   void look_at_memory(Clock::time_point now) {
-    if (now - looked < kBetweenLooks) return;
-    looked = now;
+    {
+      const std::lock_guard lock(mutex);
+      if (now - looked < kBetweenLooks) return;
+      looked = now;
+    }
     const std::size_t room = memory_left();
     const std::lock_guard lock(mutex);
     residence.set_room(room);
@@ -330,16 +327,15 @@ struct Readahead::State {
   const std::function<std::size_t()> memory_left;
   const std::chrono::milliseconds patience;
   const Manners manners = {};
+  const HelperThread::Elsewhere elsewhere;
   const bool waits_for_reads = true;  // by readers; else the kernel is asked, and that is all
   mutable std::mutex mutex;
-  std::deque<Notice> notices;           // guarded by mutex
-  bool looking = false;                 // guarded by mutex: at them, or will be
   std::map<std::uint64_t, Disk> disks;  // guarded by mutex; never erased from
   Residence residence;                  // guarded by mutex
   bool stopping = false;                // guarded by mutex
   std::atomic<bool> cares = false;      // for batches that were used; written with the mutex
-  Clock::time_point looked{};           // of `thread` alone
-  HelperThread thread;                  // last: it uses the others
+  Clock::time_point looked{};           // guarded by mutex: at the memory
+  std::map<std::string, Told> told;  // guarded by mutex, but the threads; last: they use the others
 };
 
 Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience,

@@ -13,7 +13,7 @@
 
 namespace batchwright {
 
-/// Requests that readahead remembers until it has looked up where their rows lie.
+/// Requests of a feed that readahead remembers until it has looked up where their rows lie.
 inline constexpr std::size_t kReadaheadCapacity = 256;
 
 /// One disk, as readahead found it.
@@ -39,12 +39,12 @@ struct ReadaheadFigures {
 /// in the file's order (ReadQueue), and gives back what was used where the datasets are larger than
 /// the memory (Residence).
 ///
-/// One thread looks up where rows lie, and gives back what was used; up to kReaders threads a disk
-/// read, each one read at a time, and wait for it. They start as they are needed, and end when they
-/// have had nothing to do for a while. Or all is done on other threads, and none waits for a read.
-/// Lifetime: an epoch is kept alive by what is being done for it, not by what waits.
-/// Threads: will_need() and used() from one thread, neither of which blocks; figures() from any.
-/// Destruction waits for the reads that are under way.
+/// A thread a feed looks up where rows lie, and gives back what was used; up to kReaders threads a
+/// disk read, each one read at a time, and wait for it. They start as they are needed, and end when
+/// they have had nothing to do for a while. Or all is done on other threads, and none waits for a
+/// read. Lifetime: an epoch is kept alive by what is being done for it, not by what waits. Threads:
+/// will_need() and used() from one thread, neither of which blocks; figures() from any. Destruction
+/// waits for the reads that are under way.
 class Readahead {
  public:
   static constexpr std::size_t kReaders = 32;
@@ -63,8 +63,8 @@ class Readahead {
   Readahead& operator=(const Readahead&) = delete;
 
   /// The batch is due soon, behind those that were asked for before. `times`, if any, takes the
-  /// time of looking up, and what was brought in. The oldest request is dropped when there are
-  /// kReadaheadCapacity.
+  /// time of looking up, and what was brought in. The feed's oldest request is dropped when there
+  /// are kReadaheadCapacity.
   void will_need(const std::string& feed, const std::shared_ptr<const EpochSource>& source,
                  BatchIndex index, std::shared_ptr<StageTimes> times = nullptr);
 

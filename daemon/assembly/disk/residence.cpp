@@ -4,6 +4,11 @@
 
 namespace batchwright {
 
+bool Residence::has(const Snapshot* snapshot) const {
+  const auto found = datasets_.find(snapshot);
+  return found != datasets_.end() && !found->second.snapshot.expired();
+}
+
 void Residence::add(const std::shared_ptr<const Snapshot>& snapshot, std::uint64_t file_bytes,
                     std::uint64_t sequences) {
   std::erase_if(datasets_, [](const auto& entry) { return entry.second.snapshot.expired(); });

@@ -28,6 +28,7 @@ class Residence {
 
   /// Bytes that the page cache may take.
   void set_room(std::size_t bytes) { room_ = bytes; }
+  bool has(const Snapshot* snapshot) const;
   /// A dataset that is read, and its files' bytes.
   void add(const std::shared_ptr<const Snapshot>& snapshot, std::uint64_t file_bytes,
            std::uint64_t sequences);
