@@ -27,7 +27,7 @@
 namespace batchwright {
 namespace {
 
-/// What an end after a failure may take.
+/// What an end may take.
 constexpr unsigned kLastSeconds = 10;
 
 /// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
@@ -321,13 +321,17 @@ int Daemon::run() {
     loop_.run();
     return {};
   });
-  if (ran) return 0;
+  if (ran) {
+    // From here on what other threads do is waited for, be it for a file system.
+    end_within(kLastSeconds, 0);
+    return 0;
+  }
   // Lack of memory, or our own bug. Clients go on where they were once the daemon is back.
   server_->log().note<Event::loop_failed>(ran.error().message);
   // From here on signals would end it without an exit code. What the exception went through may be
-  // waited for at the end, and never come: then SIGALRM ends the process.
+  // waited for at the end, and never come.
   hold_signals();
-  ::alarm(kLastSeconds);
+  end_within(kLastSeconds, 1);
   server_->say_goodbye();
   return 1;
 }

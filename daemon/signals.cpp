@@ -1,5 +1,7 @@
 #include "daemon/signals.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <initializer_list>
 
@@ -12,6 +14,17 @@ sigset_t held_signals() {
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
   return set;
+}
+
+volatile std::sig_atomic_t code_at_last = 0;
+
+void end_at_once(int /*signal*/) {
+  constexpr char kWords[] =
+      "batchwrightd: ends without the threads that it has waited for: a file system does not "
+      "answer\n";
+  // Nothing else may be called here.
+  static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) == 0);
+  ::_exit(code_at_last);
 }
 
 }  // namespace
@@ -32,6 +45,16 @@ bool is_asked_to_stop() {
   sigset_t pending;
   return sigpending(&pending) == 0 &&
          (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+void end_within(unsigned seconds, int code) {
+  code_at_last = code;
+  std::signal(SIGALRM, end_at_once);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::alarm(seconds);
 }
 
 void let_signals_in() {

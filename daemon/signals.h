@@ -17,6 +17,10 @@ void hold_signals();
 /// Whether one came that ends the daemon: then the rest of a long start can be spared.
 bool is_asked_to_stop();
 
+/// Ends the process with this code after so many seconds, unless it has ended by then: a thread
+/// that waits for a file system may not come back, and is not waited for.
+void end_within(unsigned seconds, int code);
+
 /// Unblocks the signals once they have a handler: those that were held back come now.
 void let_signals_in();
 

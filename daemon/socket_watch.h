@@ -6,9 +6,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "daemon/assembly/assembly.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -16,7 +18,7 @@ namespace batchwright {
 /// Knows the files of the daemon's sockets, and notices when one is gone or is another, as after a
 /// clean-up of /run. Then no new client can connect, though those that are connected go on.
 /// Lifetime: `loop` outlives it. Threads: the event loop, or before it runs. A look is one lstat()
-/// a socket, and their folder is in memory as a rule.
+/// a socket, by a thread of its own; the destructor waits for it.
 class SocketWatch {
  public:
   static constexpr std::chrono::seconds kBetweenLooks{2};
@@ -33,12 +35,17 @@ class SocketWatch {
  private:
   void look();
   void look_later();
+  void looked(std::vector<std::string> gone);
 
-  std::vector<SocketFile> files_;
+  boost::asio::io_context& loop_;
+  std::vector<SocketFile> files_;  ///< Does not change once it is made.
   std::vector<std::string> gone_;
   std::function<void(const std::vector<std::string>&)> changed_;
   const std::chrono::milliseconds between_;
   boost::asio::steady_timer timer_;
+  /// A result that comes back after the end finds it gone.
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+  HelperThread thread_{"bw-sockets", nullptr, std::chrono::milliseconds{0}};
 };
 
 }  // namespace batchwright

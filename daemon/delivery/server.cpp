@@ -16,7 +16,7 @@ Server::Server(boost::asio::io_context& loop, ServerSettings settings)
              settings.silence},
       feeds_(loop,
              [this](FeedShelf::Belongings belongings) {
-               works_.planner().run([kept = std::move(belongings)]() mutable { kept.clear(); });
+               freeing_.put([kept = std::move(belongings)]() mutable { kept.clear(); });
              }),
       absent_(
           loop, settings.feed_grace,

@@ -168,6 +168,8 @@ class Server {
   const Rules rules_;
   EventLog log_;
   std::shared_ptr<MemoryBudget> memory_ = std::make_shared<MemoryBudget>();
+  /// Frees what feeds leave behind: arenas take long, datasets may wait for their file system.
+  HelperThread freeing_{"bw-free"};
   FeedShelf feeds_;
   AbsentFeeds absent_;
   WorkThreads works_;

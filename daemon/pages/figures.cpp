@@ -236,6 +236,11 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.state = feed.state();
   stats.dataset_stale = !feed.stale().empty();
   stats.reason = feed.failure() ? feed.failure()->message : feed.stale();
+  if (const auto& blockage = feed.blockage(); blockage && !feed.failure()) {
+    stats.reason = describe(*blockage, now);
+    stats.blocked_by = blockage->by;
+    stats.blocked_seconds = std::chrono::duration<double>(now - blockage->since).count();
+  }
   // Not copied: the page is rendered before the loop goes on (figures.h).
   stats.counters = &feed.counters();
   stats.stages = &feed.times();
@@ -264,6 +269,7 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.rates = window.rates();
   stats.past = &window.past();
   stats.verdict = window.verdict(moment);
+  if (!stats.blocked_by.empty()) stats.verdict = {Bound::storage, stats.reason};
   return stats;
 }
 

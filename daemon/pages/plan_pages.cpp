@@ -120,18 +120,21 @@ void PlanPages::begin_rested() {
 }
 
 void PlanPages::begin_next() {
-  thread_.put([this, weak = weak_from_this(), question = waiting_.front().question]() mutable {
-    const auto began = std::chrono::steady_clock::now();
-    // A lack of memory ends this page, not the daemon.
-    auto page = std::make_shared<Result<std::string>>(
-        caught(ErrorCode::internal, "planning: ", [&] { return make_(question); }));
-    // Measured here: the wait for the loop is no work of this thread.
-    const auto took = std::chrono::steady_clock::now() - began;
-    // What the question keeps alive goes with it, on the loop: so do the last of its owners.
-    boost::asio::post(loop_, [weak = std::move(weak), page, took, question = std::move(question)] {
-      if (const auto self = weak.lock()) self->made(std::move(*page), took);
-    });
-  });
+  thread_.put(
+      [this, weak = weak_from_this(), question = std::move(waiting_.front().question)]() mutable {
+        const auto began = std::chrono::steady_clock::now();
+        // A lack of memory ends this page, not the daemon.
+        auto page = std::make_shared<Result<std::string>>(
+            caught(ErrorCode::internal, "planning: ", [&] { return make_(question); }));
+        // Measured here: the wait for the loop is no work of this thread.
+        const auto took = std::chrono::steady_clock::now() - began;
+        // What the question keeps alive may be the last of a dataset's, whose file system may be
+        // slow.
+        question = {};
+        boost::asio::post(loop_, [weak = std::move(weak), page, took] {
+          if (const auto self = weak.lock()) self->made(std::move(*page), took);
+        });
+      });
 }
 
 void PlanPages::made(Result<std::string> page, std::chrono::steady_clock::duration took) {

@@ -7,6 +7,11 @@ namespace batchwright {
 Reply readiness(const Server& server, const std::vector<std::string>& gone) {
   std::string missing;
   for (const auto& feed : server.feeds()) {
+    if (const auto& blockage = feed->blockage(); blockage && !feed->failure()) {
+      missing += fmt::format("feed {}: blocked: {}\n", feed->name(),
+                             describe(*blockage, WaitingTimes::Time::clock::now()));
+      continue;
+    }
     switch (feed->state()) {
       case FeedState::serving:
         if (const std::string trouble = feed->planning_trouble(); !trouble.empty()) {

@@ -17,6 +17,9 @@
 namespace batchwright {
 namespace {
 
+/// How long file systems have to say what has become of the datasets that are read.
+constexpr std::chrono::seconds kPatience{2};
+
 /// The current time, in seconds since 1970.
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -90,18 +93,40 @@ void Reloader::start() {
   // systemd waits from here until READY=1, which Daemon::reloaded() owes it.
   notify_reloading();
   if (on_begin_) on_begin_();
+  // Asked at once, each on a thread of its feed: one that does not answer is left as it is.
+  const auto looks = std::make_shared<Looks>(loop_);
+  looks->missing = server_.feeds().size();
+  for (const auto& feed : server_.feeds()) {
+    feed->ask_standing([this, looks, name = feed->name()](DatasetStanding found) {
+      if (looks->is_over) return;
+      looks->found.emplace(name, std::move(found));
+      if (--looks->missing == 0) prepare(*looks);
+    });
+  }
+  if (looks->missing == 0) return prepare(*looks);
+  looks->patience.expires_after(kPatience);
+  looks->patience.async_wait([this, looks](const boost::system::error_code& error) {
+    if (!error && !looks->is_over) prepare(*looks);
+  });
+}
+
+void Reloader::prepare(Looks& looks) {
+  looks.is_over = true;
+  looks.patience.cancel();
   // A copy of the state: the preparing thread touches nothing that the loop changes.
   ReloadRequest request{
       source_,          running_, {}, {}, server_.feed_numbers_left(), server_.share_memory(),
       stop_.get_token()};
   for (const auto& feed : server_.feeds()) {
     if (feed->failure()) request.failed.insert(feed->name());
-    request.shown.emplace(feed->name(), feed->share_snapshot());
+    if (looks.found.contains(feed->name())) continue;
+    server_.log().note<Event::dataset_silent>(
+        feed->name(), feed->dataset().shards().front().string(), kPatience.count());
   }
+  request.standing = std::move(looks.found);
   for (const AbsentFeed& feed : server_.absent()) request.failed.insert(feed.name);
-  thread_.put([this, request = std::move(request)]() mutable {
+  thread_.put([this, request = std::move(request)] {
     auto result = std::make_shared<Result<PreparedConfig>>(prepare_reload(request, catalog_));
-    request.shown.clear();  // before what it shows is put away
     boost::asio::post(loop_, [this, result] { prepared(std::move(*result)); });
   });
 }

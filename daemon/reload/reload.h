@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -86,7 +87,17 @@ class Reloader {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Looks at the files that feeds read.
+  struct Looks {
+    explicit Looks(boost::asio::io_context& loop) : patience(loop) {}
+    boost::asio::steady_timer patience;  ///< With file systems that do not answer.
+    std::map<std::string, DatasetStanding> found;
+    std::size_t missing = 0;
+    bool is_over = false;
+  };
+
   void start();
+  void prepare(Looks& looks);
   void prepared(Result<PreparedConfig> result);
   Outcome take_up(PreparedConfig ready);
   void serve(PreparedFeed feed);

@@ -50,15 +50,13 @@ class Preparation {
     return made ? made : in_feed(name, made.error());
   }
 
-  /// Looks at the files of what is served. What is gone is served on: there is nothing to open.
+  /// What is gone is served on: there is nothing to open.
   void compare_data() {
-    for (const auto& [name, snapshot] : request_.shown) {
+    for (const auto& [name, found] : request_.standing) {
       const FeedConfig* before = find_feed(request_.running, name);
       const FeedConfig* after = find_feed(ready_.config, name);
       if (before == nullptr || after == nullptr || before->dataset != after->dataset) continue;
-      DatasetStanding found = snapshot->standing();
-      if (found.standing < DataStanding::replaced) continue;
-      ready_.stale.emplace(name, std::move(found.why));
+      if (found.standing >= DataStanding::replaced) ready_.stale.emplace(name, found.why);
     }
   }
 

@@ -16,8 +16,9 @@ struct ReloadRequest {
   ConfigSource source;
   Config running;
   std::set<std::string> failed;  ///< Feeds that no longer serve: they are opened anew.
-  /// What the feeds that are not absent show.
-  std::map<std::string, std::shared_ptr<const Snapshot>> shown;
+  /// What has become of the files that the feeds read which are not absent, as far as their file
+  /// systems said so in time.
+  std::map<std::string, DatasetStanding> standing;
   std::uint32_t numbers_left = 0;
   std::shared_ptr<MemoryBudget> memory;
   std::stop_token stop;  ///< The daemon ends: what is not ready by then is not needed.

@@ -167,6 +167,9 @@ void states(Page& page, const Feeds& feeds) {
   for (const FeedStats& feed : feeds) {
     page.sample({{"feed", feed.name}}, feed.dataset_stale ? 1 : 0);
   }
+  page.gauge("blocked_seconds",
+             "How long a file system has not answered on which the feed waits; 0: all answer.");
+  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.blocked_seconds);
   page.gauge("pinned", "1 for how the feed's arena is kept in memory.");
   for (const FeedStats& feed : feeds) {
     for (const std::string_view state : {"none", "locked", "cuda"}) {

@@ -217,6 +217,8 @@ json::object render(const FeedStats& feed) {
           {"dataset", render_all(feed.dataset)},
           {"dataset_lock", feed.dataset_lock},
           {"dataset_stale", feed.dataset_stale},
+          {"blocked_by", utf8(feed.blocked_by)},
+          {"blocked_seconds", finite(feed.blocked_seconds)},
           {"state", name_of(feed.state)},
           {"reason", utf8(feed.reason)},
           {"retried", feed.retried},

@@ -86,9 +86,11 @@ struct FeedStats {
   std::vector<std::string> dataset;        ///< Paths of the shards.
   std::string_view dataset_lock = "none";  ///< "slot", "read-only" or "none".
   FeedState state = FeedState::starting;
-  std::string reason;          ///< Why a failed feed failed, or in what way its data are stale.
-  bool retried = false;        ///< It is not served, and the daemon tries again by itself.
-  bool dataset_stale = false;  ///< The dataset's path no longer leads to the files that are read.
+  std::string reason;    ///< Why a failed feed failed, what blocks it, or how its data are stale.
+  bool retried = false;  ///< It is not served, and the daemon tries again by itself.
+  bool dataset_stale = false;    ///< The dataset's path no longer leads to the files that are read.
+  std::string blocked_by;        ///< What lies on a file system that does not answer; empty: none.
+  double blocked_seconds = 0.0;  ///< For how long it has not.
   const FeedCounters* counters = nullptr;  ///< Lives as long as the call; null: all are 0.
   std::uint64_t sequences = 0;             ///< Sequences of the dataset.
   std::string fingerprint;

@@ -1,8 +1,8 @@
 // How long a ticket takes, for tests/bench/delivery: from the release of a batch, window 1, to the
 // next batch in hand, and beside it a raw ping-pong of DEALER and ROUTER with messages as large.
-//   bench_latency endpoint=E feed=F raw=E release_bytes=N delivery_bytes=N rounds=R
-// In each round the feed's epoch 0, which must be in the cache, is taken once, and then as many
-// ping-pongs. Prints both lists in nanoseconds.
+//   bench_latency endpoint=E feed=F raw=E release_bytes=N delivery_bytes=N rounds=R [queue=1]
+// In each round the feed's epoch 0, which must be in the cache, is taken once, or the queue's next
+// epoch, and then as many ping-pongs. Prints both lists in nanoseconds.
 
 #include <chrono>
 #include <iostream>
@@ -26,8 +26,9 @@ std::int64_t nanoseconds_since(Clock::time_point start) {
 
 /// The first batch is left out: it comes with the subscription.
 void take_epoch(client::Connection& connection, const bench::Words& words, Times& times) {
-  client::Subscription subscription =
-      connection.subscribe({.feed = words.text("feed"), .window = 1, .epochs = 1});
+  client::SubscribeOptions options{.feed = words.text("feed"), .window = 1, .epochs = 1};
+  if (words.number("queue", 0) != 0) options.mode = BW_QUEUE;
+  client::Subscription subscription = connection.subscribe(options);
   client::Event event = subscription.next(kPatience);
   while (event.is_batch()) {
     const auto start = Clock::now();

@@ -144,6 +144,18 @@ TEST_CASE("command: top says what to do for a feed whose dataset was replaced") 
   }
 }
 
+TEST_CASE("command: top says what to do for a feed whose file system does not answer") {
+  json::value page = top_page(top_feed("train"));
+  json::object& feed = page.at("feeds").at(0).as_object();
+  for (const bool blocked : {false, true}) {
+    CAPTURE(blocked);
+    feed["blocked_by"] = blocked ? "dataset /mnt/far" : "";
+    TopModel model = model_of(page);
+    press(model, TopKey::open);
+    CHECK(has(texts(model, kWide), "the feed goes on once its file system answers") == blocked);
+  }
+}
+
 TEST_CASE("command: a client's name cannot steer the terminal") {
   TopModel model = model_of(
       top_page(top_feed("train", {"mixed", 1, 0, top_client(R"(\u001b[2Jx\u009by\u00e9\r)")})));

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "tests/support/temporary_folder.h"
 
@@ -35,4 +37,29 @@ TEST_CASE("daemon: the disk of each journal and ledger is measured, again and ag
   while (watch.latest().empty() || watch.latest().front().file != "ledger") loop.run_one();
   files.clear();
   while (!watch.latest().empty()) loop.run_one();
+}
+
+TEST_CASE("daemon: a disk that does not answer has no figure, and others have theirs meanwhile") {
+  const std::vector<DiskStats> files = {{"far", "journal", "/far"}, {"near", "ledger", "/near"}};
+  std::promise<void> answer;
+  const std::shared_future<void> answered = answer.get_future().share();
+  std::atomic<bool> is_silent = false;
+  std::atomic<unsigned> looks = 0;
+  const auto measure = [&](DiskStats& disk) {
+    if (disk.feed == "far" && is_silent) answered.wait();
+    disk.free_bytes = disk.feed == "near" ? ++looks : 0;
+    return true;
+  };
+  boost::asio::io_context loop;
+  const DiskWatch watch(
+      loop, [&files] { return files; }, std::chrono::milliseconds(1), measure);
+  while (watch.latest().size() != 2) loop.run_one();
+  is_silent = true;
+  while (watch.latest().size() != 1) loop.run_one();
+  const unsigned before = looks;
+  while (looks < before + 3) loop.run_one();
+  CHECK(watch.latest().front().feed == "near");
+  answer.set_value();
+  while (watch.latest().size() != 2) loop.run_one();
+  CHECK(watch.latest().front().feed == "far");
 }

@@ -136,7 +136,8 @@ TEST_CASE("delivery: a larger arena that nobody takes up gives its memory back")
   constexpr std::uint64_t kLeft = std::uint64_t{1} << 30;
   const auto memory = std::make_shared<MemoryBudget>(kLeft);
   {
-    const auto grown = plan_growing({*after, *known, {}, 1, memory}, followed(), Epoch{0});
+    const Growth growth{*after, *known, {}, 1, memory};
+    const auto grown = plan_growing(growth, choose_data(growth), followed(), Epoch{0});
     REQUIRE(grown);
     REQUIRE(grown->arena);
     CHECK(memory->left() == kLeft - grown->arena->bytes());

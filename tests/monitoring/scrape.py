@@ -41,7 +41,7 @@ dataset = "{folder}/data"
 Found = TypeVar("Found")
 # What tells whether a daemon is well.
 HEALTH = {"batchwright_" + name for name in (
-    "ready", "feed_state", "config_last_reload_successful", "dataset_stale", "disk_free_bytes",
+    "ready", "feed_state", "config_last_reload_successful", "dataset_stale", "blocked_seconds", "disk_free_bytes",
     "clients_refused_total", "events_total", "readahead_disk_latency_seconds", "memory_ceiling_bytes",
     "memory_pressure_share")}
 

@@ -107,6 +107,7 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
                            "plan_seconds",
                            "dataset_locked",
                            "dataset_stale",
+                           "blocked_seconds",
                            "disk_free_bytes",
                            "disk_size_bytes",
                            "readahead_ahead_bytes",

@@ -18,6 +18,8 @@ FeedStats speech(const FeedCounters& counters) {
   feed.dataset = {"/data/a", "/data/b"};
   feed.dataset_lock = "slot";
   feed.dataset_stale = true;
+  feed.blocked_by = "journal /j";
+  feed.blocked_seconds = 7.5;
   feed.state = FeedState::serving;
   feed.counters = &counters;
   feed.sequences = 2780;
@@ -87,6 +89,8 @@ TEST_CASE("stats: the report of a feed") {
   CHECK(feed.at("state") == "serving");
   CHECK(feed.at("dataset_lock") == "slot");
   CHECK(feed.at("dataset_stale") == true);
+  CHECK(feed.at("blocked_by") == "journal /j");
+  CHECK(feed.at("blocked_seconds") == 7.5);
   CHECK(feed.at("reason") == "");
   CHECK(feed.at("slots") ==
         json::parse(R"({"free":1,"filling":2,"ready":3,"ahead":2,"kept":1,"held":4})"));

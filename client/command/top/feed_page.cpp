@@ -85,6 +85,10 @@ std::string why_of(const json::value& feed) {
 /// Empty where nothing is to do.
 std::string what_to_do(const json::value& feed) {
   if (text_at(feed, "state") != "failed") {
+    if (!text_at(feed, "blocked_by").empty()) {
+      return "Remedy: nothing is lost, and the feed goes on once its file system answers. Look at "
+             "what serves that file system.";
+    }
     const json::value* stale = at_path(feed, "dataset_stale");
     if (stale == nullptr || *stale != true) return {};
     return "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads "

@@ -52,6 +52,7 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
             first_lease()),
       plans_(settings_.follow),
       loop_(ports_.loop) {
+  write_records();
   if (desk_.is_open()) {
     // A queue that was in the first epoch when its data grew goes on with what they were.
     plans_.decide(queue().epoch(), desk_.journal().fingerprint().data);
@@ -167,7 +168,12 @@ void Feed::leave(const SubscriptionKey& key, Departure departure) {
   for (const auto& [lease, batch] : subscription.leases) {
     if (batch.slot && departure.lives) kept.push_back(*batch.slot);
     if (batch.slot && !departure.lives) give_back(*batch.slot);
-    if (!subscription.in_queue() || departure.may_return) continue;
+    if (!subscription.in_queue()) continue;
+    if (!has_ticket(batch)) {
+      desk_.come_back(lease);  // the client never had it
+      continue;
+    }
+    if (departure.may_return) continue;
     if (!begun) {
       desk_.come_back(lease);
       continue;

@@ -155,6 +155,11 @@ class Feed {
   /// Why an epoch that a client stands in cannot be planned now; empty while none is so. It is
   /// tried again until it can.
   std::string planning_trouble() const;
+  /// The file system that does not answer, so that batches do not come; empty where all do.
+  const std::optional<Blockage>& blockage() const { return waits_.blockage(); }
+  /// Looks what has become of the dataset's files, and tells `found` on the loop: late, where their
+  /// file system does not answer.
+  void ask_standing(std::function<void(DatasetStanding)> found);
   /// Serving once the first batch is there, failed as soon as there is a failure().
   FeedState state() const { return life_.state(); }
   /// Called whenever the state has changed.
@@ -207,6 +212,14 @@ class Feed {
   // feed_end.cpp: how it changes in place, and how it ends.
   void end_subscriptions(const Error& error);
 
+  // feed_serve.cpp: what waits until its records are with the kernel.
+  void write_records();
+  std::uint64_t record_before(const Subscription& subscription) const;
+  void send_behind(std::uint64_t record, const SubscriptionKey& key, std::function<void()> send,
+                   std::function<void()> drop = nullptr);
+  void send(std::uint64_t record, const SubscriptionKey& key, flatbuffers::DetachedBuffer message);
+  bool has_ticket(const HeldBatch& batch) const;
+
   // feed_turn.cpp: which clients an event concerns. feed_serve.cpp: what each is told next.
   void pump();
   void pump_soon();
@@ -237,6 +250,8 @@ class Feed {
   void note_waiting(const SubscriptionKey& key, Subscription& subscription);
   void watch();
   void look_at_waits(WaitingTimes::Time now);
+  void watch_file_systems();
+  std::optional<Blockage> waits_for_file_system() const;
 
   // feed_slots.cpp: what becomes of the scheduler's decisions.
   void assemble_demands();
@@ -270,6 +285,15 @@ class Feed {
   void planned(Epoch epoch, Result<PlannedEpoch> result);
   void end_without_data(Epoch epoch, const Error& error);
   void forget_epochs();
+  /// What may be the last of a dataset's data: their end may wait for its file system.
+  template <class Data>
+  void let_go_elsewhere(Data data) {
+    auto free = [kept = std::move(data)]() mutable {
+      static_cast<void>(Data(std::move(kept)));
+      return true;
+    };
+    loop_.elsewhere(std::move(free), [](bool) {});
+  }
   std::uint64_t steps_of(Epoch epoch) const { return plans_.steps(epoch); }
   std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
   wire::EventT about(Epoch epoch, const std::string& text = {}) const;

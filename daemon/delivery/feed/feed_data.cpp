@@ -24,8 +24,6 @@ DatasetStanding standing_of(const Snapshot& snapshot) {
 
 }  // namespace
 
-/// On a thread of the feed's own, since a file system that does not answer holds it up; where
-/// threads are few, between two batches.
 void Feed::look_at_data() {
   if (std::exchange(data_.looking, true)) return;
   loop_.set(FeedLoop::Alarm::data, FeedLoop::Time::clock::now() + kAnswersWithin, [this] {
@@ -33,8 +31,21 @@ void Feed::look_at_data() {
     ports_.log.note<Event::dataset_silent>(name(), dataset().shards().front().string(),
                                            kAnswersWithin.count());
   });
-  auto look = [snapshot = data_.snapshot] { return standing_of(*snapshot); };
-  auto looked = [this](const DatasetStanding& found) { looked_at_data(found); };
+  ask_standing([this](const DatasetStanding& found) { looked_at_data(found); });
+}
+
+/// On a thread of the feed's own, since a file system that does not answer holds it up; where
+/// threads are few, between two batches.
+void Feed::ask_standing(std::function<void(DatasetStanding)> found) {
+  // The snapshot goes before anyone is told: what is told may be that it stands in the way.
+  auto look = [snapshot = data_.snapshot]() mutable {
+    auto standing = standing_of(*snapshot);
+    snapshot.reset();
+    return standing;
+  };
+  auto looked = [found = std::move(found)](DatasetStanding standing) {
+    found(std::move(standing));
+  };
   if (!kFewThreads) return loop_.elsewhere(std::move(look), std::move(looked));
   ports_.planner.run([look = std::move(look),
                       done = loop_.brought_back(std::move(looked))]() mutable { done(look()); });

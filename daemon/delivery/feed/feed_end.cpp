@@ -18,9 +18,10 @@ void Feed::adjust(const FeedAdjustments& wanted) {
 void Feed::retire(const Error& error) {
   on_state_ = nullptr;
   loop_.silence();
+  desk_.close();  // first: what clients are told now waits for no record
   end_subscriptions(error);
+  ports_.assembler.replace(name());  // a feed in its place may have another file system
   life_.retire(error);  // whatever comes back from other threads changes nothing any more
-  desk_.close();
 }
 
 /// What clients hold stays held: a slot that is not held might be poisoned once a batch on its way

@@ -3,11 +3,12 @@
 namespace batchwright {
 
 FeedLoop::FeedLoop(boost::asio::io_context& loop)
-    : loop_(loop),
-      timers_{
-          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
-          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
-          Timer{boost::asio::steady_timer(loop), {}}} {}
+    : loop_(loop), timers_{Timer{boost::asio::steady_timer(loop), {}},
+                           Timer{boost::asio::steady_timer(loop), {}},
+                           Timer{boost::asio::steady_timer(loop), {}},
+                           Timer{boost::asio::steady_timer(loop), {}},
+                           Timer{boost::asio::steady_timer(loop), {}},
+                           Timer{boost::asio::steady_timer(loop), {}}} {}
 
 void FeedLoop::set(Alarm alarm, Time when, std::function<void()> then) {
   if (silent_) return;

@@ -27,8 +27,9 @@ class FeedLoop {
     long_waits,  ///< Looks for waits that get long.
     plans,       ///< An epoch is tried again, or a plan's turn ends.
     data,        ///< A look at the dataset's files takes long.
+    blockage,    ///< Looks whether a file system answers.
   };
-  static constexpr std::size_t kAlarms = 5;
+  static constexpr std::size_t kAlarms = 6;
 
   /// Work that is done once, however often it is asked for in a turn of the loop.
   enum class Chore : std::uint8_t { pump, settle };
@@ -72,6 +73,13 @@ class FeedLoop {
         [work = std::move(work), done = brought_back(std::move(then))]() mutable { done(work()); });
   }
 
+  /// The same on a thread for the files that the feed writes, which waits for no dataset.
+  template <class Work, class Then>
+  void at_files(Work work, Then then) {
+    files_.put(
+        [work = std::move(work), done = brought_back(std::move(then))]() mutable { done(work()); });
+  }
+
   /// No other thread works for the feed, and no call back to it is under way.
   bool at_rest() const { return under_way_ == 0; }
 
@@ -91,6 +99,7 @@ class FeedLoop {
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   /// Last: it is joined before what it posts to goes.
   HelperThread thread_{"bw-feed"};
+  HelperThread files_{"bw-journal"};
 };
 
 }  // namespace batchwright

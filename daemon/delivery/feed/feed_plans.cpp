@@ -38,8 +38,11 @@ void Feed::plan(Epoch epoch) {
                       }));
 }
 
+/// The dataset is asked on a thread of the feed's own, since its file system may not answer, and
+/// other feeds' plans do not wait for that; where threads are few, between two batches.
 void Feed::plan_followed(Epoch epoch) {
   using Made = std::shared_ptr<Result<GrownEpoch>>;
+  using Chosen = Result<std::shared_ptr<const Snapshot>>;
   Growth growth{data_.dataset,
                 data_.snapshot,
                 plans_.data_of(epoch),
@@ -50,9 +53,20 @@ void Feed::plan_followed(Epoch epoch) {
   auto done = loop_.brought_back([this, epoch, asked = growth.content](const Made& made) {
     grown(epoch, asked, std::move(*made));
   });
-  ports_.planner.run([growth = std::move(growth), settings = settings_, epoch, done]() mutable {
-    done(std::make_shared<Result<GrownEpoch>>(plan_growing(growth, settings, epoch)));
-  });
+  auto make = [growth, settings = settings_, epoch, done](const Chosen& chosen) mutable {
+    done(std::make_shared<Result<GrownEpoch>>(plan_growing(growth, chosen, settings, epoch)));
+  };
+  if (kFewThreads) {
+    return ports_.planner.run(
+        [growth, make = std::move(make)]() mutable { make(choose_data(growth)); });
+  }
+  data_.asked_since = WaitingTimes::Time::clock::now();
+  watch_file_systems();
+  loop_.elsewhere([growth] { return std::make_shared<Chosen>(choose_data(growth)); },
+                  [this, make = std::move(make)](const std::shared_ptr<Chosen>& chosen) {
+                    data_.asked_since.reset();
+                    ports_.planner.run([make, chosen]() mutable { make(*chosen); });
+                  });
 }
 
 /// A client may have decided meanwhile that the epoch is of other data: then this plan, or why
@@ -85,7 +99,7 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
   const auto& source = *grown.epoch.source;
   plans_.decide(epoch, source.fingerprint.data);
   if (source.snapshot->generation() > data_.snapshot->generation()) {
-    data_.snapshot = source.snapshot;
+    let_go_elsewhere(std::exchange(data_.snapshot, source.snapshot));
     ports_.log.note<Event::dataset_grown>(about(epoch), name(), data_.snapshot->sequences(),
                                           epoch.value);
   }
@@ -139,9 +153,15 @@ void Feed::advance_queue() {
   if (!next) return;
   const auto plan = plans_.find(*next);  // the journal tells of its data
   if (!plan) return request_plan();
-  loop_.elsewhere(
-      desk_.begin(*next, plan->fingerprint),
-      [this, epoch = *next](Result<BegunJournal> begun) { queue_begun(epoch, std::move(begun)); });
+  auto begun = loop_.brought_back([this, epoch = *next](std::shared_ptr<Result<BegunJournal>> to) {
+    queue_begun(epoch, std::move(*to));
+  });
+  auto work = [begin = desk_.begin(*next, plan->fingerprint),
+               begun = std::move(begun)](const std::optional<Error>& failure) mutable {
+    begun(
+        std::make_shared<Result<BegunJournal>>(failure ? Result<BegunJournal>(*failure) : begin()));
+  };
+  desk_.writer()->run("journal " + desk_.journal().path(), std::move(work));
 }
 
 void Feed::queue_begun(Epoch epoch, Result<BegunJournal> begun) {
@@ -152,8 +172,10 @@ void Feed::queue_begun(Epoch epoch, Result<BegunJournal> begun) {
 
 void Feed::forget_epochs() {
   const PlanNeeds needs = view().plan_needs();
+  auto before = plans_.epochs().all();
   scheduler_.forget_broken_beside(plans_.keep(needs));
   if (!settings_.follow) return;
+  if (before.size() != plans_.epochs().numbers().size()) let_go_elsewhere(std::move(before));
   // What is assembled of an epoch goes with the knowledge of what data it is of.
   const auto forgotten = plans_.forget_data([&](Epoch epoch) {
     return needs.next.contains(epoch) || scheduler_.cache().holds_of(epoch);

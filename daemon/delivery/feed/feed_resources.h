@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -27,6 +28,8 @@ struct FeedData {
   std::shared_ptr<const std::jthread> tree_reader = nullptr;
   DatasetStanding standing = {};  ///< What was found when the files were looked at last.
   bool looking = false;           ///< They are being looked at.
+  /// Since when it is asked what was appended; empty: it is not.
+  std::optional<WaitingTimes::Time> asked_since = {};
   /// What making rows takes beside the arena, as long as there is the feed.
   std::vector<MemoryClaim> making = {};  ///< More than one where the dataset has grown.
   MemoryClaim row_cache = nullptr;

@@ -1,8 +1,10 @@
-// The part of Feed that tells each subscription what comes next.
+// The part of Feed that tells each subscription what comes next, once the records that it rests on
+// are with the kernel.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -91,7 +93,7 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.arena = arena_number().value;
   answer.arena_bytes = arena().bytes();
   answer.terms = terms_text(settings_, row_schema(*epoch.snapshot, settings_.recipe.get()));
-  ports_.send(key.session, encode(std::move(answer)));
+  send(record_before(subscription), key, encode(std::move(answer)));
   note_began(epoch.epoch);
   ports_.log.note<Event::subscribed>(name(), key.session.value,
                                      wire::EnumNameMode(subscription.terms.mode), epoch.epoch.value,
@@ -107,7 +109,7 @@ void Feed::begin_epoch(const SubscriptionKey& key, Subscription& subscription,
   begin.epoch = source.epoch.value;
   begin.steps = source.plan.steps();
   begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(source.fingerprint));
-  ports_.send(key.session, encode(std::move(begin)));
+  send(record_before(subscription), key, encode(std::move(begin)));
   note_began(source.epoch);
 }
 
@@ -120,7 +122,7 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
              subscription.terms.ends_before(Epoch{subscription.cursor.epoch().value + 1});
   subscription.stage = end.last ? Subscription::Stage::over : Subscription::Stage::between_epochs;
   if (subscription.epochs_left > 1) --subscription.epochs_left;
-  ports_.send(key.session, encode(std::move(end)));
+  send(record_before(subscription), key, encode(std::move(end)));
   subscription.asked = false;  // its program has something to go on with
   note_ended(subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
@@ -135,6 +137,9 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   const BatchId id = *view().next_of(subscription);
   const auto lease = desk_.give(holder_of(subscription), source, id, rehearsal);
   if (!written(lease)) return;
+  // The ledger has a line of it, the journal one of a queue's.
+  const std::uint64_t record =
+      desk_.keeps_ledger() ? desk_.writer()->last() : record_before(subscription);
   const SlotRef held{scheduler_.slots(), slot};
   const Extent extent = held.of->cache.extent(slot);
   held.of->cache.hold(slot);
@@ -156,7 +161,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   count_delivery(subscription, held.of->figures[slot.value], extent.size);
 
   if (subscription.client.inline_batches) {
-    subscription.leases.emplace(*lease, HeldBatch{{}, began});
+    subscription.leases.emplace(*lease, HeldBatch{{}, began, record});
     note(key, subscription);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
     auto sent = loop_.awaited([this, held, began] {
@@ -164,15 +169,19 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
       give_back(held);
       settle_soon();
     });
-    return ports_.send_batch(key.session, encode(std::move(ticket)),
-                             arena().slot(slot).subspan(within, extent.size), std::move(sent));
+    auto kept = std::make_shared<const flatbuffers::DetachedBuffer>(encode(std::move(ticket)));
+    auto send = [this, to = key.session, kept, sent,
+                 batch = arena().slot(slot).subspan(within, extent.size)] {
+      ports_.send_batch(to, *kept, batch, sent);
+    };
+    return send_behind(record, key, std::move(send), std::move(sent));
   }
   ticket.arena = arena_number().value;
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
-  subscription.leases.emplace(*lease, HeldBatch{held, began});
+  subscription.leases.emplace(*lease, HeldBatch{held, began, record});
   note(key, subscription);
-  ports_.send(key.session, encode(std::move(ticket)));
+  send(record, key, encode(std::move(ticket)));
   stage_times().add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
 }
 
@@ -186,6 +195,41 @@ void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
   if (figures.deliveries++ > 0) counters_.add(FeedCounter::batches_shared);
 }
 
+void Feed::write_records() {
+  desk_.write_elsewhere(
+      [this](std::function<RecordWriter::Progress()> work,
+             std::function<void(const RecordWriter::Progress&)> told) {
+        watch_file_systems();
+        loop_.at_files(std::move(work), std::move(told));
+      },
+      [this](const Error& error) { fail(error); });
+}
+
+/// What a subscription of the queue is told may rest on anything that was noted until now.
+std::uint64_t Feed::record_before(const Subscription& subscription) const {
+  const RecordWriter* const writer = desk_.writer();
+  return writer != nullptr && subscription.in_queue() ? writer->last() : 0;
+}
+
+void Feed::send_behind(std::uint64_t record, const SubscriptionKey& key, std::function<void()> send,
+                       std::function<void()> drop) {
+  RecordWriter* const writer = desk_.writer();
+  if (writer == nullptr || writer->lets_pass(key, record)) return send();
+  writer->hold(key, record, std::move(send), std::move(drop));
+}
+
+void Feed::send(std::uint64_t record, const SubscriptionKey& key,
+                flatbuffers::DetachedBuffer message) {
+  auto kept = std::make_shared<const flatbuffers::DetachedBuffer>(std::move(message));
+  send_behind(record, key, [this, to = key.session, kept] { ports_.send(to, *kept); });
+}
+
+/// Whether the client may have it.
+bool Feed::has_ticket(const HeldBatch& batch) const {
+  const RecordWriter* const writer = desk_.writer();
+  return writer == nullptr || writer->has_written(batch.record);
+}
+
 void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
   subscription.finish();
   note(key, subscription);
@@ -194,7 +238,7 @@ void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const 
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;
   refused.subscription = key.number.value;
-  ports_.send(key.session, encode(std::move(refused)));
+  send(record_before(subscription), key, encode(std::move(refused)));
 }
 
 void Feed::refuse_all(const Error& error) {

@@ -65,6 +65,7 @@ void Feed::look_again() {
 
 void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
   stage_times().add(Stage::wait_for_slot, next.waited);
+  watch_file_systems();
   auto epoch = plans_.find(next.id.epoch);
   read_ahead(*epoch, next.id.index);
   const std::uint64_t data = epoch->fingerprint.data;

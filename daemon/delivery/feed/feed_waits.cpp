@@ -66,7 +66,11 @@ void Feed::ask(SessionId session, const wire::Ask& question) {
   if (found == nullptr || question.quiet()) return;
   wire::WaitingT answer;
   answer.subscription = question.subscription();
-  answer.reason = reason_to_wait(view(), *found, Clock::now());
+  const auto now = Clock::now();
+  const auto waits_for = waits_for_file_system();
+  answer.reason = waits_for && now - waits_for->since >= LongWaits::kLook
+                      ? describe(*waits_for, now)
+                      : reason_to_wait(view(), *found, now);
   ports_.send(session, encode(std::move(answer)));
 }
 
@@ -77,6 +81,41 @@ void Feed::watch() {
     look_at_waits(Clock::now());
     watch();
   });
+}
+
+/// Looks once a second, while something is under way, whether a file system still answers.
+void Feed::watch_file_systems() {
+  if (loop_.is_set(FeedLoop::Alarm::blockage)) return;
+  loop_.set(FeedLoop::Alarm::blockage, Clock::now() + LongWaits::kBlockLook, [this] {
+    const auto now = Clock::now();
+    const auto waits_for = waits_for_file_system();
+    const auto news = waits_.look(waits_for, now);
+    if (news.is_over) {
+      const auto took = std::chrono::duration_cast<std::chrono::seconds>(now - news.is_over->since);
+      ports_.log.note<Event::feed_unblocked>(name(), news.is_over->by, took.count());
+    }
+    if (news.is_blocked) {
+      ports_.log.note<Event::feed_blocked>(name(), describe(*blockage(), now));
+    }
+    const bool writes = desk_.writer() != nullptr && desk_.writer()->at_work();
+    if (waits_for || writes || slots().count(SlotState::filling) != 0) watch_file_systems();
+  });
+}
+
+/// The one that it has waited for longest.
+std::optional<Blockage> Feed::waits_for_file_system() const {
+  std::optional<Blockage> longest;
+  const auto consider = [&longest](const std::optional<WaitingTimes::Time>& since, auto by) {
+    if (since && (!longest || *since < longest->since)) longest = Blockage{by(), *since};
+  };
+  const auto dataset_name = [this] { return "dataset " + dataset().shards().front().string(); };
+  consider(ports_.assembler.waits_for_pages(name()), dataset_name);
+  consider(data_.asked_since, dataset_name);
+  if (desk_.writer() == nullptr) return longest;
+  if (const auto at_work = desk_.writer()->at_work()) {
+    consider(at_work->since, [&at_work] { return at_work->name; });
+  }
+  return longest;
 }
 
 void Feed::look_at_waits(WaitingTimes::Time now) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "daemon/delivery/feed/roster/subscription_key.h"
 #include "daemon/stats/stats.h"
@@ -17,8 +18,17 @@ struct WaitedSeconds {
   double daemon = 0.0;   ///< For a client.
 };
 
+/// A file system that a feed waits for.
+struct Blockage {
+  std::string by;  ///< What lies on it: "dataset PATH".
+  WaitingTimes::Time since;
+};
+/// "the file system of dataset PATH has not answered for 7 s".
+std::string describe(const Blockage& blockage, WaitingTimes::Time now);
+
 /// Which subscriptions of a feed wait for other clients, and since when; which of them the log is
-/// to name; and how long those waited that are gone. Threads: one at a time.
+/// to name; how long those waited that are gone; and whether a file system blocks the feed.
+/// Threads: one at a time.
 class LongWaits {
  public:
   using Time = WaitingTimes::Time;
@@ -40,6 +50,21 @@ class LongWaits {
   /// that double as long as its waits go on, and are a second again once it had none for a pause.
   std::optional<std::chrono::seconds> note(const SubscriptionKey& key, bool waits,
                                            std::uint64_t delivered, Time now);
+  /// A feed whose file system does not answer for so long is blocked.
+  static constexpr std::chrono::seconds kBlocked{5};
+  /// Between two looks whether it is.
+  static constexpr std::chrono::seconds kBlockLook{1};
+
+  /// What a look has changed.
+  struct BlockNews {
+    bool is_blocked = false;          ///< It was not, or by another.
+    std::optional<Blockage> is_over;  ///< What has blocked it, and does no longer.
+  };
+  /// Notes what the feed waits for; empty: for no file system.
+  BlockNews look(std::optional<Blockage> waits_for, Time now);
+  /// What blocks the feed, as it was looked at last.
+  const std::optional<Blockage>& blockage() const { return blockage_; }
+
   /// A subscription goes.
   void leave(const SubscriptionKey& key, const WaitingTimes& waited, Time now);
   /// All of them go, whose waits are not counted.
@@ -59,6 +84,7 @@ class LongWaits {
   std::map<SubscriptionKey, Wait> waits_;
   Time last_came_{};
   WaitedSeconds before_;
+  std::optional<Blockage> blockage_;
 };
 
 }  // namespace batchwright

@@ -127,8 +127,11 @@ function setVerdict(section, feed, path) {
     ? "no batch is there yet" : kVerdictWords[feed.verdict.text] || "");
   setText(box.querySelector("p"), feed.reason || feed.verdict.why);
   const next = section.querySelector(".next");
-  next.hidden = feed.state !== "failed" && !feed.dataset_stale;
-  setText(next, feed.state !== "failed"
+  next.hidden = feed.state !== "failed" && !feed.dataset_stale && !feed.blocked_by;
+  setText(next, feed.state !== "failed" && feed.blocked_by
+    ? "Remedy: nothing is lost, and the feed goes on once its file system answers. Look at what " +
+          "serves that file system."
+    : feed.state !== "failed"
     ? "Remedy: `systemctl reload batchwrightd` opens the feed anew, with what the path leads to now."
     : (feed.retried ? "Remedy: mend the cause; the daemon tries the feed again by itself. "
                     : "Remedy: once the cause is mended, `systemctl reload batchwrightd` opens the feed anew. ") +

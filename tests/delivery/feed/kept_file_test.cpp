@@ -142,3 +142,15 @@ TEST_CASE("delivery: a new journal file that another daemon has locked is not em
   CHECK(begun.error().code == ErrorCode::busy);
   CHECK(content(path + ".new") == "abc");
 }
+
+TEST_CASE("delivery: a journal is named by its path, though its file was begun beside it") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "journal").string();
+  WorkQueue queue;
+  const auto journal = QueueJournal::open(path, kPlan, false, queue);
+  REQUIRE(journal);
+  const FileLimit limit(std::filesystem::file_size(path));
+  const auto full = (*journal)->given({1}, BatchIndex{0}, QueueOwner{1});
+  REQUIRE_FALSE(full);
+  CHECK(full.error().message.starts_with("journal " + path + ": write: "));
+}

@@ -70,3 +70,32 @@ TEST_CASE("delivery: ranks have five seconds to gather, from the last one that c
   CHECK(!waits.is_gathering_over(kStart + 14s));
   CHECK(waits.is_gathering_over(kStart + 15s));
 }
+
+TEST_CASE("delivery: a feed is blocked once a file system has not answered for five seconds") {
+  LongWaits waits;
+  const Blockage pages{"dataset /mnt/far", kStart};
+  CHECK(!waits.look(pages, kStart + 4s).is_blocked);
+  CHECK(!waits.blockage());
+  CHECK(waits.look(pages, kStart + 5s).is_blocked);
+  REQUIRE(waits.blockage());
+  CHECK(describe(*waits.blockage(), kStart + 7500ms) ==
+        "the file system of dataset /mnt/far has not answered for 7 s");
+  CHECK(!waits.look(pages, kStart + 6s).is_blocked);  // no news
+  const auto over = waits.look({}, kStart + 9s);
+  CHECK(!over.is_blocked);
+  REQUIRE(over.is_over);
+  CHECK(over.is_over->since == kStart);
+  CHECK(!waits.blockage());
+  CHECK(!waits.look({}, kStart + 10s).is_over);
+}
+
+TEST_CASE("delivery: a feed that is blocked by one thing after another is told of each") {
+  LongWaits waits;
+  CHECK(waits.look(Blockage{"journal /a", kStart}, kStart + 5s).is_blocked);
+  const auto next = waits.look(Blockage{"ledger /b", kStart + 1s}, kStart + 6s);
+  CHECK(next.is_blocked);
+  REQUIRE(next.is_over);
+  CHECK(next.is_over->by == "journal /a");
+  // An answer that comes within five seconds ends it all the same.
+  CHECK(waits.look(Blockage{"ledger /b", kStart + 6s}, kStart + 7s).is_over);
+}

@@ -62,9 +62,11 @@ Result<void> add_making(GrownEpoch& grown, const Snapshot& snapshot, const Growt
                            in_mib(growth.memory->left()))};
 }
 
+using Chosen = Result<std::shared_ptr<const Snapshot>>;
+
 /// The epoch that is wanted, with the arena that it needs.
-Result<GrownEpoch> plan_asked(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
-  const auto snapshot = choose(growth);
+Result<GrownEpoch> plan_asked(const Growth& growth, const Chosen& snapshot,
+                              const FeedSettings& settings, Epoch epoch) {
   if (!snapshot) return snapshot.error();
   GrownEpoch grown;
   if (*snapshot != growth.known) {
@@ -79,8 +81,9 @@ Result<GrownEpoch> plan_asked(const Growth& growth, const FeedSettings& settings
 
 /// Where nothing is decided yet the data that are known are as good as newer ones that cannot be
 /// had now.
-Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
-  auto asked = plan_asked(growth, settings, epoch);
+Result<GrownEpoch> grow(const Growth& growth, const Chosen& chosen, const FeedSettings& settings,
+                        Epoch epoch) {
+  auto asked = plan_asked(growth, chosen, settings, epoch);
   if (asked || growth.content) return asked;
   auto planned = plan_snapshot(growth.known, settings, epoch);
   if (!planned) return planned.error();
@@ -92,8 +95,15 @@ Result<GrownEpoch> grow(const Growth& growth, const FeedSettings& settings, Epoc
 
 }  // namespace
 
-Result<GrownEpoch> plan_growing(const Growth& growth, const FeedSettings& settings, Epoch epoch) {
-  return caught(ErrorCode::internal, "planning: ", [&] { return grow(growth, settings, epoch); });
+Result<std::shared_ptr<const Snapshot>> choose_data(const Growth& growth) {
+  return caught(ErrorCode::internal, "planning: ", [&] { return choose(growth); });
+}
+
+Result<GrownEpoch> plan_growing(const Growth& growth,
+                                const Result<std::shared_ptr<const Snapshot>>& chosen,
+                                const FeedSettings& settings, Epoch epoch) {
+  return caught(ErrorCode::internal,
+                "planning: ", [&] { return grow(growth, chosen, settings, epoch); });
 }
 
 }  // namespace batchwright

@@ -30,11 +30,16 @@ struct GrownEpoch {
   std::string why_not_newer;     ///< Why the epoch does without appended data; otherwise empty.
 };
 
-/// Plans an epoch from the newest commit, or from the data that are decided. Where the newest
-/// cannot be had (no memory for a larger arena, reader slots that are taken, a folder that is
-/// away), from what is known: a writer does not end the training. Blocks on the disk. Errors:
+/// The newest commit, or the data that are decided. Blocks on the disk. Errors:
 /// fingerprint_mismatch (the dataset no longer has the data that are decided), those of
-/// plan_snapshot() and of Dataset::snapshot().
-Result<GrownEpoch> plan_growing(const Growth& growth, const FeedSettings& settings, Epoch epoch);
+/// Dataset::snapshot().
+Result<std::shared_ptr<const Snapshot>> choose_data(const Growth& growth);
+
+/// Plans an epoch from the data that were chosen. Where the newest cannot be had (no memory for a
+/// larger arena, reader slots that are taken, a folder that is away), from what is known: a writer
+/// does not end the training. Errors: that of `chosen`, those of plan_snapshot().
+Result<GrownEpoch> plan_growing(const Growth& growth,
+                                const Result<std::shared_ptr<const Snapshot>>& chosen,
+                                const FeedSettings& settings, Epoch epoch);
 
 }  // namespace batchwright

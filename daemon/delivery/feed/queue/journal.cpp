@@ -30,6 +30,7 @@ Result<BegunJournal> begin_anew(const std::string& path, std::span<const Journal
   if (auto written = (*file)->write(std::as_bytes(records)); !written) return written.error();
   if (sync((*file)->descriptor()) != 0) return (*file)->failed("sync");
   if (std::rename(fresh.c_str(), path.c_str()) != 0) return (*file)->failed("rename");
+  (*file)->moved(kWhat, path);
   return BegunJournal{std::move(*file), {records[0].first, records[0].second, records[0].third}};
 }
 
@@ -131,7 +132,11 @@ Result<void> QueueJournal::set_aside(LeaseNumber lease, QueueOwner owner) {
 }
 
 Result<void> QueueJournal::write(const JournalRecord& record) {
-  return file_->write(record.sealed().bytes());
+  const JournalRecord sealed = record.sealed();
+  if (writer_ == nullptr) return file_->write(sealed.bytes());
+  const auto bytes = sealed.bytes();
+  writer_->put(file_, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  return {};
 }
 
 std::function<Result<BegunJournal>()> QueueJournal::beginning(
@@ -144,7 +149,8 @@ std::function<Result<BegunJournal>()> QueueJournal::beginning(
 }
 
 void QueueJournal::take_up(BegunJournal begun) {
-  file_ = std::move(begun.file);
+  std::shared_ptr<KeptFile> before = std::exchange(file_, std::move(begun.file));
+  if (writer_ != nullptr) writer_->close(std::move(before));
   fingerprint_ = begun.fingerprint;
   begun_ = true;
 }

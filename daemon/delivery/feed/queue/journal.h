@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/delivery/feed/queue/kept_file.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 
@@ -18,7 +19,8 @@ struct BegunJournal {
 };
 
 /// The file that lets a queue outlive the daemon: the batches given, their owners, and those done.
-/// Layout: README.md. A record is written before its event can have an effect outside.
+/// Layout: README.md. A record is with the kernel before its event can have an effect outside: it
+/// is written at once, or by a RecordWriter, which tells when it is.
 ///
 /// It survives the daemon's death at any moment. A power cut may lose what the kernel had not yet
 /// written, and then those batches are delivered again. A file that is damaged in another way is
@@ -43,7 +45,12 @@ class QueueJournal {
   /// next epoch.
   void go_on_under(std::uint64_t settings) { fingerprint_.settings = settings; }
 
-  /// Errors: io_error; then the queue must not go on.
+  /// From now on it writes records, and closes the file in the end. It outlives the journal.
+  void write_by(RecordWriter* writer) { writer_ = writer; }
+  /// Gives the file away, for no record follows.
+  std::shared_ptr<KeptFile> hand_over() { return std::move(file_); }
+
+  /// Errors: io_error, where no writer has them; then the queue must not go on.
   Result<void> given(LeaseNumber lease, BatchIndex index, QueueOwner owner);
   Result<void> done(LeaseNumber lease, QueueOwner owner);
   Result<void> returned(LeaseNumber lease, BatchIndex index, QueueOwner owner);
@@ -51,8 +58,8 @@ class QueueJournal {
 
   /// A function that begins the file anew with an epoch, for earlier epochs no longer matter. The
   /// call waits for the disk, so it is for another thread, and needs this journal no more;
-  /// take_up() is for what it returns. Nothing is noted between the two: all of the epoch before is
-  /// done, and the new one has not begun.
+  /// take_up() is for what it returns. It comes behind the records of the epoch before, which is
+  /// done, and nothing is noted until take_up().
   std::function<Result<BegunJournal>()> beginning(Epoch epoch,
                                                   const Fingerprint& fingerprint) const;
   void take_up(BegunJournal begun);
@@ -77,7 +84,8 @@ class QueueJournal {
   Result<void> write(const JournalRecord& record);
 
   std::string path_;
-  std::unique_ptr<KeptFile> file_;
+  std::shared_ptr<KeptFile> file_;
+  RecordWriter* writer_ = nullptr;  ///< Null: records are written at once.
   Sync sync_;
   LeaseNumber next_lease_{1};
   Fingerprint fingerprint_;

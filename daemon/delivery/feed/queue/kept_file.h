@@ -33,6 +33,9 @@ class KeptFile {
   Result<void> cut(std::uint64_t size);
 
   int descriptor() const { return file_.get(); }
+  const std::string& name() const { return name_; }  ///< "journal PATH".
+  /// It lies at another path now.
+  void moved(const std::string& what, const std::string& path) { name_ = what + " " + path; }
   /// An error for the failed call, with errno's reason.
   Error failed(const char* doing) const;
 

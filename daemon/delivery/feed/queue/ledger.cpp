@@ -70,8 +70,12 @@ Result<void> Ledger::write_object(const json::object& object) const {
   return write_line(json::serialize(object) + "\n");
 }
 
-/// One write() a line: lines of several daemons in one file do not mix.
+/// By one write(): lines of several daemons in one file do not mix.
 Result<void> Ledger::write_line(const std::string& line) const {
+  if (writer_ != nullptr) {
+    writer_->put(file_, line);
+    return {};
+  }
   return file_->write(std::as_bytes(std::span(line)));
 }
 

@@ -9,14 +9,15 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/queue/kept_file.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/roster/client_info.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
 /// The file that tells which sequence went to which client in which step: one JSON object a line,
-/// in the order of the deliveries. Each line is written before its ticket is sent, so that it is
-/// there whatever dies next. For proof and debugging: it costs a write() a batch on the event loop.
+/// in the order of the deliveries. Each line is with the kernel before its ticket is sent, so that
+/// it is there whatever dies next. For proof and debugging.
 /// Threads: one at a time.
 class Ledger {
  public:
@@ -31,7 +32,11 @@ class Ledger {
   /// Appends to the file, or begins it. A last line that the daemon's death has cut off stays as it
   /// is, on a line of its own: its ticket was never sent. Errors: io_error.
   static Result<std::unique_ptr<Ledger>> open(const std::string& path, const std::string& feed);
-  /// Errors: io_error.
+  /// As those of QueueJournal.
+  void write_by(RecordWriter* writer) { writer_ = writer; }
+  std::shared_ptr<KeptFile> hand_over() { return std::move(file_); }
+
+  /// Errors: io_error, where no writer has the line.
   Result<void> delivered(const Entry& entry, const EpochPlan& plan);
   /// The client holds it no longer, or it is done: `what` says which.
   Result<void> ended(const ClientInfo& client, LeaseNumber lease, std::string_view what);
@@ -43,7 +48,8 @@ class Ledger {
   Result<void> write_line(const std::string& line) const;
 
   std::string feed_;
-  std::unique_ptr<KeptFile> file_;
+  std::shared_ptr<KeptFile> file_;
+  RecordWriter* writer_ = nullptr;
   std::vector<Row> rows_;
 };
 

@@ -13,6 +13,14 @@ QueueDesk::QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal,
       ledger_(std::move(ledger)),
       next_lease_(journal_ ? std::max(first_lease, journal_->next_lease()) : first_lease) {}
 
+void QueueDesk::write_elsewhere(RecordWriter::Elsewhere elsewhere,
+                                std::function<void(const Error&)> failed) {
+  if (!journal_ && !ledger_) return;
+  writer_ = std::make_unique<RecordWriter>(std::move(elsewhere), std::move(failed));
+  if (journal_) journal_->write_by(writer_.get());
+  if (ledger_) ledger_->write_by(writer_.get());
+}
+
 Result<LeaseNumber> QueueDesk::give(const Holder& holder, const EpochSource& source,
                                     const BatchId& id, bool rehearsal) {
   const LeaseNumber lease{next_lease_.value++};
@@ -125,7 +133,10 @@ std::function<Result<BegunJournal>()> QueueDesk::begin(Epoch next, const Fingerp
 
 Result<void> QueueDesk::begun(Epoch next, Result<BegunJournal> journal) {
   beginning_.reset();
-  if (!journal_) return {};
+  if (!journal_) {
+    if (writer_ && journal) writer_->close(std::move(journal->file));
+    return {};
+  }
   if (!journal) return journal.error();
   journal_->take_up(std::move(*journal));
   queue_.begin(next);
@@ -133,6 +144,11 @@ Result<void> QueueDesk::begun(Epoch next, Result<BegunJournal> journal) {
 }
 
 void QueueDesk::close() {
+  if (writer_) {
+    if (journal_) writer_->close(journal_->hand_over());
+    if (ledger_) writer_->close(ledger_->hand_over());
+    writer_->stop_holding();
+  }
   journal_.reset();
   ledger_.reset();
 }

@@ -9,13 +9,15 @@
 
 #include "daemon/delivery/feed/queue/journal.h"
 #include "daemon/delivery/feed/queue/ledger.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "daemon/delivery/feed/roster/client_info.h"
 
 namespace batchwright {
 
 /// What a feed notes of its deliveries: leases, the work queue with its journal, and the ledger.
-/// What must survive the daemon is written before it takes effect.
+/// What must survive the daemon is written before it takes effect: at once, or by a RecordWriter,
+/// which holds messages until then.
 ///
 /// An error of a call that writes ends the feed: a journal or ledger with a gap would be worse than
 /// none. After close() nothing is written, and a batch that is released then stays given.
@@ -36,6 +38,12 @@ class QueueDesk {
   /// from `first_lease`, or from behind those that the journal knows.
   QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal, std::unique_ptr<Ledger> ledger,
             LeaseNumber first_lease);
+
+  /// Has records written elsewhere from now on. `failed`: one could not be written.
+  void write_elsewhere(RecordWriter::Elsewhere elsewhere, std::function<void(const Error&)> failed);
+  /// Null where records are written at once, or none are.
+  RecordWriter* writer() { return writer_.get(); }
+  const RecordWriter* writer() const { return writer_.get(); }
 
   /// Whether there is a queue, and its journal is open.
   bool is_open() const { return journal_ != nullptr; }
@@ -98,7 +106,7 @@ class QueueDesk {
   /// until begin(); empty: not yet. 0 batches: how many is not known.
   std::optional<Epoch> next_epoch(std::uint64_t batches) const;
   /// Brings the journal to its next epoch. The call that is returned waits for the disk, so it is
-  /// for another thread; begun() is for what it returns. Nothing is given meanwhile.
+  /// for the writer's thread; begun() is for what it returns. Nothing is given meanwhile.
   std::function<Result<BegunJournal>()> begin(Epoch next, const Fingerprint& fingerprint);
   /// Errors: that of the journal. Nothing is taken up after close().
   Result<void> begun(Epoch next, Result<BegunJournal> journal);
@@ -111,6 +119,7 @@ class QueueDesk {
   Result<void> note_done(const Holder& holder, LeaseNumber lease);
 
   WorkQueue queue_;
+  std::unique_ptr<RecordWriter> writer_;
   std::unique_ptr<QueueJournal> journal_;
   std::unique_ptr<Ledger> ledger_;
   LeaseNumber next_lease_;

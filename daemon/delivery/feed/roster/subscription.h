@@ -27,6 +27,7 @@ struct HeldBatch {
   /// daemon's start.
   std::optional<SlotRef> slot;
   WaitingTimes::Time since{};  ///< When it was sent, or the client came back with it.
+  std::uint64_t record = 0;    ///< Its ticket is sent once this record is written.
 };
 
 /// What a client asked for, as far as it was granted.
