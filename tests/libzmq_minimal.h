@@ -2,8 +2,7 @@
 
 // Included before each file of a minimal libzmq. It puts words together with streams in three
 // places, and each brings all locales of the C++ library into a static program: 0.4 MiB. A string
-// does as well. And it is compiled without exceptions: where it would find that memory is lacking
-// by one, the program ends, as it does in the other places of libzmq that find so.
+// does as well.
 
 #include <sstream>
 #include <string>
@@ -29,8 +28,3 @@ class text_stream {
 
 #define stringstream text_stream
 #define ostringstream text_stream
-// A space behind the name, as clang-format has it, would make this a macro without parameters.
-// clang-format off
-#define try if (true)
-#define catch(what) if (false)
-// clang-format on

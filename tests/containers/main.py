@@ -30,8 +30,8 @@ def words():
     parser = argparse.ArgumentParser(prog="tests/containers/run", description=(
         "The image, and the manifests for Kubernetes by podman."))
     parser.add_argument("cases", nargs="*", metavar="CASE", help="all by default; see --list")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
-                        help="a build of which systemd/make-packages has made packages")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "static",
+                        help="a static build of which systemd/make-packages has made a tarball")
     parser.add_argument("--list", action="store_true", help="print the cases, and end")
     given = parser.parse_args()
     for name in given.cases:
