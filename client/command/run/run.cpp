@@ -91,6 +91,7 @@ class Run {
     const auto started = start_child(command);
     if (!started) return end_with(started.error());
     command_ = *started;
+    pass_on_pending();
     while (!code_) {
       if (auto looked = look(true); !looked) say(looked.error().message);
     }
@@ -152,6 +153,17 @@ class Run {
     const bool by_keys = info.si_code == SI_KERNEL;
     if (command_ && !by_keys && !is_sent_to_all(info)) ::kill(*command_, signal);
     if (!command_ && is_ending(signal)) ended_by_ = signal;
+  }
+
+  /// What came before there was a command did not come to it, whoever sent it to all. Of what came
+  /// since then the command may get a second one: it has hardly begun.
+  void pass_on_pending() {
+    sigset_t passed = awaited_;
+    sigdelset(&passed, SIGCHLD);
+    const timespec now{};
+    for (int signal = 0; (signal = ::sigtimedwait(&passed, nullptr, &now)) > 0;) {
+      ::kill(*command_, signal);
+    }
   }
 
   Result<void> reap() {

@@ -25,6 +25,10 @@ std::vector<fs::path> textfiles(const fs::path& folder) {
   return found;
 }
 
+bool is_stopped(pid_t pid) {
+  return contains(read_file("/proc/" + std::to_string(pid) + "/status"), "State:\tT");
+}
+
 }  // namespace
 
 TEST_CASE("command: what runs beside a run's command looks at its daemon, and at no other") {
@@ -131,6 +135,39 @@ TEST_CASE("command: a signal that a step's manager sends to all comes to the com
   std::ofstream(place.path("go")) << "go";
   sends.wait();
 }
+
+#ifndef BATCHWRIGHT_SANITIZED  // whose runtime wants to be loaded first
+TEST_CASE("command: a step's manager ends a run before its daemon or its command is there") {
+  for (const int forks : {0, 1}) {
+    CAPTURE(forks);
+    const RunPlace place;
+    std::vector<std::string> words = place.shell("exec sleep 20");
+    words.insert(words.begin(), {"/usr/bin/env", "LD_PRELOAD=" STOP_AT_FORK});
+    Process runs(words);
+    for (int before = 0; before < forks; ++before) {
+      REQUIRE(eventually([&] { return is_stopped(runs.pid()); }));
+      runs.signal(SIGCONT);
+      REQUIRE(eventually([&] { return !is_stopped(runs.pid()); }));
+    }
+    REQUIRE(eventually([&] { return is_stopped(runs.pid()); }));
+    const fs::path manager = place.path("slurmstepd");
+    fs::copy_file("/bin/sh", manager);
+    Process sends({manager.string(), "-c",
+                   "kill -TERM " + std::to_string(runs.pid()) + "; echo sent; while [ ! -e " +
+                       place.path("go").string() + " ]; do sleep 0.02; done"});
+    REQUIRE(eventually([&] { return contains(sends.out(), "sent"); }));
+    // It may have forks to come.
+    const auto ended = [&] {
+      if (is_stopped(runs.pid())) runs.signal(SIGCONT);
+      return !runs.running();
+    };
+    CHECK(eventually(ended));
+    CHECK(runs.wait() == 128 + SIGTERM);
+    std::ofstream(place.path("go")) << "go";
+    sends.wait();
+  }
+}
+#endif
 
 TEST_CASE("command: a call that is nearly right is told what was meant") {
   const RunPlace place;
