@@ -22,6 +22,7 @@ KILL_WAIT = 5  # seconds from SIGTERM to SIGKILL; slurmd takes no less
 MOST_TO_CLEAN = KILL_WAIT + 1  # seconds until nothing of a job is left
 MOUNTS = {"tmp": "/tmp", "shm": "/dev/shm", "run": "/run"}  # mount writes to /run, so it is the last
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+UID = 4242  # of who submits the jobs; data belong to root
 
 CONFIG = """
 ClusterName=batchwright
@@ -69,6 +70,8 @@ class Node:
         self.outside = self.init = None
         for folder in (*MOUNTS, "spool", "data"):
             (self.home / folder).mkdir(parents=True)
+        for folder in ("tmp", "shm"):
+            (self.home / folder).chmod(0o1777)
         # Where the project lies in a folder of which the node has its own, it is seen there, too.
         self.project = [self.home / own / ROOT.relative_to(there)
                         for own, there in MOUNTS.items() if ROOT.is_relative_to(there)]
@@ -171,13 +174,16 @@ class Cluster:
         for folder in ("log", "munge", "state", "data"):
             (self.work / folder).mkdir()
         self._network()
+        self._user()
         self._munge()
         self.config.write_text(CONFIG.format(work=self.work, head=self.head, kill_wait=KILL_WAIT,
                                              nodes=",".join(NODES), cpus=CPUS))
         os.environ["SLURM_CONF"] = str(self.config)
-        for name in [name for name in os.environ if name == "XDG_RUNTIME_DIR" or (
-                name.startswith("SLURM") and name != "SLURM_CONF")]:
+        for name in [name for name in os.environ
+                     if name.startswith("SLURM") and name != "SLURM_CONF"]:
             del os.environ[name]
+        # sbatch passes it on from the login node; on the nodes there is no such folder.
+        os.environ["XDG_RUNTIME_DIR"] = f"/run/user/{UID}"
         self._run("slurmctld", "-D", "-f", self.config)
         for number, name in enumerate(NODES, 1):
             self.nodes.append(Node(name, number, self))
@@ -195,6 +201,15 @@ class Cluster:
             f"10.77.0.{number + 10} {name}" for number, name in enumerate(NODES, 1)]
         (self.work / "hosts").write_text("\n".join(hosts) + "\n")
         call("mount", "--bind", self.work / "hosts", "/etc/hosts")
+
+    def _user(self):
+        """One more, who may do nothing but submit jobs and read."""
+        self.work.chmod(0o711)
+        for file, line in (("passwd", f"trainer:x:{UID}:{UID}::/tmp:/bin/sh"),
+                           ("group", f"trainer:x:{UID}:")):
+            here = pathlib.Path("/etc") / file
+            (self.work / file).write_text(f"{here.read_text().rstrip()}\n{line}\n")
+            call("mount", "--bind", self.work / file, here)
 
     def _munge(self):
         """With a key, and a socket that all nodes see, of its own."""

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 
-from cluster import Failed, Skipped, call, expect, until
+from cluster import UID, Failed, Skipped, call, expect, until
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -28,6 +28,12 @@ def prepare_environment(programs, work):
     tools = work / "tools"
     tools.mkdir()
     (tools / "python3").symlink_to("/usr/bin/python3")  # another may be the first in PATH
+    for program in ("sbatch", "srun"):  # root's calls are those of the user; a job's are that already
+        (tools / program).write_text(f"""#!/bin/sh
+[ "$(id -u)" = 0 ] || exec {shutil.which(program)} "$@"
+exec setpriv --reuid={UID} --regid={UID} --clear-groups {shutil.which(program)} "$@"
+""")
+        (tools / program).chmod(0o755)
     os.environ["PATH"] = f"{tools}:{programs}:{os.environ['PATH']}"
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -110,6 +116,8 @@ class Home:
         expect(changed == 1, "train.toml names no dataset")
         config.write_text(text)
         (made / "log").mkdir()
+        for place in (made, *made.rglob("*")):
+            os.chown(place, UID, UID)
         return made
 
     def once(self, name, make):
