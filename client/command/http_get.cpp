@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <boost/asio/connect.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <vector>
 
 namespace batchwright {
 namespace {
@@ -17,6 +19,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = boost::asio::ip::tcp;
 using unix_socket = boost::asio::local::stream_protocol;
+using any_socket = boost::asio::generic::stream_protocol;
 using beast::error_code;
 
 /// The parts of an http:// address.
@@ -57,14 +60,12 @@ Result<Place> parse_place(const std::string& address) {
 }
 
 /// One request and its answer. Each step begins the next; the stream's timer bounds them all.
-template <class Protocol>
 struct Exchange {
   explicit Exchange(boost::asio::io_context& loop) : stream(loop) {}
 
-  template <class Target>
-  void start(const Target& target) {
+  void start(const std::vector<any_socket::endpoint>& targets) {
     // Of several addresses of a name, the first one that answers.
-    stream.async_connect(target, [this](error_code code, const auto&...) {
+    stream.async_connect(targets, [this](error_code code, const auto&...) {
       if (failed(code)) return;
       http::async_write(stream, request, [this](error_code written, std::size_t) {
         if (failed(written)) return;
@@ -78,7 +79,7 @@ struct Exchange {
     return code.failed();
   }
 
-  beast::basic_stream<Protocol, boost::asio::any_io_executor> stream;
+  beast::basic_stream<any_socket, boost::asio::any_io_executor> stream;
   http::request<http::empty_body> request;
   http::response<http::string_body> response;
   beast::flat_buffer buffer;
@@ -94,16 +95,16 @@ struct Question {
   std::chrono::milliseconds limit;
 };
 
-template <class Protocol, class Target>
-Result<std::string> ask(const Question& question, const Target& target) {
+Result<std::string> ask(const Question& question,
+                        const std::vector<any_socket::endpoint>& targets) {
   // A loop of its own, which ends with the answer: the caller waits.
   boost::asio::io_context loop;
-  Exchange<Protocol> exchange(loop);
+  Exchange exchange(loop);
   exchange.request = {http::verb::get, question.folder + question.path, 11};
   // A daemon answers 421 to a name that it does not know as its own.
   exchange.request.set(http::field::host, question.host);
   exchange.stream.expires_after(question.limit);
-  exchange.start(target);
+  exchange.start(targets);
   loop.run();
   const std::string page = question.address + question.path;
   if (exchange.error == beast::error::timeout) {
@@ -143,7 +144,7 @@ Result<std::string> ask_unix(const Question& question) {
         ErrorCode::invalid_argument,
         fmt::format("\"{}\" is not an address such as unix:///run/stats.sock", question.address)};
   }
-  return ask<unix_socket>(question, unix_socket::endpoint(path));
+  return ask(question, {unix_socket::endpoint(path)});
 }
 
 }  // namespace
@@ -157,11 +158,13 @@ Result<std::string> http_get(const std::string& address, const std::string& path
   // The limit does not cover this: it is the system's resolver that decides how long it looks.
   tcp::resolver resolver(loop);
   error_code error;
-  const auto targets = resolver.resolve(place->host, place->port, error);
+  const auto found = resolver.resolve(place->host, place->port, error);
   if (error) return Error{ErrorCode::io_error, fmt::format("{}: {}", address, error.message())};
   // What is printed is the address as it was given, and the path behind it.
   const std::string shown = address.substr(0, address.find_last_not_of('/') + 1);
-  return ask<tcp>({shown, place->host, place->folder, path, limit}, targets);
+  std::vector<any_socket::endpoint> targets;
+  for (const auto& entry : found) targets.emplace_back(entry.endpoint());
+  return ask({shown, place->host, place->folder, path, limit}, targets);
 }
 
 }  // namespace batchwright
