@@ -120,7 +120,7 @@ TEST_CASE("client: a long wait asks the daemon what for, once, and says it") {
   const auto connection = connect(daemon.endpoint());
   const auto subscription = subscribe(connection);
   CHECK(next_status(subscription, 200) == BW_TIMED_OUT);
-  CHECK(error_says("it says: all slots are held by trainer 7"));
+  CHECK(error_says("it waits for a slot: all are held by trainer 7"));
   CHECK(next_status(subscription, 20) == BW_TIMED_OUT);  // too short for a question
   CHECK(daemon.hears([](const auto& heard) { return heard.asked == 1; }));
 }

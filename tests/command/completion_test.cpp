@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "tests/support/process.h"
@@ -71,4 +73,21 @@ TEST_CASE("command: help and version are had of each command") {
   CHECK(run({program("batchwright"), "tail", "--version"}).out.starts_with("batchwright "));
   for (const char c : run({program("batchwright"), "bench", "--help"}).out)
     CHECK((c == '\n' || c >= ' '));
+}
+
+TEST_CASE("command: both programs name the commit of the checkout that they were built from") {
+  const std::string command = run({program("batchwright"), "--version"}).out;
+  const std::string daemon = run({program("batchwrightd"), "--version"}).out;
+  CHECK(daemon == "batchwrightd" + command.substr(std::string("batchwright").size()));
+  const Finished commit =
+      run({"/usr/bin/env", "git", "-C", BATCHWRIGHT_SOURCE, "rev-parse", "--is-inside-work-tree"});
+  if (commit.code != 0 || !std::filesystem::exists(BATCHWRIGHT_SOURCE "/.git")) return;
+  // "NAME VERSION COMMIT", with a + behind it where files had been changed.
+  std::istringstream words(command);
+  std::string name;
+  std::string version;
+  std::string built_from;
+  words >> name >> version >> built_from;
+  CHECK(built_from.size() >= 12);
+  CHECK(built_from.find_first_not_of("0123456789abcdef+") == std::string::npos);
 }

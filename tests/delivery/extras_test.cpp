@@ -109,7 +109,7 @@ TEST_CASE("delivery: who waits is told for what") {
   REQUIRE(answer);
   REQUIRE(answer->as<wire::Waiting>() != nullptr);
   CHECK(answer->as<wire::Waiting>()->reason()->str() ==
-        "its own releases: it holds 2 batches, as many as its window allows");
+        "this client's releases: it holds 2 batches, as many as its window allows");
 }
 
 TEST_CASE("delivery: the ledger tells each sequence's way before its ticket is sent") {

@@ -35,7 +35,7 @@ Error Session::nothing_came(const Lane& lane, const Deadline& deadline, bool ask
                         window, due.epoch, due.step);
   const bool answered = !lane.reason().empty();
   const char* alive = asked && !answered ? "does not say why" : "is alive";
-  const std::string reason = answered ? fmt::format("; it says: {}", lane.reason()) : "";
+  const std::string reason = answered ? fmt::format("; it waits for {}", lane.reason()) : "";
   return told(fmt::format("the daemon at {} {} and {}{}", endpoint(), alive, credits, reason));
 }
 

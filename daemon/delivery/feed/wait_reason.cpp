@@ -95,7 +95,7 @@ std::string reason_to_wait(const FeedView& feed, const Subscription& subscriptio
   }
   if (!id) return "a batch that is about to come";
   if (!subscription.has_credit()) {
-    return fmt::format("its own releases: it holds {} batches, as many as its window allows",
+    return fmt::format("this client's releases: it holds {} batches, as many as its window allows",
                        subscription.leases.size());
   }
   if (feed.leads_too_far(subscription)) {

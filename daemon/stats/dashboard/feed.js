@@ -9,13 +9,13 @@ const kStageWords = {readahead: "read ahead", fetch: "fetch pages", assemble: "a
                      deliver: "deliver"};
 const kVerdictWords = {
   "trainer-bound": "the daemon waits for the trainer",
-  "storage-bound": "the trainer waits for the daemon, and that for the disk",
+  "storage-bound": "the trainer waits for the daemon, which waits for the disk",
   "mixed": "both wait: the trainer for the daemon, and the daemon, longer, for the trainer",
   "blocked": "the trainer waits for the daemon, whose threads work for another feed",
   "slot-bound": "the trainer waits for the daemon, whose slots are all with clients",
-  "processor-bound": "the trainer waits for the daemon, and that for a processor",
-  "assembly-bound": "the trainer waits for the daemon, and that for its assembly threads",
-  "feature-bound": "the trainer waits for the daemon, and that for its recipe's steps",
+  "processor-bound": "the trainer waits for the daemon, which waits for a processor",
+  "assembly-bound": "the trainer waits for the daemon, whose assembly threads are all busy",
+  "feature-bound": "the trainer waits for the daemon, whose threads compute its recipe",
   "idle": "neither waits",
   "failed": "nothing is served"};
 

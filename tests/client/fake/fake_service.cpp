@@ -141,7 +141,7 @@ void FakeDaemon::on_frame(Sockets& sockets, std::span<const std::byte> frame) {
              ask != nullptr && manners_.explains && !ask->quiet()) {
     wire::WaitingT waiting;
     waiting.subscription = ask->subscription();
-    waiting.reason = "all slots are held by trainer 7";
+    waiting.reason = "a slot: all are held by trainer 7";
     sockets.say(std::move(waiting));
   }
 }

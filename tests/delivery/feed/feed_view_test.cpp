@@ -215,7 +215,8 @@ TEST_CASE("delivery: the reason why a client waits is said") {
         "the slowest client, of which it is max_lead = 2 steps ahead: c2 (pid 0)");
   parts.fill(2, &one);
   parts.fill(1, &one);
-  CHECK(parts.reason(one) == "its own releases: it holds 2 batches, as many as its window allows");
+  CHECK(parts.reason(one) ==
+        "this client's releases: it holds 2 batches, as many as its window allows");
   one.stage = Phase::over;
   CHECK(parts.reason(one) == "nothing: its epochs are over");
   parts.life.fail({ErrorCode::io_error, "the disk is away"});

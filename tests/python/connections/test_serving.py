@@ -260,9 +260,12 @@ def test_ctrl_c_while_it_starts_ends_what_was_started(stored, tmp_path):
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/started\nexec sleep 1000\n")
     program.chmod(0o755)
 
+    before = len(serving._all)
+
     def interrupt():
         served.eventually(lambda: (tmp_path / "started").exists() and
-                          (tmp_path / "started").read_text().endswith("\n"), "the start")
+                          (tmp_path / "started").read_text().endswith("\n") and
+                          len(serving._all) > before, "the start")
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
