@@ -10,14 +10,12 @@ endif()
 set(BATCHWRIGHT_TESTS OFF)
 set(BATCHWRIGHT_CUDA OFF)
 set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
-# Boost's classes must look the same to every file, be it compiled with exceptions or without.
-add_compile_definitions(BATCHWRIGHT_MINIMAL BOOST_NO_EXCEPTIONS BOOST_NO_RTTI
-  BOOST_NO_TYPEID SPDLOG_NO_EXCEPTIONS)
-add_compile_options(-ffunction-sections -fdata-sections)
-# Of rooms that the daemon alone is made of: code and tables for unwinding are 0.3 MiB. Formats and the
-# client, which other programs load, keep theirs.
-set(BATCHWRIGHT_WITHOUT_EXCEPTIONS -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables)
+add_compile_definitions(BATCHWRIGHT_MINIMAL BOOST_EXCEPTION_DISABLE)
+# Type information of what is thrown, and of nothing else; exceptions of Boost as they are, not wrapped.
+add_compile_options(-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-rtti)
 add_link_options(-Wl,--gc-sections)
+# In one piece: 0.03 MiB less. GCC 12, optimising Boost.JSON so, warns of an array without elements.
+add_link_options($<$<CXX_COMPILER_ID:GNU>:-flto-partition=one> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
 if(NOT BATCHWRIGHT_STATIC)  # whose programs would be linked with a shared libc by these
   add_link_options(-static-libstdc++ -static-libgcc)
 endif()
@@ -27,10 +25,17 @@ check_linker_flag(CXX -Wl,-z,pack-relative-relocs BATCHWRIGHT_PACKS_RELOCATIONS)
 if(BATCHWRIGHT_PACKS_RELOCATIONS)
   add_link_options(-Wl,-z,pack-relative-relocs)
 endif()
+# main() says how the daemon ends by what nothing catches. The C++ library's own way, which is in force
+# before, has a demangler of 60 KiB.
+set(CMAKE_EXE_LINKER_FLAGS
+  "${CMAKE_EXE_LINKER_FLAGS} -Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort")
 
-find_library(LMDB_ARCHIVE NAMES liblmdb.a lmdb REQUIRED)
+# Of Debian's own archive no shared library can be made.
+find_library(BATCHWRIGHT_LMDB_LIBRARY NAMES liblmdb.a NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
+  PATHS ${BATCHWRIGHT_ZMQ_PREFIX}/lib)
+find_library(BATCHWRIGHT_LMDB_LIBRARY NAMES liblmdb.a lmdb REQUIRED)
 add_library(PkgConfig::LMDB INTERFACE IMPORTED)
-target_link_libraries(PkgConfig::LMDB INTERFACE ${LMDB_ARCHIVE} Threads::Threads)
+target_link_libraries(PkgConfig::LMDB INTERFACE ${BATCHWRIGHT_LMDB_LIBRARY} Threads::Threads)
 
 add_library(PkgConfig::ZMQ INTERFACE IMPORTED)
 target_link_libraries(PkgConfig::ZMQ INTERFACE

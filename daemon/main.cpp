@@ -99,7 +99,6 @@ Result<int> do_as_told(int argc, char** argv) {
   return serve(chosen);
 }
 
-#ifdef __cpp_exceptions  // else minimal_terminate.cpp has its own
 /// Of an exception that nothing on its thread takes: lack of memory, or our own bug. Clients go on
 /// where they were once the next daemon is there.
 [[noreturn]] void end_uncaught() {
@@ -115,14 +114,11 @@ Result<int> do_as_told(int argc, char** argv) {
   std::fprintf(stderr, "batchwrightd: cannot go on: thread %s: %s\n", thread.data(), what);
   std::abort();
 }
-#endif
 
 }  // namespace
 
 int main(int argc, char** argv) {
-#ifdef __cpp_exceptions
   std::set_terminate(end_uncaught);
-#endif
   // Lack of memory at the start, which a supervisor's next one may not find.
   const auto code = caught(ErrorCode::busy, "starting: ", [&] { return do_as_told(argc, argv); });
   return code ? *code : fail(code.error());

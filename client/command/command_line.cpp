@@ -23,6 +23,12 @@
 namespace batchwright {
 namespace {
 
+#ifdef BATCHWRIGHT_MINIMAL  // which leaves out what takes its libraries, or pages that it lacks
+constexpr bool kHasAllCommands = false;
+#else
+constexpr bool kHasAllCommands = true;
+#endif
+
 void add_inspect(CLI::App& app, Action& action) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a dataset holds");
@@ -343,16 +349,20 @@ int run_command_line(int argc, const char* const* argv) {
   app.require_subcommand(1);
   // Set by the command that is called. It runs once the whole call has proved sound.
   Action action;
-  add_ingest(app, action);
+  if constexpr (kHasAllCommands) add_ingest(app, action);
   add_inspect(app, action);
   add_verify(app, action);
-  add_recipe_commands(app, action);
-  add_plan(app, action);
+  if constexpr (kHasAllCommands) {
+    add_recipe_commands(app, action);
+    add_plan(app, action);
+  }
   add_tail(app, action);
-  add_bench(app, action);
-  add_keygen(app, action);
+  if constexpr (kHasAllCommands) {
+    add_bench(app, action);
+    add_keygen(app, action);
+  }
   add_events(app, action);
-  add_top(app, action);
+  if constexpr (kHasAllCommands) add_top(app, action);
   add_journal(app, action);
   add_job_commands(app, action);
   add_completion(app, action);

@@ -5,6 +5,7 @@
 #include <boost/system/system_error.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <system_error>
 
 namespace batchwright {
@@ -18,13 +19,21 @@ int fail(const Error& error) {
   return exit_codes(error.code).command;
 }
 
-int fail_by(const std::exception& error) {
-  const auto* const of_std = dynamic_cast<const std::system_error*>(&error);
-  const auto* const of_boost = dynamic_cast<const boost::system::system_error*>(&error);
-  const int code = of_std != nullptr     ? of_std->code().value()
-                   : of_boost != nullptr ? of_boost->code().value()
-                                         : 0;
-  std::string reason = code == EMFILE ? reason_with_limit(code) : error.what();
+int fail_by_thrown() {
+  int code = 0;
+  std::string reason;
+  try {
+    throw;
+  } catch (const std::system_error& error) {
+    code = error.code().value();
+    reason = error.what();
+  } catch (const boost::system::system_error& error) {
+    code = error.code().value();
+    reason = error.what();
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  if (code == EMFILE) reason = reason_with_limit(code);
   if (code == EAGAIN) {
     const auto room = room_for_threads(1, "this command");
     if (!room) reason = room.error().message;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <string>
 
 #include "formats/formats.h"
@@ -14,8 +13,8 @@ void warn(const std::string& text);
 /// before.
 int fail(const Error& error);
 
-/// The same of an exception that ends the program: with the limit, where it is a thread or a file
-/// descriptor that is lacking.
-int fail_by(const std::exception& error);
+/// The same of the exception that is being handled, which ends the program: with the limit, where
+/// it is a thread or a file descriptor that is lacking.
+int fail_by_thrown();
 
 }  // namespace batchwright

@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   try {
     return batchwright::finish_output(batchwright::run_command_line(argc, argv));
-  } catch (const std::exception& error) {  // out of memory, or standard output takes no more
-    return batchwright::fail_by(error);
+  } catch (const std::exception&) {  // out of memory, or standard output takes no more
+    return batchwright::fail_by_thrown();
   }
 }

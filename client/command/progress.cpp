@@ -17,27 +17,28 @@ constexpr milliseconds kSignOfLife{60'000};
 
 }  // namespace
 
-Progress::Progress(std::FILE* out, Time start) : Progress(out, start, isatty(fileno(out)) == 1) {}
+ProgressLine::ProgressLine(std::FILE* out, Time start)
+    : ProgressLine(out, start, isatty(fileno(out)) == 1) {}
 
-Progress::Progress(std::FILE* out, Time start, bool terminal)
+ProgressLine::ProgressLine(std::FILE* out, Time start, bool terminal)
     : out_(out), start_(start), terminal_(terminal), last_(start) {}
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   // The line gives way to what the command prints next.
   if (terminal_ && printed_) fmt::print(out_, "\r\x1b[K");
 }
 
-double Progress::seconds(Time now) const {
+double ProgressLine::seconds(Time now) const {
   return std::chrono::duration<double>(now - start_).count();
 }
 
-bool Progress::due(Time now, std::uint64_t done, std::uint64_t total) const {
+bool ProgressLine::due(Time now, std::uint64_t done, std::uint64_t total) const {
   if (terminal_) return now - last_ >= kTerminalPause;
   if (now - last_ < kLinePause) return false;
   return now - last_ >= kSignOfLife || done - last_done_ >= total / 10;
 }
 
-void Progress::print(Time now, std::uint64_t done, std::uint64_t total, std::string_view text) {
+void ProgressLine::print(Time now, std::uint64_t done, std::uint64_t total, std::string_view text) {
   // Nothing to do is done.
   const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
   const std::string left =

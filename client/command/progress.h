@@ -13,15 +13,15 @@ namespace batchwright {
 /// with every tenth of the work.
 ///
 /// Time is given, so that one clock reading serves line and rate alike.
-class Progress {
+class ProgressLine {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  Progress(std::FILE* out, Time start);  ///< Asks the system whether `out` is a terminal.
-  Progress(std::FILE* out, Time start, bool terminal);
-  ~Progress();  ///< Leaves no half line on a terminal.
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ProgressLine(std::FILE* out, Time start);  ///< Asks the system whether `out` is a terminal.
+  ProgressLine(std::FILE* out, Time start, bool terminal);
+  ~ProgressLine();  ///< Leaves no half line on a terminal.
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   /// Whether print() would be welcome now.
   bool due(Time now, std::uint64_t done, std::uint64_t total) const;

@@ -121,16 +121,11 @@ Result<ConfigNode> parse_toml(std::string_view text, std::string_view name) {
                  fmt::format("{}: a key: found more than {} dots; allowed: up to {}",
                              place(name, line, 0), kMostDots, kMostDots)};
   }
-#if TOML_EXCEPTIONS  // as Debian's library is built
   try {
     return convert(toml::parse(text));
   } catch (const toml::parse_error& fault) {
     return complaint_of(fault, name);
   }
-#else
-  const toml::parse_result parsed = toml::parse(text);
-  return parsed ? Result<ConfigNode>(convert(parsed.table())) : complaint_of(parsed.error(), name);
-#endif
 }
 
 }  // namespace batchwright

@@ -9,8 +9,7 @@
 namespace batchwright {
 
 /// Whether the system gives memory for `count` sequences, of `bytes` each, at this moment; it is
-/// given back at once. Asked before what grows with a dataset: where a program is built without
-/// exceptions, lack of memory ends it.
+/// given back at once. Asked before what grows with a dataset, and says how much that is.
 ///
 /// `what` takes it, such as "a plan". Threads: any.
 /// Errors: busy (a limit of the process or of the machine, which may pass).

@@ -35,7 +35,7 @@ Result<CmvnStatistics> gather(const CmvnCommandOptions& options) {
   const auto feed = open_named(options);
   if (!feed) return feed.error();
   const auto start = Clock::now();
-  Progress progress(stderr, start);
+  ProgressLine progress(stderr, start);
   const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
     const auto now = Clock::now();
     if (!progress.due(now, done, total)) return;

@@ -113,7 +113,7 @@ Result<std::uint64_t> begun(const Gathered& gathered, const DatasetWriter& write
 Result<bool> copy(const Gathered& gathered, DatasetWriter& writer, std::uint64_t from) {
   const Interrupt interrupt;
   const auto start = Clock::now();
-  Progress progress(stderr, start);
+  ProgressLine progress(stderr, start);
   Merge merge(gathered, writer);
   const std::uint64_t all = gathered.snapshot->sequences();
   Result<void> done;

@@ -73,7 +73,7 @@ Result<IngestReport> take_all(IngestJob& job, Clock::time_point start) {
     return !interrupt.came();
   };
   // Gone at the end of this function: the report stands on a line of its own.
-  Progress progress(stderr, start);
+  ProgressLine progress(stderr, start);
   return ingest(job, [&progress, &interrupt](const IngestFigures& figures) {
     const auto now = Clock::now();
     const auto done = figures.taken + figures.skipped;

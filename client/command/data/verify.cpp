@@ -52,7 +52,7 @@ void print_text(const VerifyReport& report, double seconds) {
 /// the report has already.
 Result<void> check_sound(const VerifyOptions& options, Clock::time_point start,
                          VerifyReport& report) {
-  Progress progress(stderr, start);
+  ProgressLine progress(stderr, start);
   const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
     const auto now = Clock::now();
     if (!progress.due(now, done, total)) return;
@@ -70,7 +70,7 @@ int run_verify(const VerifyOptions& options) {
   const auto start = Clock::now();
   // The line of progress goes with this scope, before the report is printed.
   auto report = [&options, start] {
-    Progress progress(stderr, start);
+    ProgressLine progress(stderr, start);
     const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
       const auto now = Clock::now();
       if (!progress.due(now, done, total)) return;
