@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/mman.h>  // a libc may lack MADV_POPULATE_WRITE
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -10,6 +10,15 @@
 
 #include "formats/formats.h"
 #include "storage/dataset/lmdb/lmdb_call.h"
+#ifndef RENAME_NOREPLACE  // of a libc without renameat2(), such as musl
+#include <linux/fs.h>
+#include <sys/syscall.h>
+
+static int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+                     unsigned flags) {
+  return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+}
+#endif
 
 namespace batchwright {
 namespace {

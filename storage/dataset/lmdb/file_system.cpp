@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/stat.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,7 +47,8 @@ bool is_read_only_here(const std::filesystem::path& path) {
 /// SUPER_OPTIONS". OPTIONS are this mount's, SUPER_OPTIONS those of the file system itself.
 bool is_read_only_for_all(const std::filesystem::path& path) {
   struct statx status = {};
-  if (statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 ||
+  // Not every libc has statx().
+  if (::syscall(SYS_statx, AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 ||
       (status.stx_mask & STATX_MNT_ID) == 0) {
     return false;
   }

@@ -1,6 +1,7 @@
 #include "storage/dataset/lmdb/map_pages.h"
 
 #include <fcntl.h>
+#include <linux/mman.h>  // a libc may lack MADV_POPULATE_READ
 #include <sys/mman.h>
 #include <unistd.h>
 
