@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "storage/dataset/history.h"
@@ -78,6 +79,17 @@ MapLock least_lock(const std::vector<Shard>& shards) {
   return least;
 }
 
+/// The commits that each shard remembers. Errors: as read_history().
+Result<std::vector<std::vector<Commit>>> histories_of(const std::vector<PinnedShard>& shards) {
+  std::vector<std::vector<Commit>> histories;
+  for (const PinnedShard& shard : shards) {
+    auto history = read_history(shard.transaction, shard.commit);
+    if (!history) return history.error();
+    histories.push_back(std::move(*history));
+  }
+  return histories;
+}
+
 class ShardedDataset final : public Dataset {
  public:
   ShardedDataset(Paths paths, std::vector<Shard> shards, Schema schema, Reading reading)
@@ -92,6 +104,9 @@ class ShardedDataset final : public Dataset {
   MapLock lock() const override { return lock_; }
   Result<std::shared_ptr<const Snapshot>> snapshot() override;
   Result<std::shared_ptr<const Snapshot>> snapshot_at(std::uint64_t content) override;
+  Result<std::vector<std::size_t>> earlier_commits() override;
+  Result<std::shared_ptr<const Snapshot>> snapshot_behind(
+      std::span<const std::size_t> commits) override;
 
  private:
   Result<std::vector<PinnedShard>> pin_shards();
@@ -145,16 +160,12 @@ Result<PinnedShard> ShardedDataset::pin(std::size_t i) {
 /// Leads the shards to the commits that have `content` together. Errors: as snapshot_at().
 Result<void> ShardedDataset::go_back(std::vector<PinnedShard>& shards,
                                      std::uint64_t content) const {
-  std::vector<std::vector<Commit>> histories;
-  for (const PinnedShard& shard : shards) {
-    auto history = read_history(shard.transaction, shard.commit);
-    if (!history) return history.error();
-    histories.push_back(std::move(*history));
-  }
+  const auto histories = histories_of(shards);
+  if (!histories) return histories.error();
   // Earlier commits are read through the newest transaction: they are prefixes of what it sees.
-  const auto found = find_commits(histories, content);
-  if (!found) return nothing_has(content, histories, paths_);
-  for (std::size_t i = 0; i < shards.size(); ++i) shards[i].commit = histories[i][(*found)[i]];
+  const auto found = find_commits(*histories, content);
+  if (!found) return nothing_has(content, *histories, paths_);
+  for (std::size_t i = 0; i < shards.size(); ++i) shards[i].commit = (*histories)[i][(*found)[i]];
   return {};
 }
 
@@ -185,6 +196,35 @@ Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_at(std::uint64_
   auto shards = pin_shards();
   if (!shards) return shards.error();
   if (auto gone = go_back(*shards, content); !gone) return gone.error();
+  return share(std::move(*shards));
+}
+
+Result<std::vector<std::size_t>> ShardedDataset::earlier_commits() {
+  const std::lock_guard lock(mutex_);
+  const auto shards = pin_shards();
+  if (!shards) return shards.error();
+  const auto histories = histories_of(*shards);
+  if (!histories) return histories.error();
+  std::vector<std::size_t> earlier;
+  for (const std::vector<Commit>& history : *histories) {
+    // The first commit of all may be of the description alone.
+    const bool is_empty = history.back().sequences == 0;
+    earlier.push_back(history.size() - 1 - (is_empty && history.size() > 1 ? 1 : 0));
+  }
+  return earlier;
+}
+
+Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_behind(
+    std::span<const std::size_t> commits) {
+  const std::lock_guard lock(mutex_);
+  auto shards = pin_shards();
+  if (!shards) return shards.error();
+  const auto histories = histories_of(*shards);
+  if (!histories) return histories.error();
+  for (std::size_t i = 0; i < std::min(commits.size(), shards->size()); ++i) {
+    const std::vector<Commit>& history = (*histories)[i];
+    (*shards)[i].commit = history[std::min(commits[i], history.size() - 1)];
+  }
   return share(std::move(*shards));
 }
 
@@ -260,6 +300,29 @@ struct Catalog::State {
   };
   std::mutex mutex;
   std::vector<Entry> entries;
+  /// Held while a dataset of these paths opens: two feeds of one dataset that start together share
+  /// it, and one whose disk does not answer keeps no other from being opened.
+  std::map<Paths, std::weak_ptr<std::mutex>> opening;
+
+  std::shared_ptr<std::mutex> mutex_of(const Paths& paths) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(opening, [](const auto& each) { return each.second.expired(); });
+    std::weak_ptr<std::mutex>& known = opening[paths];
+    auto of = known.lock();
+    if (!of) known = of = std::make_shared<std::mutex>();
+    return of;
+  }
+
+  std::shared_ptr<Dataset> find(const Paths& paths, const Reading& reading,
+                                const std::vector<std::pair<dev_t, ino_t>>& files) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(entries, [](const auto& entry) { return entry.dataset.expired(); });
+    for (const Entry& entry : entries) {
+      if (entry.paths != paths || entry.reading != reading || entry.files != files) continue;
+      if (auto dataset = entry.dataset.lock()) return dataset;
+    }
+    return nullptr;
+  }
 };
 
 Catalog::Catalog() : state_(std::make_shared<State>()) {}
@@ -269,17 +332,15 @@ Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem
                                                VerifyRecords verify, Locking locking,
                                                Holding holding) {
   if (shards.empty()) return Error{ErrorCode::invalid_argument, "a dataset without a shard"};
-  // Held while a dataset opens: two feeds of one dataset that start together share it, too.
-  const std::lock_guard lock(state_->mutex);
-  std::erase_if(state_->entries, [](const auto& entry) { return entry.dataset.expired(); });
+  const auto opening = state_->mutex_of(shards);
+  const std::lock_guard lock(*opening);
   const Reading reading{verify, locking, holding};
   auto files = files_at(shards);
-  for (const State::Entry& entry : state_->entries) {
-    if (entry.paths != shards || entry.reading != reading || entry.files != files) continue;
-    if (auto dataset = entry.dataset.lock()) return dataset;
-  }
+  if (auto dataset = state_->find(shards, reading, files)) return dataset;
   auto dataset = open_dataset(shards, reading);
-  if (dataset) state_->entries.push_back({shards, std::move(files), reading, *dataset});
+  if (!dataset) return dataset;
+  const std::lock_guard entering(state_->mutex);
+  state_->entries.push_back({shards, std::move(files), reading, *dataset});
   return dataset;
 }
 
