@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "daemon/reload/reload_door.h"
 #include "daemon/signals.h"
+#include "daemon/start_memory.h"
 #include "formats/formats.h"
 
 namespace {
@@ -82,6 +83,9 @@ Result<int> serve(const CommandLine& call) {
   if (waits) hold_signals();
   if (!config) return fail(config.error());
   start_logging(config->daemon.log_level, config->daemon.log_format);
+  // It may not live to say it later.
+  const std::string lack = memory_shortage(0, memory_room());
+  if (!lack.empty()) spdlog::warn("{}", lack);
   auto daemon = Daemon::start(call.config, *config);
   return daemon ? (*daemon)->run() : fail(daemon.error());
 }

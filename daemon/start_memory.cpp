@@ -1,5 +1,6 @@
 #include "daemon/start_memory.h"
 
+#include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +12,10 @@
 
 namespace batchwright {
 namespace {
+
+/// Heap, stacks and relocated data of a daemon that serves one small feed. The page cache, with the
+/// programs' code and the datasets in it, gives way.
+constexpr std::uint64_t kOwnBytes = (kFewThreads ? 3ULL : 10ULL) << 20;
 
 /// Unmaps the pages of what an object has that nothing can write to: those alone are in its file as
 /// they are in memory. What the loader has relocated lies in segments that were writable.
@@ -28,6 +33,16 @@ int let_go(dl_phdr_info* object, std::size_t, void*) {
 }
 
 }  // namespace
+
+std::string memory_shortage(std::uint64_t feeds, const MemoryRoom& room) {
+  if (room.most >= kOwnBytes && feeds <= room.most - kOwnBytes) return "";
+  const std::string more = feeds == 0 ? "" : fmt::format(" and its feeds {}", in_mib(feeds));
+  return fmt::format(
+      "the control group, or the machine, allows {} of memory, and the daemon needs about {}{}: "
+      "the kernel may kill it; raise the limit (memory.max, MemoryMax=){}",
+      in_mib(room.most), in_mib(kOwnBytes), more,
+      feeds == 0 ? "" : ", or lower daemon.memory or the feeds' slots");
+}
 
 void let_start_memory_go() {
   give_heap_back();

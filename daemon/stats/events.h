@@ -26,6 +26,7 @@ enum class Event : std::uint8_t {
   // The daemon.
   copy_chosen,
   arenas_reserved,
+  memory_short,
   daemon_ready,
   stopping,
   sockets_gone,
@@ -133,6 +134,7 @@ struct EventRow {
 inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::copy_chosen, "copy_chosen", Severity::info, Pace::each, "batches are copied by {}"},
     {Event::arenas_reserved, "arenas_reserved", Severity::info, Pace::each, "arenas take {} of {}"},
+    {Event::memory_short, "memory_short", Severity::warning, Pace::each, "{}"},
     {Event::daemon_ready, "daemon_ready", Severity::info, Pace::each, "ready: {}"},
     {Event::stopping, "stopping", Severity::info, Pace::each, "signal {}: stopping"},
     {Event::sockets_gone, "sockets_gone", Severity::error, Pace::each,

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <string>
 
 using namespace batchwright;
@@ -44,6 +45,25 @@ std::uint64_t resident_of_files() {
 }
 
 }  // namespace
+
+TEST_CASE("daemon: a group that allows less than the daemon and its feeds take is named") {
+  constexpr std::size_t kMib = 1 << 20;
+  const auto shortage = [](std::uint64_t feeds, std::size_t most) {
+    return memory_shortage(feeds, {most, most});
+  };
+  CHECK(shortage(0, 8 * kMib)
+            .starts_with("the control group, or the machine, allows 8.0 MiB of memory, and the "
+                         "daemon needs about 10"));
+  CHECK(shortage(0, 64 * kMib).empty());
+  CHECK(shortage(50 * kMib, 64 * kMib).empty());
+  const std::string both = shortage(60 * kMib, 64 * kMib);
+  CHECK(both.find("allows 64.0 MiB") != std::string::npos);
+  CHECK(both.find("and its feeds 60.0 MiB") != std::string::npos);
+  CHECK(both.find("MemoryMax=") != std::string::npos);
+  CHECK(shortage(std::numeric_limits<std::uint64_t>::max(), 64 * kMib) != "");
+  // Where nothing can be read nothing is said.
+  CHECK(shortage(60 * kMib, std::numeric_limits<std::size_t>::max()).empty());
+}
 
 TEST_CASE("daemon: the start's memory is given back, and code that is used again is the same") {
   const std::uint64_t before = code_sum();
