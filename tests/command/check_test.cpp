@@ -47,6 +47,24 @@ TEST_CASE("command: check says that daemons agree, and asks for no slot") {
         15);
 }
 
+TEST_CASE("command: check names a feed that a daemon cannot serve, with its reason, and fails") {
+  const auto sound = serving("");
+  const auto broken = serving("", 0);  // it has no dataset
+  const std::string line = "batchwright: " + broken->endpoint() + ": feed \"train\": not served: ";
+  for (const auto& daemons :
+       {std::vector{broken->endpoint()}, std::vector{sound->endpoint(), broken->endpoint()}}) {
+    const Finished done = check(daemons);
+    CHECK(done.code == 1);
+    CHECK_MESSAGE(contains(done.err, line), done.err);
+    CHECK(contains(done.err, "does not exist"));
+  }
+  const Finished shown = check({broken->endpoint(), "--json"});
+  const auto told = boost::json::parse(shown.out);
+  CHECK(!told.at("agree").as_bool());
+  CHECK(told.at("faults").at(0).at("feed") == "train");
+  CHECK(check({broken->endpoint(), "--feed", "train"}).code == 1);
+}
+
 TEST_CASE("command: check names the daemon that differs, the part, and both values") {
   const auto first = serving("");
   const auto second = serving("");

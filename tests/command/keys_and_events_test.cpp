@@ -10,6 +10,7 @@
 
 #include "tests/integration/daemon_process.h"
 #include "tests/support/process.h"
+#include "tests/support/small_dataset.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
@@ -141,6 +142,21 @@ TEST_CASE("command: tail says what it waits for, and waits on") {
   CHECK(eventually([&] { return tail.err().find("batchwright: ") != std::string::npos; }));
   CHECK(tail.running());
   daemon.process().signal(SIGCONT);
+}
+
+TEST_CASE("command: tail waits for a feed that is absent, and has the daemon's reason") {
+  DaemonProcess daemon("[feed.plan]\nsize = 4\n", 0);  // it has no dataset
+  REQUIRE(daemon.start());
+  Process tail({program("batchwright"), "tail", "--endpoint", daemon.endpoint(), "--feed", "train",
+                "--epochs", "1"});
+  CHECK(eventually([&] {
+    return tail.err().find(
+               "batchwright: feed \"train\" is not served, and is waited for: dataset " +
+               daemon.dataset().string() + " does not exist") != std::string::npos;
+  }));
+  make_small_dataset(daemon.dataset(), mixed_lengths(40, 50));
+  REQUIRE(tail.wait());
+  CHECK(tail.out().find("epoch 0 step 9 ") != std::string::npos);
 }
 
 TEST_CASE("command: with keys, events and batches go over tcp, and nobody else gets any") {

@@ -79,6 +79,10 @@ Daemon ask_daemon(const std::string& name, client::ConnectOptions wanted,
       if (!options.feed.empty() && options.feed != feed->name) continue;
       daemon.feeds[feed->name] = ask_feed(connection, *feed, options.epoch);
     }
+    for (const bw_absent_feed* feed : connection.absent_feeds()) {
+      if (!options.feed.empty() && options.feed != feed->name) continue;
+      daemon.feeds[feed->name].trouble = fmt::format("not served: {}", feed->reason);
+    }
   } catch (const client::Error& error) {
     daemon.trouble = error.what();
   }

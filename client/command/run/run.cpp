@@ -95,6 +95,8 @@ class Run {
     while (!code_) {
       if (auto looked = look(true); !looked) say(looked.error().message);
     }
+    // Last, below what the command has said: it may be why.
+    if (*code_ != kDone) say(daemon_.not_served());
     return wait_for_others(*code_);
   }
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -42,11 +43,24 @@ bool has_feed(const bw_connection* connection, const std::string& name) {
   return false;
 }
 
+/// The configured feeds that are not served now, each with the daemon's reason.
+std::string absent_of(const bw_connection* connection, const std::vector<std::string>& configured) {
+  std::string lines;
+  for (std::size_t i = 0; i < bw_absent_feed_count(connection); ++i) {
+    const bw_absent_feed& feed = *bw_absent_feed_at(connection, i);
+    if (std::find(configured.begin(), configured.end(), feed.name) == configured.end()) continue;
+    lines += fmt::format("{}feed \"{}\" is not served: {}", lines.empty() ? "" : "; ", feed.name,
+                         feed.reason);
+  }
+  return lines;
+}
+
 /// Whether a program listens at the endpoint, and the feeds that it lacks.
 struct Answer {
   bool came = false;
   std::string lacks;
   std::string has;
+  std::string absent;
 };
 
 Result<Answer> ask(const DaemonPlace& place) {
@@ -65,7 +79,7 @@ Result<Answer> ask(const DaemonPlace& place) {
   if (status != BW_OK) {
     return Error{static_cast<ErrorCode>(status), bw_error_message()};
   }
-  Answer answer{true, {}, feeds_of(connection)};
+  Answer answer{true, {}, feeds_of(connection), absent_of(connection, place.feeds)};
   for (const std::string& feed : place.feeds) {
     if (!has_feed(connection, feed) && answer.lacks.empty()) answer.lacks = feed;
   }
@@ -238,6 +252,11 @@ Result<bool> SharedDaemon::ready() {
   was_ready_ = true;
   listens_ = child_.has_value();
   return true;
+}
+
+std::string SharedDaemon::not_served() const {
+  const auto answer = ask(place_);
+  return answer ? answer->absent : "";
 }
 
 Result<bool> SharedDaemon::leave() {

@@ -48,6 +48,10 @@ class SharedDaemon {
   /// Whether it is this one's, and listens.
   bool owns() const { return owner_ && was_ready_; }
 
+  /// The configured feeds that the daemon cannot serve now, with its reasons; empty where there are
+  /// none, or where it does not answer.
+  std::string not_served() const;
+
   /// Nothing is run here any more. Returns whether others use the daemon that this one owns, and
   /// it has to be tended until they do not.
   Result<bool> leave();

@@ -72,9 +72,18 @@ client::SubscribeOptions to_subscribe(const TailOptions& options) {
   return wanted;
 }
 
+/// Why the feed is not there yet.
+std::string wait_for_feed(const client::Connection& connection, const std::string& feed) {
+  for (const bw_absent_feed* const absent : connection.absent_feeds()) {
+    if (absent->name != feed) continue;
+    return fmt::format("feed \"{}\" is not served, and is waited for: {}", feed, absent->reason);
+  }
+  return fmt::format("feed \"{}\" has no place for this client yet", feed);
+}
+
 /// The subscription. Says what is waited for, should the daemon not grant it within a second.
 client::Subscription subscribe(client::Connection& connection, const TailOptions& options) {
-  const WaitNote note(fmt::format("feed \"{}\" has no place for this client yet", options.feed));
+  const WaitNote note(wait_for_feed(connection, options.feed));
   return connection.subscribe(to_subscribe(options));
 }
 

@@ -143,6 +143,20 @@ TEST_CASE("command: what a run cannot have is told, and the command is not run")
   CHECK(contains(refused(1), "it is not a folder of this user alone"));
 }
 
+TEST_CASE(
+    "command: where a command fails, a feed that cannot be served is the last that run says") {
+  const RunPlace place;
+  fs::rename(place.path("data"), place.path("aside"));
+  const Finished failed = run(place.shell("echo traceback >&2; exit 3"));
+  CHECK(failed.code == 3);
+  const std::string line = "batchwright: feed \"train\" is not served: dataset " +
+                           place.path("data").string() + " does not exist\n";
+  CHECK_MESSAGE(failed.err.ends_with(line), failed.err);
+  CHECK(failed.err.find("traceback") < failed.err.rfind(line));
+  // A command that does without it succeeds without a word.
+  CHECK_FALSE(contains(run(place.shell("exit 0")).err, "batchwright: feed"));
+}
+
 TEST_CASE("command: a run at a named endpoint joins what listens there, if it has the feeds") {
   RunPlace place;
   const std::string endpoint = "ipc://" + place.path("s").string();
