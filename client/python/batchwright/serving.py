@@ -25,6 +25,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import _fork, _library
@@ -41,6 +42,8 @@ _Table = Mapping[str, Any]
 _HOLD = 'echo "$BATCHWRIGHT_ENDPOINT"; exec cat >/dev/null'
 _DASHBOARD = re.compile(r"dashboard at (https?://[^\s,\"]+)")
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d \S+ (?=warning |error )")
+_OPENING = "it is being opened"  # why a feed is absent of which the daemon knows nothing more yet
+_LOOK_SECONDS = 0.1  # between two looks whether it is
 _MANY = 4  # daemons of one process, as cells that were run again leave them
 _PLAN_KEYS = frozenset(
     "select usage alpha beta lambda flat_after floor epochs chunk hop min_chunk lanes unroll "
@@ -320,10 +323,14 @@ def _pages() -> Dict[str, Any]:
 
 
 def _refused(endpoint: str, feeds: Mapping[str, Any]) -> str:
-    """The daemon's reasons not to serve these; empty: it serves them."""
-    with connect(endpoint, reconnect=0.0, program="batchwright.serve", inline=True) as connection:
-        return "; ".join(f'feed "{name}" is not served: {why}{_hint(name)}'
-                         for name, why in connection.absent.items() if name in feeds)
+    """The daemon's reasons not to serve these; empty: it serves them. Waits while it opens them."""
+    while True:
+        with connect(endpoint, reconnect=0.0, program="batchwright.serve", inline=True) as connection:
+            absent = {name: why for name, why in connection.absent.items() if name in feeds}
+        if _OPENING not in absent.values():
+            return "; ".join(f'feed "{name}" is not served: {why}{_hint(name)}'
+                             for name, why in absent.items())
+        time.sleep(_LOOK_SECONDS)
 
 
 def _hint(name: str) -> str:

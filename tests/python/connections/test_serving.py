@@ -1,5 +1,6 @@
 """serve(): a daemon of a process, for notebooks and jobs of one machine."""
 
+import contextlib
 import copy
 import os
 import pathlib
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 import urllib.request
 
 import pytest
@@ -171,6 +173,21 @@ def test_a_recipe_of_its_own_has_its_own_styles(start, stored):
 def test_a_feed_that_cannot_be_served_is_an_error_with_the_daemons_reason(start, stored, given, words):
     with pytest.raises(batchwright.BadConfigurationError, match=words):
         start(**{"train": stored, **given})
+
+
+def test_while_a_feed_is_being_opened_it_is_not_refused(start, stored, monkeypatch):
+    """As that of a dataset whose disk is slow (tests/hung)."""
+    opening = [{"train": serving._OPENING}, {"other": "gone", "train": serving._OPENING}]
+
+    def connect(*words, **options):
+        if not opening:
+            return batchwright.connect(*words, **options)
+        return contextlib.nullcontext(types.SimpleNamespace(absent=opening.pop(0)))
+
+    monkeypatch.setattr(serving, "connect", connect)
+    with batchwright.connect(start(train=stored)) as connection:
+        assert not opening
+        assert not connection.absent
 
 
 @pytest.mark.parametrize("datasets, given, words", [
