@@ -97,11 +97,8 @@ class Inspection {
   void examine(const FeedConfig& feed) {
     // What is found from here on is this feed's, and gets its name below.
     const std::size_t before = found_.size();
-    if (auto served = examine_data(feed); !served) {
-      // The start refuses the same codes; with any other the daemon serves its other feeds.
-      add(exit_code(served.error().code) == kWrongInput ? Grade::error : Grade::warning,
-          served.error().message);
-    }
+    // The daemon starts and serves its other feeds.
+    if (auto served = examine_data(feed); !served) add(Grade::warning, served.error().message);
     for (const auto& [key, file] :
          {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger)}) {
       if (auto writable = check_file(file); !writable) {
@@ -118,20 +115,20 @@ class Inspection {
     auto dataset = catalog_.open(feed.dataset, VerifyRecords::never, feed.lock);
     if (!dataset) return dataset.error();
     if (const std::string lock = lock_warning(**dataset); !lock.empty()) add(Grade::warning, lock);
-    const auto snapshot = (*dataset)->snapshot();
-    if (!snapshot) return snapshot.error();
-    FeedSettings settings = feed.served;
-    if (auto opened = open_recipe(**dataset, settings, catalog_); !opened) return opened.error();
     // The ceiling goes to feeds in the order of the file, as it does at the start.
-    const auto needs = feed_needs(**snapshot, settings, memory_left_);
-    if (!needs) return needs.error();
-    const std::string few = about_slots(settings, needs->slots);
+    const auto data = find_fitting_data(**dataset, feed.served, catalog_,
+                                        [this](std::uint64_t) { return memory_left_; });
+    if (!data) return data.error();
+    if (!data->why_not_newer.empty()) {
+      add(Grade::warning,
+          fmt::format("it begins with its first {} sequences: {}",
+                      data->first.source->snapshot->sequences(), data->why_not_newer));
+    }
+    const FeedNeeds& needs = data->needs;
+    const std::string few = about_slots(feed.served, needs.slots);
     if (!few.empty()) add(Grade::note, few);
-    // Some settings are refused only once they meet the lengths of this dataset.
-    const auto first = plan_snapshot(*snapshot, settings, Epoch{0});
-    if (!first) return first.error();
-    memory_left_ -= needs->slot_bytes * needs->slots + needs->making_bytes;
-    const auto room = check_room(needs->slots, needs->slot_bytes, memory_room());
+    memory_left_ -= needs.bytes();
+    const auto room = check_room(needs.slots, needs.slot_bytes, memory_room());
     if (room) return {};
     // A daemon that runs has the very memory that its successor will have.
     if (is_passing(room.error().code)) {

@@ -11,7 +11,7 @@ namespace batchwright {
 struct Finding {
   enum class Grade {
     note,     ///< Worth knowing, and nothing is wrong.
-    warning,  ///< The daemon would start, but not serve all feeds, or not all clients.
+    warning,  ///< The daemon would start, but not serve all feeds, all data or all clients.
     error,    ///< It would refuse to start.
   };
   Grade grade;

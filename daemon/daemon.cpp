@@ -17,6 +17,7 @@
 #include "daemon/command_line.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
+#include "daemon/pages/readiness.h"
 #include "daemon/pages/routes.h"
 #include "daemon/reload/reload_prepare.h"
 #include "daemon/reload/room_settings.h"
@@ -29,6 +30,12 @@ namespace {
 
 /// What an end may take.
 constexpr unsigned kLastSeconds = 10;
+/// How long feeds may be opened before clients are let in.
+constexpr std::chrono::seconds kBeforeSockets{3};
+/// Signals are held back until the daemon runs.
+constexpr std::chrono::milliseconds kLookForSignals{50};
+/// How long READY=1 waits for feeds to have their first batches.
+constexpr std::chrono::seconds kBeforeReady{10};
 
 /// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
 /// them from the start. Errors: bad_configuration, with what is needed and allowed.
@@ -90,8 +97,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
   daemon->opener_ =
       std::make_unique<FeedOpener>(daemon->loop_, daemon->catalog_, *daemon->server_,
                                    *daemon->reloader_, [&self = *daemon] { self.opened(); });
-  // Feeds before sockets: a client that connects finds every feed, or its reason.
-  if (auto added = daemon->add_feeds(); !added) return added.error();
+  daemon->open_feeds();
   if (is_asked_to_stop()) return daemon;  // run() hears of it first of all
   if (auto listening = daemon->listen(); !listening) return listening.error();
   daemon->open_reload_door();
@@ -99,42 +105,34 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
   daemon->watch_sockets();
   daemon->watch_disks();
   daemon->opener_->look();
+  daemon->be_patient();
   daemon->tell_state();  // where no feed will ever tell of itself
   return daemon;
 }
 
-Result<void> Daemon::add_feeds() {
+/// Feeds before sockets, for a moment: a client that connects finds every feed that is quickly
+/// opened. The others are opened while it listens.
+void Daemon::open_feeds() {
   // Feeds claim out of it; what is left, absent feeds and growing arenas may take later.
   server_->memory().set_left(config_.daemon.memory_bytes);
-  std::vector<PreparedFeed> ready;
-  for (const FeedConfig& feed : config_.feeds) {
-    // Each may take long to open, and a daemon that is to stop needs none of them.
-    if (is_asked_to_stop()) return {};
-    if (auto added = prepare_feed(feed, ready); !added) {
-      return in_feed(feed.served.name, added.error());
-    }
+  const auto until = std::chrono::steady_clock::now() + kBeforeSockets;
+  opener_->begin();
+  while (is_opening() && !is_asked_to_stop() && std::chrono::steady_clock::now() < until) {
+    loop_.run_one_for(kLookForSignals);
   }
-  for (PreparedFeed& feed : ready) {
-    claim_row_cache(feed.settings, server_->share_memory(), feed.resources.data);
-    static_cast<void>(feed.memory.release());  // its arena has them from here
-    arena_bytes_ += feed.resources.arena->bytes();
-    server_->add_feed(std::move(feed.settings), std::move(feed.resources));
-  }
-  server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes_),
+  std::uint64_t arena_bytes = 0;
+  for (const auto& feed : server_->feeds()) arena_bytes += feed->arena().bytes();
+  server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes),
                                               in_mib(config_.daemon.memory_bytes));
-  return {};
+  const std::uint64_t claimed = config_.daemon.memory_bytes - server_->memory().left();
+  const std::string lack = memory_shortage(claimed, memory_room());
+  if (claimed != 0 && !lack.empty()) server_->log().note<Event::memory_short>(lack);
 }
 
-/// What no retry can mend ends the start; all else is this feed's own trouble.
-Result<void> Daemon::prepare_feed(const FeedConfig& feed, std::vector<PreparedFeed>& ready) {
-  auto prepared = prepare_one(feed, {server_->share_memory(), {}, true}, catalog_);
-  if (prepared) {
-    ready.push_back(std::move(*prepared));
-    return {};
-  }
-  if (exit_code(prepared.error().code) == kWrongInput) return prepared.error();
-  server_->set_absent({feed.served.name, feed.dataset, prepared.error()});
-  return {};
+bool Daemon::is_opening() const {
+  const auto& absent = server_->absent();
+  return std::any_of(absent.begin(), absent.end(),
+                     [](const AbsentFeed& feed) { return feed.opening; });
 }
 
 Result<void> Daemon::listen() {
@@ -174,6 +172,7 @@ Result<void> Daemon::serve_pages() {
   const auto figures = [this] {
     StatsSource source = figures_->source();
     source.reload = reloader_->stats();
+    source.not_ready = not_ready(*server_, gone_sockets());
     if (disks_) source.disks = disks_->latest();
     const EndpointFigures http = endpoint_->figures();
     source.http = {http.connections, http.requests, http.refused};
@@ -212,14 +211,19 @@ void Daemon::watch_feeds() {
 /// What `systemctl status` shows.
 std::string Daemon::status() const {
   std::vector<std::string> failed;
+  std::vector<std::string> opening;
   for (const auto& feed : server_->feeds()) {
     if (feed->state() == FeedState::failed) failed.push_back(feed->name());
   }
-  for (const AbsentFeed& feed : server_->absent()) failed.push_back(feed.name);
+  for (const AbsentFeed& feed : server_->absent()) {
+    (feed.opening ? opening : failed).push_back(feed.name);
+  }
   const std::size_t all = server_->feeds().size() + server_->absent().size();
-  std::string text = fmt::format("serving {}", all - failed.size());
-  if (!failed.empty()) text += fmt::format(" of {}", all);
+  const std::size_t missing = failed.size() + opening.size();
+  std::string text = fmt::format("serving {}", all - missing);
+  if (missing != 0) text += fmt::format(" of {}", all);
   text += all == 1 ? " feed" : " feeds";
+  if (!opening.empty()) text += fmt::format(", opening: {}", fmt::join(opening, " "));
   if (!failed.empty()) text += fmt::format(", failed: {}", fmt::join(failed, " "));
   const std::vector<std::string> gone = gone_sockets();
   if (!gone.empty()) text += fmt::format("; sockets are gone: {}", fmt::join(gone, " "));
@@ -228,15 +232,26 @@ std::string Daemon::status() const {
   return refusal ? fmt::format("{}; the last reload was refused: {}", text, *refusal) : text;
 }
 
+/// A feed that is slow to open, or to have its first batches, keeps nothing else from being ready.
+void Daemon::be_patient() {
+  patience_.expires_after(kBeforeReady);
+  patience_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tell_state();
+  });
+}
+
 void Daemon::tell_state() {
+  if (!sockets_) return;  // it does not listen yet
   const std::string text = status();
   const auto& feeds = server_->feeds();
-  const bool starting = std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
-    return feed->state() == FeedState::starting;
-  });
+  const bool starting =
+      is_opening() || std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
+        return feed->state() == FeedState::starting;
+      });
   const bool refused = reloader_->stats().last_refusal.has_value();
-  // Called again as each feed changes state, until none is starting.
-  switch (readiness_.next({reloader_->under_way(), starting, refused})) {
+  const bool waited = patience_.expiry() <= std::chrono::steady_clock::now();
+  // Called again as each feed changes state, until none is starting, and once that took long.
+  switch (readiness_.next({reloader_->under_way(), starting && !waited, refused})) {
     case Readiness::News::none: break;
     case Readiness::News::status: notify_status(text); break;
     case Readiness::News::ready:
@@ -250,6 +265,7 @@ void Daemon::tell_state() {
 
 void Daemon::reloaded() {
   readiness_.reloaded();
+  be_patient();
   watch_feeds();
   tell_state();
   opener_->look();
@@ -281,13 +297,14 @@ void Daemon::watch_sockets() {
 void Daemon::watch_disks() {
   disks_ = std::make_unique<DiskWatch>(loop_, [this] {
     std::vector<DiskStats> files;
-    for (const auto& feed : server_->feeds()) {
-      const FeedSettings& settings = feed->settings();
+    // Of absent feeds, too: a full disk may be why they are.
+    for (const FeedConfig& feed : reloader_->running().feeds) {
+      const FeedSettings& settings = feed.served;
       if (!settings.journal.empty()) {
-        files.push_back({feed->name(), "journal", settings.journal.string()});
+        files.push_back({settings.name, "journal", settings.journal.string()});
       }
       if (!settings.ledger.empty()) {
-        files.push_back({feed->name(), "ledger", settings.ledger.string()});
+        files.push_back({settings.name, "ledger", settings.ledger.string()});
       }
     }
     return files;

@@ -31,9 +31,9 @@ namespace batchwright {
 /// Destroyed in the reverse order of its members: no socket outlives what it speaks of.
 class Daemon {
  public:
-  /// What is wrong with the configuration or the machine fails here, with the feed or the address
-  /// named: an arena above the ceiling, an endpoint in use. A feed whose data cannot be read, or
-  /// whose memory others have just now, fails alone, and is opened as soon as that can be done.
+  /// What is wrong with the configuration's own text or the machine fails here, with the key or the
+  /// address named: an endpoint in use. A feed that cannot be served, for whatever its data or the
+  /// memory that is left are, is absent, and is opened as soon as that can be done.
   /// `source` is where the configuration comes from, and is read again at SIGHUP.
   static Result<std::unique_ptr<Daemon>> start(const ConfigSource& source, const Config& config);
   ~Daemon();
@@ -47,8 +47,8 @@ class Daemon {
  private:
   explicit Daemon(const Config& config);
 
-  Result<void> add_feeds();
-  Result<void> prepare_feed(const FeedConfig& feed, std::vector<PreparedFeed>& ready);
+  void open_feeds();
+  bool is_opening() const;
   Result<void> listen();
   Result<void> serve_pages();
   void publish_pages();
@@ -57,6 +57,7 @@ class Daemon {
   void feed_watchdog();
   void watch_feeds();
   void tell_state();
+  void be_patient();
   std::string status() const;
   void reloaded();
   void opened();
@@ -80,7 +81,7 @@ class Daemon {
   std::unique_ptr<DiskWatch> disks_;
   std::unique_ptr<Figures> figures_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::uint64_t arena_bytes_ = 0;
+  boost::asio::steady_timer patience_{loop_};  ///< Runs while a feed may still hold up READY=1.
   Readiness readiness_;
 };
 

@@ -1,12 +1,23 @@
 #include "daemon/feed_opener.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <set>
 #include <utility>
-
-#include "daemon/reload/reload_prepare.h"
+#include <vector>
 
 namespace batchwright {
+namespace {
+
+/// Feeds that are opened at the same time. More would share disk and processors, and need the
+/// memory for making their first plans at once.
+constexpr std::size_t kAtOnce = kFewThreads ? 1 : 4;
+/// One that takes longer waits for something, and keeps no other from being begun.
+constexpr std::chrono::seconds kSlow{5};
+/// How long a reload waits for what is being opened.
+constexpr std::chrono::seconds kGivenUp{10};
+
+}  // namespace
 
 FeedOpener::FeedOpener(boost::asio::io_context& loop, Catalog& catalog, Server& server,
                        Reloader& reloader, std::function<void()> changed)
@@ -23,8 +34,16 @@ FeedOpener::FeedOpener(boost::asio::io_context& loop, Catalog& catalog, Server& 
 void FeedOpener::stop() {
   stopped_ = true;
   timer_.cancel();
-  // The try itself ends on the reloader's thread, which the reloader joins.
-  if (trying_) trying_->stop.request_stop();
+  for (auto& [feed, each] : tries_) each.thread.request_stop();
+}
+
+void FeedOpener::begin() {
+  const auto now = Clock::now();
+  for (const FeedConfig& feed : reloader_.running().feeds) {
+    server_.set_absent(being_opened(feed.served.name, feed.dataset));
+    retries_.begin(feed.served.name, now);
+  }
+  try_due();
 }
 
 void FeedOpener::look() {
@@ -48,52 +67,91 @@ void FeedOpener::look() {
 }
 
 void FeedOpener::arm() {
-  const auto next = retries_.next();
-  // One at a time: opened() arms again, and after a reload look() does.
-  if (!next || trying_ || stopped_) return;
-  timer_.expires_at(*next);
+  const auto due = retries_.next();
+  if (!due || stopped_) return;
+  timer_.expires_at(std::max(*due, next_start(Clock::now())));
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error && !trying_ && !stopped_) try_due();
+    if (!error && !stopped_) try_due();
   });
+}
+
+/// When another try may begin, as far as those under way tell; each that ends arms anew.
+FeedOpener::Clock::time_point FeedOpener::next_start(Clock::time_point now) const {
+  std::vector<Clock::time_point> young;
+  for (const auto& [feed, each] : tries_) {
+    if (each.of->began + kSlow > now) young.push_back(each.of->began + kSlow);
+  }
+  if (young.size() < kAtOnce) return now;
+  return *std::min_element(young.begin(), young.end());
 }
 
 /// While a reload is prepared nothing is begun: it opens what is absent, too.
 void FeedOpener::try_due() {
   const auto now = Clock::now();
-  for (const std::string& name : retries_.due(now)) {
-    const FeedConfig* feed = find_feed(reloader_.running(), name);
-    if (feed != nullptr && !reloader_.under_way()) return open(*feed);
+  const auto names = retries_.due(now);
+  const std::vector<FeedConfig>& feeds = reloader_.running().feeds;
+  // In the order of the file, in which they claim memory.
+  std::vector<std::size_t> places;
+  for (std::size_t place = 0; place < feeds.size(); ++place) {
+    if (std::find(names.begin(), names.end(), feeds[place].served.name) == names.end()) continue;
     // Put off, not failed: that it had to wait tells nothing of the feed, so its pause stays.
-    retries_.put_off(name, now);
+    if (reloader_.under_way()) {
+      retries_.put_off(feeds[place].served.name, now);
+    } else {
+      places.push_back(place);
+    }
+  }
+  // All of them, before the first asks whether any is above it.
+  for (const std::size_t place : places) turns_.enter(place);
+  for (const std::size_t place : places) {
+    if (next_start(now) > now) break;
+    open(feeds[place], place);
   }
   arm();
 }
 
-/// The thread outlives this object, and the loop's handlers do not run after it.
-void FeedOpener::open(const FeedConfig& feed) {
-  trying_ = std::make_shared<Try>();
-  trying_->feed = feed.served.name;
-  reloader_.thread().put([this, &loop = loop_, &catalog = catalog_, feed,
-                          memory = server_.share_memory(), made = trying_] {
-    made->made.emplace(prepare_one(feed, {memory, made->stop.get_token()}, catalog));
-    boost::asio::post(loop, [this, made] {
-      if (!made->given_up) opened(*made);
-    });
-  });
+void FeedOpener::open(const FeedConfig& feed, std::size_t place) {
+  const std::string& name = feed.served.name;
+  const auto made = std::make_shared<Try>();
+  made->feed = name;
+  made->place = place;
+  auto thread = start_thread(
+      "bw-open", [this, &loop = loop_, &catalog = catalog_, &turns = turns_, feed, place,
+                  memory = server_.share_memory(), made](const std::stop_token& stop) {
+        made->made.emplace(prepare_one(feed, {memory, stop, &turns, place}, catalog));
+        // Of one that is given up nothing stays: its journal and its memory may be needed.
+        if (stop.stop_requested()) made->made.reset();
+        made->over.release();
+        boost::asio::post(loop, [this, made] { opened(*made); });
+      });
+  if (!thread) {
+    turns_.leave(place);
+    return not_opened(name, {ErrorCode::busy,
+                             "no thread can be had to open it (ulimit -u, pids.max, TasksMax=)"});
+  }
+  retries_.trying(name);
+  tries_.emplace(name, Running{made, std::move(*thread)});
 }
 
 void FeedOpener::opened(Try& made) {
-  const std::string name = made.feed;
+  // Its thread has done all but end.
+  const auto ended = tries_.extract(made.feed);
+  if (made.given_up || !made.made) {
+    retries_.put_off(made.feed, Clock::now());
+    return arm();
+  }
   Result<PreparedFeed> feed = std::move(*made.made);
-  // Before what follows leads to arm(), which begins nothing while a try is under way.
-  trying_.reset();
   if (!feed) {
-    not_opened(name, feed.error());
+    not_opened(made.feed, feed.error());
   } else {
     static_cast<void>(feed->memory.release());  // its arena has them from here
-    const auto took = retries_.served(name, Clock::now());
-    server_.log().note<Event::feed_returned>(name, took.count());
+    const auto took = retries_.served(made.feed, Clock::now());
+    if (took) server_.log().note<Event::feed_returned>(made.feed, took->count());
     server_.add_feed(std::move(feed->settings), std::move(feed->resources));
+    // Whichever was opened first: pages and clients show them as they are in the file.
+    std::vector<std::string> names;
+    for (const FeedConfig& each : reloader_.running().feeds) names.push_back(each.served.name);
+    server_.arrange(names);
   }
   changed_();
   arm();
@@ -109,15 +167,24 @@ void FeedOpener::not_opened(const std::string& name, const Error& why) {
   if (feed != nullptr) server_.set_absent({name, feed->dataset, why});
 }
 
-/// What was made is freed before the reload is prepared, on the same thread: its journal and its
-/// memory may be needed there.
+/// What was made is freed before the reload is prepared, which may need its journal and its memory.
+/// One that does not end, for its disk does not answer, is not waited for any longer, and not begun
+/// a second time.
 void FeedOpener::give_up() {
-  if (!trying_) return;
-  trying_->given_up = true;
-  trying_->stop.request_stop();
-  retries_.put_off(trying_->feed, Clock::now());
-  reloader_.thread().put([made = std::move(trying_)] { made->made.reset(); });
-  trying_.reset();
+  turns_.clear();
+  std::vector<std::shared_ptr<Try>> given_up;
+  for (auto& [feed, each] : tries_) {
+    if (std::exchange(each.of->given_up, true)) continue;
+    each.thread.request_stop();
+    given_up.push_back(each.of);
+  }
+  if (given_up.empty()) return;
+  reloader_.thread().put([given_up = std::move(given_up)] {
+    const auto until = Clock::now() + kGivenUp;
+    for (const auto& each : given_up) {
+      if (each->over.try_acquire_until(until)) each->made.reset();
+    }
+  });
 }
 
 }  // namespace batchwright

@@ -4,15 +4,14 @@ namespace batchwright {
 
 /// Decides what systemd hears of the daemon's state. It waits for READY=1 after the start and after
 /// each reload, and until then no other unit depends on the daemon: so READY=1 is sent once the
-/// first batches of every feed are there, or will never be. A refused configuration leaves what ran
-/// before it, ready or not, and systemd hears of that at once. A feed that fails later only changes
-/// the status.
-/// Threads: one at a time.
+/// first batches of every feed are there, or will not be soon. A refused configuration leaves what
+/// ran before it, ready or not, and systemd hears of that at once. A feed that fails later only
+/// changes the status. Threads: one at a time.
 class Readiness {
  public:
   struct State {
     bool reloading = false;  ///< A reload is under way.
-    bool starting = false;   ///< A feed may yet have its first batches.
+    bool starting = false;   ///< A feed may have its first batches soon.
     bool refused = false;    ///< The last reload was refused.
   };
 

@@ -44,7 +44,8 @@ std::vector<AbsentFeeds::Guest> AbsentFeeds::take_out(std::string_view name) {
 
 Result<void> AbsentFeeds::let_wait(const ClientInfo& client, const wire::Subscribe& request,
                                    const AbsentFeed& feed) {
-  if (!is_passing(feed.why.code) || !lets_wait()) return feed.told();
+  // A daemon that starts is no reason to refuse: soon it is known whether there is one.
+  if (!feed.opening && (!is_passing(feed.why.code) || !lets_wait())) return feed.told();
   if (auto in = guests_.let_in(client, request, Clock::now()); !in) return in;
   if (!rounds_.is_running()) rounds_.start();
   return {};
@@ -56,9 +57,14 @@ const AbsentFeed* AbsentFeeds::awaited_by(const SubscriptionKey& key) const {
 }
 
 bool AbsentFeeds::give_up_overdue() {
-  for (const Guest& guest : guests_.overdue(Clock::now(), grace_)) {
-    const AbsentFeed* const feed = find(guest.request.feed);
-    if (feed != nullptr) give_up_(guest, feed->told());
+  for (const AbsentFeed& feed : feeds_) {
+    const bool is_lost = !feed.opening && !is_passing(feed.why.code);
+    // Where nothing waits for feeds, those that are being opened are waited for all the same.
+    if (feed.opening && !lets_wait()) continue;
+    const auto patience = is_lost ? std::chrono::milliseconds(0) : grace_;
+    for (const Guest& guest : guests_.overdue(feed.name, Clock::now(), patience)) {
+      give_up_(guest, feed.told());
+    }
   }
   return !guests_.empty();
 }

@@ -44,6 +44,7 @@ class AbsentFeeds {
                         const AbsentFeed& feed);
   /// The requests that wait. All that wait came by let_wait().
   WaitingRoom& guests() { return guests_; }
+  const WaitingRoom& guests() const { return guests_; }
   /// The feed for which this subscription waits; null when it does not.
   const AbsentFeed* awaited_by(const SubscriptionKey& key) const;
 

@@ -25,6 +25,15 @@ Feed& FeedShelf::add(std::unique_ptr<Feed> feed) {
   return added;
 }
 
+void FeedShelf::arrange(const std::vector<std::string>& names) {
+  const auto place = [&names](const std::unique_ptr<Feed>& feed) {
+    return std::find(names.begin(), names.end(), feed->name()) - names.begin();
+  };
+  std::stable_sort(all_.begin(), all_.end(), [&place](const auto& one, const auto& other) {
+    return place(one) < place(other);
+  });
+}
+
 Feed& FeedShelf::replace(std::unique_ptr<Feed> feed, const Error& why) {
   Feed& added = *feed;
   std::swap(*place_of(added.name()), feed);

@@ -36,12 +36,16 @@ class FeedShelf {
   /// and it is destroyed once it is at rest.
   void retire(std::string_view name, const Error& why);
 
+  /// Puts them in the order of these names; one that is not among them comes last.
+  void arrange(const std::vector<std::string>& names);
+
   /// A number for the arena of a feed that has none yet.
   ArenaNumber new_number() { return {++last_feed_}; }
   /// Numbers that are left: none is used twice, for clients know arenas by them.
   std::uint32_t numbers_left() const { return ArenaNumber::kMostFeeds - last_feed_; }
 
-  /// Feeds that are served, the oldest first; one that replaced another has its place.
+  /// Feeds that are served, the oldest first unless they were arranged; one that replaced another
+  /// has its place.
   const std::vector<std::unique_ptr<Feed>>& all() const { return all_; }
   /// Null when there is none.
   Feed* find(std::string_view name) const;

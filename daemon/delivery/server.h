@@ -52,6 +52,8 @@ class Server {
   /// Adds a prepared feed, and starts it if listen() was called. Its arena's bytes are taken from
   /// memory() already, or will be left out of it by set_left().
   Feed& add_feed(FeedSettings settings, FeedResources resources);
+  /// Lists feeds in the order of these names.
+  void arrange(const std::vector<std::string>& names) { feeds_.arrange(names); }
   /// Replaces the feed with this name. Its subscriptions are refused with `disconnected` and the
   /// reason: their clients subscribe anew, from where they are. What clients hold stays readable.
   Feed& replace_feed(FeedSettings settings, FeedResources resources, const std::string& why);
@@ -63,6 +65,10 @@ class Server {
   /// reason is_passing(); add_feed() ends that.
   void set_absent(AbsentFeed feed) { absent_.set(std::move(feed)); }
   const std::vector<AbsentFeed>& absent() const { return absent_.all(); }
+  /// The requests that wait for an absent feed. They are valid until the loop goes on.
+  std::vector<const WaitingRoom::Guest*> waiting_for(std::string_view feed) const {
+    return absent_.guests().waiting_for(feed);
+  }
   /// Feeds that have failed for a reason that is_passing() become absent, and give back their
   /// arenas. Not from within a call of a feed.
   void put_away_failed();

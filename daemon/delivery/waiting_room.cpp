@@ -69,8 +69,19 @@ std::vector<WaitingRoom::Guest> WaitingRoom::all_for(std::string_view feed) {
   return take([feed](const Guest& guest) { return guest.request.feed == feed; });
 }
 
-std::vector<WaitingRoom::Guest> WaitingRoom::overdue(Time now, std::chrono::milliseconds patience) {
-  return take([=](const Guest& guest) { return now - guest.since >= patience; });
+std::vector<WaitingRoom::Guest> WaitingRoom::overdue(std::string_view feed, Time now,
+                                                     std::chrono::milliseconds patience) {
+  return take([=](const Guest& guest) {
+    return guest.request.feed == feed && now - guest.since >= patience;
+  });
+}
+
+std::vector<const WaitingRoom::Guest*> WaitingRoom::waiting_for(std::string_view feed) const {
+  std::vector<const Guest*> all;
+  for (const auto& [key, guest] : guests_) {
+    if (guest.request.feed == feed) all.push_back(&guest);
+  }
+  return all;
 }
 
 }  // namespace batchwright

@@ -42,8 +42,10 @@ class WaitingRoom {
   bool empty() const { return guests_.empty(); }
   /// Takes out the requests for this feed, in the order in which they came.
   std::vector<Guest> all_for(std::string_view feed);
-  /// Takes out the requests that have waited for so long.
-  std::vector<Guest> overdue(Time now, std::chrono::milliseconds patience);
+  /// Takes out the requests for this feed that have waited for so long.
+  std::vector<Guest> overdue(std::string_view feed, Time now, std::chrono::milliseconds patience);
+  /// The requests for this feed, in the order of their sessions.
+  std::vector<const Guest*> waiting_for(std::string_view feed) const;
 
  private:
   template <class Leaves>

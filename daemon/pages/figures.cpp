@@ -143,17 +143,42 @@ std::vector<UndoneStats> undone_stats(const Feed& feed) {
   return stats;
 }
 
-FeedStats absent_stats(const AbsentFeed& feed) {
+/// A client that waits for a feed that is absent.
+SubscriberStats guest_stats(const WaitingRoom::Guest& guest,
+                            std::chrono::steady_clock::time_point now) {
+  const wire::SubscribeT& request = guest.request;
+  SubscriberStats stats;
+  stats.session = guest.client.session;
+  stats.subscription = {request.subscription};
+  stats.client = guest.client.program;
+  stats.pid = guest.client.pid;
+  stats.mode = request.mode;
+  stats.rank = request.rank;
+  stats.ranks = request.ranks;
+  stats.epoch = Epoch{request.epoch};
+  stats.step = Step{request.step};
+  stats.window = request.window;
+  stats.waited_for_daemon_seconds = std::chrono::duration<double>(now - guest.since).count();
+  stats.waiting = WaitingFor::daemon;
+  return stats;
+}
+
+FeedStats absent_stats(const Server& server, const AbsentFeed& feed,
+                       std::chrono::steady_clock::time_point now) {
   FeedStats stats;
   stats.name = feed.name;
   for (const auto& shard : feed.dataset) stats.dataset.push_back(shard.string());
-  stats.state = FeedState::failed;
+  stats.state = feed.opening ? FeedState::starting : FeedState::failed;
   stats.retried = true;
   // In the words that its clients are told.
   stats.reason = feed.told().message;
   stats.pinned = to_string(PinState::none);
   stats.pages = to_string(PageKind::small);
-  stats.verdict = {Bound::failed, "the feed is not served, see its reason"};
+  stats.verdict = feed.opening ? Verdict{Bound::idle, stats.reason}
+                               : Verdict{Bound::failed, "the feed is not served, see its reason"};
+  for (const WaitingRoom::Guest* guest : server.waiting_for(feed.name)) {
+    stats.subscribers.push_back(guest_stats(*guest, now));
+  }
   return stats;
 }
 
@@ -236,6 +261,9 @@ FeedStats Figures::feed_stats(const Feed& feed, Time now) const {
   stats.state = feed.state();
   stats.dataset_stale = !feed.stale().empty();
   stats.reason = feed.failure() ? feed.failure()->message : feed.stale();
+  if (stats.reason.empty() && !feed.why_not_newer().empty()) {
+    stats.reason = "sequences that were appended are left out: " + feed.why_not_newer();
+  }
   if (const auto& blockage = feed.blockage(); blockage && !feed.failure()) {
     stats.reason = describe(*blockage, now);
     stats.blocked_by = blockage->by;
@@ -307,7 +335,9 @@ StatsSource Figures::source() const {
   source.log_lines_dropped = dropped_log_lines();
   source.events = &server_.log();
   for (const auto& feed : server_.feeds()) source.feeds.push_back(feed_stats(*feed, now));
-  for (const AbsentFeed& feed : server_.absent()) source.feeds.push_back(absent_stats(feed));
+  for (const AbsentFeed& feed : server_.absent()) {
+    source.feeds.push_back(absent_stats(server_, feed, now));
+  }
   return source;
 }
 

@@ -15,7 +15,11 @@ Routes make_routes(boost::asio::io_context& /*loop*/, std::function<StatsSource(
   Routes routes;
   routes.pages["/metrics"] = [metrics] { return Reply{200, kMetricsType, metrics->text()}; };
   routes.pages["/healthz"] = [] { return Reply{200, kPlainText, "ok\n"}; };
-  routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
+  // Among those that take a query.
+  routes.later["/readyz"] = [&server, gone = std::move(gone)](
+                                const Target& target, const std::function<void(Reply)>& answer) {
+    answer(readiness(server, gone(), target));
+  };
   return routes;
 }
 

@@ -31,7 +31,11 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
   };
   // Alive is what answers: a loop that hangs does not. Whether it serves is /readyz's to say.
   routes.pages["/healthz"] = [] { return Reply{200, kPlainText, "ok\n"}; };
-  routes.pages["/readyz"] = [&server, gone = std::move(gone)] { return readiness(server, gone()); };
+  // Among those that take a query.
+  routes.later["/readyz"] = [&server, gone = std::move(gone)](
+                                const Target& target, const std::function<void(Reply)>& answer) {
+    answer(readiness(server, gone(), target));
+  };
   // Later, since a plan may take seconds, which the loop does not have.
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](
                                          const Target& target, PlanPages::Answer answer) {

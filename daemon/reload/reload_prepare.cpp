@@ -36,6 +36,12 @@ Result<void> check_journal(const ReloadRequest& request, const FeedSettings& wan
   return {};
 }
 
+constexpr std::string_view kHolders = "; feeds hold: ";
+
+bool lacks_memory(const Error& error) {
+  return error.code == ErrorCode::does_not_fit || error.message.find(kHolders) != std::string::npos;
+}
+
 /// Prepares one configuration.
 class Preparation {
  public:
@@ -99,7 +105,7 @@ class Preparation {
       // The old arena is freed when the new one is taken up, so for a while both count.
       const bool replaces =
           find_feed(request_.running, name) != nullptr && !request_.failed.contains(name);
-      if (replaces && error.code == ErrorCode::does_not_fit) {
+      if (replaces && lacks_memory(error)) {
         error.message += "; the arena that it replaces counts until then";
       }
       return error;
@@ -160,35 +166,96 @@ Result<PreparedConfig> prepare_all(const ReloadRequest& request, Catalog& catalo
   return ready;
 }
 
+/// Memory that would do if no other feed held any of it comes free with those.
+Error with_holders(const Error& error, std::uint64_t needed, const MemoryBudget& memory) {
+  if (error.code != ErrorCode::does_not_fit) return error;
+  std::uint64_t all = memory.left();
+  std::vector<std::string> holders;
+  for (const auto& [feed, bytes] : memory.held()) {
+    all += bytes;
+    holders.push_back(fmt::format("{} {}", feed, in_mib(bytes)));
+  }
+  if (holders.empty()) return error;
+  return {needed <= all ? ErrorCode::busy : error.code,
+          fmt::format("{}{}{}", error.message, kHolders, fmt::join(holders, ", "))};
+}
+
+/// Claims what the arena and making the rows take, as it was found to fit.
+Result<void> claim(const FittingData& data, const FeedPreparation& with, MemoryClaim& arena,
+                   FeedData& resources) {
+  const std::string& name = data.settings.name;
+  const std::uint64_t bytes = data.needs.arena_bytes();
+  const std::uint64_t making = data.needs.making_bytes;
+  arena = claim_memory(with.memory, bytes, name);
+  if (making != 0) resources.making.push_back(claim_memory(with.memory, making, name));
+  if (arena && (making == 0 || resources.making.back())) return {};
+  return Error{
+      ErrorCode::does_not_fit,
+      fmt::format("its arena of {} no longer fits, another feed took the memory", in_mib(bytes))};
+}
+
+/// Ends a feed's turn to claim memory, whatever becomes of it.
+class Turn {
+ public:
+  explicit Turn(const FeedPreparation& with) : with_(with) {}
+  ~Turn() { end(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  void await() const {
+    if (with_.turns != nullptr) with_.turns->await(with_.place, with_.stop);
+  }
+  void end() {
+    if (with_.turns != nullptr && !std::exchange(ended_, true)) with_.turns->leave(with_.place);
+  }
+  /// A row cache takes what the arenas of all feeds leave.
+  void await_others() const {
+    if (with_.turns != nullptr) with_.turns->await_others(with_.place, with_.stop);
+  }
+
+ private:
+  const FeedPreparation& with_;
+  bool ended_ = false;
+};
+
 Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with,
                              Catalog& catalog) {
+  Turn turn(with);
   if (with.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
   auto dataset = catalog.open(feed.dataset, feed.verify, feed.lock, Holding::checksums);
   if (!dataset) return dataset.error();
-  FeedSettings settings = feed.served;
-  if (auto opened = open_recipe(**dataset, settings, catalog); !opened) return opened.error();
-  auto resources = prepare_feed(std::move(*dataset), settings, with.memory->left(), with.stop);
+  std::uint64_t needed = 0;
+  const auto left = [&](std::uint64_t bytes) {
+    needed = bytes;
+    turn.await();
+    return with.memory->left();
+  };
+  auto data = find_fitting_data(**dataset, feed.served, catalog, left, with.stop);
+  if (!data) return with_holders(data.error(), needed, *with.memory);
+  MemoryClaim arena;
+  FeedData claimed;
+  const auto has_memory = claim(*data, with, arena, claimed);
+  turn.end();
+  if (!has_memory) return with_holders(has_memory.error(), needed, *with.memory);
+  auto resources = make_resources(std::move(*dataset), std::move(data->first), data->settings,
+                                  data->needs, with.stop);
   if (!resources) return resources.error();
-  const std::uint64_t bytes = resources->arena->bytes();
-  // Its size is known only here, and another feed may have claimed in between.
-  auto memory = claim_memory(with.memory, bytes);
-  if (!memory) {
-    return Error{
-        ErrorCode::does_not_fit,
-        fmt::format("its arena of {} no longer fits, another feed took the memory", in_mib(bytes))};
+  resources->data.why_not_newer = std::move(data->why_not_newer);
+  resources->data.making = std::move(claimed.making);
+  // Huge pages may take more than was asked for.
+  const std::uint64_t more = resources->arena->bytes() - bytes_of(arena);
+  auto rest = claim_memory(with.memory, more, feed.served.name);
+  if (!rest) {
+    return with_holders(
+        {ErrorCode::does_not_fit,
+         fmt::format("its arena of {} does not fit, the memory ceiling leaves {}",
+                     in_mib(resources->arena->bytes()), in_mib(with.memory->left()))},
+        needed, *with.memory);
   }
-  FeedData& data = resources->data;
-  const std::uint64_t making = making_bytes(*data.snapshot, settings);
-  if (making != 0) {
-    data.making.push_back(claim_memory(with.memory, making));
-    if (!data.making.back()) {
-      return Error{ErrorCode::does_not_fit,
-                   fmt::format("{} for making its rows no longer fit, another feed took the memory",
-                               in_mib(making))};
-    }
-  }
-  if (!with.without_row_cache) claim_row_cache(settings, with.memory, data);
-  return PreparedFeed{std::move(settings), std::move(*resources), std::move(memory), {}};
+  arena.get_deleter().bytes += std::exchange(rest.get_deleter().bytes, 0);
+  if (has_row_cache(data->settings)) turn.await_others();
+  claim_row_cache(data->settings, with.memory, resources->data);
+  return PreparedFeed{std::move(data->settings), std::move(*resources), std::move(arena), {}};
 }
 
 }  // namespace

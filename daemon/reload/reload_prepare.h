@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "daemon/reload/memory_turns.h"
 #include "daemon/reload/reload.h"
 
 namespace batchwright {
@@ -28,12 +29,15 @@ struct ReloadRequest {
 struct FeedPreparation {
   std::shared_ptr<MemoryBudget> memory;
   std::stop_token stop;
-  /// The caller has the row cache claimed, once all arenas are there: it may be smaller.
-  bool without_row_cache = false;
+  /// Others are prepared at the same time: `place` is the feed's in the file. Null: it is alone.
+  MemoryTurns* turns = nullptr;
+  std::size_t place = 0;
 };
 
-/// Opens the dataset, plans the first epoch, takes the memory and reserves the arena. Blocks.
-/// Errors: those of Catalog::open() and prepare_feed(); disconnected when it is to stop.
+/// Opens the dataset, plans the first epoch, takes the memory and reserves the arena. Blocks, also
+/// for feeds above it. Errors: those of Catalog::open(), find_fitting_data() and make_resources();
+/// busy, where other feeds hold the memory that it needs, with what each holds; disconnected when
+/// it is to stop.
 Result<PreparedFeed> prepare_one(const FeedConfig& feed, const FeedPreparation& with,
                                  Catalog& catalog);
 

@@ -22,11 +22,16 @@ class Retries {
   static constexpr std::chrono::milliseconds kLongest{5'000};
   static constexpr std::chrono::minutes kSettled{1};
 
+  /// The feed is opened for the first time: it is due, and nothing is reported of it yet.
+  void begin(const std::string& feed, Time now);
+  /// It is being tried: it is not due before the outcome is known.
+  void trying(const std::string& feed);
   /// The feed is not served, for this reason. True when the reason differs from the one reported
-  /// last.
+  /// last, in more than its figures.
   bool failed(const std::string& feed, const std::string& reason, Time now);
-  /// The feed is served; what it took since it was not, in whole seconds.
-  std::chrono::seconds served(const std::string& feed, Time now);
+  /// The feed is served; what it took since a reason was reported why it was not, in whole seconds.
+  /// Empty: none was.
+  std::optional<std::chrono::seconds> served(const std::string& feed, Time now);
   /// It could not be tried now, for a reason that is not its own.
   void put_off(const std::string& feed, Time now);
   /// These feeds alone are configured.
@@ -43,7 +48,7 @@ class Retries {
     std::string reason;
     Time since;                       ///< Time at which it ceased, or began, to be served.
     std::chrono::milliseconds pause;  ///< Before the next try.
-    std::optional<Time> due;          ///< Empty: it is served.
+    std::optional<Time> due;          ///< Empty: it is served. The end of time: it is being tried.
   };
   std::map<std::string, Feed> feeds_;
 };

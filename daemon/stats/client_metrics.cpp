@@ -39,6 +39,8 @@ void add(Trainer& trainer, const SubscriberStats& each) {
 std::vector<Trainer> trainers_of(const std::vector<FeedStats>& feeds) {
   std::vector<Trainer> trainers;
   for (const FeedStats& feed : feeds) {
+    // Who waits for a feed that is not served lacks the feed, not batches: its state tells that.
+    if (feed.retried) continue;
     // A map for each feed: one process may be a trainer of several.
     std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, std::size_t> places;
     for (const SubscriberStats& each : feed.subscribers) {

@@ -23,7 +23,7 @@ constexpr std::array<CounterRow, kCounters> kCounterRows{{
      ModeCounter::padded_frames},
     {"batches_shared", "Deliveries that found their batch already in a slot."},
     {"batches_reassembled", "Batches put together again because they had left their slot."},
-    {"corrupt_records", "Reads of records that failed verification."},
+    {"corrupt_records", "Different records that failed verification."},
     {"sequences_skipped", "Sequences left out of a batch because their record is corrupt."},
     {"releases", "Batches that subscribers gave back."},
     {"releases_unknown", "Releases of a batch that the subscriber did not hold."},

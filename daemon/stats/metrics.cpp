@@ -51,8 +51,8 @@ void process(Page& page, const StatsSource& source) {
 }
 
 void service(Page& page, const StatsSource& source) {
-  page.gauge("ready", "Whether each feed has its first batches and none has failed.");
-  page.sample(is_ready(source) ? 1 : 0);
+  page.gauge("ready", "Whether each feed is served to whoever comes, as at /readyz.");
+  page.sample(source.not_ready.empty() ? 1 : 0);
   page.gauge("sessions", "Connected clients.");
   page.sample(source.sessions);
   page.counter("clients_refused_total", "Clients that were refused.");

@@ -167,6 +167,10 @@ json::object render(const ReadDiskStats& disk) {
           {"latency_seconds", finite(disk.latency_seconds)}};
 }
 
+json::object render(const NotReady& reason) {
+  return {{"feed", reason.feed}, {"why", utf8(reason.why)}};
+}
+
 json::object render_events(const EventLog* events) {
   json::object out;
   for (const EventRow& row : kEventRows) {
@@ -260,11 +264,6 @@ std::uint32_t credit_of(const SubscriberStats& subscriber) {
   return subscriber.window - std::min(subscriber.held, subscriber.window);
 }
 
-bool is_ready(const StatsSource& source) {
-  return std::all_of(source.feeds.begin(), source.feeds.end(),
-                     [](const FeedStats& feed) { return feed.state == FeedState::serving; });
-}
-
 std::uint64_t clients_refused(const StatsSource& source) {
   if (source.events == nullptr) return 0;
   // Turned away by the conversation, or before it by the key.
@@ -287,7 +286,8 @@ std::string render_stats(const StatsSource& source) {
       {"memory_ceiling_bytes", source.memory_ceiling_bytes},
       {"arena_bytes", source.arena_bytes},
       {"sessions", source.sessions},
-      {"ready", is_ready(source)},
+      {"ready", source.not_ready.empty()},
+      {"not_ready", render_all(source.not_ready)},
       {"build", json::object{{"version", utf8(source.version)},
                              {"commit", utf8(source.commit)},
                              {"compiler", utf8(source.build.compiler)},

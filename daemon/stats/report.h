@@ -160,6 +160,12 @@ struct ReadaheadStats {
   std::vector<ReadDiskStats> disks;
 };
 
+/// Something that keeps the daemon from being ready.
+struct NotReady {
+  std::string feed;  ///< Empty: it concerns all of them.
+  std::string why;
+};
+
 struct StatsSource {
   std::string version;
   std::string commit;     ///< That it was built from; empty: from no checkout.
@@ -172,6 +178,7 @@ struct StatsSource {
   std::uint64_t memory_ceiling_bytes = 0;
   std::uint64_t arena_bytes = 0;  ///< Memory of all feeds' arenas.
   std::uint32_t sessions = 0;
+  std::vector<NotReady> not_ready;  ///< Empty: it is ready.
   std::vector<FeedStats> feeds;
   BuildStats build;
   std::string_view copy;                ///< The way by which batches are copied.
@@ -187,8 +194,6 @@ struct StatsSource {
 std::string name_of(SessionId session);
 /// Batches that the client may still get before it releases one.
 std::uint32_t credit_of(const SubscriberStats& subscriber);
-/// Each feed has its first batches, and none has failed.
-bool is_ready(const StatsSource& source);
 /// Clients that were turned away: by the allow-list, for their keys, or since there are too many.
 std::uint64_t clients_refused(const StatsSource& source);
 /// The page /stats: one JSON object as README.md of this room describes it, UTF-8 whatever bytes

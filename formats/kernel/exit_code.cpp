@@ -6,9 +6,6 @@ ExitCodes exit_codes(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
     case ErrorCode::bad_configuration: return {.daemon = kWrongInput, .command = kWrongInput};
-    // The daemon's configuration sets what its feeds may take. A command runs out of room while it
-    // works, and no part of its call says how much there is.
-    case ErrorCode::does_not_fit: return {.daemon = kWrongInput, .command = kFailed};
     // A feed waits for data that may be written or mended yet.
     case ErrorCode::not_found:
     case ErrorCode::store_unavailable:

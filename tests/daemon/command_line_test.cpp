@@ -77,7 +77,7 @@ TEST_CASE("daemon: a reload names a process, and no configuration") {
 
 TEST_CASE("daemon: what no retry can mend is 2, the rest is 1") {
   CHECK(exit_code(ErrorCode::bad_configuration) == 2);
-  CHECK(exit_code(ErrorCode::does_not_fit) == 2);
+  CHECK(exit_code(ErrorCode::does_not_fit) == 1);
   CHECK(exit_code(ErrorCode::store_unavailable) == 1);
   CHECK(exit_code(ErrorCode::busy) == 1);
   CHECK(exit_code(ErrorCode::infeasible) == 1);

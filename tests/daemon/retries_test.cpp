@@ -28,11 +28,28 @@ TEST_CASE("daemon: a feed that cannot be opened is tried at pauses that double, 
   CHECK(pause == Retries::kLongest);
 }
 
+TEST_CASE("daemon: a feed that is opened for the first time is due, and its success is no news") {
+  Retries retries;
+  retries.begin("dev", kStart);
+  CHECK(retries.due(kStart) == std::vector<std::string>{"dev"});
+  retries.trying("dev");
+  CHECK(retries.waits("dev"));
+  CHECK(retries.due(kStart + minutes(9)).empty());
+  CHECK_FALSE(retries.next());
+  SUBCASE("it is served") { CHECK_FALSE(retries.served("dev", kStart + seconds(1))); }
+  SUBCASE("it is not") {
+    CHECK(retries.failed("dev", "gone", kStart + seconds(1)));
+    CHECK(retries.next() == kStart + seconds(1) + Retries::kFirst);
+  }
+}
+
 TEST_CASE("daemon: a reason is news once, and again when it has changed") {
   Retries retries;
   CHECK(retries.failed("dev", "gone", kStart));
   CHECK_FALSE(retries.failed("dev", "gone", kStart + seconds(1)));
   CHECK(retries.failed("dev", "empty", kStart + seconds(2)));
+  CHECK(retries.failed("dev", "needs 80.5 MiB, 10.25 are left", kStart + seconds(2)));
+  CHECK_FALSE(retries.failed("dev", "needs 80.5 MiB, 9 are left", kStart + seconds(3)));
   CHECK(retries.failed("dev", "gone", kStart + seconds(3)));
   CHECK(retries.served("dev", kStart + seconds(9)) == seconds(9));
   CHECK(retries.failed("dev", "gone", kStart + seconds(10)));

@@ -68,6 +68,7 @@ TEST_CASE("delivery: as many corrupt sequences as are allowed are left out, epoc
   client.send(std::move(subscribe));
   CHECK(indices_to_the_end(client).size() == 30);
   CHECK(server.count(FeedCounter::sequences_skipped) >= 6);
+  CHECK(server.count(FeedCounter::corrupt_records) == 2);
 }
 
 TEST_CASE("delivery: one corrupt sequence is borne, however small the dataset, unless none is") {

@@ -5,12 +5,11 @@
 using namespace batchwright;
 
 TEST_CASE("formats: only what no retry mends ends the daemon with 2") {
-  for (const auto code :
-       {ErrorCode::invalid_argument, ErrorCode::bad_configuration, ErrorCode::does_not_fit}) {
+  for (const auto code : {ErrorCode::invalid_argument, ErrorCode::bad_configuration}) {
     CHECK(exit_codes(code).daemon == kWrongInput);
   }
   for (const auto code : {ErrorCode::not_found, ErrorCode::store_unavailable, ErrorCode::infeasible,
-                          ErrorCode::busy}) {
+                          ErrorCode::busy, ErrorCode::does_not_fit}) {
     CHECK(exit_codes(code).daemon == kFailed);
   }
 }

@@ -170,6 +170,7 @@ __attribute__((constructor)) static void begin(void) {
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   REAL(sigaction)(SIGSEGV, &action, NULL);
   under = getenv("HOLD_UNDER");
+  atomic_store(&held, wanted()); /* of the program's first calls, too */
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

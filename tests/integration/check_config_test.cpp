@@ -60,6 +60,21 @@ TEST_CASE("daemon: what the daemon would start with, and not serve, is a warning
     checked.config() += "[feed.plan]\nsize = 16\nworld = 8\n";
     expect(checked.check(), 1, "fewer than world = 8");
   }
+  SUBCASE("an arena above the ceiling") {
+    checked.config() += "slots = 60000\n";
+    expect(checked.check(), 1, "warning: feed train: its arena needs ");
+  }
+  SUBCASE("padding for a field that the dataset does not have") {
+    checked.config() += "padding = { pitch = 3 }\n";
+    expect(checked.check(), 1, "warning: feed train: ");
+  }
+  SUBCASE("data that were appended and do not fit") {
+    checked.config() += "follow = true\n[feed.plan]\ncut = \"frames\"\nmax_frames = 100\n";
+    make_small_dataset(checked.folder() / "data", {101}, 60);
+    expect(checked.check(), 1,
+           "warning: feed train: it begins with its first 60 sequences: 1 of 61 sequences exceed "
+           "max_frames = 100,");
+  }
   SUBCASE("a journal without its folder") {
     checked.config() += "journal = \"/nowhere/j\"\n";
     expect(checked.check(), 1, "warning: feed train: journal: the folder /nowhere does not exist");
@@ -167,10 +182,6 @@ TEST_CASE("daemon: what the daemon would refuse to start with is an error") {
     std::filesystem::permissions(key, std::filesystem::perms(0644));
     checked.insert_daemon_key("curve_secret_key_file = \"" + key.string() + "\"");
     expect(checked.check(), 2, "error: " + key.string());
-  }
-  SUBCASE("an arena above the ceiling") {
-    checked.config() += "slots = 60000\n";
-    expect(checked.check(), 2, "error: feed train: its arena needs ");
   }
 }
 

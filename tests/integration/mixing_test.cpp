@@ -150,19 +150,16 @@ TEST_CASE("integration: plan and daemon name the same batches of mixed datasets"
   }
 }
 
-TEST_CASE("integration: weights that are not one a dataset are refused at the start") {
+TEST_CASE("integration: a feed whose weights are not one a dataset is not served, and says why") {
   const auto refusal = [](MixedFeed feed) {
-    const Finished finished = feed.daemon().start_and_fail();
-    CHECK(finished.code == 2);
-    return finished.err;
+    REQUIRE(feed.daemon().start());
+    return feed.daemon().process().err();
   };
   const std::string three = refusal(MixedFeed("[1, 2, 3]"));
-  CHECK_MESSAGE(
-      three.find("feed train: mix_weights has 3 weights for 2 datasets") != std::string::npos,
-      three);
+  const std::string line = "feed train: not served; the daemon keeps trying: mix_weights has ";
+  CHECK_MESSAGE(three.find(line + "3 weights for 2 datasets") != std::string::npos, three);
   const std::string one = refusal(MixedFeed("[1]"));
-  CHECK_MESSAGE(
-      one.find("feed train: mix_weights has 1 weights for 2 datasets") != std::string::npos, one);
+  CHECK_MESSAGE(one.find(line + "1 weights for 2 datasets") != std::string::npos, one);
 }
 
 TEST_CASE("integration: a mixed feed resumed in its second epoch goes on exactly") {

@@ -85,7 +85,7 @@ TEST_CASE("systemd: a feed that fails later changes the status and no more") {
 
 TEST_CASE("systemd: a daemon that cannot start never says that it is ready") {
   const NotifyListener systemd;
-  DaemonProcess daemon("slots = 40000");
+  DaemonProcess daemon("slots = \"many\"");
   CHECK(daemon.start_and_fail().code == 2);
   CHECK(systemd.heard() == "nothing");
 }

@@ -44,9 +44,9 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
       data_(std::move(resources.data)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
-      scheduler_(
-          std::make_shared<SlotGeneration>(number, std::move(resources.arena), ports_.memory),
-          {ports_.assembly_threads, settings_.patience}),
+      scheduler_(std::make_shared<SlotGeneration>(number, std::move(resources.arena), ports_.memory,
+                                                  settings_.name),
+                 {ports_.assembly_threads, settings_.patience}),
       subscriptions_(settings_.slots),
       desk_(std::move(resources.queue), std::move(resources.journal), std::move(resources.ledger),
             first_lease()),
@@ -72,6 +72,10 @@ void Feed::start() {
   ports_.log.note<Event::feed_opened>(name(), describe_sequences(data_.first_epoch, settings_.plan),
                                       first.plan.steps(), first.plan.world(),
                                       to_string(first.fingerprint));
+  if (!data_.why_not_newer.empty()) {
+    ports_.log.note<Event::growth_left_out>(name(), first.epoch.value, snapshot().sequences(),
+                                            data_.why_not_newer);
+  }
   if (const std::string warning = lock_warning(dataset()); !warning.empty()) {
     ports_.log.note<Event::dataset_not_locked>(name(), warning);
   }

@@ -18,6 +18,7 @@
 #include "daemon/delivery/feed/feed_resources.h"
 #include "daemon/delivery/feed/feed_view.h"
 #include "daemon/delivery/feed/long_waits.h"
+#include "daemon/delivery/feed/plans/fitting_data.h"
 #include "daemon/delivery/feed/plans/growth.h"
 #include "daemon/delivery/feed/plans/plan_keeper.h"
 #include "daemon/delivery/feed/plans/planner.h"
@@ -152,6 +153,8 @@ class Feed {
   /// Why the files that it reads are no longer those that its dataset's path leads to; empty while
   /// they are.
   const std::string& stale() const { return data_.standing.why; }
+  /// Why sequences that were appended to the dataset are left out; empty while none are.
+  const std::string& why_not_newer() const { return data_.why_not_newer; }
   /// Why an epoch that a client stands in cannot be planned now; empty while none is so. It is
   /// tried again until it can.
   std::string planning_trouble() const;

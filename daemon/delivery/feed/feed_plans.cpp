@@ -83,6 +83,7 @@ void Feed::grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEp
 /// New data, and perhaps a new arena: from now on all is assembled there, and what clients hold
 /// of the old one stays as it is.
 PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
+  data_.why_not_newer = grown.why_not_newer;
   if (!grown.why_not_newer.empty()) {
     ports_.log.note<Event::growth_left_out>(name(), epoch.value, data_.snapshot->sequences(),
                                             grown.why_not_newer);
@@ -91,7 +92,7 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
     const ArenaNumber number = *arena_number().next();  // it was asked for where there is one
     grown.memory.release();                             // the generation gives it back
     scheduler_.grow(
-        std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory));
+        std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory, name()));
     ports_.log.note<Event::arena_grown>(name(), in_mib(arena().bytes()),
                                         in_mib(arena().slot_bytes()));
   }

@@ -52,16 +52,6 @@ Result<void> open_files(const FeedSettings& settings, FeedResources& resources) 
   return {};
 }
 
-/// A snapshot without a lock ends with the second commit after it.
-Error cannot_follow(const Dataset& dataset) {
-  return {
-      ErrorCode::store_unavailable,
-      fmt::format("follow = true needs a lock on the dataset, so that writers do not write over "
-                  "what is read; lock.mdb of {} must be writable (under systemd: "
-                  "ReadWritePaths=), and lock = true",
-                  dataset.shards().front().string())};
-}
-
 /// The part of the memory at hand that a dataset's tree may take: what is left is for records.
 constexpr std::size_t kTreePart = 8;
 
@@ -81,6 +71,13 @@ Result<PlanBound> made_bound(const Snapshot& snapshot, const FeedSettings& setti
   const PlanSettings plan = plan_of_made(settings);
   const auto shards = snapshot.shard_sequences();
   if (possible->size() == 1) return plan_bound(*possible->front(), plan, shards);
+  // What is wrong is said of the sequences, each of them counted once, by its longest.
+  std::vector<std::uint32_t> longest(snapshot.sequences());
+  for (const SharedLengths& lengths : *possible) {
+    std::transform(lengths->begin(), lengths->end(), longest.begin(), longest.begin(),
+                   [](std::uint32_t one, std::uint32_t other) { return std::max(one, other); });
+  }
+  if (auto bound = plan_bound(longest, plan, shards); !bound) return bound;
   std::vector<std::uint32_t> all;
   std::vector<std::uint64_t> counts;
   std::size_t first = 0;
@@ -95,13 +92,23 @@ Result<PlanBound> made_bound(const Snapshot& snapshot, const FeedSettings& setti
   return plan_bound(all, plan, counts);
 }
 
+/// Below that ranks would wait for each other without end: it is refused, with what fits.
+std::uint32_t least_slots(const FeedSettings& settings) {
+  return settings.slots != 0 ? settings.slots : std::max<std::uint32_t>(2, settings.plan.world + 1);
+}
+
 }  // namespace
 
 Result<void> open_recipe(Dataset& dataset, FeedSettings& settings, Catalog& catalog) {
   if (!asks_anything(settings.features)) return {};
   const auto snapshot = dataset.snapshot();
   if (!snapshot) return snapshot.error();
-  auto recipe = Recipe::open(settings.features, **snapshot, settings.plan.seed, catalog);
+  return open_recipe(**snapshot, settings, catalog);
+}
+
+Result<void> open_recipe(const Snapshot& snapshot, FeedSettings& settings, Catalog& catalog) {
+  if (!asks_anything(settings.features)) return {};
+  auto recipe = Recipe::open(settings.features, snapshot, settings.plan.seed, catalog);
   if (!recipe) {
     return Error{recipe.error().code, fmt::format("features: {}", recipe.error().message)};
   }
@@ -121,10 +128,15 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
                         *bound);
 }
 
+bool has_row_cache(const FeedSettings& settings) {
+  return settings.recipe && settings.row_cache_bytes != 0 &&
+         (settings.plan.chunk != 0 || settings.plan.lanes != 0);
+}
+
 /// Of all rows, where batches take parts of them.
 std::uint64_t all_row_bytes(const Snapshot& snapshot, const FeedSettings& settings) {
+  if (!has_row_cache(settings)) return 0;
   const Recipe* const recipe = settings.recipe.get();
-  if (recipe == nullptr || (settings.plan.chunk == 0 && settings.plan.lanes == 0)) return 0;
   std::uint64_t frames = 0;
   const auto possible = recipe->possible_lengths(snapshot);
   for (const SharedLengths& lengths : possible ? *possible : std::vector<SharedLengths>{}) {
@@ -139,7 +151,7 @@ void claim_row_cache(const FeedSettings& settings, const std::shared_ptr<MemoryB
       std::min(settings.row_cache_bytes, all_row_bytes(*data.snapshot, settings));
   // Another thread may take some of what is left in between.
   while (wanted != 0 && !data.row_cache && memory->left() != 0) {
-    data.row_cache = claim_memory(memory, std::min(wanted, memory->left()));
+    data.row_cache = claim_memory(memory, std::min(wanted, memory->left()), settings.name);
   }
   if (settings.row_budget && wanted != 0) {
     settings.row_budget->set_left(bytes_of(data.row_cache));
@@ -156,8 +168,7 @@ std::uint32_t feed_slots(const FeedSettings& settings, std::size_t slot_bytes,
                          std::uint64_t memory_bytes) {
   if (settings.slots != 0) return settings.slots;
   const std::uint64_t most = memory_bytes / slot_bytes;
-  // Below that ranks would wait for each other without end: it is refused, with what fits.
-  const std::uint32_t least = std::max<std::uint32_t>(2, settings.plan.world + 1);
+  const std::uint32_t least = least_slots(settings);
   const std::uint32_t suited = suited_slots(settings.plan.world);
   return most < least ? least : static_cast<std::uint32_t>(std::min<std::uint64_t>(suited, most));
 }
@@ -169,8 +180,7 @@ std::string about_slots(const FeedSettings& settings, std::uint32_t slots) {
                      slots, suited, settings.plan.world);
 }
 
-Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
-                             std::uint64_t memory_bytes) {
+Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& settings) {
   if (snapshot.sequences() == 0) {
     return Error{ErrorCode::store_unavailable, "the dataset has no sequences"};
   }
@@ -183,11 +193,15 @@ Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& setti
   }
   const auto bytes = feed_slot_bytes(snapshot, settings);
   if (!bytes) return bytes.error();
-  const std::uint64_t slot = whole_pages(*bytes);
-  const std::uint64_t making = making_bytes(snapshot, settings);
+  return FeedNeeds{least_slots(settings), whole_pages(*bytes), making_bytes(snapshot, settings)};
+}
+
+Result<void> choose_slots(const FeedSettings& settings, std::uint64_t memory_bytes,
+                          FeedNeeds& needs) {
+  const std::uint64_t making = needs.making_bytes;
   const std::uint64_t left = memory_bytes - std::min(making, memory_bytes);
-  const std::uint32_t slots = feed_slots(settings, slot, left);
-  if (making <= memory_bytes && slot * slots <= left) return FeedNeeds{slots, slot, making};
+  needs.slots = feed_slots(settings, needs.slot_bytes, left);
+  if (making <= memory_bytes && needs.arena_bytes() <= left) return {};
   const std::string made =
       making == 0 ? ""
                   : fmt::format(
@@ -198,29 +212,46 @@ Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& setti
       ErrorCode::does_not_fit,
       fmt::format("its arena needs {} ({} slots of {}){}, the memory ceiling leaves {}; {} slots "
                   "would fit",
-                  in_mib(slot * slots), slots, in_mib(slot), made, in_mib(memory_bytes),
-                  left / slot)};
+                  in_mib(needs.arena_bytes()), needs.slots, in_mib(needs.slot_bytes), made,
+                  in_mib(memory_bytes), left / needs.slot_bytes)};
+}
+
+Result<void> check_can_follow(const Dataset& dataset, const FeedSettings& settings) {
+  if (!settings.follow || dataset.lock() == MapLock::slot) return {};
+  return Error{
+      ErrorCode::store_unavailable,
+      fmt::format("follow = true needs a lock on the dataset, so that writers do not write over "
+                  "what is read; lock.mdb of {} must be writable (under systemd: "
+                  "ReadWritePaths=), and lock = true",
+                  dataset.shards().front().string())};
+}
+
+Result<FeedResources> make_resources(std::shared_ptr<Dataset> dataset, PlannedEpoch first,
+                                     const FeedSettings& settings, const FeedNeeds& needs,
+                                     const std::stop_token& stop) {
+  const std::shared_ptr<const Snapshot> snapshot = first.source->snapshot;
+  auto tree_reader = read_tree(snapshot);
+  auto arena = Arena::create(needs.slots, needs.slot_bytes, settings.huge_pages, stop);
+  if (!arena) return arena.error();
+  FeedResources resources;
+  resources.data = {snapshot, std::move(first), std::move(dataset), std::move(tree_reader)};
+  resources.data.few_slots = about_slots(settings, needs.slots);
+  resources.arena = std::move(*arena);
+  if (auto opened = open_files(settings, resources); !opened) return opened.error();
+  return resources;
 }
 
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes, const std::stop_token& stop) {
-  if (settings.follow && dataset->lock() != MapLock::slot) return cannot_follow(*dataset);
+  if (auto can = check_can_follow(*dataset, settings); !can) return can.error();
   auto snapshot = dataset->snapshot();
   if (!snapshot) return snapshot.error();
-  auto tree_reader = read_tree(*snapshot);
-  const auto needs = feed_needs(**snapshot, settings, memory_bytes);
+  auto needs = feed_needs(**snapshot, settings);
   if (!needs) return needs.error();
-  auto first = plan_snapshot(*snapshot, settings, Epoch{0});
+  if (auto fits = choose_slots(settings, memory_bytes, *needs); !fits) return fits.error();
+  auto first = plan_snapshot(std::move(*snapshot), settings, Epoch{0});
   if (!first) return first.error();
-  auto arena = Arena::create(needs->slots, needs->slot_bytes, settings.huge_pages, stop);
-  if (!arena) return arena.error();
-  FeedResources resources;
-  resources.data = {std::move(*snapshot), std::move(*first), std::move(dataset),
-                    std::move(tree_reader)};
-  resources.data.few_slots = about_slots(settings, needs->slots);
-  resources.arena = std::move(*arena);
-  if (auto opened = open_files(settings, resources); !opened) return opened.error();
-  return resources;
+  return make_resources(std::move(dataset), std::move(*first), settings, *needs, stop);
 }
 
 }  // namespace batchwright

@@ -28,6 +28,8 @@ struct FeedData {
   std::shared_ptr<const std::jthread> tree_reader = nullptr;
   DatasetStanding standing = {};  ///< What was found when the files were looked at last.
   bool looking = false;           ///< They are being looked at.
+  /// Why sequences that were appended are left out; empty: none are.
+  std::string why_not_newer = {};
   /// Since when it is asked what was appended; empty: it is not.
   std::optional<WaitingTimes::Time> asked_since = {};
   /// What making rows takes beside the arena, as long as there is the feed.
@@ -51,8 +53,9 @@ struct FeedResources {
   std::unique_ptr<Ledger> ledger;         ///< Null where none is kept.
 };
 
-/// Opens settings.features for a dataset, and has settings.recipe be it; nothing where there is
-/// none. Blocks on the disk. Errors: those of Recipe::open() and of Dataset::snapshot().
+/// Opens settings.features for data, and has settings.recipe be it; nothing where there is none.
+/// Blocks on the disk. Errors: those of Recipe::open(), and for a dataset of Dataset::snapshot().
+Result<void> open_recipe(const Snapshot& snapshot, FeedSettings& settings, Catalog& catalog);
 Result<void> open_recipe(Dataset& dataset, FeedSettings& settings, Catalog& catalog);
 
 /// Bytes of a slot for any batch of any epoch of these data. Errors: those of plan_bound() and
@@ -62,6 +65,9 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
 /// Memory that making the rows takes beside the arena: of each assembly thread for the longest
 /// sound, and what is kept of noise and rooms.
 std::uint64_t making_bytes(const Snapshot& snapshot, const FeedSettings& settings);
+
+/// Whether claim_row_cache() claims anything.
+bool has_row_cache(const FeedSettings& settings);
 
 /// Has `data` claim settings.row_cache_bytes, or less where all rows take less, or the ceiling
 /// leaves less: what finds no room there is made again, and nothing else.
@@ -77,22 +83,36 @@ std::string about_slots(const FeedSettings& settings, std::uint32_t slots);
 
 /// What a feed takes of the memory ceiling.
 struct FeedNeeds {
-  std::uint32_t slots;
-  std::size_t slot_bytes;      ///< Of each, in whole pages.
-  std::uint64_t making_bytes;  ///< Beside the arena.
+  std::uint32_t slots = 0;         ///< As many as it cannot do without, until choose_slots().
+  std::size_t slot_bytes = 0;      ///< Of each, in whole pages.
+  std::uint64_t making_bytes = 0;  ///< Beside the arena.
+  std::uint64_t arena_bytes() const { return std::uint64_t{slot_bytes} * slots; }
+  std::uint64_t bytes() const { return arena_bytes() + making_bytes; }
 };
 
-/// What a feed needs, with feed_slots(), if that fits under what the ceiling leaves.
-/// Errors: those of feed_slot_bytes(); does_not_fit, with the bytes needed and left;
-/// store_unavailable (no sequences).
-Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& settings,
-                             std::uint64_t memory_bytes);
+/// What a feed needs at least. Errors: those of feed_slot_bytes(); store_unavailable (no
+/// sequences); bad_configuration (padding, casts).
+Result<FeedNeeds> feed_needs(const Snapshot& snapshot, const FeedSettings& settings);
 
-/// Blocks on the disk: reads the dataset's index, plans the first epoch, and
-/// reserves the arena. `memory_bytes` is what the ceiling leaves. `stop` ends it early.
-/// Errors: store_unavailable (also: it is to follow a dataset without a lock), infeasible,
-/// bad_configuration (padding, casts), does_not_fit (names the bytes needed and left), disconnected
-/// (it was to stop).
+/// Has a feed feed_slots(), if these, and making the rows, fit under what the ceiling leaves.
+/// Errors: does_not_fit, with the bytes needed and left.
+Result<void> choose_slots(const FeedSettings& settings, std::uint64_t memory_bytes,
+                          FeedNeeds& needs);
+
+/// Errors: store_unavailable, where it is to follow a dataset without a lock: a snapshot without
+/// one ends with the second commit after it.
+Result<void> check_can_follow(const Dataset& dataset, const FeedSettings& settings);
+
+/// Reserves the arena and opens the files for data whose first epoch is planned. Blocks on the
+/// disk. `stop` ends it early. Errors: does_not_fit, disconnected (it was to stop), those of
+/// QueueJournal::open() and Ledger::open().
+Result<FeedResources> make_resources(std::shared_ptr<Dataset> dataset, PlannedEpoch first,
+                                     const FeedSettings& settings, const FeedNeeds& needs,
+                                     const std::stop_token& stop = {});
+
+/// Blocks on the disk: reads the dataset's index, plans the first epoch, and reserves the arena.
+/// `memory_bytes` is what the ceiling leaves. `stop` ends it early. Errors: those of all above, and
+/// of plan_snapshot().
 Result<FeedResources> prepare_feed(std::shared_ptr<Dataset> dataset, const FeedSettings& settings,
                                    std::uint64_t memory_bytes, const std::stop_token& stop = {});
 

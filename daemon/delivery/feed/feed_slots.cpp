@@ -143,7 +143,6 @@ bool Feed::is_first(const BatchId& id) const {
 void Feed::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   counters_.add(FeedCounter::batches_assembled);
   counters_.add(FeedCounter::bytes_assembled, batch.size);
-  counters_.add(FeedCounter::corrupt_records, batch.skipped.size());
   counters_.add(FeedCounter::sequences_skipped, batch.skipped.size());
   if (plans_.epochs().mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
   for (const SkippedSequence& skipped : batch.skipped) count_lost(id, skipped);
@@ -166,6 +165,8 @@ void Feed::count_overflows(const BatchId& id, const CastLoss& lost) {
 void Feed::count_lost(const BatchId& id, const SkippedSequence& skipped) {
   ports_.log.note<Event::sequence_skipped>(name(), id.epoch.value, id.index.value,
                                            skipped.ordinal.value, skipped.reason);
+  // Each epoch meets it again.
+  if (plans_.epochs().mark_corrupt(skipped.ordinal)) counters_.add(FeedCounter::corrupt_records);
   const auto epoch = plans_.find(id.epoch);
   if (!epoch) return;
   const std::uint64_t sequences = epoch->plan.counts().selected;

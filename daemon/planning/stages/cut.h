@@ -39,7 +39,7 @@ class Capacity {
   std::uint64_t most_rows_;
 };
 
-/// A sequence that alone passes the capacity is infeasible: says which and how many.
+/// A sequence that exceeds the capacity on its own is infeasible: says which and how many.
 Result<void> check_capacity(const Draft& draft, const PlanSettings& settings);
 
 /// Cuts draft.order into batches and packs it: fills draft.starts. Items of dropped batches are

@@ -15,7 +15,7 @@ const overviewColumns = [
   ["clients", "clients", "Subscriptions: one for each rank of a job."],
   ["worst wait", "worst", "Share of the last 10 s for which the client that waits most waited for " +
                          "the daemon."],
-  ["corrupt", "corrupt", "Reads of records that failed verification since the daemon started, one for each batch."],
+  ["corrupt", "corrupt", "Different records that failed verification since the daemon started."],
   ["skipped", "skipped", "Sequences left out of batches since the daemon started."]];
 
 let sortedBy = null;  // [column, descending]; null: the worst first

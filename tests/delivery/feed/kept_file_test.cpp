@@ -50,6 +50,30 @@ std::string content(const std::filesystem::path& path) {
 
 }  // namespace
 
+TEST_CASE("delivery: a journal or ledger without room for more is refused when it is opened") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "kept").string();
+  WorkQueue queue;
+  {
+    REQUIRE(Ledger::open(path + ".ledger", "train"));
+    REQUIRE(QueueJournal::open(path, kPlan, false, queue));
+  }
+  const auto size = std::filesystem::file_size(path);
+  {
+    const FileLimit limit(32 * 1024);
+    const auto ledger = Ledger::open(path + ".ledger", "train");
+    REQUIRE_FALSE(ledger);
+    CHECK(ledger.error().code == ErrorCode::io_error);
+    CHECK(ledger.error().message.find(path + ".ledger: write: File too large") !=
+          std::string::npos);
+    CHECK(QueueJournal::open(path, kPlan, false, queue).error().code == ErrorCode::io_error);
+  }
+  // Asking changes nothing.
+  CHECK(std::filesystem::file_size(path) == size);
+  REQUIRE(QueueJournal::open(path, kPlan, false, queue));
+  CHECK(std::filesystem::file_size(path) == size);
+}
+
 TEST_CASE("delivery: a ledger that has no room says so, and goes on behind the part of a line") {
   const TemporaryFolder folder;
   const std::string path = (folder / "ledger").string();

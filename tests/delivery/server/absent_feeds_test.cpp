@@ -57,6 +57,21 @@ TEST_CASE("delivery: a client waits only for what can pass, and where there is g
   CHECK(absent.let_wait(1, "train").error().code == ErrorCode::invalid_argument);
 }
 
+TEST_CASE("delivery: a feed that is being opened is waited for, whether others are or not") {
+  for (const auto grace : {0ms, 3'600'000ms}) {
+    Absent absent(grace);
+    absent.feeds.set(being_opened("train", {"/data"}));
+    CHECK(absent.feeds.find("train")->told().message == "feed train is being opened");
+    CHECK(absent.let_wait(1, "train"));
+    absent.io.run_for(600ms);  // longer than from one look at those that wait to the next
+    CHECK(absent.given_up.empty());
+    // It turns out that it cannot be served as it is configured.
+    absent.feeds.set(feed("train", ErrorCode::infeasible));
+    absent.io.run_for(5s);
+    CHECK(absent.given_up == std::vector<std::string>{"1: feed train is not served: it is away"});
+  }
+}
+
 TEST_CASE("delivery: a feed that is absent no longer takes along the clients that wait for it") {
   Absent absent(1h);
   absent.feeds.set(feed("train"));

@@ -35,9 +35,15 @@ TEST_CASE("delivery: who has waited for too long leaves, and who has not stays")
   WaitingRoom room;
   REQUIRE(room.let_in(client(1), Request(1, "dev").table(), kStart));
   REQUIRE(room.let_in(client(2), Request(1, "dev").table(), kStart + seconds(1)));
-  CHECK(room.overdue(kStart + seconds(59), seconds(60)).empty());
-  CHECK(sessions(room.overdue(kStart + seconds(60), seconds(60))) == std::vector<std::uint64_t>{1});
-  CHECK(sessions(room.overdue(kStart + seconds(61), seconds(60))) == std::vector<std::uint64_t>{2});
+  CHECK(room.overdue("dev", kStart + seconds(59), seconds(60)).empty());
+  CHECK(room.overdue("train", kStart + seconds(99), seconds(60)).empty());
+  CHECK(room.waiting_for("train").empty());
+  REQUIRE(room.waiting_for("dev").size() == 2);
+  CHECK(room.waiting_for("dev")[1]->client.session.value == 2);
+  CHECK(sessions(room.overdue("dev", kStart + seconds(60), seconds(60))) ==
+        std::vector<std::uint64_t>{1});
+  CHECK(sessions(room.overdue("dev", kStart + seconds(61), seconds(60))) ==
+        std::vector<std::uint64_t>{2});
   CHECK(room.empty());
 }
 

@@ -26,6 +26,8 @@ class Epochs {
   bool mark_assembled(const BatchId& id);
   /// Notes a sequence that is left out of an epoch; how many different ones are by now.
   std::uint64_t mark_lost(Epoch epoch, Ordinal ordinal);
+  /// Notes a corrupt record; true when it was not known before, of any epoch.
+  bool mark_corrupt(Ordinal ordinal) { return corrupt_.insert(ordinal).second; }
   void forget(Epoch epoch) { entries_.erase(epoch); }
   /// Forgets every epoch that is not in `needed`.
   void keep(const std::set<Epoch>& needed);
@@ -42,6 +44,7 @@ class Epochs {
     std::set<Ordinal> lost;  ///< No more of them than a feed bears, and a batch.
   };
   std::map<Epoch, Entry> entries_;
+  std::set<Ordinal> corrupt_;
 };
 
 /// How many sequences of an epoch may be corrupt before its feed fails, by the share that is

@@ -33,7 +33,7 @@ Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth
                  "can have; restart the daemon"};
   }
   const std::uint64_t needed = whole_pages(*bytes) * settings.slots;
-  auto memory = claim_memory(growth.memory, needed);
+  auto memory = claim_memory(growth.memory, needed, settings.name);
   if (!memory) {
     return Error{
         ErrorCode::does_not_fit,
@@ -53,7 +53,7 @@ Result<void> add_making(GrownEpoch& grown, const Snapshot& snapshot, const Growt
                         const FeedSettings& settings) {
   const std::uint64_t needed = making_bytes(snapshot, settings);
   if (needed <= growth.making_bytes) return {};
-  grown.making = claim_memory(growth.memory, needed - growth.making_bytes);
+  grown.making = claim_memory(growth.memory, needed - growth.making_bytes, settings.name);
   if (grown.making) return {};
   return Error{ErrorCode::does_not_fit,
                fmt::format("making the rows of its longest sound needs {}, {} more than there is, "

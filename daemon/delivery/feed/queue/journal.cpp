@@ -88,6 +88,7 @@ Result<std::unique_ptr<QueueJournal>> QueueJournal::open(const std::string& path
   }
   // Behind the last sound record there is what a death has left, and nothing else.
   if (auto cut = journal->file_->cut(journal->end_); !cut) return cut.error();
+  if (auto room = journal->file_->check_room(); !room) return room.error();
   queue.keep_all(WorkQueue::Time::max());
   return journal;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,9 @@ namespace {
 /// How often a file is opened anew because another took its place meanwhile. Another daemon does
 /// that once an epoch, so a second time is rare already.
 constexpr int kMostTries = 16;
+
+/// Some records of a journal, and some lines of a ledger.
+constexpr std::uint64_t kRoomBytes = 64 * 1024;
 
 }  // namespace
 
@@ -81,6 +85,25 @@ Result<std::uint64_t> KeptFile::size() const {
   struct stat status {};
   if (::fstat(descriptor(), &status) != 0) return failed("stat");
   return static_cast<std::uint64_t>(status.st_size);
+}
+
+Result<void> KeptFile::check_room() const {
+  const auto end = size();
+  if (!end) return end.error();
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur != RLIM_INFINITY && *end + kRoomBytes > limit.rlim_cur) {
+    errno = EFBIG;
+    return failed("write");
+  }
+  int done = 0;
+  do {
+    done = ::fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(*end),
+                       static_cast<off_t>(kRoomBytes));
+  } while (done != 0 && errno == EINTR);
+  // Any other error is that of a file system that reserves nothing: the first write will tell.
+  if (done != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) return failed("write");
+  return {};
 }
 
 Result<void> KeptFile::cut(std::uint64_t size) {

@@ -32,6 +32,10 @@ class KeptFile {
   Result<std::uint64_t> size() const;
   Result<void> cut(std::uint64_t size);
 
+  /// Whether there is room for more: asks the file system for some behind the end, and changes
+  /// neither size nor content. True also where it cannot be asked. Errors: io_error (full).
+  Result<void> check_room() const;
+
   int descriptor() const { return file_.get(); }
   const std::string& name() const { return name_; }  ///< "journal PATH".
   /// It lies at another path now.

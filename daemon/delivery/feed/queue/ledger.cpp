@@ -32,6 +32,7 @@ std::string token_text(const ClientInfo& client) { return fmt::format("{:016x}",
 Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, const std::string& feed) {
   auto file = KeptFile::open("ledger", path);
   if (!file) return file.error();
+  if (auto room = (*file)->check_room(); !room) return room.error();
   const auto cut_off = is_cut_off(**file);
   if (!cut_off) return cut_off.error();
   std::unique_ptr<Ledger> ledger(new Ledger(utf8(feed), std::move(*file)));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,13 +23,14 @@ struct DeliveredFigures {
 /// another generation takes its place, and this one lives until its last batch is given back.
 struct SlotGeneration {
   SlotGeneration(ArenaNumber arena_number, std::unique_ptr<Arena> memory,
-                 std::shared_ptr<MemoryBudget> its_budget)
+                 std::shared_ptr<MemoryBudget> its_budget, std::string its_feed = {})
       : number(arena_number),
         arena(std::move(memory)),
         cache(arena->slots()),
         figures(arena->slots()),
-        budget(std::move(its_budget)) {}
-  ~SlotGeneration() { budget->give_back(arena->bytes()); }
+        budget(std::move(its_budget)),
+        feed(std::move(its_feed)) {}
+  ~SlotGeneration() { budget->give_back(arena->bytes(), feed); }
   SlotGeneration(const SlotGeneration&) = delete;
   SlotGeneration& operator=(const SlotGeneration&) = delete;
 
@@ -37,6 +39,7 @@ struct SlotGeneration {
   SlotCache cache;
   std::vector<DeliveredFigures> figures;  ///< Figures of the batch in each slot.
   std::shared_ptr<MemoryBudget> budget;   ///< Gets the arena's bytes back.
+  std::string feed;                       ///< The name by which they were taken out of it.
 };
 
 /// A slot of one generation, which it keeps alive.
