@@ -157,7 +157,7 @@ exit 1
     def ours(self):
         """Those of its processes that are not Slurm's, which may still wait for another node."""
         return [line for line in self.processes().values()
-                if not line.startswith(("slurmstepd:", "srun ", "bash "))]
+                if line.split()[0].rpartition("/")[2] not in ("slurmstepd:", "srun", "bash")]
 
 
 class Cluster:
