@@ -94,14 +94,15 @@ def probes(home):
 
 
 def memory(home):
-    """An epoch within the arena and 12 MiB; with less than the arena, an end that says why."""
+    """An epoch within the arena and 12 MiB; with less than the arena, no feed, and both figures."""
     if not home.limits_memory:
         raise Skipped("no memory limits can be set here")
     arena = 48 << 20
     node = home.node("memory", SMALL.format(memory="48MiB", feed="slots = 240"))
     with node.daemon(memory=arena // 2) as daemon:
-        expect(daemon.wait() == 2 and "the control group, has at most 24.0 MiB" in daemon.log(),
-               f"too low a limit is refused with the figure: {daemon.log()[-400:]}")
+        until(lambda: "not served" in daemon.log(), "the feed to be refused", also=daemon.log)
+        expect("24.0 MiB" in daemon.log() and not daemon.is_ready(),
+               f"too low a limit is told with the figure: {daemon.log()[-400:]}")
     with node.ready_daemon(memory=arena + manifests.ROOM) as daemon:
         with node.trainer("a") as trainer:
             batches = len(batches_of(trainer))
