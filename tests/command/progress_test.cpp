@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const Progress::Time kStart{};
+const ProgressLine::Time kStart{};
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -29,14 +29,14 @@ std::string content(const File& file) {
 
 TEST_CASE("command: a progress line has share, text and time left") {
   const File file(std::tmpfile());
-  Progress progress(file.get(), kStart, false);
+  ProgressLine progress(file.get(), kStart, false);
   progress.print(kStart + seconds(10), 25, 100, "25 of 100 files");
   CHECK(content(file) == " 25 %  25 of 100 files  30 s left\n");
 }
 
 TEST_CASE("command: a file that is no terminal gets a plain line now and then") {
   const File file(std::tmpfile());
-  Progress progress(file.get(), kStart, false);
+  ProgressLine progress(file.get(), kStart, false);
   CHECK_FALSE(progress.due(kStart + milliseconds(4900), 90, 100));
   CHECK(progress.due(kStart + seconds(5), 10, 100));
   progress.print(kStart + seconds(5), 10, 100, "");
@@ -49,7 +49,7 @@ TEST_CASE("command: a file that is no terminal gets a plain line now and then") 
 TEST_CASE("command: a terminal's line is written over itself and wiped at the end") {
   const File file(std::tmpfile());
   {
-    Progress progress(file.get(), kStart, true);
+    ProgressLine progress(file.get(), kStart, true);
     CHECK_FALSE(progress.due(kStart + milliseconds(99), 1, 100));
     CHECK(progress.due(kStart + milliseconds(100), 1, 100));
     progress.print(kStart + seconds(1), 0, 100, "none");
