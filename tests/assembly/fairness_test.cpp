@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -16,7 +17,7 @@ using namespace batchwright;
 
 namespace {
 
-/// A feed with batches of one sequence each, made one after the other.
+/// A feed with batches of one sequence each.
 class TestFeed {
  public:
   TestFeed(std::string name, std::shared_ptr<MadeUpSnapshot> snapshot)
@@ -26,7 +27,11 @@ class TestFeed {
 
   void submit(Assembler& assembler, std::uint64_t index) {
     const std::uint64_t batches = source_->plan.batches();
-    assembler.submit(source_, style_, BatchIndex{index % batches}, slot_.bytes(), [this](auto) {
+    // Each batch under way has a slot of its own.
+    if (static_cast<std::size_t>(done()) == submitted_) slots_.clear();
+    ++submitted_;
+    const TestSlot& slot = slots_.emplace_back(std::size_t{1} << 14);
+    assembler.submit(source_, style_, BatchIndex{index % batches}, slot.bytes(), [this](auto) {
       const std::lock_guard lock(mutex_);
       ++done_;
       changed_.notify_all();
@@ -54,7 +59,8 @@ class TestFeed {
   std::shared_ptr<StageTimes> times_ = std::make_shared<StageTimes>();
   std::shared_ptr<const BatchStyle> style_;
   std::shared_ptr<EpochSource> source_;
-  TestSlot slot_{std::size_t{1} << 14};
+  std::deque<TestSlot> slots_;
+  std::size_t submitted_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   int done_ = 0;
