@@ -75,7 +75,7 @@ void FeedOpener::arm() {
   });
 }
 
-/// When another try may begin, as far as those under way tell; each that ends arms anew.
+/// When another try may begin, as far as those under way tell; each that ends arms again.
 FeedOpener::Clock::time_point FeedOpener::next_start(Clock::time_point now) const {
   std::vector<Clock::time_point> young;
   for (const auto& [feed, each] : tries_) {

@@ -51,7 +51,7 @@ void process(Page& page, const StatsSource& source) {
 }
 
 void service(Page& page, const StatsSource& source) {
-  page.gauge("ready", "Whether each feed is served to whoever comes, as at /readyz.");
+  page.gauge("ready", "Whether new clients are served by each feed, as at /readyz.");
   page.sample(source.not_ready.empty() ? 1 : 0);
   page.gauge("sessions", "Connected clients.");
   page.sample(source.sessions);

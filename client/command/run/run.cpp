@@ -157,8 +157,8 @@ class Run {
     if (!command_ && is_ending(signal)) ended_by_ = signal;
   }
 
-  /// What came before there was a command did not come to it, whoever sent it to all. Of what came
-  /// since then the command may get a second one: it has hardly begun.
+  /// A signal from before there was a command did not reach it, even if it was sent to all. Of one
+  /// from since then the command may get a second: it has hardly begun.
   void pass_on_pending() {
     sigset_t passed = awaited_;
     sigdelset(&passed, SIGCHLD);
