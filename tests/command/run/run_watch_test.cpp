@@ -25,10 +25,6 @@ std::vector<fs::path> textfiles(const fs::path& folder) {
   return found;
 }
 
-bool is_stopped(pid_t pid) {
-  return contains(read_file("/proc/" + std::to_string(pid) + "/status"), "State:\tT");
-}
-
 }  // namespace
 
 TEST_CASE("command: what runs beside a run's command looks at its daemon, and at no other") {
@@ -138,6 +134,9 @@ TEST_CASE("command: a signal that a step's manager sends to all comes to the com
 
 #ifndef BATCHWRIGHT_SANITIZED  // whose runtime wants to be loaded first
 TEST_CASE("command: a step's manager ends a run before its daemon or its command is there") {
+  const auto is_stopped = [](pid_t pid) {
+    return contains(read_file("/proc/" + std::to_string(pid) + "/status"), "State:\tT");
+  };
   for (const int forks : {0, 1}) {
     CAPTURE(forks);
     const RunPlace place;
