@@ -293,6 +293,9 @@ def check_returns(endpoint, abilities):
         expect("another batch", second.index != first.index)
     else:
         one.send("Unsubscribe", subscription=1)  # all that a client without the ability can do
+        # Another connection's messages may overtake this one's: it is answered once they are read.
+        one.send("Subscribe", subscription=7, feed="nothing")
+        one.receive("Refused")
     other = Client(endpoint, abilities)
     other.subscribe("jobs", mode=QUEUE, window=1, untilEpoch=granted.epoch + 1)
     again, _ = other.receive("Delivery")
