@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "daemon/assembly/batch_builder.h"
-#include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/threads/few_threads.h"
 #include "daemon/assembly/threads/helper_thread.h"
@@ -49,14 +48,14 @@ const Schema& row_schema(const Snapshot& snapshot, const Recipe* recipe) {
   return recipe != nullptr ? recipe->schema() : snapshot.schema();
 }
 
-Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
+Result<AssembledBatch> assemble_batch(const BatchSource& source, const BatchStyle& style,
                                       BatchIndex index, std::span<std::byte> slot,
                                       const CopyChoice& copies) {
   // One a thread, so that its lists grow to the largest batch once and allocate no more.
   thread_local BatchBuilder builder;
   const auto named = [&](const Error& error) {
     return Error{error.code, fmt::format("batch {} of epoch {}: {}", index.value,
-                                         source.epoch.value, error.message)};
+                                         source.outline().epoch.value, error.message)};
   };
   // Only a lack of memory throws here, and it may pass.
   auto batch = caught(ErrorCode::busy, "", [&] {
@@ -68,7 +67,7 @@ Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyl
 
 struct Assembler::State {
   struct Job {
-    std::shared_ptr<const EpochSource> source;
+    std::shared_ptr<const BatchSource> source;
     std::shared_ptr<const BatchStyle> style;
     BatchIndex index;
     std::span<std::byte> slot;
@@ -285,7 +284,7 @@ struct Assembler::State {
         const std::lock_guard lock(mutex);
         enter(from.own, job->style->feed);
       }
-      fetch_pages(*job->source, job->index);
+      job->source->prepare(job->index);
       job->fetched = true;
       job->page_faults = watch.page_faults();
       if (StageTimes* times = job->style->times.get()) {
@@ -352,7 +351,7 @@ Assembler::Assembler(unsigned threads, std::string_view copies, Manners manners)
 
 Assembler::~Assembler() = default;
 
-void Assembler::submit(std::shared_ptr<const EpochSource> source,
+void Assembler::submit(std::shared_ptr<const BatchSource> source,
                        std::shared_ptr<const BatchStyle> style, BatchIndex index,
                        std::span<std::byte> slot, Done done, Urgency urgency) {
   auto job = std::make_shared<State::Job>(State::Job{std::move(source), std::move(style), index,

@@ -12,11 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/assembly/batch_source.h"
 #include "daemon/assembly/casts.h"
 #include "daemon/assembly/copying/copy_choice.h"
 #include "daemon/assembly/fair_queue.h"
-#include "daemon/assembly/found_rows.h"
-#include "daemon/assembly/kept_rows.h"
 #include "daemon/assembly/padding.h"
 #include "daemon/assembly/threads/manners.h"
 #include "daemon/planning/planning.h"
@@ -45,28 +44,6 @@ struct BatchStyle {
 /// The fields of a feed's rows, before casts.
 const Schema& row_schema(const Snapshot& snapshot, const Recipe* recipe);
 
-/// One epoch of a feed: the plan and the data it speaks of, kept alive together.
-struct EpochSource {
-  Epoch epoch;
-  Fingerprint fingerprint;
-  std::shared_ptr<const Snapshot> snapshot;
-  EpochPlan plan;  ///< Refers to the lengths below, or else to snapshot->lengths().
-  /// Rows may be parts of sequences (chunk, lanes), though those of one batch may all be whole.
-  bool has_parts = false;
-  /// What readahead tells the assembly.
-  std::shared_ptr<FoundRows> found = std::make_shared<FoundRows>();
-  /// Of rows that a recipe makes; null: rows are as long as what is stored.
-  SharedLengths lengths = nullptr;
-  /// What the draws of the rows that a recipe makes depend on.
-  DrawKeys draws = DrawKeys();
-  /// Rows that a recipe made, of which other parts follow.
-  std::shared_ptr<KeptRows> kept = std::make_shared<KeptRows>();
-
-  std::span<const std::uint32_t> row_lengths() const {
-    return lengths ? std::span<const std::uint32_t>(*lengths) : snapshot->lengths();
-  }
-};
-
 /// A sequence that was left out of a batch because its record is corrupt. Where rows may be parts
 /// of sequences its row stays and is all padding, with length 0, so that lanes keep their places.
 struct SkippedSequence {
@@ -79,14 +56,6 @@ struct CastLoss {
   std::uint64_t values = 0;  ///< 0: there are none, and the rest says nothing.
   std::string field;         ///< A field that has some,
   Ordinal ordinal;           ///< and a sequence of which it has them.
-};
-
-/// What making a batch's rows took, and what it left out.
-struct MadeRows {
-  std::array<double, kRecipeSteps> step_seconds{};
-  double sound_seconds = 0.0;  ///< Of stored sound.
-  std::uint64_t noise_left_out = 0;
-  std::uint64_t samples_saturated = 0;
 };
 
 /// A finished batch and its figures.
@@ -104,12 +73,12 @@ struct AssembledBatch {
 };
 
 /// Builds batch `index` of `source` in `slot` with one copy of the payload: lays out the finished
-/// FlatBuffer, copies every row straight from the map to its place by `copies`, writes only the
+/// FlatBuffer, copies every row straight from the source to its place by `copies`, writes only the
 /// padding.
 /// Errors: corrupt_record (on_corrupt = stop, or all rows are corrupt), does_not_fit,
 /// store_unavailable, invalid_argument (no such batch), busy (no memory now), internal. Threads:
 /// any; it blocks on the disk.
-Result<AssembledBatch> assemble_batch(const EpochSource& source, const BatchStyle& style,
+Result<AssembledBatch> assemble_batch(const BatchSource& source, const BatchStyle& style,
                                       BatchIndex index, std::span<std::byte> slot,
                                       const CopyChoice& copies = {});
 
@@ -142,7 +111,7 @@ class Assembler {
 
   /// Calls `done` on an assembly thread. `slot` stays the job's own until then. Jobs of one feed
   /// and one urgency begin in order.
-  void submit(std::shared_ptr<const EpochSource> source, std::shared_ptr<const BatchStyle> style,
+  void submit(std::shared_ptr<const BatchSource> source, std::shared_ptr<const BatchStyle> style,
               BatchIndex index, std::span<std::byte> slot, Done done,
               Urgency urgency = Urgency::ahead);
 

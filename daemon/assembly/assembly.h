@@ -7,6 +7,7 @@
 #include "daemon/assembly/arena/memory_pressure.h"  // whether programs wait for it
 #include "daemon/assembly/arena/memory_room.h"      // how much memory there is
 #include "daemon/assembly/assembler.h"              // one copy from the map to the slot; threads
+#include "daemon/assembly/batch_source.h"           // where batches come from
 #include "daemon/assembly/casts.h"                  // float32 that becomes float16 or bfloat16
 #include "daemon/assembly/copying/cast_ways.h"      // the bits of a cast
 #include "daemon/assembly/copying/copy_choice.h"    // which way to copy is the fastest here
@@ -15,6 +16,8 @@
 #include "daemon/assembly/fair_queue.h"             // which feed's job a thread takes next
 #include "daemon/assembly/memory_budget.h"          // bytes that are left of a ceiling
 #include "daemon/assembly/slot_cache.h"             // which slot holds which batch
+#include "daemon/assembly/sources/epoch_source.h"   // an epoch of a dataset
+#include "daemon/assembly/sources/recipe_source.h"  // rows that a recipe makes
 #include "daemon/assembly/threads/few_threads.h"    // who does that where threads are few
 #include "daemon/assembly/threads/helper_thread.h"  // work beside the loop
 #include "daemon/assembly/threads/manners.h"        // priorities, processors, a share of them

@@ -68,4 +68,24 @@ class JobWatch {
   rusage usage_ = usage();
 };
 
+/// Whether the pages of a feed's batches are brought in before an assembly thread is given to
+/// them. A feed is cold until kCalm batches in a row were in memory already, and again as soon as
+/// an assembly thread had to wait.
+/// Threads: one at a time.
+class Warmth {
+ public:
+  static constexpr unsigned kCalm = 16;
+
+  bool is_cold() const { return calm_ < kCalm; }
+  /// The pages of one batch were brought in.
+  void fetched(bool waited) { calm_ = waited ? 0 : calm_ + (calm_ < kCalm ? 1 : 0); }
+  /// One batch was assembled.
+  void assembled(bool waited) {
+    if (waited) calm_ = 0;
+  }
+
+ private:
+  unsigned calm_ = 0;
+};
+
 }  // namespace batchwright

@@ -38,10 +38,7 @@ Result<std::uint64_t> shard_identity(const Snapshot& of, Ordinal first) {
     // Whether the feed verifies records or not: damage here would give all rows other draws.
     if (place) whole = crc32c(record_crc_range(place->bytes)) == record_crc(place->bytes);
   });
-  if (!readable) {
-    return Error{ErrorCode::store_unavailable,
-                 "the dataset's map cannot be read: its file was truncated, or the disk failed"};
-  }
+  if (!readable) return map_faulted();
   if (!whole) return Error{ErrorCode::corrupt_record, "its CRC-32C is not what its record says"};
   if (auto same = of.check_unchanged(); !same) return same.error();
   const std::uint64_t hash = fnv1a(fnv1a(kFnv1aBasis, key), std::uint64_t{values[primary].length});

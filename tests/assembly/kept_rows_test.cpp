@@ -1,4 +1,4 @@
-#include "daemon/assembly/kept_rows.h"
+#include "daemon/assembly/sources/kept_rows.h"
 
 #include <doctest/doctest.h>
 
@@ -182,8 +182,7 @@ TEST_CASE("assembly: lanes make each row once") {
   Catalog catalog;
   const auto recipe = Recipe::open(stacks, *snapshot, 0, catalog);
   REQUIRE_MESSAGE(recipe, recipe.error().message);
-  BatchStyle style{"train", Layout::batch_major, {}, OnCorrupt::stop};
-  style.recipe = *recipe;
+  const BatchStyle style{"train", Layout::batch_major, {}, OnCorrupt::stop};
   PlanSettings settings;
   settings.order = Order::random;
   settings.lanes = 1;
@@ -191,10 +190,14 @@ TEST_CASE("assembly: lanes make each row once") {
   const auto source = plan_of(snapshot, settings);
   source->has_parts = true;
   REQUIRE(source->plan.batches() == 6);
+  const auto lengths = (*recipe)->lengths(*snapshot, source->epoch);
+  REQUIRE(lengths);
+  const RecipeSource made_source(source, *recipe, *lengths, DrawKeys(),
+                                 std::make_shared<KeptRows>());
   const TestSlot slot(1 << 16);
   std::vector<bool> made;
   for (std::uint64_t i = 0; i < 6; ++i) {
-    const auto batch = assemble_batch(*source, style, BatchIndex{i}, slot.bytes());
+    const auto batch = assemble_batch(made_source, style, BatchIndex{i}, slot.bytes());
     REQUIRE_MESSAGE(batch, batch.error().message);
     const auto& seconds = batch->made.step_seconds;
     made.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0) > 0);

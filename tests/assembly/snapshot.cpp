@@ -101,8 +101,8 @@ std::shared_ptr<EpochSource> plan_of(std::shared_ptr<const Snapshot> snapshot,
   const Fingerprint fingerprint{snapshot->content(), settings_hash(settings), settings.seed};
   auto plan = plan_epoch(snapshot->lengths(), settings, Epoch{3});
   REQUIRE(plan);
-  return std::make_shared<EpochSource>(
-      EpochSource{Epoch{3}, fingerprint, std::move(snapshot), std::move(*plan)});
+  return std::make_shared<EpochSource>(Epoch{3}, fingerprint, std::move(snapshot),
+                                       std::move(*plan));
 }
 
 const wire::Batch& batch_in(const TestSlot& slot, const AssembledBatch& batch) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/assembly/assembler.h"
 #include "daemon/assembly/row_parts.h"
+#include "daemon/assembly/sources/epoch_source.h"
 
 namespace batchwright {
 namespace {

@@ -17,7 +17,7 @@
 
 namespace batchwright {
 
-struct EpochSource;
+class EpochSource;
 class StageTimes;
 
 /// A row that is to be read: the bytes of its record, of which a part of a sequence needs some.

@@ -14,9 +14,9 @@
 #include "daemon/assembly/disk/read_queue.h"
 #include "daemon/assembly/disk/read_window.h"
 #include "daemon/assembly/disk/residence.h"
-#include "daemon/assembly/fetch.h"
 #include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/row_parts.h"
+#include "daemon/assembly/sources/epoch_source.h"
 
 // Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
 // way than there may be threads. Each asks the kernel for all of a read at once and then has it
@@ -55,7 +55,7 @@ void ask_kernel(const Read& read, std::size_t most_for_part) {
 void carry_out(const Read& read, const EpochSource& source) {
   ask_kernel(read, 0);
   for (const WantedRow& row : read.rows) {
-    row.whole ? bring_in(row.record) : fetch_part(source, row.row);
+    row.whole ? bring_in(row.record) : source.prepare_part(row.row);
   }
 }
 

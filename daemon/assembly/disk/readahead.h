@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/assembly/assembler.h"
+#include "daemon/assembly/sources/epoch_source.h"
 #include "daemon/assembly/threads/helper_thread.h"
 
 namespace batchwright {

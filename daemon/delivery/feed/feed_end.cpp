@@ -36,7 +36,7 @@ void Feed::end_subscriptions(const Error& error) {
 std::vector<std::shared_ptr<const void>> Feed::belongings() const {
   std::vector<std::shared_ptr<const void>> all{data_.tree_reader, data_.dataset, data_.snapshot};
   for (auto& generation : scheduler_.generations()) all.push_back(std::move(generation));
-  for (PlannedEpoch& epoch : plans_.epochs().all()) all.push_back(std::move(epoch.source));
+  for (PlannedEpoch& epoch : plans_.epochs().all()) all.push_back(std::move(epoch.batches));
   return all;
 }
 

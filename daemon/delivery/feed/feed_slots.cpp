@@ -66,7 +66,7 @@ void Feed::look_again() {
 void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
   stage_times().add(Stage::wait_for_slot, next.waited);
   watch_file_systems();
-  auto epoch = plans_.find(next.id.epoch);
+  const auto epoch = plans_.find(next.id.epoch);
   read_ahead(*epoch, next.id.index);
   const std::uint64_t data = epoch->fingerprint.data;
   auto done = loop_.brought_back(
@@ -75,7 +75,7 @@ void Feed::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
         const bool outdated = settings_.follow && plans_.data_of(next.id.epoch) != data;
         outdated ? discard(next) : assembled(next, std::move(batch));
       });
-  ports_.assembler.submit(std::move(epoch), style_, next.id.index,
+  ports_.assembler.submit(plans_.epochs().batches(next.id.epoch), style_, next.id.index,
                           next.slot.of->arena->slot(next.slot.index), std::move(done), urgency);
 }
 

@@ -116,6 +116,11 @@ void abandon_guarded_read() {
   siglongjmp(return_point->place, 1);
 }
 
+Error map_faulted() {
+  return {ErrorCode::store_unavailable,
+          "the dataset's map cannot be read: its file was truncated, or the disk failed"};
+}
+
 MapFault last_fault() { return fault_of_thread; }
 
 }  // namespace batchwright

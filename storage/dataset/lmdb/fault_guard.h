@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "formats/result.h"
+
 namespace batchwright {
 
 /// Runs `read(argument)`, which reads a memory map. False when a read ended in a fault, which
@@ -26,6 +28,9 @@ void arm_fault_guard();
 
 /// Leaves the innermost guarded read of this thread as a fault would. Returns when there is none.
 void abandon_guarded_read();
+
+/// What a guarded read of a dataset that ended in a fault is answered with.
+Error map_faulted();
 
 /// The fault that ended this thread's last failed guarded read.
 struct MapFault {

@@ -21,11 +21,9 @@ PlannedEpoch planned(std::uint64_t epoch, std::uint64_t data = 7) {
   settings.size = 2;
   auto plan = plan_epoch(lengths, settings, Epoch{epoch});
   REQUIRE(plan);
-  return {std::make_shared<EpochSource>(
-              EpochSource{Epoch{epoch}, Fingerprint{data, 1, 2}, nullptr, *plan}),
-          {},
-          {},
-          0.5};
+  const auto source =
+      std::make_shared<const EpochSource>(Epoch{epoch}, Fingerprint{data, 1, 2}, nullptr, *plan);
+  return {source, source, {}, {}, 0.5};
 }
 
 /// Clients that could take a batch stand in these epochs, and come to those that follow.

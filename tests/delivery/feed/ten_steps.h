@@ -16,7 +16,8 @@ inline PlannedEpoch ten_steps() {
   settings.size = 2;
   auto plan = plan_epoch(lengths, settings, Epoch{0});
   REQUIRE(plan);
-  return {std::make_shared<EpochSource>(EpochSource{Epoch{0}, {}, nullptr, *plan}), {}, {}, 0.0};
+  const auto source = std::make_shared<const EpochSource>(Epoch{0}, Fingerprint{}, nullptr, *plan);
+  return {source, source, {}, {}, 0.0};
 }
 
 }  // namespace batchwright

@@ -10,6 +10,11 @@ std::shared_ptr<const EpochSource> Epochs::find(Epoch epoch) const {
   return found == entries_.end() ? nullptr : found->second.planned.source;
 }
 
+std::shared_ptr<const BatchSource> Epochs::batches(Epoch epoch) const {
+  const auto found = entries_.find(epoch);
+  return found == entries_.end() ? nullptr : found->second.planned.batches;
+}
+
 std::uint64_t Epochs::steps(Epoch epoch) const {
   const auto found = entries_.find(epoch);
   return found == entries_.end() ? 0 : found->second.planned.source->plan.steps();

@@ -16,6 +16,8 @@ class Epochs {
  public:
   /// The epoch's plan; empty when it is not there (yet).
   std::shared_ptr<const EpochSource> find(Epoch epoch) const;
+  /// Its batches, as they are assembled; empty as before.
+  std::shared_ptr<const BatchSource> batches(Epoch epoch) const;
   std::uint64_t steps(Epoch epoch) const;  ///< 0 when it is not there.
   void planned(PlannedEpoch epoch);
 

@@ -111,14 +111,18 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const Survey seen = survey(*plan);
+  const auto source =
+      std::make_shared<const EpochSource>(epoch, fingerprint, std::move(snapshot), std::move(*plan),
+                                          wanted.chunk != 0 || wanted.lanes != 0, lengths);
+  std::shared_ptr<const BatchSource> batches = source;
+  if (settings.recipe) {
+    auto kept = settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
+                                    : std::make_shared<KeptRows>();
+    batches = std::make_shared<const RecipeSource>(source, settings.recipe, std::move(lengths),
+                                                   std::move(draws), std::move(kept));
+  }
   return PlannedEpoch{
-      std::make_shared<const EpochSource>(
-          EpochSource{epoch, fingerprint, std::move(snapshot), std::move(*plan),
-                      wanted.chunk != 0 || wanted.lanes != 0, std::make_shared<FoundRows>(),
-                      std::move(lengths), std::move(draws),
-                      settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
-                                          : std::make_shared<KeptRows>()}),
-      seen.totals(), seen.worst(),
+      source, std::move(batches), seen.totals(), seen.worst(),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 

@@ -23,6 +23,7 @@ struct PlanTotals {
 /// One planned epoch of a feed.
 struct PlannedEpoch {
   std::shared_ptr<const EpochSource> source;
+  std::shared_ptr<const BatchSource> batches;  ///< The source, or what a recipe makes of it.
   PlanTotals totals;
   std::vector<BatchIndex> worst;  ///< Batches with most padded frames, largest first.
   double seconds = 0.0;           ///< Time that planning it took.

@@ -1,4 +1,4 @@
-#include "daemon/assembly/kept_rows.h"
+#include "daemon/assembly/sources/kept_rows.h"
 
 #include <iterator>
 

@@ -1,4 +1,4 @@
-#include "daemon/assembly/found_rows.h"
+#include "daemon/assembly/sources/found_rows.h"
 
 #include <algorithm>
 #include <utility>
