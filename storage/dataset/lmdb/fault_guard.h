@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "formats/result.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
