@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "daemon/delivery/conduct.h"
-#include "daemon/delivery/feed/roster/client_info.h"
+#include "daemon/delivery/feed/ids.h"
 #include "daemon/stats/stats.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/delivery/conduct.h"
-#include "daemon/delivery/feed/roster/held_over.h"
+#include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/late_answers.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
@@ -99,7 +99,7 @@ bool others_go_on(TestServer& server) {
 }
 
 std::size_t held_over(TestServer& server) {
-  return server.ask([](const Server& s) { return s.feeds()[0]->held_over().slots(); });
+  return server.ask([](const Server& s) { return s.feeds()[0]->orphaned().slots(); });
 }
 
 void ask_in_vain(RawClient& client, int times) {
@@ -244,9 +244,9 @@ TEST_CASE("delivery: in whatever order a session, its connection and its batch e
 }
 
 TEST_CASE("delivery: slots of ended sessions are kept by session, and named") {
-  HeldOver held;
+  OrphanedSlots held;
   CHECK(held.describe().empty());
-  CHECK(held.let_go({1}).empty());
+  CHECK(held.release({1}).empty());
   ClientInfo one;
   one.session = {1};
   one.program = "train.py";
@@ -263,7 +263,7 @@ TEST_CASE("delivery: slots of ended sessions are kept by session, and named") {
   CHECK(held.describe() ==
         "train.py (pid 12), whose session ended, holds 3, a client (pid 12), whose session ended, "
         "holds 1");
-  CHECK(held.let_go({1}).size() == 3);
+  CHECK(held.release({1}).size() == 3);
   CHECK(held.slots_of({1}) == 0);
   CHECK(held.slots_of({2}) == 1);
   CHECK(held.slots() == 1);

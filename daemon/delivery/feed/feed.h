@@ -13,20 +13,19 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/absent_feed.h"
-#include "daemon/delivery/feed/feed_life.h"
+#include "daemon/delivery/feed/blockage.h"
+#include "daemon/delivery/feed/core/feed_parts.h"
+#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/core/subscription_table.h"
+#include "daemon/delivery/feed/core/upcoming_batches.h"
 #include "daemon/delivery/feed/feed_loop.h"
 #include "daemon/delivery/feed/feed_resources.h"
-#include "daemon/delivery/feed/feed_view.h"
-#include "daemon/delivery/feed/long_waits.h"
+#include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/plans/fitting_data.h"
 #include "daemon/delivery/feed/plans/growth.h"
 #include "daemon/delivery/feed/plans/plan_keeper.h"
 #include "daemon/delivery/feed/plans/planner.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
-#include "daemon/delivery/feed/roster/client_info.h"
-#include "daemon/delivery/feed/roster/subscription_table.h"
-#include "daemon/delivery/feed/slots/cursor.h"
-#include "daemon/delivery/feed/slots/slot_scheduler.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
@@ -89,7 +88,7 @@ class Feed {
   /// leases stay until drop_session(), since its last words may say that they are done.
   void stop_serving(SessionId session);
   /// What sessions that ended still hold.
-  const HeldOver& held_over() const { return subscriptions_.held_over(); }
+  const OrphanedSlots& orphaned() const { return parts_.subscriptions.orphaned(); }
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
   /// Takes up what can change while it serves. What a subscription was granted stays.
@@ -108,34 +107,34 @@ class Feed {
   void waits(const SubscriptionKey& key, std::uint32_t holds);
 
   wire::FeedInfoT info() const;
-  const std::string& name() const { return settings_.name; }
+  const std::string& name() const { return parts_.settings.name; }
   /// The number of its first arena. No other feed of the server has or had it.
   ArenaNumber number() const { return number_; }
-  const Arena& arena() const { return *scheduler_.slots()->arena; }
+  const Arena& arena() const { return *parts_.scheduler.slots()->arena; }
   /// The number of arena(), by which clients ask for it.
-  ArenaNumber arena_number() const { return scheduler_.slots()->number; }
+  ArenaNumber arena_number() const { return parts_.scheduler.slots()->number; }
   /// An arena of this feed by its number; null when there is none, or not any more.
   const Arena* find_arena(ArenaNumber number) const;
   const FeedCounters& counters() const { return counters_; }
   const StageTimes& times() const { return *style_->times; }
-  double plan_seconds() const { return plans_.seconds(); }  ///< What the latest plan took.
+  double plan_seconds() const { return parts_.plans.seconds(); }  ///< What the latest plan took.
   WaitedSeconds waited(WaitingTimes::Time now) const;
   /// Whether nothing can come before an epoch is planned.
   bool waits_for_plan(const Subscription& subscription) const {
-    return view().waits_for_plan(subscription);
+    return parts_.waits_for_plan(subscription);
   }
   /// How many batches of its own a subscription is behind another, as far as that can be told.
   std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
-  const SlotCache& slots() const { return scheduler_.cache(); }
+  const SlotCache& slots() const { return parts_.scheduler.cache(); }
   /// Slots with a batch that is not held and that a client will get, as far as the plans tell.
-  std::uint32_t slots_ahead() const { return scheduler_.slots_ahead(view().fronts()); }
+  std::uint32_t slots_ahead() const { return parts_.scheduler.slots_ahead(parts_.cohorts()); }
   /// With how many all clients could go on that wait for a slot now.
-  std::size_t slots_to_set() const { return view().slots_to_set(); }
+  std::size_t slots_to_set() const { return parts_.slots_to_set(); }
   /// Whether a client is served on its own because the others went on without it.
   bool is_left_behind(const SubscriptionKey& key) const {
-    return scheduler_.stragglers().is_left_behind(key);
+    return parts_.subscriptions.at(key).straggler.left_behind;
   }
-  const Subscriptions& subscriptions() const { return subscriptions_.all(); }
+  const Subscriptions& subscriptions() const { return parts_.subscriptions.all(); }
   const Dataset& dataset() const { return *data_.dataset; }
   const Snapshot& snapshot() const { return *data_.snapshot; }
   /// Memory that making rows takes beside the arena.
@@ -143,13 +142,13 @@ class Feed {
     return data_.claimed_for_sound() + bytes_of(data_.row_cache);
   }
   std::shared_ptr<const Snapshot> share_snapshot() const { return data_.snapshot; }
-  const FeedSettings& settings() const { return settings_; }
-  const WorkQueue& queue() const { return desk_.queue(); }
+  const FeedSettings& settings() const { return parts_.settings; }
+  const WorkQueue& queue() const { return parts_.desk.queue(); }
   Fingerprint fingerprint() const { return first_epoch().fingerprint; }
   /// The planned epochs that are served now or next.
-  std::vector<PlannedEpoch> epochs() const { return plans_.epochs().all(); }
+  std::vector<PlannedEpoch> epochs() const { return parts_.plans.epochs().all(); }
   /// Why the feed no longer serves; empty while it does.
-  const std::optional<Error>& failure() const { return life_.why(); }
+  const std::optional<Error>& failure() const { return parts_.life.why(); }
   /// Why the files that it reads are no longer those that its dataset's path leads to; empty while
   /// they are.
   const std::string& stale() const { return data_.standing.why; }
@@ -159,12 +158,12 @@ class Feed {
   /// tried again until it can.
   std::string planning_trouble() const;
   /// The file system that does not answer, so that batches do not come; empty where all do.
-  const std::optional<Blockage>& blockage() const { return waits_.blockage(); }
+  const std::optional<Blockage>& blockage() const { return blockage_.blockage(); }
   /// Looks what has become of the dataset's files, and tells `found` on the loop: late, where their
   /// file system does not answer.
   void ask_standing(std::function<void(DatasetStanding)> found);
   /// Serving once the first batch is there, failed as soon as there is a failure().
-  FeedState state() const { return life_.state(); }
+  FeedState state() const { return parts_.life.state(); }
   /// Called whenever the state has changed.
   void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
@@ -191,15 +190,13 @@ class Feed {
   // feed.cpp: what it is made of, and what comes back.
   StageTimes& stage_times() { return *style_->times; }
   std::shared_ptr<const BatchStyle> make_style(std::shared_ptr<StageTimes> times) const;
-  FeedView view() const {
-    return {settings_,           subscriptions_,        plans_, desk_, scheduler_, life_,
-            first_epoch().epoch, snapshot().sequences()};
-  }
   const EpochSource& first_epoch() const { return *data_.first_epoch.source; }
   static QueueDesk::Holder holder_of(const Subscription& subscription);
   void after_leaving();
   void await_returns();
   void give_back(const SlotRef& slot);
+  void release_leases(Subscription& subscription, const wire::Release& release);
+  void end_leases_but(Subscription& subscription, const std::set<std::uint64_t>& stays);
   void release_lease(Subscription& subscription, LeaseNumber lease, bool undone);
   void step_back(Subscription& subscription);
   void end_but(const SubscriptionKey& key, const wire::Release& held);
@@ -229,7 +226,6 @@ class Feed {
   void settle();
   void settle_soon();
   void serve(const SubscriptionKey& key);
-  void serve(const SubscriptionKey& key, Subscription& subscription);
   void serve_all(std::vector<SubscriptionKey> keys);
   void serve_barred();
   bool serve_next(const SubscriptionKey& key, Subscription& subscription);
@@ -242,15 +238,12 @@ class Feed {
   void deliver(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source,
                SlotIndex slot);
   void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
-  void refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error);
+  void refuse(Subscription& subscription, const Error& error);
   void refuse_all(const Error& error);
   void fail(const Error& error);
 
   // feed_waits.cpp: subscriptions that wait.
-  void note(const SubscriptionKey& key, const Subscription& subscription);
-  void note_all(Epoch epoch);
-  void forget(const SubscriptionKey& key);
-  void note_waiting(const SubscriptionKey& key, Subscription& subscription);
+  void note_waiting(Subscription& subscription);
   void watch();
   void look_at_waits(WaitingTimes::Time now);
   void watch_file_systems();
@@ -297,25 +290,22 @@ class Feed {
     };
     loop_.elsewhere(std::move(free), [](bool) {});
   }
-  std::uint64_t steps_of(Epoch epoch) const { return plans_.steps(epoch); }
-  std::uint64_t batches_of(Epoch epoch) const { return steps_of(epoch) * settings_.plan.world; }
+  std::uint64_t steps_of(Epoch epoch) const { return parts_.plans.steps(epoch); }
+  std::uint64_t batches_of(Epoch epoch) const {
+    return steps_of(epoch) * parts_.settings.plan.world;
+  }
   wire::EventT about(Epoch epoch, const std::string& text = {}) const;
   void note_began(Epoch epoch);
   void note_ended(Epoch epoch);
 
   ArenaNumber number_;
-  FeedSettings settings_;
+  FeedParts parts_;
   FeedData data_;
   FeedPorts ports_;
   std::shared_ptr<const BatchStyle> style_;
-  SlotScheduler scheduler_;
-  SubscriptionTable subscriptions_;
-  QueueDesk desk_;
-  PlanKeeper plans_;
-  FeedLife life_;
   Due due_;
   FeedCounters counters_;
-  LongWaits waits_;
+  BlockageWatch blockage_;
   std::function<void()> on_state_;
   FeedLoop loop_;  ///< Last: it is joined before what it calls back to goes.
 };

@@ -12,15 +12,15 @@ namespace batchwright {
 /// behind it, so that no epoch begins with a pause. The choice is made anew after each plan, for by
 /// then the client that wanted another may be gone.
 void Feed::request_plan() {
-  if (plans_.is_planning() || failure()) return;
-  const PlanNeeds needs = view().plan_needs();
-  const auto choice = plans_.next(needs, view().most_plans(), PlanTurns::Time::clock::now());
+  if (parts_.plans.is_planning() || failure()) return;
+  const PlanNeeds needs = parts_.plan_needs();
+  const auto choice = parts_.plans.next(needs, parts_.most_plans(), PlanTurns::Time::clock::now());
   // While one is missing, whose turn it is depends on which clients could take a batch.
-  due_.plans = plans_.misses_any(needs);
+  due_.plans = parts_.plans.misses_any(needs);
   if (choice.drop && needs.stood_in.contains(*choice.drop)) {
-    ports_.log.note<Event::plans_take_turns>(name(), needs.stood_in.size(), view().most_plans());
+    ports_.log.note<Event::plans_take_turns>(name(), needs.stood_in.size(), parts_.most_plans());
   }
-  if (choice.drop) note_all(*choice.drop);
+  if (choice.drop) parts_.note_plans();
   if (choice.plan) return plan(*choice.plan);
   if (choice.look_again) request_plan_at(*choice.look_again);
 }
@@ -31,8 +31,8 @@ void Feed::request_plan_at(PlanTurns::Time when) {
 }
 
 void Feed::plan(Epoch epoch) {
-  if (settings_.follow) return plan_followed(epoch);
-  ports_.planner.plan(data_.snapshot, settings_, epoch,
+  if (parts_.settings.follow) return plan_followed(epoch);
+  ports_.planner.plan(data_.snapshot, parts_.settings, epoch,
                       loop_.awaited([this, epoch](Result<PlannedEpoch> result) {
                         planned(epoch, std::move(result));
                       }));
@@ -45,7 +45,7 @@ void Feed::plan_followed(Epoch epoch) {
   using Chosen = Result<std::shared_ptr<const Snapshot>>;
   Growth growth{data_.dataset,
                 data_.snapshot,
-                plans_.data_of(epoch),
+                parts_.plans.data_of(epoch),
                 arena().slot_bytes(),
                 ports_.memory,
                 arena_number().next().has_value(),
@@ -53,7 +53,7 @@ void Feed::plan_followed(Epoch epoch) {
   auto done = loop_.brought_back([this, epoch, asked = growth.content](const Made& made) {
     grown(epoch, asked, std::move(*made));
   });
-  auto make = [growth, settings = settings_, epoch, done](const Chosen& chosen) mutable {
+  auto make = [growth, settings = parts_.settings, epoch, done](const Chosen& chosen) mutable {
     done(std::make_shared<Result<GrownEpoch>>(plan_growing(growth, chosen, settings, epoch)));
   };
   if (kFewThreads) {
@@ -72,10 +72,10 @@ void Feed::plan_followed(Epoch epoch) {
 /// A client may have decided meanwhile that the epoch is of other data: then this plan, or why
 /// there is none, is of no use, and its arena goes with it.
 void Feed::grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEpoch> result) {
-  if (life_.is_retired())
+  if (parts_.life.is_retired())
     return planned(epoch, Error{ErrorCode::disconnected, "the feed has ended"});
   const auto made = result ? std::optional(result->epoch.source->fingerprint.data) : asked;
-  if (plans_.is_outdated(epoch, made)) return pump();
+  if (parts_.plans.is_outdated(epoch, made)) return pump();
   if (!result) return planned(epoch, result.error());
   planned(epoch, take_up(epoch, std::move(*result)));
 }
@@ -91,16 +91,17 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
   if (grown.arena) {
     const ArenaNumber number = *arena_number().next();  // it was asked for where there is one
     grown.memory.release();                             // the generation gives it back
-    scheduler_.grow(
+    parts_.scheduler.grow(
         std::make_shared<SlotGeneration>(number, std::move(grown.arena), ports_.memory, name()));
     ports_.log.note<Event::arena_grown>(name(), in_mib(arena().bytes()),
                                         in_mib(arena().slot_bytes()));
   }
   if (grown.making) data_.making.push_back(std::move(grown.making));
   const auto& source = *grown.epoch.source;
-  plans_.decide(epoch, source.fingerprint.data);
+  parts_.plans.decide(epoch, source.fingerprint.data);
   if (source.snapshot->generation() > data_.snapshot->generation()) {
     let_go_elsewhere(std::exchange(data_.snapshot, source.snapshot));
+    parts_.sequences = data_.snapshot->sequences();
     ports_.log.note<Event::dataset_grown>(about(epoch), name(), data_.snapshot->sequences(),
                                           epoch.value);
   }
@@ -109,19 +110,20 @@ PlannedEpoch Feed::take_up(Epoch epoch, GrownEpoch grown) {
 
 void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
   due_.plans = true;
-  if (life_.is_retired()) return;
+  if (parts_.life.is_retired()) return;
   const auto now = PlanTurns::Time::clock::now();
   if (result) {
-    const bool is_late = plans_.made(std::move(*result), now);
+    const bool is_late = parts_.plans.made(std::move(*result), now);
     if (is_late) ports_.log.note<Event::epoch_planned_late>(name(), epoch.value);
     counters_.add(FeedCounter::epochs_planned);
-    note_all(epoch);
+    parts_.note_plans();
     forget_epochs();
-    if (desk_.is_open()) advance_queue();
+    if (parts_.desk.is_open()) advance_queue();
   } else {
     ports_.log.note<Event::epoch_not_planned>(name(), epoch.value, result.error().message);
     const bool data_gone = result.error().code == ErrorCode::fingerprint_mismatch;
-    data_gone ? end_without_data(epoch, result.error()) : plans_.failed(epoch, result.error(), now);
+    data_gone ? end_without_data(epoch, result.error())
+              : parts_.plans.failed(epoch, result.error(), now);
   }
   pump();
 }
@@ -130,58 +132,61 @@ void Feed::planned(Epoch epoch, Result<PlannedEpoch> result) {
 /// that need those are told so; the others get what there is. A queue needs them: what its journal
 /// calls done is done of them alone.
 void Feed::end_without_data(Epoch epoch, const Error& error) {
-  plans_.data_gone(epoch);
-  if (desk_.is_open() && desk_.epoch() == epoch) {
+  parts_.plans.data_gone(epoch);
+  if (parts_.desk.is_open() && parts_.desk.epoch() == epoch) {
     return fail({ErrorCode::fingerprint_mismatch,
                  fmt::format("journal {}: the queue is in epoch {}: {}; change it back, or remove "
                              "the file to begin the queue anew",
-                             desk_.journal().path(), epoch.value, error.message)});
+                             parts_.desk.journal().path(), epoch.value, error.message)});
   }
-  scheduler_.cache().forget_epoch(epoch);
-  for (const SubscriptionKey& key : subscriptions_.keys()) {
-    Subscription& subscription = subscriptions_.at(key);
-    if (subscription.is_over() || subscription.cursor.epoch() != epoch) continue;
-    if (subscription.is_bound_to_data()) refuse(key, subscription, error);
+  parts_.scheduler.cache().forget_epoch(epoch);
+  for (const SubscriptionKey& key : parts_.subscriptions.keys()) {
+    const auto one = parts_.subscriptions.edit(key);
+    if (one->is_over() || one->cursor.epoch() != epoch) continue;
+    if (one->is_bound_to_data()) refuse(*one, error);
   }
 }
 
-std::string Feed::planning_trouble() const { return plans_.trouble(view().plan_needs().stood_in); }
+std::string Feed::planning_trouble() const {
+  return parts_.plans.trouble(parts_.plan_needs().stood_in);
+}
 
 /// Goes on to the next epoch once each batch of this one is done. The journal's new file waits for
 /// its disk elsewhere, for which others do not wait.
 void Feed::advance_queue() {
-  const auto next = desk_.next_epoch(batches_of(desk_.epoch()));
+  const auto next = parts_.desk.next_epoch(batches_of(parts_.desk.epoch()));
   if (!next) return;
-  const auto plan = plans_.find(*next);  // the journal tells of its data
+  const auto plan = parts_.plans.find(*next);  // the journal tells of its data
   if (!plan) return request_plan();
   auto begun = loop_.brought_back([this, epoch = *next](std::shared_ptr<Result<BegunJournal>> to) {
     queue_begun(epoch, std::move(*to));
   });
-  auto work = [begin = desk_.begin(*next, plan->fingerprint),
+  auto work = [begin = parts_.desk.begin(*next, plan->fingerprint),
                begun = std::move(begun)](const std::optional<Error>& failure) mutable {
     begun(
         std::make_shared<Result<BegunJournal>>(failure ? Result<BegunJournal>(*failure) : begin()));
   };
-  desk_.writer()->run("journal " + desk_.journal().path(), std::move(work));
+  parts_.desk.writer()->run("journal " + parts_.desk.journal().path(), std::move(work));
 }
 
 void Feed::queue_begun(Epoch epoch, Result<BegunJournal> begun) {
-  if (!written(desk_.begun(epoch, std::move(begun))) || failure()) return;
+  if (!written(parts_.desk.begun(epoch, std::move(begun))) || failure()) return;
   ports_.log.note<Event::queue_epoch_done>(name(), epoch.value - 1);
   pump_soon();
 }
 
 void Feed::forget_epochs() {
-  const PlanNeeds needs = view().plan_needs();
-  auto before = plans_.epochs().all();
-  scheduler_.forget_broken_beside(plans_.keep(needs));
-  if (!settings_.follow) return;
-  if (before.size() != plans_.epochs().numbers().size()) let_go_elsewhere(std::move(before));
+  const PlanNeeds needs = parts_.plan_needs();
+  auto before = parts_.plans.epochs().all();
+  parts_.scheduler.forget_broken_beside(parts_.plans.keep(needs));
+  parts_.note_plans();
+  if (!parts_.settings.follow) return;
+  if (before.size() != parts_.plans.epochs().numbers().size()) let_go_elsewhere(std::move(before));
   // What is assembled of an epoch goes with the knowledge of what data it is of.
-  const auto forgotten = plans_.forget_data([&](Epoch epoch) {
-    return needs.next.contains(epoch) || scheduler_.cache().holds_of(epoch);
+  const auto forgotten = parts_.plans.forget_data([&](Epoch epoch) {
+    return needs.next.contains(epoch) || parts_.scheduler.cache().holds_of(epoch);
   });
-  for (const Epoch epoch : forgotten) scheduler_.cache().forget_epoch(epoch);
+  for (const Epoch epoch : forgotten) parts_.scheduler.cache().forget_epoch(epoch);
 }
 
 }  // namespace batchwright

@@ -14,22 +14,22 @@
 namespace batchwright {
 
 void Feed::serve(const SubscriptionKey& key) {
-  if (Subscription* const found = subscriptions_.find(key)) serve(key, *found);
-}
-
-void Feed::serve(const SubscriptionKey& key, Subscription& subscription) {
-  subscriptions_.let_go_on(key);
-  while (!subscription.is_over() && !failure() && serve_next(key, subscription)) {
+  bool goes_on = parts_.subscriptions.contains(key);
+  while (goes_on) {
+    const auto one = parts_.subscriptions.edit(key);
+    one->blocked_by = BlockedBy::nothing;
+    goes_on = !one->is_over() && !failure() && serve_next(key, *one);
+    if (!goes_on) note_waiting(*one);
   }
-  note_waiting(key, subscription);
 }
 
 /// One event for one subscription; false when it has to wait.
 bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
-  const auto epoch = plans_.find(subscription.cursor.epoch());
+  const auto epoch = parts_.plans.find(subscription.cursor.epoch());
   if (!epoch) {
-    const Error* error = plans_.refusal(subscription.cursor.epoch(), PlanTurns::Time::clock::now());
-    if (error != nullptr) refuse(key, subscription, *error);
+    const Error* error =
+        parts_.plans.refusal(subscription.cursor.epoch(), PlanTurns::Time::clock::now());
+    if (error != nullptr) refuse(subscription, *error);
     return false;
   }
   if (subscription.stage == Subscription::Stage::applied) {
@@ -38,22 +38,22 @@ bool Feed::serve_next(const SubscriptionKey& key, Subscription& subscription) {
   }
   if (subscription.stage == Subscription::Stage::between_epochs)
     begin_epoch(key, subscription, *epoch);
-  if (view().is_over(subscription, epoch->plan.steps())) {
+  if (parts_.is_over(subscription, epoch->plan.steps())) {
     end_epoch(key, subscription, epoch->plan.steps());
     return true;
   }
-  const auto id = view().next_of(subscription);
+  const auto id = parts_.next_of(subscription);
   if (!id || !subscription.has_credit()) return false;
-  if (view().leads_too_far(subscription)) {
-    subscriptions_.hold_back(key, SubscriptionTable::Bar::lead);
+  if (parts_.leads_too_far(subscription)) {
+    subscription.blocked_by = BlockedBy::lead;
     return false;
   }
-  if (!view().may_take(key, *id)) {
+  if (!parts_.may_take(subscription, *id)) {
     const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
-    if (!looks_on) subscriptions_.hold_back(key, SubscriptionTable::Bar::slots);
+    if (!looks_on) subscription.blocked_by = BlockedBy::slots;
     return false;
   }
-  if (const Error* broken = scheduler_.broken(*id)) {
+  if (const Error* broken = parts_.scheduler.broken(*id)) {
     fail(Error(*broken));
     return false;
   }
@@ -68,19 +68,17 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   const std::uint64_t steps = epoch.plan.steps();
   const Step first = subscription.terms.first_step;
   if (first.value > steps) {
-    return refuse(
-        key, subscription,
-        {ErrorCode::invalid_argument, fmt::format("step {} of epoch {}, which has {} steps",
-                                                  first.value, epoch.epoch.value, steps)});
+    return refuse(subscription, {ErrorCode::invalid_argument,
+                                 fmt::format("step {} of epoch {}, which has {} steps", first.value,
+                                             epoch.epoch.value, steps)});
   }
   subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
   subscription.stage = Subscription::Stage::in_epoch;
   if (subscription.terms.ends_before(epoch.epoch)) subscription.finish();
-  const std::vector<BatchIndex> worst = plans_.epochs().worst(epoch.epoch);
+  const std::vector<BatchIndex> worst = parts_.plans.epochs().worst(epoch.epoch);
   for (std::size_t i = 0; i < worst.size() && i < subscription.terms.worst_first; ++i) {
     subscription.rehearsals.push_back({epoch.epoch, worst[i]});
   }
-  note(key, subscription);
   wire::SubscribedT answer;
   answer.subscription = key.number.value;
   answer.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(epoch.fingerprint));
@@ -92,7 +90,8 @@ void Feed::accept(const SubscriptionKey& key, Subscription& subscription,
   answer.window = subscription.terms.window;
   answer.arena = arena_number().value;
   answer.arena_bytes = arena().bytes();
-  answer.terms = terms_text(settings_, row_schema(*epoch.snapshot, settings_.recipe.get()));
+  answer.terms =
+      terms_text(parts_.settings, row_schema(*epoch.snapshot, parts_.settings.recipe.get()));
   send(record_before(subscription), key, encode(std::move(answer)));
   note_began(epoch.epoch);
   ports_.log.note<Event::subscribed>(name(), key.session.value,
@@ -126,7 +125,6 @@ void Feed::end_epoch(const SubscriptionKey& key, Subscription& subscription, std
   subscription.asked = false;  // its program has something to go on with
   note_ended(subscription.cursor.epoch());
   subscription.cursor.begin_next_epoch();
-  note(key, subscription);
   due_.plans = due_.epochs = true;
 }
 
@@ -134,13 +132,13 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
                    const EpochSource& source, SlotIndex slot) {
   const auto began = WaitingTimes::Time::clock::now();
   const bool rehearsal = !subscription.rehearsals.empty();
-  const BatchId id = *view().next_of(subscription);
-  const auto lease = desk_.give(holder_of(subscription), source, id, rehearsal);
+  const BatchId id = *parts_.next_of(subscription);
+  const auto lease = parts_.desk.give(holder_of(subscription), source, id, rehearsal);
   if (!written(lease)) return;
   // The ledger has a line of it, the journal one of a queue's.
   const std::uint64_t record =
-      desk_.keeps_ledger() ? desk_.writer()->last() : record_before(subscription);
-  const SlotRef held{scheduler_.slots(), slot};
+      parts_.desk.keeps_ledger() ? parts_.desk.writer()->last() : record_before(subscription);
+  const SlotRef held{parts_.scheduler.slots(), slot};
   const Extent extent = held.of->cache.extent(slot);
   held.of->cache.hold(slot);
   wire::DeliveryT ticket;
@@ -152,7 +150,7 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.index = id.index.value;
   ticket.rehearsal = rehearsal;
   if (subscription.in_queue()) ticket.attempt = queue().attempt(id.index);
-  ticket.may_join = view().releases_may_join(subscription);
+  ticket.may_join = parts_.releases_may_join(subscription);
   if (rehearsal) {
     subscription.rehearsals.erase(subscription.rehearsals.begin());
   } else if (!subscription.in_queue()) {
@@ -162,7 +160,6 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
 
   if (subscription.client.inline_batches) {
     subscription.leases.emplace(*lease, HeldBatch{{}, began, record});
-    note(key, subscription);
     const std::size_t within = extent.offset - slot.value * arena().slot_bytes();
     auto sent = loop_.awaited([this, held, began] {
       stage_times().add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
@@ -180,7 +177,6 @@ void Feed::deliver(const SubscriptionKey& key, Subscription& subscription,
   ticket.slot = slot.value;
   ticket.offset = extent.offset;
   subscription.leases.emplace(*lease, HeldBatch{held, began, record});
-  note(key, subscription);
   send(record, key, encode(std::move(ticket)));
   stage_times().add(Stage::deliver, WaitingTimes::Time::clock::now() - began);
 }
@@ -196,7 +192,7 @@ void Feed::count_delivery(Subscription& subscription, DeliveredFigures& figures,
 }
 
 void Feed::write_records() {
-  desk_.write_elsewhere(
+  parts_.desk.write_elsewhere(
       [this](std::function<RecordWriter::Progress()> work,
              std::function<void(const RecordWriter::Progress&)> told) {
         watch_file_systems();
@@ -207,13 +203,13 @@ void Feed::write_records() {
 
 /// What a subscription of the queue is told may rest on anything that was noted until now.
 std::uint64_t Feed::record_before(const Subscription& subscription) const {
-  const RecordWriter* const writer = desk_.writer();
+  const RecordWriter* const writer = parts_.desk.writer();
   return writer != nullptr && subscription.in_queue() ? writer->last() : 0;
 }
 
 void Feed::send_behind(std::uint64_t record, const SubscriptionKey& key, std::function<void()> send,
                        std::function<void()> drop) {
-  RecordWriter* const writer = desk_.writer();
+  RecordWriter* const writer = parts_.desk.writer();
   if (writer == nullptr || writer->lets_pass(key, record)) return send();
   writer->hold(key, record, std::move(send), std::move(drop));
 }
@@ -226,33 +222,33 @@ void Feed::send(std::uint64_t record, const SubscriptionKey& key,
 
 /// Whether the client may have it.
 bool Feed::has_ticket(const HeldBatch& batch) const {
-  const RecordWriter* const writer = desk_.writer();
+  const RecordWriter* const writer = parts_.desk.writer();
   return writer == nullptr || writer->has_written(batch.record);
 }
 
-void Feed::refuse(const SubscriptionKey& key, Subscription& subscription, const Error& error) {
+void Feed::refuse(Subscription& subscription, const Error& error) {
   subscription.finish();
-  note(key, subscription);
-  note_waiting(key, subscription);
+  note_waiting(subscription);
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;
-  refused.subscription = key.number.value;
-  send(record_before(subscription), key, encode(std::move(refused)));
+  refused.subscription = subscription.number.value;
+  send(record_before(subscription), subscription.key(), encode(std::move(refused)));
 }
 
 void Feed::refuse_all(const Error& error) {
-  for (const SubscriptionKey& key : subscriptions_.keys()) {
-    Subscription& subscription = subscriptions_.at(key);
-    if (!subscription.is_over()) refuse(key, subscription, error);
+  for (const SubscriptionKey& key : parts_.subscriptions.keys()) {
+    const auto one = parts_.subscriptions.edit(key);
+    if (!one->is_over()) refuse(*one, error);
   }
 }
 
 /// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed
 /// that is opened in this one's place needs them.
 void Feed::fail(const Error& error) {
-  if (!life_.fail({error.code, fmt::format("feed {} failed: {}", name(), error.message)})) return;
-  desk_.close();
+  if (!parts_.life.fail({error.code, fmt::format("feed {} failed: {}", name(), error.message)}))
+    return;
+  parts_.desk.close();
   ports_.log.note<Event::feed_failed>(about(Epoch{0}, failure()->message), name(), error.message);
   if (!is_passing(error.code) || !ports_.takes_over()) {
     refuse_all(*failure());
@@ -271,13 +267,13 @@ wire::EventT Feed::about(Epoch epoch, const std::string& text) const {
 
 /// Once for each epoch, when the first subscription comes to it, or ends it.
 void Feed::note_began(Epoch epoch) {
-  if (!subscriptions_.is_first_to_begin(epoch)) return;
+  if (!parts_.subscriptions.is_first_to_begin(epoch)) return;
   ports_.log.note<Event::epoch_began>(about(epoch), name(), epoch.value);
   look_at_data();
 }
 
 void Feed::note_ended(Epoch epoch) {
-  if (!subscriptions_.is_first_to_end(epoch)) return;
+  if (!parts_.subscriptions.is_first_to_end(epoch)) return;
   ports_.log.note<Event::epoch_ended>(about(epoch), name(), epoch.value);
 }
 

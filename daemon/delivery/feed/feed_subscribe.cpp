@@ -25,7 +25,7 @@ std::string_view about_growth(const Fingerprint& expected, const Fingerprint& ha
 }  // namespace
 
 Result<Share> Feed::share_of(const wire::Subscribe& request) const {
-  const std::uint32_t world = settings_.plan.world;
+  const std::uint32_t world = parts_.settings.plan.world;
   switch (request.mode()) {
     case wire::Mode::replica:
     case wire::Mode::queue: return whole_share(world);
@@ -40,11 +40,11 @@ Result<Share> Feed::share_of(const wire::Subscribe& request) const {
 Result<void> Feed::check_subscribe(const SubscriptionKey& key,
                                    const wire::Subscribe& request) const {
   if (failure()) return *failure();
-  if (key.number.value == 0 || subscriptions_.contains(key)) {
+  if (key.number.value == 0 || parts_.subscriptions.contains(key)) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("subscription {} is taken; numbers start at 1", key.number.value)};
   }
-  if (subscriptions_.keys_of(key.session).size() >= kMaxSubscriptions) {
+  if (parts_.subscriptions.keys_of(key.session).size() >= kMaxSubscriptions) {
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
   }
   if (auto extras = check_extras(request); !extras) return extras;
@@ -62,28 +62,29 @@ Result<void> Feed::check_ranks(const ClientInfo& client, const wire::Subscribe& 
                                                           request.ranks_here(), request.ranks())};
   }
   const Job job{request.ranks(), request.ranks_here()};
-  const std::size_t needed = subscriptions_.slots_needed_with(job, request.rank());
-  if (needed <= settings_.slots) return {};
-  const std::size_t others = subscriptions_.roster().loners();
+  const std::size_t needed = parts_.subscriptions.slots_needed_with(job, request.rank());
+  if (needed <= parts_.settings.slots) return {};
+  const std::size_t others = parts_.subscriptions.admission().loners();
   const std::string beside =
       others == 0 ? "" : fmt::format(" and {} other client{}", others, others == 1 ? "" : "s");
   return Error{
       ErrorCode::does_not_fit,
       fmt::format("rank {} would be one of {} ranks{} here, each of which holds a batch while it "
                   "waits for the others, and feed {} has {} slots; set slots to {} or more",
-                  request.rank(), needed - 1 - others, beside, name(), settings_.slots, needed)};
+                  request.rank(), needed - 1 - others, beside, name(), parts_.settings.slots,
+                  needed)};
 }
 
 /// A client beside a job holds a batch as long as it likes: without a slot of its own it would stop
 /// the job.
 Result<void> Feed::check_beside_jobs() const {
-  const std::size_t needed = subscriptions_.roster().slots_needed_beside_jobs();
-  if (needed <= settings_.slots) return {};
+  const std::size_t needed = parts_.subscriptions.admission().slots_needed_beside_jobs();
+  if (needed <= parts_.settings.slots) return {};
   return Error{ErrorCode::does_not_fit,
                fmt::format("feed {} has {} slots, and the job that trains on it needs all of them; "
                            "set slots to {} or more, or have the batches sent as messages "
                            "(inline)",
-                           name(), settings_.slots, needed)};
+                           name(), parts_.settings.slots, needed)};
 }
 
 /// A feed that follows its dataset has the data of an epoch as they were when it was planned, for
@@ -93,9 +94,9 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
   const Fingerprint expected = from_wire(*request.fingerprint());
   Fingerprint have = fingerprint();
-  if (settings_.follow) {
+  if (parts_.settings.follow) {
     const Epoch epoch{request.epoch()};
-    const auto decided = plans_.data_of(epoch);
+    const auto decided = parts_.plans.data_of(epoch);
     const bool passed = request.mode() == wire::Mode::queue && queue().epoch() != epoch;
     const bool open = !decided || request.step() == 0 || passed || !is_in_use(epoch);
     have.data = open ? expected.data : *decided;
@@ -103,49 +104,52 @@ Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (expected == have) return {};
   const std::string had = request.terms() != nullptr ? request.terms()->str() : "";
   const std::string has =
-      terms_text(settings_, row_schema(*data_.snapshot, settings_.recipe.get()));
+      terms_text(parts_.settings, row_schema(*data_.snapshot, parts_.settings.recipe.get()));
   std::string changes = describe_change({expected, had}, {have, has});
   if (changes.empty()) return {};  // a fingerprint in its older form
   // Without its terms the fingerprint alone tells that a run began with the first version.
-  const auto first = fingerprint_of_first_draws(*data_.snapshot, settings_);
+  const auto first = fingerprint_of_first_draws(*data_.snapshot, parts_.settings);
   if (first && first->settings == expected.settings &&
       changes.find(kFirstDraws) == std::string::npos) {
     changes += fmt::format("; {}", kFirstDraws);
   }
-  return Error{
-      ErrorCode::fingerprint_mismatch,
-      fmt::format("the plan of feed {} has changed: {}{} (expected {}, now {})", name(), changes,
-                  about_growth(expected, have, settings_), to_string(expected), to_string(have))};
+  return Error{ErrorCode::fingerprint_mismatch,
+               fmt::format("the plan of feed {} has changed: {}{} (expected {}, now {})", name(),
+                           changes, about_growth(expected, have, parts_.settings),
+                           to_string(expected), to_string(have))};
 }
 
 /// A client that goes on within an epoch says which data it has; then no client gets others. The
 /// epoch may be under way on the planning thread, from other data: then it is planned again. True
 /// when the subscription takes these data or none.
 bool Feed::keep_data(const wire::Subscribe& request) {
-  if (!settings_.follow || !request.expects_fingerprint() || request.fingerprint() == nullptr) {
+  if (!parts_.settings.follow || !request.expects_fingerprint() ||
+      request.fingerprint() == nullptr) {
     return false;
   }
   const Epoch epoch{request.epoch()};
   const std::uint64_t data = from_wire(*request.fingerprint()).data;
-  const bool decided = plans_.decide(epoch, data);
+  const bool decided = parts_.plans.decide(epoch, data);
   if (request.step() == 0) return false;
   if (decided) return true;
-  plans_.decide_anew(epoch, data);
-  scheduler_.cache().forget_epoch(epoch);
+  parts_.plans.decide_anew(epoch, data);
+  parts_.note_plans();
+  parts_.scheduler.cache().forget_epoch(epoch);
   return true;
 }
 
 /// Whether a client is in this epoch, or holds one of its batches, or the queue is in it, or begins
 /// it.
 bool Feed::is_in_use(Epoch epoch) const {
-  return view().plan_needs().stood_in.contains(epoch) || scheduler_.cache().holds_of(epoch) ||
-         desk_.beginning() == epoch || (desk_.is_open() && desk_.epoch() == epoch);
+  return parts_.plan_needs().stood_in.contains(epoch) || parts_.scheduler.cache().holds_of(epoch) ||
+         parts_.desk.beginning() == epoch ||
+         (parts_.desk.is_open() && parts_.desk.epoch() == epoch);
 }
 
 bool Feed::has_in_queue(SessionId session) const {
-  const std::vector<SubscriptionKey> keys = subscriptions_.keys_of(session);
+  const std::vector<SubscriptionKey> keys = parts_.subscriptions.keys_of(session);
   return std::any_of(keys.begin(), keys.end(), [this](const SubscriptionKey& key) {
-    return subscriptions_.at(key).in_queue();
+    return parts_.subscriptions.at(key).in_queue();
   });
 }
 
@@ -161,7 +165,7 @@ Result<void> Feed::check_extras(const wire::Subscribe& request) const {
   if (request.mode() == wire::Mode::queue && request.worst_first() != 0) {
     return Error{ErrorCode::invalid_argument, "worst_first goes with replica and sharded only"};
   }
-  if (request.mode() == wire::Mode::queue && !desk_.is_open()) {
+  if (request.mode() == wire::Mode::queue && !parts_.desk.is_open()) {
     return Error{ErrorCode::unsupported,
                  fmt::format("feed {} has no queue: its configuration names no journal, without "
                              "which no record would show after a restart what is done",
@@ -177,8 +181,9 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
   if (!share) return share.error();
   if (auto ranks = check_ranks(client, request); !ranks) return ranks;
   // A loop holds one batch while it waits for the next: a window of one would stop it.
-  const std::uint32_t half = std::max(settings_.slots / 2, std::min(settings_.slots, 2U));
-  const std::uint32_t most = std::min(settings_.max_window, half);
+  const std::uint32_t half =
+      std::max(parts_.settings.slots / 2, std::min(parts_.settings.slots, 2U));
+  const std::uint32_t most = std::min(parts_.settings.max_window, half);
   const bool in_queue = request.mode() == wire::Mode::queue;
   const Epoch start = in_queue ? queue().epoch() : Epoch{request.epoch()};
   Subscription subscription(client, key.number, Cursor(*share, start, Step{0}));
@@ -197,11 +202,11 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
     terms.first_step = Step{request.step()};
     terms.resumes = keep_data(request);
   }
-  life_.come();
+  parts_.life.come();
   const auto now = WaitingTimes::Time::clock::now();
   subscription.waiting = WaitingTimes(now);
-  waits_.come(now);
-  note(key, subscriptions_.add(key, std::move(subscription)));
+  parts_.last_subscribed = now;
+  parts_.subscriptions.add(std::move(subscription));
   due_.plans = true;
   watch();
   if (in_queue) {
@@ -216,7 +221,8 @@ Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& re
 /// What the client released before its session ended is done; what it holds stays with it.
 Result<void> Feed::claim(Subscription& subscription, const wire::Subscribe& request) {
   const std::vector<LeaseNumber> held = from_wire(request.held());
-  const auto claimed = desk_.claim(holder_of(subscription), from_wire(request.released()), held);
+  const auto claimed =
+      parts_.desk.claim(holder_of(subscription), from_wire(request.released()), held);
   if (!written(claimed)) return *failure();
   const auto now = WaitingTimes::Time::clock::now();
   for (const LeaseNumber lease : *claimed) {

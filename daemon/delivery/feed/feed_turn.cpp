@@ -12,7 +12,7 @@ namespace batchwright {
 void Feed::pump() {
   if (failure()) return;
   due_.plans = due_.slots = true;
-  serve_all(subscriptions_.keys());
+  serve_all(parts_.subscriptions.keys());
   settle();
 }
 
@@ -35,8 +35,8 @@ void Feed::settle() {
   assemble_demands();
   end_turn();
   // What is due next changes with a queue at any time, and else with places and slots.
-  const bool moved = subscriptions_.have_moved();
-  if (std::exchange(due_.slots, false) || moved || desk_.is_open()) assemble_ahead();
+  const bool moved = parts_.subscriptions.have_moved();
+  if (std::exchange(due_.slots, false) || moved || parts_.desk.is_open()) assemble_ahead();
 }
 
 void Feed::settle_soon() {
@@ -56,8 +56,8 @@ void Feed::serve_all(std::vector<SubscriptionKey> keys) {
 
 /// Those that could have had a batch if others had held less, or been further.
 void Feed::serve_barred() {
-  while (const auto keys = subscriptions_.leading_once_slowest_moved()) serve_all(*keys);
-  if (!failure()) serve_all(subscriptions_.barred_once_loosened(due_.slots));
+  while (const auto keys = parts_.subscriptions.leading_once_slowest_moved()) serve_all(*keys);
+  if (!failure()) serve_all(parts_.subscriptions.blocked_once_loosened(due_.slots));
 }
 
 }  // namespace batchwright

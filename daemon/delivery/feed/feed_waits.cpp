@@ -1,83 +1,68 @@
 // The part of Feed that sees to subscriptions that wait: what they are told, and the log.
 
+#include "daemon/delivery/feed/core/wait_reason.h"
 #include "daemon/delivery/feed/feed.h"
-#include "daemon/delivery/feed/wait_reason.h"
 
 namespace batchwright {
 namespace {
 
 using Clock = WaitingTimes::Time::clock;
 
+/// A job that does not say how many of its ranks are on this host has so long to gather here.
+constexpr std::chrono::seconds kGathering{5};
+
 }  // namespace
 
-/// After everything that changes how a subscription stands.
-void Feed::note(const SubscriptionKey& key, const Subscription& subscription) {
-  subscriptions_.note(key, {plans_.has(subscription.cursor.epoch()), is_left_behind(key)});
-}
-
-void Feed::note_all(Epoch epoch) {
-  for (const auto& [key, subscription] : subscriptions_.all()) {
-    if (subscription.cursor.epoch() == epoch) note(key, subscription);
-  }
-}
-
-void Feed::forget(const SubscriptionKey& key) {
-  subscriptions_.remove(key);
-  scheduler_.stragglers().forget(key);
-}
-
-void Feed::note_waiting(const SubscriptionKey& key, Subscription& subscription) {
-  subscription.waiting.become(view().waiting_for(key, subscription), Clock::now());
+void Feed::note_waiting(Subscription& subscription) {
+  subscription.waiting.become(parts_.waiting_for(subscription), Clock::now());
 }
 
 WaitedSeconds Feed::waited(WaitingTimes::Time now) const {
-  WaitedSeconds sum = waits_.before();
-  for (const auto& [key, subscription] : subscriptions_.all()) {
-    sum.clients += subscription.waiting.daemon_seconds(now);
-    sum.slots += subscription.waiting.slot_seconds(now);
-    sum.daemon += subscription.waiting.client_seconds(now);
+  WaitedSeconds sum = parts_.waited_before;
+  for (const auto& [key, subscription] : parts_.subscriptions.all()) {
+    sum.add(subscription.waiting, now);
   }
   return sum;
 }
 
 std::uint64_t Feed::batches_behind(const Subscription& one, const Subscription& other) const {
-  const Places::Position here{one.cursor.epoch(), one.cursor.step()};
-  return view().steps_ahead(other, here).value_or(0) * one.cursor.share().count;
+  const Position here{one.cursor.epoch(), one.cursor.step()};
+  return parts_.steps_ahead(other, here).value_or(0) * one.cursor.share().count;
 }
 
 /// That a client waits may let it have what it was not given in reserve. What is on its way to the
 /// client does not count as held: then it waits no more.
 void Feed::waits(const SubscriptionKey& key, std::uint32_t holds) {
-  Subscription* const found = subscriptions_.find(key);
-  if (found == nullptr) return;
-  Subscription& subscription = *found;
-  subscription.speak();
-  subscription.asked = subscription.leases.size() == holds;
+  if (!parts_.subscriptions.contains(key)) return;
+  {
+    const auto one = parts_.subscriptions.edit(key);
+    one->speak();
+    one->asked = one->leases.size() == holds;
+  }
   if (failure()) return;
-  note(key, subscription);
-  serve(key, subscription);
+  serve(key);
   settle_soon();
 }
 
 void Feed::ask(SessionId session, const wire::Ask& question) {
   const SubscriptionKey key{session, SubscriptionNumber{question.subscription()}};
   waits(key, question.holds());
-  const Subscription* const found = subscriptions_.find(key);
+  const Subscription* const found = parts_.subscriptions.find(key);
   if (found == nullptr || question.quiet()) return;
   wire::WaitingT answer;
   answer.subscription = question.subscription();
   const auto now = Clock::now();
   const auto waits_for = waits_for_file_system();
-  answer.reason = waits_for && now - waits_for->since >= LongWaits::kLook
+  answer.reason = waits_for && now - waits_for->since >= LongWait::kLook
                       ? describe(*waits_for, now)
-                      : reason_to_wait(view(), *found, now);
+                      : reason_to_wait(parts_, *found, now);
   ports_.send(session, encode(std::move(answer)));
 }
 
 /// Looks once a second, while subscriptions are here, for waits that get long.
 void Feed::watch() {
-  if (subscriptions_.all().empty() || loop_.is_set(FeedLoop::Alarm::long_waits)) return;
-  loop_.set(FeedLoop::Alarm::long_waits, Clock::now() + LongWaits::kLook, [this] {
+  if (parts_.subscriptions.all().empty() || loop_.is_set(FeedLoop::Alarm::long_waits)) return;
+  loop_.set(FeedLoop::Alarm::long_waits, Clock::now() + LongWait::kLook, [this] {
     look_at_waits(Clock::now());
     watch();
   });
@@ -86,10 +71,10 @@ void Feed::watch() {
 /// Looks once a second, while something is under way, whether a file system still answers.
 void Feed::watch_file_systems() {
   if (loop_.is_set(FeedLoop::Alarm::blockage)) return;
-  loop_.set(FeedLoop::Alarm::blockage, Clock::now() + LongWaits::kBlockLook, [this] {
+  loop_.set(FeedLoop::Alarm::blockage, Clock::now() + BlockageWatch::kLook, [this] {
     const auto now = Clock::now();
     const auto waits_for = waits_for_file_system();
-    const auto news = waits_.look(waits_for, now);
+    const auto news = blockage_.look(waits_for, now);
     if (news.is_over) {
       const auto took = std::chrono::duration_cast<std::chrono::seconds>(now - news.is_over->since);
       ports_.log.note<Event::feed_unblocked>(name(), news.is_over->by, took.count());
@@ -97,7 +82,7 @@ void Feed::watch_file_systems() {
     if (news.is_blocked) {
       ports_.log.note<Event::feed_blocked>(name(), describe(*blockage(), now));
     }
-    const bool writes = desk_.writer() != nullptr && desk_.writer()->at_work();
+    const bool writes = parts_.desk.writer() != nullptr && parts_.desk.writer()->at_work();
     if (waits_for || writes || slots().count(SlotState::filling) != 0) watch_file_systems();
   });
 }
@@ -111,8 +96,8 @@ std::optional<Blockage> Feed::waits_for_file_system() const {
   const auto dataset_name = [this] { return "dataset " + dataset().shards().front().string(); };
   consider(ports_.assembler.waits_for_pages(name()), dataset_name);
   consider(data_.asked_since, dataset_name);
-  if (desk_.writer() == nullptr) return longest;
-  if (const auto at_work = desk_.writer()->at_work()) {
+  if (parts_.desk.writer() == nullptr) return longest;
+  if (const auto at_work = parts_.desk.writer()->at_work()) {
     consider(at_work->since, [&at_work] { return at_work->name; });
   }
   return longest;
@@ -120,17 +105,18 @@ std::optional<Blockage> Feed::waits_for_file_system() const {
 
 void Feed::look_at_waits(WaitingTimes::Time now) {
   if (failure()) return;
-  Roster& roster = subscriptions_.roster();
-  if (roster.expects_unknown() && waits_.is_gathering_over(now)) {
-    roster.stop_expecting();
+  SlotAdmission& admission = parts_.subscriptions.admission();
+  if (admission.expects_unknown() && now - parts_.last_subscribed >= kGathering) {
+    admission.stop_expecting();
     settle();
   }
-  for (const auto& [key, subscription] : subscriptions_.all()) {
-    const bool waits = view().waits_for_clients(key, subscription);
-    const auto seconds = waits_.note(key, waits, subscription.delivered, now);
+  for (const auto& [key, subscription] : parts_.subscriptions.all()) {
+    const bool waits = parts_.waits_for_clients(subscription);
+    const auto seconds =
+        parts_.subscriptions.edit(key)->long_wait.note(waits, subscription.delivered, now);
     if (!seconds) continue;
     ports_.log.note<Event::long_wait>(name(), who(subscription), seconds->count(),
-                                      reason_to_wait(view(), subscription, now));
+                                      reason_to_wait(parts_, subscription, now));
   }
 }
 

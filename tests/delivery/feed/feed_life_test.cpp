@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/feed_life.h"
+#include "daemon/delivery/feed/core/feed_life.h"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/feed/roster/subscription_key.h"
+#include "daemon/delivery/feed/ids.h"
 
 namespace batchwright::test {
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/slots/slot_scheduler.h"
+#include "daemon/delivery/feed/core/slot_scheduler.h"
 
 #include <doctest/doctest.h>
 
@@ -34,15 +34,17 @@ std::vector<std::uint64_t> indices(const std::vector<SlotScheduler::Assignment>&
 /// A replica per entry of `steps`, each at a place of its own.
 struct Replicas {
   explicit Replicas(const std::vector<std::uint64_t>& steps) {
+    states.resize(steps.size());
     places.reserve(steps.size());
     for (const std::uint64_t step : steps) {
-      places.push_back({{SessionId{places.size() + 1}, {1}}});
+      places.push_back({{{SessionId{places.size() + 1}, {1}}, &states[places.size()]}});
       const Cursor cursor(whole_share(1), Epoch{0}, Step{step});
-      fronts.push_back({{cursor, kSteps, 0, nullptr, {}}, &places.back(), false});
+      cohorts.push_back({{cursor, kSteps, 0, nullptr, {}}, &places.back(), false});
     }
   }
-  std::vector<std::set<SubscriptionKey>> places;
-  std::vector<Front> fronts;
+  std::vector<StragglerState> states;
+  std::vector<Members> places;
+  std::vector<Cohort> cohorts;
 };
 
 struct Slots {
@@ -52,7 +54,7 @@ struct Slots {
                   {threads, 50ms}) {}
 
   std::vector<std::uint64_t> ahead(const Replicas& replicas) {
-    const auto all = scheduler.ahead(replicas.fronts, kNow);
+    const auto all = scheduler.ahead(replicas.cohorts, kNow);
     for (const auto& each : all) scheduler.finished(each, AssembledBatch{0, 64, 1, 1, 1, 0, {}});
     return indices(all);
   }
@@ -63,12 +65,12 @@ struct Slots {
 
 }  // namespace
 
-TEST_CASE("delivery: slots are filled in the order of distance from the nearest front") {
+TEST_CASE("delivery: slots are filled in the order of distance from the nearest cohort") {
   Slots slots(6);
   CHECK(slots.ahead(Replicas({3, 20})) == std::vector<std::uint64_t>{3, 20, 4, 21, 5, 22});
 }
 
-TEST_CASE("delivery: what two fronts need is assembled once") {
+TEST_CASE("delivery: what two cohorts need is assembled once") {
   Slots slots(4);
   CHECK(slots.ahead(Replicas({3, 4})) == std::vector<std::uint64_t>{3, 4, 5, 6});
 }
@@ -76,11 +78,11 @@ TEST_CASE("delivery: what two fronts need is assembled once") {
 TEST_CASE("delivery: one batch more than threads is under way") {
   Slots slots(8, 2);
   const Replicas one({0});
-  const auto first = slots.scheduler.ahead(one.fronts, kNow);
+  const auto first = slots.scheduler.ahead(one.cohorts, kNow);
   CHECK(indices(first) == std::vector<std::uint64_t>{0, 1, 2});
-  CHECK(slots.scheduler.ahead(one.fronts, kNow).empty());
+  CHECK(slots.scheduler.ahead(one.cohorts, kNow).empty());
   slots.scheduler.discard(first[1]);
-  CHECK(indices(slots.scheduler.ahead(one.fronts, kNow)) == std::vector<std::uint64_t>{1});
+  CHECK(indices(slots.scheduler.ahead(one.cohorts, kNow)) == std::vector<std::uint64_t>{1});
 }
 
 TEST_CASE("delivery: a batch takes the place of one that is needed later, and of none before") {
@@ -99,14 +101,14 @@ TEST_CASE("delivery: a slot that is held is not taken, whoever waits") {
   slots.hold(1);
   const Replicas far({9});
   CHECK(slots.ahead(far).empty());
-  CHECK(!slots.scheduler.demand({batch(9)}, far.fronts, kNow).assignment);
+  CHECK(!slots.scheduler.demand({batch(9)}, far.cohorts, kNow).assignment);
 }
 
 TEST_CASE("delivery: a demand that follows no plan may push out anything that is not held") {
   Slots slots(2);
   const Replicas near({0});
   slots.ahead(near);
-  const auto answer = slots.scheduler.demand({batch(9), false}, near.fronts, kNow);
+  const auto answer = slots.scheduler.demand({batch(9), false}, near.cohorts, kNow);
   REQUIRE(answer.assignment);
   CHECK(answer.assignment->id == batch(9));
   CHECK(!answer.stragglers.waits);
@@ -116,10 +118,10 @@ TEST_CASE("delivery: a demand waits for a straggler, and is served once patience
   Slots slots(8);
   const Replicas both({0, 8});
   slots.ahead(Replicas({0}));
-  auto answer = slots.scheduler.demand({batch(8)}, both.fronts, kNow);
+  auto answer = slots.scheduler.demand({batch(8)}, both.cohorts, kNow);
   CHECK(answer.stragglers.waits);
   CHECK(!answer.assignment);
-  answer = slots.scheduler.demand({batch(8)}, both.fronts, kNow + 60ms);
+  answer = slots.scheduler.demand({batch(8)}, both.cohorts, kNow + 60ms);
   REQUIRE(answer.stragglers.left_behind.size() == 1);
   CHECK(answer.stragglers.left_behind[0].key == SubscriptionKey{SessionId{1}, {1}});
   CHECK(answer.stragglers.left_behind[0].batches == 8);
@@ -130,7 +132,7 @@ TEST_CASE("delivery: a demand waits for a straggler, and is served once patience
 TEST_CASE("delivery: a broken batch is not tried again before it is forgotten") {
   Slots slots(2);
   const Replicas one({0});
-  const auto begun = slots.scheduler.ahead(one.fronts, kNow);
+  const auto begun = slots.scheduler.ahead(one.cohorts, kNow);
   slots.scheduler.failed(begun[0], {ErrorCode::corrupt_record, "torn"});
   REQUIRE(slots.scheduler.broken(batch(0)) != nullptr);
   CHECK(slots.scheduler.broken(batch(0))->message == "torn");
@@ -176,15 +178,15 @@ TEST_CASE("delivery: slots ahead are those that are ready, not held, and needed 
   Slots slots(4);
   slots.ahead(Replicas({0}));
   slots.hold(1);
-  CHECK(slots.scheduler.slots_ahead(Replicas({0}).fronts) == 3);
-  CHECK(slots.scheduler.slots_ahead(Replicas({2}).fronts) == 2);
-  CHECK(slots.scheduler.slots_ahead(Replicas({9}).fronts) == 0);
+  CHECK(slots.scheduler.slots_ahead(Replicas({0}).cohorts) == 3);
+  CHECK(slots.scheduler.slots_ahead(Replicas({2}).cohorts) == 2);
+  CHECK(slots.scheduler.slots_ahead(Replicas({9}).cohorts) == 0);
 }
 
 TEST_CASE("delivery: larger slots take over, and the smaller ones last while a batch is in them") {
   Slots slots(2);
   const Replicas one({0});
-  auto begun = slots.scheduler.ahead(one.fronts, kNow);
+  auto begun = slots.scheduler.ahead(one.cohorts, kNow);
   slots.scheduler.grow(std::make_shared<SlotGeneration>(ArenaNumber{2}, *Arena::create(2, 8192),
                                                         std::make_shared<MemoryBudget>()));
   CHECK(slots.scheduler.generations().size() == 2);

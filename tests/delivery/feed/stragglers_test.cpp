@@ -1,10 +1,9 @@
-#include "daemon/delivery/feed/slots/stragglers.h"
+#include "daemon/delivery/feed/core/stragglers.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <vector>
 
 #include "tests/delivery/feed/names.h"
@@ -77,13 +76,13 @@ bool is_left_behind(TestServer& server) {
     const Feed& feed = *s.feeds()[0];
     const auto& all = feed.subscriptions();
     return std::any_of(all.begin(), all.end(),
-                       [&feed](const auto& entry) { return feed.is_left_behind(entry.first); });
+                       [](const auto& entry) { return entry.second.straggler.left_behind; });
   });
 }
 
 constexpr SubscriptionKey kSlow{SessionId{1}, {1}};
 
-Front front_at(const std::set<SubscriptionKey>& place, std::uint64_t step) {
+Cohort cohort_at(const Members& place, std::uint64_t step) {
   return {
       {Cursor(whole_share(1), Epoch{0}, Step{step}), kEpochBatches, 0, nullptr, {}}, &place, false};
 }
@@ -92,7 +91,8 @@ Front front_at(const std::set<SubscriptionKey>& place, std::uint64_t step) {
 
 TEST_CASE("delivery: those that are half of the slots behind are waited for, and no others") {
   using std::chrono::milliseconds;
-  const std::set<SubscriptionKey> slow{kSlow};
+  StragglerState slow_state;
+  const Members slow{{kSlow, &slow_state}};
   Stragglers stragglers(8, milliseconds(50));
   struct Row {
     std::uint64_t behind;
@@ -102,46 +102,48 @@ TEST_CASE("delivery: those that are half of the slots behind are waited for, and
   for (const Row& row : {Row{0, 0, false}, Row{3, 3, false}, Row{4, 4, true}, Row{15, 15, true},
                          Row{16, 0, false}}) {
     CAPTURE(row.behind);
-    const Front front = front_at(slow, 20 - row.behind);
-    CHECK(stragglers.keeps_before(front, batch(20)) == row.keeps);
-    CHECK(stragglers.wait_for(batch(20), {front}, kNow).waits == row.waits);
+    const Cohort cohort = cohort_at(slow, 20 - row.behind);
+    CHECK(stragglers.keeps_before(cohort, batch(20)) == row.keeps);
+    CHECK(stragglers.wait_for(batch(20), {cohort}, kNow).waits == row.waits);
     CHECK(stragglers.awaited().has_value() == row.waits);
     stragglers.clear();
+    slow_state = {};
   }
 }
 
 TEST_CASE("delivery: one that was left behind keeps nothing, until it has caught up") {
   using std::chrono::milliseconds;
-  const std::set<SubscriptionKey> slow{kSlow};
-  const std::set<SubscriptionKey> fast{{SessionId{2}, {1}}};
+  StragglerState slow_state;
+  const Members slow{{kSlow, &slow_state}};
+  StragglerState fast_state;
+  const Members fast{{{SessionId{2}, {1}}, &fast_state}};
   Stragglers stragglers(8, milliseconds(50));
-  std::vector<Front> fronts{front_at(slow, 0), front_at(fast, 8)};
-  CHECK(stragglers.wait_for(batch(8), fronts, kNow).waits);
-  const auto verdict = stragglers.wait_for(batch(8), fronts, kNow + milliseconds(50));
+  std::vector<Cohort> cohorts{cohort_at(slow, 0), cohort_at(fast, 8)};
+  CHECK(stragglers.wait_for(batch(8), cohorts, kNow).waits);
+  const auto verdict = stragglers.wait_for(batch(8), cohorts, kNow + milliseconds(50));
   CHECK(!verdict.waits);
   REQUIRE(verdict.left_behind.size() == 1);
   CHECK(verdict.left_behind[0].key == kSlow);
-  CHECK(stragglers.is_left_behind(kSlow));
-  fronts[0].left_behind = true;
-  CHECK(stragglers.keeps_before(fronts[0], batch(8)) == 0);
-  CHECK(stragglers.end_turn(fronts, kNow + milliseconds(51)).empty());
-  fronts[0] = front_at(slow, 7);
-  CHECK(stragglers.end_turn(fronts, kNow + milliseconds(52)) == std::vector{kSlow});
-  CHECK(!stragglers.is_left_behind(kSlow));
+  cohorts[0].left_behind = slow_state.left_behind = true;
+  CHECK(stragglers.keeps_before(cohorts[0], batch(8)) == 0);
+  CHECK(stragglers.end_turn(cohorts, kNow + milliseconds(51)).empty());
+  cohorts[0] = cohort_at(slow, 7);
+  CHECK(stragglers.end_turn(cohorts, kNow + milliseconds(52)) == std::vector{kSlow});
   CHECK(stragglers.empty());
 }
 
 TEST_CASE("delivery: a turn in which a straggler held up no other costs no patience") {
   using std::chrono::milliseconds;
-  const std::set<SubscriptionKey> slow{kSlow};
+  StragglerState slow_state;
+  const Members slow{{kSlow, &slow_state}};
   Stragglers stragglers(8, milliseconds(50));
-  const std::vector<Front> fronts{front_at(slow, 0)};
-  CHECK(stragglers.wait_for(batch(8), fronts, kNow).waits);
-  stragglers.end_turn(fronts, kNow);
+  const std::vector<Cohort> cohorts{cohort_at(slow, 0)};
+  CHECK(stragglers.wait_for(batch(8), cohorts, kNow).waits);
+  stragglers.end_turn(cohorts, kNow);
   CHECK(stragglers.awaited() == kSlow);
-  stragglers.end_turn(fronts, kNow + milliseconds(10));
+  stragglers.end_turn(cohorts, kNow + milliseconds(10));
   CHECK(!stragglers.awaited());
-  CHECK(stragglers.wait_for(batch(8), fronts, kNow + milliseconds(100)).waits);
+  CHECK(stragglers.wait_for(batch(8), cohorts, kNow + milliseconds(100)).waits);
   stragglers.forget(kSlow);
   CHECK(stragglers.empty());
 }
@@ -221,8 +223,8 @@ TEST_CASE("delivery: nobody waits for who has the largest batches before it") {
 
 TEST_CASE("delivery: patience is spent by waiting and comes back slowly") {
   using std::chrono::milliseconds;
-  Patience::Clock::time_point now{};
-  Patience patience(milliseconds(50), now);
+  WaitBudget::Clock::time_point now{};
+  WaitBudget patience(milliseconds(50), now);
   CHECK(patience.wait(now));
   CHECK(patience.wait(now += milliseconds(30)));
   patience.stop_waiting(now += milliseconds(10));

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/roster/subscription_table.h"
+#include "daemon/delivery/feed/core/subscription_table.h"
 
 #include <doctest/doctest.h>
 
@@ -15,10 +15,9 @@ namespace {
 
 using Phase = Subscription::Stage;
 using Habit = Subscription::Habit;
-using Bar = SubscriptionTable::Bar;
 using Keys = std::vector<SubscriptionKey>;
 
-constexpr SubscriptionTable::Circumstances kPlanned{true, false};
+const std::set<Epoch> kPlanned{Epoch{0}, Epoch{3}, Epoch{5}, Epoch{9}};
 
 Subscription replica(std::uint64_t step, std::uint64_t epoch = 0) {
   Subscription one({}, {1}, Cursor(whole_share(1), Epoch{epoch}, Step{step}));
@@ -35,15 +34,20 @@ Subscription rank(std::uint32_t number, std::uint32_t ranks) {
   return one;
 }
 
-/// A table of subscriptions that stand somewhere in planned epochs.
-SubscriptionTable table_of(const std::vector<std::pair<SubscriptionKey, Subscription>>& all) {
-  SubscriptionTable table(8);
-  for (const auto& [key, one] : all) {
-    table.add(key, one);
-    table.note(key, kPlanned);
-  }
-  return table;
+Subscription of(const SubscriptionKey& key, Subscription one) {
+  one.client.session = key.session;
+  one.number = key.number;
+  return one;
 }
+
+/// A table of subscriptions that stand somewhere in planned epochs.
+struct Table : SubscriptionTable {
+  explicit Table(const std::vector<std::pair<SubscriptionKey, Subscription>>& all)
+      : SubscriptionTable(8) {
+    set_planned(kPlanned);
+    for (const auto& [key, one] : all) add(of(key, one));
+  }
+};
 
 }  // namespace
 
@@ -68,11 +72,11 @@ TEST_CASE("delivery: a subscription's stage says what it wants, and whether it s
     Subscription one = replica(3);
     one.stage = row.stage;
     SubscriptionTable table(8);
-    table.add(client(1), one);
-    table.note(client(1), {row.planned, false});
-    CHECK(standing_of(one, row.planned).wants.has_value() == row.wants);
+    if (row.planned) table.set_planned(kPlanned);
+    table.add(of(client(1), one));
+    CHECK(admission_state_of(one, row.planned).wants.has_value() == row.wants);
     CHECK(table.wanting(batch(3)).size() == (row.wants ? 1 : 0));
-    CHECK(table.places().all().size() == (row.stands ? 1 : 0));
+    CHECK(table.places().size() == (row.stands ? 1 : 0));
   }
 }
 
@@ -108,21 +112,19 @@ TEST_CASE("delivery: a program's habit is what it was last seen to do without") 
 TEST_CASE("delivery: a batch is wanted by those whose next it is, and by those of its queue") {
   Subscription worker = replica(0);
   worker.terms.mode = wire::Mode::queue;
-  const SubscriptionTable table =
-      table_of({{client(1), replica(4)}, {client(2), worker}, {client(3), replica(5)}});
+  const Table table({{client(1), replica(4)}, {client(2), worker}, {client(3), replica(5)}});
   CHECK(table.wanting(batch(4)) == Keys{client(1), client(2)});
   CHECK(table.wanting(batch(5)) == Keys{client(3), client(2)});
   CHECK(table.wanting(batch(4, 1)).empty());
 }
 
 TEST_CASE("delivery: a session's subscriptions are found, and those of others are not") {
-  SubscriptionTable table =
-      table_of({{client(1), replica(0)}, {client(2, 1), replica(0)}, {client(2, 9), replica(0)}});
+  Table table({{client(1), replica(0)}, {client(2, 1), replica(0)}, {client(2, 9), replica(0)}});
   CHECK(table.keys_of(SessionId{2}) == Keys{client(2, 1), client(2, 9)});
   table.remove(client(2, 1));
   CHECK(table.keys_of(SessionId{2}) == Keys{client(2, 9)});
   CHECK(table.find(client(2, 1)) == nullptr);
-  CHECK(table.places().all().begin()->second.size() == 2);
+  CHECK(table.places().begin()->second.size() == 2);
 }
 
 TEST_CASE("delivery: the epochs that are needed are those stood in, and those that come next") {
@@ -132,8 +134,7 @@ TEST_CASE("delivery: the epochs that are needed are those stood in, and those th
   last.epochs_left = 1;
   Subscription over = replica(0, 9);
   over.stage = Phase::over;
-  const PlanNeeds needs =
-      table_of({{client(1), full}, {client(2), last}, {client(3), over}}).needs();
+  const PlanNeeds needs = Table({{client(1), full}, {client(2), last}, {client(3), over}}).needs();
   CHECK(needs.now == std::set<Epoch>{Epoch{5}});
   CHECK(needs.stood_in == std::set<Epoch>{Epoch{3}, Epoch{5}});
   CHECK(needs.next == std::set<Epoch>{Epoch{3}, Epoch{4}, Epoch{5}});
@@ -142,44 +143,42 @@ TEST_CASE("delivery: the epochs that are needed are those stood in, and those th
 }
 
 TEST_CASE("delivery: one that leads goes on when the slowest has moved, and not before") {
-  SubscriptionTable table = table_of({{client(1), replica(0)}, {client(2), replica(9)}});
+  Table table({{client(1), replica(0)}, {client(2), replica(9)}});
   REQUIRE(table.leading_once_slowest_moved());
-  table.hold_back(client(2), Bar::lead);
+  table.edit(client(2))->blocked_by = BlockedBy::lead;
   CHECK(!table.leading_once_slowest_moved());
-  table.at(client(1)).cursor.advance();
-  table.note(client(1), kPlanned);
+  table.edit(client(1))->cursor.advance();
   CHECK(table.leading_once_slowest_moved() == Keys{client(2)});
   CHECK(!table.leading_once_slowest_moved());
 }
 
-TEST_CASE("delivery: one that the rule on slots barred is looked at once something has changed") {
-  SubscriptionTable table = table_of({{client(1), replica(0)}, {client(2), replica(9)}});
-  CHECK(table.barred_once_loosened(true).empty());
-  table.hold_back(client(2), Bar::slots);
-  CHECK(table.barred_once_loosened(false) == Keys{client(2)});
-  CHECK(table.barred_once_loosened(false).empty());
-  CHECK(table.barred_once_loosened(true) == Keys{client(2)});
+TEST_CASE("delivery: one that the rule on slots blocked is looked at once something has changed") {
+  Table table({{client(1), replica(0)}, {client(2), replica(9)}});
+  CHECK(table.blocked_once_loosened(true).empty());
+  table.edit(client(2))->blocked_by = BlockedBy::slots;
+  CHECK(table.blocked_once_loosened(false) == Keys{client(2)});
+  CHECK(table.blocked_once_loosened(false).empty());
+  CHECK(table.blocked_once_loosened(true) == Keys{client(2)});
   table.remove(client(1));
-  CHECK(table.barred_once_loosened(false) == Keys{client(2)});
-  table.let_go_on(client(2));
-  CHECK(table.barred_once_loosened(true).empty());
+  CHECK(table.blocked_once_loosened(false) == Keys{client(2)});
+  table.edit(client(2))->blocked_by = BlockedBy::nothing;
+  CHECK(table.blocked_once_loosened(true).empty());
 }
 
 TEST_CASE("delivery: places are looked at again when one of them was left or come to") {
-  SubscriptionTable table = table_of({{client(1), replica(0)}});
+  Table table({{client(1), replica(0)}});
   CHECK(table.have_moved());
   CHECK(!table.have_moved());
-  table.note(client(1), kPlanned);
+  table.edit(client(1));
   CHECK(!table.have_moved());
-  table.at(client(1)).cursor.advance();
-  table.note(client(1), kPlanned);
+  table.edit(client(1))->cursor.advance();
   CHECK(table.have_moved());
-  table.note(client(1), {true, true});  // a place of its own
+  table.edit(client(1))->straggler.left_behind = true;  // a place of its own
   CHECK(table.have_moved());
 }
 
 TEST_CASE("delivery: a job needs a slot for each of its ranks, those that come again but once") {
-  const SubscriptionTable table = table_of({{client(1), rank(0, 4)}, {client(2), rank(1, 4)}});
+  const Table table({{client(1), rank(0, 4)}, {client(2), rank(1, 4)}});
   const Job job{4, 0};
   CHECK(table.slots_needed_with(job, 2) == 4);
   CHECK(table.slots_needed_with(job, 1) == 3);
@@ -199,11 +198,43 @@ TEST_CASE("delivery: slots that a session left count as held until its process l
                                                       std::make_shared<MemoryBudget>());
   ClientInfo gone;
   gone.session = SessionId{5};
-  SubscriptionTable table = table_of({{client(1), replica(0)}});
-  const std::size_t needed = table.roster().slots_needed();
-  table.hold_over(gone, {{slots, SlotIndex{0}}, {slots, SlotIndex{1}}});
-  CHECK(table.roster().slots_needed() == needed + 2);
-  CHECK(table.held_over().slots_of(SessionId{5}) == 2);
-  CHECK(table.let_go(SessionId{5}).size() == 2);
-  CHECK(table.roster().slots_needed() == needed);
+  Table table({{client(1), replica(0)}});
+  const std::size_t needed = table.admission().slots_needed();
+  table.orphan(gone, {{slots, SlotIndex{0}}, {slots, SlotIndex{1}}});
+  CHECK(table.admission().slots_needed() == needed + 2);
+  CHECK(table.orphaned().slots_of(SessionId{5}) == 2);
+  CHECK(table.release_orphaned(SessionId{5}).size() == 2);
+  CHECK(table.admission().slots_needed() == needed);
+}
+
+TEST_CASE("delivery: those in step stand at one place, and one that moves leaves it") {
+  Table table({{client(1), replica(7)}, {client(2), replica(7)}, {client(3), replica(7)}});
+  CHECK(table.places().size() == 1);
+  table.edit(client(2))->cursor.advance();
+  CHECK(table.places().size() == 2);
+  table.remove(client(1));
+  table.remove(client(3));
+  CHECK(table.places().size() == 1);
+}
+
+TEST_CASE("delivery: the slowest is the last of those that have a position") {
+  Subscription worker = replica(3);
+  worker.terms.mode = wire::Mode::queue;
+  Table table({{client(1), replica(7)}, {client(2), worker}});
+  CHECK(table.slowest() == Position{Epoch{0}, Step{7}});
+  table.add(of(client(3), replica(5)));
+  CHECK(table.slowest() == Position{Epoch{0}, Step{5}});
+  for (int i = 0; i < 4; ++i) table.edit(client(3))->cursor.advance();
+  CHECK(table.slowest() == Position{Epoch{0}, Step{7}});
+  table.clear();
+  CHECK(!table.slowest());
+}
+
+TEST_CASE("delivery: when an epoch gets its plan, those that stand there want their batches") {
+  Table table({{client(1), replica(2, 4)}});
+  CHECK(table.wanting(batch(2, 4)).empty());
+  table.set_planned({Epoch{4}});
+  CHECK(table.wanting(batch(2, 4)) == Keys{client(1)});
+  table.set_planned({});
+  CHECK(table.wanting(batch(2, 4)).empty());
 }

@@ -10,7 +10,7 @@
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/queue/kept_file.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
-#include "daemon/delivery/feed/roster/client_info.h"
+#include "daemon/delivery/feed/ids.h"
 #include "formats/formats.h"
 
 namespace batchwright {

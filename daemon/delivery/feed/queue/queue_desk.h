@@ -11,7 +11,7 @@
 #include "daemon/delivery/feed/queue/ledger.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
-#include "daemon/delivery/feed/roster/client_info.h"
+#include "daemon/delivery/feed/ids.h"
 
 namespace batchwright {
 

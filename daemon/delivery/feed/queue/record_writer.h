@@ -9,7 +9,7 @@
 #include <string>
 
 #include "daemon/delivery/feed/queue/kept_file.h"
-#include "daemon/delivery/feed/roster/subscription_key.h"
+#include "daemon/delivery/feed/ids.h"
 #include "formats/formats.h"
 
 namespace batchwright {

@@ -1,0 +1,174 @@
+#include "daemon/delivery/feed/core/feed_parts.h"
+
+#include <algorithm>
+
+namespace batchwright {
+namespace {
+
+/// Where no subscription stands.
+const Members kEmptyPlace;
+
+}  // namespace
+
+PlanNeeds FeedParts::plan_needs() const {
+  PlanNeeds needs = subscriptions.needs();
+  if (!desk.is_open()) return needs;
+  if (life.had_client()) needs.stood_in.insert(desk.epoch());
+  needs.next.insert({desk.epoch(), Epoch{desk.epoch().value + 1}});
+  return needs;
+}
+
+UpcomingBatches FeedParts::upcoming_of(const Subscription& subscription) const {
+  const Epoch epoch = subscription.cursor.epoch();
+  const bool goes_on = subscription.epochs_left != 1;
+  return {subscription.cursor, plans.steps(epoch),
+          goes_on ? plans.steps(Epoch{epoch.value + 1}) : 0,
+          subscription.in_queue() ? &desk.queue() : nullptr, subscription.rehearsals};
+}
+
+std::optional<BatchId> FeedParts::next_of(const Subscription& subscription) const {
+  if (!subscription.is_served()) return {};
+  if (!subscription.in_queue()) return upcoming_of(subscription).ahead(0);
+  const Epoch epoch = subscription.cursor.epoch();
+  if (desk.epoch() != epoch) return {};
+  const QueueOwner owner = subscription.owner();
+  const auto index = desk.queue().next_for(owner, plans.steps(epoch) * settings.plan.world);
+  if (!index || (desk.queue().gave_up(owner, *index) && another_can_have(*index, owner))) return {};
+  return BatchId{epoch, *index};
+}
+
+/// Whether a worker waits with empty hands, and so will get the batch at once, that did not give it
+/// up before.
+bool FeedParts::another_can_have(BatchIndex index, QueueOwner owner) const {
+  const Subscriptions& all = subscriptions.all();
+  return std::any_of(all.begin(), all.end(), [&](const auto& entry) {
+    const Subscription& other = entry.second;
+    return other.in_queue() && other.owner() != owner && other.leases.empty() &&
+           other.stage == Subscription::Stage::in_epoch && other.cursor.epoch() == desk.epoch() &&
+           !desk.queue().gave_up(other.owner(), index);
+  });
+}
+
+std::vector<Cohort> FeedParts::cohorts() const {
+  if (!life.had_client()) {
+    const Cursor start(whole_share(settings.plan.world), first_epoch, Step{0});
+    return {{{start, plans.steps(first_epoch), 0, nullptr, {}}, &kEmptyPlace}};
+  }
+  std::vector<Cohort> all;
+  for (const auto& [place, members] : subscriptions.places()) {
+    const Subscription& first = subscriptions.at(members.begin()->first);
+    if (waits_for_plan(first)) continue;
+    all.push_back({upcoming_of(first), &members, place.left_behind});
+  }
+  return all;
+}
+
+std::optional<BatchId> FeedParts::demand_of(const Subscription& of) const {
+  if (!of.has_credit() || waits_for_plan(of)) return {};
+  const auto id = next_of(of);
+  if (!id || !scheduler.is_missing(*id)) return {};
+  return may_take(of, *id) && !leads_too_far(of) ? id : std::nullopt;
+}
+
+/// What is refused to one is so to all that want it.
+std::vector<std::pair<BatchId, SubscriptionKey>> FeedParts::demands(std::size_t turn) const {
+  std::vector<std::pair<BatchId, SubscriptionKey>> all;
+  for (const auto& [wanted, wanting] : subscriptions.admission().wanted()) {
+    if (!scheduler.is_missing(wanted)) continue;
+    for (const SubscriptionKey& key : wanting.all) {
+      const auto id = demand_of(subscriptions.at(key));
+      if (!id) continue;
+      all.emplace_back(*id, key);
+      break;
+    }
+  }
+  if (all.empty()) return all;
+  const auto first = static_cast<std::ptrdiff_t>(turn % all.size());
+  std::rotate(all.begin(), all.begin() + first, all.end());
+  return all;
+}
+
+bool FeedParts::waits_for_plan(const Subscription& subscription) const {
+  if (subscription.is_over()) return false;
+  return !subscription.is_served() || !plans.has(subscription.cursor.epoch());
+}
+
+bool FeedParts::may_take(const Subscription& subscription, const BatchId& id) const {
+  const auto slot = slots().find(id);
+  const bool is_held = slot && slots().is_held(*slot);
+  return subscriptions.admission().may_take(*subscription.index.admission, slots().held(), is_held);
+}
+
+bool FeedParts::leads_too_far(const Subscription& subscription) const {
+  if (settings.max_lead == 0 || subscription.in_queue()) return false;
+  const auto slowest = subscriptions.slowest();
+  if (!slowest) return false;
+  const auto lead = steps_ahead(subscription, *slowest);
+  return lead && *lead >= settings.max_lead;
+}
+
+std::optional<std::uint64_t> FeedParts::steps_ahead(const Subscription& one,
+                                                    const Position& of) const {
+  const auto [epoch, step] = of;
+  const std::uint64_t epochs = one.cursor.epoch().value - epoch.value;
+  if (one.cursor.epoch() < epoch) return {};
+  const std::uint64_t here = one.cursor.step().value + epochs * plans.steps(epoch);
+  if (here < step.value) return {};
+  return here - step.value;
+}
+
+bool FeedParts::is_over(const Subscription& subscription, std::uint64_t steps) const {
+  if (!subscription.rehearsals.empty()) return false;
+  if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
+  return desk.is_over_for(subscription.owner(), subscription.cursor.epoch(),
+                          steps * settings.plan.world, subscription.asked);
+}
+
+/// Its next batch is in no slot, or none may be taken for it, until other clients have released
+/// some.
+bool FeedParts::lacks_slot(const Subscription& subscription, const BatchId& next) const {
+  return !may_take(subscription, next) || (!slots().find(next) && slots().held() == slots().size());
+}
+
+WaitingFor FeedParts::waiting_for(const Subscription& subscription) const {
+  if (subscription.is_over() || life.has_ended()) return WaitingFor::none;
+  const auto daemon = subscription.says_it_waits() ? WaitingFor::daemon : WaitingFor::none;
+  if (waits_for_plan(subscription)) return daemon;
+  const auto id = next_of(subscription);
+  if (!id || leads_too_far(subscription)) return WaitingFor::none;
+  const bool looks_on = subscription.looks_on() && !subscription.leases.empty();
+  if (subscription.has_credit() && (!looks_on || subscription.client.inline_batches)) {
+    const bool waits_for_slot = daemon == WaitingFor::daemon && lacks_slot(subscription, *id);
+    return waits_for_slot ? WaitingFor::slot : daemon;
+  }
+  // What it releases leaves a slot, unless its batches are in none.
+  const bool could_be_had =
+      !subscription.client.inline_batches || slots().find(*id) || slots().held() < slots().size();
+  return could_be_had ? WaitingFor::client : WaitingFor::none;
+}
+
+std::size_t FeedParts::slots_to_set() const {
+  const Subscriptions& all = subscriptions.all();
+  const auto waiting = std::count_if(all.begin(), all.end(), [](const auto& entry) {
+    return entry.second.waiting.now() == WaitingFor::slot;
+  });
+  // Of which one goes round.
+  const std::size_t entitled = subscriptions.admission().slots_needed() - 1;
+  return std::max(2 * entitled + 2, slots().size() + static_cast<std::size_t>(waiting) + 1);
+}
+
+bool FeedParts::releases_may_join(const Subscription& subscription) const {
+  if (subscription.in_queue() || desk.keeps_ledger()) return false;
+  return subscription.client.inline_batches || 2 * slots().held() <= slots().size();
+}
+
+bool FeedParts::waits_for_clients(const Subscription& subscription) const {
+  if (subscription.is_over() || waits_for_plan(subscription)) return false;
+  const auto id = next_of(subscription);
+  if (!subscription.says_it_waits()) return false;
+  if (!id) return subscription.in_queue() && subscription.leases.empty();
+  return subscription.has_credit() &&
+         (leads_too_far(subscription) || lacks_slot(subscription, *id));
+}
+
+}  // namespace batchwright

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "daemon/delivery/feed/core/feed_life.h"
+#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/core/subscription_table.h"
+#include "daemon/delivery/feed/feed_resources.h"
+#include "daemon/delivery/feed/plans/plan_keeper.h"
+#include "daemon/delivery/feed/queue/queue_desk.h"
+
+namespace batchwright {
+
+/// The parts of a feed, and what follows from them together: which batch each subscription gets
+/// next, what blocks it, and which batches and plans are wanted.
+struct FeedParts {
+  FeedParts(FeedSettings its_settings, std::shared_ptr<SlotGeneration> slots,
+            const SchedulerLimits& limits, QueueDesk its_desk, Epoch first,
+            std::uint64_t its_sequences)
+      : settings(std::move(its_settings)),
+        scheduler(std::move(slots), limits),
+        subscriptions(scheduler.cache().size()),
+        desk(std::move(its_desk)),
+        plans(settings.follow),
+        first_epoch(first),
+        sequences(its_sequences) {}
+
+  FeedSettings settings;
+  SlotScheduler scheduler;
+  SubscriptionTable subscriptions;
+  QueueDesk desk;
+  PlanKeeper plans;
+  FeedLife life;
+  Epoch first_epoch;                     ///< That the feed begins with.
+  std::uint64_t sequences;               ///< Of the data that it serves.
+  WaitedSeconds waited_before;           ///< What subscriptions waited that are gone.
+  WaitingTimes::Time last_subscribed{};  ///< When the last client subscribed.
+
+  /// After plans were made or dropped.
+  void note_plans() { subscriptions.set_planned(plans.epochs().numbers()); }
+
+  /// How many plans are kept at a time.
+  std::size_t most_plans() const { return PlanKeeper::room_for(sequences); }
+  /// The epochs that subscriptions stand in and come to, and those of the queue.
+  PlanNeeds plan_needs() const;
+
+  UpcomingBatches upcoming_of(const Subscription& subscription) const;
+  /// The batch that a subscription gets next; empty at the end of its epoch, where a queue has
+  /// nothing left, and for one that is not served.
+  std::optional<BatchId> next_of(const Subscription& subscription) const;
+  /// One for all that stand at the same place, in an epoch that is planned. Before the first client
+  /// comes: the beginning of the first epoch, so that its first batches are there by then.
+  std::vector<Cohort> cohorts() const;
+  /// The batches that clients wait for, could have, and that are in no slot, each with a
+  /// subscription that waits for it. They begin with another one at each turn.
+  std::vector<std::pair<BatchId, SubscriptionKey>> demands(std::size_t turn) const;
+
+  bool waits_for_plan(const Subscription& subscription) const;
+  /// By the rule on slots.
+  bool may_take(const Subscription& subscription, const BatchId& id) const;
+  /// By max_lead: where sharing matters more than speed, none is further ahead of the slowest.
+  bool leads_too_far(const Subscription& subscription) const;
+  /// How many global steps `one` is ahead of a place; empty where it is behind, or that is unknown.
+  std::optional<std::uint64_t> steps_ahead(const Subscription& one, const Position& of) const;
+  /// Whether the epoch of so many steps that a subscription is in is over for it.
+  bool is_over(const Subscription& subscription, std::uint64_t steps) const;
+
+  /// Which side waits for the other. A client that is held back by max_lead waits for other
+  /// clients, and so does one that waits for the end of a queue's epoch: neither for the daemon,
+  /// nor the daemon for it. One that has not said that it waits does not wait, whatever it holds.
+  /// One that looks on is given no more before it says something: it is waited for.
+  WaitingFor waiting_for(const Subscription& subscription) const;
+  /// Whether its client may send releases late and together: no other waits for a slot of those it
+  /// holds meanwhile, and no file says what it released.
+  bool releases_may_join(const Subscription& subscription) const;
+  /// Whether its program waits, and others' releases or arrival would let it go on and nothing
+  /// else.
+  bool waits_for_clients(const Subscription& subscription) const;
+  /// How many slots would let all go on that are here or expected, each with a batch in reserve,
+  /// and those that wait for a slot now.
+  std::size_t slots_to_set() const;
+
+ private:
+  const SlotCache& slots() const { return scheduler.cache(); }
+  bool lacks_slot(const Subscription& subscription, const BatchId& next) const;
+  bool another_can_have(BatchIndex index, QueueOwner owner) const;
+  std::optional<BatchId> demand_of(const Subscription& of) const;
+};
+
+}  // namespace batchwright
