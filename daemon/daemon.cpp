@@ -56,6 +56,11 @@ Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
   return {};
 }
 
+std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
+
+/// Whether it is being opened for the first time.
+bool is_opened(const FeedStatus& feed) { return feed.retried && feed.state == FeedState::starting; }
+
 /// 128 bits that cannot be guessed.
 std::string random_name() {
   std::array<std::uint64_t, 2> bits{};
@@ -88,7 +93,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const 
     boost::asio::post(self.loop_,
                       [&self, lines] { self.server_->log().note<Event::log_dropped>(lines); });
   });
-  daemon->server_->log().note<Event::copy_chosen>(daemon->server_->copies().name());
+  daemon->server_->log().note<Event::copy_chosen>(daemon->server_->status(now()).copy);
   daemon->figures_ =
       std::make_unique<Figures>(daemon->loop_, *daemon->server_, config.daemon.memory_bytes);
   daemon->reloader_ = std::make_unique<Reloader>(daemon->loop_, daemon->catalog_, *daemon->server_,
@@ -121,7 +126,7 @@ void Daemon::open_feeds() {
     loop_.run_one_for(kLookForSignals);
   }
   std::uint64_t arena_bytes = 0;
-  for (const auto& feed : server_->feeds()) arena_bytes += feed->arena().bytes();
+  for (const FeedStatus& feed : server_->status(now()).feeds) arena_bytes += feed.arena_bytes;
   server_->log().note<Event::arenas_reserved>(in_mib(arena_bytes),
                                               in_mib(config_.daemon.memory_bytes));
   const std::uint64_t claimed = config_.daemon.memory_bytes - server_->memory().left();
@@ -130,9 +135,8 @@ void Daemon::open_feeds() {
 }
 
 bool Daemon::is_opening() const {
-  const auto& absent = server_->absent();
-  return std::any_of(absent.begin(), absent.end(),
-                     [](const AbsentFeed& feed) { return feed.opening; });
+  const std::vector<FeedStatus> feeds = server_->status(now()).feeds;
+  return std::any_of(feeds.begin(), feeds.end(), is_opened);
 }
 
 Result<void> Daemon::listen() {
@@ -172,7 +176,7 @@ Result<void> Daemon::serve_pages() {
   const auto figures = [this] {
     StatsSource source = figures_->source();
     source.reload = reloader_->stats();
-    source.not_ready = not_ready(*server_, gone_sockets());
+    source.not_ready = not_ready(source, gone_sockets());
     if (disks_) source.disks = disks_->latest();
     const EndpointFigures http = endpoint_->figures();
     source.http = {http.connections, http.requests, http.refused};
@@ -209,16 +213,14 @@ void Daemon::watch_feeds() {
 }
 
 /// What `systemctl status` shows.
-std::string Daemon::status() const {
+std::string Daemon::status(const ServerStatus& server) const {
   std::vector<std::string> failed;
   std::vector<std::string> opening;
-  for (const auto& feed : server_->feeds()) {
-    if (feed->state() == FeedState::failed) failed.push_back(feed->name());
+  for (const FeedStatus& feed : server.feeds) {
+    if (feed.state == FeedState::failed) failed.push_back(feed.name);
+    if (is_opened(feed)) opening.push_back(feed.name);
   }
-  for (const AbsentFeed& feed : server_->absent()) {
-    (feed.opening ? opening : failed).push_back(feed.name);
-  }
-  const std::size_t all = server_->feeds().size() + server_->absent().size();
+  const std::size_t all = server.feeds.size();
   const std::size_t missing = failed.size() + opening.size();
   std::string text = fmt::format("serving {}", all - missing);
   if (missing != 0) text += fmt::format(" of {}", all);
@@ -242,12 +244,11 @@ void Daemon::be_patient() {
 
 void Daemon::tell_state() {
   if (!sockets_) return;  // it does not listen yet
-  const std::string text = status();
-  const auto& feeds = server_->feeds();
+  const ServerStatus server = server_->status(now());
+  const std::string text = status(server);
   const bool starting =
-      is_opening() || std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) {
-        return feed->state() == FeedState::starting;
-      });
+      std::any_of(server.feeds.begin(), server.feeds.end(),
+                  [](const FeedStatus& feed) { return feed.state == FeedState::starting; });
   const bool refused = reloader_->stats().last_refusal.has_value();
   const bool waited = patience_.expiry() <= std::chrono::steady_clock::now();
   // Called again as each feed changes state, until none is starting, and once that took long.

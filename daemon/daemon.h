@@ -58,7 +58,7 @@ class Daemon {
   void watch_feeds();
   void tell_state();
   void be_patient();
-  std::string status() const;
+  std::string status(const ServerStatus& server) const;
   void reloaded();
   void opened();
   void open_reload_door();

@@ -81,9 +81,8 @@ Feed* FeedShelf::find(std::string_view name) const {
 }
 
 Feed* FeedShelf::find(const SubscriptionKey& key) const {
-  const auto found = std::find_if(all_.begin(), all_.end(), [&key](const auto& feed) {
-    return feed->subscriptions().contains(key);
-  });
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&key](const auto& feed) { return feed->has(key); });
   return found == all_.end() ? nullptr : found->get();
 }
 

@@ -1,5 +1,8 @@
 #include "daemon/delivery/server.h"
 
+#include <fmt/format.h>
+#include <sys/sysmacros.h>
+
 #include <utility>
 
 namespace batchwright {
@@ -7,6 +10,51 @@ namespace {
 
 /// The pause between two late answers to a session.
 constexpr std::chrono::seconds kLateAnswers{1};
+
+/// A client that waits for a feed that is absent.
+SubscriberStatus guest_status(const WaitingRoom::Guest& guest, WaitingTimes::Time now) {
+  const wire::SubscribeT& request = guest.request;
+  SubscriberStatus status;
+  status.session = guest.client.session;
+  status.subscription = {request.subscription};
+  status.client = guest.client.program;
+  status.pid = guest.client.pid;
+  status.mode = request.mode;
+  status.rank = request.rank;
+  status.ranks = request.ranks;
+  status.epoch = Epoch{request.epoch};
+  status.step = Step{request.step};
+  status.window = request.window;
+  status.waited_for_daemon_seconds = std::chrono::duration<double>(now - guest.since).count();
+  status.waiting = WaitingFor::daemon;
+  return status;
+}
+
+FeedStatus absent_status(const AbsentFeed& feed) {
+  FeedStatus status;
+  status.name = feed.name;
+  status.dataset = feed.dataset;
+  status.state = feed.opening ? FeedState::starting : FeedState::failed;
+  status.retried = true;
+  // In the words that its clients are told.
+  status.reason = feed.told().message;
+  status.not_ready = feed.opening ? feed.why.message : "not served: " + feed.why.message;
+  status.pinned = to_string(PinState::none);
+  status.pages = to_string(PageKind::small);
+  status.verdict = feed.opening ? Verdict{Bound::idle, status.reason}
+                                : Verdict{Bound::failed, "the feed is not served, see its reason"};
+  return status;
+}
+
+ReadaheadStats readahead_stats(const ReadaheadFigures& figures) {
+  ReadaheadStats stats{figures.ahead_bytes, figures.kept_bytes, 0.0, {}};
+  for (const DiskFigures& disk : figures.disks) {
+    stats.disks.push_back({fmt::format("{}:{}", major(disk.device), minor(disk.device)),
+                           disk.under_way_bytes, disk.window_bytes, disk.bytes_per_second,
+                           disk.latency.count()});
+  }
+  return stats;
+}
 
 }  // namespace
 
@@ -60,6 +108,25 @@ void Server::set_allowed(AllowList allowed, std::optional<std::set<std::string>>
 
 void Server::say_goodbye() {
   for (const auto& [id, session] : sessions_.all()) send(session.peer, encode(wire::ByeT{}));
+}
+
+ServerStatus Server::status(WaitingTimes::Time now) const {
+  ServerStatus status;
+  for (const auto& feed : feeds_.all()) status.feeds.push_back(feed->status(now));
+  for (const AbsentFeed& feed : absent_.all()) {
+    FeedStatus& absent = status.feeds.emplace_back(absent_status(feed));
+    for (const WaitingRoom::Guest* guest : absent_.guests().waiting_for(feed.name)) {
+      absent.subscribers.push_back(guest_status(*guest, now));
+    }
+  }
+  for (const auto& [id, session] : sessions_.all()) {
+    status.sessions.push_back({id, session.client.abilities});
+  }
+  status.memory_left_bytes = memory_->left();
+  status.assembly_threads = rules_.assembly_threads;
+  status.copy = works_.assembler().copies().name();
+  status.readahead = readahead_stats(works_.readahead().figures());
+  return status;
 }
 
 }  // namespace batchwright

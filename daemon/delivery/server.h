@@ -65,10 +65,6 @@ class Server {
   /// reason is_passing(); add_feed() ends that.
   void set_absent(AbsentFeed feed) { absent_.set(std::move(feed)); }
   const std::vector<AbsentFeed>& absent() const { return absent_.all(); }
-  /// The requests that wait for an absent feed. They are valid until the loop goes on.
-  std::vector<const WaitingRoom::Guest*> waiting_for(std::string_view feed) const {
-    return absent_.guests().waiting_for(feed);
-  }
   /// Feeds that have failed for a reason that is_passing() become absent, and give back their
   /// arenas. Not from within a call of a feed.
   void put_away_failed();
@@ -89,21 +85,17 @@ class Server {
 
   /// Sets the memory left for arenas that grow. Call it before listen().
   MemoryBudget& memory() { return *memory_; }
-  const MemoryBudget& memory() const { return *memory_; }
   std::shared_ptr<MemoryBudget> share_memory() { return memory_; }
 
   /// The planner's thread, for work that may wait until the feeds' plans are made.
   Planner& planner() { return works_.planner(); }
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_.all(); }
-  const std::map<SessionId, Session>& sessions() const { return sessions_.all(); }
+  /// All that is shown of it and its feeds, without the figures of the last seconds.
+  ServerStatus status(WaitingTimes::Time now) const;
   /// The log of events, which the server's users share.
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }
-  const Readahead& readahead() const { return works_.readahead(); }
-  unsigned assembly_threads() const { return rules_.assembly_threads; }
-  /// How the assembly threads copy.
-  const CopyChoice& copies() const { return works_.assembler().copies(); }
   /// The addresses it listens at, with the actual ports for port 0.
   const std::vector<std::string>& endpoints() const { return listeners_.endpoints(); }
   const std::string& events_endpoint() const { return listeners_.events_endpoint(); }
@@ -162,7 +154,7 @@ class Server {
   // server_feeds.cpp: the set of feeds.
   std::unique_ptr<Feed> make_feed(ArenaNumber number, FeedSettings settings,
                                   FeedResources resources);
-  void put_away(const Feed& feed, const Error& why, const Error& told);
+  void put_away(const FeedStatus& feed, const Error& why, const Error& told);
   ArenaNumber number_after(ArenaNumber number);
   bool put_away_soon();
   void serve_guest(Feed& feed, AbsentFeeds::Guest guest);

@@ -43,11 +43,11 @@ void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello
   if (const auto replaced = replace_earlier(incoming, hello.token()); !replaced) {
     return turn_away(peer, replaced.error());
   }
-  if (sessions().size() >= rules_.max_clients) {
+  if (sessions_.all().size() >= rules_.max_clients) {
     return turn_away(peer,
                      {ErrorCode::does_not_fit,
                       fmt::format("{} clients are connected, no more are allowed (max_clients)",
-                                  sessions().size())});
+                                  sessions_.all().size())});
   }
   const std::string program =
       hello.client() != nullptr ? program_name(hello.client()->string_view()) : "";

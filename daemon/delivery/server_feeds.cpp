@@ -9,6 +9,11 @@
 #include "daemon/delivery/server.h"
 
 namespace batchwright {
+namespace {
+
+using Clock = WaitingTimes::Time::clock;
+
+}  // namespace
 
 Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
   const AbsentFeed* before = absent_.find(settings.name);
@@ -24,7 +29,7 @@ Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
 /// The new arena's number differs from the old one's in its upper bits only, so that clients unmap
 /// the old one.
 Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const std::string& why) {
-  const ArenaNumber number = number_after(feeds_.find(settings.name)->arena_number());
+  const ArenaNumber number = number_after(feeds_.find(settings.name)->status(Clock::now()).arena);
   return feeds_.replace(make_feed(number, std::move(settings), std::move(resources)),
                         {ErrorCode::disconnected, why});
 }
@@ -69,30 +74,31 @@ std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings setting
 
 /// Its arena is given back before another one is made in its place.
 void Server::put_away_failed() {
-  std::vector<const Feed*> failed;
+  std::vector<FeedStatus> failed;
   for (const auto& feed : feeds_.all()) {
-    if (feed->failure() && is_passing(feed->failure()->code)) failed.push_back(feed.get());
+    FeedStatus status = feed->status(Clock::now());
+    if (status.failure && is_passing(status.failure->code)) failed.push_back(std::move(status));
   }
-  for (const Feed* feed : failed) {
-    const Error told = *feed->failure();
-    Error why = told;
-    const std::string named = fmt::format("feed {} failed: ", feed->name());
+  for (const FeedStatus& feed : failed) {
+    Error why = *feed.failure;
+    const std::string named = fmt::format("feed {} failed: ", feed.name);
     if (why.message.starts_with(named)) why.message.erase(0, named.size());
-    put_away(*feed, why, told);
+    put_away(feed, why, *feed.failure);
   }
 }
 
 void Server::put_away(std::string_view name, const Error& why) {
   const Feed* feed = feeds_.find(name);
-  if (feed != nullptr)
-    put_away(*feed, why, {why.code, fmt::format("feed {}: {}", name, why.message)});
+  if (feed == nullptr) return;
+  put_away(feed->status(Clock::now()), why,
+           {why.code, fmt::format("feed {}: {}", name, why.message)});
 }
 
-void Server::put_away(const Feed& feed, const Error& why, const Error& told) {
-  const std::string name = feed.name();
-  absent_.set({name, feed.dataset().shards(), why, feed.arena_number()});
+void Server::put_away(const FeedStatus& feed, const Error& why, const Error& told) {
+  absent_.set({feed.name, feed.dataset, why, feed.arena});
   // Clients treat `disconnected` as a pause: they ask again, and then wait.
-  feeds_.retire(name, absent_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
+  feeds_.retire(feed.name,
+                absent_.lets_wait() ? Error{ErrorCode::disconnected, told.message} : told);
 }
 
 bool Server::put_away_soon() {

@@ -15,8 +15,8 @@ namespace batchwright {
 /// Gathers what the rooms know for /stats, /metrics and the dashboard. Once a second it takes a
 /// sample of each feed, of which rates and verdicts are made.
 ///
-/// Lifetime: `loop` and `server` outlive it. What source() returns points into the server, and is
-///   to be rendered before the loop goes on.
+/// Lifetime: `loop` and `server` outlive it. What source() returns points into this object and
+///   into the log, and is to be rendered before the loop goes on.
 /// Threads: the event loop only, or before it runs.
 class Figures {
  public:
@@ -31,15 +31,16 @@ class Figures {
 
   /// The figures of a feed's last seconds.
   struct Past {
+    std::string name;
     FeedSample latest;
     FeedWindow window;
   };
 
   void sample();
-  void sample(const Feed& feed, Time now);
-  FeedStats feed_stats(const Feed& feed, Time now) const;
+  void sample(const FeedStatus& feed, Time now);
+  void add_past(FeedStatus& feed, unsigned assembly_threads) const;
   /// The other feed whose batches took the assembly threads longest.
-  BusiestOther busiest_other(const Feed& feed) const;
+  BusiestOther busiest_other(ArenaNumber than) const;
 
   const Server& server_;
   std::uint64_t memory_ceiling_bytes_;

@@ -18,7 +18,7 @@ Routes make_routes(boost::asio::io_context& /*loop*/, std::function<StatsSource(
   // Among those that take a query.
   routes.later["/readyz"] = [&server, gone = std::move(gone)](
                                 const Target& target, const std::function<void(Reply)>& answer) {
-    answer(readiness(server, gone(), target));
+    answer(readiness(server.status(WaitingTimes::Time::clock::now()), gone(), target));
   };
   return routes;
 }

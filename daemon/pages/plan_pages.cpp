@@ -17,8 +17,8 @@ constexpr std::size_t kMostKept = 8;      ///< Some 60 KB each.
 constexpr int kNice = 10;                 ///< Nice value of the pages' thread.
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-/// The epoch that is asked for; without one the first that is served. Errors: invalid_argument.
-Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
+/// The epoch that is asked for; empty without one. Errors: invalid_argument.
+Result<std::optional<Epoch>> asked_epoch(const Target& target) {
   std::optional<std::uint64_t> epoch;
   for (const auto& [key, value] : target.query) {
     if (key != "epoch") {
@@ -30,19 +30,7 @@ Result<Epoch> asked_epoch(const Target& target, const Feed& feed) {
                    fmt::format("epoch: found \"{}\"; allowed: 0 to 18446744073709551615", value)};
     }
   }
-  if (epoch) return Epoch{*epoch};
-  // That one costs no planning, and is what clients are getting.
-  const auto planned = feed.epochs();
-  return planned.empty() ? Epoch{0} : planned.front().source->epoch;
-}
-
-PlanQuestion question_of(const Feed& feed, Epoch epoch) {
-  PlanQuestion question{feed.name(), epoch, feed.settings(), feed.share_snapshot(), nullptr};
-  // Shared, so that the page can be made after the feed has passed on to the next epoch.
-  for (const PlannedEpoch& planned : feed.epochs()) {
-    if (planned.source->epoch == epoch) question.planned = planned.source;
-  }
-  return question;
+  return epoch ? std::optional(Epoch{*epoch}) : std::nullopt;
 }
 
 /// Two questions with one key have one answer, for a plan is a pure function of these.
@@ -80,9 +68,9 @@ void PlanPages::answer(const Target& target, Answer answer) {
   const std::string& name = target.names.at(0);
   const Feed* feed = server_.find_feed(name);
   if (feed == nullptr) return answer(no_such_feed(name));
-  const auto epoch = asked_epoch(target, *feed);
+  const auto epoch = asked_epoch(target);
   if (!epoch) return answer({400, kText, epoch.error().message + "\n"});
-  Waiting waiting{{}, question_of(*feed, *epoch), {}};
+  Waiting waiting{{}, feed->plan_question(*epoch), {}};
   waiting.key = key_of(waiting.question);
   // A page never ages: the same key has the same plan.
   for (const Kept& kept : kept_) {

@@ -8,34 +8,18 @@
 namespace batchwright {
 namespace {
 
-/// Why clients of a feed that is there may get nothing; empty: they are served.
-std::string trouble_of(const Feed& feed) {
-  if (feed.failure()) return fmt::format("failed: {}", feed.failure()->message);
-  if (const auto& blockage = feed.blockage()) {
-    return "blocked: " + describe(*blockage, WaitingTimes::Time::clock::now());
-  }
-  if (feed.state() == FeedState::starting) return "its first batches are being assembled";
-  return feed.planning_trouble();
-}
-
-std::vector<std::string> feeds_of(const Server& server) {
+std::vector<std::string> feeds_of(const ServerStatus& server) {
   std::vector<std::string> names;
-  for (const auto& feed : server.feeds()) names.push_back(feed->name());
-  for (const AbsentFeed& feed : server.absent()) names.push_back(feed.name);
+  for (const FeedStatus& feed : server.feeds) names.push_back(feed.name);
   return names;
 }
 
 }  // namespace
 
-std::vector<NotReady> not_ready(const Server& server, const std::vector<std::string>& gone) {
+std::vector<NotReady> not_ready(const ServerStatus& server, const std::vector<std::string>& gone) {
   std::vector<NotReady> all;
-  for (const auto& feed : server.feeds()) {
-    if (std::string trouble = trouble_of(*feed); !trouble.empty()) {
-      all.push_back({feed->name(), std::move(trouble)});
-    }
-  }
-  for (const AbsentFeed& feed : server.absent()) {
-    all.push_back({feed.name, feed.opening ? feed.why.message : "not served: " + feed.why.message});
+  for (const FeedStatus& feed : server.feeds) {
+    if (!feed.not_ready.empty()) all.push_back({feed.name, feed.not_ready});
   }
   for (const std::string& path : gone) {
     all.push_back({"", path + ": no longer this daemon's socket; restart the daemon"});
@@ -43,7 +27,8 @@ std::vector<NotReady> not_ready(const Server& server, const std::vector<std::str
   return all;
 }
 
-Reply readiness(const Server& server, const std::vector<std::string>& gone, const Target& target) {
+Reply readiness(const ServerStatus& server, const std::vector<std::string>& gone,
+                const Target& target) {
   const auto asked = target.query.find("feed");
   if (asked != target.query.end()) {
     const std::vector<std::string> feeds = feeds_of(server);

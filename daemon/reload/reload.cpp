@@ -117,14 +117,13 @@ void Reloader::prepare(Looks& looks) {
   ReloadRequest request{
       source_,          running_, {}, {}, server_.feed_numbers_left(), server_.share_memory(),
       stop_.get_token()};
-  for (const auto& feed : server_.feeds()) {
-    if (feed->failure()) request.failed.insert(feed->name());
-    if (looks.found.contains(feed->name())) continue;
-    server_.log().note<Event::dataset_silent>(
-        feed->name(), feed->dataset().shards().front().string(), kPatience.count());
+  for (const FeedStatus& feed : server_.status(Clock::now()).feeds) {
+    if (feed.failure || feed.retried) request.failed.insert(feed.name);
+    if (feed.retried || looks.found.contains(feed.name)) continue;
+    server_.log().note<Event::dataset_silent>(feed.name, feed.dataset.front().string(),
+                                              kPatience.count());
   }
   request.standing = std::move(looks.found);
-  for (const AbsentFeed& feed : server_.absent()) request.failed.insert(feed.name);
   thread_.put([this, request = std::move(request)] {
     auto result = std::make_shared<Result<PreparedConfig>>(prepare_reload(request, catalog_));
     boost::asio::post(loop_, [this, result] { prepared(std::move(*result)); });

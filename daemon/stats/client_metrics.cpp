@@ -24,7 +24,7 @@ struct Trainer {
   std::uint64_t bytes = 0;
 };
 
-void add(Trainer& trainer, const SubscriberStats& each) {
+void add(Trainer& trainer, const SubscriberStatus& each) {
   trainer.waited_for_daemon += each.waited_for_daemon_seconds;
   trainer.waited_for_client += each.waited_for_client_seconds;
   trainer.credit += credit_of(each);
@@ -36,14 +36,14 @@ void add(Trainer& trainer, const SubscriberStats& each) {
   trainer.bytes += each.delivered_bytes;
 }
 
-std::vector<Trainer> trainers_of(const std::vector<FeedStats>& feeds) {
+std::vector<Trainer> trainers_of(const std::vector<FeedStatus>& feeds) {
   std::vector<Trainer> trainers;
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     // Who waits for a feed that is not served lacks the feed, not batches: its state tells that.
     if (feed.retried) continue;
     // A map for each feed: one process may be a trainer of several.
     std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, std::size_t> places;
-    for (const SubscriberStats& each : feed.subscribers) {
+    for (const SubscriberStatus& each : feed.subscribers) {
       const auto [place, is_new] =
           places.try_emplace({each.client, each.rank, each.pid}, trainers.size());
       if (is_new) {
@@ -69,7 +69,7 @@ void samples(MetricsPage& page, const std::vector<Trainer>& trainers, Figure fig
 
 }  // namespace
 
-void add_client_metrics(MetricsPage& page, const std::vector<FeedStats>& feeds) {
+void add_client_metrics(MetricsPage& page, const std::vector<FeedStatus>& feeds) {
   using Each = const Trainer&;
   const std::vector<Trainer> trainers = trainers_of(feeds);
   page.counter("client_waited_seconds_total", "How long the client waited for the daemon.");

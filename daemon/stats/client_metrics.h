@@ -8,6 +8,6 @@
 namespace batchwright {
 
 /// The part of /metrics that has a line for each subscription.
-void add_client_metrics(MetricsPage& page, const std::vector<FeedStats>& feeds);
+void add_client_metrics(MetricsPage& page, const std::vector<FeedStatus>& feeds);
 
 }  // namespace batchwright

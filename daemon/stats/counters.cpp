@@ -76,7 +76,7 @@ std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded) {
 std::uint64_t FeedCounters::get(FeedCounter counter) const noexcept {
   // A sum is made when it is read: deliveries are counted by mode alone, once each.
   const auto& by_mode = kCounterRows[static_cast<std::size_t>(counter)].sum_of;
-  if (!by_mode) return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
+  if (!by_mode) return cells_[static_cast<std::size_t>(counter)];
   std::uint64_t sum = 0;
   for (const wire::Mode mode : kModes) sum += get(mode, *by_mode);
   return sum;
@@ -84,7 +84,7 @@ std::uint64_t FeedCounters::get(FeedCounter counter) const noexcept {
 
 void FeedCounters::add(wire::Mode mode, const Delivered& delivered) noexcept {
   const auto add_to = [&](ModeCounter counter, std::uint64_t amount) {
-    by_mode_[index(mode, counter)].fetch_add(amount, std::memory_order_relaxed);
+    by_mode_[index(mode, counter)] += amount;
   };
   add_to(ModeCounter::batches, 1);
   add_to(ModeCounter::sequences, delivered.sequences);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -65,21 +64,19 @@ struct Delivered {
 /// The share of padding, where `padded` counts the real frames too; empty without frames.
 std::optional<double> padded_share(std::uint64_t frames, std::uint64_t padded);
 
-/// The counters of one feed.
-/// Threads: add() and get() from any; relaxed, so figures read together may be apart by events
-/// that are happening.
+/// The counters of one feed. Threads: one at a time.
 class FeedCounters {
  public:
   /// One that is not the sum over the modes: those come with each delivery.
   void add(FeedCounter counter, std::uint64_t amount = 1) noexcept {
     assert(!describe(counter).sum_of);
-    cells_[static_cast<std::size_t>(counter)].fetch_add(amount, std::memory_order_relaxed);
+    cells_[static_cast<std::size_t>(counter)] += amount;
   }
   std::uint64_t get(FeedCounter counter) const noexcept;
   /// One batch to a subscriber of this mode.
   void add(wire::Mode mode, const Delivered& delivered) noexcept;
   std::uint64_t get(wire::Mode mode, ModeCounter counter) const noexcept {
-    return by_mode_[index(mode, counter)].load(std::memory_order_relaxed);
+    return by_mode_[index(mode, counter)];
   }
 
  private:
@@ -87,8 +84,8 @@ class FeedCounters {
     return static_cast<std::size_t>(mode) * kModeCounters + static_cast<std::size_t>(counter);
   }
 
-  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(FeedCounter::count)> cells_{};
-  std::array<std::atomic<std::uint64_t>, kModes.size() * kModeCounters> by_mode_{};
+  std::array<std::uint64_t, static_cast<std::size_t>(FeedCounter::count)> cells_{};
+  std::array<std::uint64_t, kModes.size() * kModeCounters> by_mode_{};
 };
 
 }  // namespace batchwright

@@ -1,5 +1,3 @@
-#include "daemon/stats/metrics.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,17 +5,13 @@
 
 #include "daemon/stats/client_metrics.h"
 #include "daemon/stats/metrics_page.h"
+#include "daemon/stats/report.h"
 
 namespace batchwright {
 namespace {
 
 using Page = MetricsPage;
-using Feeds = std::vector<FeedStats>;
-
-std::uint64_t get(const FeedStats& feed, FeedCounter counter) {
-  // A feed that is not open yet has no counters, but its metrics are there from the start.
-  return feed.counters == nullptr ? 0 : feed.counters->get(counter);
-}
+using Feeds = std::vector<FeedStatus>;
 
 void process(Page& page, const StatsSource& source) {
   page.gauge("build_info", "What the daemon was built from; always 1.");
@@ -54,7 +48,7 @@ void service(Page& page, const StatsSource& source) {
   page.gauge("ready", "Whether new clients are served by each feed, as at /readyz.");
   page.sample(source.not_ready.empty() ? 1 : 0);
   page.gauge("sessions", "Connected clients.");
-  page.sample(source.sessions);
+  page.sample(source.sessions.size());
   page.counter("clients_refused_total", "Clients that were refused.");
   page.sample(clients_refused(source));
   page.counter("reloads_total", "Changes of the configuration while the daemon ran.");
@@ -121,10 +115,10 @@ void delivered(Page& page, const Feeds& feeds) {
   for (std::size_t i = 0; i < kModeCounters; ++i) {
     const auto counter = static_cast<ModeCounter>(i);
     page.counter(fmt::format("{}_delivered_total", describe(counter).name), describe(counter).help);
-    for (const FeedStats& feed : feeds) {
+    for (const FeedStatus& feed : feeds) {
       for (const wire::Mode mode : kModes) {
         page.sample({{"feed", feed.name}, {"mode", name_of(mode)}},
-                    feed.counters == nullptr ? 0 : feed.counters->get(mode, counter));
+                    feed.counters.get(mode, counter));
       }
     }
   }
@@ -135,20 +129,21 @@ void counted(Page& page, const Feeds& feeds) {
     const auto counter = static_cast<FeedCounter>(i);
     if (describe(counter).sum_of) continue;  // has a line for each mode instead
     page.counter(fmt::format("{}_total", describe(counter).name), describe(counter).help);
-    for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, get(feed, counter));
+    for (const FeedStatus& feed : feeds)
+      page.sample({{"feed", feed.name}}, feed.counters.get(counter));
   }
 }
 
 void states(Page& page, const Feeds& feeds) {
   page.gauge("feed_state", "1 for the state that the feed is in.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     // A line for each state, 0 or 1, so that a state that ends is seen to end.
     for (const FeedState state : kFeedStates) {
       page.sample({{"feed", feed.name}, {"state", name_of(state)}}, feed.state == state ? 1 : 0);
     }
   }
   page.gauge("feed_bound", "1 for what the feed's throughput depends on, by the verdict.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     for (const Bound bound : kBounds) {
       page.sample({{"feed", feed.name}, {"bound", name_of(bound)}},
                   feed.verdict.bound == bound ? 1 : 0);
@@ -158,26 +153,26 @@ void states(Page& page, const Feeds& feeds) {
       "dataset_locked",
       "Whether writers spare the pages that the feed reads: by a reader slot in lock.mdb, or "
       "because the file system is read-only.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     page.sample({{"feed", feed.name}}, feed.dataset_lock == "none" ? 0 : 1);
   }
   page.gauge("dataset_stale",
              "Whether the dataset's path no longer leads to the files that the feed reads: it was "
              "renamed, replaced or removed.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     page.sample({{"feed", feed.name}}, feed.dataset_stale ? 1 : 0);
   }
   page.gauge("blocked_seconds",
              "How long a file system has not answered on which the feed waits; 0: all answer.");
-  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.blocked_seconds);
+  for (const FeedStatus& feed : feeds) page.sample({{"feed", feed.name}}, feed.blocked_seconds);
   page.gauge("pinned", "1 for how the feed's arena is kept in memory.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     for (const std::string_view state : {"none", "locked", "cuda"}) {
       page.sample({{"feed", feed.name}, {"state", state}}, feed.pinned == state ? 1 : 0);
     }
   }
   page.gauge("arena_pages", "1 for the kind of pages that the feed's arena lies in.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     for (const std::string_view kind : {"small", "transparent", "reserved"}) {
       page.sample({{"feed", feed.name}, {"kind", kind}}, feed.pages == kind ? 1 : 0);
     }
@@ -189,7 +184,7 @@ void undone(Page& page, const Feeds& feeds) {
   constexpr std::size_t kMostLines = 16;
   page.gauge("queue_batch_undone",
              "How often a batch of the queue's epoch was begun and not done, from 3 on.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     for (std::size_t i = 0; i < std::min(feed.undone.size(), kMostLines); ++i) {
       const UndoneStats& batch = feed.undone[i];
       page.sample({{"feed", feed.name},
@@ -204,7 +199,7 @@ void memory(Page& page, const Feeds& feeds) {
   page.gauge("slots",
              "Slots of the arena by state. No client holds the batch of a slot that is "
              "ahead (a client will get it) or kept (every client has had it).");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     page.sample({{"feed", feed.name}, {"state", "free"}}, feed.slots.free);
     page.sample({{"feed", feed.name}, {"state", "filling"}}, feed.slots.filling);
     page.sample({{"feed", feed.name}, {"state", "ahead"}}, feed.slots.ahead);
@@ -212,16 +207,16 @@ void memory(Page& page, const Feeds& feeds) {
     page.sample({{"feed", feed.name}, {"state", "held"}}, feed.slots.held);
   }
   page.gauge("arena_bytes", "Memory of all slots.");
-  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.arena_bytes);
+  for (const FeedStatus& feed : feeds) page.sample({{"feed", feed.name}}, feed.arena_bytes);
   page.gauge("making_bytes", "Memory that making rows takes beside the slots.");
-  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.making_bytes);
+  for (const FeedStatus& feed : feeds) page.sample({{"feed", feed.name}}, feed.making_bytes);
 }
 
 void plans(Page& page, const Feeds& feeds) {
   page.gauge("dataset_sequences", "Sequences of the dataset.");
-  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.sequences);
+  for (const FeedStatus& feed : feeds) page.sample({{"feed", feed.name}}, feed.sequences);
   page.gauge("plan_padded_share", "Share of padding in the plan of the current epoch.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     // None is not 0 %: an alert compares with it.
     if (feed.plans.empty()) continue;
     // The first epoch that is served, or was served last, as README.md has it.
@@ -230,7 +225,7 @@ void plans(Page& page, const Feeds& feeds) {
     if (share) page.sample({{"feed", feed.name}}, *share);
   }
   page.gauge("plan_seconds", "Time that planning the latest epoch took.");
-  for (const FeedStats& feed : feeds) page.sample({{"feed", feed.name}}, feed.plan_seconds);
+  for (const FeedStatus& feed : feeds) page.sample({{"feed", feed.name}}, feed.plan_seconds);
 }
 
 void stage(Page& page, const std::string& labels, const Histogram& times) {
@@ -251,7 +246,7 @@ void stages(Page& page, const Feeds& feeds) {
   // Shown for a feed that is not open yet.
   static const Histogram kNone;
   page.histogram("stage_seconds", "Time of the stages of a batch's way.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     for (std::size_t i = 0; i < kStages; ++i) {
       const auto which = static_cast<Stage>(i);
       stage(page, Page::prepare({{"feed", feed.name}, {"stage", describe(which).name}}),
@@ -259,11 +254,11 @@ void stages(Page& page, const Feeds& feeds) {
     }
   }
   static const StageTimes kNoTimes;
-  const auto times_of = [](const FeedStats& feed) -> const StageTimes& {
+  const auto times_of = [](const FeedStatus& feed) -> const StageTimes& {
     return feed.stages == nullptr ? kNoTimes : *feed.stages;
   };
   page.counter("make_seconds_total", "Time of assembling in each step of making rows.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     for (std::size_t i = 0; i < kMakeSteps; ++i) {
       const auto step = static_cast<MakeStep>(i);
       page.sample({{"feed", feed.name}, {"step", describe(step).name}},
@@ -271,18 +266,18 @@ void stages(Page& page, const Feeds& feeds) {
     }
   }
   page.counter("sound_seconds_total", "Sound that became rows, as long as it was stored.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     page.sample({{"feed", feed.name}}, times_of(feed).sound_seconds());
   }
   page.counter("storage_wait_seconds_total",
                "Time of assembling spent waiting for pages to be in memory.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     page.sample({{"feed", feed.name}}, times_of(feed).storage_wait_seconds());
   }
   page.counter("processor_wait_seconds_total",
                "Time of assembling in which the thread could have gone on and no processor was "
                "free.");
-  for (const FeedStats& feed : feeds) {
+  for (const FeedStatus& feed : feeds) {
     page.sample({{"feed", feed.name}}, times_of(feed).processor_wait_seconds());
   }
 }

@@ -19,7 +19,7 @@ json::value finite(const std::optional<double>& value) {
   return value ? finite(*value) : json::value();
 }
 
-json::object render(const SubscriberStats& subscriber) {
+json::object render(const SubscriberStatus& subscriber) {
   // As text: 64 bits do not survive a reader that keeps numbers as doubles.
   return {
       {"session", name_of(subscriber.session)},
@@ -67,22 +67,22 @@ json::object render(const SlotStats& slots) {
           {"ahead", slots.ahead}, {"kept", slots.kept()},     {"held", slots.held}};
 }
 
-json::object render(const FeedCounters* counters) {
+json::object render(const FeedCounters& counters) {
   json::object out;
   for (std::size_t i = 0; i < static_cast<std::size_t>(FeedCounter::count); ++i) {
     const auto counter = static_cast<FeedCounter>(i);
-    out[describe(counter).name] = counters == nullptr ? 0 : counters->get(counter);
+    out[describe(counter).name] = counters.get(counter);
   }
   return out;
 }
 
-json::object render_modes(const FeedCounters* counters) {
+json::object render_modes(const FeedCounters& counters) {
   json::object out;
   for (const wire::Mode mode : kModes) {
     json::object figures;
     for (std::size_t i = 0; i < kModeCounters; ++i) {
       const auto counter = static_cast<ModeCounter>(i);
-      figures[describe(counter).name] = counters == nullptr ? 0 : counters->get(mode, counter);
+      figures[describe(counter).name] = counters.get(mode, counter);
     }
     out[name_of(mode)] = std::move(figures);
   }
@@ -194,7 +194,7 @@ json::array render_latest(const EventLog* events) {
 }
 
 // Declared here because render_all() renders feeds, whose own members it renders, too.
-json::object render(const FeedStats& feed);
+json::object render(const FeedStatus& feed);
 
 template <class Item>
 json::array render_all(const std::vector<Item>& items) {
@@ -210,13 +210,13 @@ json::object render(const ReadaheadStats& readahead) {
           {"disks", render_all(readahead.disks)}};
 }
 
-json::array render_all(const std::vector<std::string>& texts) {
+json::array render_all(const std::vector<std::filesystem::path>& paths) {
   json::array out;
-  for (const std::string& text : texts) out.emplace_back(utf8(text));
+  for (const auto& path : paths) out.emplace_back(utf8(path.string()));
   return out;
 }
 
-json::object render(const FeedStats& feed) {
+json::object render(const FeedStatus& feed) {
   return {{"name", utf8(feed.name)},
           {"dataset", render_all(feed.dataset)},
           {"dataset_lock", feed.dataset_lock},
@@ -227,7 +227,7 @@ json::object render(const FeedStats& feed) {
           {"reason", utf8(feed.reason)},
           {"retried", feed.retried},
           {"sequences", feed.sequences},
-          {"fingerprint", utf8(feed.fingerprint)},
+          {"fingerprint", feed.fingerprint ? to_string(*feed.fingerprint) : ""},
           {"world", feed.world},
           {"counters", render(feed.counters)},
           {"slots", render(feed.slots)},
@@ -239,8 +239,8 @@ json::object render(const FeedStats& feed) {
           {"plans", render_all(feed.plans)},
           {"plan_seconds", finite(feed.plan_seconds)},
           {"modes", render_modes(feed.counters)},
-          {"stages", render_stages(feed.stages)},
-          {"making", render_making(feed.stages)},
+          {"stages", render_stages(feed.stages.get())},
+          {"making", render_making(feed.stages.get())},
           {"rates", render(feed.rates)},
           {"verdict", render(feed.verdict)},
           {"undone", render_all(feed.undone)},
@@ -260,7 +260,7 @@ const char* name_of(FeedState state) {
 
 std::string name_of(SessionId session) { return fmt::format("{:x}", session.value); }
 
-std::uint32_t credit_of(const SubscriberStats& subscriber) {
+std::uint32_t credit_of(const SubscriberStatus& subscriber) {
   return subscriber.window - std::min(subscriber.held, subscriber.window);
 }
 
@@ -285,7 +285,7 @@ std::string render_stats(const StatsSource& source) {
       {"shared_memory_bytes", process.shared_memory_bytes},
       {"memory_ceiling_bytes", source.memory_ceiling_bytes},
       {"arena_bytes", source.arena_bytes},
-      {"sessions", source.sessions},
+      {"sessions", source.sessions.size()},
       {"ready", source.not_ready.empty()},
       {"not_ready", render_all(source.not_ready)},
       {"build", json::object{{"version", utf8(source.version)},
@@ -312,7 +312,7 @@ std::string render_stats(const StatsSource& source) {
 
 std::string render_history(const StatsSource& source) {
   json::object feeds;
-  for (const FeedStats& feed : source.feeds) {
+  for (const FeedStatus& feed : source.feeds) {
     json::array& points = feeds[utf8(feed.name)].emplace_array();
     if (feed.past == nullptr) continue;
     for (const PastRate& each : *feed.past) {

@@ -8,9 +8,9 @@
 #include "daemon/stats/events.h"         // everything that can happen, counted and logged
 #include "daemon/stats/histogram.h"      // durations
 #include "daemon/stats/log_limit.h"      // one line a second
-#include "daemon/stats/metrics.h"        // the page /metrics
 #include "daemon/stats/process_stats.h"  // memory and processor time of this process
-#include "daemon/stats/report.h"         // the page /stats
+#include "daemon/stats/report.h"         // the pages /stats and /metrics
 #include "daemon/stats/stages.h"         // StageTimes, one a feed
+#include "daemon/stats/status.h"         // FeedStatus and ServerStatus
 #include "daemon/stats/verdict.h"        // rates, and what they depend on
 #include "daemon/stats/waiting_times.h"  // the time that client and daemon wait for each other

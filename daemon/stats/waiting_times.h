@@ -47,4 +47,17 @@ class WaitingTimes {
   std::array<std::chrono::steady_clock::duration, 4> before_{};
 };
 
+/// How long the subscriptions of a feed waited, those that are gone included.
+struct WaitedSeconds {
+  double clients = 0.0;  ///< For the daemon.
+  double slots = 0.0;    ///< The part of it that was for slots, which others held.
+  double daemon = 0.0;   ///< For a client.
+
+  void add(const WaitingTimes& waited, WaitingTimes::Time now) {
+    clients += waited.daemon_seconds(now);
+    slots += waited.slot_seconds(now);
+    daemon += waited.client_seconds(now);
+  }
+};
+
 }  // namespace batchwright

@@ -43,9 +43,7 @@ TEST_CASE("delivery: abilities are used where both name them, and older clients 
     REQUIRE(message);
     REQUIRE(message->as<wire::Welcome>() != nullptr);
     CHECK(message->as<wire::Welcome>()->abilities() == kAbilities.bits());
-    CHECK(server.ask([named](const Server& s) {
-      return s.sessions().begin()->second.client.abilities == (named & kAbilities);
-    }));
+    CHECK(server.status().sessions.at(0).abilities == (named & kAbilities));
   }
 }
 
@@ -72,9 +70,7 @@ TEST_CASE("delivery: random bytes are refused, and the third time the session en
     CHECK(refusal(client, ErrorCode::malformed_message) == "333 bytes that are no control message");
   }
   CHECK(client.receive()->as<wire::Bye>() != nullptr);
-  CHECK(server.eventually([](TestServer& s) {
-    return s.ask([](const Server& each) { return each.sessions().empty(); });
-  }));
+  CHECK(server.eventually([](TestServer& s) { return s.sessions() == 0; }));
   CHECK(server.ask([](const Server& s) { return s.log().get(Event::malformed_message); }) == 3);
 }
 
@@ -128,7 +124,7 @@ TEST_CASE("delivery: what a client must not say gets a refusal that says why") {
     client.join(server.arena_socket());
     auto subscribe = subscribe_to_train();
     subscribe.expects_fingerprint = true;
-    auto other = server.ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
+    auto other = *server.feed().fingerprint;
     other.seed = 5;
     subscribe.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(other));
     client.send(std::move(subscribe));
@@ -251,7 +247,7 @@ TEST_CASE("delivery: a client that dies gives everything back") {
   CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 4; }));
   client.die();
   CHECK(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
-  CHECK(server.ask([](const Server& s) { return s.sessions().empty(); }));
+  CHECK(server.sessions() == 0);
 }
 
 TEST_CASE("delivery: a lease that is not held is counted and ignored") {

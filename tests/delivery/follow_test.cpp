@@ -66,8 +66,9 @@ TEST_CASE("delivery: a feed that follows takes up what was appended with a new e
   take(client, 10);
   const auto begin = begun(client);
   CHECK(begin.steps == 11);
-  CHECK(begin.fingerprint->data() ==
-        server.ask([](const Server& s) { return s.feeds()[0]->snapshot().content(); }));
+  CHECK(begin.fingerprint->data() == server.ask([](const Server& s) {
+    return s.feeds()[0]->plan_question({}).snapshot->content();
+  }));
   CHECK(take(client, 11) == std::set<std::uint32_t>{1});
 }
 
@@ -147,8 +148,7 @@ TEST_CASE("delivery: a larger arena that nobody takes up gives its memory back")
 
 TEST_CASE("delivery: who resumes within an epoch gets the data that the epoch began with") {
   TestServer server(followed(), 40, {5, 6, 7, 8});
-  const Fingerprint before =
-      server.ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
+  const Fingerprint before = *server.feed().fingerprint;
   server.append();
   RawClient client(server.endpoint());
   client.join(server.arena_socket());

@@ -59,12 +59,10 @@ TEST_CASE("delivery: what a dead worker had goes to another, before all else") {
   anna.release(done);
   const auto also_lost = anna.take();
   anna.client.die();
-  CHECK(server.eventually([](TestServer& s) {
-    return s.ask([](const Server& at) { return at.feeds()[0]->queue().out().empty(); });
-  }));
+  CHECK(server.eventually([](TestServer& s) { return s.feed().queue.out == 0; }));
   Worker bert(server);
   CHECK(bert.take().index == lost.index);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().done_count(); }) == 1);
+  CHECK(server.feed().queue.done == 1);
   CHECK(also_lost.index == 2);
 }
 
@@ -77,9 +75,7 @@ TEST_CASE("delivery: a dead worker's slots are back at once, and its last releas
   anna.client.die();
   REQUIRE(server.eventually([](TestServer& s) { return s.held_slots() == 0; }));
   anna.release(done);  // overtaken by the end of its connection
-  CHECK(server.eventually([](TestServer& s) {
-    return s.ask([](const Server& at) { return at.feeds()[0]->queue().done_count() == 1; });
-  }));
+  CHECK(server.eventually([](TestServer& s) { return s.feed().queue.done == 1; }));
   Worker bert(server);
   const auto next = bert.take();
   CHECK((next.index == lost.index || next.index == 2));
@@ -172,7 +168,7 @@ TEST_CASE("delivery: what was released before a restart, and perhaps not noted, 
   auto request = in_queue();
   request.released = {lease};
   Worker anna(server, std::move(request), 77);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().done_count(); }) == 1);
+  CHECK(server.feed().queue.done == 1);
   CHECK(anna.take().index == 1);
 }
 
@@ -257,7 +253,7 @@ TEST_CASE("delivery: while a queue's journal waits for its disk all others go on
   replica.epochs = 1;
   REQUIRE(join(other, server.arena_socket(), std::move(replica)));
   CHECK(indices_to_the_end(other).size() == 10);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().epoch().value; }) == 0);
+  CHECK(server.feed().queue.epoch.value == 0);
   disk.set_value();
   REQUIRE(read_until<wire::EpochBegin>(anna.client));
   CHECK(all_of_epoch(anna).size() == 10);

@@ -9,8 +9,7 @@ using namespace batchwright::test;
 namespace {
 
 std::uint64_t wishes(TestServer& server) {
-  return server.ask(
-      [](const Server& s) { return s.feeds()[0]->times().of(Stage::readahead).count(); });
+  return server.feed().stages->of(Stage::readahead).count();
 }
 
 bool take(RawClient& client, int batches) {

@@ -36,8 +36,7 @@ void replace_train(TestServer& server, std::uint32_t slots) {
 TEST_CASE("delivery: a feed that is replaced says so, and its successor goes on") {
   TestServer server(sorted_feed(4));
   const auto left = [](Server& s) { return s.memory().left(); };
-  const auto arena = [](Server& s) { return s.feeds()[0]->arena().bytes(); };
-  const std::uint64_t before = server.ask(left) + server.ask(arena);
+  const std::uint64_t before = server.ask(left) + server.feed().arena_bytes;
   RawClient client(server.endpoint());
   REQUIRE(join(client, server.arena_socket(), subscribe_to_train()));
   const auto held = next_ticket(client);
@@ -61,7 +60,8 @@ TEST_CASE("delivery: a feed that is replaced says so, and its successor goes on"
   client.send(release_of(*next));
   CHECK(next_ticket(client).has_value());
   // The old arena is given back, the new one taken.
-  CHECK(server.eventually([&](TestServer& s) { return s.ask(left) == before - s.ask(arena); }));
+  CHECK(server.eventually(
+      [&](TestServer& s) { return s.ask(left) == before - s.feed().arena_bytes; }));
 }
 
 TEST_CASE("delivery: a feed that is removed says so, and the session goes on") {

@@ -34,14 +34,10 @@ wire::SubscribeT resuming_at(std::uint64_t epoch, std::uint64_t step, const Fing
   return subscribe;
 }
 
-Fingerprint fingerprint_of(TestServer& server) {
-  return server.ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
-}
+Fingerprint fingerprint_of(TestServer& server) { return *server.feed().fingerprint; }
 
 bool has_subscriptions(TestServer& server, std::size_t count) {
-  return server.eventually([count](TestServer& s) {
-    return s.ask([](const Server& at) { return at.feeds()[0]->subscriptions().size(); }) == count;
-  });
+  return server.eventually([count](TestServer& s) { return s.feed().subscribers.size() == count; });
 }
 
 /// The data of the plan that is granted next; 0 when something else comes.
@@ -136,12 +132,11 @@ TEST_CASE("delivery: a folder that is away for a moment ends no epoch that needs
     return s.ask([](const Server& at) { return at.log().get(Event::epoch_not_planned); }) > 0;
   }));
   CHECK(why_waiting(client).find("epoch 5, which cannot be planned now and is tried again") == 0);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->planning_trouble(); })
-            .find("epoch 5 cannot be planned now") == 0);
+  CHECK(server.feed().not_ready.find("epoch 5 cannot be planned now") == 0);
   std::filesystem::rename(away, server.dataset());
   CHECK(granted_data(client) == before.data);
   CHECK(indices_to_the_end(client).size() == 9);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->planning_trouble(); }) == "");
+  CHECK(server.feed().not_ready == "");
   CHECK(server.ask([](const Server& s) { return s.log().get(Event::epoch_planned_late); }) == 1);
 }
 
@@ -184,7 +179,7 @@ TEST_CASE("delivery: a queue's epoch whose data are gone ends the feed, and is n
   CHECK(why.find("journal " + settings.journal.string() +
                  ": the queue is in epoch 0: data changed") != std::string::npos);
   CHECK(why.find("remove the file to begin the queue anew") != std::string::npos);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->failure().has_value(); }));
+  CHECK(server.feed().failure.has_value());
 }
 
 TEST_CASE("delivery: clients in more epochs than plans are kept take turns, and none is refused") {
@@ -201,8 +196,7 @@ TEST_CASE("delivery: clients in more epochs than plans are kept take turns, and 
   REQUIRE(has_subscriptions(server, kEpochs));
   // Nobody has released anything, so all of them stand where they began.
   CHECK(server.eventually([](TestServer& s) { return s.count(FeedCounter::epochs_planned) > 65; }));
-  const auto plans = [](const Server& at) { return at.feeds()[0]->epochs().size(); };
-  CHECK(server.ask(plans) <= 64);
+  CHECK(server.feed().plans.size() <= 64);
   std::size_t ends = 0;
   std::size_t refusals = 0;
   CHECK(server.eventually([&](TestServer&) {

@@ -18,7 +18,7 @@ wire::HelloT with_token(std::uint16_t protocol = kProtocolVersion) {
 }
 
 bool is_there(TestServer& server, const RawClient& client) {
-  return server.ask([&](const Server& s) { return s.sessions().contains({client.session()}); });
+  return server.has_session({client.session()});
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_CASE("delivery: more corrupt sequences than the allowed share make the feed
   const std::string why = refused->as<wire::Refused>()->message()->str();
   CHECK(why.find("3 of the 40 sequences of epoch 0 are corrupt so far, max_corrupt_share = 0.05 "
                  "allows 2") != std::string::npos);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->failure().has_value(); }));
+  CHECK(server.feed().failure.has_value());
 }
 
 TEST_CASE("delivery: as many corrupt sequences as are allowed are left out, epoch after epoch") {

@@ -268,9 +268,7 @@ TEST_CASE("delivery: slots ahead are those with batches that somebody will get")
   FeedSettings settings = sorted_feed(4);
   settings.slots = 12;
   TestServer server(settings);
-  const auto ahead = [](TestServer& s) {
-    return s.ask([](const Server& at) { return at.feeds()[0]->slots_ahead(); });
-  };
+  const auto ahead = [](TestServer& s) { return s.feed().slots.ahead; };
   CHECK(server.eventually([&](TestServer& s) { return ahead(s) == 10; }));
   RawClient client(server.endpoint());
   auto subscribe = subscribe_to_train();

@@ -59,7 +59,8 @@ class Asking {
   std::string refused(const FeedSettings& had, bool says = true) {
     wire::SubscribeT request = subscribe_to_train();
     server_.ask([&](const Server& s) {
-      const Snapshot& data = s.feeds()[0]->snapshot();
+      const auto snapshot = s.feeds()[0]->plan_question({}).snapshot;
+      const Snapshot& data = *snapshot;
       request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(fingerprint_of(data, had)));
       if (says) request.terms = terms_text(had, data.schema());
       return 0;
@@ -125,7 +126,7 @@ TEST_CASE("delivery: another layout and padding are refused, with both values") 
 
 TEST_CASE("delivery: a checkpoint from before sequences were appended is told of follow") {
   Asking asking;
-  auto other = asking.server().ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
+  auto other = *asking.server().feed().fingerprint;
   other.data += 1;
   wire::SubscribeT request = subscribe_to_train();
   request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(other));
@@ -179,7 +180,7 @@ TEST_CASE("delivery: Subscribed tells the terms, and who sends them back is let 
 TEST_CASE(
     "delivery: a fingerprint in its older form, of the plan alone, goes on where it is equal") {
   Asking asking;
-  auto had = asking.server().ask([](const Server& s) { return s.feeds()[0]->fingerprint(); });
+  auto had = *asking.server().feed().fingerprint;
   had.settings = settings_hash(sorted_feed(4).plan);
   wire::SubscribeT request = subscribe_to_train();
   request.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(had));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -53,19 +54,23 @@ class TestServer {
     boost::asio::post(loop_, [&] { answer.set_value(look(*server_)); });
     return answer.get_future().get();
   }
-  std::uint64_t count(FeedCounter counter) {
-    return ask([counter](const Server& s) { return s.feeds()[0]->counters().get(counter); });
+  ServerStatus status() {
+    return ask([](const Server& s) { return s.status(std::chrono::steady_clock::now()); });
   }
+  /// Of its first feed.
+  FeedStatus feed() { return status().feeds.at(0); }
+  std::uint64_t count(FeedCounter counter) { return feed().counters.get(counter); }
   /// The n-th of those it listens at, with its port.
   std::string endpoint(std::size_t n) {
     return ask([n](const Server& s) { return s.endpoints().at(n); });
   }
-  std::size_t sessions() {
-    return ask([](const Server& s) { return s.sessions().size(); });
+  std::size_t sessions() { return status().sessions.size(); }
+  bool has_session(SessionId id) {
+    const std::vector<SessionStatus> all = status().sessions;
+    return std::any_of(all.begin(), all.end(),
+                       [id](const SessionStatus& each) { return each.id == id; });
   }
-  std::uint32_t held_slots() {
-    return ask([](const Server& s) { return s.feeds()[0]->slots().held(); });
-  }
+  std::uint32_t held_slots() { return feed().slots.held; }
   /// Waits, at most 10 s, until `holds(*this)`.
   template <class Holds>
   bool eventually(Holds holds) {

@@ -22,7 +22,7 @@ TEST_CASE("delivery: a batch that is given back undone goes to another worker, a
   CHECK(again.index == first.index);
   CHECK(again.attempt == 2);
   CHECK(again.lease != first.lease);
-  CHECK(server.ask([](const Server& s) { return s.feeds()[0]->queue().done_count(); }) == 0);
+  CHECK(server.feed().queue.done == 0);
 }
 
 TEST_CASE("delivery: the last batch that is given back undone goes to one that waits") {
@@ -95,11 +95,8 @@ TEST_CASE("delivery: a batch that no worker can do is named, and set aside where
       } else {
         worker.client.die();
       }
-      REQUIRE(server.eventually([i](TestServer& s) {
-        return s.ask([i](const Server& at) {
-          return at.feeds()[0]->counters().get(FeedCounter::queue_returns) == i;
-        });
-      }));
+      REQUIRE(server.eventually(
+          [i](TestServer& s) { return s.count(FeedCounter::queue_returns) == i; }));
     }
     CHECK(count(server, Event::queue_batch_returned) == (attempts == 0 ? 2 : 1));
     CHECK(count(server, Event::queue_batch_set_aside) == (attempts == 0 ? 0 : 1));
@@ -144,9 +141,7 @@ TEST_CASE("delivery: a queue has so many epochs as its workers say, however late
     return ended.size() == 2;
   }));
   CHECK(indices.size() == 10);
-  REQUIRE(server.eventually([](TestServer& s) {
-    return s.ask([](const Server& at) { return at.feeds()[0]->queue().epoch() == Epoch{2}; });
-  }));
+  REQUIRE(server.eventually([](TestServer& s) { return s.feed().queue.epoch == Epoch{2}; }));
   Worker late(server, two);
   RawClient other(server.endpoint());
   auto replica = subscribe_to_train();

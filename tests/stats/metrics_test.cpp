@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -15,17 +16,18 @@ using namespace batchwright::test;
 namespace {
 
 /// A feed with one subscriber that calls itself `client`.
-FeedStats speech(const FeedCounters& counters, const StageTimes& stages, std::string client) {
-  FeedStats feed;
+FeedStatus speech(const FeedCounters& counters, std::shared_ptr<const StageTimes> stages,
+                  std::string client) {
+  FeedStatus feed;
   feed.name = "train";
   feed.state = FeedState::serving;
-  feed.counters = &counters;
-  feed.stages = &stages;
+  feed.counters = counters;
+  feed.stages = std::move(stages);
   feed.slots = {1, 2, 3, 4, 2};
   feed.pinned = "locked";
   feed.pages = "reserved";
   feed.plans = {{Epoch{3}, 10, 20, 320, 750, 1000, 0.25}};
-  SubscriberStats one;
+  SubscriberStatus one;
   one.session = SessionId{42};
   one.subscription = SubscriptionNumber{7};
   one.client = std::move(client);
@@ -70,12 +72,12 @@ const char* const kLabels = R"({feed="train",client="trainer",rank="1",pid="0"})
 TEST_CASE("stats: promtool has no remark on the metrics, with and without feeds") {
   CHECK(remarks(render_metrics({})) == "");
   FeedCounters counters;
-  StageTimes stages;
-  stages.add(Stage::assemble, std::chrono::milliseconds(3));
+  const auto stages = std::make_shared<StageTimes>();
+  stages->add(Stage::assemble, std::chrono::milliseconds(3));
   EventLog log;
   StatsSource source;
   source.events = &log;
-  source.feeds = {speech(counters, stages, "tr\"ai\\ner\nof \xFF"), FeedStats{}};
+  source.feeds = {speech(counters, stages, "tr\"ai\\ner\nof \xFF"), FeedStatus{}};
   CHECK(remarks(render_metrics(source)) == "");
 }
 
@@ -145,9 +147,9 @@ TEST_CASE("stats: metrics say what was counted") {
   FeedCounters counters;
   counters.add(wire::Mode::sharded, {8, 750, 1000, 4096});
   counters.add(FeedCounter::batches_shared, 3);
-  StageTimes stages;
-  stages.add(Stage::deliver, std::chrono::microseconds(3));
-  stages.add(Stage::deliver, std::chrono::minutes(1));
+  const auto stages = std::make_shared<StageTimes>();
+  stages->add(Stage::deliver, std::chrono::microseconds(3));
+  stages->add(Stage::deliver, std::chrono::minutes(1));
   EventLog log;
   log.count(Event::client_refused);
   log.count(Event::key_refused);
@@ -182,10 +184,10 @@ TEST_CASE("stats: metrics say what was counted") {
 
 TEST_CASE("stats: subscriptions of one process and rank share their lines, and others do not") {
   FeedCounters counters;
-  StageTimes stages;
+  const auto stages = std::make_shared<StageTimes>();
   StatsSource source;
   source.feeds = {speech(counters, stages, "trainer")};
-  std::vector<SubscriberStats>& all = source.feeds[0].subscribers;
+  std::vector<SubscriberStatus>& all = source.feeds[0].subscribers;
   all[0].epoch = Epoch{2};
   all[0].lag_batches = 3;
   all.push_back(all[0]);  // the same loop's next epoch, in another session
@@ -209,7 +211,7 @@ TEST_CASE("stats: subscriptions of one process and rank share their lines, and o
 
 TEST_CASE("stats: a name cannot end its label or its line") {
   FeedCounters counters;
-  StageTimes stages;
+  const auto stages = std::make_shared<StageTimes>();
   StatsSource source;
   source.feeds = {speech(counters, stages, "a\"b\\c\nd\xFF")};
   const std::string page = render_metrics(source);

@@ -12,8 +12,8 @@ namespace json = boost::json;
 
 namespace {
 
-FeedStats speech(const FeedCounters& counters) {
-  FeedStats feed;
+FeedStatus speech(const FeedCounters& counters) {
+  FeedStatus feed;
   feed.name = "train";
   feed.dataset = {"/data/a", "/data/b"};
   feed.dataset_lock = "slot";
@@ -21,7 +21,7 @@ FeedStats speech(const FeedCounters& counters) {
   feed.blocked_by = "journal /j";
   feed.blocked_seconds = 7.5;
   feed.state = FeedState::serving;
-  feed.counters = &counters;
+  feed.counters = counters;
   feed.sequences = 2780;
   feed.slots = {1, 2, 3, 4, 2};
   feed.slot_bytes = 4096;
@@ -108,7 +108,7 @@ TEST_CASE("stats: the report has every counter, also of a feed that has none yet
   FeedCounters counters;
   for (int i = 0; i < 5; ++i) counters.add(wire::Mode::replica, {8, 750, 1000, 4096});
   StatsSource source;
-  source.feeds = {speech(counters), FeedStats{}};
+  source.feeds = {speech(counters), FeedStatus{}};
   const json::value page = render(source);
   const auto& full = page.at_pointer("/feeds/0/counters").as_object();
   const auto& empty = page.at_pointer("/feeds/1/counters").as_object();

@@ -153,7 +153,7 @@ std::size_t Feed::drop_session(SessionId session, Departure departure) {
   if (keys.empty()) return 0;
   for (const SubscriptionKey& key : keys) leave(key, departure);
   after_leaving();
-  return orphaned().slots_of(session);
+  return parts_.subscriptions.orphaned().slots_of(session);
 }
 
 void Feed::let_go(SessionId session) {

@@ -60,6 +60,16 @@ struct Departure {
   bool died = false;  ///< It ended without a word: it may have begun the first batch it holds.
 };
 
+/// The plan of an epoch that is asked for. It keeps its data alive, so the feed may be removed
+/// meanwhile.
+struct PlanQuestion {
+  std::string feed;
+  Epoch epoch;
+  FeedSettings settings;
+  std::shared_ptr<const Snapshot> snapshot;
+  std::shared_ptr<const EpochSource> planned;  ///< Null: the epoch is not planned yet.
+};
+
 /// One configured stream, from its plans to tickets: which batch is due to which client, which slot
 /// it is assembled in, and which clients still hold it. It joins objects that decide (README.md):
 /// it tells them what happened, and carries out what they decide.
@@ -87,8 +97,7 @@ class Feed {
   /// The session's process is dead: its slots are read no longer, and nothing is sent to it. Its
   /// leases stay until drop_session(), since its last words may say that they are done.
   void stop_serving(SessionId session);
-  /// What sessions that ended still hold.
-  const OrphanedSlots& orphaned() const { return parts_.subscriptions.orphaned(); }
+  bool has(const SubscriptionKey& key) const { return parts_.subscriptions.contains(key); }
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
   /// Takes up what can change while it serves. What a subscription was granted stays.
@@ -108,66 +117,27 @@ class Feed {
 
   wire::FeedInfoT info() const;
   const std::string& name() const { return parts_.settings.name; }
-  /// The number of its first arena. No other feed of the server has or had it.
-  ArenaNumber number() const { return number_; }
-  const Arena& arena() const { return *parts_.scheduler.slots()->arena; }
-  /// The number of arena(), by which clients ask for it.
-  ArenaNumber arena_number() const { return parts_.scheduler.slots()->number; }
+  /// All that is shown of it.
+  FeedStatus status(WaitingTimes::Time now) const;
+  /// What the plan of an epoch is made of; without one, of the first that is served: it costs no
+  /// planning, and is what clients are getting.
+  PlanQuestion plan_question(std::optional<Epoch> epoch) const;
   /// An arena of this feed by its number; null when there is none, or not any more.
   const Arena* find_arena(ArenaNumber number) const;
-  const FeedCounters& counters() const { return counters_; }
-  const StageTimes& times() const { return *style_->times; }
-  double plan_seconds() const { return parts_.plans.seconds(); }  ///< What the latest plan took.
-  WaitedSeconds waited(WaitingTimes::Time now) const;
-  /// Whether nothing can come before an epoch is planned.
-  bool waits_for_plan(const Subscription& subscription) const {
-    return parts_.waits_for_plan(subscription);
-  }
-  /// How many batches of its own a subscription is behind another, as far as that can be told.
-  std::uint64_t batches_behind(const Subscription& one, const Subscription& other) const;
-  const SlotCache& slots() const { return parts_.scheduler.cache(); }
-  /// Slots with a batch that is not held and that a client will get, as far as the plans tell.
-  std::uint32_t slots_ahead() const { return parts_.scheduler.slots_ahead(parts_.cohorts()); }
-  /// With how many all clients could go on that wait for a slot now.
-  std::size_t slots_to_set() const { return parts_.slots_to_set(); }
-  /// Whether a client is served on its own because the others went on without it.
-  bool is_left_behind(const SubscriptionKey& key) const {
-    return parts_.subscriptions.at(key).straggler.left_behind;
-  }
-  const Subscriptions& subscriptions() const { return parts_.subscriptions.all(); }
-  const Dataset& dataset() const { return *data_.dataset; }
-  const Snapshot& snapshot() const { return *data_.snapshot; }
-  /// Memory that making rows takes beside the arena.
-  std::uint64_t making_bytes() const {
-    return data_.claimed_for_sound() + bytes_of(data_.row_cache);
-  }
-  std::shared_ptr<const Snapshot> share_snapshot() const { return data_.snapshot; }
-  const FeedSettings& settings() const { return parts_.settings; }
-  const WorkQueue& queue() const { return parts_.desk.queue(); }
-  Fingerprint fingerprint() const { return first_epoch().fingerprint; }
-  /// The planned epochs that are served now or next.
-  std::vector<PlannedEpoch> epochs() const { return parts_.plans.epochs().all(); }
-  /// Why the feed no longer serves; empty while it does.
-  const std::optional<Error>& failure() const { return parts_.life.why(); }
-  /// Why the files that it reads are no longer those that its dataset's path leads to; empty while
-  /// they are.
-  const std::string& stale() const { return data_.standing.why; }
-  /// Why sequences that were appended to the dataset are left out; empty while none are.
-  const std::string& why_not_newer() const { return data_.why_not_newer; }
-  /// Why an epoch that a client stands in cannot be planned now; empty while none is so. It is
-  /// tried again until it can.
-  std::string planning_trouble() const;
-  /// The file system that does not answer, so that batches do not come; empty where all do.
-  const std::optional<Blockage>& blockage() const { return blockage_.blockage(); }
   /// Looks what has become of the dataset's files, and tells `found` on the loop: late, where their
   /// file system does not answer.
   void ask_standing(std::function<void(DatasetStanding)> found);
-  /// Serving once the first batch is there, failed as soon as there is a failure().
-  FeedState state() const { return parts_.life.state(); }
-  /// Called whenever the state has changed.
+  /// Called whenever the state has changed: serving once the first batch is there, failed as soon
+  /// as there is a reason.
   void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
  private:
+  // feed_status.cpp: what is shown of it.
+  void add_reasons(FeedStatus& status, WaitingTimes::Time now) const;
+  void add_data(FeedStatus& status) const;
+  void add_subscribers(FeedStatus& status, WaitingTimes::Time now) const;
+  void add_queue(FeedStatus& status) const;
+
   // feed_subscribe.cpp: which clients may subscribe, and to what.
   Result<Share> share_of(const wire::Subscribe& request) const;
   Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
@@ -191,6 +161,18 @@ class Feed {
   StageTimes& stage_times() { return *style_->times; }
   std::shared_ptr<const BatchStyle> make_style(std::shared_ptr<StageTimes> times) const;
   const EpochSource& first_epoch() const { return *data_.first_epoch.source; }
+  const Arena& arena() const { return *parts_.scheduler.slots()->arena; }
+  ArenaNumber arena_number() const { return parts_.scheduler.slots()->number; }
+  const SlotCache& slots() const { return parts_.scheduler.cache(); }
+  const Dataset& dataset() const { return *data_.dataset; }
+  const Snapshot& snapshot() const { return *data_.snapshot; }
+  const WorkQueue& queue() const { return parts_.desk.queue(); }
+  /// Why it no longer serves; empty while it does.
+  const std::optional<Error>& failure() const { return parts_.life.why(); }
+  /// Memory that making rows takes beside the arena.
+  std::uint64_t making_bytes() const {
+    return data_.claimed_for_sound() + bytes_of(data_.row_cache);
+  }
   static QueueDesk::Holder holder_of(const Subscription& subscription);
   void after_leaving();
   void await_returns();

@@ -147,10 +147,6 @@ void Feed::end_without_data(Epoch epoch, const Error& error) {
   }
 }
 
-std::string Feed::planning_trouble() const {
-  return parts_.plans.trouble(parts_.plan_needs().stood_in);
-}
-
 /// Goes on to the next epoch once each batch of this one is done. The journal's new file waits for
 /// its disk elsewhere, for which others do not wait.
 void Feed::advance_queue() {

@@ -93,7 +93,7 @@ Result<void> Feed::check_beside_jobs() const {
 Result<void> Feed::check_fingerprint(const wire::Subscribe& request) const {
   if (!request.expects_fingerprint() || request.fingerprint() == nullptr) return {};
   const Fingerprint expected = from_wire(*request.fingerprint());
-  Fingerprint have = fingerprint();
+  Fingerprint have = first_epoch().fingerprint;
   if (parts_.settings.follow) {
     const Epoch epoch{request.epoch()};
     const auto decided = parts_.plans.data_of(epoch);

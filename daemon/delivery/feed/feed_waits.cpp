@@ -17,19 +17,6 @@ void Feed::note_waiting(Subscription& subscription) {
   subscription.waiting.become(parts_.waiting_for(subscription), Clock::now());
 }
 
-WaitedSeconds Feed::waited(WaitingTimes::Time now) const {
-  WaitedSeconds sum = parts_.waited_before;
-  for (const auto& [key, subscription] : parts_.subscriptions.all()) {
-    sum.add(subscription.waiting, now);
-  }
-  return sum;
-}
-
-std::uint64_t Feed::batches_behind(const Subscription& one, const Subscription& other) const {
-  const Position here{one.cursor.epoch(), one.cursor.step()};
-  return parts_.steps_ahead(other, here).value_or(0) * one.cursor.share().count;
-}
-
 /// That a client waits may let it have what it was not given in reserve. What is on its way to the
 /// client does not count as held: then it waits no more.
 void Feed::waits(const SubscriptionKey& key, std::uint32_t holds) {
@@ -80,7 +67,7 @@ void Feed::watch_file_systems() {
       ports_.log.note<Event::feed_unblocked>(name(), news.is_over->by, took.count());
     }
     if (news.is_blocked) {
-      ports_.log.note<Event::feed_blocked>(name(), describe(*blockage(), now));
+      ports_.log.note<Event::feed_blocked>(name(), describe(*blockage_.blockage(), now));
     }
     const bool writes = parts_.desk.writer() != nullptr && parts_.desk.writer()->at_work();
     if (waits_for || writes || slots().count(SlotState::filling) != 0) watch_file_systems();

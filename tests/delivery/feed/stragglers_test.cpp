@@ -72,12 +72,9 @@ std::uint64_t take_one(RawClient& client) {
 }
 
 bool is_left_behind(TestServer& server) {
-  return server.ask([](const Server& s) {
-    const Feed& feed = *s.feeds()[0];
-    const auto& all = feed.subscriptions();
-    return std::any_of(all.begin(), all.end(),
-                       [](const auto& entry) { return entry.second.straggler.left_behind; });
-  });
+  const std::vector<SubscriberStatus> all = server.feed().subscribers;
+  return std::any_of(all.begin(), all.end(),
+                     [](const SubscriberStatus& each) { return each.left_behind; });
 }
 
 constexpr SubscriptionKey kSlow{SessionId{1}, {1}};
@@ -252,8 +249,7 @@ TEST_CASE("delivery: who leaves is waited for no more") {
 TEST_CASE("delivery: a feed that waits for a straggler can be removed") {
   TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   const auto left = [](Server& s) { return s.memory().left(); };
-  const std::uint64_t all =
-      server.ask(left) + server.ask([](Server& s) { return s.feeds()[0]->arena().bytes(); });
+  const std::uint64_t all = server.ask(left) + server.feed().arena_bytes;
   RawClient slow(server.endpoint());
   RawClient fast(server.endpoint());
   join_both(server, slow, fast);

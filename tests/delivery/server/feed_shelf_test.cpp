@@ -50,20 +50,21 @@ TEST_CASE("delivery: feeds are found by their names, and arenas by numbers that 
   CHECK(shelf.feeds.find("dev") == &dev);
   CHECK(shelf.feeds.find("test") == nullptr);
   CHECK(shelf.feeds.find({SessionId{1}, {1}}) == nullptr);
-  CHECK(shelf.feeds.find_arena({1}) == &train.arena());
-  CHECK(shelf.feeds.find_arena({2}) == &dev.arena());
+  CHECK(shelf.feeds.find_arena({1}) == train.find_arena({1}));
+  CHECK(shelf.feeds.find_arena({2}) == dev.find_arena({2}));
   CHECK(shelf.feeds.find_arena({3}) == nullptr);
   CHECK(shelf.feeds.numbers_left() == ArenaNumber::kMostFeeds - 2);
 }
 
 TEST_CASE("delivery: a feed that takes another one's place stands where that stood") {
   Shelf shelf;
-  const ArenaNumber before = shelf.add("train").arena_number();
+  const ArenaNumber before{1};
+  shelf.add("train");
   shelf.add("dev");
   Feed& added = shelf.feeds.replace(shelf.make("train", *before.next()), kWhy);
   CHECK(shelf.feeds.names() == "train, dev");
   CHECK(shelf.feeds.find("train") == &added);
-  CHECK(shelf.feeds.find_arena(*before.next()) == &added.arena());
+  CHECK(shelf.feeds.find_arena(*before.next()) == added.find_arena(*before.next()));
   CHECK(shelf.feeds.find_arena(before) != nullptr);
   CHECK(shelf.feeds.numbers_left() == ArenaNumber::kMostFeeds - 2);
 }
@@ -71,7 +72,8 @@ TEST_CASE("delivery: a feed that takes another one's place stands where that sto
 TEST_CASE(
     "delivery: a feed that is retired is freed elsewhere, and its arena is there until then") {
   Shelf shelf;
-  const ArenaNumber number = shelf.add("train").arena_number();
+  const ArenaNumber number{1};
+  shelf.add("train");
   shelf.feeds.retire("test", kWhy);
   CHECK(shelf.feeds.names() == "train");
   shelf.feeds.retire("train", kWhy);

@@ -8,19 +8,6 @@
 
 namespace batchwright {
 
-/// How long the subscriptions of a feed waited, those that are gone included.
-struct WaitedSeconds {
-  double clients = 0.0;  ///< For the daemon.
-  double slots = 0.0;    ///< The part of it that was for slots, which others held.
-  double daemon = 0.0;   ///< For a client.
-
-  void add(const WaitingTimes& waited, WaitingTimes::Time now) {
-    clients += waited.daemon_seconds(now);
-    slots += waited.slot_seconds(now);
-    daemon += waited.client_seconds(now);
-  }
-};
-
 /// Whether a subscription waits long for other clients, and when the log is to name it.
 class LongWait {
  public:
