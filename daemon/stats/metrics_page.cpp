@@ -33,9 +33,8 @@ std::string MetricsPage::prepare(Labels labels) {
   return out;
 }
 
-void MetricsPage::begin(std::string_view name, std::string_view help, std::string_view type,
-                        std::string_view prefix) {
-  name_ = fmt::format("{}{}", prefix, name);
+void MetricsPage::begin(std::string_view name, std::string_view help, std::string_view type) {
+  name_ = name;
   fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name_, help, type);
 }
 

@@ -20,18 +20,8 @@ class MetricsPage {
   };
   using Labels = std::initializer_list<Label>;
 
-  /// Begins a metric; its samples follow. `name` without the prefix batchwright_.
-  void counter(std::string_view name, std::string_view help) { begin(name, help, "counter"); }
-  void gauge(std::string_view name, std::string_view help) { begin(name, help, "gauge"); }
-  void histogram(std::string_view name, std::string_view help) { begin(name, help, "histogram"); }
-  /// The same for what every program has, by the names that stock dashboards know: no prefix of
-  /// ours.
-  void process_counter(std::string_view name, std::string_view help) {
-    begin(name, help, "counter", "process_");
-  }
-  void process_gauge(std::string_view name, std::string_view help) {
-    begin(name, help, "gauge", "process_");
-  }
+  /// Begins a metric; its samples follow.
+  void begin(std::string_view name, std::string_view help, std::string_view type);
 
   /// A sample of the metric that was begun last.
   template <class Number>
@@ -63,11 +53,8 @@ class MetricsPage {
   std::string text() const { return fmt::to_string(text_); }
 
  private:
-  void begin(std::string_view name, std::string_view help, std::string_view type,
-             std::string_view prefix = "batchwright_");
-
   fmt::memory_buffer text_;
-  std::string name_;  ///< The metric's name with its prefix.
+  std::string name_;  ///< Of the metric that was begun last.
 };
 
 }  // namespace batchwright

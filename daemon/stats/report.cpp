@@ -1,10 +1,10 @@
-#include "daemon/stats/report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+
+#include "daemon/stats/metric_rows.h"
 
 namespace batchwright {
 
@@ -17,6 +17,25 @@ json::value finite(double value) { return std::isfinite(value) ? json::value(val
 
 json::value finite(const std::optional<double>& value) {
   return value ? finite(*value) : json::value();
+}
+
+json::value to_json(Number value) {
+  if (const auto* real = std::get_if<double>(&value)) return finite(*real);
+  return std::get<std::uint64_t>(value);
+}
+
+/// Adds the figures of rows that are of such an object: a feed, a disk, or the daemon.
+template <class Of>
+json::object with_figures(json::object out, const Of& of) {
+  for (const MetricRow& row : metric_rows()) {
+    const auto* source = std::get_if<Number (*)(const Of&)>(&row.source);
+    if (source == nullptr || row.stats.empty()) continue;
+    const std::size_t dot = row.stats.find('.');
+    const bool within = dot != std::string_view::npos;
+    json::object& at = within ? out[row.stats.substr(0, dot)].as_object() : out;
+    at[row.stats.substr(within ? dot + 1 : 0)] = to_json((*source)(of));
+  }
+  return out;
 }
 
 json::object render(const SubscriberStatus& subscriber) {
@@ -152,19 +171,12 @@ json::object render(const ReloadStats& reload) {
 }
 
 json::object render(const DiskStats& disk) {
-  return {{"feed", utf8(disk.feed)},
-          {"file", disk.file},
-          {"path", utf8(disk.path)},
-          {"free_bytes", disk.free_bytes},
-          {"size_bytes", disk.size_bytes}};
+  return with_figures({{"feed", utf8(disk.feed)}, {"file", disk.file}, {"path", utf8(disk.path)}},
+                      disk);
 }
 
 json::object render(const ReadDiskStats& disk) {
-  return {{"device", disk.device},
-          {"under_way_bytes", disk.under_way_bytes},
-          {"window_bytes", disk.window_bytes},
-          {"bytes_per_second", finite(disk.bytes_per_second)},
-          {"latency_seconds", finite(disk.latency_seconds)}};
+  return with_figures({{"device", disk.device}}, disk);
 }
 
 json::object render(const NotReady& reason) {
@@ -203,13 +215,6 @@ json::array render_all(const std::vector<Item>& items) {
   return out;
 }
 
-json::object render(const ReadaheadStats& readahead) {
-  return {{"ahead_bytes", readahead.ahead_bytes},
-          {"kept_bytes", readahead.kept_bytes},
-          {"pressure_share", readahead.pressure_share},
-          {"disks", render_all(readahead.disks)}};
-}
-
 json::array render_all(const std::vector<std::filesystem::path>& paths) {
   json::array out;
   for (const auto& path : paths) out.emplace_back(utf8(path.string()));
@@ -217,34 +222,30 @@ json::array render_all(const std::vector<std::filesystem::path>& paths) {
 }
 
 json::object render(const FeedStatus& feed) {
-  return {{"name", utf8(feed.name)},
-          {"dataset", render_all(feed.dataset)},
-          {"dataset_lock", feed.dataset_lock},
-          {"dataset_stale", feed.dataset_stale},
-          {"blocked_by", utf8(feed.blocked_by)},
-          {"blocked_seconds", finite(feed.blocked_seconds)},
-          {"state", name_of(feed.state)},
-          {"reason", utf8(feed.reason)},
-          {"retried", feed.retried},
-          {"sequences", feed.sequences},
-          {"fingerprint", feed.fingerprint ? to_string(*feed.fingerprint) : ""},
-          {"world", feed.world},
-          {"counters", render(feed.counters)},
-          {"slots", render(feed.slots)},
-          {"slot_bytes", feed.slot_bytes},
-          {"arena_bytes", feed.arena_bytes},
-          {"making_bytes", feed.making_bytes},
-          {"pinned", utf8(feed.pinned)},
-          {"pages", utf8(feed.pages)},
-          {"plans", render_all(feed.plans)},
-          {"plan_seconds", finite(feed.plan_seconds)},
-          {"modes", render_modes(feed.counters)},
-          {"stages", render_stages(feed.stages.get())},
-          {"making", render_making(feed.stages.get())},
-          {"rates", render(feed.rates)},
-          {"verdict", render(feed.verdict)},
-          {"undone", render_all(feed.undone)},
-          {"subscribers", render_all(feed.subscribers)}};
+  json::object out{{"name", utf8(feed.name)},
+                   {"dataset", render_all(feed.dataset)},
+                   {"dataset_lock", feed.dataset_lock},
+                   {"dataset_stale", feed.dataset_stale},
+                   {"blocked_by", utf8(feed.blocked_by)},
+                   {"state", name_of(feed.state)},
+                   {"reason", utf8(feed.reason)},
+                   {"retried", feed.retried},
+                   {"fingerprint", feed.fingerprint ? to_string(*feed.fingerprint) : ""},
+                   {"world", feed.world},
+                   {"counters", render(feed.counters)},
+                   {"slots", render(feed.slots)},
+                   {"slot_bytes", feed.slot_bytes},
+                   {"pinned", utf8(feed.pinned)},
+                   {"pages", utf8(feed.pages)},
+                   {"plans", render_all(feed.plans)},
+                   {"modes", render_modes(feed.counters)},
+                   {"stages", render_stages(feed.stages.get())},
+                   {"making", render_making(feed.stages.get())},
+                   {"rates", render(feed.rates)},
+                   {"verdict", render(feed.verdict)},
+                   {"undone", render_all(feed.undone)},
+                   {"subscribers", render_all(feed.subscribers)}};
+  return with_figures(std::move(out), feed);
 }
 
 }  // namespace
@@ -272,20 +273,16 @@ std::uint64_t clients_refused(const StatsSource& source) {
 
 std::string render_stats(const StatsSource& source) {
   const ProcessStats& process = source.process;
-  return json::serialize(json::object{
+  json::object page{
       {"version", utf8(source.version)},
       {"host", utf8(source.host)},
       {"uid", source.uid},
       {"uptime_seconds", finite(source.uptime.count())},
       {"pid", process.pid},
-      {"cpu_seconds", finite(process.cpu_seconds)},
-      {"resident_bytes", process.resident_bytes},
       {"anonymous_bytes", process.anonymous_bytes},
       {"mapped_file_bytes", process.mapped_file_bytes},
       {"shared_memory_bytes", process.shared_memory_bytes},
-      {"memory_ceiling_bytes", source.memory_ceiling_bytes},
       {"arena_bytes", source.arena_bytes},
-      {"sessions", source.sessions.size()},
       {"ready", source.not_ready.empty()},
       {"not_ready", render_all(source.not_ready)},
       {"build", json::object{{"version", utf8(source.version)},
@@ -293,21 +290,17 @@ std::string render_stats(const StatsSource& source) {
                              {"compiler", utf8(source.build.compiler)},
                              {"cuda", source.build.cuda}}},
       {"copy", render_copy(source.copy)},
-      {"open_descriptors", process.open_descriptors},
       {"page_faults",
        json::object{{"minor", process.minor_page_faults}, {"major", process.major_page_faults}}},
-      {"clients_refused", clients_refused(source)},
-      {"log_lines_dropped", source.log_lines_dropped},
       {"reload", render(source.reload)},
-      {"http", json::object{{"connections", source.http.connections},
-                            {"requests", source.http.requests},
-                            {"refused", source.http.refused}}},
+      {"http", json::object()},
       {"disks", render_all(source.disks)},
-      {"readahead", render(source.readahead)},
+      {"readahead", json::object{{"disks", render_all(source.readahead.disks)}}},
       {"events", render_events(source.events)},
       {"latest_events", render_latest(source.events)},
       {"feeds", render_all(source.feeds)},
-  });
+  };
+  return json::serialize(with_figures(std::move(page), source));
 }
 
 std::string render_history(const StatsSource& source) {

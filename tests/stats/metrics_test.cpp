@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <boost/json.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -7,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "daemon/stats/metric_rows.h"
 #include "daemon/stats/stats.h"
 #include "tests/support/temporary_folder.h"
 
@@ -39,6 +41,8 @@ FeedStatus speech(const FeedCounters& counters, std::shared_ptr<const StageTimes
   feed.subscribers = {one};
   return feed;
 }
+
+const std::string kTableBegins = "<!-- metrics -->\n";
 
 /// Value by name and labels, as they stand.
 std::map<std::string, double> samples_of(const std::string& page) {
@@ -88,59 +92,42 @@ TEST_CASE("stats: every metric is there from the start, and none twice") {
     if (!line.starts_with("# TYPE ")) continue;
     CHECK_MESSAGE(names.insert(line.substr(7, line.rfind(' ') - 7)).second, line);
   }
-  for (const char* name : {"batches_delivered_total",
-                           "bytes_delivered_total",
-                           "frames_delivered_total",
-                           "padded_frames_delivered_total",
-                           "sequences_delivered_total",
-                           "batches_assembled_total",
-                           "batches_shared_total",
-                           "batches_reassembled_total",
-                           "slots",
-                           "stage_seconds",
-                           "client_waited_seconds_total",
-                           "daemon_waited_seconds_total",
-                           "client_credit_batches",
-                           "client_lag_batches",
-                           "client_position_step",
-                           "client_position_epoch",
-                           "feed_state",
-                           "plan_padded_share",
-                           "plan_seconds",
-                           "dataset_locked",
-                           "dataset_stale",
-                           "blocked_seconds",
-                           "disk_free_bytes",
-                           "disk_size_bytes",
-                           "readahead_ahead_bytes",
-                           "readahead_kept_bytes",
-                           "memory_pressure_share",
-                           "readahead_under_way_bytes",
-                           "readahead_window_bytes",
-                           "readahead_disk_bytes_per_second",
-                           "readahead_disk_latency_seconds",
-                           "pinned",
-                           "arena_pages",
-                           "arena_bytes",
-                           "making_bytes",
-                           "page_faults_total",
-                           "log_lines_dropped_total",
-                           "corrupt_records_total",
-                           "sequences_skipped_total",
-                           "events_total",
-                           "reloads_total",
-                           "sessions",
-                           "config_last_reload_successful",
-                           "config_last_reload_success_timestamp_seconds",
-                           "build_info"}) {
-    CAPTURE(name);
-    CHECK(names.contains(std::string("batchwright_") + name));
+  CHECK(names.size() == metric_rows().size());
+}
+
+TEST_CASE("stats: README.md has the table of all metrics") {
+  const std::string file = BATCHWRIGHT_SOURCE "/daemon/stats/README.md";
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::string before = text.substr(0, text.find(kTableBegins) + kTableBegins.size());
+  const std::string after = text.substr(text.find("<!-- /metrics -->"));
+  if (std::getenv("BATCHWRIGHT_WRITE_TABLES") != nullptr) {
+    std::ofstream(file) << before << metrics_table() << after;
+    return;
   }
-  for (const char* name : {"start_time_seconds", "cpu_seconds_total", "resident_memory_bytes",
-                           "virtual_memory_bytes", "open_fds", "max_fds"}) {
-    CAPTURE(name);
-    CHECK(names.contains(std::string("process_") + name));
-  }
+  CHECK_MESSAGE(text == before + metrics_table() + after,
+                "BATCHWRIGHT_WRITE_TABLES=1 build/dev/bin/stats_tests -tc='stats: README*' "
+                "writes the table");
+}
+
+TEST_CASE("stats: figures of rows are the same on both pages") {
+  StatsSource source;
+  source.memory_ceiling_bytes = 7;
+  source.http.refused = 8;
+  source.feeds = {speech({}, nullptr, "trainer")};
+  source.feeds[0].plan_seconds = 0.5;
+  source.readahead.disks = {{"8:1", 1, 2, 3.5, 0.25}};
+  const auto page = samples_of(render_metrics(source));
+  const boost::json::value stats = boost::json::parse(render_stats(source));
+  const auto same = [&](const std::string& metric, const char* pointer, double value) {
+    CHECK(page.at(metric) == value);
+    CHECK(stats.at_pointer(pointer).to_number<double>() == value);
+  };
+  same("batchwright_memory_ceiling_bytes", "/memory_ceiling_bytes", 7);
+  same("batchwright_http_refused_total", "/http/refused", 8);
+  same(R"(batchwright_plan_seconds{feed="train"})", "/feeds/0/plan_seconds", 0.5);
+  same(R"(batchwright_readahead_disk_latency_seconds{device="8:1"})",
+       "/readahead/disks/0/latency_seconds", 0.25);
 }
 
 TEST_CASE("stats: metrics say what was counted") {
