@@ -2,19 +2,56 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
 #include <string>
 
 namespace batchwright {
 namespace {
 
-/// Whether the lists of 64-bit numbers are aligned.
-bool lists_are_aligned(const wire::Message& message) {
-  if (const auto* subscribe = message.body_as_Subscribe()) {
-    return is_aligned(subscribe->held()) && is_aligned(subscribe->released());
-  }
-  const auto* release = message.body_as_Release();
-  return release == nullptr || is_aligned(release->leases());
+constexpr const char* kNotAligned = "a list of leases that is not aligned";
+
+const char* flaw_of_subscribe(const wire::Message& message) {
+  const auto& subscribe = *message.body_as_Subscribe();
+  return is_aligned(subscribe.held()) && is_aligned(subscribe.released()) ? nullptr : kNotAligned;
 }
+
+const char* flaw_of_release(const wire::Message& message) {
+  return is_aligned(message.body_as_Release()->leases()) ? nullptr : kNotAligned;
+}
+
+const char* flaw_of_epoch_begin(const wire::Message& message) {
+  return message.body_as_EpochBegin()->fingerprint() != nullptr
+             ? nullptr
+             : "an EpochBegin without a fingerprint";
+}
+
+using Body = wire::Body;
+
+constexpr MessageKind kKinds[] = {
+    {Body::Hello, Sender::client},
+    {Body::Welcome, Sender::daemon},
+    {Body::Subscribe, Sender::client, flaw_of_subscribe},
+    {Body::Subscribed, Sender::daemon},
+    {Body::Delivery, Sender::daemon},
+    {Body::Release, Sender::client, flaw_of_release},
+    {Body::EpochEnd, Sender::daemon},
+    {Body::Unsubscribe, Sender::client},
+    {Body::Bye, Sender::either},
+    {Body::Refused, Sender::daemon},
+    {Body::EpochBegin, Sender::daemon, flaw_of_epoch_begin},
+    {Body::Ask, Sender::client},
+    {Body::Waiting, Sender::daemon},
+    {Body::Alive, Sender::daemon},
+    {Body::Event, Sender::publisher},
+};
+
+constexpr bool each_kind_has_its_row() {
+  for (std::size_t i = 0; i < std::size(kKinds); ++i) {
+    if (static_cast<std::size_t>(kKinds[i].body) != i + 1) return false;
+  }
+  return std::size(kKinds) == static_cast<std::size_t>(Body::MAX);
+}
+static_assert(each_kind_has_its_row());
 
 }  // namespace
 
@@ -28,12 +65,21 @@ Result<ControlMessage> ControlMessage::decode(std::span<const std::byte> bytes) 
   AlignedCopy copy(bytes);
   // By its defaults it follows at most 64 levels and a million tables, so no message keeps it long.
   flatbuffers::Verifier verifier(copy.data(), copy.size());
-  if (!wire::VerifyMessageBuffer(verifier) || !lists_are_aligned(*wire::GetMessage(copy.data()))) {
+  if (!wire::VerifyMessageBuffer(verifier)) {
     return Error{ErrorCode::malformed_message,
                  fmt::format("{} bytes that are no control message", bytes.size())};
   }
+  const wire::Message& message = *wire::GetMessage(copy.data());
+  const auto number = static_cast<std::size_t>(message.body_type());
+  if (number == 0 || number > std::size(kKinds)) return ControlMessage(std::move(copy));
+  const MessageKind& kind = kKinds[number - 1];
+  if (const char* flaw = kind.flaw != nullptr ? kind.flaw(message) : nullptr; flaw != nullptr) {
+    return Error{ErrorCode::malformed_message, flaw};
+  }
   return ControlMessage(std::move(copy));
 }
+
+std::span<const MessageKind> message_kinds() { return kKinds; }
 
 flatbuffers::DetachedBuffer encode(const wire::MessageT& message) {
   flatbuffers::FlatBufferBuilder builder(256);

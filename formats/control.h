@@ -55,6 +55,22 @@ class Abilities {
 /// What this code can do, as a daemon and as a client.
 inline constexpr Abilities kAbilities{Ability::returns, Ability::parts, Ability::waits};
 
+/// The sides of a conversation, and the PUB socket's.
+enum class Sender : std::uint8_t { client, daemon, either, publisher };
+
+/// A kind of control message, as both sides know it. Beside the schema it has this row, and each
+/// side that takes it a row with its handler.
+struct MessageKind {
+  wire::Body body;
+  Sender sender;
+  /// What the schema cannot say: why the body must not be read, or null. Null: nothing is left to
+  /// check.
+  const char* (*flaw)(const wire::Message&) = nullptr;
+};
+
+/// All kinds, in the order of their numbers.
+std::span<const MessageKind> message_kinds();
+
 /// A received control message, verified and kept at an aligned address.
 class ControlMessage {
  public:

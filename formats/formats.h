@@ -27,6 +27,7 @@
 #include "formats/record.h"                 // one stored sequence
 #include "formats/result.h"                 // Result, Error, ErrorCode
 #include "formats/schema.h"                 // what a dataset says of itself
+#include "formats/share.h"                  // which batches of a step are a subscription's
 #include "formats/terms.h"           // what decides which batches come, and what of it has changed
 #include "formats/text/curve_key.h"  // the length of a key as people write it
 #include "formats/text/nearest.h"    // the word that a misspelt one is nearest to

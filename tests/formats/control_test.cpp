@@ -79,3 +79,12 @@ TEST_CASE("formats: bytes that are no control message are refused") {
   CHECK_FALSE(ControlMessage::decode(std::vector<std::byte>(100, std::byte{0xA5})));
   CHECK_FALSE(ControlMessage::decode(std::vector<std::byte>(kMaxControlBytes + 1)));
 }
+
+TEST_CASE("formats: each kind of message has a row, and what its schema cannot say is checked") {
+  const auto kinds = message_kinds();
+  REQUIRE(kinds.size() == static_cast<std::size_t>(wire::Body::MAX));
+  CHECK(kinds[static_cast<std::size_t>(wire::Body::Delivery) - 1].sender == Sender::daemon);
+  const auto begin = ControlMessage::decode(bytes_of(encode(wire::EpochBeginT{})));
+  REQUIRE_FALSE(begin);
+  CHECK(begin.error().message == "an EpochBegin without a fingerprint");
+}

@@ -1,54 +1,31 @@
 #include "daemon/delivery/feed/core/upcoming_batches.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 namespace batchwright {
 
-Share whole_share(std::uint32_t world) { return {world, 0, world}; }
-
-Result<Share> rank_share(std::uint32_t world, std::uint32_t rank, std::uint32_t ranks) {
-  if (ranks == 0 || rank >= ranks) {
-    return Error{
-        ErrorCode::invalid_argument,
-        fmt::format("rank {} of {} ranks: a rank is below the number of ranks", rank, ranks)};
-  }
-  if (world % ranks != 0) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("{} ranks do not divide the feed's world of {}", ranks, world)};
-  }
-  const std::uint32_t count = world / ranks;
-  return Share{world, rank * count, count};
-}
-
 Cursor::Cursor(const Share& share, Epoch epoch, Step step)
-    : share_(share), epoch_(epoch), taken_(step.value * share.count) {}
+    : share_(share), epoch_(epoch), taken_(share.before_step(step.value)) {}
 
 void Cursor::begin_next_epoch() {
   ++epoch_.value;
   taken_ = 0;
 }
 
-BatchIndex Cursor::index_of(std::uint64_t taken) const {
-  return BatchIndex{taken / share_.count * share_.world + share_.first + taken % share_.count};
-}
-
 std::optional<BatchId> Cursor::ahead(std::uint64_t distance, std::uint64_t steps,
                                      std::uint64_t next_steps) const {
   const std::uint64_t taken = taken_ + distance;
-  const std::uint64_t batches = steps * share_.count;
-  if (taken < batches) return BatchId{epoch_, index_of(taken)};
-  if (taken - batches >= next_steps * share_.count) return std::nullopt;
-  return BatchId{Epoch{epoch_.value + 1}, index_of(taken - batches)};
+  const std::uint64_t batches = share_.before_step(steps);
+  if (taken < batches) return BatchId{epoch_, share_.at(taken)};
+  if (taken - batches >= share_.before_step(next_steps)) return std::nullopt;
+  return BatchId{Epoch{epoch_.value + 1}, share_.at(taken - batches)};
 }
 
 std::optional<std::uint64_t> Cursor::distance(const BatchId& id, std::uint64_t steps) const {
-  const std::uint64_t place = id.index.value % share_.world;
-  if (place < share_.first || place >= share_.first + share_.count) return std::nullopt;
-  const std::uint64_t taken = id.index.value / share_.world * share_.count + place - share_.first;
-  if (id.epoch == epoch_ && taken >= taken_) return taken - taken_;
-  if (id.epoch.value == epoch_.value + 1) return steps * share_.count - taken_ + taken;
+  const auto taken = share_.before(id.index);
+  if (!taken) return std::nullopt;
+  if (id.epoch == epoch_ && *taken >= taken_) return *taken - taken_;
+  if (id.epoch.value == epoch_.value + 1) return share_.before_step(steps) - taken_ + *taken;
   return std::nullopt;
 }
 

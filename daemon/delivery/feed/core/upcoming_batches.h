@@ -12,20 +12,6 @@
 
 namespace batchwright {
 
-/// The places of every global step that a subscription takes: `count` of `world`, from `first`.
-struct Share {
-  std::uint32_t world = 1;
-  std::uint32_t first = 0;
-  std::uint32_t count = 1;
-};
-
-/// All places, as a replica takes them.
-Share whole_share(std::uint32_t world);
-
-/// The places of one rank. Errors: invalid_argument when rank >= ranks, ranks is 0 or does not
-/// divide world; the message names the figures.
-Result<Share> rank_share(std::uint32_t world, std::uint32_t rank, std::uint32_t ranks);
-
 /// The position of a subscription: the batch it gets next. Pure arithmetic.
 class Cursor {
  public:
@@ -33,11 +19,11 @@ class Cursor {
 
   Epoch epoch() const { return epoch_; }
   /// The global step of the next batch; equal to the epoch's steps at its end.
-  Step step() const { return Step{taken_ / share_.count}; }
+  Step step() const { return Step{share_.step_after(taken_)}; }
   const Share& share() const { return share_; }
 
-  bool at_end(std::uint64_t steps) const { return taken_ >= steps * share_.count; }
-  BatchId next() const { return {epoch_, index_of(taken_)}; }
+  bool at_end(std::uint64_t steps) const { return taken_ >= share_.before_step(steps); }
+  BatchId next() const { return {epoch_, share_.at(taken_)}; }
   void advance() { ++taken_; }
   void begin_next_epoch();
 
@@ -51,8 +37,6 @@ class Cursor {
   std::optional<std::uint64_t> distance(const BatchId& id, std::uint64_t steps) const;
 
  private:
-  BatchIndex index_of(std::uint64_t taken) const;
-
   Share share_;
   Epoch epoch_;
   std::uint64_t taken_;  ///< Batches of this epoch that came before the next one.
