@@ -46,12 +46,12 @@ bw_subscribe_options default_subscribe_options() { return BW_SUBSCRIBE_OPTIONS_I
 /// The first server's feeds that the others have as well. Only of those can batches be merged.
 std::vector<bw_feed> common_feeds(const Subscription::Sessions& sessions) {
   std::vector<bw_feed> common;
-  for (std::size_t i = 0; i < sessions.front()->feeds().size(); ++i) {
-    bw_feed feed = sessions.front()->feeds().at(i);
+  for (std::size_t i = 0; i < sessions.front()->link().feeds().size(); ++i) {
+    bw_feed feed = sessions.front()->link().feeds().at(i);
     std::size_t servers = 1;
     for (auto session = sessions.begin() + 1; session != sessions.end(); ++session) {
-      for (std::size_t j = 0; j < (*session)->feeds().size(); ++j) {
-        const bw_feed& other = (*session)->feeds().at(j);
+      for (std::size_t j = 0; j < (*session)->link().feeds().size(); ++j) {
+        const bw_feed& other = (*session)->link().feeds().at(j);
         if (std::strcmp(feed.name, other.name) != 0 || !difference(feed, other).empty()) continue;
         feed.sequences += other.sequences;
         ++servers;
@@ -74,14 +74,14 @@ bool has_feed(const Feeds& feeds, std::string_view name) {
 std::vector<bw_absent_feed> absent_feeds(const Subscription::Sessions& sessions) {
   std::vector<bw_absent_feed> absent;
   for (const auto& session : sessions) {
-    for (const bw_absent_feed& feed : session->feeds().absent()) {
+    for (const bw_absent_feed& feed : session->link().feeds().absent()) {
       const std::string_view name(feed.name);
       const bool is_listed =
           std::any_of(absent.begin(), absent.end(),
                       [name](const bw_absent_feed& each) { return name == each.name; });
       const bool is_common =
           std::all_of(sessions.begin(), sessions.end(),
-                      [name](const auto& each) { return has_feed(each->feeds(), name); });
+                      [name](const auto& each) { return has_feed(each->link().feeds(), name); });
       if (is_common && !is_listed) absent.push_back(feed);
     }
   }
@@ -154,10 +154,10 @@ bw_connection_info info_of(const Connected& connection) {
   info.struct_size = sizeof info;
   info.servers = static_cast<std::uint32_t>(connection.sessions.size());
   for (const auto& session : connection.sessions) {
-    info.reconnects += session->reconnects();
-    if (!session->is_inline()) continue;
+    info.reconnects += session->link().reconnects();
+    if (!session->link().is_inline()) continue;
     info.inline_batches = 1;
-    if (info.inline_reason == nullptr) info.inline_reason = session->inline_reason().c_str();
+    if (info.inline_reason == nullptr) info.inline_reason = session->link().inline_reason().c_str();
   }
   return info;
 }
@@ -176,7 +176,7 @@ bw_status bw_connect(const char* endpoint, const bw_connect_options* options,
 bw_status bw_close(bw_connection* connection) {
   if (connection == nullptr) return BW_OK;
   return with(connection, [connection](const Connected& found) {
-    if (found.sessions.front()->forked()) return forked();
+    if (found.sessions.front()->link().forked()) return forked();
     if (!Connections::of_process().remove(connection)) return closed();  // by another thread
     for (const auto& session : found.sessions) session->close();
     return static_cast<bw_status>(BW_OK);
@@ -222,7 +222,7 @@ bw_status bw_subscribe(bw_connection* connection, const bw_subscribe_options* op
   if (connection == nullptr || options == nullptr)
     return report_invalid("no connection or no options");
   return with(connection, [options, subscription](const Connected& found) {
-    if (found.sessions.front()->forked()) return forked();
+    if (found.sessions.front()->link().forked()) return forked();
     return subscribe(found, *options, subscription);
   });
 }
@@ -280,31 +280,34 @@ bw_status bw_subscription_steps(const bw_subscription* subscription, uint64_t* e
 
 bw_status bw_release(bw_batch* batch) {
   if (batch == nullptr) return BW_OK;
-  if (batch->session->forked()) return forked();
+  if (batch->session->link().forked()) return forked();
   return at_border([&] {
     const std::unique_ptr<bw_batch> gone(batch);
     gone->stay.reset();
-    gone->session->give_back(gone->lease);
+    gone->subscription->leases().give_back(gone->lease);
+    gone->session->tell(*gone->subscription);
     return BW_OK;
   });
 }
 
 bw_status bw_return(bw_batch* batch) {
   if (batch == nullptr) return BW_OK;
-  if (batch->session->forked()) return forked();
+  if (batch->session->link().forked()) return forked();
   return at_border([&] {
     const std::unique_ptr<bw_batch> gone(batch);
     gone->stay.reset();
-    gone->session->give_back_undone(gone->lease);
+    gone->subscription->leases().give_back_undone(gone->lease);
+    gone->session->tell(*gone->subscription);
     return BW_OK;
   });
 }
 
 bw_status bw_batch_done(bw_batch* batch) {
   if (batch == nullptr) return BW_OK;
-  if (batch->session->forked()) return forked();
+  if (batch->session->link().forked()) return forked();
   return at_border([&] {
-    batch->session->done(batch->lease);
+    batch->subscription->leases().mark_done(batch->lease);
+    batch->session->tell(*batch->subscription);
     return BW_OK;
   });
 }

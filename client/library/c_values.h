@@ -1,7 +1,7 @@
 #pragma once
 
 #include "client/library/batchwright/client.h"
-#include "client/library/session/position.h"
+#include "client/library/ids.h"
 #include "formats/formats.h"
 
 namespace batchwright {

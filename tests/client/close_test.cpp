@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "client/library/session/lease_book.h"
 #include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 #include "tests/client/whole_run.h"
@@ -132,14 +131,4 @@ TEST_CASE("client: a Subscribed that comes after its subscription was given up w
   CHECK(daemon.has_heard([](const auto& heard) {
     return heard.subscribed.size() == 3 && heard.subscribed[2].subscription == 1;
   }));
-}
-
-TEST_CASE("client: the lease book knows nothing of what it was not told to open") {
-  LeaseBook book;
-  book.noted({7});
-  book.skip({7}, LeaseNumber{1});
-  CHECK(book.claims({7}).held.empty());
-  CHECK_FALSE(book.take({7}, LeaseNumber{1}));
-  CHECK(book.closed({7}));
-  CHECK_FALSE(book.has_news());
 }

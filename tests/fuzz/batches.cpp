@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto checked = checked_batch(payload, ticket);
   require(batch || !checked, "what is no batch is refused");
-  if (checked) read_as_trainer(bw_batch(nullptr, payload, {ticket, {}}, **checked));
+  if (checked) read_as_trainer(bw_batch(payload, ticket, **checked));
   ticket.index += 1;
   require(!checked_batch(payload, ticket), "another batch than the ticket's is refused");
   return 0;

@@ -3,10 +3,8 @@
 // each behind its size in two bytes;
 // where bytes are no message the connection is lost and made anew.
 
-#include <optional>
-
-#include "client/library/session/feeds.h"
-#include "client/library/session/lane.h"
+#include "client/library/feeds.h"
+#include "client/library/session/client_subscription.h"
 #include "formats/formats.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -32,60 +30,52 @@ void read_feeds(const wire::Welcome& welcome) {
 }
 
 /// Takes what is at hand as Session::next() does, until something is not due.
-void take_all(Lane& lane) {
+void take_all(ClientSubscription& subscription) {
+  using Coming = ClientSubscription::Coming;
   // A queue's epochs may be told to be over up to the last number there is.
-  for (int taken = 0; taken < 100 && lane.is_served() && lane.has_news(); ++taken) {
-    auto next = lane.look();
-    if (!next) return lane.fail(next.error());
-    Lane::Next& event = *next;
-    if (std::holds_alternative<NothingFollows>(event)) return;
-    if (auto* batch = std::get_if<NextBatch>(&event)) {
-      static_cast<void>(std::move(*batch).take());
-      require(lane.releases_may_wait({}) <= lane.window() / 2,
+  for (int taken = 0; taken < 100 && subscription.is_served() && subscription.has_news(); ++taken) {
+    const auto coming = subscription.look();
+    if (!coming || *coming == Coming::nothing) return;
+    if (*coming == Coming::epoch_end) {
+      static_cast<void>(subscription.take_end());
+    } else if (coming->has_value()) {
+      static_cast<void>(subscription.take_batch());
+      require(subscription.releases_may_wait({}) <= subscription.window() / 2,
               "half of a window is kept for credit");
     }
-    if (auto* end = std::get_if<NextEnd>(&event)) static_cast<void>(std::move(*end).take());
-    static_cast<void>(lane.progress().position());
-    static_cast<void>(lane.progress().steps());
+    static_cast<void>(subscription.expected().position());
+    static_cast<void>(subscription.expected().steps());
   }
 }
 
-std::optional<Lane::Event> event_of(const ControlMessage& message) {
-  if (const auto* delivery = message.as<wire::Delivery>()) {
-    return Ticket{LeaseNumber{delivery->lease()},
-                  ArenaNumber{delivery->arena()},
-                  delivery->offset(),
-                  delivery->size(),
-                  delivery->epoch(),
-                  delivery->step(),
-                  delivery->index(),
-                  delivery->rehearsal(),
-                  delivery->may_join()};
-  }
-  if (const auto* ended = message.as<wire::EpochEnd>()) {
-    return EpochEnded{ended->epoch(), ended->steps(), ended->last()};
-  }
-  const auto* began = message.as<wire::EpochBegin>();
-  if (began == nullptr || began->fingerprint() == nullptr) return std::nullopt;
-  return EpochBegan{began->epoch(), began->steps(), from_wire(*began->fingerprint())};
+template <class Table>
+void take_in(ClientSubscription& subscription, const ControlMessage& message) {
+  const auto* news = message.as<Table>();
+  if (news == nullptr) return;
+  if (auto taken = subscription.on(*news, {}); !taken) subscription.fail(taken.error());
 }
 
-void take_in(Lane& lane, const ControlMessage& message) {
+void take_in_any(ClientSubscription& subscription, const ControlMessage& message) {
   if (const auto* welcome = message.as<wire::Welcome>()) read_feeds(*welcome);
-  if (const auto* subscribed = message.as<wire::Subscribed>()) {
-    if (auto granted = lane.granted(*subscribed); !granted) lane.fail(granted.error());
+  take_in<wire::Subscribed>(subscription, message);
+  if (subscription.is_served()) {
+    take_in<wire::EpochEnd>(subscription, message);
+    take_in<wire::EpochBegin>(subscription, message);
   }
-  if (auto event = event_of(message); event && lane.is_served()) lane.push(std::move(*event));
+  take_in<wire::Waiting>(subscription, message);
+  if (const auto* delivery = message.as<wire::Delivery>()) {
+    static_cast<void>(subscription.on(*delivery, {}, false, {}));
+  }
   if (const auto* refused = message.as<wire::Refused>()) {
-    lane.refuse({static_cast<ErrorCode>(refused->code()), refused->message()->str()});
+    subscription.refuse({static_cast<ErrorCode>(refused->code()), refused->message()->str()});
   }
-  if (const auto* waiting = message.as<wire::Waiting>()) lane.set_reason(waiting->reason()->str());
 }
 
 /// The daemon is gone, and the next one is asked.
-void reconnect(Lane& lane) {
-  lane.lost();
-  if (lane.wants_more()) static_cast<void>(encode(lane.resume()));
+void reconnect(ClientSubscription& subscription) {
+  subscription.leases().end_session();
+  subscription.lost();
+  if (subscription.wants_more()) static_cast<void>(encode(subscription.request()));
 }
 
 }  // namespace
@@ -101,14 +91,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   request.rank = choice / 12 % request.ranks;
   request.epochs = input.byte() % 4;
   request.worst_first = input.byte() % 4;
-  Lane lane(request);
+  ClientSubscription subscription(request, false);
   while (!input.empty()) {
     const auto message = ControlMessage::decode(input.take(input.number<std::uint16_t>()));
     if (message) {
-      take_in(lane, *message);
-      take_all(lane);
+      take_in_any(subscription, *message);
+      take_all(subscription);
     } else {
-      reconnect(lane);
+      reconnect(subscription);
     }
   }
   return 0;

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "client/library/deadline.h"
+#include "client/library/feeds.h"
 #include "client/library/link/dealer.h"
 #include "client/library/link/host_lookup.h"
 #include "client/library/link/search.h"
 #include "client/library/link/silence.h"
 #include "client/library/memory/arenas.h"
-#include "client/library/session/feeds.h"
 #include "client/library/settings.h"
 #include "formats/formats.h"
 

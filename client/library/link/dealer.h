@@ -9,7 +9,7 @@
 #include <string>
 
 #include "client/library/fork_guard.h"
-#include "client/library/memory/payload.h"
+#include "client/library/ids.h"
 #include "client/library/settings.h"
 #include "formats/formats.h"
 

@@ -119,14 +119,11 @@ Result<const wire::Batch*> checked_batch(const Payload& payload, const Ticket& t
 
 }  // namespace batchwright
 
-bw_batch::bw_batch(std::shared_ptr<batchwright::Session> session_, batchwright::Payload payload_,
-                   const batchwright::Taken& taken, const batchwright::wire::Batch& bytes)
-    : session(std::move(session_)),
-      payload(std::move(payload_)),
+bw_batch::bw_batch(batchwright::Payload payload_, const batchwright::Ticket& ticket,
+                   const batchwright::wire::Batch& bytes)
+    : payload(std::move(payload_)),
       content(&bytes),
-      header(batchwright::header_of(bytes, taken.ticket.size)),
-      position(taken.position) {
-  const batchwright::Ticket& ticket = taken.ticket;
+      header(batchwright::header_of(bytes, ticket.size)) {
   header.rehearsal = ticket.rehearsal ? 1 : 0;
   header.attempt = ticket.attempt;
   header.shared = payload.shared ? 1 : 0;

@@ -7,9 +7,9 @@
 #include <optional>
 #include <span>
 
+#include "client/library/ids.h"
 #include "client/library/memory/errand.h"
 #include "client/library/memory/mapping.h"
-#include "client/library/memory/payload.h"
 #include "client/library/memory/private_view.h"
 #include "client/library/memory/seats.h"
 #include "client/library/memory/write_habit.h"

@@ -8,19 +8,19 @@
 #include <string_view>
 #include <utility>
 
+#include "client/library/session/round_robin.h"
 #include "client/library/session/subscription.h"
-#include "client/library/session/turns.h"
 
 namespace batchwright {
 namespace {
 
 Error at(const Session& session, const Error& error) {
-  return {error.code, fmt::format("server {}: {}", session.endpoint(), error.message)};
+  return {error.code, fmt::format("server {}: {}", session.link().endpoint(), error.message)};
 }
 
 const bw_feed* find_feed(const Session& session, const std::string& name) {
-  for (std::size_t i = 0; i < session.feeds().size(); ++i) {
-    if (session.feeds().at(i).name == name) return &session.feeds().at(i);
+  for (std::size_t i = 0; i < session.link().feeds().size(); ++i) {
+    if (session.link().feeds().at(i).name == name) return &session.link().feeds().at(i);
   }
   return nullptr;
 }
@@ -33,9 +33,10 @@ Result<void> check_alike(const Subscription::Sessions& sessions, const std::stri
     const bw_feed* feed = find_feed(*session, name);
     const std::string differs = feed != nullptr ? difference(*first, *feed) : "";
     if (differs.empty()) continue;
-    return Error{ErrorCode::schema_mismatch,
-                 fmt::format("feed \"{}\" differs between {} and {}: {}", name,
-                             sessions.front()->endpoint(), session->endpoint(), differs)};
+    return Error{
+        ErrorCode::schema_mismatch,
+        fmt::format("feed \"{}\" differs between {} and {}: {}", name,
+                    sessions.front()->link().endpoint(), session->link().endpoint(), differs)};
   }
   return {};
 }
@@ -67,12 +68,12 @@ Result<Survey> survey(const Subscription::Sessions& sessions, wire::SubscribeT r
   request.window = 1;
   request.worst_first = 0;
   for (const auto& session : sessions) {
-    const auto lane = session->subscribe(request);
-    if (!lane) return at(*session, lane.error());
-    seen.plans.push_back((*lane)->grant().first.plan);
-    seen.terms.push_back((*lane)->progress().terms());
-    seen.steps.push_back((*lane)->grant().steps);
-    session->unsubscribe(**lane);
+    const auto one = session->subscribe(request);
+    if (!one) return at(*session, one.error());
+    seen.plans.push_back((*one)->grant().first.plan);
+    seen.terms.push_back((*one)->expected().terms());
+    seen.steps.push_back((*one)->grant().steps);
+    session->unsubscribe(**one);
   }
   return seen;
 }
@@ -103,7 +104,7 @@ class MergedSubscription final : public Subscription {
   ~MergedSubscription() override;
 
   Result<Session::Event> next(const Deadline& deadline) override;
-  bool forked() const override { return parts_.front().session->forked(); }
+  bool forked() const override { return parts_.front().session->link().forked(); }
   const Grant& grant() const override { return grant_; }
   const std::string& terms() const override { return terms_; }
   Position position() const override;
@@ -113,7 +114,7 @@ class MergedSubscription final : public Subscription {
   /// One server's share.
   struct Part {
     std::shared_ptr<Session> session;
-    std::shared_ptr<Lane> lane;
+    std::shared_ptr<ClientSubscription> subscription;
     bool ended = false;  ///< This merged epoch.
   };
   void note_grant(std::uint64_t step);
@@ -140,7 +141,7 @@ class MergedSubscription final : public Subscription {
 };
 
 MergedSubscription::~MergedSubscription() {
-  for (const Part& part : parts_) part.session->unsubscribe(*part.lane);
+  for (const Part& part : parts_) part.session->unsubscribe(*part.subscription);
 }
 
 Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,
@@ -151,7 +152,7 @@ Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,
   open.fingerprint.reset();
   open.terms.clear();
   Survey seen;
-  Turns turns{std::vector<std::uint64_t>(sessions.size()), 0};
+  RoundRobin turns{std::vector<std::uint64_t>(sessions.size()), 0};
   if (step != 0) {
     auto surveyed = survey(sessions, open);
     if (!surveyed) return surveyed.error();
@@ -159,7 +160,7 @@ Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,
     if (auto same = check_plan(request, combined(seen.plans), joined(seen.terms)); !same) {
       return same;
     }
-    auto found = turns_after(step, seen.steps);
+    auto found = round_robin_after(step, seen.steps);
     if (!found) {
       return Error{ErrorCode::invalid_argument,
                    fmt::format("step {} of feed \"{}\": the servers have {} in that epoch", step,
@@ -174,9 +175,9 @@ Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,
       open.terms = seen.terms[i];
       open.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(seen.plans[i]));
     }
-    auto lane = sessions[i]->subscribe(open, writable);
-    if (!lane) return at(*sessions[i], lane.error());
-    parts_.push_back({sessions[i], std::move(*lane)});
+    auto one = sessions[i]->subscribe(open, writable);
+    if (!one) return at(*sessions[i], one.error());
+    parts_.push_back({sessions[i], std::move(*one)});
   }
   turn_ = turns.next;
   note_grant(step);
@@ -184,16 +185,16 @@ Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,
 }
 
 void MergedSubscription::note_grant(std::uint64_t step) {
-  grant_ = parts_.front().lane->grant();
+  grant_ = parts_.front().subscription->grant();
   grant_.first.plan = plan();
   grant_.first.step = step;
   grant_.steps = 0;
   grant_.window = 0;
   std::vector<std::string> terms;
   for (const Part& part : parts_) {
-    terms.push_back(part.lane->progress().terms());
-    grant_.steps += part.lane->grant().steps;
-    grant_.window += part.lane->grant().window;
+    terms.push_back(part.subscription->expected().terms());
+    grant_.steps += part.subscription->grant().steps;
+    grant_.window += part.subscription->grant().window;
   }
   terms_ = joined(terms);
   const std::lock_guard lock(mutex_);
@@ -203,7 +204,7 @@ void MergedSubscription::note_grant(std::uint64_t step) {
 
 Fingerprint MergedSubscription::plan() const {
   std::vector<Fingerprint> plans;
-  for (const Part& part : parts_) plans.push_back(part.lane->progress().position().plan);
+  for (const Part& part : parts_) plans.push_back(part.subscription->expected().position().plan);
   return combined(plans);
 }
 
@@ -242,17 +243,17 @@ Result<Session::Event> MergedSubscription::next_in_turn(const Deadline& deadline
 /// position is that of all; and rehearsals come before everything else.
 Result<std::unique_ptr<bw_batch>> MergedSubscription::meet_epoch(const Deadline& deadline) {
   for (Part& part : parts_) {
-    const auto coming = part.session->peek(part.lane, deadline);
+    const auto coming = part.session->peek(*part.subscription, deadline);
     if (!coming) return at(*part.session, coming.error());
     if (*coming != Session::Coming::rehearsal) continue;
-    auto event = part.session->next(part.lane, deadline);
+    auto event = part.session->next(part.subscription, deadline);
     if (!event) return at(*part.session, event.error());
     if (event->batch) event->batch->position = position();
     return std::move(event->batch);
   }
   met_ = true;
   std::uint64_t steps = 0;
-  for (const Part& part : parts_) steps += part.lane->progress().steps();
+  for (const Part& part : parts_) steps += part.subscription->expected().steps();
   const std::lock_guard lock(mutex_);
   position_.plan = plan();
   steps_ = steps;
@@ -262,7 +263,7 @@ Result<std::unique_ptr<bw_batch>> MergedSubscription::meet_epoch(const Deadline&
 /// Empty when the server's epoch is over.
 Result<std::unique_ptr<bw_batch>> MergedSubscription::next_of(Part& part,
                                                               const Deadline& deadline) {
-  auto event = part.session->next(part.lane, deadline);
+  auto event = part.session->next(part.subscription, deadline);
   if (!event) return event.error();
   if (!event->batch) {
     part.ended = true;
@@ -270,7 +271,7 @@ Result<std::unique_ptr<bw_batch>> MergedSubscription::next_of(Part& part,
     return std::unique_ptr<bw_batch>();
   }
   const std::lock_guard lock(mutex_);
-  if (!part.lane->progress().within_step()) {
+  if (!part.subscription->expected().within_step()) {
     ++position_.step;
     turn_ = (turn_ + 1) % parts_.size();
   }

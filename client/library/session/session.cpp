@@ -1,33 +1,38 @@
-// What a program asks for: the giving half of Session.
+// What a program asks for.
 
 #include "client/library/session/session.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace batchwright {
 
-/// The right to subscribe and to take batches, and with it the link. At its end the news are sent
-/// that came meanwhile.
+/// The right to subscribe and to take batches, and with it the link.
 class Session::Turn {
  public:
   /// Without the right when another thread has it.
-  explicit Turn(Session& session) : turn_(session.turn_mutex_, std::try_to_lock) {
-    if (!turn_) return;
-    link_ = std::unique_lock(session.link_mutex_);
-    afterwards_.reset(&session);
+  explicit Turn(Session& session)
+      : session_(session), turn_(session.turn_mutex_, std::try_to_lock) {
+    if (turn_) link_ = std::unique_lock(session.link_mutex_);
   }
+  /// Tells the daemon of the leases: what this call has left, and once the link is free, what came
+  /// from other threads that found it taken.
+  ~Turn() {
+    if (!turn_) return;
+    static_cast<void>(session_.send_outboxes());
+    link_.unlock();
+    turn_.unlock();
+    session_.send_outboxes_if_free();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
 
   explicit operator bool() const { return turn_.owns_lock(); }
 
  private:
-  struct TellNews {
-    void operator()(Session* session) const { session->tell_news_if_free(); }
-  };
-
-  // Ended from the last one to the first: the link is free before the news are sent.
-  std::unique_ptr<Session, TellNews> afterwards_;
+  Session& session_;
   std::unique_lock<std::mutex> turn_;
   std::unique_lock<std::mutex> link_;
 };
@@ -37,7 +42,7 @@ namespace {
 /// Longer waits make the client ask the daemon for the reason.
 constexpr std::chrono::milliseconds kPatience{50};
 /// A wait up to this long is not reported to the daemon.
-constexpr std::chrono::milliseconds kGlance{1};
+constexpr std::chrono::milliseconds kPollInterval{1};
 
 Error busy() {
   return {ErrorCode::busy, "another thread is in bw_next or bw_subscribe on this connection"};
@@ -49,23 +54,13 @@ Error handed_out_before(const Ticket& ticket) {
                       ticket.lease.value)};
 }
 
-/// Where the batch is read: in the arena, or in memory that is the lane's alone.
+/// Where the batch is read: in the arena, or in memory that is the subscription's alone.
 Result<PrivateMemory::Lent> bytes_of(const std::shared_ptr<const Mapping>& arena,
-                                     const Ticket& ticket, const Lane& lane) {
-  if (lane.is_writable()) {
-    return lane.memory()->lend(arena, {{ticket.offset, ticket.size}, ticket.lease});
-  }
+                                     const Ticket& ticket, PrivateMemory* memory) {
+  if (memory != nullptr) return memory->lend(arena, {{ticket.offset, ticket.size}, ticket.lease});
   const auto bytes = arena->part(ticket.offset, ticket.size);
   if (!bytes) return bytes.error();
   return PrivateMemory::Lent{{arena, *bytes, true, arena->bytes()}, nullptr};
-}
-
-/// The batch that comes next is copied while the program works on this one.
-void prepare_next(const Lane& lane, const std::shared_ptr<const Mapping>& arena,
-                  ArenaNumber number) {
-  const Ticket* coming = lane.coming();
-  if (coming == nullptr || !lane.is_writable() || coming->arena != number) return;
-  lane.memory()->prepare(arena, {{coming->offset, coming->size}, coming->lease});
 }
 
 }  // namespace
@@ -73,209 +68,244 @@ void prepare_next(const Lane& lane, const std::shared_ptr<const Mapping>& arena,
 Result<std::shared_ptr<Session>> Session::connect(const std::string& endpoint,
                                                   ConnectSettings settings) {
   auto session = std::make_shared<Session>(endpoint, std::move(settings));
-  if (auto sound = session->contact_.check(); !sound) return sound.error();
+  if (auto sound = session->link_.check(); !sound) return sound.error();
   if (auto greeted = session->greet(); !greeted) return greeted.error();
   return session;
 }
 
-Result<std::shared_ptr<Lane>> Session::subscribe(wire::SubscribeT request, bool writable) {
+Result<std::shared_ptr<ClientSubscription>> Session::subscribe(wire::SubscribeT wanted,
+                                                               bool writable) {
   const Turn turn(*this);
   if (!turn) return busy();
-  pump(Deadline(contact_.settings().limit));
+  pump(Deadline(link_.settings().limit));
   if (failure_) return *failure_;
-  const auto lane = lanes_.open(std::move(request), writable);
-  if (contact_.is_up()) send(encode(lanes_.request_for(*lane)));  // else asked for with all others
-  return await_grant(lane);
+  wanted.subscription = ++last_number_.value;
+  const auto made = std::make_shared<ClientSubscription>(std::move(wanted), writable);
+  subscriptions_.emplace(made->number(), made);
+  if (link_.is_up()) {  // otherwise it is asked for with all others
+    made->leases().begin_session(link_.has(Ability::returns));
+    request(*made);
+  }
+  if (auto granted = await_grant(*made); !granted) return granted.error();
+  return made;
 }
 
-Result<std::shared_ptr<Lane>> Session::await_grant(const std::shared_ptr<Lane>& lane) {
-  const Deadline deadline(contact_.settings().limit);
-  const auto answered = [&lane] { return lane->is_served() || lane->failure(); };
+Result<void> Session::await_grant(ClientSubscription& subscription) {
+  const Deadline deadline(link_.settings().limit);
+  const auto is_answered = [&subscription] {
+    return subscription.is_served() || subscription.failure();
+  };
   while (true) {
-    const bool in_time = pump_until(answered, deadline);
+    const bool in_time = pump_until(is_answered, deadline);
     if (failure_) return *failure_;
-    if (lane->failure() && !lane->is_served()) {
-      book_.forget(lane->number());
-      return *lane->failure();
+    if (subscription.failure() && !subscription.is_served()) {
+      subscription.leases().end();
+      return *subscription.failure();
     }
     if (!in_time) {
-      book_.close(lane->number());  // the daemon may yet grant it
-      return no_grant(*lane);
+      subscription.leases().close();  // the daemon may yet grant it
+      return no_grant(subscription);
     }
-    if (lane->is_over()) book_.close(lane->number());  // a queue that has had all its epochs
-    if (contact_.is_inline() || lane->is_over()) return lane;
-    const auto mapped = contact_.arena(lane->arena(), deadline);
-    if (mapped && *mapped) return lane;
+    if (subscription.is_over()) subscription.leases().close();  // a queue that had all its epochs
+    if (link_.is_inline() || subscription.is_over()) return {};
+    const auto mapped = link_.arena(subscription.arena(), deadline);
+    if (mapped && *mapped) return {};
     if (!mapped) {
       arena_trouble(mapped.error());
     } else {
-      book_.close(lane->number());
-      return no_grant(*lane);
+      subscription.leases().close();
+      return no_grant(subscription);
     }
   }
 }
 
-Result<Session::Event> Session::next(const std::shared_ptr<Lane>& lane, const Deadline& deadline) {
+Result<Session::Event> Session::next(const std::shared_ptr<ClientSubscription>& subscription,
+                                     const Deadline& deadline) {
   const Turn turn(*this);
   if (!turn) return busy();
   while (true) {
-    auto next = look(*lane, deadline);
-    if (!next) return next.error();
-    Lane::Next& coming = *next;
-    if (auto* batch = std::get_if<NextBatch>(&coming)) {
-      auto handed = hand_out(*lane, std::move(*batch), deadline);
-      if (!handed) return handed.error();
-      if (*handed) return std::move(**handed);
-      if (deadline.passed()) return nothing_came(*lane, deadline, false);
-      continue;  // the daemon was lost over it
+    const auto coming = look(*subscription, deadline);
+    if (!coming) return coming.error();
+    if (*coming == Coming::nothing) return Event{};
+    if (*coming == Coming::epoch_end) {
+      const EpochEnded ended = subscription->take_end();
+      // The daemon may not know that it is over: it counts from where the queue was.
+      if (subscription->is_queue() && subscription->is_over()) subscription->leases().close();
+      return Event{nullptr, ended};
     }
-    auto* end = std::get_if<NextEnd>(&coming);
-    if (end == nullptr) return Event{};
-    const EpochEnded ended = std::move(*end).take();
-    // The daemon may not know that it is over: it counts from where the queue was.
-    if (lane->is_queue() && lane->is_over()) book_.close(lane->number());
-    return Event{nullptr, ended};
+    auto batch = hand_out(subscription, deadline);
+    if (!batch) return batch.error();
+    if (*batch) return Event{std::move(*batch), std::nullopt};
+    // The daemon was lost over it, or its arena has not come yet.
+    if (deadline.passed()) return nothing_came(*subscription, deadline, false);
   }
 }
 
-Result<Session::Coming> Session::peek(const std::shared_ptr<Lane>& lane, const Deadline& deadline) {
+Result<Session::Coming> Session::peek(ClientSubscription& subscription, const Deadline& deadline) {
   const Turn turn(*this);
   if (!turn) return busy();
-  const auto next = look(*lane, deadline);
-  if (!next) return next.error();
-  const Lane::Next& coming = *next;
-  if (const auto* batch = std::get_if<NextBatch>(&coming)) {
-    return batch->ticket().rehearsal ? Coming::rehearsal : Coming::batch;
-  }
-  return std::holds_alternative<NextEnd>(coming) ? Coming::epoch_end : Coming::nothing;
+  return look(subscription, deadline);
 }
 
 /// Waits for something that the program is to see.
-Result<Lane::Next> Session::look(Lane& lane, const Deadline& deadline) {
+Result<Session::Coming> Session::look(ClientSubscription& subscription, const Deadline& deadline) {
   bool asked = false;
-  lane.set_reason({});
+  subscription.forget_reason();
   while (true) {
-    if (!await_news(lane, deadline, asked)) return nothing_came(lane, deadline, asked);
-    if (failure_) lane.fail(*failure_);
-    auto next = lane.look();
-    if (!next) return lane.failure() ? *lane.failure() : lanes_.end(lane, next.error());
-    const Lane::Next& coming = *next;
-    if (const auto* doubled = std::get_if<Lane::Doubled>(&coming)) {
-      book_.skip(lane.number(), doubled->lease);
-    } else if (!std::holds_alternative<Lane::Passed>(coming)) {
-      return next;
+    if (!await_news(subscription, deadline, asked)) {
+      return nothing_came(subscription, deadline, asked);
     }
+    if (failure_) subscription.fail(*failure_);
+    const auto coming = subscription.look();
+    if (!coming) return coming.error();
+    if (coming->has_value()) return **coming;
   }
 }
 
 /// A client that waits says so: others may wait for batches that it has in hand, and the daemon's
 /// figures take it for waiting from then on. Halfway through a wait that is getting long, the
 /// client asks the daemon for the reason.
-bool Session::await_news(Lane& lane, const Deadline& deadline, bool& asked) {
-  const auto news = [&lane] { return lane.has_news(); };
+bool Session::await_news(ClientSubscription& subscription, const Deadline& deadline, bool& asked) {
+  const auto news = [&subscription] { return subscription.has_news(); };
   if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
-  book_.let_wait(lane.number(), 0);
-  const bool glanced = lane.waits().in_vain(Deadline::Clock::now());
-  if (!glanced && pump_until(news, Deadline(std::min(kGlance, deadline.remaining())))) return true;
-  if (glanced || lane.waits().in_vain(Deadline::Clock::now())) say_waiting(lane);
+  let_wait(subscription, 0);
+  ProgramWaits& waits = subscription.waits();
+  const bool polled = waits.in_vain(Deadline::Clock::now());
+  if (!polled && pump_until(news, Deadline(std::min(kPollInterval, deadline.remaining())))) {
+    return true;
+  }
+  if (polled || waits.in_vain(Deadline::Clock::now())) say_waiting(subscription);
   const auto patience = std::max(kPatience, deadline.limit() / 2);
   if (!asked && deadline.limit() > patience) {
-    const auto behind_it = deadline.limit() - patience;
-    if (pump_until(news, Deadline(deadline.remaining() - behind_it))) return true;
-    asked = contact_.is_up();
-    if (asked) ask(lane, false);
+    const auto after_it = deadline.limit() - patience;
+    if (pump_until(news, Deadline(deadline.remaining() - after_it))) return true;
+    asked = link_.is_up();
+    if (asked) ask(subscription, false);
   }
   return pump_until(news, deadline);
 }
 
 /// A client that holds nothing is served in any case; an older daemon need not hear of it.
-void Session::say_waiting(const Lane& lane) {
-  const bool counts = book_.held(lane.number()) != 0 || contact_.has(Ability::waits);
-  if (counts && contact_.is_up()) ask(lane, true);
+void Session::say_waiting(const ClientSubscription& subscription) {
+  const bool counts = subscription.leases().held() != 0 || link_.has(Ability::waits);
+  if (counts && link_.is_up()) ask(subscription, true);
 }
 
 /// Asks for the reason of a wait; `quiet` only says that the program waits.
-void Session::ask(const Lane& lane, bool quiet) {
+void Session::ask(const ClientSubscription& subscription, bool quiet) {
   wire::AskT question;
-  question.subscription = lane.number().value;
+  question.subscription = subscription.number().value;
   question.quiet = quiet;
-  question.holds = static_cast<std::uint32_t>(book_.held(lane.number()));
+  question.holds = static_cast<std::uint32_t>(subscription.leases().held());
   send(encode(std::move(question)));
 }
 
-/// Empty when the daemon was lost over it, and the ticket is void; or when its arena has not come
-/// in time, and the batch comes with a later call.
-Result<std::optional<Session::Event>> Session::hand_out(Lane& lane, NextBatch next,
-                                                        const Deadline& deadline) {
-  const Ticket& ticket = next.ticket();
-  if (!contact_.is_up() || !lane.is_served()) {
-    // The daemon that gave it is gone, and the lease with it.
-    lane.lost();
-    return std::optional<Event>();
+/// Releases of no other subscription may wait, for the program may be long in coming back to it.
+void Session::let_wait(const ClientSubscription& subscription, std::size_t releases) {
+  for (const auto& [number, each] : subscriptions_) {
+    each->leases().let_wait(each.get() == &subscription ? releases : 0);
   }
+}
+
+/// Null when the daemon was lost over it, and the ticket is void; or when its arena has not come in
+/// time, and the batch comes with a later call.
+Result<std::unique_ptr<bw_batch>> Session::hand_out(
+    const std::shared_ptr<ClientSubscription>& subscription, const Deadline& deadline) {
+  if (!link_.is_up() || !subscription->is_served()) {
+    subscription->lost();  // the daemon that gave it is gone, and the lease with it
+    return std::unique_ptr<bw_batch>();
+  }
+  const Ticket ticket = *subscription->coming();
   PrivateMemory::Lent lent{ticket.payload, nullptr};
   std::shared_ptr<const Mapping> arena;
-  std::shared_ptr<const ArenaLink> link;
   if (!lent.payload) {
-    const auto mapping = contact_.arena(ticket.arena, deadline);
+    const auto mapping = link_.arena(ticket.arena, deadline);
     if (!mapping) arena_trouble(mapping.error());
-    if (!mapping || !*mapping) return std::optional<Event>();
-    auto found = bytes_of(*mapping, ticket, lane);
-    if (!found) return lanes_.end(lane, found.error());
+    if (!mapping || !*mapping) return std::unique_ptr<bw_batch>();
+    auto found = bytes_of(*mapping, ticket, subscription->memory());
+    if (!found) return subscription->end(found.error());
     lent = std::move(*found);
     arena = *mapping;
-    link = contact_.arena_link();
   }
   const auto bytes = checked_batch(lent.payload, ticket);
-  if (!bytes) return lanes_.end(lane, bytes.error());
-  if (auto ours = lane.progress().check(ticket, **bytes); !ours) {
-    return lanes_.end(lane, ours.error());
+  if (!bytes) return subscription->end(bytes.error());
+  if (auto ours = subscription->expected().check(ticket, **bytes); !ours) {
+    return subscription->end(ours.error());
   }
-  const auto lease = book_.take(lane.number(), ticket.lease);
-  if (!lease) return lanes_.end(lane, handed_out_before(ticket));
-  const Taken taken = std::move(next).take();
-  book_.let_wait(lane.number(), lane.releases_may_wait(Deadline::Clock::now()));
-  auto batch =
-      std::make_unique<bw_batch>(shared_from_this(), std::move(lent.payload), taken, **bytes);
+  const auto lease = subscription->leases().take(ticket.lease);
+  if (!lease) return subscription->end(handed_out_before(ticket));
+  const Position position = subscription->take_batch();
+  let_wait(*subscription, subscription->releases_may_wait(Deadline::Clock::now()));
+  auto batch = std::make_unique<bw_batch>(std::move(lent.payload), ticket, **bytes);
+  batch->session = shared_from_this();
+  batch->subscription = subscription;
   batch->stay = std::move(lent.stay);
   batch->lease = *lease;
-  batch->set_writable(lane.is_writable());
-  batch->link = std::move(link);
-  if (arena) prepare_next(lane, arena, taken.ticket.arena);
-  return std::optional(Event{std::move(batch), std::nullopt});
+  batch->position = position;
+  batch->set_writable(subscription->memory() != nullptr);
+  if (arena) batch->link = link_.arena_link();
+  // The batch that comes next is copied while the program works on this one.
+  const Ticket* next = subscription->coming();
+  if (arena && subscription->memory() != nullptr && next != nullptr &&
+      next->arena == ticket.arena) {
+    subscription->memory()->prepare(arena, {{next->offset, next->size}, next->lease});
+  }
+  return batch;
 }
 
-void Session::done(const Lease& lease) {
-  book_.done(lease);
-  spread_news();
+void Session::tell(const ClientSubscription& subscription) {
+  if (!closed_ && !subscription.leases().has_outbox({})) return;
+  untold_ = true;
+  send_outboxes_if_free();
 }
 
-void Session::give_back(const Lease& lease) {
-  book_.give_back(lease);
-  spread_news();
-}
-
-void Session::give_back_undone(const Lease& lease) {
-  book_.give_back_undone(lease);
-  spread_news();
-}
-
-void Session::unsubscribe(const Lane& lane) {
-  if (lane.is_writable()) lane.memory()->close();
-  book_.close(lane.number());
-  spread_news();
+void Session::unsubscribe(ClientSubscription& subscription) {
+  if (subscription.memory() != nullptr) subscription.memory()->close();
+  subscription.leases().close();
+  tell(subscription);
 }
 
 void Session::close() {
-  book_.close_all();
-  tell_news_if_free();
-  contact_.wake();
+  closed_ = true;
+  untold_ = true;
+  send_outboxes_if_free();
+  link_.wake();
 }
 
-/// Sends the book's news, or wakes the thread that will.
-void Session::spread_news() {
-  tell_news_if_free();
-  if (book_.has_news()) contact_.wake();
+Error Session::no_grant(const ClientSubscription& subscription) const {
+  std::string why = fmt::format("the daemon at {} is alive and silent", link_.endpoint());
+  if (link_.search().is_away()) {
+    why = fmt::format("{}, trying again", link_.away_text());
+  } else if (!subscription.reason().empty()) {
+    why = fmt::format("the daemon at {} says: {}", link_.endpoint(), subscription.reason());
+  }
+  return {ErrorCode::timed_out,
+          fmt::format("no answer to Subscribe for feed \"{}\" within {} ms: {}",
+                      subscription.feed(), link_.settings().limit.count(), why)};
+}
+
+Error Session::nothing_came(const ClientSubscription& subscription, const Deadline& deadline,
+                            bool asked) const {
+  const auto told = [&](const std::string& why) {
+    return Error{ErrorCode::timed_out,
+                 fmt::format("no batch of feed \"{}\" within {} ms: {}", subscription.feed(),
+                             deadline.limit().count(), why)};
+  };
+  if (link_.search().is_away()) return told(fmt::format("{}, trying again", link_.away_text()));
+  const std::size_t held = subscription.leases().held();
+  const std::uint32_t window = subscription.window();
+  const Position due = subscription.expected().position();
+  const std::string credits =
+      held >= window
+          ? fmt::format("all {} credits are out: release a batch", window)
+          : fmt::format("{} of {} credits are out; the next batch is of epoch {}, step {}", held,
+                        window, due.epoch, due.step);
+  const bool answered = !subscription.reason().empty();
+  const char* alive = asked && !answered ? "does not say why" : "is alive";
+  const std::string reason =
+      answered ? fmt::format("; it waits for {}", subscription.reason()) : "";
+  return told(
+      fmt::format("the daemon at {} {} and {}{}", link_.endpoint(), alive, credits, reason));
 }
 
 }  // namespace batchwright

@@ -8,25 +8,25 @@ namespace {
 /// A subscription to one daemon. The session sees to it that one thread at a time is in next().
 class SingleSubscription final : public Subscription {
  public:
-  SingleSubscription(std::shared_ptr<Session> session, std::shared_ptr<Lane> lane)
+  SingleSubscription(std::shared_ptr<Session> session, std::shared_ptr<ClientSubscription> inner)
       : session_(std::move(session)),
-        lane_(std::move(lane)),
-        grant_(lane_->grant()),
-        terms_(lane_->progress().terms()) {}
-  ~SingleSubscription() override { session_->unsubscribe(*lane_); }
+        inner_(std::move(inner)),
+        grant_(inner_->grant()),
+        terms_(inner_->expected().terms()) {}
+  ~SingleSubscription() override { session_->unsubscribe(*inner_); }
 
   Result<Session::Event> next(const Deadline& deadline) override {
-    return session_->next(lane_, deadline);
+    return session_->next(inner_, deadline);
   }
-  bool forked() const override { return session_->forked(); }
+  bool forked() const override { return session_->link().forked(); }
   const Grant& grant() const override { return grant_; }
   const std::string& terms() const override { return terms_; }
-  Position position() const override { return lane_->progress().position(); }
-  std::uint64_t steps() const override { return lane_->progress().steps(); }
+  Position position() const override { return inner_->expected().position(); }
+  std::uint64_t steps() const override { return inner_->expected().steps(); }
 
  private:
   const std::shared_ptr<Session> session_;
-  const std::shared_ptr<Lane> lane_;
+  const std::shared_ptr<ClientSubscription> inner_;
   const Grant grant_;
   const std::string terms_;
 };
@@ -37,10 +37,10 @@ Result<std::unique_ptr<Subscription>> Subscription::subscribe(const Sessions& se
                                                               wire::SubscribeT request,
                                                               bool writable) {
   if (sessions.size() != 1) return merge(sessions, request, writable);
-  auto lane = sessions.front()->subscribe(std::move(request), writable);
-  if (!lane) return lane.error();
+  auto inner = sessions.front()->subscribe(std::move(request), writable);
+  if (!inner) return inner.error();
   return std::unique_ptr<Subscription>(
-      std::make_unique<SingleSubscription>(sessions.front(), std::move(*lane)));
+      std::make_unique<SingleSubscription>(sessions.front(), std::move(*inner)));
 }
 
 }  // namespace batchwright

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client/library/session/position.h"
+#include "client/library/ids.h"
 #include "client/library/session/session.h"
 
 namespace batchwright {

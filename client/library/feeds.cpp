@@ -1,4 +1,4 @@
-#include "client/library/session/feeds.h"
+#include "client/library/feeds.h"
 
 #include <fmt/core.h>
 

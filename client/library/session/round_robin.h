@@ -17,12 +17,12 @@ Fingerprint combined(const std::vector<Fingerprint>& plans);
 std::uint64_t total_steps(const std::vector<std::uint64_t>& steps);
 
 /// The places of servers after a number of turns.
-struct Turns {
+struct RoundRobin {
   std::vector<std::uint64_t> done;  ///< Steps of each.
   std::size_t next = 0;             ///< The server whose turn it is.
 };
 /// After so many merged steps of servers that have `steps` each; empty when they have fewer.
-std::optional<Turns> turns_after(std::uint64_t merged_steps,
-                                 const std::vector<std::uint64_t>& steps);
+std::optional<RoundRobin> round_robin_after(std::uint64_t merged_steps,
+                                            const std::vector<std::uint64_t>& steps);
 
 }  // namespace batchwright

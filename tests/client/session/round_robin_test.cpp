@@ -1,4 +1,4 @@
-#include "client/library/session/turns.h"
+#include "client/library/session/round_robin.h"
 
 #include <doctest/doctest.h>
 
@@ -6,9 +6,9 @@ using namespace batchwright;
 
 TEST_CASE("client: any number of merged steps is where turns taken one by one lead to") {
   const std::vector<std::uint64_t> steps = {2, 4, 0, 1};
-  Turns walked{std::vector<std::uint64_t>(steps.size()), 0};
+  RoundRobin walked{std::vector<std::uint64_t>(steps.size()), 0};
   for (std::uint64_t merged = 0; merged < total_steps(steps); ++merged) {
-    const auto found = turns_after(merged, steps);
+    const auto found = round_robin_after(merged, steps);
     REQUIRE(found);
     CHECK(found->done == walked.done);
     std::size_t due = found->next;
@@ -18,12 +18,12 @@ TEST_CASE("client: any number of merged steps is where turns taken one by one le
     ++walked.done[walked.next];
     walked.next = (walked.next + 1) % 4;
   }
-  CHECK(turns_after(7, steps)->done == steps);
+  CHECK(round_robin_after(7, steps)->done == steps);
 }
 
 TEST_CASE("client: servers have no place behind their last step") {
-  CHECK_FALSE(turns_after(8, {2, 4, 0, 1}));
-  CHECK(turns_after(0, {0, 0}));
+  CHECK_FALSE(round_robin_after(8, {2, 4, 0, 1}));
+  CHECK(round_robin_after(0, {0, 0}));
 }
 
 TEST_CASE("client: the plan of several servers tells their number, order and parts apart") {

@@ -1,4 +1,4 @@
-#include "client/library/session/turns.h"
+#include "client/library/session/round_robin.h"
 
 #include <algorithm>
 
@@ -29,8 +29,8 @@ std::uint64_t total_steps(const std::vector<std::uint64_t>& steps) {
   return steps_of_rounds(steps, UINT64_MAX);
 }
 
-std::optional<Turns> turns_after(std::uint64_t merged_steps,
-                                 const std::vector<std::uint64_t>& steps) {
+std::optional<RoundRobin> round_robin_after(std::uint64_t merged_steps,
+                                            const std::vector<std::uint64_t>& steps) {
   if (total_steps(steps) < merged_steps) return std::nullopt;
   // The most whole rounds that fit; a round has at least one step until all are over.
   std::uint64_t rounds = 0;
@@ -39,7 +39,7 @@ std::optional<Turns> turns_after(std::uint64_t merged_steps,
     const std::uint64_t middle = rounds + (too_many - rounds) / 2;
     (steps_of_rounds(steps, middle) <= merged_steps ? rounds : too_many) = middle;
   }
-  Turns turns;
+  RoundRobin turns;
   std::uint64_t rest = merged_steps - steps_of_rounds(steps, rounds);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool goes_on = steps[i] > rounds && rest != 0;
