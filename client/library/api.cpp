@@ -8,6 +8,7 @@
 
 #include "client/library/batchwright/client.h"
 #include "client/library/c_values.h"
+#include "client/library/link/zmq_transport.h"
 #include "client/library/memory/batch.h"
 #include "client/library/memory/fault_handler.h"
 #include "client/library/options.h"
@@ -97,7 +98,9 @@ bw_status connect(const char* list, const bw_connect_options* given, bw_connecti
   if (!endpoints) return report(endpoints.error());
   auto made = std::make_shared<Connected>();
   for (const std::string& endpoint : *endpoints) {
-    auto session = Session::connect(endpoint, *settings);
+    auto transport = ZmqTransport::make();
+    if (!transport) return report(transport.error());
+    auto session = Session::connect(endpoint, *settings, std::move(*transport));
     if (!session) {
       for (const auto& other : made->sessions) other->close();
       return report(session.error());
@@ -135,9 +138,9 @@ bw_status subscribe(const Connected& connection, const bw_subscribe_options& giv
   return BW_OK;
 }
 
-bw_status next(bw_subscription& subscription, const Deadline& deadline, bw_batch** batch,
+bw_status next(bw_subscription& subscription, std::chrono::milliseconds limit, bw_batch** batch,
                std::uint64_t* epoch) {
-  auto event = subscription.inner->next(deadline);
+  auto event = subscription.inner->next(limit);
   if (!event) return report(event.error());
   if (event->batch) {
     if (epoch != nullptr) *epoch = event->batch->header.epoch;
@@ -251,9 +254,8 @@ bw_status bw_next(bw_subscription* subscription, int64_t timeout_ms, bw_batch** 
   if (subscription == nullptr) return report_invalid("no subscription");
   if (timeout_ms < 0) return report_invalid("timeout_ms is below 0");
   if (subscription->inner->forked()) return forked();
-  return at_border([&] {
-    return next(*subscription, Deadline(std::chrono::milliseconds(timeout_ms)), batch, epoch);
-  });
+  return at_border(
+      [&] { return next(*subscription, std::chrono::milliseconds(timeout_ms), batch, epoch); });
 }
 
 bw_status bw_subscription_position(const bw_subscription* subscription, bw_position* position) {

@@ -5,26 +5,27 @@
 
 namespace batchwright {
 
-/// The end of a wait, and how long it was to be, for messages.
+/// A moment of the clock that a session goes by: the system's, or a simulation's.
+using Time = std::chrono::steady_clock::time_point;
+
+/// The end of a wait, and how long it was to be, for messages. Time is an argument.
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  explicit Deadline(std::chrono::milliseconds limit)
+  Deadline(std::chrono::milliseconds limit, Time now)
       : limit_(std::min<std::chrono::milliseconds>(limit, std::chrono::hours(24 * 365))),
-        end_(Clock::now() + limit_) {}
+        end_(now + limit_) {}
 
   std::chrono::milliseconds limit() const { return limit_; }
-  bool passed() const { return Clock::now() >= end_; }
+  bool passed(Time now) const { return now >= end_; }
   /// Rounded up, so that waiting for it is not a busy loop; 0 when it has passed.
-  std::chrono::milliseconds remaining() const {
+  std::chrono::milliseconds remaining(Time now) const {
     return std::max(std::chrono::milliseconds(0),
-                    std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()));
+                    std::chrono::ceil<std::chrono::milliseconds>(end_ - now));
   }
 
  private:
   std::chrono::milliseconds limit_;
-  Clock::time_point end_;
+  Time end_;
 };
 
 }  // namespace batchwright

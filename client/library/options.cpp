@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "client/library/c_values.h"
-#include "client/library/link/dealer.h"
+#include "client/library/link/zmq_transport.h"
 
 namespace batchwright {
 namespace {

@@ -87,7 +87,7 @@ Error not_written(const std::string& socket) {
 
 }  // namespace
 
-std::optional<Error> barred(const std::string& endpoint) {
+std::optional<Error> diagnose_endpoint(const std::string& endpoint) {
   if (!endpoint.starts_with(kIpc)) return std::nullopt;
   const std::string socket = endpoint.substr(kIpc.size());
   if (socket.empty() || socket.front() == '@') return std::nullopt;  // no file

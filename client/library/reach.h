@@ -15,7 +15,7 @@ namespace batchwright {
 /// with user, mode, owner and what to do; invalid_argument for a relative path whose folder is not
 /// there. Empty for other endpoints, and where nothing is in the way.
 /// Threads: any.
-std::optional<Error> barred(const std::string& endpoint);
+std::optional<Error> diagnose_endpoint(const std::string& endpoint);
 
 /// Whether this process can open so many descriptors more: ZeroMQ ends a process that cannot.
 /// Errors: io_error, with the limit.

@@ -80,7 +80,8 @@ TEST_CASE("client: signals while the arena's socket has no room end no connect")
   std::atomic<bool> over = false;
   std::string error;
   std::thread opening([&] {
-    const auto link = ArenaLink::open(path, SessionId{7}, Deadline(std::chrono::seconds(20)));
+    const auto link = ArenaLink::open(
+        path, SessionId{7}, Deadline(std::chrono::seconds(20), std::chrono::steady_clock::now()));
     if (!link) error = link.error().message;
     over = true;
   });
@@ -105,11 +106,13 @@ TEST_CASE("client: an answer about an arena that comes late is the next call's, 
   REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   REQUIRE(::listen(listener.get(), 1) == 0);
   std::thread binding([&] { bind_one(listener.get(), true); });
-  auto link = ArenaLink::open(path, SessionId{7}, Deadline(std::chrono::seconds(20)));
+  auto link = ArenaLink::open(path, SessionId{7},
+                              Deadline(std::chrono::seconds(20), std::chrono::steady_clock::now()));
   binding.join();
   REQUIRE(link);
   const auto begin = std::chrono::steady_clock::now();
-  const auto late = (*link)->fetch(ArenaNumber{5}, Deadline(std::chrono::milliseconds(20)));
+  const auto late = (*link)->fetch(
+      ArenaNumber{5}, Deadline(std::chrono::milliseconds(20), std::chrono::steady_clock::now()));
   REQUIRE_FALSE(late);
   CHECK(late.error().code == ErrorCode::timed_out);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
@@ -126,10 +129,14 @@ TEST_CASE("client: an answer about an arena that comes late is the next call's, 
             static_cast<ssize_t>(bytes));
   };
   send_part(0, 10);
-  CHECK((*link)->fetch(ArenaNumber{5}, Deadline(std::chrono::milliseconds(1))).error().code ==
-        ErrorCode::timed_out);
+  CHECK((*link)
+            ->fetch(ArenaNumber{5},
+                    Deadline(std::chrono::milliseconds(1), std::chrono::steady_clock::now()))
+            .error()
+            .code == ErrorCode::timed_out);
   send_part(10, sizeof reply - 10);
-  const auto refused = (*link)->fetch(ArenaNumber{5}, Deadline(std::chrono::seconds(20)));
+  const auto refused = (*link)->fetch(
+      ArenaNumber{5}, Deadline(std::chrono::seconds(20), std::chrono::steady_clock::now()));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("refuses arena 5") != std::string::npos);
   CHECK(::recv(kept_end.get(), &request, sizeof request, MSG_DONTWAIT) < 0);

@@ -50,7 +50,7 @@ std::string text_of(const std::optional<Error>& error) { return error ? error->m
 /// Why this process cannot connect.
 std::string refusal_of(const std::string& endpoint) {
 #ifdef BATCHWRIGHT_SANITIZED  // TSan lets no forked child begin a thread
-  return std::to_string(BW_IO_ERROR) + ": " + text_of(barred(endpoint));
+  return std::to_string(BW_IO_ERROR) + ": " + text_of(diagnose_endpoint(endpoint));
 #else
   bw_connection* raw = nullptr;
   const bw_status status = bw_connect(endpoint.c_str(), nullptr, &raw);
@@ -95,20 +95,20 @@ TEST_CASE("client: a folder that may not be searched is named") {
   std::filesystem::create_directory(inner);
   REQUIRE(chmod(inner.c_str(), 0700) == 0);
   const std::string endpoint = "ipc://" + (inner / "s").string();
-  const std::string text = as_nobody([&] { return text_of(barred(endpoint)); });
+  const std::string text = as_nobody([&] { return text_of(diagnose_endpoint(endpoint)); });
   CHECK(contains(text, "may not search the folder " + inner.string() + " (0700 root:root)"));
-  CHECK_FALSE(barred(endpoint));
+  CHECK_FALSE(diagnose_endpoint(endpoint));
 }
 
 TEST_CASE("client: a relative path whose folder is not there is told at once") {
-  const auto error = barred("ipc://no-such-folder/a.sock");
+  const auto error = diagnose_endpoint("ipc://no-such-folder/a.sock");
   REQUIRE(error);
   CHECK(error->code == ErrorCode::invalid_argument);
   CHECK(contains(error->message, "is a relative path, and there is no folder no-such-folder here"));
   CHECK(contains(error->message, "ipc:///no-such-folder/a.sock"));
-  CHECK_FALSE(barred("ipc://a.sock"));  // its folder is here
-  CHECK_FALSE(barred("ipc:///no-such-folder/a.sock"));
-  CHECK_FALSE(barred("tcp://127.0.0.1:1"));
+  CHECK_FALSE(diagnose_endpoint("ipc://a.sock"));  // its folder is here
+  CHECK_FALSE(diagnose_endpoint("ipc:///no-such-folder/a.sock"));
+  CHECK_FALSE(diagnose_endpoint("tcp://127.0.0.1:1"));
   bw_connection* raw = nullptr;
   CHECK(bw_connect("ipc://no-such-folder/a.sock", nullptr, &raw) == BW_INVALID_ARGUMENT);
 }

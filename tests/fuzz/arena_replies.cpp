@@ -60,7 +60,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Descriptor daemon(ends[1]);
   answer(daemon.get(), input.take(4096), choice);
   ArenaLink link(Descriptor{ends[0]}, SessionId{7});
-  const auto mapped = link.fetch({1}, Deadline(std::chrono::seconds(10)));
+  const auto mapped =
+      link.fetch({1}, Deadline(std::chrono::seconds(10), std::chrono::steady_clock::now()));
   if (mapped) {
     const auto all = (*mapped)->part(0, kArenaBytes);
     if (all) touch(*all);

@@ -15,6 +15,8 @@
 namespace batchwright {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 static_assert(sizeof(ArenaRequest) == 16 && sizeof(ArenaReply) == 24);
 
 Error failed(const std::string& call) {
@@ -31,7 +33,7 @@ Error failed(const std::string& call) {
 /// Makes connect return EAGAIN when the time is over.
 void limit_waits(int socket, const Deadline& deadline) {
   // A limit of 0 would mean none.
-  const auto left = std::max(deadline.remaining(), std::chrono::milliseconds(1));
+  const auto left = std::max(deadline.remaining(Clock::now()), std::chrono::milliseconds(1));
   timeval limit{};
   limit.tv_sec = static_cast<decltype(limit.tv_sec)>(left.count() / 1000);
   limit.tv_usec = static_cast<decltype(limit.tv_usec)>(left.count() % 1000 * 1000);
@@ -73,7 +75,7 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
     limit_waits(socket.get(), deadline);
     connected =
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  } while (connected != 0 && errno == EINTR && !deadline.passed());
+  } while (connected != 0 && errno == EINTR && !deadline.passed(Clock::now()));
   if (connected != 0) return failed(fmt::format("connect to {}", path));
   auto link = std::make_unique<ArenaLink>(std::move(socket), session);
   if (const auto bound = link->ask(ArenaNumber{0}, deadline); !bound) return bound.error();
@@ -137,11 +139,11 @@ Result<void> ArenaLink::send_request(ArenaNumber arena, const Deadline& deadline
 bool ArenaLink::wait_for(short event, const Deadline& deadline) const {
   pollfd item{socket_.get(), event, 0};
   while (true) {
-    const auto left = std::min<std::int64_t>(deadline.remaining().count(), INT_MAX);
+    const auto left = std::min<std::int64_t>(deadline.remaining(Clock::now()).count(), INT_MAX);
     const int found = poll(&item, 1, static_cast<int>(left));
     if (found > 0) return true;
     if (found < 0 && errno != EINTR) return false;
-    if (found < 0 && !deadline.passed()) continue;
+    if (found < 0 && !deadline.passed(Clock::now())) continue;
     errno = EAGAIN;
     return false;
   }

@@ -7,15 +7,15 @@
 
 #include "client/library/deadline.h"
 #include "client/library/fork_guard.h"
+#include "client/library/memory/arenas.h"
 #include "client/library/memory/mapping.h"
 #include "formats/formats.h"
 
 namespace batchwright {
 
-/// The Unix stream socket on which the daemon hands over arenas. While it is open, each side is
-/// alive. Layout of request and reply: formats/README.md.
-/// Threads: one at a time, except for alive() and descriptor().
-class ArenaLink {
+/// The Unix stream socket on which the daemon hands over arenas. Layout of request and reply:
+/// formats/README.md.
+class ArenaLink final : public ArenaSource {
  public:
   /// Connects, and binds the connection to the session.
   /// Errors: timed_out, io_error, disconnected, malformed_message, what the daemon refuses with.
@@ -25,14 +25,10 @@ class ArenaLink {
   ArenaLink(Descriptor socket, SessionId session)
       : socket_(std::move(socket)), guard_(socket_.get()), session_(session) {}
 
-  /// Asks for an arena and maps it. Where the time is over a later call gets the answer.
-  /// Errors: as open().
-  Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena, const Deadline& deadline);
-
-  /// Whether the daemon still has its end open.
-  bool alive() const;
-  /// Readable when the daemon has closed its end.
-  int descriptor() const { return socket_.get(); }
+  Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena,
+                                               const Deadline& deadline) override;
+  bool alive() const override;
+  int descriptor() const override { return socket_.get(); }
 
  private:
   struct Answer {

@@ -13,8 +13,8 @@
 
 namespace batchwright {
 
-Arenas::Arenas(std::shared_ptr<ArenaLink> link)
-    : link_(std::move(link)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Arenas::Arenas(std::shared_ptr<ArenaSource> source)
+    : source_(std::move(source)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Arenas::~Arenas() {
   if (!watcher_.joinable()) return;
@@ -23,14 +23,15 @@ Arenas::~Arenas() {
   watcher_.join();
 }
 
-Result<std::shared_ptr<const Mapping>> Arenas::at(ArenaNumber number, const Deadline& deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = mapped_.find(number);
-    if (found != mapped_.end()) return found->second;
-  }
+std::shared_ptr<const Mapping> Arenas::find(ArenaNumber number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(number);
+  return found == mapped_.end() ? nullptr : found->second;
+}
+
+Result<std::shared_ptr<const Mapping>> Arenas::fetch(ArenaNumber number, const Deadline& deadline) {
   start_watching();
-  auto fetched = link_->fetch(number, deadline);
+  auto fetched = source_->fetch(number, deadline);
   if (!fetched) return fetched;
   Mapped outgrown;  // unmapped behind the lock
   {
@@ -48,7 +49,7 @@ Result<std::shared_ptr<const Mapping>> Arenas::at(ArenaNumber number, const Dead
 
 /// Where no thread can be had the memory stays until the next call: nothing worse.
 void Arenas::start_watching() {
-  if (watcher_.joinable() || !stop_) return;
+  if (watcher_.joinable() || !stop_ || source_->descriptor() < 0) return;
   const HeldBackSignals signals;
   if (auto thread = start_thread(nullptr, [this](const auto&) { watch(); })) {
     watcher_ = std::move(*thread);
@@ -58,7 +59,7 @@ void Arenas::start_watching() {
 /// Bytes on the connection are answers for the call that asked: only the connection's end counts
 /// here.
 void Arenas::watch() {
-  std::array<pollfd, 2> items{{{link_->descriptor(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> items{{{source_->descriptor(), POLLRDHUP, 0}, {stop_.get(), POLLIN, 0}}};
   while (poll(items.data(), items.size(), -1) < 0 && errno == EINTR) {
   }
   if (items[1].revents != 0) return;

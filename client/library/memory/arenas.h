@@ -6,11 +6,26 @@
 #include <thread>
 
 #include "client/library/deadline.h"
-#include "client/library/memory/arena_link.h"
 #include "client/library/memory/mapping.h"
 #include "formats/formats.h"
 
 namespace batchwright {
+
+/// Where a daemon's arenas come from. While it is open, each side is alive.
+/// Threads: one at a time, except for alive() and descriptor().
+class ArenaSource {
+ public:
+  virtual ~ArenaSource() = default;
+
+  /// Asks for an arena and maps it. Where the time is over a later call gets the answer.
+  /// Errors: timed_out, io_error, disconnected, malformed_message, what the daemon refuses with.
+  virtual Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena,
+                                                       const Deadline& deadline) = 0;
+  /// Whether the daemon still has its end open.
+  virtual bool alive() const = 0;
+  /// Readable when the daemon has closed its end; -1: none.
+  virtual int descriptor() const = 0;
+};
 
 /// The arenas of one daemon as this process maps them, and the connection over which they came.
 ///
@@ -23,22 +38,20 @@ namespace batchwright {
 /// Threads: one at a time, with the watching thread beside it.
 class Arenas {
  public:
-  explicit Arenas(std::shared_ptr<ArenaLink> link);
+  explicit Arenas(std::shared_ptr<ArenaSource> source);
   ~Arenas();
   Arenas(const Arenas&) = delete;
   Arenas& operator=(const Arenas&) = delete;
 
-  /// The arena of this number, which is asked for once. An arena that grew takes the place of the
-  /// smaller one, which held batches keep. Where the time is over a later call gets the answer;
-  /// after any other failure the connection cannot be trusted. Errors: as ArenaLink::fetch().
-  Result<std::shared_ptr<const Mapping>> at(ArenaNumber number, const Deadline& deadline);
+  /// The arena of this number, once it is mapped; null before.
+  std::shared_ptr<const Mapping> find(ArenaNumber number);
+  /// Asks for it. An arena that grew takes the place of the smaller one, which held batches keep.
+  /// Where the time is over a later call gets the answer; after any other failure the connection
+  /// cannot be trusted. Errors: as ArenaSource::fetch().
+  Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber number, const Deadline& deadline);
 
-  /// The arena's connection, for a batch to keep.
-  std::shared_ptr<const ArenaLink> link() const { return link_; }
-  /// Whether the daemon still has its end open.
-  bool alive() const { return link_->alive(); }
-  /// Readable when the daemon has closed its end.
-  int descriptor() const { return link_->descriptor(); }
+  /// The connection, for a batch to keep.
+  const std::shared_ptr<ArenaSource>& source() const { return source_; }
 
  private:
   using Mapped = std::map<ArenaNumber, std::shared_ptr<const Mapping>>;
@@ -46,7 +59,7 @@ class Arenas {
   void start_watching();
   void watch();
 
-  const std::shared_ptr<ArenaLink> link_;
+  const std::shared_ptr<ArenaSource> source_;
   const Descriptor stop_;  ///< An eventfd that ends the watch.
   std::mutex mutex_;
   Mapped mapped_;       // both locked by mutex_

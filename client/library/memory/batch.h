@@ -5,7 +5,6 @@
 
 #include "client/library/batchwright/client.h"
 #include "client/library/ids.h"
-#include "client/library/memory/arena_link.h"
 #include "client/library/memory/fault_table.h"
 #include "formats/formats.h"
 
@@ -36,8 +35,8 @@ struct bw_batch {
   std::shared_ptr<batchwright::Session> session;
   std::shared_ptr<batchwright::ClientSubscription> subscription;
   batchwright::Payload payload;
-  std::shared_ptr<const batchwright::ArenaLink> link;  ///< Null for a batch in a message.
-  std::shared_ptr<const void> stay;                    ///< In private memory; ends with the lease.
+  std::shared_ptr<const void> arenas;  ///< Their connection; null for a batch in a message.
+  std::shared_ptr<const void> stay;    ///< In private memory; ends with the lease.
   batchwright::Lease lease;
   const batchwright::wire::Batch* content;
   bw_batch_header header;

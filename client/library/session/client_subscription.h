@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "client/library/deadline.h"
 #include "client/library/ids.h"
 #include "client/library/memory/private_memory.h"
 #include "client/library/session/expected_position.h"
@@ -22,8 +23,6 @@ namespace batchwright {
 /// Threads: the session's lock; take_untold() from any.
 class ProgramWaits {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
   /// The program looked, and found nothing. Whether it waits for long enough now that the daemon
   /// is to hear of it: once for each wait.
   bool in_vain(Time now);
@@ -55,7 +54,6 @@ class ProgramWaits {
 /// Threads: the session's lock. leases(), memory() and the position from any.
 class ClientSubscription {
  public:
-  using Time = ProgramWaits::Time;
   /// What comes next for the program.
   enum class Coming { rehearsal, batch, epoch_end, nothing };
 

@@ -34,7 +34,7 @@ bool Session::handles(wire::Body kind) {
                      [kind](const Handler& handler) { return handler.kind == kind; });
 }
 
-void Session::dispatch(const Dealer::Incoming& incoming) {
+void Session::dispatch(const DaemonSocket::Incoming& incoming) {
   const wire::Body kind = incoming.control.kind();
   const auto* handler = std::find_if(std::begin(kHandlers), std::end(kHandlers),
                                      [kind](const Handler& each) { return each.kind == kind; });
@@ -45,28 +45,28 @@ void Session::dispatch(const Dealer::Incoming& incoming) {
   if (auto taken = (this->*handler->handle)(incoming); !taken) fail(taken.error());
 }
 
-Result<void> Session::on_welcome(const Dealer::Incoming& incoming) {
+Result<void> Session::on_welcome(const DaemonSocket::Incoming& incoming) {
   return link_.welcome(*incoming.control.as<wire::Welcome>());
 }
 
-Result<void> Session::on_delivery(const Dealer::Incoming& incoming) {
+Result<void> Session::on_delivery(const DaemonSocket::Incoming& incoming) {
   const auto& delivery = *incoming.control.as<wire::Delivery>();
   ClientSubscription* const subscription = find(delivery.subscription());
   if (subscription == nullptr) return {};
-  return subscription->on(delivery, incoming.batch, link_.is_inline(), Deadline::Clock::now());
+  return subscription->on(delivery, incoming.batch, link_.is_inline(), link_.now());
 }
 
 /// News of one subscription. Those of one that is closed are dropped: the daemon takes its batches
 /// back when it hears of the end.
 template <class Table>
-Result<void> Session::on_news(const Dealer::Incoming& incoming) {
+Result<void> Session::on_news(const DaemonSocket::Incoming& incoming) {
   const auto& news = *incoming.control.as<Table>();
   ClientSubscription* const subscription = find(news.subscription());
   if (subscription == nullptr) return {};
-  return subscription->on(news, Deadline::Clock::now());
+  return subscription->on(news, link_.now());
 }
 
-Result<void> Session::on_refused(const Dealer::Incoming& incoming) {
+Result<void> Session::on_refused(const DaemonSocket::Incoming& incoming) {
   const auto& refusal = *incoming.control.as<wire::Refused>();
   // 0 would be no error.
   const auto code =
@@ -84,12 +84,12 @@ Result<void> Session::on_refused(const Dealer::Incoming& incoming) {
   return {};
 }
 
-Result<void> Session::on_bye(const Dealer::Incoming& /*incoming*/) {
+Result<void> Session::on_bye(const DaemonSocket::Incoming& /*incoming*/) {
   lose("said goodbye");
   return {};
 }
 
-Result<void> Session::on_alive(const Dealer::Incoming& /*incoming*/) { return {}; }
+Result<void> Session::on_alive(const DaemonSocket::Incoming& /*incoming*/) { return {}; }
 
 /// Null when there is none, or no longer.
 ClientSubscription* Session::find(std::uint32_t number) const {
@@ -102,7 +102,7 @@ ClientSubscription* Session::find(std::uint32_t number) const {
 /// program is, and refuses that itself when its plan is another.
 void Session::refused(ClientSubscription& subscription, const Error& error) {
   const bool replaced = error.code == ErrorCode::disconnected;
-  if (!replaced || !link_.search().has_patience()) return subscription.refuse(error);
+  if (!replaced || !link_.reconnects_at_all()) return subscription.refuse(error);
   subscription.lost();
   if (link_.is_up() && subscription.wants_more()) request(subscription);
 }
@@ -110,10 +110,10 @@ void Session::refused(ClientSubscription& subscription, const Error& error) {
 Result<void> Session::greet() {
   const std::lock_guard lock(link_mutex_);
   const auto limit = link_.settings().limit;
-  const Deadline deadline(limit);
+  const Deadline deadline = after(limit);
   const auto is_up = [this] { return link_.is_up(); };
-  if (!pump_until(is_up, Deadline(std::min(limit, kOpensItsSocket)))) {
-    if (const auto error = barred(link_.endpoint())) return *error;
+  if (!pump_until(is_up, after(std::min(limit, kOpensItsSocket)))) {
+    if (const auto error = diagnose_endpoint(link_.endpoint())) return *error;
   }
   if (!pump_until(is_up, deadline)) return link_.no_welcome();
   if (failure_) return *failure_;
@@ -124,7 +124,7 @@ bool Session::pump_until(const std::function<bool()>& done, const Deadline& dead
   while (true) {
     pump(deadline);
     if (done() || failure_) return true;
-    if (deadline.passed()) return false;
+    if (deadline.passed(link_.now())) return false;
     if (auto waited = link_.wait(deadline); !waited) fail(waited.error());
   }
 }
@@ -137,14 +137,10 @@ void Session::pump(const Deadline& deadline) {
     return fail({ErrorCode::disconnected, "bw_close ended the connection"});
   }
   if (auto tended = link_.tend(); !tended) return fail(tended.error());
-  if (!link_.is_linked()) return;
-  const bool cut = link_.was_cut();  // asked first: what came before the end can still be received
   receive();
+  if (!failure_ && link_.is_welcomed() && !link_.is_up()) arrive(deadline);
   if (failure_ || !link_.is_linked()) return;
-  if (link_.is_silent()) return lose("has been silent for 10 s");
-  if (link_.is_welcomed() && !link_.is_up()) arrive(deadline);
-  if (failure_ || !link_.is_linked()) return;
-  if (cut || link_.lost_arenas()) return lose("closed the connection");
+  if (const char* how = link_.loss()) return lose(how);
   static_cast<void>(send_outboxes());
 }
 
@@ -159,8 +155,7 @@ void Session::receive() {
 
 /// Welcome has come: binds the arenas' connection, and asks for all that the program wants.
 void Session::arrive(const Deadline& deadline) {
-  if (auto opened = link_.open_arenas(deadline); !opened) return arena_trouble(opened.error());
-  link_.come_up();
+  if (auto up = link_.come_up(deadline); !up) return arena_trouble(up.error());
   for (const auto& [number, subscription] : subscriptions_) {
     subscription->leases().begin_session(link_.has(Ability::returns));
     if (subscription->wants_more()) request(*subscription);
@@ -170,14 +165,14 @@ void Session::arrive(const Deadline& deadline) {
 /// A program that waited when the daemon was lost waits for this one.
 void Session::request(ClientSubscription& subscription) {
   send(encode(subscription.request()));
-  if (subscription.waits().again(Deadline::Clock::now())) say_waiting(subscription);
+  if (subscription.waits().again(link_.now())) say_waiting(subscription);
 }
 
 void Session::arena_trouble(const Error& error) {
   switch (link_.meaning_of(error)) {
-    case Contact::Trouble::daemon_gone: return lose(error.message);
-    case Contact::Trouble::fatal: return fail(error);
-    case Contact::Trouble::no_memory: break;
+    case DaemonLink::Trouble::daemon_gone: return lose(error.message);
+    case DaemonLink::Trouble::fatal: return fail(error);
+    case DaemonLink::Trouble::no_memory: break;
   }
   if (link_.go_inline(error.message, state_of_connection().holds_any)) lost();
 }
@@ -185,8 +180,7 @@ void Session::arena_trouble(const Error& error) {
 /// The daemon is gone: from now on it is looked for, unless the program does not want that.
 void Session::lose(const std::string& how) {
   if (failure_) return;
-  const Search& search = link_.search();
-  if (search.has_met() && (!search.has_patience() || closed_)) return fail(link_.gone(how));
+  if (link_.has_met() && (!link_.reconnects_at_all() || closed_)) return fail(link_.gone(how));
   if (link_.lose(how)) lost();
 }
 

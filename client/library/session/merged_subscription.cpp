@@ -103,7 +103,7 @@ class MergedSubscription final : public Subscription {
                              bool writable);
   ~MergedSubscription() override;
 
-  Result<Session::Event> next(const Deadline& deadline) override;
+  Result<Session::Event> next(std::chrono::milliseconds limit) override;
   bool forked() const override { return parts_.front().session->link().forked(); }
   const Grant& grant() const override { return grant_; }
   const std::string& terms() const override { return terms_; }
@@ -208,13 +208,13 @@ Fingerprint MergedSubscription::plan() const {
   return combined(plans);
 }
 
-Result<Session::Event> MergedSubscription::next(const Deadline& deadline) {
+Result<Session::Event> MergedSubscription::next(std::chrono::milliseconds limit) {
   if (busy_.exchange(true, std::memory_order_acquire)) {
     return Error{ErrorCode::busy, "another thread is in bw_next on this subscription"};
   }
   const auto free = [](std::atomic<bool>* busy) { busy->store(false, std::memory_order_release); };
   const std::unique_ptr<std::atomic<bool>, decltype(free)> turn(&busy_, free);
-  return next_in_turn(deadline);
+  return next_in_turn(parts_.front().session->after(limit));
 }
 
 Result<Session::Event> MergedSubscription::next_in_turn(const Deadline& deadline) {

@@ -66,8 +66,9 @@ Result<PrivateMemory::Lent> bytes_of(const std::shared_ptr<const Mapping>& arena
 }  // namespace
 
 Result<std::shared_ptr<Session>> Session::connect(const std::string& endpoint,
-                                                  ConnectSettings settings) {
-  auto session = std::make_shared<Session>(endpoint, std::move(settings));
+                                                  ConnectSettings settings,
+                                                  std::unique_ptr<Transport> transport) {
+  auto session = std::make_shared<Session>(endpoint, std::move(settings), std::move(transport));
   if (auto sound = session->link_.check(); !sound) return sound.error();
   if (auto greeted = session->greet(); !greeted) return greeted.error();
   return session;
@@ -77,7 +78,7 @@ Result<std::shared_ptr<ClientSubscription>> Session::subscribe(wire::SubscribeT 
                                                                bool writable) {
   const Turn turn(*this);
   if (!turn) return busy();
-  pump(Deadline(link_.settings().limit));
+  pump(after(link_.settings().limit));
   if (failure_) return *failure_;
   wanted.subscription = ++last_number_.value;
   const auto made = std::make_shared<ClientSubscription>(std::move(wanted), writable);
@@ -91,7 +92,7 @@ Result<std::shared_ptr<ClientSubscription>> Session::subscribe(wire::SubscribeT 
 }
 
 Result<void> Session::await_grant(ClientSubscription& subscription) {
-  const Deadline deadline(link_.settings().limit);
+  const Deadline deadline = after(link_.settings().limit);
   const auto is_answered = [&subscription] {
     return subscription.is_served() || subscription.failure();
   };
@@ -137,7 +138,7 @@ Result<Session::Event> Session::next(const std::shared_ptr<ClientSubscription>& 
     if (!batch) return batch.error();
     if (*batch) return Event{std::move(*batch), std::nullopt};
     // The daemon was lost over it, or its arena has not come yet.
-    if (deadline.passed()) return nothing_came(*subscription, deadline, false);
+    if (deadline.passed(link_.now())) return nothing_came(*subscription, deadline, false);
   }
 }
 
@@ -167,18 +168,19 @@ Result<Session::Coming> Session::look(ClientSubscription& subscription, const De
 /// client asks the daemon for the reason.
 bool Session::await_news(ClientSubscription& subscription, const Deadline& deadline, bool& asked) {
   const auto news = [&subscription] { return subscription.has_news(); };
-  if (pump_until(news, Deadline(std::chrono::milliseconds(0)))) return true;
+  if (pump_until(news, after(std::chrono::milliseconds(0)))) return true;
   let_wait(subscription, 0);
   ProgramWaits& waits = subscription.waits();
-  const bool polled = waits.in_vain(Deadline::Clock::now());
-  if (!polled && pump_until(news, Deadline(std::min(kPollInterval, deadline.remaining())))) {
+  const bool polled = waits.in_vain(link_.now());
+  if (!polled &&
+      pump_until(news, after(std::min(kPollInterval, deadline.remaining(link_.now()))))) {
     return true;
   }
-  if (polled || waits.in_vain(Deadline::Clock::now())) say_waiting(subscription);
+  if (polled || waits.in_vain(link_.now())) say_waiting(subscription);
   const auto patience = std::max(kPatience, deadline.limit() / 2);
   if (!asked && deadline.limit() > patience) {
     const auto after_it = deadline.limit() - patience;
-    if (pump_until(news, Deadline(deadline.remaining() - after_it))) return true;
+    if (pump_until(news, after(deadline.remaining(link_.now()) - after_it))) return true;
     asked = link_.is_up();
     if (asked) ask(subscription, false);
   }
@@ -235,7 +237,7 @@ Result<std::unique_ptr<bw_batch>> Session::hand_out(
   const auto lease = subscription->leases().take(ticket.lease);
   if (!lease) return subscription->end(handed_out_before(ticket));
   const Position position = subscription->take_batch();
-  let_wait(*subscription, subscription->releases_may_wait(Deadline::Clock::now()));
+  let_wait(*subscription, subscription->releases_may_wait(link_.now()));
   auto batch = std::make_unique<bw_batch>(std::move(lent.payload), ticket, **bytes);
   batch->session = shared_from_this();
   batch->subscription = subscription;
@@ -243,7 +245,7 @@ Result<std::unique_ptr<bw_batch>> Session::hand_out(
   batch->lease = *lease;
   batch->position = position;
   batch->set_writable(subscription->memory() != nullptr);
-  if (arena) batch->link = link_.arena_link();
+  if (arena) batch->arenas = link_.arena_source();
   // The batch that comes next is copied while the program works on this one.
   const Ticket* next = subscription->coming();
   if (arena && subscription->memory() != nullptr && next != nullptr &&
@@ -274,7 +276,7 @@ void Session::close() {
 
 Error Session::no_grant(const ClientSubscription& subscription) const {
   std::string why = fmt::format("the daemon at {} is alive and silent", link_.endpoint());
-  if (link_.search().is_away()) {
+  if (link_.is_away()) {
     why = fmt::format("{}, trying again", link_.away_text());
   } else if (!subscription.reason().empty()) {
     why = fmt::format("the daemon at {} says: {}", link_.endpoint(), subscription.reason());
@@ -291,7 +293,7 @@ Error Session::nothing_came(const ClientSubscription& subscription, const Deadli
                  fmt::format("no batch of feed \"{}\" within {} ms: {}", subscription.feed(),
                              deadline.limit().count(), why)};
   };
-  if (link_.search().is_away()) return told(fmt::format("{}, trying again", link_.away_text()));
+  if (link_.is_away()) return told(fmt::format("{}, trying again", link_.away_text()));
   const std::size_t held = subscription.leases().held();
   const std::uint32_t window = subscription.window();
   const Position due = subscription.expected().position();

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "client/library/deadline.h"
-#include "client/library/link/contact.h"
+#include "client/library/link/daemon_link.h"
 #include "client/library/memory/batch.h"
 #include "client/library/session/client_subscription.h"
 #include "client/library/settings.h"
@@ -39,13 +39,14 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Errors: as bw_connect() says.
   static Result<std::shared_ptr<Session>> connect(const std::string& endpoint,
-                                                  ConnectSettings settings);
+                                                  ConnectSettings settings,
+                                                  std::unique_ptr<Transport> transport);
 
-  Session(std::string endpoint, ConnectSettings settings)
-      : link_(std::move(endpoint), std::move(settings)) {}
+  Session(std::string endpoint, ConnectSettings settings, std::unique_ptr<Transport> transport)
+      : link_(std::move(endpoint), std::move(settings), std::move(transport)) {}
 
   /// What the link says to any thread.
-  const Contact& link() const { return link_; }
+  const DaemonLink& link() const { return link_; }
 
   /// Chooses the subscription's number. Errors: as bw_subscribe() says. Threads: the turn.
   Result<std::shared_ptr<ClientSubscription>> subscribe(wire::SubscribeT wanted,
@@ -55,6 +56,8 @@ class Session : public std::enable_shared_from_this<Session> {
                      const Deadline& deadline);
   /// The event that next() would return, without taking it. Errors: the same.
   Result<Coming> peek(ClientSubscription& subscription, const Deadline& deadline);
+  /// The end of a wait that begins now. Threads: any.
+  Deadline after(std::chrono::milliseconds limit) const { return {limit, link_.now()}; }
 
   /// Tells the daemon what is new of the subscription's leases, or wakes the thread that will.
   /// Threads: any, at any time. They do not wait for what another thread waits for.
@@ -69,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   class Turn;
   struct Handler {
     wire::Body kind;
-    Result<void> (Session::*handle)(const Dealer::Incoming&);
+    Result<void> (Session::*handle)(const DaemonSocket::Incoming&);
   };
   static const Handler kHandlers[];
 
@@ -91,14 +94,14 @@ class Session : public std::enable_shared_from_this<Session> {
   bool pump_until(const std::function<bool()>& done, const Deadline& deadline);
   void pump(const Deadline& deadline);
   void receive();
-  void dispatch(const Dealer::Incoming& incoming);
-  Result<void> on_welcome(const Dealer::Incoming& incoming);
-  Result<void> on_delivery(const Dealer::Incoming& incoming);
-  Result<void> on_refused(const Dealer::Incoming& incoming);
-  Result<void> on_bye(const Dealer::Incoming& incoming);
-  Result<void> on_alive(const Dealer::Incoming& incoming);
+  void dispatch(const DaemonSocket::Incoming& incoming);
+  Result<void> on_welcome(const DaemonSocket::Incoming& incoming);
+  Result<void> on_delivery(const DaemonSocket::Incoming& incoming);
+  Result<void> on_refused(const DaemonSocket::Incoming& incoming);
+  Result<void> on_bye(const DaemonSocket::Incoming& incoming);
+  Result<void> on_alive(const DaemonSocket::Incoming& incoming);
   template <class Table>
-  Result<void> on_news(const Dealer::Incoming& incoming);
+  Result<void> on_news(const DaemonSocket::Incoming& incoming);
   ClientSubscription* find(std::uint32_t number) const;
   void refused(ClientSubscription& subscription, const Error& error);
   void arrive(const Deadline& deadline);
@@ -117,7 +120,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<bool> closed_ = false;  ///< By the program, or by a failure.
   std::atomic<bool> untold_ = false;  ///< Something that the holder of the link is to send.
   std::mutex link_mutex_;  ///< Guards what follows, except for what the link says to any thread.
-  Contact link_;
+  DaemonLink link_;
   std::map<SubscriptionNumber, std::shared_ptr<ClientSubscription>> subscriptions_;
   SubscriptionNumber last_number_;
   bool said_goodbye_ = false;

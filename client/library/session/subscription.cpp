@@ -15,8 +15,8 @@ class SingleSubscription final : public Subscription {
         terms_(inner_->expected().terms()) {}
   ~SingleSubscription() override { session_->unsubscribe(*inner_); }
 
-  Result<Session::Event> next(const Deadline& deadline) override {
-    return session_->next(inner_, deadline);
+  Result<Session::Event> next(std::chrono::milliseconds limit) override {
+    return session_->next(inner_, session_->after(limit));
   }
   bool forked() const override { return session_->link().forked(); }
   const Grant& grant() const override { return grant_; }

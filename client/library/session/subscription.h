@@ -27,7 +27,7 @@ class Subscription {
   Subscription& operator=(const Subscription&) = delete;
 
   /// Errors: as bw_next() says.
-  virtual Result<Session::Event> next(const Deadline& deadline) = 0;
+  virtual Result<Session::Event> next(std::chrono::milliseconds limit) = 0;
 
   virtual bool forked() const = 0;
   virtual const Grant& grant() const = 0;

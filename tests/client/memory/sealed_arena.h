@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "client/library/memory/mapping.h"
@@ -38,6 +39,9 @@ class SealedArena {
   /// What the daemon does with a slot.
   void fill(std::size_t offset, std::size_t bytes, int value) {
     std::memset(daemons_.get() + offset, value, bytes);
+  }
+  void write(std::size_t offset, std::span<const std::byte> bytes) {
+    std::memcpy(daemons_.get() + offset, bytes.data(), bytes.size());
   }
   const std::byte* daemons() const { return daemons_.get(); }
   const std::shared_ptr<const Mapping>& mapping() const { return mapping_; }

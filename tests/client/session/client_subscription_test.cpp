@@ -16,7 +16,7 @@ using Coming = ClientSubscription::Coming;
 
 namespace {
 
-constexpr ClientSubscription::Time kStart{};
+constexpr Time kStart{};
 
 /// A subscription that a daemon serves from step 1 of epoch 0 on.
 struct Served {

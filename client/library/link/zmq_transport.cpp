@@ -1,19 +1,25 @@
-#include "client/library/link/dealer.h"
+#include "client/library/link/zmq_transport.h"
 
 #include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
+
+#include "client/library/fork_guard.h"
+#include "client/library/memory/arena_link.h"
+#include "client/library/reach.h"
 
 namespace batchwright {
 namespace {
@@ -26,12 +32,15 @@ constexpr int kReconnectMs = 20;
 constexpr int kLongestReconnectMs = 500;
 constexpr int kHeartbeatMs = 1000;
 /// The daemon's answer may stand behind a batch, or a part of one, on a slow link; whether anything
-/// comes is watched by Silence.
+/// comes is watched by DaemonLink.
 constexpr int kHeartbeatTimeoutMs = 60'000;
 /// The daemon gives up a client whose heartbeats it misses for so long.
 constexpr int kTimeToLiveMs = 10'000;
 /// Each socket has a context of its own, so one name serves them all.
 constexpr const char* kMonitor = "inproc://monitor";
+/// Descriptors that a connection takes, those of ZeroMQ's threads included, with some to spare.
+constexpr std::size_t kDescriptors = 16;
+constexpr std::size_t kThreads = 2;  // of ZeroMQ
 
 Error zmq_failed(const std::string& call) {
   return {ErrorCode::io_error, fmt::format("{}: {}", call, zmq_strerror(zmq_errno()))};
@@ -69,15 +78,12 @@ class Frame {
   zmq_msg_t message_;
 };
 
-/// Where every number of a batch can be read, the largest having 8 bytes.
-bool readable_in_place(std::span<const std::byte> bytes) {
-  return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::uint64_t) == 0;
-}
-
 /// The bytes of a frame that has come whole; they live as long as the payload.
 Payload payload_of(std::shared_ptr<Frame> frame) {
   const std::span<const std::byte> bytes = frame->bytes();
-  if (readable_in_place(bytes)) return {std::move(frame), bytes};
+  // Where every number of a batch can be read, the largest having 8 bytes.
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  if (address % alignof(std::uint64_t) == 0) return {std::move(frame), bytes};
   auto copy = std::make_shared<std::vector<std::uint64_t>>(bytes.size() / 8 + 1);
   std::memcpy(copy->data(), bytes.data(), bytes.size());
   const std::span<const std::byte> copied = std::as_bytes(std::span(*copy)).first(bytes.size());
@@ -130,61 +136,88 @@ void set_limits(void* socket, bool inline_batches) {
   set(socket, ZMQ_HEARTBEAT_TTL, kTimeToLiveMs);
 }
 
-Result<void> set_key(void* socket, int option, const std::string& key) {
-  if (zmq_setsockopt(socket, option, key.c_str(), key.size() + 1) == 0) return {};
-  return Error{ErrorCode::invalid_argument,
-               fmt::format("a key of CURVE was not taken: {}", zmq_strerror(zmq_errno()))};
-}
-
 Result<void> set_keys(void* socket, const CurveKeys& keys) {
-  if (auto done = set_key(socket, ZMQ_CURVE_SERVERKEY, keys.server); !done) return done;
-  if (auto done = set_key(socket, ZMQ_CURVE_PUBLICKEY, keys.own_public); !done) return done;
-  return set_key(socket, ZMQ_CURVE_SECRETKEY, keys.own_secret);
-}
-
-}  // namespace
-
-void Dealer::EndContext::operator()(void* context) const noexcept {
-  uninterrupted([&] { return zmq_ctx_term(context); });
-}
-
-void Dealer::CloseSocket::operator()(void* socket) const noexcept { zmq_close(socket); }
-
-Result<std::unique_ptr<Dealer>> Dealer::connect(const Way& way) {
-  std::unique_ptr<Dealer> dealer(new Dealer);
-  dealer->context_.reset(zmq_ctx_new());
-  if (!dealer->context_) return zmq_failed("zmq_ctx_new");
-  dealer->socket_.reset(zmq_socket(dealer->context_.get(), ZMQ_DEALER));
-  if (!dealer->socket_) return zmq_failed("zmq_socket");
-  void* socket = dealer->socket_.get();
-  set_limits(socket, way.inline_batches);
-  // A numeric address of IPv6 stands in brackets; names go on as IPv4, as the daemon's * does.
-  set(socket, ZMQ_IPV6, way.endpoint.find('[') != std::string::npos);
-  if (way.keys) {
-    if (auto taken = set_keys(socket, *way.keys); !taken) return taken.error();
-  }
-  if (auto watched = dealer->watch_connection(); !watched) return watched.error();
-  if (uninterrupted([&] { return zmq_connect(socket, way.endpoint.c_str()); }) != 0) {
+  for (const auto& [option, key] : {std::pair(ZMQ_CURVE_SERVERKEY, &keys.server),
+                                    std::pair(ZMQ_CURVE_PUBLICKEY, &keys.own_public),
+                                    std::pair(ZMQ_CURVE_SECRETKEY, &keys.own_secret)}) {
+    if (zmq_setsockopt(socket, option, key->c_str(), key->size() + 1) == 0) continue;
     return Error{ErrorCode::invalid_argument,
-                 fmt::format("endpoint \"{}\": {}", way.endpoint, zmq_strerror(zmq_errno()))};
+                 fmt::format("a key of CURVE was not taken: {}", zmq_strerror(zmq_errno()))};
   }
-  return dealer;
+  return {};
+}
+
+struct EndContext {
+  void operator()(void* context) const noexcept {
+    uninterrupted([&] { return zmq_ctx_term(context); });
+  }
+};
+struct CloseSocket {
+  void operator()(void* socket) const noexcept { zmq_close(socket); }
+};
+
+class ZmqSocket final : public DaemonSocket {
+ public:
+  /// Errors: as Transport::connect().
+  static Result<std::unique_ptr<DaemonSocket>> connect(const Transport::Address& address);
+  ~ZmqSocket() override;
+
+  Result<void> send(const flatbuffers::DetachedBuffer& message) override;
+  Result<void> send_last(const flatbuffers::DetachedBuffer& message) override;
+  /// A batch stays in the frame it came in, which ZeroMQ puts at a multiple of 8 bytes, unless it
+  /// is a small one that shares memory with others: that is copied to such a place, and so are the
+  /// parts of one that came in several.
+  Result<std::optional<Incoming>> receive() override;
+  std::optional<std::uint64_t> bytes_received() override;
+  /// ZeroMQ makes a new connection, but the daemon that answers there knows nothing of us.
+  bool cut() override;
+  /// What is readable when there is a message, and when the connection has ended.
+  std::array<void*, 2> awaited() const { return {socket_.get(), monitor_.get()}; }
+
+ private:
+  ZmqSocket() = default;
+  Result<void> watch_connection();
+  void note_events();
+
+  std::unique_ptr<void, EndContext> context_;
+  std::unique_ptr<void, CloseSocket> monitor_;
+  std::unique_ptr<void, CloseSocket> socket_;  // closed before its context ends
+  std::optional<ForkGuard> guard_;             ///< Guards the current connection.
+  int connection_ = -1;                        ///< Its descriptor.
+  bool cut_ = false;                           ///< One has ended; cut() has not reported it.
+};
+
+Result<std::unique_ptr<DaemonSocket>> ZmqSocket::connect(const Transport::Address& address) {
+  std::unique_ptr<ZmqSocket> made(new ZmqSocket);
+  made->context_.reset(zmq_ctx_new());
+  if (!made->context_) return zmq_failed("zmq_ctx_new");
+  made->socket_.reset(zmq_socket(made->context_.get(), ZMQ_DEALER));
+  if (!made->socket_) return zmq_failed("zmq_socket");
+  void* socket = made->socket_.get();
+  set_limits(socket, address.inline_batches);
+  // A numeric address of IPv6 stands in brackets; names go on as IPv4, as the daemon's * does.
+  set(socket, ZMQ_IPV6, address.endpoint.find('[') != std::string::npos);
+  if (address.keys) {
+    if (auto taken = set_keys(socket, *address.keys); !taken) return taken.error();
+  }
+  if (auto watched = made->watch_connection(); !watched) return watched.error();
+  if (uninterrupted([&] { return zmq_connect(socket, address.endpoint.c_str()); }) != 0) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("endpoint \"{}\": {}", address.endpoint, zmq_strerror(zmq_errno()))};
+  }
+  return std::unique_ptr<DaemonSocket>(std::move(made));
 }
 
 /// ZeroMQ's thread sends an event of the connection with its lock held, and waits while nothing
 /// receives it: so the events end before their receiver is closed.
-Dealer::~Dealer() {
+ZmqSocket::~ZmqSocket() {
   if (socket_) zmq_socket_monitor(socket_.get(), nullptr, 0);
 }
 
-Result<void> Dealer::watch_connection() {
-  const auto watch = [this] {
-    return zmq_socket_monitor(socket_.get(), kMonitor,
-                              ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
-  };
-  if (uninterrupted(watch) != 0) {
-    return zmq_failed("zmq_socket_monitor");
-  }
+Result<void> ZmqSocket::watch_connection() {
+  constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED;
+  const auto watch = [&] { return zmq_socket_monitor(socket_.get(), kMonitor, kEvents); };
+  if (uninterrupted(watch) != 0) return zmq_failed("zmq_socket_monitor");
   monitor_.reset(zmq_socket(context_.get(), ZMQ_PAIR));
   if (!monitor_) return zmq_failed("zmq_socket");
   set(monitor_.get(), ZMQ_LINGER, 0);
@@ -194,7 +227,7 @@ Result<void> Dealer::watch_connection() {
   return {};
 }
 
-Result<void> Dealer::send(const flatbuffers::DetachedBuffer& message) {
+Result<void> ZmqSocket::send(const flatbuffers::DetachedBuffer& message) {
   const auto call = [&] {
     return zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT);
   };
@@ -202,12 +235,12 @@ Result<void> Dealer::send(const flatbuffers::DetachedBuffer& message) {
   return {};
 }
 
-Result<void> Dealer::send_last(const flatbuffers::DetachedBuffer& message) {
+Result<void> ZmqSocket::send_last(const flatbuffers::DetachedBuffer& message) {
   set(socket_.get(), ZMQ_LINGER, kLingerMs);
   return send(message);
 }
 
-Result<std::optional<Dealer::Incoming>> Dealer::receive() {
+Result<std::optional<DaemonSocket::Incoming>> ZmqSocket::receive() {
   Frame first;
   const auto there = first.receive(socket_.get());
   if (!there) return there.error();
@@ -235,7 +268,7 @@ Result<std::optional<Dealer::Incoming>> Dealer::receive() {
 
 /// The kernel's struct tcp_info begins with more than glibc's header shows; all before this number
 /// has 128 bytes.
-std::optional<std::uint64_t> Dealer::bytes_received() {
+std::optional<std::uint64_t> ZmqSocket::bytes_received() {
   struct {
     std::array<std::byte, 128> before;
     std::uint64_t bytes_received;
@@ -249,7 +282,7 @@ std::optional<std::uint64_t> Dealer::bytes_received() {
   return info.bytes_received;
 }
 
-bool Dealer::cut() {
+bool ZmqSocket::cut() {
   note_events();
   return std::exchange(cut_, false);
 }
@@ -257,7 +290,7 @@ bool Dealer::cut() {
 /// The first frame of an event is its number, in 16 bits, and a value, in 32: here the descriptor.
 /// ZeroMQ tells of an end before it closes the descriptor. So one that stands for something else
 /// by the time we look has its end in the queue, and is forgotten at once.
-void Dealer::note_events() {
+void ZmqSocket::note_events() {
   while (true) {
     Frame event;
     const auto came = event.receive(monitor_.get());
@@ -278,19 +311,61 @@ void Dealer::note_events() {
   }
 }
 
-Result<void> Dealer::wait(std::initializer_list<int> descriptors, std::chrono::milliseconds limit) {
-  std::array<zmq_pollitem_t, 6> items{};
-  std::size_t count = 0;
-  items.at(count++) = {socket_.get(), 0, ZMQ_POLLIN, 0};
-  items.at(count++) = {monitor_.get(), 0, ZMQ_POLLIN, 0};
-  for (const int fd : descriptors) items.at(count++) = {nullptr, fd, ZMQ_POLLIN, 0};
-  // zmq_poll looks at the socket's own state before it sleeps, so that the edge-triggered
-  // descriptor behind it cannot be missed.
-  const long sleep = static_cast<long>(std::min<std::int64_t>(limit.count(), INT_MAX));
-  if (zmq_poll(items.data(), static_cast<int>(count), sleep) < 0 && zmq_errno() != EINTR) {
-    return zmq_failed("zmq_poll");
+}  // namespace
+
+Result<std::unique_ptr<Transport>> ZmqTransport::make() {
+  Descriptor alarm(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!alarm) return Error{ErrorCode::io_error, "eventfd: no descriptor left"};
+  return std::unique_ptr<Transport>(std::make_unique<ZmqTransport>(std::move(alarm)));
+}
+
+/// Not by std::random_device: a library that holds the C++ library would need glibc 2.36 for it.
+std::uint64_t ZmqTransport::draw_token() {
+  std::uint64_t token = 0;
+  if (::getentropy(&token, sizeof token) != 0) {
+    throw std::system_error(errno, std::generic_category(), "getentropy");
   }
+  return token | 1;  // 0 would be none
+}
+
+/// ZeroMQ ends a process that has no descriptor or thread for it.
+Result<std::unique_ptr<DaemonSocket>> ZmqTransport::connect(const Address& address) {
+  if (auto room = room_for_descriptors(kDescriptors); !room) return room.error();
+  if (auto room = room_for_threads(kThreads, "a connection"); !room) return room.error();
+  return ZmqSocket::connect(address);
+}
+
+Result<std::shared_ptr<ArenaSource>> ZmqTransport::open_arenas(const std::string& path,
+                                                               SessionId session,
+                                                               const Deadline& deadline) {
+  auto opened = ArenaLink::open(path, session, deadline);
+  if (!opened) return opened.error();
+  return std::shared_ptr<ArenaSource>(std::move(*opened));
+}
+
+Result<void> ZmqTransport::wait(DaemonSocket* socket, const ArenaSource* arenas,
+                                std::chrono::milliseconds limit) {
+  std::array<zmq_pollitem_t, 4> items{{{nullptr, alarm_.get(), ZMQ_POLLIN, 0}}};
+  std::size_t count = 1;
+  if (socket != nullptr) {
+    for (void* one : static_cast<ZmqSocket*>(socket)->awaited()) {
+      items.at(count++) = {one, 0, ZMQ_POLLIN, 0};
+    }
+  }
+  if (arenas != nullptr) items.at(count++) = {nullptr, arenas->descriptor(), ZMQ_POLLIN, 0};
+  // zmq_poll looks at a socket's own state before it sleeps, so that the edge-triggered descriptor
+  // behind it cannot be missed.
+  const long sleep = static_cast<long>(std::min<std::int64_t>(limit.count(), INT_MAX));
+  const int found = zmq_poll(items.data(), static_cast<int>(count), sleep);
+  if (found < 0 && zmq_errno() != EINTR) return zmq_failed("zmq_poll");
+  std::uint64_t calls = 0;
+  static_cast<void>(!read(alarm_.get(), &calls, sizeof calls));  // it does not block
   return {};
+}
+
+void ZmqTransport::wake() {
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(alarm_.get(), &one, sizeof one));  // full is as good
 }
 
 Result<void> check_keys(const CurveKeys& keys) {

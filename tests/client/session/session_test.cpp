@@ -1,0 +1,207 @@
+// Whole sessions over a script: no socket, no thread and no real time.
+
+#include "client/library/session/session.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <vector>
+
+#include "tests/client/link/scripted_transport.h"
+#include "tests/client/memory/sealed_arena.h"
+
+using namespace batchwright;
+using namespace batchwright::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kSlotBytes = 4096;
+
+/// A session with a daemon that answers what it is asked, 1 ms later each time, and sends batches
+/// when the test says so.
+struct Run {
+  explicit Run(std::chrono::milliseconds reconnect = 60s) {
+    auto transport = std::make_unique<ScriptedTransport>();
+    world = transport.get();
+    world->arena = arena.mapping();
+    world->hear = [this](const ControlMessage& message) { answer(message); };
+    ConnectSettings settings;
+    settings.limit = 10s;
+    settings.reconnect = reconnect;
+    auto made =
+        Session::connect("ipc:///simulated/batchwright.sock", settings, std::move(transport));
+    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+    session = std::move(*made);
+  }
+
+  void answer(const ControlMessage& message) {
+    if (message.as<wire::Hello>() != nullptr) {
+      world->after(1ms, [this] {
+        wire::WelcomeT welcome;
+        welcome.protocol = kProtocolVersion;
+        welcome.arena_socket = "/simulated/batchwright.sock.arena";
+        world->say(std::move(welcome));
+      });
+    }
+    if (const auto* request = message.as<wire::Subscribe>()) {
+      subscribed.emplace_back();
+      request->UnPackTo(&subscribed.back());
+      world->after(1ms, [this, asked = subscribed.back()] {
+        wire::SubscribedT granted;
+        granted.subscription = asked.subscription;
+        granted.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
+        granted.epoch = asked.epoch;
+        granted.step = asked.step;
+        granted.steps = 100;
+        granted.world = granted.batches_per_step = granted.arena = 1;
+        granted.window = 4;
+        world->say(std::move(granted));
+      });
+    }
+    if (const auto* release = message.as<wire::Release>()) {
+      releases.push_back(from_wire(release->leases()));
+    }
+    if (message.as<wire::Bye>() != nullptr) ++byes;
+  }
+
+  std::shared_ptr<ClientSubscription> subscribe() {
+    wire::SubscribeT request;
+    request.feed = "train";
+    auto made = session->subscribe(std::move(request));
+    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+    return *made;
+  }
+
+  /// Puts a batch into the slot of its number, and says where it lies.
+  void deliver(const ClientSubscription& to, std::uint64_t step, bool may_join = false) {
+    const std::array<std::uint64_t, 1> ordinals = {step};
+    const std::array<std::string_view, 1> keys = {"one"};
+    const std::array<std::uint32_t, 1> lengths = {1};
+    BatchSpec spec;
+    spec.feed = "train";
+    spec.step = Step{step};
+    spec.index = BatchIndex{step};
+    spec.fingerprint = {1, 2, 3};
+    spec.ordinals = ordinals;
+    spec.keys = keys;
+    spec.lengths = lengths;
+    std::vector<std::byte> bytes(kSlotBytes);
+    const auto laid = lay_out_batch(spec, bytes);
+    REQUIRE(laid);
+    const std::size_t offset = step * kSlotBytes;
+    arena.write(offset, std::span(bytes).subspan(laid->offset, laid->size));
+    wire::DeliveryT ticket;
+    ticket.subscription = to.number().value;
+    ticket.lease = 100 + step;
+    ticket.arena = 1;
+    ticket.offset = offset;
+    ticket.size = laid->size;
+    ticket.step = ticket.index = step;
+    ticket.may_join = may_join;
+    world->say(std::move(ticket));
+  }
+
+  /// The next event, which must be a batch.
+  std::unique_ptr<bw_batch> next(const std::shared_ptr<ClientSubscription>& from,
+                                 std::chrono::milliseconds limit = 10s) {
+    auto event = session->next(from, session->after(limit));
+    REQUIRE_MESSAGE(event, (event ? "" : event.error().message));
+    REQUIRE(event->batch);
+    return std::move(event->batch);
+  }
+  void release(std::unique_ptr<bw_batch> batch) const {
+    batch->subscription->leases().give_back(batch->lease);
+    session->tell(*batch->subscription);
+  }
+
+  SealedArena arena;
+  ScriptedTransport* world = nullptr;
+  std::shared_ptr<Session> session;
+  std::vector<wire::SubscribeT> subscribed;
+  std::vector<std::vector<LeaseNumber>> releases;  ///< A message each.
+  std::size_t byes = 0;
+};
+
+}  // namespace
+
+TEST_CASE("client: a session under a script subscribes, reads, and goes on after a lost daemon") {
+  Run run;
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  run.deliver(*subscription, 1);
+  auto first = run.next(subscription);
+  const auto second = run.next(subscription);
+  CHECK(first->header.index == 0);
+  CHECK(second->header.index == 1);
+  run.release(std::move(first));
+  CHECK(run.releases == std::vector<std::vector<LeaseNumber>>{{{100}}});
+
+  run.world->after(2s, [&run] { run.world->die(); });
+  run.world->after(5s, [&run] { run.world->rise(); });
+  run.world->after(6s, [&] { run.deliver(*subscription, 2); });
+  const Time before = run.session->link().now();
+  const auto third = run.next(subscription);
+  CHECK(third->header.index == 2);
+  CHECK(run.session->link().now() == before + 6s);
+  CHECK(run.session->link().reconnects() == 1);
+  REQUIRE(run.subscribed.size() == 2);
+  CHECK(run.subscribed[1].subscription == 1);
+  CHECK(run.subscribed[1].step == 2);
+  CHECK(run.subscribed[1].expects_fingerprint);
+  CHECK(second->header.index == 1);  // it is as it was
+}
+
+TEST_CASE("client: a wait under a script ends at its limit, to the millisecond of virtual time") {
+  Run run;
+  const auto subscription = run.subscribe();
+  const Time before = run.session->link().now();
+  const auto nothing = run.session->next(subscription, run.session->after(1h));
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().code == ErrorCode::timed_out);
+  CHECK(run.session->link().now() == before + 1h);
+}
+
+TEST_CASE("client: a daemon that stays away is given up when the patience is over") {
+  Run run(30s);
+  const auto subscription = run.subscribe();
+  run.world->die();
+  const Time before = run.session->link().now();
+  const auto nothing = run.session->next(subscription, run.session->after(1h));
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().code == ErrorCode::disconnected);
+  CHECK(run.session->link().now() == before + 30s);
+}
+
+TEST_CASE("client: releases wait for one subscription at a time") {
+  Run run;
+  const auto one = run.subscribe();
+  const auto other = run.subscribe();
+  for (const std::uint64_t step : {0U, 1U, 2U, 3U}) run.deliver(*one, step, true);
+  run.deliver(*other, 0);
+  static_cast<void>(run.next(one));
+  run.release(run.next(one));
+  CHECK(run.releases.empty());
+  static_cast<void>(run.next(other));
+  CHECK(run.releases == std::vector<std::vector<LeaseNumber>>{{{101}}});
+}
+
+TEST_CASE("client: a session that is closed says Bye once the last batch is back") {
+  Run run;
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  auto batch = run.next(subscription);
+  run.session->close();
+  CHECK(run.byes == 0);
+  run.release(std::move(batch));
+  CHECK(run.byes == 1);
+}
+
+TEST_CASE("client: each message that a daemon sends has a handler, and no other") {
+  for (const MessageKind& kind : message_kinds()) {
+    CAPTURE(wire::EnumNameBody(kind.body));
+    const bool daemons = kind.sender == Sender::daemon || kind.sender == Sender::either;
+    CHECK(Session::handles(kind.body) == daemons);
+  }
+}
