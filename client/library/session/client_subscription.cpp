@@ -10,9 +10,12 @@ namespace {
 
 /// Longer waits are reported: the daemon may keep back batches that it would give in reserve.
 constexpr std::chrono::milliseconds kMinReported{1};
-/// A program that takes a batch so soon after the last one gains by fewer messages. With a slower
-/// one a release that waits would keep its slot for longer than a message is worth.
+/// A program that takes a batch so soon after the last one gains by fewer messages, and with half
+/// of its window unread a slower one does, too: a message wakes ZeroMQ's thread and the daemon's
+/// loop. With a program that is slower still a release that waits would keep its slot for longer
+/// than a message is worth.
 constexpr std::chrono::milliseconds kFast{10};
+constexpr std::chrono::milliseconds kFastWithHalfUnread{1000};
 
 Error bad_message(const std::string& what) { return {ErrorCode::malformed_message, what}; }
 
@@ -140,10 +143,18 @@ EpochEnded ClientSubscription::take_end() {
 
 std::size_t ClientSubscription::releases_may_wait(Time now) {
   const auto before = std::exchange(took_, now);
-  const bool fast = before && now - *before < kFast;
   const Ticket* next = coming();
-  if (!fast || next == nullptr || !next->may_join || is_queue()) return 0;
-  return std::max<std::uint32_t>(window_ / 2, 1) - 1;
+  if (!before || next == nullptr || is_queue()) return 0;
+  const Ticket* newest = nullptr;
+  std::size_t unread = 0;
+  for (const Event& event : inbox_) {
+    const auto* ticket = std::get_if<Ticket>(&event);
+    unread += ticket != nullptr ? 1 : 0;
+    newest = ticket != nullptr ? ticket : newest;
+  }
+  if (!next->may_join || !newest->may_join) return 0;
+  const auto fast = 2 * unread >= window_ ? kFastWithHalfUnread : kFast;
+  return now - *before < fast ? std::max<std::uint32_t>(window_ / 2, 1) - 1 : 0;
 }
 
 Error ClientSubscription::end(const Error& error) {

@@ -103,8 +103,9 @@ class ClientSubscription {
   /// Takes the end of an epoch that look() found.
   EpochEnded take_end();
   /// How many releases may wait for others, asked each time that a batch was taken: up to half of
-  /// the window less one, while the next batch is at hand, the daemon has slots left, and the
-  /// program takes batches so fast that it will soon be back.
+  /// the window less one, while the daemon has slots left, the next batch is at hand, and the
+  /// program will be back before it needs what they bring. It surely will with half of its window
+  /// unread; with less only if it takes batches very fast.
   std::size_t releases_may_wait(Time now);
 
   /// Ends the subscription. Returns the error as the caller gets it, with the feed named.

@@ -104,14 +104,29 @@ TEST_CASE("client: a taken batch has the position after it, a rehearsal that of 
 
 TEST_CASE("client: releases may wait while a batch is at hand, slots are left, and all goes fast") {
   Served served(request_for(), 0, 8);
-  for (std::uint64_t index = 0; index < 7; ++index) served.joinable(index, index != 3);
+  for (const std::uint64_t index : {0U, 1U, 2U, 3U}) served.joinable(index, index != 2);
   CHECK(served.take(0ms) == 0);   // how fast it goes is not known yet
-  CHECK(served.take(9ms) == 1);   // half of the window of 4, less the release that sends them
-  CHECK(served.take(10ms) == 0);  // batch 3 is next, and was sent when slots were scarce
-  CHECK(served.take(11ms) == 1);
-  CHECK(served.take(21ms) == 0);  // slow
-  CHECK(served.take(22ms) == 1);
-  CHECK(served.take(23ms) == 0);  // nothing is at hand
+  CHECK(served.take(9ms) == 0);   // batch 2 is next, and was sent when slots were scarce
+  CHECK(served.take(18ms) == 1);  // half of the window of 4, less the release that sends them
+  served.joinable(4, true);
+  served.take(19ms);
+  CHECK(served.take(20ms) == 0);  // nothing is at hand
+  served.joinable(5, true);
+  served.joinable(6, true);
+  CHECK(served.take(30ms) == 0);  // slow, with less than half of the window unread
+}
+
+TEST_CASE("client: with half of the window unread releases may wait for a slower program, too") {
+  Served served(request_for(), 0, 8);
+  for (const std::uint64_t index : {0U, 1U, 2U, 3U, 4U}) served.joinable(index, true);
+  CHECK(served.take(0ms) == 0);
+  CHECK(served.take(999ms) == 1);
+  CHECK(served.take(1998ms) == 1);
+  CHECK(served.take(2997ms) == 0);  // one batch is unread
+  for (const std::uint64_t index : {5U, 6U}) served.joinable(index, true);
+  CHECK(served.take(3997ms) == 0);  // slower still
+  served.joinable(7, false);
+  CHECK(served.take(3998ms) == 0);  // the newest says that slots are scarce by now
 }
 
 TEST_CASE("client: no release waits before the end of an epoch, or in queue mode") {
