@@ -17,6 +17,21 @@ constexpr std::string_view kTcp = "tcp://";
 constexpr std::chrono::milliseconds kLeastForArena{100};
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24);
 
+/// Whether the daemon is reached by a Unix socket.
+bool is_local(const std::string& endpoint) { return endpoint.starts_with(kIpc); }
+
+/// The path of that socket.
+std::string socket_path(const std::string& endpoint) { return endpoint.substr(kIpc.size()); }
+
+/// A daemon never answers a client with the wrong keys.
+std::string about_keys(bool has_keys, bool local) {
+  if (has_keys) {
+    return "; or the keys are wrong: the daemon's own, or it does not know public_key, or it uses "
+           "no CURVE";
+  }
+  return local ? "" : "; or it wants CURVE keys, and none were given";
+}
+
 }  // namespace
 
 DaemonLink::DaemonLink(std::string endpoint, ConnectSettings settings,
@@ -35,18 +50,13 @@ DaemonLink::DaemonLink(std::string endpoint, ConnectSettings settings,
 }
 
 Result<void> DaemonLink::check() const {
-  if (is_local() || endpoint_.starts_with(kTcp)) return {};
+  if (is_local(endpoint_) || endpoint_.starts_with(kTcp)) return {};
   return Error{
       ErrorCode::unsupported,
       fmt::format("endpoint \"{}\": this client reaches ipc:// and tcp:// endpoints", endpoint_)};
 }
 
 bool DaemonLink::forked() const { return getpid() != pid_; }
-
-/// Whether the daemon is reached by a Unix socket.
-bool DaemonLink::is_local() const { return endpoint_.starts_with(kIpc); }
-
-std::string DaemonLink::socket_path() const { return endpoint_.substr(kIpc.size()); }
 
 Result<void> DaemonLink::tend() {
   const Time time = now();
@@ -176,7 +186,7 @@ Result<void> DaemonLink::come_up(const Deadline& deadline) {
       return Error{ErrorCode::io_error, "the daemon shares no memory"};
     }
     // By the way we came: where the daemon's own path leads to here is not certain.
-    const std::string path = socket_path() + std::string(kArenaSuffix);
+    const std::string path = socket_path(endpoint_) + std::string(kArenaSuffix);
     // The first time a short poll may have brought Welcome: its end says nothing of how long to
     // wait.
     const Time time = now();
@@ -258,22 +268,15 @@ Error DaemonLink::no_welcome() const {
                                               settings_.limit.count(), unknown)};
   }
   std::string why = "no daemon is there, or none answers";
-  if (is_local()) {
-    const std::string path = socket_path();
+  const bool local = is_local(endpoint_);
+  if (local) {
+    const std::string path = socket_path(endpoint_);
     why = access(path.c_str(), F_OK) == 0 ? "the socket is there, but no daemon answers on it"
                                           : "there is no such socket; is batchwrightd running?";
   }
-  return {ErrorCode::timed_out, fmt::format("no answer from {} within {} ms: {}{}", endpoint_,
-                                            settings_.limit.count(), why, about_keys())};
-}
-
-/// A daemon never answers a client with the wrong keys.
-std::string DaemonLink::about_keys() const {
-  if (settings_.keys) {
-    return "; or the keys are wrong: the daemon's own, or it does not know public_key, or it uses "
-           "no CURVE";
-  }
-  return is_local() ? "" : "; or it wants CURVE keys, and none were given";
+  return {ErrorCode::timed_out,
+          fmt::format("no answer from {} within {} ms: {}{}", endpoint_, settings_.limit.count(),
+                      why, about_keys(settings_.keys.has_value(), local))};
 }
 
 std::string DaemonLink::away_text() const {

@@ -139,8 +139,6 @@ class DaemonLink {
     std::string why;
   };
 
-  bool is_local() const;
-  std::string socket_path() const;
   std::chrono::milliseconds until_next_chore() const;
   Result<void> begin_attempt();
   Result<std::optional<std::string>> address();
@@ -148,7 +146,6 @@ class DaemonLink {
   bool has_lost_arenas() const;
   bool is_silent();
   bool drop_connection();
-  std::string about_keys() const;
 
   const std::string endpoint_;
   const ConnectSettings settings_;

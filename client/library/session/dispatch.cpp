@@ -26,7 +26,7 @@ constexpr Session::Handler Session::kHandlers[] = {
     {wire::Body::Refused, &Session::on_refused},
     {wire::Body::Welcome, &Session::on_welcome},
     {wire::Body::Bye, &Session::on_bye},
-    {wire::Body::Alive, &Session::on_alive},
+    {wire::Body::Alive, nullptr},  // that it came is noted by the link
 };
 
 bool Session::handles(wire::Body kind) {
@@ -42,6 +42,7 @@ void Session::dispatch(const DaemonSocket::Incoming& incoming) {
     return fail({ErrorCode::malformed_message,
                  fmt::format("a message that no daemon sends: {}", wire::EnumNameBody(kind))});
   }
+  if (handler->handle == nullptr) return;
   if (auto taken = (this->*handler->handle)(incoming); !taken) fail(taken.error());
 }
 
@@ -89,8 +90,6 @@ Result<void> Session::on_bye(const DaemonSocket::Incoming& /*incoming*/) {
   return {};
 }
 
-Result<void> Session::on_alive(const DaemonSocket::Incoming& /*incoming*/) { return {}; }
-
 /// Null when there is none, or no longer.
 ClientSubscription* Session::find(std::uint32_t number) const {
   const auto found = subscriptions_.find({number});
@@ -137,20 +136,16 @@ void Session::pump(const Deadline& deadline) {
     return fail({ErrorCode::disconnected, "bw_close ended the connection"});
   }
   if (auto tended = link_.tend(); !tended) return fail(tended.error());
-  receive();
+  while (!failure_ && link_.is_linked()) {
+    const auto incoming = link_.receive();
+    if (!incoming) return fail(incoming.error());
+    if (!incoming->has_value()) break;
+    dispatch(**incoming);
+  }
   if (!failure_ && link_.is_welcomed() && !link_.is_up()) arrive(deadline);
   if (failure_ || !link_.is_linked()) return;
   if (const char* how = link_.loss()) return lose(how);
   static_cast<void>(send_outboxes());
-}
-
-void Session::receive() {
-  while (!failure_ && link_.is_linked()) {
-    const auto incoming = link_.receive();
-    if (!incoming) return fail(incoming.error());
-    if (!incoming->has_value()) return;
-    dispatch(**incoming);
-  }
 }
 
 /// Welcome has come: binds the arenas' connection, and asks for all that the program wants.

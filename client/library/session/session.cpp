@@ -54,6 +54,41 @@ Error handed_out_before(const Ticket& ticket) {
                       ticket.lease.value)};
 }
 
+Error no_grant(const DaemonLink& link, const ClientSubscription& subscription) {
+  std::string why = fmt::format("the daemon at {} is alive and silent", link.endpoint());
+  if (link.is_away()) {
+    why = fmt::format("{}, trying again", link.away_text());
+  } else if (!subscription.reason().empty()) {
+    why = fmt::format("the daemon at {} says: {}", link.endpoint(), subscription.reason());
+  }
+  return {ErrorCode::timed_out,
+          fmt::format("no answer to Subscribe for feed \"{}\" within {} ms: {}",
+                      subscription.feed(), link.settings().limit.count(), why)};
+}
+
+Error nothing_came(const DaemonLink& link, const ClientSubscription& subscription,
+                   const Deadline& deadline, bool asked) {
+  const auto told = [&](const std::string& why) {
+    return Error{ErrorCode::timed_out,
+                 fmt::format("no batch of feed \"{}\" within {} ms: {}", subscription.feed(),
+                             deadline.limit().count(), why)};
+  };
+  if (link.is_away()) return told(fmt::format("{}, trying again", link.away_text()));
+  const std::size_t held = subscription.leases().held();
+  const std::uint32_t window = subscription.window();
+  const Position due = subscription.expected().position();
+  const std::string credits =
+      held >= window
+          ? fmt::format("all {} credits are out: release a batch", window)
+          : fmt::format("{} of {} credits are out; the next batch is of epoch {}, step {}", held,
+                        window, due.epoch, due.step);
+  const bool answered = !subscription.reason().empty();
+  const char* alive = asked && !answered ? "does not say why" : "is alive";
+  const std::string reason =
+      answered ? fmt::format("; it waits for {}", subscription.reason()) : "";
+  return told(fmt::format("the daemon at {} {} and {}{}", link.endpoint(), alive, credits, reason));
+}
+
 /// Where the batch is read: in the arena, or in memory that is the subscription's alone.
 Result<PrivateMemory::Lent> bytes_of(const std::shared_ptr<const Mapping>& arena,
                                      const Ticket& ticket, PrivateMemory* memory) {
@@ -105,7 +140,7 @@ Result<void> Session::await_grant(ClientSubscription& subscription) {
     }
     if (!in_time) {
       subscription.leases().close();  // the daemon may yet grant it
-      return no_grant(subscription);
+      return no_grant(link_, subscription);
     }
     if (subscription.is_over()) subscription.leases().close();  // a queue that had all its epochs
     if (link_.is_inline() || subscription.is_over()) return {};
@@ -115,7 +150,7 @@ Result<void> Session::await_grant(ClientSubscription& subscription) {
       arena_trouble(mapped.error());
     } else {
       subscription.leases().close();
-      return no_grant(subscription);
+      return no_grant(link_, subscription);
     }
   }
 }
@@ -138,7 +173,7 @@ Result<Session::Event> Session::next(const std::shared_ptr<ClientSubscription>& 
     if (!batch) return batch.error();
     if (*batch) return Event{std::move(*batch), std::nullopt};
     // The daemon was lost over it, or its arena has not come yet.
-    if (deadline.passed(link_.now())) return nothing_came(*subscription, deadline, false);
+    if (deadline.passed(link_.now())) return nothing_came(link_, *subscription, deadline, false);
   }
 }
 
@@ -154,7 +189,7 @@ Result<Session::Coming> Session::look(ClientSubscription& subscription, const De
   subscription.forget_reason();
   while (true) {
     if (!await_news(subscription, deadline, asked)) {
-      return nothing_came(subscription, deadline, asked);
+      return nothing_came(link_, subscription, deadline, asked);
     }
     if (failure_) subscription.fail(*failure_);
     const auto coming = subscription.look();
@@ -272,42 +307,6 @@ void Session::close() {
   untold_ = true;
   send_outboxes_if_free();
   link_.wake();
-}
-
-Error Session::no_grant(const ClientSubscription& subscription) const {
-  std::string why = fmt::format("the daemon at {} is alive and silent", link_.endpoint());
-  if (link_.is_away()) {
-    why = fmt::format("{}, trying again", link_.away_text());
-  } else if (!subscription.reason().empty()) {
-    why = fmt::format("the daemon at {} says: {}", link_.endpoint(), subscription.reason());
-  }
-  return {ErrorCode::timed_out,
-          fmt::format("no answer to Subscribe for feed \"{}\" within {} ms: {}",
-                      subscription.feed(), link_.settings().limit.count(), why)};
-}
-
-Error Session::nothing_came(const ClientSubscription& subscription, const Deadline& deadline,
-                            bool asked) const {
-  const auto told = [&](const std::string& why) {
-    return Error{ErrorCode::timed_out,
-                 fmt::format("no batch of feed \"{}\" within {} ms: {}", subscription.feed(),
-                             deadline.limit().count(), why)};
-  };
-  if (link_.is_away()) return told(fmt::format("{}, trying again", link_.away_text()));
-  const std::size_t held = subscription.leases().held();
-  const std::uint32_t window = subscription.window();
-  const Position due = subscription.expected().position();
-  const std::string credits =
-      held >= window
-          ? fmt::format("all {} credits are out: release a batch", window)
-          : fmt::format("{} of {} credits are out; the next batch is of epoch {}, step {}", held,
-                        window, due.epoch, due.step);
-  const bool answered = !subscription.reason().empty();
-  const char* alive = asked && !answered ? "does not say why" : "is alive";
-  const std::string reason =
-      answered ? fmt::format("; it waits for {}", subscription.reason()) : "";
-  return told(
-      fmt::format("the daemon at {} {} and {}{}", link_.endpoint(), alive, credits, reason));
 }
 
 }  // namespace batchwright

@@ -72,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   class Turn;
   struct Handler {
     wire::Body kind;
-    Result<void> (Session::*handle)(const DaemonSocket::Incoming&);
+    Result<void> (Session::*handle)(const DaemonSocket::Incoming&);  ///< Null: nothing is to do.
   };
   static const Handler kHandlers[];
 
@@ -85,21 +85,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void let_wait(const ClientSubscription& subscription, std::size_t releases);
   Result<std::unique_ptr<bw_batch>> hand_out(
       const std::shared_ptr<ClientSubscription>& subscription, const Deadline& deadline);
-  Error no_grant(const ClientSubscription& subscription) const;
-  Error nothing_came(const ClientSubscription& subscription, const Deadline& deadline,
-                     bool asked) const;
 
   // dispatch.cpp: what is said to the daemon, and what it says
   Result<void> greet();
   bool pump_until(const std::function<bool()>& done, const Deadline& deadline);
   void pump(const Deadline& deadline);
-  void receive();
   void dispatch(const DaemonSocket::Incoming& incoming);
   Result<void> on_welcome(const DaemonSocket::Incoming& incoming);
   Result<void> on_delivery(const DaemonSocket::Incoming& incoming);
   Result<void> on_refused(const DaemonSocket::Incoming& incoming);
   Result<void> on_bye(const DaemonSocket::Incoming& incoming);
-  Result<void> on_alive(const DaemonSocket::Incoming& incoming);
   template <class Table>
   Result<void> on_news(const DaemonSocket::Incoming& incoming);
   ClientSubscription* find(std::uint32_t number) const;
