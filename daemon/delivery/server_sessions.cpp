@@ -99,7 +99,7 @@ void Server::close_session(SessionId id, const std::string& why) {
   log_.note<Event::client_gone>(id.value, gone->client.program, gone->client.pid, why);
   late_answers_.forget(id);
   std::size_t held = 0;
-  for (const auto& feed : feeds()) held += feed->drop_session(id, gone->departure());
+  for (const auto& feed : feeds()) held += feed->drop_session(id, gone->ending());
   if (held != 0) log_.note<Event::slots_held_over>(id.value, held);
   held != 0 ? listeners_.retire(id) : listeners_.disconnect(id);
   absent_.guests().remove_session(id);

@@ -35,7 +35,7 @@ struct Session {
   /// session could bind it.
   bool is_known() const { return bound || client.inline_batches; }
   /// The effect of its end on the batches it holds.
-  Departure departure() const {
+  SessionEnd ending() const {
     // A connection over a network ends for many reasons; the arena socket's only with the client.
     return {returning || (client.inline_batches && !leaving), bound && !lost && !leaving, !leaving};
   }

@@ -94,6 +94,7 @@ enum class Event : std::uint8_t {
   feed_blocked,
   feed_unblocked,
   feed_failed,
+  feed_broken,
   feed_absent,
   feed_returned,
   count
@@ -262,6 +263,8 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: no longer blocked: the file system of {} has answered after {} s"},
     {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}",
      Told{wire::EventKind::feed_failed}},
+    {Event::feed_broken, "feed_broken", Severity::error, Pace::each,
+     "feed {}: an invariant does not hold: {}; its last events:\n{}"},
     {Event::feed_absent, "feed_absent", Severity::error, Pace::each,
      "feed {}: not served; the daemon keeps trying: {}"},
     {Event::feed_returned, "feed_returned", Severity::info, Pace::each,

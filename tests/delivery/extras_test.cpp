@@ -62,56 +62,6 @@ TEST_CASE("delivery: more rehearsals than are kept are refused") {
         "worst_first of 17 batches; allowed: 0 to 16");
 }
 
-TEST_CASE("delivery: nobody runs further ahead of the slowest than max_lead") {
-  FeedSettings settings = sorted_feed(4);
-  settings.max_lead = 3;
-  TestServer server(settings);
-  RawClient slow(server.endpoint());
-  RawClient fast(server.endpoint());
-  auto one = subscribe_to_train();
-  one.window = 1;
-  REQUIRE(join(slow, server.arena_socket(), std::move(one)));
-  const auto first = next_ticket(slow);
-  REQUIRE(first);
-  REQUIRE(join(fast, server.arena_socket(), subscribe_to_train()));
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    const auto ticket = next_ticket(fast);
-    REQUIRE(ticket);
-    CHECK(ticket->index == i);
-    fast.send(release_of(*ticket));
-  }
-  wire::AskT question;
-  question.subscription = 1;
-  fast.send(std::move(question));
-  const auto answer = fast.receive();
-  REQUIRE(answer);
-  REQUIRE(answer->as<wire::Waiting>() != nullptr);
-  CHECK(answer->as<wire::Waiting>()->reason()->str().find("the slowest client") == 0);
-  slow.send(release_of(*first));
-  REQUIRE(next_ticket(slow));
-  const auto ticket = next_ticket(fast);
-  REQUIRE(ticket);
-  CHECK(ticket->index == 4);
-}
-
-TEST_CASE("delivery: who waits is told for what") {
-  TestServer server(sorted_feed(4));
-  RawClient client(server.endpoint());
-  auto subscribe = subscribe_to_train();
-  subscribe.window = 2;
-  REQUIRE(join(client, server.arena_socket(), std::move(subscribe)));
-  REQUIRE(next_ticket(client));
-  REQUIRE(next_ticket(client));
-  wire::AskT question;
-  question.subscription = 1;
-  client.send(std::move(question));
-  const auto answer = client.receive();
-  REQUIRE(answer);
-  REQUIRE(answer->as<wire::Waiting>() != nullptr);
-  CHECK(answer->as<wire::Waiting>()->reason()->str() ==
-        "this client's releases: it holds 2 batches, as many as its window allows");
-}
-
 TEST_CASE("delivery: the ledger tells each sequence's way before its ticket is sent") {
   const TemporaryFolder folder;
   FeedSettings settings = sorted_feed(4);

@@ -12,7 +12,7 @@ using namespace batchwright::test;
 
 namespace {
 
-FeedSettings followed() {
+FeedSettings followed_feed() {
   FeedSettings settings = sorted_feed(4);
   settings.follow = true;
   return settings;
@@ -58,7 +58,7 @@ std::string why_waiting(RawClient& client) {
 }  // namespace
 
 TEST_CASE("delivery: who resumes while the epoch is being planned gets the data that he names") {
-  TestServer server(followed(), 40, {5, 6, 7, 8});
+  TestServer server(followed_feed(), 40, {5, 6, 7, 8});
   const Fingerprint before = fingerprint_of(server);
   server.append();
   RawClient newcomer(server.endpoint());
@@ -78,7 +78,7 @@ TEST_CASE("delivery: who resumes while the epoch is being planned gets the data 
 }
 
 TEST_CASE("delivery: data that are gone end who needs them, and nobody who waits beside him") {
-  TestServer server(followed());
+  TestServer server(followed_feed());
   Fingerprint gone = fingerprint_of(server);
   ++gone.data;
   RawClient newcomer(server.endpoint());
@@ -97,7 +97,7 @@ TEST_CASE("delivery: data that are gone end who needs them, and nobody who waits
 }
 
 TEST_CASE("delivery: what was named for an epoch by a client that left is forgotten") {
-  TestServer server(followed());
+  TestServer server(followed_feed());
   const Fingerprint have = fingerprint_of(server);
   Fingerprint gone = have;
   ++gone.data;
@@ -118,7 +118,7 @@ TEST_CASE("delivery: what was named for an epoch by a client that left is forgot
 }
 
 TEST_CASE("delivery: a folder that is away for a moment ends no epoch that needs it") {
-  TestServer server(followed(), 40, {5, 6, 7, 8});
+  TestServer server(followed_feed(), 40, {5, 6, 7, 8});
   const Fingerprint before = fingerprint_of(server);
   server.append();
   RawClient newest(server.endpoint());
@@ -141,7 +141,7 @@ TEST_CASE("delivery: a folder that is away for a moment ends no epoch that needs
 }
 
 TEST_CASE("delivery: where newer data cannot be had an epoch goes on with those that are known") {
-  TestServer server(followed());
+  TestServer server(followed_feed());
   const std::filesystem::path away = server.dataset().string() + ".away";
   std::filesystem::rename(server.dataset(), away);
   RawClient client(server.endpoint());
@@ -154,7 +154,7 @@ TEST_CASE("delivery: where newer data cannot be had an epoch goes on with those 
 
 TEST_CASE("delivery: a queue's epoch whose data are gone ends the feed, and is not planned anew") {
   const TemporaryFolder folder;
-  FeedSettings settings = followed();
+  FeedSettings settings = followed_feed();
   settings.journal = folder / "journal";
   TestServer server(settings, [&settings](const auto&, FeedResources& resources) {
     // As if the queue had begun the epoch with data that the dataset has no more.

@@ -24,18 +24,19 @@ inline wire::DeliveryT unpacked(const wire::Delivery& delivery) {
 }
 
 /// The next ticket, unpacked; empty when another message comes, or none.
-inline std::optional<wire::DeliveryT> next_ticket(RawClient& client) {
-  const auto message = client.receive();
+template <class Client>
+std::optional<wire::DeliveryT> next_ticket(Client& client) {
+  const std::optional<ControlMessage> message = client.receive();
   if (!message || message->as<wire::Delivery>() == nullptr) return {};
   return unpacked(*message->as<wire::Delivery>());
 }
 
 /// Reads on until a message of this kind comes; empty when none does.
-template <class Table>
-std::optional<ControlMessage> read_until(RawClient& client) {
+template <class Table, class Client>
+std::optional<ControlMessage> read_until(Client& client) {
   for (;;) {
-    auto message = client.receive();
-    if (!message || message->template as<Table>() != nullptr) return message;
+    std::optional<ControlMessage> message = client.receive();
+    if (!message || message->as<Table>() != nullptr) return message;
   }
 }
 
@@ -47,9 +48,10 @@ inline bool join(RawClient& client, const std::string& arena_socket, wire::Subsc
 }
 
 /// The indices of what is delivered until the counted epochs are over, each released at once.
-inline std::vector<std::uint64_t> indices_to_the_end(RawClient& client) {
+template <class Client>
+std::vector<std::uint64_t> indices_to_the_end(Client& client) {
   std::vector<std::uint64_t> indices;
-  while (auto message = client.receive()) {
+  while (std::optional<ControlMessage> message = client.receive()) {
     if (const auto* delivery = message->as<wire::Delivery>()) {
       indices.push_back(delivery->index());
       client.send(release_of(unpacked(*delivery)));
@@ -61,8 +63,9 @@ inline std::vector<std::uint64_t> indices_to_the_end(RawClient& client) {
 }
 
 /// The text of a Refused with this code, if that comes next; else empty.
-inline std::string refusal(RawClient& client, ErrorCode code) {
-  const auto message = client.receive_news();
+template <class Client>
+std::string refusal(Client& client, ErrorCode code) {
+  const std::optional<ControlMessage> message = client.receive_news();
   if (!message || message->as<wire::Refused>() == nullptr) return "";
   const auto* refused = message->as<wire::Refused>();
   return refused->code() == static_cast<std::uint16_t>(code) ? refused->message()->str() : "";

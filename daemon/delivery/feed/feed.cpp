@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <variant>
 
+#include "daemon/delivery/feed/feed_terms.h"
 #include "daemon/delivery/feed/plans/plan_words.h"
 
 namespace batchwright {
 namespace {
+
+using Clock = WaitingTimes::Time::clock;
 
 /// Leases count from the microseconds since 1970 at which the daemon began: above those of every
 /// daemon before it, also of one whose journal a power cut has shortened.
@@ -54,31 +58,23 @@ FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& r
 
 Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, FeedPorts ports)
     : number_(number),
-      parts_(make_parts(number, std::move(settings), resources, ports)),
+      core_(make_parts(number, settings, resources, ports), resources.data.first_epoch,
+            facts_of(resources.data, settings)),
       data_(std::move(resources.data)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
-      loop_(ports_.loop) {
-  write_records();
-  if (parts_.desk.is_open()) {
-    // A queue that was in the first epoch when its data grew goes on with what they were.
-    parts_.plans.decide(queue().epoch(), parts_.desk.journal().fingerprint().data);
-  }
-  parts_.plans.begin(data_.first_epoch);
-  parts_.note_plans();
-  counters_.add(FeedCounter::epochs_planned);
-}
+      loop_(ports_.loop) {}
 
 std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> times) const {
+  const FeedSettings& own = settings();
   return std::make_shared<const BatchStyle>(BatchStyle{
-      parts_.settings.name, parts_.settings.layout, parts_.settings.padding,
-      parts_.settings.on_corrupt, std::move(times), parts_.settings.casts, parts_.settings.recipe});
+      own.name, own.layout, own.padding, own.on_corrupt, std::move(times), own.casts, own.recipe});
 }
 
 void Feed::start() {
-  const EpochSource& first = first_epoch();
+  const EpochSource& first = *data_.first_epoch.source;
   ports_.log.note<Event::feed_opened>(
-      name(), describe_sequences(data_.first_epoch, parts_.settings.plan), first.plan.steps(),
+      name(), describe_sequences(data_.first_epoch, settings().plan), first.plan.steps(),
       first.plan.world(), to_string(first.fingerprint));
   if (!data_.why_not_newer.empty()) {
     ports_.log.note<Event::growth_left_out>(name(), first.epoch.value, snapshot().sequences(),
@@ -87,46 +83,183 @@ void Feed::start() {
   if (const std::string warning = lock_warning(dataset()); !warning.empty()) {
     ports_.log.note<Event::dataset_not_locked>(name(), warning);
   }
-  ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), parts_.settings.slots,
+  ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings().slots,
                                          in_mib(arena().slot_bytes()), describe_pages(arena()));
   if (!data_.few_slots.empty()) ports_.log.note<Event::slots_few>(name(), data_.few_slots);
   if (making_bytes() != 0) {
-    const Recipe& recipe = *parts_.settings.recipe;
+    const Recipe& recipe = *settings().recipe;
     ports_.log.note<Event::making_reserved>(
         name(), in_mib(making_bytes()),
-        in_mib((data_.claimed_for_sound() - recipe.kept_bytes()) /
-               parts_.settings.assembly_threads),
-        parts_.settings.assembly_threads, in_mib(recipe.kept_bytes()),
+        in_mib((data_.claimed_for_sound() - recipe.kept_bytes()) / settings().assembly_threads),
+        settings().assembly_threads, in_mib(recipe.kept_bytes()),
         in_mib(bytes_of(data_.row_cache)));
   }
-  if (const std::string note = plan_note(parts_.settings.plan); !note.empty()) {
+  if (const std::string note = plan_note(settings().plan); !note.empty()) {
     ports_.log.note<Event::plan_noted>(name(), note);
   }
-  if (parts_.desk.is_open()) {
-    const QueueJournal& journal = parts_.desk.journal();
-    if (const auto lost = journal.losses(); lost.records != 0) {
-      ports_.log.note<Event::journal_lost>(name(), journal.path(), lost.records, lost.batches);
+  tell(Started{});
+}
+
+void Feed::tell(FeedEvent event) {
+  core_.on(std::move(event), Clock::now());
+  loop_.soon(FeedLoop::Chore::turn, [this] { turn(); });
+}
+
+/// Once for all that happens in a turn of the loop.
+void Feed::turn() {
+  while (core_.has_work()) {
+    std::vector<FeedAction> actions;
+    core_.decide(Clock::now(), actions);
+    for (FeedAction& action : actions) {
+      std::visit([this](auto& one) { carry_out(one); }, action);
     }
-    ports_.log.note<Event::queue_resumed>(name(), queue().epoch().value, queue().done_count(),
-                                          queue().out().size());
-    parts_.desk.keep_all(WorkQueue::Time::clock::now() + parts_.settings.queue_grace);
-    await_returns();
   }
-  if (!parts_.plans.has(first.epoch)) request_plan();
-  assemble_ahead();
+  if (std::exchange(told_state_, state()) != state() && on_state_) on_state_();
+}
+
+void Feed::carry_out(const Send& action) {
+  const auto began = Clock::now();
+  ports_.send(action.session, action.message);
+  if (action.is_ticket) stage_times().add(Stage::deliver, Clock::now() - began);
+}
+
+void Feed::carry_out(const SendBatch& action) {
+  const Arena& memory = *action.slot.of->arena;
+  const SlotIndex slot = action.slot.index;
+  const std::size_t within = action.extent.offset - slot.value * memory.slot_bytes();
+  ports_.send_batch(action.session, action.ticket,
+                    memory.slot(slot).subspan(within, action.extent.size),
+                    loop_.awaited([this, slot = action.slot, began = Clock::now()] {
+                      stage_times().add(Stage::deliver, Clock::now() - began);
+                      tell(BatchSent{slot});
+                    }));
+}
+
+void Feed::carry_out(const Assemble& action) {
+  const SlotScheduler::Assignment& next = action.assignment;
+  stage_times().add(Stage::wait_for_slot, next.waited);
+  watch_file_systems();
+  auto done =
+      loop_.brought_back([this, next, data = action.data,
+                          source = std::weak_ptr(action.source)](Result<AssembledBatch> batch) {
+        if (const auto used = source.lock()) ports_.readahead.used(name(), used, next.id.index);
+        const std::uint64_t brought_in = style_->times->brought_in_bytes();
+        if (batch) return tell(BatchReady{next, data, brought_in, std::move(*batch)});
+        tell(BatchFailed{next, data, brought_in, batch.error()});
+      });
+  ports_.assembler.submit(action.batches, style_, next.id.index,
+                          next.slot.of->arena->slot(next.slot.index), std::move(done),
+                          action.urgency);
+}
+
+void Feed::carry_out(const ReadAhead& action) {
+  ports_.readahead.will_need(name(), action.source, action.index, style_->times);
+}
+
+void Feed::carry_out(WriteRecords& action) {
+  watch_file_systems();
+  loop_.at_files(std::move(action.work),
+                 [this](const RecordWriter::Progress& progress) { tell(Written{progress}); });
+}
+
+void Feed::carry_out(const SetTimer& action) {
+  loop_.set(static_cast<FeedLoop::Alarm>(action.timer), action.when,
+            [this, timer = action.timer] { tell(TimerDue{timer}); });
+}
+
+void Feed::carry_out(const Poison& action) {
+  const SlotRef& slot = action.slot;
+  ports_.assembler.poison(slot.of->arena->slot(slot.index),
+                          loop_.brought_back([this, slot] { tell(SlotPoisoned{slot}); }));
+}
+
+void Feed::carry_out(const Failed& action) {
+  if (!is_passing(action.code) || !ports_.takes_over()) tell(NotReplaced{});
+}
+
+Result<void> Feed::subscribe(const ClientInfo& client, const wire::Subscribe& request) {
+  SubscribeRequested event{client, {}};
+  request.UnPackTo(&event.request);
+  if (auto can = core_.check_subscribe(client, event.request); !can) return can;
+  tell(std::move(event));
+  return {};
+}
+
+void Feed::unsubscribe(SessionId session, SubscriptionNumber number) {
+  tell(Unsubscribed{{session, number}});
+}
+
+void Feed::release(SessionId session, const wire::Release& release) {
+  Released event{{session, SubscriptionNumber{release.subscription()}},
+                 from_wire(release.leases()),
+                 release.undone(),
+                 release.keeps(),
+                 std::chrono::microseconds(release.waited_us())};
+  tell(std::move(event));
+}
+
+std::size_t Feed::drop_session(SessionId session, SessionEnd how) {
+  if (parts().subscriptions.keys_of(session).empty()) return 0;
+  tell(SessionEnded{session, how});
+  return parts().subscriptions.orphaned().slots_of(session);
+}
+
+void Feed::let_go(SessionId session) { tell(ArenaReleased{session}); }
+
+void Feed::stop_serving(SessionId session) { tell(ProcessExited{session}); }
+
+bool Feed::has_in_queue(SessionId session) const {
+  const std::vector<SubscriptionKey> keys = parts().subscriptions.keys_of(session);
+  return std::any_of(keys.begin(), keys.end(), [this](const SubscriptionKey& key) {
+    return parts().subscriptions.at(key).in_queue();
+  });
+}
+
+void Feed::waits(const SubscriptionKey& key, std::uint32_t holds) {
+  tell(ProgramWaits{key, holds});
+}
+
+void Feed::ask(SessionId session, const wire::Ask& question) {
+  const SubscriptionKey key{session, SubscriptionNumber{question.subscription()}};
+  if (question.quiet()) return waits(key, question.holds());
+  const auto now = Clock::now();
+  const auto waits_for = waits_for_file_system();
+  std::optional<std::string> blocked;
+  if (waits_for && now - waits_for->since >= LongWait::kLook) blocked = describe(*waits_for, now);
+  tell(ReasonAsked{key, question.holds(), std::move(blocked)});
+}
+
+void Feed::adjust(const FeedAdjustments& wanted) {
+  tell(SettingsChanged{wanted});
+  style_ = make_style(style_->times);
+}
+
+void Feed::retire(const Error& error) {
+  on_state_ = nullptr;
+  loop_.silence();
+  ports_.assembler.replace(name());  // a feed in its place may have another file system
+  tell(Retired{error});
+  turn();
+}
+
+std::vector<std::shared_ptr<const void>> Feed::belongings() const {
+  std::vector<std::shared_ptr<const void>> all{data_.tree_reader, data_.dataset, data_.snapshot};
+  for (auto& generation : parts().scheduler.generations()) all.push_back(std::move(generation));
+  for (PlannedEpoch& epoch : parts().plans.epochs().all()) all.push_back(std::move(epoch.batches));
+  return all;
 }
 
 wire::FeedInfoT Feed::info() const {
   wire::FeedInfoT info;
-  info.name = parts_.settings.name;
-  info.world = parts_.settings.plan.world;
-  info.layout = parts_.settings.layout;
+  info.name = name();
+  info.world = settings().plan.world;
+  info.layout = settings().layout;
   info.sequences = data_.snapshot->sequences();
-  for (const FieldSpec& field : row_schema(*data_.snapshot, parts_.settings.recipe.get()).fields) {
+  for (const FieldSpec& field : row_schema(*data_.snapshot, settings().recipe.get()).fields) {
     auto entry = std::make_unique<wire::FieldInfoT>();
     entry->name = field.name;
     entry->kind = field.kind;
-    entry->dtype = cast_dtype(parts_.settings.casts, field);
+    entry->dtype = cast_dtype(settings().casts, field);
     entry->shape = field.shape;
     entry->categories = field.categories;
     info.fields.push_back(std::move(entry));
@@ -135,211 +268,10 @@ wire::FeedInfoT Feed::info() const {
 }
 
 const Arena* Feed::find_arena(ArenaNumber number) const {
-  for (const auto& generation : parts_.scheduler.generations()) {
+  for (const auto& generation : parts().scheduler.generations()) {
     if (generation->number == number) return generation->arena.get();
   }
   return nullptr;
-}
-
-void Feed::unsubscribe(SessionId session, SubscriptionNumber number) {
-  const SubscriptionKey key{session, number};
-  if (!parts_.subscriptions.contains(key)) return;
-  leave(key, {});
-  after_leaving();
-}
-
-std::size_t Feed::drop_session(SessionId session, Departure departure) {
-  const std::vector<SubscriptionKey> keys = parts_.subscriptions.keys_of(session);
-  if (keys.empty()) return 0;
-  for (const SubscriptionKey& key : keys) leave(key, departure);
-  after_leaving();
-  return parts_.subscriptions.orphaned().slots_of(session);
-}
-
-void Feed::let_go(SessionId session) {
-  const std::vector<SlotRef> slots = parts_.subscriptions.release_orphaned(session);
-  for (const SlotRef& slot : slots) give_back(slot);
-  if (!slots.empty()) pump();
-}
-
-void Feed::stop_serving(SessionId session) {
-  for (const SubscriptionKey& key : parts_.subscriptions.keys_of(session)) {
-    const auto one = parts_.subscriptions.edit(key);
-    one->finish();
-    for (auto& [lease, batch] : one->leases) {
-      if (batch.slot) give_back(*std::exchange(batch.slot, std::nullopt));
-    }
-  }
-  after_leaving();
-}
-
-void Feed::leave(const SubscriptionKey& key, Departure departure) {
-  const Subscription& subscription = parts_.subscriptions.at(key);
-  parts_.waited_before.add(subscription.waiting, WaitingTimes::Time::clock::now());
-  std::vector<SlotRef> kept;
-  bool begun = departure.died;
-  for (const auto& [lease, batch] : subscription.leases) {
-    if (batch.slot && departure.lives) kept.push_back(*batch.slot);
-    if (batch.slot && !departure.lives) give_back(*batch.slot);
-    if (!subscription.in_queue()) continue;
-    if (!has_ticket(batch)) {
-      parts_.desk.come_back(lease);  // the client never had it
-      continue;
-    }
-    if (departure.may_return) continue;
-    if (!begun) {
-      parts_.desk.come_back(lease);
-      continue;
-    }
-    const auto undone =
-        parts_.desk.died_with(subscription.owner(), lease, parts_.settings.queue_attempts);
-    if (!written(undone) || !*undone) continue;  // that one was done
-    note_undone(**undone);
-    begun = false;
-  }
-  parts_.subscriptions.orphan(subscription.client, std::move(kept));
-  if (subscription.in_queue() && departure.may_return) {
-    parts_.desk.keep(subscription.owner(),
-                     WorkQueue::Time::clock::now() + parts_.settings.queue_grace);
-    await_returns();
-  }
-  parts_.scheduler.stragglers().forget(key);
-  parts_.subscriptions.remove(key);
-}
-
-void Feed::after_leaving() {
-  forget_epochs();
-  pump();
-}
-
-/// Batches of a client that may come back are not given to others at once: it may have done them.
-void Feed::await_returns() {
-  const auto next = parts_.desk.next_return();
-  if (!next) return;
-  loop_.set(FeedLoop::Alarm::returns, *next, [this, until = *next] {
-    const auto returned = parts_.desk.end_keeping(until, parts_.settings.queue_attempts);
-    if (!written(returned)) return;
-    for (const QueueDesk::Undone& batch : returned->undone) note_undone(batch);
-    if (returned->any) pump();
-    await_returns();
-  });
-}
-
-void Feed::release(SessionId session, const wire::Release& release) {
-  const SubscriptionKey key{session, SubscriptionNumber{release.subscription()}};
-  const Subscription* const found = parts_.subscriptions.find(key);
-  if (found == nullptr) {
-    return counters_.add(FeedCounter::releases_unknown, release.leases()->size());
-  }
-  const bool in_queue = found->in_queue();
-  if (in_queue && release.keeps() && release.undone()) return end_but(key, release);
-  release_leases(*parts_.subscriptions.edit(key), release);
-  if (failure()) return;
-  if (in_queue) advance_queue();
-  serve(key);
-  settle_soon();
-  const Epoch epoch = queue().epoch();  // whose end others may wait for
-  const bool others_wait = release.undone() || queue().exhausted(batches_of(epoch));
-  if (in_queue && others_wait) pump_soon();
-}
-
-void Feed::release_leases(Subscription& subscription, const wire::Release& release) {
-  for (const std::uint64_t number : *release.leases()) {
-    const LeaseNumber lease{number};
-    if (!subscription.leases.contains(lease)) {
-      counters_.add(FeedCounter::releases_unknown);
-      continue;
-    }
-    subscription.speak();
-    if (release.keeps()) {
-      written(parts_.desk.done(holder_of(subscription), lease));
-      continue;
-    }
-    counters_.add(FeedCounter::releases);
-    release_lease(subscription, lease, release.undone());
-  }
-  if (failure()) return;
-  subscription.moved = WaitingTimes::Time::clock::now();
-  const std::chrono::microseconds waited(release.waited_us());
-  if (waited.count() != 0) subscription.waiting.add_short(waited, subscription.moved);
-  subscription.note_empty_handed();
-  if (release.undone() && subscription.in_queue()) step_back(subscription);
-}
-
-/// A worker that alone holds what is left of an epoch is told of its end. When it gives that back
-/// undone, the epoch goes on, and may have no other worker.
-void Feed::step_back(Subscription& subscription) {
-  if (!subscription.is_served() || subscription.cursor.epoch() <= queue().epoch()) return;
-  subscription.cursor = Cursor(subscription.cursor.share(), queue().epoch(), Step{0});
-  subscription.stage = Subscription::Stage::in_epoch;
-  if (subscription.epochs_left != 0) ++subscription.epochs_left;
-}
-
-/// A worker that was closed keeps what its program holds. What it was sent ahead, and has not
-/// begun, is for others at once.
-void Feed::end_but(const SubscriptionKey& key, const wire::Release& held) {
-  const std::set<std::uint64_t> stays(held.leases()->begin(), held.leases()->end());
-  {
-    const auto one = parts_.subscriptions.edit(key);
-    end_leases_but(*one, stays);
-    one->finish();
-  }
-  after_leaving();
-}
-
-void Feed::end_leases_but(Subscription& subscription, const std::set<std::uint64_t>& stays) {
-  for (auto entry = subscription.leases.begin(); entry != subscription.leases.end();) {
-    if (stays.contains(entry->first.value)) {
-      ++entry;
-      continue;
-    }
-    if (entry->second.slot) give_back(*entry->second.slot);
-    parts_.desk.come_back(entry->first);
-    entry = subscription.leases.erase(entry);
-  }
-}
-
-void Feed::release_lease(Subscription& subscription, LeaseNumber lease, bool undone) {
-  const auto held = subscription.leases.find(lease);
-  if (held->second.slot) give_back(*held->second.slot);
-  subscription.leases.erase(held);
-  ++subscription.released;
-  if (!undone) {
-    written(parts_.desk.released(holder_of(subscription), lease));
-    return;
-  }
-  const auto batch =
-      parts_.desk.gave_up(holder_of(subscription), lease, parts_.settings.queue_attempts);
-  if (written(batch) && *batch) note_undone(**batch);
-}
-
-/// A batch that again and again is not done may be one that no worker can do.
-void Feed::note_undone(const QueueDesk::Undone& batch) {
-  counters_.add(FeedCounter::queue_returns);
-  const std::uint64_t epoch = queue().epoch().value;
-  if (batch.set_aside) {
-    counters_.add(FeedCounter::queue_set_aside);
-    ports_.log.note<Event::queue_batch_set_aside>(name(), batch.index.value, epoch, batch.times);
-    return advance_queue();
-  }
-  if (batch.times < WorkQueue::kOften) return;
-  ports_.log.note<Event::queue_batch_returned>(name(), batch.index.value, epoch, batch.times);
-}
-
-QueueDesk::Holder Feed::holder_of(const Subscription& subscription) {
-  return {subscription.client, subscription.number, subscription.owner(), subscription.in_queue()};
-}
-
-void Feed::give_back(const SlotRef& slot) {
-  if (!slot.of->cache.release(slot.index)) return;
-  due_.slots = true;
-  if (!parts_.settings.poison) return;
-  slot.of->cache.retire(slot.index);
-  ports_.assembler.poison(slot.of->arena->slot(slot.index), loop_.brought_back([this, slot] {
-    slot.of->cache.abandon(slot.index);
-    due_.slots = true;
-    settle();
-  }));
 }
 
 }  // namespace batchwright

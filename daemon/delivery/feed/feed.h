@@ -14,7 +14,7 @@
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/absent_feed.h"
 #include "daemon/delivery/feed/blockage.h"
-#include "daemon/delivery/feed/core/feed_parts.h"
+#include "daemon/delivery/feed/core/feed_core.h"
 #include "daemon/delivery/feed/core/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/feed/core/upcoming_batches.h"
@@ -53,13 +53,6 @@ struct FeedPorts {
   std::function<bool()> takes_over;
 };
 
-/// How a session ends.
-struct Departure {
-  bool may_return = false;  ///< A queue keeps what the client took, for a while.
-  bool lives = false;       ///< Its process may still read the slots that it holds.
-  bool died = false;  ///< It ended without a word: it may have begun the first batch it holds.
-};
-
 /// The plan of an epoch that is asked for. It keeps its data alive, so the feed may be removed
 /// meanwhile.
 struct PlanQuestion {
@@ -70,12 +63,9 @@ struct PlanQuestion {
   std::shared_ptr<const EpochSource> planned;  ///< Null: the epoch is not planned yet.
 };
 
-/// One configured stream, from its plans to tickets: which batch is due to which client, which slot
-/// it is assembled in, and which clients still hold it. It joins objects that decide (README.md):
-/// it tells them what happened, and carries out what they decide.
+/// One configured stream, from its plans to tickets. FeedCore decides; this turns calls and what
+/// other threads have done into events, and carries out once a turn of the loop what it decides.
 ///
-/// Slots are filled for the nearest need first: what a subscription waits for, then what is next
-/// in the order of distance from any cursor. A batch further away never pushes out a nearer one.
 /// Threads: the event loop only. It outlives nothing it handed out: destroy the assembler first.
 class Feed {
  public:
@@ -91,13 +81,13 @@ class Feed {
   void release(SessionId session, const wire::Release& release);
   /// The session's subscriptions go. What it took from a queue is given to another, or kept for a
   /// while. How many slots stay held, until let_go(), because the process lives.
-  std::size_t drop_session(SessionId session, Departure departure);
+  std::size_t drop_session(SessionId session, SessionEnd how);
   /// The process of a session that ended lets go of the arenas, or is dead: its slots come back.
   void let_go(SessionId session);
   /// The session's process is dead: its slots are read no longer, and nothing is sent to it. Its
   /// leases stay until drop_session(), since its last words may say that they are done.
   void stop_serving(SessionId session);
-  bool has(const SubscriptionKey& key) const { return parts_.subscriptions.contains(key); }
+  bool has(const SubscriptionKey& key) const { return parts().subscriptions.contains(key); }
   /// Whether the session takes batches from the queue.
   bool has_in_queue(SessionId session) const;
   /// Takes up what can change while it serves. What a subscription was granted stays.
@@ -116,7 +106,7 @@ class Feed {
   void waits(const SubscriptionKey& key, std::uint32_t holds);
 
   wire::FeedInfoT info() const;
-  const std::string& name() const { return parts_.settings.name; }
+  const std::string& name() const { return parts().settings.name; }
   /// All that is shown of it.
   FeedStatus status(WaitingTimes::Time now) const;
   /// What the plan of an epoch is made of; without one, of the first that is served: it costs no
@@ -132,137 +122,53 @@ class Feed {
   void on_state(std::function<void()> callback) { on_state_ = std::move(callback); }
 
  private:
+  const FeedParts& parts() const { return core_.parts(); }
+  const FeedSettings& settings() const { return parts().settings; }
+  const Arena& arena() const { return *parts().scheduler.slots()->arena; }
+  ArenaNumber arena_number() const { return parts().scheduler.slots()->number; }
+  const SlotCache& slots() const { return parts().scheduler.cache(); }
+  const Dataset& dataset() const { return *data_.dataset; }
+  const Snapshot& snapshot() const { return *data_.snapshot; }
+  const WorkQueue& queue() const { return parts().desk.queue(); }
+  /// Why it no longer serves; empty while it does.
+  const std::optional<Error>& failure() const { return parts().life.why(); }
+  FeedState state() const { return parts().life.state(); }
+  /// Memory that making rows takes beside the arena.
+  std::uint64_t making_bytes() const {
+    return data_.claimed_for_sound() + bytes_of(data_.row_cache);
+  }
+
   // feed_status.cpp: what is shown of it.
   void add_reasons(FeedStatus& status, WaitingTimes::Time now) const;
   void add_data(FeedStatus& status) const;
   void add_subscribers(FeedStatus& status, WaitingTimes::Time now) const;
   void add_queue(FeedStatus& status) const;
 
-  // feed_subscribe.cpp: which clients may subscribe, and to what.
-  Result<Share> share_of(const wire::Subscribe& request) const;
-  Result<void> check_subscribe(const SubscriptionKey& key, const wire::Subscribe& request) const;
-  Result<void> check_extras(const wire::Subscribe& request) const;
-  Result<void> check_ranks(const ClientInfo& client, const wire::Subscribe& request) const;
-  Result<void> check_beside_jobs() const;
-  Result<void> check_fingerprint(const wire::Subscribe& request) const;
-  bool keep_data(const wire::Subscribe& request);
-  bool is_in_use(Epoch epoch) const;
-  Result<void> claim(Subscription& subscription, const wire::Subscribe& request);
-
-  /// What has changed, and so is to be looked at before the turn ends.
-  struct Due {
-    bool slots = true;     ///< Another batch may be due, or a slot have come free.
-    bool plans = true;     ///< Another plan may be needed.
-    bool epochs = false;   ///< A plan may be needed no longer.
-    std::size_t turn = 0;  ///< Which subscription is served first, in rotation.
-  };
-
-  // feed.cpp: what it is made of, and what comes back.
   StageTimes& stage_times() { return *style_->times; }
   std::shared_ptr<const BatchStyle> make_style(std::shared_ptr<StageTimes> times) const;
-  const EpochSource& first_epoch() const { return *data_.first_epoch.source; }
-  const Arena& arena() const { return *parts_.scheduler.slots()->arena; }
-  ArenaNumber arena_number() const { return parts_.scheduler.slots()->number; }
-  const SlotCache& slots() const { return parts_.scheduler.cache(); }
-  const Dataset& dataset() const { return *data_.dataset; }
-  const Snapshot& snapshot() const { return *data_.snapshot; }
-  const WorkQueue& queue() const { return parts_.desk.queue(); }
-  /// Why it no longer serves; empty while it does.
-  const std::optional<Error>& failure() const { return parts_.life.why(); }
-  /// Memory that making rows takes beside the arena.
-  std::uint64_t making_bytes() const {
-    return data_.claimed_for_sound() + bytes_of(data_.row_cache);
-  }
-  static QueueDesk::Holder holder_of(const Subscription& subscription);
-  void after_leaving();
-  void await_returns();
-  void give_back(const SlotRef& slot);
-  void release_leases(Subscription& subscription, const wire::Release& release);
-  void end_leases_but(Subscription& subscription, const std::set<std::uint64_t>& stays);
-  void release_lease(Subscription& subscription, LeaseNumber lease, bool undone);
-  void step_back(Subscription& subscription);
-  void end_but(const SubscriptionKey& key, const wire::Release& held);
-  void note_undone(const QueueDesk::Undone& batch);
-  void leave(const SubscriptionKey& key, Departure departure);
-  /// A journal or ledger with a gap would be worse than none.
-  template <class Value>
-  bool written(const Result<Value>& result) {
-    if (!result) fail(result.error());
-    return static_cast<bool>(result);
-  }
 
-  // feed_end.cpp: how it changes in place, and how it ends.
-  void end_subscriptions(const Error& error);
+  // feed.cpp: events in, and what follows.
+  void tell(FeedEvent event);
+  void turn();
+  void carry_out(const Send& action);
+  void carry_out(const SendBatch& action);
+  void carry_out(const Assemble& action);
+  void carry_out(const ReadAhead& action);
+  void carry_out(const MakePlan& action);
+  void carry_out(WriteRecords& action);
+  void carry_out(const SetTimer& action);
+  void carry_out(const Poison& action);
+  void carry_out(const LookAtData& action);
+  void carry_out(const Log& action) { action.note(ports_.log); }
+  void carry_out(FreePlans& action) { let_go_elsewhere(std::move(action.plans)); }
+  void carry_out(const Failed& action);
 
-  // feed_serve.cpp: what waits until its records are with the kernel.
-  void write_records();
-  std::uint64_t record_before(const Subscription& subscription) const;
-  void send_behind(std::uint64_t record, const SubscriptionKey& key, std::function<void()> send,
-                   std::function<void()> drop = nullptr);
-  void send(std::uint64_t record, const SubscriptionKey& key, flatbuffers::DetachedBuffer message);
-  bool has_ticket(const HeldBatch& batch) const;
-
-  // feed_turn.cpp: which clients an event concerns. feed_serve.cpp: what each is told next.
-  void pump();
-  void pump_soon();
-  void settle();
-  void settle_soon();
-  void serve(const SubscriptionKey& key);
-  void serve_all(std::vector<SubscriptionKey> keys);
-  void serve_barred();
-  bool serve_next(const SubscriptionKey& key, Subscription& subscription);
-  void accept(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source);
-  void begin_epoch(const SubscriptionKey& key, Subscription& subscription,
-                   const EpochSource& source);
-  void end_epoch(const SubscriptionKey& key, Subscription& subscription, std::uint64_t steps);
-  void advance_queue();
-  void queue_begun(Epoch epoch, Result<BegunJournal> begun);
-  void deliver(const SubscriptionKey& key, Subscription& subscription, const EpochSource& source,
-               SlotIndex slot);
-  void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
-  void refuse(Subscription& subscription, const Error& error);
-  void refuse_all(const Error& error);
-  void fail(const Error& error);
-
-  // feed_waits.cpp: subscriptions that wait.
-  void note_waiting(Subscription& subscription);
-  void watch();
-  void look_at_waits(WaitingTimes::Time now);
+  // feed_data.cpp: what other threads are asked about the data.
+  void plan_followed(const MakePlan& action);
+  void grown(const MakePlan& asked, Result<GrownEpoch> result);
+  void looked_at_data(const DatasetStanding& found);
   void watch_file_systems();
   std::optional<Blockage> waits_for_file_system() const;
-
-  // feed_slots.cpp: what becomes of the scheduler's decisions.
-  void assemble_demands();
-  void assemble_ahead();
-  void leave_behind(const std::vector<Stragglers::LeftBehind>& left_behind);
-  void end_turn();
-  void look_again();
-  void assemble(const SlotScheduler::Assignment& next, Urgency urgency);
-  void read_ahead(const EpochSource& source, BatchIndex index);
-  void discard(const SlotScheduler::Assignment& done);
-  void note_first_batch();
-  bool is_first(const BatchId& id) const;
-  bool bars_all(const BatchId& id, const Error& error) const;
-  void assembled(const SlotScheduler::Assignment& done, Result<AssembledBatch> batch);
-  void not_assembled(const SlotScheduler::Assignment& done, const Error& error);
-  void count_assembled(const BatchId& id, const AssembledBatch& batch);
-  void count_overflows(const BatchId& id, const CastLoss& lost);
-  void count_lost(const BatchId& id, const SkippedSequence& skipped);
-
-  // feed_data.cpp: whether the dataset's files are still those that it reads.
-  void look_at_data();
-  void looked_at_data(const DatasetStanding& found);
-
-  // feed_plans.cpp: what becomes of the decisions on plans.
-  void request_plan();
-  void request_plan_at(PlanTurns::Time when);
-  void plan(Epoch epoch);
-  void plan_followed(Epoch epoch);
-  void grown(Epoch epoch, std::optional<std::uint64_t> asked, Result<GrownEpoch> grown);
-  PlannedEpoch take_up(Epoch epoch, GrownEpoch grown);
-  void planned(Epoch epoch, Result<PlannedEpoch> result);
-  void end_without_data(Epoch epoch, const Error& error);
-  void forget_epochs();
   /// What may be the last of a dataset's data: their end may wait for its file system.
   template <class Data>
   void let_go_elsewhere(Data data) {
@@ -272,24 +178,19 @@ class Feed {
     };
     loop_.elsewhere(std::move(free), [](bool) {});
   }
-  std::uint64_t steps_of(Epoch epoch) const { return parts_.plans.steps(epoch); }
-  std::uint64_t batches_of(Epoch epoch) const {
-    return steps_of(epoch) * parts_.settings.plan.world;
-  }
-  wire::EventT about(Epoch epoch, const std::string& text = {}) const;
-  void note_began(Epoch epoch);
-  void note_ended(Epoch epoch);
 
   ArenaNumber number_;
-  FeedParts parts_;
+  FeedCore core_;
   FeedData data_;
   FeedPorts ports_;
   std::shared_ptr<const BatchStyle> style_;
-  Due due_;
-  FeedCounters counters_;
   BlockageWatch blockage_;
+  FeedState told_state_ = FeedState::starting;  ///< That on_state() was last called for.
   std::function<void()> on_state_;
   FeedLoop loop_;  ///< Last: it is joined before what it calls back to goes.
 };
+
+/// What a core goes by of the data and settings.
+DataFacts facts_of(const FeedData& data, const FeedSettings& settings);
 
 }  // namespace batchwright

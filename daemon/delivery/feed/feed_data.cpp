@@ -1,10 +1,11 @@
-// The part of Feed that looks whether its dataset's path still leads to the files that it reads,
-// and whether these are as they were.
+// What a feed asks other threads about its data: plans, what was appended, whether the files are
+// still those that it reads, and whether their file systems answer.
 
 #include <chrono>
 #include <utility>
 
 #include "daemon/delivery/feed/feed.h"
+#include "daemon/delivery/feed/feed_terms.h"
 
 namespace batchwright {
 namespace {
@@ -24,7 +25,80 @@ DatasetStanding standing_of(const Snapshot& snapshot) {
 
 }  // namespace
 
-void Feed::look_at_data() {
+DataFacts facts_of(const FeedData& data, const FeedSettings& settings) {
+  DataFacts facts;
+  facts.fingerprint = data.first_epoch.source->fingerprint;
+  if (!data.snapshot) return facts;
+  facts.sequences = data.snapshot->sequences();
+  facts.terms = terms_text(settings, row_schema(*data.snapshot, settings.recipe.get()));
+  facts.first_draws = fingerprint_of_first_draws(*data.snapshot, settings);
+  return facts;
+}
+
+void Feed::carry_out(const MakePlan& action) {
+  if (settings().follow) return plan_followed(action);
+  ports_.planner.plan(data_.snapshot, settings(), action.epoch,
+                      loop_.awaited([this, epoch = action.epoch](Result<PlannedEpoch> result) {
+                        if (!result) return tell(PlanFailed{epoch, result.error()});
+                        tell(PlanReady{std::move(*result), {}, {}, {}});
+                      }));
+}
+
+/// The dataset is asked on a thread of the feed's own, since its file system may not answer, and
+/// other feeds' plans do not wait for that; where threads are few, between two batches.
+void Feed::plan_followed(const MakePlan& action) {
+  using Made = std::shared_ptr<Result<GrownEpoch>>;
+  using Chosen = Result<std::shared_ptr<const Snapshot>>;
+  const Epoch epoch = action.epoch;
+  Growth growth{data_.dataset,
+                data_.snapshot,
+                action.data,
+                arena().slot_bytes(),
+                ports_.memory,
+                arena_number().next().has_value(),
+                data_.claimed_for_sound()};
+  auto done =
+      loop_.brought_back([this, action](const Made& made) { grown(action, std::move(*made)); });
+  auto make = [growth, own = settings(), epoch, done](const Chosen& chosen) mutable {
+    done(std::make_shared<Result<GrownEpoch>>(plan_growing(growth, chosen, own, epoch)));
+  };
+  if (kFewThreads) {
+    return ports_.planner.run(
+        [growth, make = std::move(make)]() mutable { make(choose_data(growth)); });
+  }
+  data_.asked_since = WaitingTimes::Time::clock::now();
+  watch_file_systems();
+  loop_.elsewhere([growth] { return std::make_shared<Chosen>(choose_data(growth)); },
+                  [this, make = std::move(make)](const std::shared_ptr<Chosen>& chosen) {
+                    data_.asked_since.reset();
+                    ports_.planner.run([make, chosen]() mutable { make(*chosen); });
+                  });
+}
+
+/// A client may have decided meanwhile that the epoch is of other data: then this plan, or why
+/// there is none, is of no use, and its arena goes with it.
+void Feed::grown(const MakePlan& asked, Result<GrownEpoch> result) {
+  const auto made = result ? std::optional(result->epoch.source->fingerprint.data) : asked.data;
+  if (core_.is_outdated(asked.epoch, made)) return tell(PlanOutdated{asked.epoch});
+  if (!result) return tell(PlanFailed{asked.epoch, result.error()});
+  data_.why_not_newer = result->why_not_newer;
+  PlanReady ready{std::move(result->epoch), {}, {}, std::move(result->why_not_newer)};
+  if (result->arena) {
+    const ArenaNumber number = *arena_number().next();  // it was asked for where there is one
+    result->memory.release();                           // the generation gives it back
+    ready.slots =
+        std::make_shared<SlotGeneration>(number, std::move(result->arena), ports_.memory, name());
+  }
+  if (result->making) data_.making.push_back(std::move(result->making));
+  const auto& snapshot = ready.planned.source->snapshot;
+  if (snapshot->generation() > data_.snapshot->generation()) {
+    let_go_elsewhere(std::exchange(data_.snapshot, snapshot));
+    ready.facts = facts_of(data_, settings());
+  }
+  tell(std::move(ready));
+}
+
+void Feed::carry_out(const LookAtData&) {
   if (std::exchange(data_.looking, true)) return;
   loop_.set(FeedLoop::Alarm::data, FeedLoop::Time::clock::now() + kAnswersWithin, [this] {
     if (!data_.looking) return;
@@ -55,11 +129,49 @@ void Feed::looked_at_data(const DatasetStanding& found) {
   data_.looking = false;
   if (failure()) return;
   if (found.standing == DataStanding::overwritten) {
-    return fail({ErrorCode::fingerprint_mismatch, found.why});
+    return tell(DataOverwritten{{ErrorCode::fingerprint_mismatch, found.why}});
   }
   const bool is_news = !found.why.empty() && found.why != data_.standing.why;
   data_.standing = found;
   if (is_news) ports_.log.note<Event::dataset_stale>(name(), found.why);
+}
+
+/// Looks once a second, while something is under way, whether a file system still answers.
+void Feed::watch_file_systems() {
+  if (loop_.is_set(FeedLoop::Alarm::blockage)) return;
+  const auto begin = WaitingTimes::Time::clock::now();
+  loop_.set(FeedLoop::Alarm::blockage, begin + BlockageWatch::kLook, [this] {
+    const auto now = WaitingTimes::Time::clock::now();
+    const auto waits_for = waits_for_file_system();
+    const auto news = blockage_.look(waits_for, now);
+    if (news.is_over) {
+      const auto took = std::chrono::duration_cast<std::chrono::seconds>(now - news.is_over->since);
+      ports_.log.note<Event::feed_unblocked>(name(), news.is_over->by, took.count());
+    }
+    if (news.is_blocked) {
+      ports_.log.note<Event::feed_blocked>(name(), describe(*blockage_.blockage(), now));
+    }
+    const RecordWriter* const writer = parts().desk.writer();
+    const bool writes = writer != nullptr && writer->at_work();
+    if (waits_for || writes || slots().count(SlotState::filling) != 0) watch_file_systems();
+  });
+}
+
+/// The one that it has waited for longest.
+std::optional<Blockage> Feed::waits_for_file_system() const {
+  std::optional<Blockage> longest;
+  const auto consider = [&longest](const std::optional<WaitingTimes::Time>& since, auto by) {
+    if (since && (!longest || *since < longest->since)) longest = Blockage{by(), *since};
+  };
+  const auto dataset_name = [this] { return "dataset " + dataset().shards().front().string(); };
+  consider(ports_.assembler.waits_for_pages(name()), dataset_name);
+  consider(data_.asked_since, dataset_name);
+  const RecordWriter* const writer = parts().desk.writer();
+  if (writer == nullptr) return longest;
+  if (const auto at_work = writer->at_work()) {
+    consider(at_work->since, [&at_work] { return at_work->name; });
+  }
+  return longest;
 }
 
 }  // namespace batchwright

@@ -32,8 +32,8 @@ class FeedLoop {
   static constexpr std::size_t kAlarms = 6;
 
   /// Work that is done once, however often it is asked for in a turn of the loop.
-  enum class Chore : std::uint8_t { pump, settle };
-  static constexpr std::size_t kChores = 2;
+  enum class Chore : std::uint8_t { turn };
+  static constexpr std::size_t kChores = 1;
 
   explicit FeedLoop(boost::asio::io_context& loop);
 

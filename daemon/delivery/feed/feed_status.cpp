@@ -83,18 +83,18 @@ FeedStatus Feed::status(WaitingTimes::Time now) const {
   status.name = name();
   status.number = number_;
   status.arena = arena_number();
-  status.state = parts_.life.state();
+  status.state = parts().life.state();
   add_reasons(status, now);
   add_data(status);
-  status.counters = counters_;
+  status.counters = core_.counters();
   status.stages = style_->times;
   // What clients hold is ready, too, and is counted once: as held.
   const std::uint32_t held = slots().held();
   status.slots = {slots().count(SlotState::free), slots().count(SlotState::filling),
                   slots().count(SlotState::ready) - held, held,
-                  parts_.scheduler.slots_ahead(parts_.cohorts())};
-  status.slots_to_set = parts_.slots_to_set();
-  status.orphaned_slots = parts_.subscriptions.orphaned().slots();
+                  parts().scheduler.slots_ahead(parts().cohorts())};
+  status.slots_to_set = parts().slots_to_set();
+  status.orphaned_slots = parts().subscriptions.orphaned().slots();
   add_queue(status);
   add_subscribers(status, now);
   return status;
@@ -120,22 +120,22 @@ void Feed::add_reasons(FeedStatus& status, WaitingTimes::Time now) const {
   if (!status.not_ready.empty()) return;
   status.not_ready = status.state == FeedState::starting
                          ? "its first batches are being assembled"
-                         : parts_.plans.trouble(parts_.plan_needs().stood_in);
+                         : parts().plans.trouble(parts().plan_needs().stood_in);
 }
 
 void Feed::add_data(FeedStatus& status) const {
   status.dataset = dataset().shards();
   status.dataset_lock = name_of(dataset().lock());
   status.sequences = snapshot().sequences();
-  status.fingerprint = first_epoch().fingerprint;
-  status.world = parts_.settings.plan.world;
+  status.fingerprint = core_.facts().fingerprint;
+  status.world = parts().settings.plan.world;
   status.slot_bytes = arena().slot_bytes();
   status.arena_bytes = arena().bytes();
   status.making_bytes = making_bytes();
   status.pinned = to_string(arena().pinned());
   status.pages = to_string(arena().pages());
-  status.plan_seconds = parts_.plans.seconds();
-  for (const PlannedEpoch& epoch : parts_.plans.epochs().all()) {
+  status.plan_seconds = parts().plans.seconds();
+  for (const PlannedEpoch& epoch : parts().plans.epochs().all()) {
     status.plans.push_back(plan_stats(epoch));
   }
 }
@@ -150,9 +150,9 @@ void Feed::add_queue(FeedStatus& status) const {
 
 /// After plans and queue, of which their shares of an epoch are made.
 void Feed::add_subscribers(FeedStatus& status, WaitingTimes::Time now) const {
-  const Subscriptions& all = parts_.subscriptions.all();
+  const Subscriptions& all = parts().subscriptions.all();
   const Subscription* first = furthest(all);
-  status.waited = parts_.waited_before;
+  status.waited = parts().waited_before;
   status.subscribers.reserve(all.size());
   for (const auto& [key, subscription] : all) {
     SubscriberStatus& one =
@@ -161,19 +161,19 @@ void Feed::add_subscribers(FeedStatus& status, WaitingTimes::Time now) const {
     one.left_behind = subscription.straggler.left_behind;
     status.waited.add(subscription.waiting, now);
     if (!subscription.is_over()) ++status.active;
-    if (parts_.waits_for_plan(subscription)) status.waits_for_plan = true;
+    if (parts().waits_for_plan(subscription)) status.waits_for_plan = true;
     // Without a position there is nothing to be behind; what takes from a queue has none.
     if (first == nullptr || !has_position(subscription)) continue;
     const Position here{subscription.cursor.epoch(), subscription.cursor.step()};
     one.lag_batches =
-        parts_.steps_ahead(*first, here).value_or(0) * subscription.cursor.share().count;
+        parts().steps_ahead(*first, here).value_or(0) * subscription.cursor.share().count;
   }
 }
 
 PlanQuestion Feed::plan_question(std::optional<Epoch> epoch) const {
-  const std::vector<PlannedEpoch> planned = parts_.plans.epochs().all();
+  const std::vector<PlannedEpoch> planned = parts().plans.epochs().all();
   if (!epoch) epoch = planned.empty() ? Epoch{0} : planned.front().source->epoch;
-  PlanQuestion question{name(), *epoch, parts_.settings, data_.snapshot, nullptr};
+  PlanQuestion question{name(), *epoch, parts().settings, data_.snapshot, nullptr};
   // Shared, so that the page can be made after the feed has passed on to the next epoch.
   for (const PlannedEpoch& each : planned) {
     if (each.source->epoch == *epoch) question.planned = each.source;

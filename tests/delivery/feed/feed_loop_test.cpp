@@ -21,19 +21,16 @@ FeedLoop::Time now() { return FeedLoop::Time::clock::now(); }
 TEST_CASE("delivery: a chore is done once in a turn, however often it is asked for") {
   boost::asio::io_context io;
   FeedLoop loop(io);
-  int pumped = 0;
-  int settled = 0;
-  for (int i = 0; i < 3; ++i) loop.soon(Chore::pump, [&] { ++pumped; });
-  loop.soon(Chore::settle, [&] { ++settled; });
+  int turns = 0;
+  for (int i = 0; i < 3; ++i) loop.soon(Chore::turn, [&] { ++turns; });
   CHECK(!loop.at_rest());
   io.run();
-  CHECK(pumped == 1);
-  CHECK(settled == 1);
+  CHECK(turns == 1);
   CHECK(loop.at_rest());
-  loop.soon(Chore::pump, [&] { ++pumped; });
+  loop.soon(Chore::turn, [&] { ++turns; });
   io.restart();
   io.run();
-  CHECK(pumped == 2);
+  CHECK(turns == 2);
 }
 
 TEST_CASE("delivery: an alarm that is set anew comes once, and can be set again from its call") {

@@ -7,29 +7,12 @@
 #include <vector>
 
 #include "tests/delivery/feed/names.h"
-#include "tests/delivery/talk.h"
-#include "tests/delivery/test_server.h"
+#include "tests/delivery/laggards.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
 
 namespace {
-
-constexpr std::uint64_t kEpochBatches = 40;
-
-/// 40 batches, 8 slots.
-FeedSettings few_slots(std::chrono::milliseconds patience) {
-  FeedSettings settings = sorted_feed(4);
-  settings.slots = 8;
-  settings.patience = patience;
-  return settings;
-}
-
-wire::SubscribeT one_at_a_time() {
-  auto subscribe = subscribe_to_train();
-  subscribe.window = 1;
-  return subscribe;
-}
 
 /// Both take all batches, one at a time. The slow one's first ticket, which it holds.
 wire::DeliveryT join_both(TestServer& server, RawClient& slow, RawClient& fast) {
@@ -38,43 +21,6 @@ wire::DeliveryT join_both(TestServer& server, RawClient& slow, RawClient& fast) 
   const auto first = next_ticket(slow);
   REQUIRE(first);
   return *first;
-}
-
-void ask(RawClient& client) {
-  wire::AskT question;
-  question.subscription = 1;
-  client.send(std::move(question));
-}
-
-/// Takes and releases until the daemon says that a straggler is waited for. The number of batches.
-std::uint64_t run_ahead(RawClient& client) {
-  std::uint64_t taken = 0;
-  ask(client);
-  while (taken < kEpochBatches) {
-    const auto message = client.receive();
-    if (!message) break;
-    if (const auto* delivery = message->as<wire::Delivery>()) {
-      ++taken;
-      client.send(release_of(unpacked(*delivery)));
-    } else if (const auto* waiting = message->as<wire::Waiting>()) {
-      if (waiting->reason()->str().find("it is behind") != std::string::npos) break;
-      ask(client);
-    }
-  }
-  return taken;
-}
-
-std::uint64_t take_one(RawClient& client) {
-  const auto ticket = next_ticket(client);
-  REQUIRE(ticket);
-  client.send(release_of(*ticket));
-  return ticket->index;
-}
-
-bool is_left_behind(TestServer& server) {
-  const std::vector<SubscriberStatus> all = server.feed().subscribers;
-  return std::any_of(all.begin(), all.end(),
-                     [](const SubscriberStatus& each) { return each.left_behind; });
 }
 
 constexpr SubscriptionKey kSlow{SessionId{1}, {1}};
@@ -145,67 +91,6 @@ TEST_CASE("delivery: a turn in which a straggler held up no other costs no patie
   CHECK(stragglers.empty());
 }
 
-TEST_CASE("delivery: who runs ahead waits for a straggler, and every batch is made once") {
-  TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
-  RawClient slow(server.endpoint());
-  RawClient fast(server.endpoint());
-  const wire::DeliveryT first = join_both(server, slow, fast);
-  // The slots hold what the slow one has and needs, and nothing is made that would push it out.
-  const std::uint64_t ahead = run_ahead(fast);
-  CHECK(ahead == 8);
-  CHECK_FALSE(is_left_behind(server));
-  slow.send(release_of(first));
-  for (std::uint64_t i = 1; i < ahead; ++i) CHECK(take_one(slow) == i);
-  for (std::uint64_t i = ahead; i < kEpochBatches; ++i) {
-    CHECK(take_one(fast) == i);
-    CHECK(take_one(slow) == i);
-  }
-  CHECK(server.count(FeedCounter::batches_assembled) == kEpochBatches);
-}
-
-TEST_CASE("delivery: patience with a straggler ends, and both get the whole epoch") {
-  TestServer server(few_slots(std::chrono::milliseconds(1)), 4 * kEpochBatches);
-  RawClient slow(server.endpoint());
-  RawClient fast(server.endpoint());
-  const wire::DeliveryT first = join_both(server, slow, fast);
-  for (std::uint64_t i = 0; i < 12; ++i) CHECK(take_one(fast) == i);
-  CHECK(is_left_behind(server));
-  slow.send(release_of(first));
-  for (std::uint64_t i = 1; i < 12; ++i) CHECK(take_one(slow) == i);
-  // It has caught up, and would be waited for again.
-  CHECK(server.eventually([](TestServer& s) { return !is_left_behind(s); }));
-  for (std::uint64_t i = 12; i < kEpochBatches; ++i) {
-    CHECK(take_one(fast) == i);
-    CHECK(take_one(slow) == i);
-  }
-  CHECK(server.count(FeedCounter::batches_reassembled) > 0);
-}
-
-TEST_CASE("delivery: a queue does not wait for a replica that stands still") {
-  const TemporaryFolder folder;
-  FeedSettings settings = few_slots(std::chrono::hours(1));
-  settings.journal = folder / "journal";
-  TestServer server(settings, 4 * kEpochBatches);
-  RawClient replica(server.endpoint());
-  RawClient worker(server.endpoint());
-  REQUIRE(join(replica, server.arena_socket(), one_at_a_time()));
-  REQUIRE(next_ticket(replica));
-  auto subscribe = one_at_a_time();
-  subscribe.mode = wire::Mode::queue;
-  REQUIRE(join(worker, server.arena_socket(), std::move(subscribe)));
-  for (std::uint64_t i = 0; i < kEpochBatches; ++i) CHECK(take_one(worker) == i);
-}
-
-TEST_CASE("delivery: patience ends also where a step has more batches than there are slots") {
-  FeedSettings settings = few_slots(std::chrono::milliseconds(1));
-  settings.plan.world = 20;
-  TestServer server(settings, 4 * kEpochBatches);
-  RawClient slow(server.endpoint());
-  RawClient fast(server.endpoint());
-  join_both(server, slow, fast);
-  for (std::uint64_t i = 0; i < kEpochBatches; ++i) CHECK(take_one(fast) == i);
-}
-
 TEST_CASE("delivery: nobody waits for who has the largest batches before it") {
   TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
   RawClient slow(server.endpoint());
@@ -234,16 +119,6 @@ TEST_CASE("delivery: patience is spent by waiting and comes back slowly") {
   CHECK(patience.wait(now += std::chrono::hours(1)));
   CHECK(patience.wait(now += milliseconds(49)));
   CHECK_FALSE(patience.wait(now += milliseconds(1)));
-}
-
-TEST_CASE("delivery: who leaves is waited for no more") {
-  TestServer server(few_slots(std::chrono::hours(1)), 4 * kEpochBatches);
-  RawClient slow(server.endpoint());
-  RawClient fast(server.endpoint());
-  join_both(server, slow, fast);
-  std::uint64_t next = run_ahead(fast);
-  slow.die();
-  while (next < kEpochBatches) CHECK(take_one(fast) == next++);
 }
 
 TEST_CASE("delivery: a feed that waits for a straggler can be removed") {

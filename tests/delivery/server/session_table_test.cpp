@@ -90,24 +90,24 @@ TEST_CASE("delivery: a deadline passes unless the session is bound by then or ha
 TEST_CASE("delivery: what a client holds when its session ends follows from how that ends") {
   Session local = of_peer("a");
   local.bound = true;
-  CHECK(local.departure().lives);
-  CHECK_FALSE(local.departure().may_return);
+  CHECK(local.ending().lives);
+  CHECK_FALSE(local.ending().may_return);
   Session back = local;
   back.returning = true;
-  CHECK(back.departure().may_return);
+  CHECK(back.ending().may_return);
   Session dead = local;
   dead.lost = true;
-  CHECK_FALSE(dead.departure().lives);
+  CHECK_FALSE(dead.ending().lives);
   CHECK(dead.is_known());
   CHECK_FALSE(dead.is_reachable());
   Session leaving = local;
   leaving.leaving = true;
-  CHECK_FALSE(leaving.departure().lives);
+  CHECK_FALSE(leaving.ending().lives);
   Session remote = of_peer("b", 0, true);
-  CHECK(remote.departure().may_return);
-  CHECK_FALSE(remote.departure().lives);
+  CHECK(remote.ending().may_return);
+  CHECK_FALSE(remote.ending().lives);
   remote.leaving = true;
-  CHECK_FALSE(remote.departure().may_return);
+  CHECK_FALSE(remote.ending().may_return);
 }
 
 TEST_CASE("delivery: a session that is bound when its time is just over keeps its place") {

@@ -43,6 +43,8 @@ struct FeedParts {
   /// After plans were made or dropped.
   void note_plans() { subscriptions.set_planned(plans.epochs().numbers()); }
 
+  /// Whether a feed can begin with this batch.
+  bool is_first(const BatchId& id) const { return id == BatchId{first_epoch, BatchIndex{0}}; }
   /// How many plans are kept at a time.
   std::size_t most_plans() const { return PlanKeeper::room_for(sequences); }
   /// The epochs that subscriptions stand in and come to, and those of the queue.

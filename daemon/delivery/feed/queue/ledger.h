@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/queue/kept_file.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
-#include "daemon/delivery/feed/ids.h"
 #include "formats/formats.h"
 
 namespace batchwright {

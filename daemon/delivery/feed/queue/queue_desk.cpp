@@ -13,10 +13,9 @@ QueueDesk::QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal,
       ledger_(std::move(ledger)),
       next_lease_(journal_ ? std::max(first_lease, journal_->next_lease()) : first_lease) {}
 
-void QueueDesk::write_elsewhere(RecordWriter::Elsewhere elsewhere,
-                                std::function<void(const Error&)> failed) {
+void QueueDesk::write_elsewhere(RecordWriter::Elsewhere elsewhere) {
   if (!journal_ && !ledger_) return;
-  writer_ = std::make_unique<RecordWriter>(std::move(elsewhere), std::move(failed));
+  writer_ = std::make_unique<RecordWriter>(std::move(elsewhere));
   if (journal_) journal_->write_by(writer_.get());
   if (ledger_) ledger_->write_by(writer_.get());
 }

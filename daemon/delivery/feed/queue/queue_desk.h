@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/queue/journal.h"
 #include "daemon/delivery/feed/queue/ledger.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
-#include "daemon/delivery/feed/ids.h"
 
 namespace batchwright {
 
@@ -39,8 +39,8 @@ class QueueDesk {
   QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal, std::unique_ptr<Ledger> ledger,
             LeaseNumber first_lease);
 
-  /// Has records written elsewhere from now on. `failed`: one could not be written.
-  void write_elsewhere(RecordWriter::Elsewhere elsewhere, std::function<void(const Error&)> failed);
+  /// Has records written elsewhere from now on. What could not be written ends the feed, too.
+  void write_elsewhere(RecordWriter::Elsewhere elsewhere);
   /// Null where records are written at once, or none are.
   RecordWriter* writer() { return writer_.get(); }
   const RecordWriter* writer() const { return writer_.get(); }

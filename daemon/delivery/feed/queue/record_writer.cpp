@@ -84,10 +84,8 @@ struct RecordWriter::Queue {
   std::optional<Error> failure;            // the same
 };
 
-RecordWriter::RecordWriter(Elsewhere elsewhere, std::function<void(const Error&)> failed)
-    : elsewhere_(std::move(elsewhere)),
-      failed_(std::move(failed)),
-      queue_(std::make_shared<Queue>()) {}
+RecordWriter::RecordWriter(Elsewhere elsewhere)
+    : elsewhere_(std::move(elsewhere)), queue_(std::make_shared<Queue>()) {}
 
 void RecordWriter::put(const std::shared_ptr<KeptFile>& file, std::string record) {
   ++last_;
@@ -106,8 +104,7 @@ void RecordWriter::close(std::shared_ptr<KeptFile> file) {
 void RecordWriter::push(std::shared_ptr<KeptFile> file, std::string record,
                         std::function<void(const std::optional<Error>&)> work) {
   if (queue_->add({std::move(file), std::move(record), std::move(work)})) return;
-  elsewhere_([queue = queue_] { return queue->write(); },
-             [this](const Progress& progress) { told(progress); });
+  elsewhere_([queue = queue_] { return queue->write(); });
 }
 
 std::optional<RecordWriter::AtWork> RecordWriter::at_work() const {
@@ -122,7 +119,6 @@ void RecordWriter::told(const Progress& progress) {
     held_.pop_front();
     send();
   }
-  if (progress.failure && failed_) std::exchange(failed_, nullptr)(*progress.failure);
 }
 
 bool RecordWriter::lets_pass(const SubscriptionKey& to, std::uint64_t record) const {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/delivery/feed/queue/kept_file.h"
 #include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/queue/kept_file.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -31,12 +31,13 @@ class RecordWriter {
     std::uint64_t written = 0;
     std::optional<Error> failure = {};
   };
-  /// Does `work` on the thread of the files, in order, and then calls `told` on the event loop.
-  using Elsewhere = std::function<void(std::function<Progress()> work,
-                                       std::function<void(const Progress&)> told)>;
+  /// Has `work` done on the thread of the files, in order. told() is for what it returns.
+  using Elsewhere = std::function<void(std::function<Progress()> work)>;
 
-  /// `failed` is called once, when a record could not be written.
-  RecordWriter(Elsewhere elsewhere, std::function<void(const Error&)> failed);
+  explicit RecordWriter(Elsewhere elsewhere);
+
+  /// Work is done: sends what waited for its records.
+  void told(const Progress& progress);
 
   void put(const std::shared_ptr<KeptFile>& file, std::string record);
   /// Does this on the same thread, behind what was put; `work` gets why a record before could not
@@ -75,10 +76,8 @@ class RecordWriter {
 
   void push(std::shared_ptr<KeptFile> file, std::string record,
             std::function<void(const std::optional<Error>&)> work);
-  void told(const Progress& progress);
 
   Elsewhere elsewhere_;
-  std::function<void(const Error&)> failed_;
   std::shared_ptr<Queue> queue_;
   std::uint64_t last_ = 0;
   std::uint64_t written_ = 0;

@@ -1,0 +1,220 @@
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "daemon/assembly/assembly.h"
+#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/feed_settings.h"
+#include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/plans/planner.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
+#include "daemon/stats/stats.h"
+#include "formats/formats.h"
+
+// What a FeedCore is told, and what it asks for. Both are values.
+
+namespace batchwright {
+
+/// How a session ends.
+struct SessionEnd {
+  bool may_return = false;  ///< A queue keeps what the client took, for a while.
+  bool lives = false;       ///< Its process may still read the slots that it holds.
+  bool died = false;  ///< It ended without a word: it may have begun the first batch it holds.
+};
+
+/// What a feed tells of its data: it changes as these grow.
+struct DataFacts {
+  std::uint64_t sequences = 0;
+  Fingerprint fingerprint;                 ///< Of the first epoch.
+  std::string terms;                       ///< terms_text().
+  std::optional<Fingerprint> first_draws;  ///< fingerprint_of_first_draws().
+};
+
+enum class FeedTimer : std::uint8_t {
+  returns,     ///< Ends what a queue keeps for clients that are away.
+  stragglers,  ///< Ends a wait for stragglers.
+  long_waits,  ///< Looks for waits that get long.
+  plans,       ///< An epoch is tried again, or a plan's turn ends.
+};
+inline constexpr std::size_t kFeedTimers = 4;
+
+// Events.
+
+/// The feed is to begin: nothing is assembled before.
+struct Started {};
+/// A request that FeedCore::check_subscribe() accepts.
+struct SubscribeRequested {
+  ClientInfo client;
+  wire::SubscribeT request;
+};
+struct Unsubscribed {
+  SubscriptionKey key;
+};
+struct Released {
+  SubscriptionKey key;
+  std::vector<LeaseNumber> leases;
+  bool undone = false;
+  bool keeps = false;
+  std::chrono::microseconds waited{0};
+};
+/// The client's program waits, and holds so many batches.
+struct ProgramWaits {
+  SubscriptionKey key;
+  std::uint32_t holds = 0;
+};
+/// The same, and it asks for the reason. `blocked`: by a file system, in words.
+struct ReasonAsked {
+  SubscriptionKey key;
+  std::uint32_t holds = 0;
+  std::optional<std::string> blocked;
+};
+/// The session's subscriptions go.
+struct SessionEnded {
+  SessionId session;
+  SessionEnd how;
+};
+/// The process of a session is dead, and the session has not ended: its last words may say that
+/// leases are done.
+struct ProcessExited {
+  SessionId session;
+};
+/// The process of a session that ended lets go of the arenas.
+struct ArenaReleased {
+  SessionId session;
+};
+struct PlanReady {
+  PlannedEpoch planned;
+  std::optional<DataFacts> facts;         ///< Not empty: the data have grown.
+  std::shared_ptr<SlotGeneration> slots;  ///< Not null: larger slots for them.
+  std::string why_not_newer;              ///< Why sequences that were appended are left out.
+};
+struct PlanFailed {
+  Epoch epoch;
+  Error error;
+};
+/// The plan that came is of other data than those that the epoch was decided to be of.
+struct PlanOutdated {
+  Epoch epoch;
+};
+/// `data`: as in its Assemble. `brought_in_bytes`: from the disk, for all batches until now.
+struct BatchReady {
+  SlotScheduler::Assignment assignment;
+  std::uint64_t data = 0;
+  std::uint64_t brought_in_bytes = 0;
+  AssembledBatch batch;
+};
+struct BatchFailed {
+  SlotScheduler::Assignment assignment;
+  std::uint64_t data = 0;
+  std::uint64_t brought_in_bytes = 0;
+  Error error;
+};
+/// The bytes of a SendBatch are needed no more, whether they arrived or not.
+struct BatchSent {
+  SlotRef slot;
+};
+struct SlotPoisoned {
+  SlotRef slot;
+};
+/// How far the kernel has the records, or that it could not take one.
+struct Written {
+  RecordWriter::Progress progress;
+};
+struct SettingsChanged {
+  FeedAdjustments wanted;
+};
+/// The dataset's files are no longer those that the feed reads.
+struct DataOverwritten {
+  Error error;
+};
+/// The feed has failed, and its clients are to be told: nothing takes its place.
+struct NotReplaced {};
+struct Retired {
+  Error error;
+};
+struct TimerDue {
+  FeedTimer timer;
+};
+
+/// Everything that can change what a feed does next.
+using FeedEvent =
+    std::variant<Started, SubscribeRequested, Unsubscribed, Released, ProgramWaits, ReasonAsked,
+                 SessionEnded, ProcessExited, ArenaReleased, PlanReady, PlanFailed, PlanOutdated,
+                 BatchReady, BatchFailed, BatchSent, SlotPoisoned, Written, SettingsChanged,
+                 DataOverwritten, NotReplaced, Retired, TimerDue>;
+
+// Actions.
+
+/// Sends a message. It may find the session gone; then nothing happens.
+struct Send {
+  SessionId session;
+  flatbuffers::DetachedBuffer message;
+  bool is_ticket = false;
+};
+/// Sends a ticket with the batch behind it; BatchSent answers.
+struct SendBatch {
+  SessionId session;
+  flatbuffers::DetachedBuffer ticket;
+  SlotRef slot;
+  Extent extent;  ///< Of the arena.
+};
+/// BatchReady or BatchFailed answers.
+struct Assemble {
+  SlotScheduler::Assignment assignment;
+  std::uint64_t data = 0;  ///< The content that the epoch is planned of.
+  std::shared_ptr<const EpochSource> source;
+  std::shared_ptr<const BatchSource> batches;
+  Urgency urgency = Urgency::ahead;
+};
+/// Brings the pages of a batch into memory.
+struct ReadAhead {
+  std::shared_ptr<const EpochSource> source;
+  BatchIndex index;
+};
+/// PlanReady, PlanFailed or PlanOutdated answers. `data`: the content that is decided for it.
+struct MakePlan {
+  Epoch epoch;
+  std::optional<std::uint64_t> data;
+};
+/// Has records written, or the journal begun anew, by `work` on the thread of the files, each after
+/// the one before it. Written answers each with what `work` returns.
+struct WriteRecords {
+  std::function<RecordWriter::Progress()> work;
+};
+struct SetTimer {
+  FeedTimer timer;
+  std::chrono::steady_clock::time_point when;
+};
+/// Overwrites a slot's bytes, for debugging; SlotPoisoned answers.
+struct Poison {
+  SlotRef slot;
+};
+/// A look whether the dataset's files are still those that the feed reads.
+struct LookAtData {};
+struct Log {
+  std::function<void(EventLog&)> note;
+};
+/// Data of plans that are needed no longer: their end may wait for a file system.
+struct FreePlans {
+  std::vector<PlannedEpoch> plans;
+};
+/// The feed has failed; NotReplaced answers, unless another takes its place.
+struct Failed {
+  ErrorCode code;
+};
+
+/// Everything a feed can ask of the outside.
+using FeedAction = std::variant<Send, SendBatch, Assemble, ReadAhead, MakePlan, WriteRecords,
+                                SetTimer, Poison, LookAtData, Log, FreePlans, Failed>;
+
+}  // namespace batchwright

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "daemon/delivery/feed/core/event_ring.h"
+#include "daemon/delivery/feed/core/events.h"
+#include "daemon/delivery/feed/core/feed_parts.h"
+
+namespace batchwright {
+
+/// The state of one feed and all of its decisions. No thread, clock, socket or loop: time comes in
+/// with each event, and whatever must happen comes out as actions. README.md has the walk of a
+/// batch.
+///
+/// A broken invariant (must()) fails this feed, with its last events in the log, and no other.
+/// Threads: one at a time.
+class FeedCore {
+ public:
+  using Time = WaitingTimes::Time;
+
+  FeedCore(FeedParts parts, const PlannedEpoch& first, DataFacts facts);
+  FeedCore(const FeedCore&) = delete;
+  FeedCore& operator=(const FeedCore&) = delete;
+
+  /// Whether a SubscribeRequested may come. Errors: invalid_argument, does_not_fit,
+  /// fingerprint_mismatch, unsupported, or why the feed failed. What cannot be known before the
+  /// epoch is planned is answered by a later Refused.
+  Result<void> check_subscribe(const ClientInfo& client, const wire::SubscribeT& request) const;
+
+  /// Takes in what happened. What follows is decided by decide().
+  void on(FeedEvent event, Time now);
+  /// What follows from the events since the last call, to be carried out in this order. What
+  /// depends on a record is decided only after its Written. Only WriteRecords can fail, and a
+  /// failure fails the feed. A Send cannot fail: a peer that is gone comes as SessionEnded.
+  void decide(Time now, std::vector<FeedAction>& actions);
+  /// Whether decide() has something to do.
+  bool has_work() const { return due_.any || !actions_.empty(); }
+
+  const FeedParts& parts() const { return parts_; }
+  const FeedCounters& counters() const { return counters_; }
+  const DataFacts& facts() const { return facts_; }
+  /// Whether a plan of these data, or one that was asked for with them, is of no use, for the epoch
+  /// was decided to be of others meanwhile.
+  bool is_outdated(Epoch epoch, std::optional<std::uint64_t> data) const;
+
+ private:
+  /// What has changed, and so is to be looked at by decide().
+  struct Due {
+    bool any = false;                   ///< Anything at all.
+    bool all = false;                   ///< Each subscription.
+    std::vector<SubscriptionKey> keys;  ///< These subscriptions.
+    std::vector<BatchId> ready;         ///< Those that want one of these batches.
+    bool slots = true;                  ///< Another batch may be due, or a slot have come free.
+    bool plans = true;                  ///< Another plan may be needed.
+    bool epochs = false;                ///< A plan may be needed no longer.
+    std::size_t turn = 0;               ///< Which subscription is served first, in rotation.
+  };
+  /// The journal's next file. Another thread fills it in.
+  struct Begun {
+    std::atomic<bool> is_done = false;
+    std::optional<Result<BegunJournal>> journal;  ///< Not empty once that is done.
+  };
+
+  // feed_core.cpp: events of clients, and what all of them use.
+  void take(Started event);
+  void take(SubscribeRequested event);
+  void take(const Unsubscribed& event);
+  void take(const Released& event);
+  void take(const ProgramWaits& event);
+  void take(ReasonAsked event);
+  void take(const SessionEnded& event);
+  void take(const ProcessExited& event);
+  void take(const ArenaReleased& event);
+  void take(const BatchSent& event) { give_back(event.slot); }
+  void take(const SlotPoisoned& event);
+  void release_leases(Subscription& subscription, const Released& event);
+  void release_lease(Subscription& subscription, LeaseNumber lease, bool undone);
+  void end_but(const Released& held);
+  void leave(const SubscriptionKey& key, SessionEnd how);
+  void step_back(Subscription& subscription);
+  void give_back(const SlotRef& slot);
+  void await_returns();
+  void note_undone(const QueueDesk::Undone& batch);
+
+  // feed_core_subscribe.cpp
+  Result<void> check_fingerprint(const wire::SubscribeT& request) const;
+  bool keep_data(const wire::SubscribeT& request);
+  void claim(Subscription& subscription, const wire::SubscribeT& request);
+
+  // feed_core_results.cpp: events of what other threads did.
+  void take(PlanReady event);
+  void take(const PlanFailed& event);
+  void take(const PlanOutdated& event);
+  void take(const BatchReady& event);
+  void take(const BatchFailed& event);
+  void take(const Written& event);
+  void take(const SettingsChanged& event);
+  void take(const DataOverwritten& event) { fail(event.error); }
+  void take(const NotReplaced&) { refuse_all(*parts_.life.why()); }
+  void take(const Retired& event);
+  void take(const TimerDue& event);
+  bool is_of_other_data(const SlotScheduler::Assignment& done, std::uint64_t data);
+  void note_assembled(const SlotScheduler::Assignment& done);
+  void count_assembled(const BatchId& id, const AssembledBatch& batch);
+  void count_lost(const BatchId& id, const SkippedSequence& skipped);
+  void end_without_data(Epoch epoch, const Error& error);
+  void look_at_waits();
+  void advance_queue();
+
+  // feed_core_decide.cpp
+  void hand_out();
+  void serve(const SubscriptionKey& key);
+  void serve_all(std::vector<SubscriptionKey> keys);
+  bool serve_next(Subscription& subscription);
+  void accept(Subscription& subscription, const EpochSource& source);
+  void begin_epoch(Subscription& subscription, const EpochSource& source);
+  void end_epoch(Subscription& subscription, std::uint64_t steps);
+  void deliver(Subscription& subscription, const EpochSource& source, SlotIndex slot);
+  void note_began(Epoch epoch);
+  void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
+  void answer_questions();
+  void request_plan();
+  void forget_epochs();
+  void assemble_demands();
+  void assemble(const SlotScheduler::Assignment& next, Urgency urgency);
+  void refuse(Subscription& subscription, const Error& error);
+  void refuse_all(const Error& error);
+  void fail(const Error& error);
+
+  // What all of them use.
+  bool has_failed() const { return parts_.life.has_ended(); }
+  const std::string& name() const { return parts_.settings.name; }
+  static QueueDesk::Holder holder_of(const Subscription& subscription);
+  /// A journal or ledger with a gap would be worse than none.
+  template <class Value>
+  bool written(const Result<Value>& result) {
+    if (!result) fail(result.error());
+    return static_cast<bool>(result);
+  }
+  void note_waiting(Subscription& subscription);
+  std::uint64_t record_before(const Subscription& subscription) const;
+  void send(std::uint64_t record, const SubscriptionKey& to, flatbuffers::DetachedBuffer message,
+            bool is_ticket = false);
+  void send_behind(std::uint64_t record, const SubscriptionKey& to, std::function<void()> send,
+                   std::function<void()> drop = nullptr);
+  void set_timer(FeedTimer timer, Time when);
+  bool is_set(FeedTimer timer) const { return timer_of(timer).has_value(); }
+  const std::optional<Time>& timer_of(FeedTimer timer) const {
+    return timers_[static_cast<std::size_t>(timer)];
+  }
+  void act(FeedAction action) { actions_.push_back(std::move(action)); }
+  template <Event kEvent, class... Args>
+  void log(Args... args) {
+    act(Log{[all = std::tuple<Args...>(std::move(args)...)](EventLog& log) {
+      std::apply([&log](const Args&... each) { log.note<kEvent>(each...); }, all);
+    }});
+  }
+  wire::EventT about(Epoch epoch, const std::string& text = {}) const;
+  std::uint64_t batches_of(Epoch epoch) const {
+    return parts_.plans.steps(epoch) * parts_.settings.plan.world;
+  }
+  /// A condition that our own code has to keep true: otherwise the feed fails with it.
+  void must(bool holds, const char* what);
+
+  FeedParts parts_;
+  DataFacts facts_;
+  Due due_;
+  FeedCounters counters_;
+  std::array<std::optional<Time>, kFeedTimers> timers_;
+  std::vector<ReasonAsked> questions_;  ///< To be answered once all is handed out.
+  std::vector<FeedAction> actions_;
+  std::shared_ptr<Begun> begun_;  ///< Null while no epoch of the queue is being begun.
+  EventRing last_events_;
+  Time now_{};
+};
+
+}  // namespace batchwright
