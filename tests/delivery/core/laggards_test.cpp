@@ -1,4 +1,4 @@
-#include "tests/delivery/laggards.h"
+#include "tests/delivery/core/laggards.h"
 
 #include <doctest/doctest.h>
 

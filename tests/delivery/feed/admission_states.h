@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "daemon/delivery/feed/core/slot_admission.h"
+#include "daemon/delivery/feed/core/slots/slot_admission.h"
 
 namespace batchwright::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/feed/core/slot_admission.h"
+#include "daemon/delivery/feed/core/slots/slot_admission.h"
 
 namespace batchwright::test {
 

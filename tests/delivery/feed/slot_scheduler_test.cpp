@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 
 #include <doctest/doctest.h>
 

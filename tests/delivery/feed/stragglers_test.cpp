@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/stragglers.h"
+#include "daemon/delivery/feed/core/slots/stragglers.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <chrono>
 #include <vector>
 
+#include "tests/delivery/core/laggards.h"
 #include "tests/delivery/feed/names.h"
-#include "tests/delivery/laggards.h"
 
 using namespace batchwright;
 using namespace batchwright::test;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/plans/planner.h"

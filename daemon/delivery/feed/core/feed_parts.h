@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/core/feed_life.h"
-#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/feed/feed_resources.h"
 #include "daemon/delivery/feed/plans/plan_keeper.h"

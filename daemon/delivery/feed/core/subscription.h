@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/feed/core/slot_admission.h"
-#include "daemon/delivery/feed/core/slot_generation.h"
-#include "daemon/delivery/feed/core/stragglers.h"
-#include "daemon/delivery/feed/core/upcoming_batches.h"
+#include "daemon/delivery/feed/core/slots/slot_admission.h"
+#include "daemon/delivery/feed/core/slots/slot_generation.h"
+#include "daemon/delivery/feed/core/slots/stragglers.h"
+#include "daemon/delivery/feed/core/slots/upcoming_batches.h"
 #include "daemon/delivery/feed/core/waits.h"
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/queue/work_queue.h"

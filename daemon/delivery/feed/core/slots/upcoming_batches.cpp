@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/upcoming_batches.h"
+#include "daemon/delivery/feed/core/slots/upcoming_batches.h"
 
 #include <algorithm>
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/feed/core/slot_generation.h"
-#include "daemon/delivery/feed/core/stragglers.h"
-#include "daemon/delivery/feed/core/upcoming_batches.h"
+#include "daemon/delivery/feed/core/slots/slot_generation.h"
+#include "daemon/delivery/feed/core/slots/stragglers.h"
+#include "daemon/delivery/feed/core/slots/upcoming_batches.h"
 
 namespace batchwright {
 

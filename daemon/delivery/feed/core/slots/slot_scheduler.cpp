@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/slot_scheduler.h"
+#include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>

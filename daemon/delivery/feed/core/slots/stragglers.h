@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/delivery/feed/core/upcoming_batches.h"
+#include "daemon/delivery/feed/core/slots/upcoming_batches.h"
 
 namespace batchwright {
 

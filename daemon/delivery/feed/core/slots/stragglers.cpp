@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/stragglers.h"
+#include "daemon/delivery/feed/core/slots/stragglers.h"
 
 #include <algorithm>
 

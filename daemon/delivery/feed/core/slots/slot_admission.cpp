@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/slot_admission.h"
+#include "daemon/delivery/feed/core/slots/slot_admission.h"
 
 #include <algorithm>
 
