@@ -20,6 +20,7 @@
 #include "formats/kernel/file_lock.h"       // a lock that ends with its process
 #include "formats/kernel/limits.h"          // limits of the process, and room for threads
 #include "formats/kernel/line_stream.h"     // lines for a stream that may not be read
+#include "formats/kernel/mutex.h"           // a mutex that clang checks
 #include "formats/kernel/socket_path.h"     // files of Unix sockets, and their access rights
 #include "formats/kernel/socket_send.h"     // bytes and a descriptor for another process
 #include "formats/kernel/start_thread.h"    // a thread, if there is one to spare

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstring>
 #include <list>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -84,8 +82,8 @@ struct Assembler::State {
   /// What is known of one feed's pages, and the thread that waits for them.
   struct Pages {
     explicit Pages(const Manners& manners) : fetcher("bw-fetch", [&manners] { adopt(manners); }) {}
-    Warmth warmth;  // guarded by mutex
-    Own own{1};     // guarded by mutex
+    Warmth warmth;  // guarded by the mutex of State, as `own` is
+    Own own{1};
     HelperThread fetcher;
   };
 
@@ -94,11 +92,12 @@ struct Assembler::State {
         manners(std::move(wanted)),
         wanted_threads(count),
         queue(count) {
+    const MutexLock lock(mutex);
     start_threads();
   }
 
   /// All that are wanted, unless the system has fewer to spare: then the rest with a later job.
-  void start_threads() {
+  void start_threads() REQUIRES(mutex) {
     ended.clear();
     while (threads.size() - lost < wanted_threads) {
       // One that had begun, and for which there is no room, cannot be ended.
@@ -112,11 +111,11 @@ struct Assembler::State {
 
   ~State() {
     {
-      std::unique_lock lock(mutex);
+      MutexLock lock(mutex);
       ending = true;
       rested.notify_all();
       // Jobs may be with a fetcher, which hands them back to these threads: so they end last.
-      all_answered.wait(lock, [this] { return unanswered == 0; });
+      all_answered.wait(lock, [this]() REQUIRES(mutex) { return unanswered == 0; });
       stopping = true;
     }
     changed.notify_all();
@@ -128,9 +127,9 @@ struct Assembler::State {
     Own own{1};
     const auto entry = own.begin();
     entry->is_assembly = true;
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     for (;;) {
-      changed.wait(lock, [this] { return stopping || !queue.empty(); });
+      changed.wait(lock, [this]() REQUIRES(mutex) { return stopping || !queue.empty(); });
       if (queue.empty()) return;  // stopping
       auto taken = queue.take(Clock::now());
       if (!taken) {
@@ -149,19 +148,20 @@ struct Assembler::State {
       const bool was_lost = take_back(own, entry);
       if (answered && --unanswered == 0) all_answered.notify_all();
       if (was_lost && threads.size() - lost > wanted_threads) return leave();
-      if (rest.count() > 0) rested.wait_for(lock, rest, [this] { return ending; });
+      if (rest.count() > 0)
+        rested.wait_for(lock, rest, [this]() REQUIRES(mutex) { return ending; });
     }
   }
 
-  /// With the lock: the calling thread begins a job.
-  void enter(Own& own, const std::string& feed) {
+  /// The calling thread begins a job.
+  void enter(Own& own, const std::string& feed) REQUIRES(mutex) {
     own.front().feed = feed;
     own.front().watch = ThreadWatch(Clock::now());
     at_work.splice(at_work.end(), own);
   }
 
-  /// With the lock: a job of an assembly thread ends. Whether the thread was lost.
-  bool take_back(Own& own, Own::iterator entry) {
+  /// A job of an assembly thread ends. Whether the thread was lost.
+  bool take_back(Own& own, Own::iterator entry) REQUIRES(mutex) {
     own.splice(own.end(), at_work, entry);
     if (!std::exchange(entry->is_lost, false)) {
       queue.done(entry->feed, Clock::now());
@@ -173,8 +173,8 @@ struct Assembler::State {
     return true;
   }
 
-  /// With the lock: another thread has taken the place of this one.
-  void leave() {
+  /// Another thread has taken the place of this one.
+  void leave() REQUIRES(mutex) {
     const auto self = std::find_if(threads.begin(), threads.end(), [](const auto& one) {
       return one.get_id() == std::this_thread::get_id();
     });
@@ -183,7 +183,7 @@ struct Assembler::State {
   }
 
   bool look(Clock::time_point now) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     for (ThreadAtWork& each : at_work) {
       if (now - each.watch.began() < kLost) continue;
       each.watch.look(now);
@@ -199,7 +199,7 @@ struct Assembler::State {
   std::optional<Time> waits_for_pages(const std::string& feed) const {
     const auto now = Clock::now();
     std::optional<Time> since;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     for (const ThreadAtWork& each : at_work) {
       const Time moved = each.watch.moved();
       if (each.feed == feed && now - moved >= kLost) since = std::min(since.value_or(moved), moved);
@@ -210,7 +210,7 @@ struct Assembler::State {
   /// What waits for pages goes by another name from now on.
   void replace(const std::string& feed) {
     if (!waits_for_pages(feed)) return;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const std::string name = fmt::format("{} (replaced, {})", feed, ++replaced);
     for (ThreadAtWork& each : at_work) {
       if (each.feed == feed) each.feed = name;
@@ -230,7 +230,7 @@ struct Assembler::State {
 
   void put(const std::string& feed, Urgency urgency, FairQueue::Work job) {
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       start_threads();
       queue.put(feed, urgency, std::move(job), Clock::now());
     }
@@ -254,23 +254,23 @@ struct Assembler::State {
 
   /// From here on nothing throws: destruction waits for the answer. True: for no other.
   bool await_answer() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return unanswered++ == 0;
   }
 
   void count_answer() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (--unanswered == 0) all_answered.notify_all();
   }
 
-  /// With the lock. Never erased: without work it has no thread.
-  Pages& pages_of(const Job& job) {
+  /// Never erased: without work it has no thread.
+  Pages& pages_of(const Job& job) REQUIRES(mutex) {
     return pages.try_emplace(job.style->feed, manners).first->second;
   }
 
   /// Null when an assembly thread may have the job as it is.
   Pages* must_fetch(const Job& job) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     Pages& of_feed = pages_of(job);
     // Fetched once is enough: what has been dropped from memory again is waited for.
     return !kFewThreads && !job.fetched && of_feed.warmth.is_cold() ? &of_feed : nullptr;
@@ -281,7 +281,7 @@ struct Assembler::State {
       const JobWatch watch;
       const auto entry = from.own.begin();
       {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         enter(from.own, job->style->feed);
       }
       job->source->prepare(job->index);
@@ -293,7 +293,7 @@ struct Assembler::State {
         times->add_processor_wait(watch.lacked_processor());
       }
       {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         from.own.splice(from.own.end(), at_work, entry);
         from.warmth.fetched(watch.waited() >= JobWatch::kDisk);
       }
@@ -318,7 +318,7 @@ struct Assembler::State {
       if (batch) tell_making(batch->made, *times);
     }
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       pages_of(*job).warmth.assembled(watch.waited() >= JobWatch::kDisk);
     }
     // Without the lock: what it does is the caller's, and may take a lock of its own.
@@ -329,21 +329,21 @@ struct Assembler::State {
   const CopyChoice copies;
   const Manners manners;
   const std::size_t wanted_threads;
-  mutable std::mutex mutex;
-  std::condition_variable changed;
-  std::condition_variable all_answered;
-  std::condition_variable rested;
-  FairQueue queue;                     // guarded by mutex
-  std::map<std::string, Pages> pages;  // guarded by mutex, except for the fetchers
-  std::size_t unanswered = 0;          // guarded by mutex
-  bool ending = false;                 // guarded by mutex: no thread rests any more
-  bool stopping = false;               // guarded by mutex
-  Own at_work;                         // guarded by mutex
-  std::size_t lost = 0;                // guarded by mutex: threads that wait for pages
-  std::size_t replaced = 0;            // guarded by mutex: feeds
-  std::vector<std::jthread> threads;   // guarded by mutex, but at the beginning and the end
-  std::vector<std::jthread> ended;     // the same: have left; to be joined
-  std::function<void()> on_begun;      // of the thread that submits
+  mutable Mutex mutex;
+  Condition changed;
+  Condition all_answered;
+  Condition rested;
+  FairQueue queue GUARDED_BY(mutex);
+  std::map<std::string, Pages> pages GUARDED_BY(mutex);  // except for the fetchers
+  std::size_t unanswered GUARDED_BY(mutex) = 0;
+  bool ending GUARDED_BY(mutex) = false;  // no thread rests any more
+  bool stopping GUARDED_BY(mutex) = false;
+  Own at_work GUARDED_BY(mutex);
+  std::size_t lost GUARDED_BY(mutex) = 0;               // threads that wait for pages
+  std::size_t replaced GUARDED_BY(mutex) = 0;           // feeds
+  std::vector<std::jthread> threads GUARDED_BY(mutex);  // but at the beginning and the end
+  std::vector<std::jthread> ended;                      // the same: have left; to be joined
+  std::function<void()> on_begun;                       // of the thread that submits
 };
 
 Assembler::Assembler(unsigned threads, std::string_view copies, Manners manners)
@@ -390,7 +390,7 @@ void Assembler::replace(const std::string& feed) { state_->replace(feed); }
 const CopyChoice& Assembler::copies() const { return state_->copies; }
 
 std::map<std::string, FeedShare> Assembler::shares() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   auto shares = state_->queue.shares(Clock::now());
   for (const std::string& lane : kBetween) shares.erase(lane);
   return shares;

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -23,7 +24,7 @@ class MemoryBudget {
   void give_back(std::uint64_t bytes, const std::string& holder = {}) {
     left_ += bytes;
     if (holder.empty()) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = held_.find(holder);
     if (found == held_.end()) return;
     found->second -= std::min(found->second, bytes);
@@ -37,20 +38,20 @@ class MemoryBudget {
       if (left < bytes) return false;
     } while (!left_.compare_exchange_weak(left, left - bytes));
     if (holder.empty() || bytes == 0) return true;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     held_[holder] += bytes;
     return true;
   }
   /// The bytes of each holder that has some.
   std::map<std::string, std::uint64_t> held() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return held_;
   }
 
  private:
   std::atomic<std::uint64_t> left_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::uint64_t> held_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::uint64_t> held_ GUARDED_BY(mutex_);
 };
 
 /// Bytes of a budget for an arena that is not there yet: given back unless they are released to it.

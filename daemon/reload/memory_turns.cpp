@@ -1,15 +1,17 @@
 #include "daemon/reload/memory_turns.h"
 
+#include "formats/formats.h"
+
 namespace batchwright {
 
 void MemoryTurns::enter(std::size_t place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   places_.insert(place);
 }
 
 void MemoryTurns::leave(std::size_t place) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     places_.erase(place);
   }
   changed_.notify_all();
@@ -17,7 +19,7 @@ void MemoryTurns::leave(std::size_t place) {
 
 void MemoryTurns::clear() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     places_.clear();
   }
   changed_.notify_all();
@@ -25,16 +27,17 @@ void MemoryTurns::clear() {
 
 template <class Done>
 void MemoryTurns::await(const std::stop_token& stop, Done done) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   changed_.wait_for(lock, stop, longest_, done);
 }
 
 void MemoryTurns::await(std::size_t place, const std::stop_token& stop) {
-  await(stop, [this, place] { return places_.empty() || *places_.begin() >= place; });
+  await(stop,
+        [this, place]() REQUIRES(mutex_) { return places_.empty() || *places_.begin() >= place; });
 }
 
 void MemoryTurns::await_others(std::size_t place, const std::stop_token& stop) {
-  await(stop, [this, place] { return places_.size() == places_.count(place); });
+  await(stop, [this, place]() REQUIRES(mutex_) { return places_.size() == places_.count(place); });
 }
 
 }  // namespace batchwright

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <set>
 #include <stop_token>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -36,9 +36,9 @@ class MemoryTurns {
   void await(const std::stop_token& stop, Done done);
 
   const std::chrono::milliseconds longest_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any changed_;
-  std::set<std::size_t> places_;  // guarded by mutex_
+  std::set<std::size_t> places_ GUARDED_BY(mutex_);
 };
 
 }  // namespace batchwright

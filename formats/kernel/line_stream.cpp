@@ -10,15 +10,14 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "formats/kernel/descriptor.h"
+#include "formats/kernel/mutex.h"
 #include "formats/kernel/start_thread.h"
 
 // How a write does not wait, though O_NONBLOCK would hold for all who share the stream: a socket
@@ -72,7 +71,7 @@ struct LineStream::State {
   }
 
   /// Writes what can be written, and tells of lines that were dropped before there was room.
-  void empty_queue() {
+  void empty_queue() REQUIRES(mutex) {
     while (!lines.empty()) {
       std::string& line = lines.front();
       const ssize_t taken = try_write(line);
@@ -87,7 +86,7 @@ struct LineStream::State {
   }
 
   /// Nobody reads any more, or the disk is full.
-  void drop_all() {
+  void drop_all() REQUIRES(mutex) {
     dropped += lines.size();
     untold += lines.size();
     lines.clear();
@@ -98,7 +97,7 @@ struct LineStream::State {
     for (;;) {
       pollfd room{stream, POLLOUT, 0};
       const int found = ::poll(&room, 1, static_cast<int>(kLook.count()));
-      std::unique_lock lock(mutex);
+      MutexLock lock(mutex);
       const std::size_t before = bytes;
       empty_queue();
       if (lines.empty() || stop.stop_requested()) {
@@ -114,27 +113,28 @@ struct LineStream::State {
   const StreamKind kind;
   const Descriptor own;
   const int stream;
-  mutable std::mutex mutex;
-  std::function<void(std::uint64_t)> room_again;  // guarded by mutex
-  std::condition_variable emptied;
-  std::deque<std::string> lines;  // guarded by mutex; a part of the first may be written
-  std::size_t bytes = 0;          // guarded by mutex
-  std::uint64_t dropped = 0;      // guarded by mutex
-  std::uint64_t untold = 0;       // guarded by mutex
-  bool running = false;           // guarded by mutex
+  mutable Mutex mutex;
+  std::function<void(std::uint64_t)> room_again GUARDED_BY(mutex);
+  Condition emptied;
+  std::deque<std::string> lines GUARDED_BY(mutex);  // a part of the first may be written
+  std::size_t bytes GUARDED_BY(mutex) = 0;
+  std::uint64_t dropped GUARDED_BY(mutex) = 0;
+  std::uint64_t untold GUARDED_BY(mutex) = 0;
+  bool running GUARDED_BY(mutex) = false;
   std::optional<std::jthread> thread;
 };
 
 LineStream::LineStream(int descriptor) : state_(std::make_unique<State>(descriptor)) {}
 
 LineStream::~LineStream() {
-  std::unique_lock lock(state_->mutex);
-  state_->emptied.wait_for(lock, kLastWait, [this] { return !state_->running; });
+  MutexLock lock(state_->mutex);
+  state_->emptied.wait_for(lock, kLastWait,
+                           [this]() REQUIRES(state_->mutex) { return !state_->running; });
 }
 
 void LineStream::write(std::string_view line) {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   if (state.bytes != 0 && state.bytes + line.size() > kMostBytes) {
     ++state.dropped;
     ++state.untold;
@@ -151,12 +151,12 @@ void LineStream::write(std::string_view line) {
 }
 
 std::uint64_t LineStream::dropped() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->dropped;
 }
 
 void LineStream::on_room(std::function<void(std::uint64_t)> callback) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->room_again = std::move(callback);
 }
 

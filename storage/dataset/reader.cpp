@@ -109,18 +109,19 @@ class ShardedDataset final : public Dataset {
       std::span<const std::size_t> commits) override;
 
  private:
-  Result<std::vector<PinnedShard>> pin_shards();
-  Result<PinnedShard> pin(std::size_t i);
+  Result<std::vector<PinnedShard>> pin_shards() REQUIRES(mutex_);
+  Result<PinnedShard> pin(std::size_t i) REQUIRES(mutex_);
   Result<void> go_back(std::vector<PinnedShard>& shards, std::uint64_t content) const;
-  Result<std::shared_ptr<const Snapshot>> share(std::vector<PinnedShard> shards);
+  Result<std::shared_ptr<const Snapshot>> share(std::vector<PinnedShard> shards) REQUIRES(mutex_);
 
   const Paths paths_;
   const Schema schema_;
   const Reading reading_;
   const MapLock lock_;
-  std::mutex mutex_;  // guards all below
-  std::vector<Shard> shards_;
-  std::vector<std::weak_ptr<const PinnedSnapshot>> alive_;  // given out, each of other commits
+  Mutex mutex_;
+  std::vector<Shard> shards_ GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<const PinnedSnapshot>> alive_
+      GUARDED_BY(mutex_);  // given out, each of other commits
 };
 
 Result<std::vector<PinnedShard>> ShardedDataset::pin_shards() {
@@ -185,14 +186,14 @@ Result<std::shared_ptr<const Snapshot>> ShardedDataset::share(std::vector<Pinned
 }
 
 Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto shards = pin_shards();
   if (!shards) return shards.error();
   return share(std::move(*shards));
 }
 
 Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_at(std::uint64_t content) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto shards = pin_shards();
   if (!shards) return shards.error();
   if (auto gone = go_back(*shards, content); !gone) return gone.error();
@@ -200,7 +201,7 @@ Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_at(std::uint64_
 }
 
 Result<std::vector<std::size_t>> ShardedDataset::earlier_commits() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto shards = pin_shards();
   if (!shards) return shards.error();
   const auto histories = histories_of(*shards);
@@ -216,7 +217,7 @@ Result<std::vector<std::size_t>> ShardedDataset::earlier_commits() {
 
 Result<std::shared_ptr<const Snapshot>> ShardedDataset::snapshot_behind(
     std::span<const std::size_t> commits) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto shards = pin_shards();
   if (!shards) return shards.error();
   const auto histories = histories_of(*shards);
@@ -298,24 +299,24 @@ struct Catalog::State {
     Reading reading;
     std::weak_ptr<Dataset> dataset;
   };
-  std::mutex mutex;
-  std::vector<Entry> entries;
+  Mutex mutex;
+  std::vector<Entry> entries GUARDED_BY(mutex);
   /// Held while a dataset of these paths opens: two feeds of one dataset that start together share
   /// it, and one whose disk does not answer keeps no other from being opened.
-  std::map<Paths, std::weak_ptr<std::mutex>> opening;
+  std::map<Paths, std::weak_ptr<Mutex>> opening GUARDED_BY(mutex);
 
-  std::shared_ptr<std::mutex> mutex_of(const Paths& paths) {
-    const std::lock_guard lock(mutex);
+  std::shared_ptr<Mutex> mutex_of(const Paths& paths) {
+    const MutexLock lock(mutex);
     std::erase_if(opening, [](const auto& each) { return each.second.expired(); });
-    std::weak_ptr<std::mutex>& known = opening[paths];
+    std::weak_ptr<Mutex>& known = opening[paths];
     auto of = known.lock();
-    if (!of) known = of = std::make_shared<std::mutex>();
+    if (!of) known = of = std::make_shared<Mutex>();
     return of;
   }
 
   std::shared_ptr<Dataset> find(const Paths& paths, const Reading& reading,
                                 const std::vector<std::pair<dev_t, ino_t>>& files) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     std::erase_if(entries, [](const auto& entry) { return entry.dataset.expired(); });
     for (const Entry& entry : entries) {
       if (entry.paths != paths || entry.reading != reading || entry.files != files) continue;
@@ -333,13 +334,13 @@ Result<std::shared_ptr<Dataset>> Catalog::open(const std::vector<std::filesystem
                                                Holding holding) {
   if (shards.empty()) return Error{ErrorCode::invalid_argument, "a dataset without a shard"};
   const auto opening = state_->mutex_of(shards);
-  const std::lock_guard lock(*opening);
+  const MutexLock lock(*opening);
   const Reading reading{verify, locking, holding};
   auto files = files_at(shards);
   if (auto dataset = state_->find(shards, reading, files)) return dataset;
   auto dataset = open_dataset(shards, reading);
   if (!dataset) return dataset;
-  const std::lock_guard entering(state_->mutex);
+  const MutexLock entering(state_->mutex);
   state_->entries.push_back({shards, std::move(files), reading, *dataset});
   return dataset;
 }

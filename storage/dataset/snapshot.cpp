@@ -39,7 +39,7 @@ PinnedSnapshot::PinnedSnapshot(Schema schema, std::vector<PinnedShard> shards, V
       verify_(verify),
       independent_(independent_fields(schema_)),
       shards_(std::move(shards)),
-      mutexes_(std::make_unique<std::mutex[]>(shards_.size())),
+      mutexes_(std::make_unique<Mutex[]>(shards_.size())),
       firsts_{0} {
   for (PinnedShard& shard : shards_) {
     shard.device = shard.transaction.environment().device();
@@ -117,7 +117,7 @@ PinnedSnapshot::Place PinnedSnapshot::place_of(Ordinal ordinal) const {
 Result<MapBytes> PinnedSnapshot::bytes_of(const Place& place) const {
   // For the look-up alone: LMDB allows one thread at a time in a transaction. The bytes stay where
   // they are as long as the snapshot lives, and are read without a lock.
-  const std::lock_guard lock(mutexes_[place.shard]);
+  const MutexLock lock(mutexes_[place.shard]);
   const auto found = shards_[place.shard].transaction.get(Table::sequences, as_key(place.local));
   if (!found) return broken(place, found.error());
   if (!*found) return broken(place, {ErrorCode::corrupt_record, "its record is missing"});
@@ -267,7 +267,7 @@ Result<std::optional<Ordinal>> PinnedSnapshot::find_in(std::size_t shard,
   const Transaction& transaction = shards_[shard].transaction;
   std::array<std::byte, sizeof(std::uint64_t)> number{};
   {
-    const std::lock_guard lock(mutexes_[shard]);
+    const MutexLock lock(mutexes_[shard]);
     const auto found = transaction.get(Table::keys, as_key(key));
     if (!found) return found.error();
     if (!*found) return std::optional<Ordinal>();
@@ -322,7 +322,7 @@ void PinnedSnapshot::let_go(Ordinal ordinal) const {
 
 /// The map stays where it is as long as the snapshot lives.
 std::optional<MapOrigin> PinnedSnapshot::file_of(const Place& place, MapBytes bytes) const {
-  const std::lock_guard lock(mutexes_[place.shard]);
+  const MutexLock lock(mutexes_[place.shard]);
   PinnedShard& shard = shards_[place.shard];
   if (shard.file.begin == nullptr) {
     const auto offset = file_offset_of(bytes.data());

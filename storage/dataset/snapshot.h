@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/dataset/checksums.h"
 #include "storage/dataset/history.h"
 #include "storage/dataset/length_index.h"
@@ -87,9 +87,9 @@ class PinnedSnapshot final : public Snapshot {
   VerifyRecords verify_;
   std::vector<std::size_t> independent_;  // positions of independent fields
   mutable std::vector<PinnedShard> shards_;
-  std::unique_ptr<std::mutex[]> mutexes_;  // one a shard: a transaction serves one thread at a time
-  std::vector<std::uint64_t> firsts_;      // first ordinal of each shard, then their sum
-  std::vector<std::uint64_t> counts_;      // sequences of each shard
+  std::unique_ptr<Mutex[]> mutexes_;   // one a shard: a transaction serves one thread at a time
+  std::vector<std::uint64_t> firsts_;  // first ordinal of each shard, then their sum
+  std::vector<std::uint64_t> counts_;  // sequences of each shard
   std::vector<std::uint32_t> lengths_;
   std::vector<std::uint16_t> key_bytes_;
   std::vector<std::vector<std::uint32_t>> field_lengths_;  // by place in independent_

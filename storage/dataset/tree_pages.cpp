@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/dataset/snapshot.h"
 
 namespace batchwright {
@@ -53,7 +54,7 @@ void PinnedSnapshot::bring_in_tree(std::uint64_t most_bytes, const std::stop_tok
   for (std::size_t i = 0; i < shards_.size() && !stop.stop_requested(); ++i) {
     const PinnedShard& shard = shards_[i];
     Result<std::uint64_t> pages = [&] {
-      const std::lock_guard lock(mutexes_[i]);
+      const MutexLock lock(mutexes_[i]);
       return shard.transaction.leaf_pages(Table::sequences);
     }();
     if (!pages || *pages == 0 || *pages > most_bytes / shard.page_bytes) continue;

@@ -45,7 +45,7 @@ OrderedLoader::OrderedLoader(std::size_t items, std::size_t threads, Load load, 
 OrderedLoader::~OrderedLoader() {
   {
     // Under the lock, or a thread between its look and its wait would miss the notice.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   room_.notify_all();
@@ -63,9 +63,10 @@ bool OrderedLoader::has_room(std::size_t item, std::uint64_t bytes) const {
 }
 
 void OrderedLoader::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    room_.wait(lock, [this] { return stopping_ || begun_ == items_ || may_begin(); });
+    room_.wait(lock,
+               [this]() REQUIRES(mutex_) { return stopping_ || begun_ == items_ || may_begin(); });
     if (stopping_ || begun_ == items_) return;
     // In order: the item that is due next is always among those that have begun.
     const std::size_t item = begun_++;
@@ -73,7 +74,8 @@ void OrderedLoader::work() {
     // Without the lock: it reads the file's header.
     const std::uint64_t reserved = cost_safely(cost_, item);
     lock.lock();
-    room_.wait(lock, [this, item, reserved] { return stopping_ || has_room(item, reserved); });
+    room_.wait(lock, [this, item, reserved]()
+                         REQUIRES(mutex_) { return stopping_ || has_room(item, reserved); });
     if (stopping_) return;
     held_bytes_ += reserved;
     lock.unlock();
@@ -90,7 +92,7 @@ void OrderedLoader::work() {
 }
 
 Result<Loaded> OrderedLoader::next() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   // may_begin() keeps items a window apart, so no other item has this place.
   auto& place = window_[handed_out_ % window_.size()];
   loaded_.wait(lock, [&place] { return place.has_value(); });

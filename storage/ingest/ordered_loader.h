@@ -1,10 +1,8 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -64,21 +62,23 @@ class OrderedLoader {
 
  private:
   void work();
-  bool may_begin() const;
-  bool has_room(std::size_t item, std::uint64_t bytes) const;
+  bool may_begin() const REQUIRES(mutex_);
+  bool has_room(std::size_t item, std::uint64_t bytes) const REQUIRES(mutex_);
 
   const std::size_t items_;
   const Load load_;
   const Cost cost_;
   const std::uint64_t most_bytes_;
-  std::mutex mutex_;  // guards all below but the threads
-  std::condition_variable loaded_;
-  std::condition_variable room_;
-  std::vector<std::optional<Result<Loaded>>> window_;  // of item i: window_[i % size]
-  std::size_t begun_ = 0;
-  std::size_t handed_out_ = 0;
-  std::uint64_t held_bytes_ = 0;  // of items that are loaded, and reserved for those in work
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition loaded_;
+  Condition room_;
+  std::vector<std::optional<Result<Loaded>>> window_
+      GUARDED_BY(mutex_);  // of item i: window_[i % size]
+  std::size_t begun_ GUARDED_BY(mutex_) = 0;
+  std::size_t handed_out_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t held_bytes_ GUARDED_BY(mutex_) =
+      0;  // of items that are loaded, and reserved for those in work
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -195,7 +195,7 @@ std::vector<SourceFile> by_channels(std::vector<SourceFile> files, unsigned thre
 SoundFiles::Opened SoundFiles::get(const std::filesystem::path& path) {
   std::shared_ptr<Entry> entry;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& kept = entries_[path.string()];
     if (!kept) {
       kept = std::make_shared<Entry>();
@@ -207,7 +207,7 @@ SoundFiles::Opened SoundFiles::get(const std::filesystem::path& path) {
       order_.pop_front();
     }
   }
-  const std::lock_guard lock(entry->mutex);
+  const MutexLock lock(entry->mutex);
   if (!entry->opened) {
     auto file = SoundFile::open(path);
     if (file) {

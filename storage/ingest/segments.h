@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,13 +55,13 @@ class SoundFiles {
 
  private:
   struct Entry {
-    std::mutex mutex;  // held while it is opened
-    std::optional<Opened> opened;
+    Mutex mutex;  // held while it is opened
+    std::optional<Opened> opened GUARDED_BY(mutex);
   };
 
-  std::mutex mutex_;  // guards what follows
-  std::map<std::string, std::shared_ptr<Entry>> entries_;
-  std::deque<std::string> order_;  // the oldest first
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_ GUARDED_BY(mutex_);
+  std::deque<std::string> order_ GUARDED_BY(mutex_);  // the oldest first
 };
 
 }  // namespace batchwright

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/recipe/row_maker.h"
 #include "storage/recipe/speakers.h"
 
@@ -35,13 +35,13 @@ class Gathering {
     for (;;) {
       std::uint64_t block = 0;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (failure_ || next_ * kBlock >= of_.sequences()) return;
         block = next_++;
       }
       // What a helper throws, for lack of memory, would end the process.
       auto sums = caught(ErrorCode::busy, "", [&] { return sum_block(block, maker); });
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!sums) {
         // The first in the dataset, whichever thread comes first.
         if (!failure_ || block < failed_block_) {
@@ -56,6 +56,7 @@ class Gathering {
   }
 
   Result<CmvnStatistics> result() {
+    const MutexLock lock(mutex_);
     if (failure_) return *failure_;
     if (statistics_.all.frames == 0) {
       return Error{ErrorCode::infeasible, "no sequence has a frame"};
@@ -95,7 +96,7 @@ class Gathering {
     return {};
   }
 
-  void add_waiting() {
+  void add_waiting() REQUIRES(mutex_) {
     while (!waiting_.empty() && waiting_.begin()->first == added_) {
       const CmvnStatistics& sums = waiting_.begin()->second;
       statistics_.all.add(sums.all);
@@ -113,13 +114,14 @@ class Gathering {
   const Snapshot& of_;
   const std::optional<SpeakerField> speaker_;
   const GatherProgress& progress_;
-  std::mutex mutex_;
-  std::uint64_t next_ = 0;                           // the rest is guarded by mutex_
-  std::uint64_t added_ = 0;                          // blocks that are in the sums
-  std::map<std::uint64_t, CmvnStatistics> waiting_;  // blocks behind one that is not done
-  CmvnStatistics statistics_;
-  std::optional<Error> failure_;
-  std::uint64_t failed_block_ = 0;
+  Mutex mutex_;
+  std::uint64_t next_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t added_ GUARDED_BY(mutex_) = 0;  // blocks that are in the sums
+  /// Blocks after one that is not done.
+  std::map<std::uint64_t, CmvnStatistics> waiting_ GUARDED_BY(mutex_);
+  CmvnStatistics statistics_ GUARDED_BY(mutex_);
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
+  std::uint64_t failed_block_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

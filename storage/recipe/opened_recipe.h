@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/recipe/draw_keys.h"
 #include "storage/recipe/settings.h"
 #include "storage/recipe/sound_set.h"
@@ -180,14 +180,14 @@ class Recipe {
   std::string text_;
   std::string made_by_;
   struct Kept {
-    std::mutex mutex;
+    Mutex mutex;
     /// The lengths of the last snapshot, while anything refers to them.
-    std::uint64_t content = 0;
-    std::weak_ptr<const std::vector<std::uint32_t>> lengths;
+    std::uint64_t content GUARDED_BY(mutex) = 0;
+    std::weak_ptr<const std::vector<std::uint32_t>> lengths GUARDED_BY(mutex);
     /// Sequences whose seconds were looked at: what follows was appended.
-    std::uint64_t checked_sounds = 0;
+    std::uint64_t checked_sounds GUARDED_BY(mutex) = 0;
     /// Of the shards that have had a sequence, which is their first for good.
-    std::vector<std::optional<std::uint64_t>> identities;
+    std::vector<std::optional<std::uint64_t>> identities GUARDED_BY(mutex);
   };
   std::shared_ptr<Kept> kept_;
 };

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "formats/formats.h"
 #include "storage/recipe/opened_recipe.h"
 
 // How long a recipe's rows are, before anything is read.
@@ -185,7 +186,7 @@ Result<void> Recipe::check_seconds(const Snapshot& of) const {
   if (!sound_) return {};
   const auto lengths = of.lengths();
   const auto rates = of.field_lengths(sound_->rate_field());
-  const std::lock_guard lock(kept_->mutex);
+  const MutexLock lock(kept_->mutex);
   for (std::uint64_t i = std::min<std::uint64_t>(kept_->checked_sounds, lengths.size());
        i < lengths.size(); ++i) {
     // A rate of 0 is refused by name elsewhere.
@@ -248,7 +249,7 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
   if (auto fits = check_seconds(of); !fits) return fits.error();
   const bool same = settings_.speeds.size() <= 1 && !settings_.keep_random;
   if (same) {
-    const std::lock_guard lock(kept_->mutex);
+    const MutexLock lock(kept_->mutex);
     const auto kept = kept_->lengths.lock();
     if (kept && kept_->content == of.content()) return kept;
   }
@@ -270,7 +271,7 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
            (offsets > 1 ? draw_keep_offset(offset_draws.of(ordinal), offsets) : 0);
   });
   if (!lengths || !same) return lengths;
-  const std::lock_guard lock(kept_->mutex);
+  const MutexLock lock(kept_->mutex);
   kept_->content = of.content();
   kept_->lengths = *lengths;
   return lengths;
@@ -278,7 +279,7 @@ Result<SharedLengths> Recipe::lengths(const Snapshot& of, Epoch epoch) const {
 
 Result<DrawKeys> Recipe::draw_keys(const Snapshot& of, Epoch epoch) const {
   if (settings_.draws == 1 || !draws_anything(settings_)) return DrawKeys(seed_, epoch);
-  const std::lock_guard lock(kept_->mutex);
+  const MutexLock lock(kept_->mutex);
   std::vector<DrawKeys::Shard> shards;
   std::uint64_t first = 0;
   const auto counts = of.shard_sequences();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/formats.h"
+
 namespace batchwright {
 namespace {
 
@@ -147,7 +149,7 @@ Result<void> SoundSet::read_stored(const Place& place, std::uint64_t first, std:
 /// All of one that is not stored as it is needed.
 Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scratch) const {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto* kept : {&sounds_, &long_sounds_}) {
       const auto found = kept->values.find(index);
       if (found != kept->values.end()) return found->second;
@@ -166,7 +168,7 @@ Result<SoundSet::SharedSound> SoundSet::whole(std::uint32_t index, Scratch& scra
                              members_[place.member].name, place.ordinal)};
   }
   auto kept = std::make_shared<const std::vector<float>>(std::move(sound));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (place.bytes() > kMostShortBytes) {
     long_sounds_.add(index, kept, place.bytes(), long_bytes_);
   } else {
@@ -192,7 +194,7 @@ Result<void> SoundSet::read(std::uint32_t index, std::uint64_t first, std::uint6
 
 Result<std::shared_ptr<const Room>> SoundSet::room(std::uint32_t index, Scratch& scratch) const {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = rooms_.values.find(index);
     if (found != rooms_.values.end()) return found->second;
   }
@@ -208,7 +210,7 @@ Result<std::shared_ptr<const Room>> SoundSet::room(std::uint32_t index, Scratch&
                              places_[index].ordinal, room.error().message)};
   }
   auto kept = std::make_shared<const Room>(*std::move(room));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   rooms_.add(index, kept, kept->taps() * kBytesPerTap, kKeptRoomBytes);
   return kept;
 }

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/frontend/frontend.h"
 #include "storage/recipe/stored_sound.h"
 
@@ -120,10 +120,10 @@ class SoundSet {
   std::uint64_t content_ = 0;
   std::vector<Member> members_;
   std::vector<Place> places_;
-  mutable std::mutex mutex_;
-  mutable Kept<std::shared_ptr<const Room>> rooms_;  // guarded by mutex_
-  mutable Kept<SharedSound> sounds_;                 // guarded by mutex_
-  mutable Kept<SharedSound> long_sounds_;            // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable Kept<std::shared_ptr<const Room>> rooms_ GUARDED_BY(mutex_);
+  mutable Kept<SharedSound> sounds_ GUARDED_BY(mutex_);
+  mutable Kept<SharedSound> long_sounds_ GUARDED_BY(mutex_);
 };
 
 }  // namespace batchwright

@@ -1,11 +1,11 @@
 #include "storage/recipe/verify_sound.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "formats/formats.h"
 #include "storage/recipe/stored_sound.h"
 
 namespace batchwright {
@@ -23,19 +23,20 @@ class SoundCheck {
     for (;;) {
       std::uint64_t ordinal = 0;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (next_ == of_.sequences()) return;
         ordinal = next_++;
       }
       if (tells && progress_) progress_(ordinal, of_.sequences());
       if (auto bad = look_at(Ordinal{ordinal}, bytes)) {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         broken_.push_back(*std::move(bad));
       }
     }
   }
 
   std::vector<BrokenRecord> result() {
+    const MutexLock lock(mutex_);
     std::sort(broken_.begin(), broken_.end(),
               [](const BrokenRecord& a, const BrokenRecord& b) { return a.ordinal < b.ordinal; });
     return std::move(broken_);
@@ -59,9 +60,9 @@ class SoundCheck {
   const Snapshot& of_;
   const StoredSound& sound_;
   const VerifyProgress& progress_;
-  std::mutex mutex_;
-  std::uint64_t next_ = 0;  // the rest is guarded by mutex_
-  std::vector<BrokenRecord> broken_;
+  Mutex mutex_;
+  std::uint64_t next_ GUARDED_BY(mutex_) = 0;
+  std::vector<BrokenRecord> broken_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ WaitNote::WaitNote(std::string text)
 WaitNote::~WaitNote() {
   {
     // Without the lock the thread could miss the call between its look and its wait.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_over_ = true;
   }
   over_.notify_one();
@@ -31,8 +31,9 @@ WaitNote::~WaitNote() {
 }
 
 void WaitNote::say_if_late() {
-  std::unique_lock lock(mutex_);
-  if (!over_.wait_for(lock, kLate, [this] { return is_over_; })) warn(text_);
+  MutexLock lock(mutex_);
+  const auto is_over = [this]() REQUIRES(mutex_) { return is_over_; };
+  if (!over_.wait_for(lock, kLate, is_over)) warn(text_);
 }
 
 std::string waiting_for(const std::string& endpoint) {

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -23,9 +23,9 @@ class WaitNote {
   void say_if_late();
 
   std::string text_;
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool is_over_ = false;                // guarded by mutex_
+  Mutex mutex_;
+  Condition over_;
+  bool is_over_ GUARDED_BY(mutex_) = false;
   std::optional<std::jthread> thread_;  // none where there is none to spare: then it is mute
 };
 

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -17,6 +15,7 @@
 #include "daemon/assembly/job_watch.h"
 #include "daemon/assembly/row_parts.h"
 #include "daemon/assembly/sources/epoch_source.h"
+#include "formats/formats.h"
 
 // Threads that wait, not io_uring: many systems forbid that, and a disk needs no more reads under
 // way than there may be threads. Each asks the kernel for all of a read at once and then has it
@@ -70,7 +69,7 @@ struct Readahead::State {
   struct Disk {
     ReadQueue queue;
     ReadWindow window;
-    std::condition_variable changed;
+    Condition changed;
     std::vector<std::jthread> readers;
     std::vector<std::jthread> ended;  // have left; to be joined
     std::size_t idle = 0;
@@ -84,8 +83,8 @@ struct Readahead::State {
         : thread(of.elsewhere ? HelperThread(of.elsewhere)
                               : HelperThread(
                                     "bw-readahead", [&of] { adopt(of.manners); }, of.patience)) {}
-    std::deque<Notice> notices;  // guarded by mutex
-    bool looking = false;        // guarded by mutex: at them, or will be
+    std::deque<Notice> notices;  // guarded by the mutex of State, as `looking` is
+    bool looking = false;        // at them, or will be
     HelperThread thread;
   };
 
@@ -102,7 +101,7 @@ struct Readahead::State {
 
   ~State() {
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       stopping = true;
       for (auto& [device, disk] : disks) disk.changed.notify_all();
     }
@@ -115,7 +114,7 @@ struct Readahead::State {
   }
 
   void put(Notice notice) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     Told& of = told.try_emplace(notice.feed, *this).first->second;  // never erased
     if (of.notices.size() == kReadaheadCapacity) of.notices.pop_front();
     cares = true;
@@ -129,14 +128,14 @@ struct Readahead::State {
         return {};
       });
       if (done) return;
-      const std::lock_guard again(mutex);
+      const MutexLock again(mutex);
       of.notices.clear();
       of.looking = false;
     });
   }
 
   void look_at_notices(Told& of) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     // At the end what is left is only a hint, and is dropped.
     while (!stopping && !of.notices.empty()) {
       const Notice notice = std::move(of.notices.front());
@@ -158,7 +157,7 @@ struct Readahead::State {
     auto wanted = wanted_rows(source, notice.id.index);
     if (notice.times) notice.times->add(Stage::readahead, Clock::now() - began);
     add_to_residence(source.snapshot);
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     for (auto& [device, rows] : wanted) {
       Disk& disk = disks[device];
       disk.queue.put(notice.feed, {notice.id, notice.source, notice.times, std::move(rows)});
@@ -170,11 +169,11 @@ struct Readahead::State {
   /// Without the lock while it asks the file system, which may not answer.
   void add_to_residence(const std::shared_ptr<const Snapshot>& snapshot) {
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (residence.has(snapshot.get())) return;
     }
     const std::uint64_t bytes = snapshot->file_bytes();
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     residence.add(snapshot, bytes, snapshot->sequences());
   }
 
@@ -182,7 +181,7 @@ struct Readahead::State {
   void behind(const Notice& notice, const EpochSource& source) {
     std::vector<Row> go;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       for (auto& [device, disk] : disks) {
         disk.queue.used(notice.feed, notice.id);
         wake_reader(disk);  // there may be room to read ahead again
@@ -201,8 +200,7 @@ struct Readahead::State {
     }
   }
 
-  /// With the lock.
-  bool all_idle() const {
+  bool all_idle() const REQUIRES(mutex) {
     return std::all_of(told.begin(), told.end(),
                        [](const auto& of) { return of.second.notices.empty(); }) &&
            std::all_of(disks.begin(), disks.end(),
@@ -212,7 +210,7 @@ struct Readahead::State {
   bool goes(const EpochSource& source, const Row& row) {
     const auto place = source.snapshot->place(Ordinal{row.ordinal});
     if (!place) return false;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto disk = disks.find(place->device);
     if (disk != disks.end() && disk->second.queue.wants(place->bytes)) return false;
     return !residence.stays(source.snapshot.get(), row.ordinal, place->bytes.size());
@@ -220,17 +218,17 @@ struct Readahead::State {
 
   void look_at_memory(Clock::time_point now) {
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (now - looked < kBetweenLooks) return;
       looked = now;
     }
     const std::size_t room = memory_left();
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     residence.set_room(room);
   }
 
-  /// With the lock. Starts a thread where all are at work.
-  void wake_reader(Disk& disk) {
+  /// Starts a thread where all are at work.
+  void wake_reader(Disk& disk) REQUIRES(mutex) {
     if (stopping || disk.queue.empty() || !waits_for_reads) return;
     if (disk.idle != 0) return disk.changed.notify_one();
     disk.ended.clear();
@@ -242,22 +240,23 @@ struct Readahead::State {
     disk.readers.push_back(std::move(*reader));
   }
 
-  /// The last that a reader does; `lock` is held, and let go. Until a thread is joined its stack
-  /// stays in memory: of those that leave one after the other only the last one's does.
-  static void leave(Disk& disk, std::unique_lock<std::mutex>& lock) {
-    const auto before = std::exchange(disk.ended, {});  // joined without the lock
+  /// The last that a reader does with the lock. Until a thread is joined its stack stays in memory:
+  /// of those that leave one after the other only the last one's does. Returns those before it, to
+  /// be joined without the lock.
+  std::vector<std::jthread> leave(Disk& disk) REQUIRES(mutex) {
+    auto before = std::exchange(disk.ended, {});
     const auto self = std::find_if(disk.readers.begin(), disk.readers.end(), [](const auto& one) {
       return one.get_id() == std::this_thread::get_id();
     });
     disk.ended.push_back(std::move(*self));
     disk.readers.erase(self);
-    lock.unlock();
+    return before;
   }
 
   /// Without readers: asks for all that may be read now.
   void ask_for_all() {
     const auto next_of_any = [this]() -> std::optional<Read> {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       for (auto& [device, disk] : disks) {
         if (auto next = disk.queue.take()) return next;
       }
@@ -268,8 +267,7 @@ struct Readahead::State {
     }
   }
 
-  /// With the lock.
-  static std::optional<Read> take(Disk& disk) {
+  std::optional<Read> take(Disk& disk) REQUIRES(mutex) {
     if (disk.queue.empty()) return {};
     if (disk.window.has_room(ReadQueue::kStretchBytes)) return disk.queue.take();
     disk.window.was_full();
@@ -288,7 +286,7 @@ struct Readahead::State {
   }
 
   void read_while_needed(Disk& disk) {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     while (!stopping) {
       const auto next = take(disk);
       if (!next) {
@@ -296,7 +294,9 @@ struct Readahead::State {
         const auto woken = disk.changed.wait_for(lock, patience);
         --disk.idle;
         if (woken == std::cv_status::timeout && disk.queue.empty() && !stopping) {
-          return leave(disk, lock);
+          const auto before = leave(disk);
+          lock.unlock();
+          return;
         }
         continue;
       }
@@ -329,13 +329,13 @@ struct Readahead::State {
   const Manners manners = {};
   const HelperThread::Elsewhere elsewhere;
   const bool waits_for_reads = true;  // by readers; else the kernel is asked, and that is all
-  mutable std::mutex mutex;
-  std::map<std::uint64_t, Disk> disks;  // guarded by mutex; never erased from
-  Residence residence;                  // guarded by mutex
-  bool stopping = false;                // guarded by mutex
-  std::atomic<bool> cares = false;      // for batches that were used; written with the mutex
-  Clock::time_point looked{};           // guarded by mutex: at the memory
-  std::map<std::string, Told> told;  // guarded by mutex, but the threads; last: they use the others
+  mutable Mutex mutex;
+  std::map<std::uint64_t, Disk> disks GUARDED_BY(mutex);  // never erased from
+  Residence residence GUARDED_BY(mutex);
+  bool stopping GUARDED_BY(mutex) = false;
+  std::atomic<bool> cares = false;  // for batches that were used; written with the mutex
+  Clock::time_point looked GUARDED_BY(mutex){};        // at the memory
+  std::map<std::string, Told> told GUARDED_BY(mutex);  // but the threads; last: they use the others
 };
 
 Readahead::Readahead(std::function<std::size_t()> memory_left, std::chrono::milliseconds patience,
@@ -358,7 +358,7 @@ void Readahead::used(const std::string& feed, const std::shared_ptr<const EpochS
 }
 
 ReadaheadFigures Readahead::figures() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   ReadaheadFigures figures;
   for (const auto& [device, disk] : state_->disks) {
     figures.disks.push_back({device, disk.window.under_way(), disk.window.bytes(),

@@ -10,6 +10,8 @@
 
 #include "daemon/assembly/sources/epoch_source.h"
 #include "daemon/assembly/threads/helper_thread.h"
+#include "daemon/assembly/threads/manners.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 

@@ -17,13 +17,13 @@ RowPlaces look_up(const Snapshot& snapshot, std::span<const Row> rows) {
 
 RowPlaces FoundRows::find(const Snapshot& snapshot, BatchIndex index, std::span<const Row> rows) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = batches_.find(index);
     if (known != batches_.end()) return known->second;
   }
   // Without the lock: it may wait for the disk.
   RowPlaces places = look_up(snapshot, rows);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // What comes latest is needed latest, so that is what goes without.
   const bool has_room = batches_.size() < kMost;
   if (index.value >= next_ && has_room) batches_.insert_or_assign(index, places);
@@ -32,7 +32,7 @@ RowPlaces FoundRows::find(const Snapshot& snapshot, BatchIndex index, std::span<
 
 RowPlaces FoundRows::take(const Snapshot& snapshot, BatchIndex index, std::span<const Row> rows) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     next_ = std::max(next_, index.value + 1);
     if (auto known = batches_.extract(index)) return std::move(known.mapped());
   }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,9 +36,9 @@ class FoundRows {
   RowPlaces take(const Snapshot& snapshot, BatchIndex index, std::span<const Row> rows);
 
  private:
-  std::mutex mutex_;
-  std::map<BatchIndex, RowPlaces> batches_;  // guarded by mutex_
-  std::uint64_t next_ = 0;                   // guarded by mutex_: all below were taken, or passed
+  Mutex mutex_;
+  std::map<BatchIndex, RowPlaces> batches_ GUARDED_BY(mutex_);
+  std::uint64_t next_ GUARDED_BY(mutex_) = 0;  // all below were taken, or passed
 };
 
 }  // namespace batchwright

@@ -15,7 +15,7 @@ std::size_t bytes_of(const std::vector<MadeField>& row) {
 
 Result<KeptRow> KeptRows::get(const Key& key, const Part& part,
                               const std::function<Result<KeptRow>()>& make) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   ++uses_;
   const auto [place, is_new] = rows_.try_emplace(key);
   if (!is_new) {

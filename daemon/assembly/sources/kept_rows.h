@@ -1,12 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -66,15 +64,15 @@ class KeptRows {
   };
   using SharedEntry = std::shared_ptr<Entry>;
 
-  bool take_room(std::size_t bytes);
-  void drop(const Key& key);
+  bool take_room(std::size_t bytes) REQUIRES(mutex_);
+  void drop(const Key& key) REQUIRES(mutex_);
 
   const std::shared_ptr<MemoryBudget> budget_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable made_;
-  std::map<Key, SharedEntry> rows_;
-  std::uint64_t bytes_ = 0;  // taken of the budget
-  std::uint64_t uses_ = 0;
+  Mutex mutex_;
+  Condition made_;
+  std::map<Key, SharedEntry> rows_ GUARDED_BY(mutex_);
+  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;  // taken of the budget
+  std::uint64_t uses_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace batchwright

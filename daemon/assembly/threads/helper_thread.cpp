@@ -13,10 +13,10 @@ HelperThread::HelperThread(Elsewhere elsewhere) : elsewhere_(std::move(elsewhere
 HelperThread::~HelperThread() { end(); }
 
 void HelperThread::push(std::function<void()> work) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   works_.push_back(std::move(work));
   if (std::exchange(running_, true)) return changed_.notify_one();
-  if (elsewhere_) return go_on_elsewhere(lock);
+  if (elsewhere_) return go_on_elsewhere();
   if (thread_.joinable()) thread_.join();  // it has left run(), or is about to
   if (auto thread = start_thread(name_, [this](const auto&) { run(); })) {
     thread_ = std::move(*thread);
@@ -30,58 +30,65 @@ void HelperThread::push(std::function<void()> work) {
 
 void HelperThread::drop() {
   Works dropped;  // freed without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   dropped.swap(works_);
 }
 
 void HelperThread::end() {
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
-    if (elsewhere_) return changed_.wait(lock, [this] { return !running_ && calls_ == 0; });
+    if (elsewhere_)
+      return changed_.wait(lock, [this]() REQUIRES(mutex_) { return !running_ && calls_ == 0; });
   }
   changed_.notify_one();
+  join();
+}
+
+/// Without the lock: the thread needs it to end, and no other is started any more.
+void HelperThread::join() NO_THREAD_SAFETY_ANALYSIS {
   if (thread_.joinable()) thread_.join();
 }
 
 void HelperThread::run() {
   if (enter_) enter_();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait_for(lock, linger_, [this] { return stopping_ || !works_.empty(); });
+    changed_.wait_for(lock, linger_,
+                      [this]() REQUIRES(mutex_) { return stopping_ || !works_.empty(); });
     if (works_.empty()) {
       running_ = false;
       return;
     }
-    do_next(lock);
+    do_next();
   }
 }
 
-void HelperThread::do_next(std::unique_lock<std::mutex>& lock) {
+void HelperThread::do_next() {
   auto work = std::move(works_.front());
   works_.pop_front();
-  lock.unlock();
+  mutex_.unlock();
   work();
   work = nullptr;  // what it holds is not freed under the lock
-  lock.lock();
+  mutex_.lock();
 }
 
 /// The work may be done, and waited for, before `elsewhere_` has returned: so its calls are
 /// counted.
-void HelperThread::go_on_elsewhere(std::unique_lock<std::mutex>& lock) {
+void HelperThread::go_on_elsewhere() {
   ++calls_;
-  lock.unlock();
+  mutex_.unlock();
   elsewhere_([this] { run_elsewhere(); });
-  lock.lock();
+  mutex_.lock();
   --calls_;
   changed_.notify_all();  // with the lock: end() may be waiting to destroy this
 }
 
 /// One piece of work a call: what else is done there comes between.
 void HelperThread::run_elsewhere() {
-  std::unique_lock lock(mutex_);
-  if (!works_.empty()) do_next(lock);
-  if (!works_.empty()) return go_on_elsewhere(lock);
+  MutexLock lock(mutex_);
+  if (!works_.empty()) do_next();
+  if (!works_.empty()) return go_on_elsewhere();
   running_ = false;
   changed_.notify_all();  // with the lock: end() may be waiting to destroy this
 }

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -52,21 +52,22 @@ class HelperThread {
 
   void push(std::function<void()> work);
   void run();
-  void do_next(std::unique_lock<std::mutex>& lock);
+  void do_next() REQUIRES(mutex_);
   void run_elsewhere();
-  void go_on_elsewhere(std::unique_lock<std::mutex>& lock);
+  void join();
+  void go_on_elsewhere() REQUIRES(mutex_);
 
   const char* const name_ = nullptr;
   const std::function<void()> enter_;
   const std::chrono::milliseconds linger_{};
   const Elsewhere elsewhere_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Works works_;            // guarded by mutex_
-  bool running_ = false;   // guarded by mutex_: the thread will look again
-  bool stopping_ = false;  // guarded by mutex_
-  unsigned calls_ = 0;     // guarded by mutex_: of elsewhere_, under way
-  std::jthread thread_;    // guarded by mutex_, except for the last join
+  Mutex mutex_;
+  Condition changed_;
+  Works works_ GUARDED_BY(mutex_);
+  bool running_ GUARDED_BY(mutex_) = false;  // the thread will look again
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  unsigned calls_ GUARDED_BY(mutex_) = 0;   // of elsewhere_, under way
+  std::jthread thread_ GUARDED_BY(mutex_);  // except for the last join
 };
 
 }  // namespace batchwright

@@ -12,10 +12,10 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <climits>
-#include <mutex>
 #include <utility>
 
 #include "daemon/delivery/wire/intake.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -24,8 +24,8 @@ namespace {
 struct Door {
   std::atomic<int> remote_end = INT_MAX;
   std::atomic<int> local_end = INT_MAX;
-  std::mutex mutex;
-  AcceptGuard* guard = nullptr;  ///< Locked by `mutex`.
+  Mutex mutex;
+  AcceptGuard* guard GUARDED_BY(mutex) = nullptr;
 };
 
 Door& door() {
@@ -47,7 +47,7 @@ bool may_have(int listener, int descriptor) {
 }
 
 void tell_refusal() {
-  const std::lock_guard lock(door().mutex);
+  const MutexLock lock(door().mutex);
   if (door().guard != nullptr) door().guard->refused();
 }
 
@@ -85,12 +85,12 @@ AcceptGuard::AcceptGuard(boost::asio::io_context& loop, EventLog& log) : loop_(l
   const DescriptorShares shares = shares_of(limit.rlim_cur);
   door().remote_end = shares.remote;
   door().local_end = shares.local;
-  const std::lock_guard lock(door().mutex);
+  const MutexLock lock(door().mutex);
   door().guard = this;
 }
 
 AcceptGuard::~AcceptGuard() {
-  const std::lock_guard lock(door().mutex);
+  const MutexLock lock(door().mutex);
   if (door().guard == this) door().guard = nullptr;
 }
 
@@ -110,7 +110,7 @@ void AcceptGuard::note() {
 
 void AcceptGuard::tell_flood(int connection) {
   std::string peer = peer_text(connection);
-  const std::lock_guard lock(door().mutex);
+  const MutexLock lock(door().mutex);
   if (door().guard != nullptr) door().guard->flooded(std::move(peer));
 }
 

@@ -13,12 +13,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "daemon/delivery/wire/accept_guard.h"
 #include "daemon/delivery/wire/connection.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
@@ -38,7 +38,7 @@ constexpr std::uint64_t kTinyPart = 33;
 class Meter {
  public:
   void open(int descriptor) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     connection_ = connection_of(descriptor);
     intake_.begin(Intake::Clock::now());
     open_.store(true, std::memory_order_release);
@@ -47,7 +47,7 @@ class Meter {
   /// False when the connection has to end.
   bool take(int descriptor, std::span<const std::byte> bytes) {
     if (!open_.load(std::memory_order_acquire)) return true;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto verdict = intake_.take(bytes, Intake::Clock::now());
     if (verdict == Intake::Verdict::fine) return true;
     open_.store(false, std::memory_order_release);
@@ -61,7 +61,7 @@ class Meter {
 
  private:
   std::atomic<bool> open_ = false;
-  std::mutex mutex_;  ///< Only a descriptor's new owner meets it.
+  Mutex mutex_;  ///< Only a descriptor's new owner meets it.
   Intake intake_;
   Connection connection_;
 };
@@ -83,7 +83,7 @@ class Meters {
     if (descriptor < 0 || number >= kMost) return nullptr;
     auto& place = blocks_[number / kBlock];
     if (place.load(std::memory_order_acquire) == nullptr) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (place.load(std::memory_order_relaxed) == nullptr) {
         place.store(new Block, std::memory_order_release);
       }
@@ -98,7 +98,7 @@ class Meters {
   using Block = std::array<Meter, kBlock>;
 
   std::array<std::atomic<Block*>, kMost / kBlock> blocks_{};
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 Meters& meters() {

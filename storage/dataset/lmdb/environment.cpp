@@ -120,7 +120,7 @@ std::uint64_t Environment::device() const {
 }
 
 std::uint64_t Environment::page_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return page_bytes_;
 }
 
@@ -146,7 +146,7 @@ Result<void> Environment::check_size() const {
 }
 
 bool Environment::is_lost() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_;
 }
 
@@ -173,7 +173,7 @@ Error Environment::fault() const {
 }
 
 Environment::FileAt Environment::file_at(const std::filesystem::path& directory) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (env_ == nullptr) return FileAt::same;  // the next transaction opens it anew
   int descriptor = -1;
   struct stat open_file = {};
@@ -193,7 +193,7 @@ Result<void> Environment::check_still_there(const std::filesystem::path& directo
         ErrorCode::store_unavailable,
         fmt::format("dataset {} was removed or replaced while it was open", directory.string())};
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!was_overwritten()) return {};
   if (alive_ != 0) {
     return Error{
@@ -369,7 +369,7 @@ Result<void> Environment::open_tables() {
 }
 
 Result<bool> Environment::has_tables() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // While a transaction of ours is making them, they are not there yet.
   if (tables_open_ || alive_ != 0) return tables_open_;
   if (auto opened = open_tables(); !opened) return opened.error();
@@ -377,7 +377,7 @@ Result<bool> Environment::has_tables() {
 }
 
 Result<void> Environment::grow() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::uint64_t before = map_bytes_;
   auto grown = reopen(access_, 2 * before);
   // The larger map did not fit; what is committed stays readable, and the writer's data pending.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -103,10 +102,10 @@ class Environment {
 
   Environment(std::filesystem::path path, Locking locking)
       : path_(std::move(path)), locking_(locking) {}
-  Result<void> reopen(Access access, std::uint64_t map_bytes);
+  Result<void> reopen(Access access, std::uint64_t map_bytes) REQUIRES(mutex_);
   Result<Handle> open_handle(Access access, std::uint64_t map_bytes) const;
-  Result<void> open_map(Access access, std::uint64_t map_bytes);
-  Result<void> open_tables();
+  Result<void> open_map(Access access, std::uint64_t map_bytes) REQUIRES(mutex_);
+  Result<void> open_tables() REQUIRES(mutex_);
   Result<void> check_size() const;
   Error error(int code, std::string_view doing) const;
   Error lost() const;
@@ -117,16 +116,18 @@ class Environment {
   const std::filesystem::path path_;
   std::atomic<MapLock> lock_ = MapLock::none;
   std::atomic<bool> overwritten_ = false;
-  mutable std::mutex mutex_;  // guards all below
-  Handle env_;                // null after a failed reopen()
-  Access access_ = Access::read;
-  std::uint64_t map_bytes_ = 0;
+  mutable Mutex mutex_;
+  // Changed with the mutex while no transaction is alive, and read without it while one is.
+  Handle env_;  // null after a failed reopen()
   std::uint64_t page_bytes_ = 0;
-  std::size_t alive_ = 0;  // transactions
-  Locking locking_;
-  bool tables_open_ = false;
-  bool lost_ = false;  // a write was left half done, and holds LMDB's writer lock until we end
   std::array<unsigned, kTables> tables_{};
+  Locking locking_;
+  Access access_ GUARDED_BY(mutex_) = Access::read;
+  std::uint64_t map_bytes_ GUARDED_BY(mutex_) = 0;
+  std::size_t alive_ GUARDED_BY(mutex_) = 0;  // transactions
+  bool tables_open_ GUARDED_BY(mutex_) = false;
+  /// A write was left half done, and holds LMDB's writer lock until we end.
+  bool lost_ GUARDED_BY(mutex_) = false;
 };
 
 /// The way in which put() treats an existing key.

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "formats/formats.h"
 #include "storage/dataset/lmdb/environment.h"
 
 // LMDB forbids a process to have an environment open twice: closing one drops the file locks of
@@ -39,25 +39,26 @@ class EnvironmentRegistry {
  private:
   using FileId = std::pair<dev_t, ino_t>;
   struct Entry {
-    std::mutex mutex;                          ///< While the environment is opened or closed.
-    std::unique_ptr<Environment> environment;  ///< Guarded by it.
-    bool writing = false;                      ///< The same.
+    Mutex mutex;  ///< While the environment is opened or closed.
+    std::unique_ptr<Environment> environment GUARDED_BY(mutex);
+    bool writing GUARDED_BY(mutex) = false;
     std::size_t users = 0;  ///< Guarded by mutex_; those that wait for `mutex` included.
   };
   using SharedEntry = std::shared_ptr<Entry>;
 
-  void forget_parent();
+  void forget_parent() REQUIRES(mutex_);
   SharedEntry use(FileId id);
   SharedEntry find(FileId id);
-  void leave(FileId id, const SharedEntry& entry);
-  Result<void> prepare(Entry& entry, const Request& request);
-  Result<void> prepare_again(const Entry& entry, const Request& request);
+  void leave(FileId id, const SharedEntry& entry) REQUIRES(entry->mutex);
+  Result<void> prepare(Entry& entry, const Request& request) REQUIRES(entry.mutex);
+  Result<void> prepare_again(const Entry& entry, const Request& request) REQUIRES(entry.mutex);
   void release(const Environment* environment, FileId id, Access access);
 
-  std::mutex mutex_;  // of the list; never held while a file system is waited for
-  pid_t process_ = getpid();
-  std::map<FileId, SharedEntry> entries_;
-  std::vector<std::map<FileId, SharedEntry>> inherited_;  // the parent's: not ours to close
+  Mutex mutex_;  // of the list; never held while a file system is waited for
+  pid_t process_ GUARDED_BY(mutex_) = getpid();
+  std::map<FileId, SharedEntry> entries_ GUARDED_BY(mutex_);
+  std::vector<std::map<FileId, SharedEntry>> inherited_
+      GUARDED_BY(mutex_);  // the parent's: not ours to close
 };
 
 namespace {
@@ -126,7 +127,7 @@ Result<void> EnvironmentRegistry::prepare(Entry& entry, const Request& request) 
   // An entry has one that is open or none, whatever is thrown meanwhile.
   std::unique_ptr<Environment> made(new Environment(request.path, request.locking));
   {
-    const std::lock_guard lock(made->mutex_);
+    const MutexLock lock(made->mutex_);
     if (auto opened = made->reopen(request.access, request.map_bytes); !opened) return opened;
   }
   entry.environment = std::move(made);
@@ -142,7 +143,7 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
                  fmt::format("dataset {}: this process has a writer of it open already",
                              request.path.string())};
   }
-  const std::lock_guard lock(environment.mutex_);
+  const MutexLock lock(environment.mutex_);
   if (request.access == Access::write) {
     if (environment.lost_) return environment.lost();
     if (environment.access_ == Access::write) return {};
@@ -163,7 +164,7 @@ Result<void> EnvironmentRegistry::prepare_again(const Entry& entry, const Reques
 }
 
 EnvironmentRegistry::SharedEntry EnvironmentRegistry::use(FileId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   forget_parent();
   SharedEntry& entry = entries_[id];
   if (!entry) entry = std::make_shared<Entry>();
@@ -172,7 +173,7 @@ EnvironmentRegistry::SharedEntry EnvironmentRegistry::use(FileId id) {
 }
 
 EnvironmentRegistry::SharedEntry EnvironmentRegistry::find(FileId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   forget_parent();
   const auto found = entries_.find(id);
   return found == entries_.end() ? nullptr : found->second;
@@ -182,12 +183,12 @@ EnvironmentRegistry::SharedEntry EnvironmentRegistry::find(FileId id) {
 /// holds LMDB's writer lock, which cannot be given back: it stays open.
 void EnvironmentRegistry::leave(FileId id, const SharedEntry& entry) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (--entry->users != 0) return;
   }
   if (entry->environment && entry->environment->is_lost()) return;
   entry->environment.reset();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(id);
   // Those that came meanwhile open it again.
   if (found != entries_.end() && found->second == entry && entry->users == 0) entries_.erase(found);
@@ -200,7 +201,7 @@ Result<std::shared_ptr<Environment>> EnvironmentRegistry::acquire(const Request&
   }
   const FileId id(status.st_dev, status.st_ino);
   const SharedEntry entry = use(id);
-  std::unique_lock lock(entry->mutex);
+  MutexLock lock(entry->mutex);
   if (auto prepared = prepare(*entry, request); !prepared) {
     leave(id, entry);  // others may use the environment as it was
     return prepared.error();
@@ -219,7 +220,7 @@ void EnvironmentRegistry::release(const Environment* environment, FileId id, Acc
   // In a forked child the parent's environments are not in this list, or others are in their place.
   const SharedEntry entry = find(id);
   if (!entry) return;
-  const std::lock_guard lock(entry->mutex);
+  const MutexLock lock(entry->mutex);
   if (entry->environment.get() != environment) return;
   if (access == Access::write) entry->writing = false;
   leave(id, entry);

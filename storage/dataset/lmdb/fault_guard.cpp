@@ -5,7 +5,6 @@
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
-#include <mutex>
 
 // A page of a memory map that the kernel cannot provide arrives as SIGBUS at the reading
 // instruction. LMDB's pages have no checksums: a flipped bit in one makes LMDB follow a null
@@ -74,8 +73,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void arm_fault_guard() {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   struct sigaction action = {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;

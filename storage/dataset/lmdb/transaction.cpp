@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "formats/formats.h"
 #include "storage/dataset/lmdb/environment.h"
 #include "storage/dataset/lmdb/lmdb_call.h"
 
@@ -32,7 +33,7 @@ void Transaction::End::operator()(MDB_txn* txn) const noexcept {
 }
 
 void Transaction::End::ended() const noexcept {
-  const std::lock_guard lock(environment->mutex_);
+  const MutexLock lock(environment->mutex_);
   --environment->alive_;
 }
 
@@ -50,7 +51,7 @@ Result<Transaction::Handle> Transaction::begin_handle(std::shared_ptr<Environmen
   int code = MDB_MAP_RESIZED;
   // Another process may have grown the file beyond our map: map anew, once.
   for (int attempt = 0; attempt < 2 && code == MDB_MAP_RESIZED; ++attempt) {
-    std::unique_lock lock(env.mutex_);
+    MutexLock lock(env.mutex_);
     if (env.lost_ && access == Access::write) return env.lost();
     if (attempt == 1 || env.env_ == nullptr) {
       if (auto opened = env.reopen(env.access_, 0); !opened) return opened.error();
@@ -132,7 +133,7 @@ Result<Transaction> Transaction::another() const {
 void Transaction::lose() {
   static_cast<void>(handle_.release());
   Environment& env = environment();
-  const std::lock_guard lock(env.mutex_);
+  const MutexLock lock(env.mutex_);
   env.lost_ = true;  // and alive_ goes on counting it, so that the map stays
 }
 
@@ -170,7 +171,7 @@ Result<void> Transaction::commit() {
   if (code == kFaulted) return written(code, "commit");
   static_cast<void>(handle_.release());
   Environment& env = environment();
-  const std::lock_guard lock(env.mutex_);
+  const MutexLock lock(env.mutex_);
   --env.alive_;
   if (code != 0) return env.error(code, "commit");
   env.tables_open_ = true;  // only create_tables() leaves a transaction without

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 
 #include "formats/formats.h"
 #include "storage/ingest/files/npy.h"
@@ -64,8 +63,8 @@ std::string array_name(archive_entry* entry) {
 /// One thread at a time: for a member's date libarchive asks the C library for the local time,
 /// which reads its time zone anew each time where the environment names none.
 int next_header(archive* reader, archive_entry*& entry) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   return archive_read_next_header(reader, &entry);
 }
 
