@@ -2,7 +2,7 @@
 # libraries for other programs that need its libc and libgcc_s alone.
 set(BATCHWRIGHT_TESTS OFF)
 set(BATCHWRIGHT_CUDA OFF)  # CUDA's library is loaded
-add_library(static_program OBJECT formats/kernel/own_libc.cpp)  # what makes a program static
+add_library(static_program OBJECT formats/base/kernel/own_libc.cpp)  # what makes a program static
 target_link_libraries(static_program PRIVATE project_options)
 target_link_options(static_program INTERFACE -static-pie)
 set(BATCHWRIGHT_LIBRARY_LINK_OPTIONS -static-libstdc++)

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "formats/bytes/aligned_copy.h"
+#include "formats/aligned_copy.h"
 #include "formats/control.h"
 
 namespace batchwright {

@@ -8,7 +8,7 @@
 #include <exception>
 #include <new>
 
-#include "formats/result.h"
+#include "formats/base/base.h"
 
 namespace batchwright {
 

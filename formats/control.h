@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "control_generated.h"
-#include "formats/bytes/aligned_copy.h"
+#include "formats/aligned_copy.h"
+#include "formats/base/base.h"
 #include "formats/ids.h"
-#include "formats/result.h"
 
 namespace batchwright {
 

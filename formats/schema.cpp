@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-#include "formats/bytes/aligned_copy.h"
+#include "formats/aligned_copy.h"
 
 namespace batchwright {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dataset_generated.h"
-#include "formats/result.h"
+#include "formats/base/base.h"
 
 namespace batchwright {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "formats/base/base.h"
 #include "formats/ids.h"
-#include "formats/result.h"
 
 namespace batchwright {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/bytes/hash.h"
+#include "formats/base/base.h"
 
 namespace batchwright {
 namespace {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "formats/kernel/descriptor.h"
+#include "formats/base/kernel/descriptor.h"
 #include "tests/client/fake/fake_daemon.h"
 #include "tests/client/one_client.h"
 

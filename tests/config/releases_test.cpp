@@ -11,7 +11,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/delivery/feed/feed_terms.h"
-#include "formats/bytes/hash.h"
+#include "formats/base/bytes/hash.h"
 #include "tests/support/small_dataset.h"
 #include "tests/support/temporary_folder.h"
 

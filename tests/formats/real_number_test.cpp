@@ -1,4 +1,4 @@
-#include "formats/text/real_number.h"
+#include "formats/base/text/real_number.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "formats/text/text_file.h"
+#include "formats/base/text/text_file.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "formats/text/whole_number.h"
+#include "formats/base/text/whole_number.h"
 
 #include <doctest/doctest.h>
 

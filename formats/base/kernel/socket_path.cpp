@@ -1,4 +1,4 @@
-#include "formats/kernel/socket_path.h"
+#include "formats/base/kernel/socket_path.h"
 
 #include <fmt/core.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/kernel/descriptor.h"
+#include "formats/base/kernel/descriptor.h"
 
 namespace batchwright {
 namespace {

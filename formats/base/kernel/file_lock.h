@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "formats/kernel/descriptor.h"
-#include "formats/result.h"
+#include "formats/base/kernel/descriptor.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

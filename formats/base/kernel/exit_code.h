@@ -1,6 +1,6 @@
 #pragma once
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

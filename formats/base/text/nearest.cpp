@@ -1,4 +1,4 @@
-#include "formats/text/nearest.h"
+#include "formats/base/text/nearest.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 #include <boost/crc.hpp>
 
-#include "formats/bytes/checksum.h"
+#include "formats/base/bytes/checksum.h"
 
 // Of a minimal build: by a table of 256 entries, without instructions of a processor.
 

@@ -1,4 +1,4 @@
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

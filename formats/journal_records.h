@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "formats/result.h"
+#include "formats/base/base.h"
 
 namespace batchwright {
 

@@ -1,11 +1,11 @@
-#include "formats/bytes/journal_records.h"
+#include "formats/journal_records.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "formats/bytes/checksum.h"
+#include "formats/base/base.h"
 
 namespace batchwright {
 namespace {

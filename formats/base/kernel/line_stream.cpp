@@ -1,4 +1,4 @@
-#include "formats/kernel/line_stream.h"
+#include "formats/base/kernel/line_stream.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -16,9 +16,9 @@
 #include <thread>
 #include <utility>
 
-#include "formats/kernel/descriptor.h"
-#include "formats/kernel/mutex.h"
-#include "formats/kernel/start_thread.h"
+#include "formats/base/kernel/descriptor.h"
+#include "formats/base/kernel/mutex.h"
+#include "formats/base/kernel/start_thread.h"
 
 // How a write does not wait, though O_NONBLOCK would hold for all who share the stream: a socket
 // takes MSG_DONTWAIT; a pipe or a terminal is opened once more, which gives flags of its own. Where

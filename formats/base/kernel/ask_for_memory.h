@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

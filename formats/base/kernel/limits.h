@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "formats/kernel/socket_send.h"
+#include "formats/base/kernel/socket_send.h"
 
 #include <fmt/core.h>
 #include <sys/socket.h>

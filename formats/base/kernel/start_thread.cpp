@@ -1,4 +1,4 @@
-#include "formats/kernel/start_thread.h"
+#include "formats/base/kernel/start_thread.h"
 
 #include <pthread.h>
 

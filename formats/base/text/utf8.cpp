@@ -1,4 +1,4 @@
-#include "formats/text/utf8.h"
+#include "formats/base/text/utf8.h"
 
 // Boost.Nowide has such a function, but replaces a broken character together with the sound one
 // behind it: of "\xE2(" the bracket would be lost.

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "formats/kernel/file_lock.h"
-#include "formats/result.h"
+#include "formats/base/kernel/file_lock.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

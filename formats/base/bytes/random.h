@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "formats/bytes/hash.h"
+#include "formats/base/bytes/hash.h"
 
 namespace batchwright {
 

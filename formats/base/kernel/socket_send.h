@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

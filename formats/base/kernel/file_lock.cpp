@@ -1,4 +1,4 @@
-#include "formats/kernel/file_lock.h"
+#include "formats/base/kernel/file_lock.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -3,7 +3,7 @@
 #include <exception>
 #include <string>
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

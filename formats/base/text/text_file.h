@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace batchwright {
 

@@ -1,4 +1,4 @@
-#include "formats/kernel/limits.h"
+#include "formats/base/kernel/limits.h"
 
 #include <fmt/core.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "formats/kernel/start_thread.h"
-#include "formats/text/text_file.h"
+#include "formats/base/kernel/start_thread.h"
+#include "formats/base/text/text_file.h"
 
 namespace batchwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "formats/kernel/exit_code.h"
+#include "formats/base/kernel/exit_code.h"
 
 namespace batchwright {
 

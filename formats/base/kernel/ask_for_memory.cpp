@@ -1,4 +1,4 @@
-#include "formats/kernel/ask_for_memory.h"
+#include "formats/base/kernel/ask_for_memory.h"
 
 #include <fmt/core.h>
 #include <malloc.h>

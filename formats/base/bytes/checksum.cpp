@@ -1,4 +1,4 @@
-#include "formats/bytes/checksum.h"
+#include "formats/base/bytes/checksum.h"
 
 #include <isa-l/crc.h>
 

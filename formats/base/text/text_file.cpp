@@ -1,4 +1,4 @@
-#include "formats/text/text_file.h"
+#include "formats/base/text/text_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "formats/kernel/descriptor.h"
+#include "formats/base/kernel/descriptor.h"
 
 namespace batchwright {
 namespace {
