@@ -264,7 +264,7 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::feed_failed, "feed_failed", Severity::error, Pace::each, "feed {} failed: {}",
      Told{wire::EventKind::feed_failed}},
     {Event::feed_broken, "feed_broken", Severity::error, Pace::each,
-     "feed {}: an invariant does not hold: {}; its last events:\n{}"},
+     "feed {}: an invariant does not hold: {}; its last events: {}"},
     {Event::feed_absent, "feed_absent", Severity::error, Pace::each,
      "feed {}: not served; the daemon keeps trying: {}"},
     {Event::feed_returned, "feed_returned", Severity::info, Pace::each,

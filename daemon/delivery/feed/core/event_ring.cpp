@@ -67,8 +67,8 @@ std::string EventRing::describe() const {
   for (std::size_t i = added_ - std::min(added_, kEvents); i < added_; ++i) {
     const Entry& entry = entries_[i % kEvents];
     const auto before = std::chrono::duration_cast<std::chrono::microseconds>(last - entry.when);
-    text += fmt::format("-{} us: {} {:x} {}\n", before.count(), kNames[entry.kind], entry.first,
-                        entry.second);
+    text += fmt::format("{}-{} us: {} {:x} {}", text.empty() ? "" : "; ", before.count(),
+                        kNames[entry.kind], entry.first, entry.second);
   }
   return text;
 }
