@@ -16,8 +16,7 @@ namespace {
 /// A writer whose thread is the test: what is to be done elsewhere is done when the test says so.
 class SlowWriter {
  public:
-  SlowWriter()
-      : writer([this](auto work) { works_.push_back(std::move(work)); }) {}
+  SlowWriter() : writer([this](auto work) { works_.push_back(std::move(work)); }) {}
   SlowWriter(const SlowWriter&) = delete;
   SlowWriter& operator=(const SlowWriter&) = delete;
 
