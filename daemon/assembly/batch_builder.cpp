@@ -33,15 +33,6 @@ std::vector<std::uint64_t> shape_of(const FieldSpec& field, Layout layout, std::
   return shape;
 }
 
-/// Frames of a planned batch whose targets are not ignored.
-std::uint64_t real_frames(const BatchSource& source, BatchIndex index) {
-  std::vector<Row> rows;
-  source.rows(index, rows);
-  std::uint64_t frames = 0;
-  for (const Row& row : rows) frames += source.real_frames(row);
-  return frames;
-}
-
 /// Sums over the `world` batches of the step: this one as it is, the others as planned. What they
 /// will have to leave out is not known here.
 void add_step_figures(const BatchSource& source, BatchSpec& spec) {
@@ -51,7 +42,7 @@ void add_step_figures(const BatchSource& source, BatchSpec& spec) {
     const BatchIndex index{spec.step.value * spec.world + rank};
     if (index == spec.index) continue;
     spec.step_sequences += source.figures(index).rows;
-    spec.step_frames += real_frames(source, index);
+    spec.step_frames += source.real_frames_of(index);
   }
 }
 

@@ -70,6 +70,8 @@ class BatchSource {
   virtual std::uint32_t parts_of(const Row& row) const = 0;
   /// Frames of `row` whose targets are not ignored.
   virtual std::uint64_t real_frames(const Row& row) const { return row.length; }
+  /// The same of all rows of a batch.
+  virtual std::uint64_t real_frames_of(BatchIndex index) const { return figures(index).frames; }
 
   /// Brings the bytes of a batch into memory. Waits for the disk. What cannot be read is left to
   /// the reader, which names it.

@@ -102,6 +102,14 @@ class RecipeSource::Reader final : public BatchReader {
   MadeRows figures_;
 };
 
+std::uint64_t RecipeSource::real_frames_of(BatchIndex index) const {
+  std::vector<Row> planned;
+  rows(index, planned);
+  std::uint64_t frames = 0;
+  for (const Row& row : planned) frames += real_frames(row);
+  return frames;
+}
+
 std::unique_ptr<BatchReader> RecipeSource::read(BatchIndex index, std::span<const Row> rows) const {
   return std::make_unique<Reader>(*this, index, rows);
 }
