@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "daemon/assembly/copying/run_copy.h"
 #include "daemon/assembly/row_parts.h"
 
 namespace batchwright {
