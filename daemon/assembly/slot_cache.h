@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/formats.h"
@@ -83,11 +83,18 @@ class SlotCache {
     std::uint64_t last_use = 0;
   };
 
+  /// Batches that are looked up together lie beside each other.
+  struct HashBatch {
+    std::size_t operator()(const BatchId& id) const {
+      return id.index.value + (id.epoch.value << 32U);
+    }
+  };
+
   std::optional<SlotIndex> choose(const Need& need) const;
   void forget(SlotIndex slot);
 
   std::vector<Slot> slots_;
-  std::map<BatchId, SlotIndex> by_id_;
+  std::unordered_map<BatchId, SlotIndex, HashBatch> by_id_;
   std::uint32_t held_ = 0;
   std::uint64_t clock_ = 0;
 };

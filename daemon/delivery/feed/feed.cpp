@@ -107,6 +107,7 @@ void Feed::tell(FeedEvent event) {
 
 /// Once for all that happens in a turn of the loop.
 void Feed::turn() {
+  loop_.call_gathered();
   while (core_.has_work()) {
     std::vector<FeedAction> actions;
     core_.decide(Clock::now(), actions);
@@ -114,6 +115,7 @@ void Feed::turn() {
       std::visit([this](auto& one) { carry_out(one); }, action);
     }
   }
+  loop_.wake_for_each(core_.is_awaited());
   if (std::exchange(told_state_, state()) != state() && on_state_) on_state_();
 }
 
@@ -139,14 +141,13 @@ void Feed::carry_out(const Assemble& action) {
   const SlotScheduler::Assignment& next = action.assignment;
   stage_times().add(Stage::wait_for_slot, next.waited);
   watch_file_systems();
-  auto done =
-      loop_.brought_back([this, next, data = action.data,
-                          source = std::weak_ptr(action.source)](Result<AssembledBatch> batch) {
-        if (const auto used = source.lock()) ports_.readahead.used(name(), used, next.id.index);
-        const std::uint64_t brought_in = style_->times->brought_in_bytes();
-        if (batch) return tell(BatchReady{next, data, brought_in, std::move(*batch)});
-        tell(BatchFailed{next, data, brought_in, batch.error()});
-      });
+  auto done = loop_.gathered([this, next, data = action.data,
+                              source = std::weak_ptr(action.source)](Result<AssembledBatch> batch) {
+    if (const auto used = source.lock()) ports_.readahead.used(name(), used, next.id.index);
+    const std::uint64_t brought_in = style_->times->brought_in_bytes();
+    if (batch) return tell(BatchReady{next, data, brought_in, std::move(*batch)});
+    tell(BatchFailed{next, data, brought_in, batch.error()});
+  });
   ports_.assembler.submit(action.batches, style_, next.id.index,
                           next.slot.of->arena->slot(next.slot.index), std::move(done),
                           action.urgency);

@@ -3,12 +3,38 @@
 namespace batchwright {
 
 FeedLoop::FeedLoop(boost::asio::io_context& loop)
-    : loop_(loop), timers_{Timer{boost::asio::steady_timer(loop), {}},
-                           Timer{boost::asio::steady_timer(loop), {}},
-                           Timer{boost::asio::steady_timer(loop), {}},
-                           Timer{boost::asio::steady_timer(loop), {}},
-                           Timer{boost::asio::steady_timer(loop), {}},
-                           Timer{boost::asio::steady_timer(loop), {}}} {}
+    : loop_(loop),
+      timers_{
+          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
+          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
+          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}}},
+      gathering_(std::make_shared<Gathering>(loop)) {}
+
+void FeedLoop::Gathering::add(std::function<void()> call) {
+  const MutexLock lock(mutex);
+  calls.push_back(std::move(call));
+  --under_way;
+  if (each || under_way == 0) wake();
+}
+
+void FeedLoop::Gathering::call() {
+  std::vector<std::function<void()>> all;
+  {
+    const MutexLock lock(mutex);
+    all.swap(calls);
+  }
+  for (const auto& one : all) one();
+}
+
+void FeedLoop::Gathering::wake() {
+  boost::asio::post(loop, [self = shared_from_this()] { self->call(); });
+}
+
+void FeedLoop::wake_for_each(bool each) {
+  const MutexLock lock(gathering_->mutex);
+  gathering_->each = each;
+  if (each && !gathering_->calls.empty()) gathering_->wake();
+}
 
 void FeedLoop::set(Alarm alarm, Time when, std::function<void()> then) {
   if (silent_) return;
@@ -25,6 +51,7 @@ void FeedLoop::set(Alarm alarm, Time when, std::function<void()> then) {
 
 void FeedLoop::silence() {
   silent_ = true;
+  wake_for_each(true);
   for (Timer& timer : timers_) timer.timer.cancel();
 }
 

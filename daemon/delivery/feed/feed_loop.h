@@ -9,8 +9,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -66,6 +68,25 @@ class FeedLoop {
       });
     };
   }
+  /// The same, and the loop is woken for several calls together: once as many are here as were
+  /// under way. While wake_for_each() is set, it is woken for every call.
+  template <class Then>
+  auto gathered(Then then) {
+    {
+      const MutexLock lock(gathering_->mutex);
+      ++gathering_->under_way;
+    }
+    return [into = gathering_, then = awaited(std::move(then))](auto... results) mutable {
+      into->add([then = std::move(then), ... results = std::move(results)]() mutable {
+        then(std::move(results)...);
+      });
+    };
+  }
+  /// Makes the calls that are gathered by now.
+  void call_gathered() { gathering_->call(); }
+  /// Whether the loop is woken for each call from now on, and so for those that are here.
+  void wake_for_each(bool each);
+
   /// Does `work` on a thread of the feed's own, and calls `then` on the loop with what comes of it.
   template <class Work, class Then>
   void elsewhere(Work work, Then then) {
@@ -84,6 +105,19 @@ class FeedLoop {
   bool at_rest() const { return under_way_ == 0; }
 
  private:
+  /// Calls that wait for the loop. It outlives the feed as long as a thread is within add().
+  struct Gathering : std::enable_shared_from_this<Gathering> {
+    explicit Gathering(boost::asio::io_context& its_loop) : loop(its_loop) {}
+    void add(std::function<void()> call);
+    void call();
+    void wake() REQUIRES(mutex);
+
+    boost::asio::io_context& loop;
+    Mutex mutex;
+    std::vector<std::function<void()>> calls GUARDED_BY(mutex);
+    std::size_t under_way GUARDED_BY(mutex) = 0;
+    bool each GUARDED_BY(mutex) = true;
+  };
   struct Timer {
     boost::asio::steady_timer timer;
     std::optional<Time> due;
@@ -93,6 +127,7 @@ class FeedLoop {
   boost::asio::io_context& loop_;
   std::array<Timer, kAlarms> timers_;
   std::array<bool, kChores> posted_{};
+  std::shared_ptr<Gathering> gathering_;
   bool silent_ = false;
   std::uint32_t under_way_ = 0;
   /// A timer's handler that is due already cannot be called off: it looks whether this is there.

@@ -165,16 +165,31 @@ TEST_CASE("delivery: one that the rule on slots blocked is looked at once someth
   CHECK(table.blocked_once_loosened(true).empty());
 }
 
-TEST_CASE("delivery: places are looked at again when one of them was left or come to") {
+TEST_CASE("delivery: a subscription is short that waits or has read half of its window") {
   Table table({{client(1), replica(0)}});
-  CHECK(table.have_moved());
-  CHECK(!table.have_moved());
-  table.edit(client(1));
-  CHECK(!table.have_moved());
-  table.edit(client(1))->cursor.advance();
-  CHECK(table.have_moved());
-  table.edit(client(1))->straggler.left_behind = true;  // a place of its own
-  CHECK(table.have_moved());
+  CHECK(table.any_short());
+  const auto hold = [&](std::uint64_t batches) {
+    const auto one = table.edit(client(1));
+    one->leases.clear();
+    for (std::uint64_t i = 0; i < batches; ++i) one->leases[{i + 1}] = {};
+    one->speak();
+  };
+  table.edit(client(1))->terms.window = 8;
+  hold(4);
+  CHECK(table.any_short());
+  hold(5);
+  CHECK(!table.any_short());
+  table.edit(client(1))->asked = true;
+  CHECK(table.any_short());
+  hold(8);  // it can take no more
+  CHECK(!table.any_short());
+  hold(0);
+  table.edit(client(1))->blocked_by = BlockedBy::lead;  // a batch would change nothing
+  CHECK(!table.any_short());
+  table.edit(client(1))->blocked_by = BlockedBy::nothing;
+  CHECK(table.any_short());
+  table.remove(client(1));
+  CHECK(!table.any_short());
 }
 
 TEST_CASE("delivery: a job needs a slot for each of its ranks, those that come again but once") {

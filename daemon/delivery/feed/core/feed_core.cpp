@@ -38,7 +38,7 @@ void FeedCore::must(bool holds, const char* what) {
 }
 
 void FeedCore::take(Started) {
-  due_.slots = due_.plans = true;
+  due_.plans = true;
   if (!parts_.desk.is_open()) return;
   const QueueJournal& journal = parts_.desk.journal();
   if (const auto lost = journal.losses(); lost.records != 0) {
@@ -229,7 +229,7 @@ void FeedCore::give_back(const SlotRef& slot) {
   const bool is_held = slot.of->cache.is_held(slot.index);
   must(is_held, "a slot that is given back is held");
   if (!is_held || !slot.of->cache.release(slot.index)) return;
-  due_.slots = true;
+  note_free();
   if (!parts_.settings.poison) return;
   slot.of->cache.retire(slot.index);
   act(Poison{slot});
@@ -237,7 +237,12 @@ void FeedCore::give_back(const SlotRef& slot) {
 
 void FeedCore::take(const SlotPoisoned& event) {
   event.slot.of->cache.abandon(event.slot.index);
+  note_free();
+}
+
+void FeedCore::note_free() {
   due_.slots = true;
+  ++due_.freed;
 }
 
 QueueDesk::Holder FeedCore::holder_of(const Subscription& subscription) {

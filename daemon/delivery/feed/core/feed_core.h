@@ -46,6 +46,9 @@ class FeedCore {
   void decide(Time now, std::vector<FeedAction>& actions);
   /// Whether decide() has something to do.
   bool has_work() const { return due_.any || !actions_.empty(); }
+  /// Whether a batch that has been assembled changes anything now. Otherwise it may be told of with
+  /// others, once all that are under way are done.
+  bool is_awaited() const { return !parts_.life.had_client() || parts_.subscriptions.any_short(); }
 
   const FeedParts& parts() const { return parts_; }
   const FeedCounters& counters() const { return counters_; }
@@ -61,7 +64,9 @@ class FeedCore {
     bool all = false;                   ///< Each subscription.
     std::vector<SubscriptionKey> keys;  ///< These subscriptions.
     std::vector<BatchId> ready;         ///< Those that want one of these batches.
-    bool slots = true;                  ///< Another batch may be due, or a slot have come free.
+    bool slots = false;                 ///< A slot has come free.
+    std::uint32_t freed = 0;            ///< So many have since it was last assembled ahead.
+    bool ahead = true;                  ///< Other batches may be next, or threads are free.
     bool plans = true;                  ///< Another plan may be needed.
     bool epochs = false;                ///< A plan may be needed no longer.
     std::size_t turn = 0;               ///< Which subscription is served first, in rotation.
@@ -90,6 +95,7 @@ class FeedCore {
   void leave(const SubscriptionKey& key, SessionEnd how);
   void step_back(Subscription& subscription);
   void give_back(const SlotRef& slot);
+  void note_free();
   void await_returns();
   void note_undone(const QueueDesk::Undone& batch);
 
@@ -133,6 +139,7 @@ class FeedCore {
   void request_plan();
   void forget_epochs();
   void assemble_demands();
+  void assemble_ahead();
   void assemble(const SlotScheduler::Assignment& next, Urgency urgency);
   void refuse(Subscription& subscription, const Error& error);
   void refuse_all(const Error& error);

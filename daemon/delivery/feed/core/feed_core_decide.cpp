@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kBetweenLooks{5};
 void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
   now_ = now;
   due_.any = false;
+  due_.ahead |= due_.all || due_.epochs;
   if (!has_failed()) hand_out();
   answer_questions();
   if (!has_failed()) {
@@ -32,13 +33,7 @@ void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
     if (std::exchange(due_.plans, false)) request_plan();
     ++due_.turn;
     assemble_demands();
-    // What is due next changes with a queue at any time, and else with places and slots.
-    const bool moved = parts_.subscriptions.have_moved();
-    if (std::exchange(due_.slots, false) || moved || parts_.desk.is_open()) {
-      for (const auto& next : parts_.scheduler.ahead(parts_.cohorts(), now_)) {
-        assemble(next, Urgency::ahead);
-      }
-    }
+    assemble_ahead();
   }
   const SlotCache& cache = parts_.scheduler.cache();
   must(cache.held() <= cache.size(), "no more slots are held than there are");
@@ -60,7 +55,7 @@ void FeedCore::hand_out() {
   while (const auto leading = parts_.subscriptions.leading_once_slowest_moved()) {
     serve_all(*leading);
   }
-  serve_all(parts_.subscriptions.blocked_once_loosened(due_.slots));
+  serve_all(parts_.subscriptions.blocked_once_loosened(std::exchange(due_.slots, false)));
 }
 
 /// Each time beginning with another.
@@ -131,6 +126,7 @@ void FeedCore::accept(Subscription& subscription, const EpochSource& epoch) {
   subscription.cursor = Cursor(subscription.cursor.share(), epoch.epoch, first);
   subscription.stage = Subscription::Stage::in_epoch;
   if (subscription.terms.ends_before(epoch.epoch)) subscription.finish();
+  due_.ahead = true;
   const std::vector<BatchIndex> worst = parts_.plans.epochs().worst(epoch.epoch);
   for (std::size_t i = 0; i < worst.size() && i < subscription.terms.worst_first; ++i) {
     subscription.rehearsals.push_back({epoch.epoch, worst[i]});
@@ -165,6 +161,7 @@ void FeedCore::note_began(Epoch epoch) {
 
 void FeedCore::begin_epoch(Subscription& subscription, const EpochSource& source) {
   subscription.stage = Subscription::Stage::in_epoch;
+  due_.ahead = true;
   wire::EpochBeginT begin;
   begin.subscription = subscription.number.value;
   begin.epoch = source.epoch.value;
@@ -329,6 +326,16 @@ void FeedCore::assemble_demands() {
   for (const SubscriptionKey& key : stragglers.end_turn(parts_.cohorts(), now_)) {
     parts_.subscriptions.edit(key)->straggler.left_behind = false;
   }
+}
+
+/// While all clients have enough to go on with, a group of slots is filled at once.
+void FeedCore::assemble_ahead() {
+  SlotScheduler& scheduler = parts_.scheduler;
+  const bool is_due = due_.ahead || due_.freed >= scheduler.group();
+  if (!is_due && !parts_.subscriptions.any_short()) return;
+  due_.freed = 0;
+  for (const auto& next : scheduler.ahead(parts_.cohorts(), now_)) assemble(next, Urgency::ahead);
+  due_.ahead = scheduler.is_busy();
 }
 
 void FeedCore::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {

@@ -135,6 +135,7 @@ void FeedCore::take(const BatchFailed& event) {
   parts_.scheduler.note_brought_in(event.brought_in_bytes);
   if (is_of_other_data(event.assignment, event.data)) return;
   parts_.scheduler.failed(event.assignment, event.error);
+  due_.ahead = true;
   const BatchId& id = event.assignment.id;
   const ErrorCode code = event.error.code;
   // Data or memory may come back, and then the feed is opened anew; of a file that was overwritten

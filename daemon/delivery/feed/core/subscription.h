@@ -74,6 +74,7 @@ struct IndexEntry {
   std::optional<Place> place;               ///< Empty: it stands nowhere.
   std::optional<Position> position;         ///< Without one, as in a queue, it is no laggard.
   BlockedBy blocked_by = BlockedBy::nothing;
+  bool is_short = false;
 };
 
 /// One client's claim on a feed, and all that is known of it. It is changed through
@@ -141,6 +142,13 @@ struct Subscription {
   /// time is taken for waiting when it holds nothing, too.
   bool says_it_waits() const {
     return asked || (leases.empty() && !client.abilities.has(Ability::waits));
+  }
+  /// Whether a batch that is ready is to reach it at once: its program waits, or has less than half
+  /// of its window left.
+  bool is_short() const {
+    const bool takes_none = looks_on() && !leases.empty();
+    return is_served() && has_credit() && !takes_none && blocked_by == BlockedBy::nothing &&
+           (says_it_waits() || 2 * leases.size() <= terms.window);
   }
   /// Whether it gets its batches in the plan's order.
   bool follows_plan() const { return !in_queue() && rehearsals.empty(); }

@@ -118,6 +118,7 @@ void SubscriptionTable::remove(const SubscriptionKey& key) {
   admission_.change(key, &*one.index.admission, nullptr);
   index_place(one, {}, {});
   index_blocked(one, BlockedBy::nothing);
+  index_short(one, false);
   all_.erase(key);
 }
 
@@ -128,7 +129,7 @@ void SubscriptionTable::clear() {
   positions_.clear();
   blocked_.clear();
   leading_.clear();
-  moved_ = true;
+  short_ = 0;
 }
 
 void SubscriptionTable::set_planned(const std::set<Epoch>& epochs) {
@@ -153,6 +154,7 @@ void SubscriptionTable::index(Subscription& one) {
   if (place && !place->in_queue) position = Position{one.cursor.epoch(), one.cursor.step()};
   index_place(one, place, position);
   index_blocked(one, one.blocked_by);
+  index_short(one, one.is_short());
 }
 
 void SubscriptionTable::index_place(Subscription& one, const std::optional<Place>& place,
@@ -162,16 +164,9 @@ void SubscriptionTable::index_place(Subscription& one, const std::optional<Place
     if (entry.place) {
       const auto left = places_.find(*entry.place);
       left->second.erase(one.key());
-      if (left->second.empty()) {
-        places_.erase(left);
-        moved_ = true;
-      }
+      if (left->second.empty()) places_.erase(left);
     }
-    if (place) {
-      Members& members = places_[*place];
-      if (members.empty()) moved_ = true;
-      members.emplace(one.key(), &one.straggler);
-    }
+    if (place) places_[*place].emplace(one.key(), &one.straggler);
     entry.place = place;
   }
   if (entry.position == position) return;
@@ -193,12 +188,15 @@ void SubscriptionTable::index_blocked(Subscription& one, BlockedBy blocked_by) {
   one.index.blocked_by = blocked_by;
 }
 
+void SubscriptionTable::index_short(Subscription& one, bool is_short) {
+  if (std::exchange(one.index.is_short, is_short) == is_short) return;
+  is_short ? ++short_ : --short_;
+}
+
 std::optional<Position> SubscriptionTable::slowest() const {
   if (positions_.empty()) return {};
   return positions_.begin()->first;
 }
-
-bool SubscriptionTable::have_moved() { return std::exchange(moved_, false); }
 
 std::size_t SubscriptionTable::slots_needed_with(const Job& job, std::uint32_t rank) const {
   std::set<std::uint32_t> here{rank};

@@ -87,8 +87,8 @@ class SubscriptionTable {
   const std::map<Place, Members>& places() const { return places_; }
   /// The slowest of all positions; empty: there is none.
   std::optional<Position> slowest() const;
-  /// Whether subscriptions have come to other places since this was asked last.
-  bool have_moved();
+  /// Whether one of them is_short().
+  bool any_short() const { return short_ != 0; }
   /// Slots that would be needed if this rank came, too.
   std::size_t slots_needed_with(const Job& job, std::uint32_t rank) const;
   /// The epochs that subscriptions stand in, and those that they come to after them. One that holds
@@ -117,6 +117,7 @@ class SubscriptionTable {
   void index_place(Subscription& one, const std::optional<Place>& place,
                    const std::optional<Position>& position);
   void index_blocked(Subscription& one, BlockedBy blocked_by);
+  void index_short(Subscription& one, bool is_short);
 
   std::size_t slots_;
   Subscriptions all_;
@@ -127,7 +128,7 @@ class SubscriptionTable {
   OrphanedSlots orphaned_;
   std::set<SubscriptionKey> blocked_;  ///< By the rule on slots, from a batch that is ready.
   std::set<SubscriptionKey> leading_;  ///< Blocked by max_lead.
-  bool moved_ = false;
+  std::size_t short_ = 0;              ///< Subscriptions that are.
   std::uint64_t seen_loosened_ = 0;
   std::optional<Position> seen_slowest_;
   std::optional<Epoch> last_begun_;  ///< The furthest epoch that one came to, and that one ended.

@@ -90,8 +90,8 @@ SlotScheduler::Answer SlotScheduler::demand(const Demand& wanted,
   return answer;
 }
 
-/// One job more than threads is under way, so that a thread never waits for the loop, and a demand
-/// never waits behind many.
+/// At least one job more than threads is under way, so that a thread never waits for the loop. A
+/// demand waits for none of them: it is more urgent.
 std::vector<SlotScheduler::Assignment> SlotScheduler::ahead(const std::vector<Cohort>& cohorts,
                                                             Time now) {
   std::vector<Assignment> all;

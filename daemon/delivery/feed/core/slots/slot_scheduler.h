@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -18,7 +19,7 @@ namespace batchwright {
 
 /// What a SlotScheduler goes by.
 struct SchedulerLimits {
-  unsigned threads = 1;  ///< That assemble. One job more than these is under way.
+  unsigned threads = 1;                            ///< That assemble.
   std::chrono::steady_clock::duration patience{};  ///< With stragglers, at once.
 };
 
@@ -58,7 +59,7 @@ class SlotScheduler {
   bool is_missing(const BatchId& id) const { return !cache().find(id) && !broken(id); }
   /// For a batch that is_missing().
   Answer demand(const Demand& wanted, const std::vector<Cohort>& cohorts, Time now);
-  /// What is due soonest, as far as slots and threads allow.
+  /// What is due soonest, as far as slots allow, and until a group() is under way.
   std::vector<Assignment> ahead(const std::vector<Cohort>& cohorts, Time now);
 
   /// An assignment is complete, or came to nothing: its slot is free, and with an error the batch
@@ -96,11 +97,16 @@ class SlotScheduler {
   /// The generations that still have a batch, this one included.
   std::vector<std::shared_ptr<SlotGeneration>> generations() const;
 
+  /// Batches that are assembled ahead together, so that threads are woken for a group and not for
+  /// each batch: a quarter of the slots.
+  std::uint32_t group() const { return std::max(cache().size() / 4, 1U); }
+  /// Whether ahead() begins nothing for now, since enough is under way.
+  bool is_busy() const { return filling_ > std::max(threads_, group() - 1); }
+
   Stragglers& stragglers() { return stragglers_; }
   const Stragglers& stragglers() const { return stragglers_; }
 
  private:
-  bool is_busy() const { return filling_ > threads_; }
   std::optional<SlotIndex> take(const BatchId& id, const std::vector<Cohort>& cohorts,
                                 const std::vector<std::uint64_t>& kept);
   std::optional<SlotIndex> take_due_in(std::uint64_t away, const BatchId& id,
