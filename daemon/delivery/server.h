@@ -100,6 +100,9 @@ class Server {
   const std::vector<std::string>& endpoints() const { return listeners_.endpoints(); }
   const std::string& events_endpoint() const { return listeners_.events_endpoint(); }
 
+  /// Whether a client's message of this kind has a handler.
+  static bool handles(wire::Body kind) { return handler_of(kind) != nullptr; }
+
   /// The period of Alive messages to clients without an arena.
   static constexpr std::chrono::seconds kAlive{1};
   /// How long after its connection's end the last messages of a queue's client are taken.
@@ -115,14 +118,29 @@ class Server {
     std::chrono::milliseconds silence;
   };
 
+  /// A client's message, as it came.
+  struct Received {
+    const Router::Incoming& incoming;
+    const ControlMessage& message;
+    Session* session;  ///< Of its sender; null before Hello.
+  };
+  /// How a kind of message is taken.
+  struct Handler {
+    wire::Body kind;
+    bool in_session;  ///< Not without a session.
+    void (Server::*handle)(const Received&);
+  };
+  static const Handler kHandlers[];
+
   // server_conversation.cpp: the messages of clients, and the answers to them.
   void on_message(const Router::Incoming& incoming);
-  void on_hello(const Router::Incoming& incoming, const wire::Hello& hello);
-  void on_session_message(Session& session, const ControlMessage& message);
-  void on_release(const Session& session, const wire::Release& release);
-  void on_unsubscribe(const Session& session, SubscriptionNumber subscription);
-  void on_ask(const Session& session, const wire::Ask& question);
-  void on_subscribe(const Session& session, const wire::Subscribe& request);
+  static const Handler* handler_of(wire::Body kind);
+  void on_hello(const Received& received);
+  void on_release(const Received& received);
+  void on_unsubscribe(const Received& received);
+  void on_ask(const Received& received);
+  void on_subscribe(const Received& received);
+  void on_bye(const Received& received);
   void on_malformed(const PeerName& peer, const std::string& what);
   Result<void> admit(const Router::Incoming& incoming, const wire::Hello& hello) const;
   Result<void> replace_earlier(const Router::Incoming& incoming, std::uint64_t token);

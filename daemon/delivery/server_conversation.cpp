@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/delivery/server.h"
@@ -12,6 +13,23 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
+
+/// The messages that a client sends. Which of them are sound is checked when they are decoded
+/// (formats/control.cpp).
+constexpr Server::Handler Server::kHandlers[] = {
+    {wire::Body::Release, true, &Server::on_release},
+    {wire::Body::Ask, true, &Server::on_ask},
+    {wire::Body::Subscribe, true, &Server::on_subscribe},
+    {wire::Body::Unsubscribe, true, &Server::on_unsubscribe},
+    {wire::Body::Hello, false, &Server::on_hello},
+    {wire::Body::Bye, true, &Server::on_bye},
+};
+
+const Server::Handler* Server::handler_of(wire::Body kind) {
+  const auto* found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
+                                   [kind](const Handler& each) { return each.kind == kind; });
+  return found != std::end(kHandlers) ? found : nullptr;
+}
 
 void Server::on_message(const Router::Incoming& incoming) {
   const PeerName& peer = incoming.peer;
@@ -24,19 +42,28 @@ void Server::on_message(const Router::Incoming& incoming) {
   }
   const auto message = ControlMessage::decode(incoming.frame);
   if (!message) return on_malformed(peer, message.error().message);
-  if (const auto* hello = message->as<wire::Hello>()) return on_hello(incoming, *hello);
+  const Handler* handler = handler_of(message->kind());
   Session* session = sessions_.find(peer);
-  if (session != nullptr) return on_session_message(*session, *message);
-  refuse(peer, {ErrorCode::disconnected, "no session: Hello comes first"});
-  static_cast<void>(bears_refusal(peer));
+  if (session == nullptr && (handler == nullptr || handler->in_session)) {
+    refuse(peer, {ErrorCode::disconnected, "no session: Hello comes first"});
+    static_cast<void>(bears_refusal(peer));
+    return;
+  }
+  if (handler == nullptr) {
+    return on_malformed(peer, fmt::format("a message that a client does not send: {}",
+                                          wire::EnumNameBody(message->kind())));
+  }
+  (this->*handler->handle)({incoming, *message, session});
 }
 
-void Server::on_hello(const Router::Incoming& incoming, const wire::Hello& hello) {
+void Server::on_hello(const Received& received) {
+  const auto& [incoming, message, old] = received;
+  const auto& hello = *message.as<wire::Hello>();
   const PeerName& peer = incoming.peer;
   if (const auto admitted = admit(incoming, hello); !admitted) {
     return turn_away(peer, admitted.error());
   }
-  if (const Session* old = sessions_.find(peer)) {
+  if (old != nullptr) {
     if (!bears_refusal(peer)) return;
     close_session(old->id(), "it says Hello again");
   }
@@ -150,47 +177,42 @@ void Server::welcome(const Session& session) {
   send(session.peer, encode(std::move(answer)));
 }
 
-void Server::on_session_message(Session& session, const ControlMessage& message) {
-  if (const auto* subscribe = message.as<wire::Subscribe>()) {
-    on_subscribe(session, *subscribe);
-  } else if (const auto* release = message.as<wire::Release>()) {
-    on_release(session, *release);
-  } else if (const auto* unsubscribe = message.as<wire::Unsubscribe>()) {
-    on_unsubscribe(session, SubscriptionNumber{unsubscribe->subscription()});
-  } else if (const auto* question = message.as<wire::Ask>()) {
-    on_ask(session, *question);
-  } else if (message.as<wire::Bye>() != nullptr) {
-    session.leaving = true;
-    close_session(session.id(), "it says Bye");
-  } else {
-    on_malformed(PeerName(session.peer), fmt::format("a message that a client does not send: {}",
-                                                     wire::EnumNameBody(message.kind())));
-  }
-}
-
-void Server::on_release(const Session& session, const wire::Release& release) {
-  const SubscriptionKey key{session.id(), SubscriptionNumber{release.subscription()}};
-  if (Feed* feed = feeds_.find(key)) return feed->release(session.id(), release);
+void Server::on_release(const Received& received) {
+  const auto& release = *received.message.as<wire::Release>();
+  const SessionId session = received.session->id();
+  const SubscriptionKey key{session, SubscriptionNumber{release.subscription()}};
+  if (Feed* feed = feeds_.find(key)) return feed->release(session, release);
   absent_.guests().release(key, from_wire(release.leases()));
 }
 
-void Server::on_unsubscribe(const Session& session, SubscriptionNumber subscription) {
-  for (const auto& feed : feeds()) feed->unsubscribe(session.id(), subscription);
-  absent_.guests().remove({session.id(), subscription});
+void Server::on_unsubscribe(const Received& received) {
+  const SubscriptionNumber subscription{received.message.as<wire::Unsubscribe>()->subscription()};
+  const SessionId session = received.session->id();
+  for (const auto& feed : feeds()) feed->unsubscribe(session, subscription);
+  absent_.guests().remove({session, subscription});
 }
 
-void Server::on_ask(const Session& session, const wire::Ask& question) {
-  for (const auto& feed : feeds()) feed->ask(session.id(), question);
-  const SubscriptionKey key{session.id(), SubscriptionNumber{question.subscription()}};
+void Server::on_ask(const Received& received) {
+  const auto& question = *received.message.as<wire::Ask>();
+  const SessionId session = received.session->id();
+  for (const auto& feed : feeds()) feed->ask(session, question);
+  const SubscriptionKey key{session, SubscriptionNumber{question.subscription()}};
   absent_.guests().note_question(key);
   const AbsentFeed* feed = absent_.awaited_by(key);
   if (feed != nullptr && !question.quiet()) tell_reason(key, feed->told());
 }
 
-void Server::on_subscribe(const Session& session, const wire::Subscribe& request) {
+void Server::on_subscribe(const Received& received) {
+  const Session& session = *received.session;
+  const auto& request = *received.message.as<wire::Subscribe>();
   if (auto done = subscribe(session, request); !done) {
     refuse_subscription(session, SubscriptionNumber{request.subscription()}, done.error());
   }
+}
+
+void Server::on_bye(const Received& received) {
+  received.session->leaving = true;
+  close_session(received.session->id(), "it says Bye");
 }
 
 /// A program that tries again and again may do so for a good reason, and holds batches of other

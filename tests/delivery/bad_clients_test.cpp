@@ -237,3 +237,11 @@ TEST_CASE("delivery: a program's name speaks to nobody's terminal") {
   CHECK(program_name(std::string(63, 'x') + "\xC3\xA9") == std::string(63, 'x') + "\xEF\xBF\xBD");
   CHECK(program_name(std::string(100, 'x')).size() == 64);
 }
+
+TEST_CASE("delivery: each message that a client sends has a handler, and no other") {
+  for (const MessageKind& kind : message_kinds()) {
+    CAPTURE(wire::EnumNameBody(kind.body));
+    const bool clients = kind.sender == Sender::client || kind.sender == Sender::either;
+    CHECK(Server::handles(kind.body) == clients);
+  }
+}
