@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -97,7 +98,8 @@ flatbuffers::DetachedBuffer encode(const wire::MessageT& message);
 
 /// A control message as bytes, from a body such as wire::HelloT.
 template <class TableT>
-flatbuffers::DetachedBuffer encode(TableT&& body) {
+requires(!std::is_same_v<std::remove_cvref_t<TableT>, wire::MessageT>) flatbuffers::DetachedBuffer
+    encode(TableT&& body) {
   wire::MessageT message;
   message.body.Set(std::forward<TableT>(body));
   return encode(std::as_const(message));

@@ -10,10 +10,12 @@
 
 #include <array>
 #include <csignal>
+#include <vector>
 
 #include "tests/delivery/raw_client.h"
 #include "tests/delivery/test_server.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/seeds/messages.h"
 
 using namespace batchwright;
 using namespace batchwright::fuzz;
@@ -38,7 +40,10 @@ class Conversation {
 
   void hold() {
     while (!input_.empty() && ++said_ < 64) say(input_.byte());
-    hello(kProtocolVersion);
+    wire::HelloT hello;
+    hello.protocol = kProtocolVersion;
+    client_.send(std::move(hello));
+    ++welcomes_due_;
     // Answers come in order; a Hello of raw bytes gives one more, and then this ends early.
     while (welcomes_due_ > 0) {
       const auto answer = client_.receive();
@@ -50,56 +55,35 @@ class Conversation {
 
  private:
   void say(std::uint8_t what) {
-    switch (what % 8) {
-      case 0: return hello(input_.byte() % 4 == 0 ? input_.number<std::uint16_t>() : 1);
-      case 1: return client_.send(subscribe());
-      case 2: return client_.send(release());
-      case 3: return unsubscribe();
-      case 4: return client_.send(wire::ByeT{});
-      case 5: return malformed(input_.take(input_.byte()));
-      case 6: return damaged();
-      default: return at_arena_socket();
+    switch (what % 16) {
+      case 13: return malformed(input_.take(input_.byte()));
+      case 14: return damaged();
+      case 15: return at_arena_socket();
+      default: return say_one_of(kinds_.at(what % 16 % kinds_.size()));
     }
   }
 
-  void hello(std::uint16_t protocol) {
-    wire::HelloT hello;
-    hello.protocol = protocol;
-    hello.client = "fuzz";
-    hello.abilities = input_.byte();
-    welcomes_due_ += protocol == kProtocolVersion;
-    client_.send(std::move(hello));
-  }
-
-  wire::SubscribeT subscribe() {
-    wire::SubscribeT request;
-    request.subscription = input_.byte() % 4;
-    request.feed = input_.byte() % 8 == 0 ? "other" : "train";
-    request.mode = static_cast<wire::Mode>(input_.byte() % 4);
-    request.ranks = small_or_any<std::uint32_t>();
-    request.rank = small_or_any<std::uint32_t>();
-    request.window = small_or_any<std::uint32_t>();
-    request.epoch = small_or_any<std::uint64_t>();
-    request.step = small_or_any<std::uint64_t>();
-    request.epochs = small_or_any<std::uint64_t>();
-    request.worst_first = small_or_any<std::uint32_t>();
-    return request;
-  }
-
-  wire::ReleaseT release() {
-    wire::ReleaseT release;
-    release.subscription = input_.byte() % 4;
-    for (int leases = input_.byte() % 8; leases > 0; --leases) {
-      release.leases.push_back(small_or_any<std::uint64_t>());
+  void say_one_of(wire::Body kind) {
+    const wire::MessageT message = make_message(kind, input_);
+    const auto* hello = message.body.AsHello();
+    if (hello != nullptr && hello->protocol == kProtocolVersion) ++welcomes_due_;
+    client_.send_bytes(bytes_of(encode(message)));
+    // Otherwise it gets no second batch before it has released the first.
+    if (const auto* subscribe = message.body.AsSubscribe()) {
+      client_.say_waiting(subscribe->subscription);
     }
-    release.undone = input_.byte() % 4 == 0;
-    return release;
   }
 
-  void unsubscribe() {
-    wire::UnsubscribeT request;
-    request.subscription = small_or_any<std::uint32_t>();
-    client_.send(std::move(request));
+  static std::vector<wire::Body> kinds_of_clients() {
+    std::vector<wire::Body> kinds;
+    for (const MessageKind& kind : message_kinds()) {
+      if (sends(Sender::client, kind)) kinds.push_back(kind.body);
+    }
+    return kinds;
+  }
+
+  static std::span<const std::byte> bytes_of(const flatbuffers::DetachedBuffer& message) {
+    return {reinterpret_cast<const std::byte*>(message.data()), message.size()};
   }
 
   void malformed(std::span<const std::byte> frame) {
@@ -108,9 +92,9 @@ class Conversation {
 
   /// A sound message, some bytes of which are others.
   void damaged() {
-    const auto message = encode(subscribe());
-    std::vector<std::byte> bytes(message.size());
-    std::memcpy(bytes.data(), message.data(), message.size());
+    const auto message = encode(make_message(wire::Body::Subscribe, input_));
+    const auto sound = bytes_of(message);
+    std::vector<std::byte> bytes(sound.begin(), sound.end());
     for (int changes = input_.byte() % 4; changes >= 0; --changes) {
       bytes[input_.number<std::uint16_t>() % bytes.size()] = std::byte{input_.byte()};
     }
@@ -145,6 +129,7 @@ class Conversation {
   test::TestServer& server_;
   test::RawClient client_;
   Choices input_;
+  const std::vector<wire::Body> kinds_ = kinds_of_clients();
   int said_ = 0;
   int malformed_ = 0;
   int welcomes_due_ = 0;

@@ -1,7 +1,7 @@
 // Writes inputs to begin with into FOLDER/TARGET/: sound messages, batches, records, replies, files
 // of sound and settings, so that they follow the formats as these change.
 
-#include "tests/fuzz/seeds.h"
+#include "tests/fuzz/seeds/seeds.h"
 
 #include <array>
 #include <filesystem>
@@ -11,124 +11,37 @@
 #include "formats/formats.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/schemas.h"
+#include "tests/fuzz/seeds/messages.h"
 
 using namespace batchwright;
 using namespace batchwright::fuzz;
 
 namespace {
 
-template <class TableT>
-std::string message(TableT body) {
-  const auto bytes = encode(std::move(body));
+/// A sound message of this kind, for a first subscription.
+std::string message(wire::Body kind) {
+  const std::vector<std::byte> ones(64, std::byte{1});
+  Choices figures{std::span(ones)};
+  const auto bytes = encode(make_message(kind, figures));
   return as_text(bytes.data(), bytes.size());
 }
 
-std::string subscribe() {
-  wire::SubscribeT request;
-  request.subscription = 1;
-  request.feed = "train";
-  request.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
-  request.held = {4, 5};
-  request.released = {6};
-  request.until_epoch = 2;
-  return message(std::move(request));
-}
-
-std::string welcome() {
-  wire::WelcomeT answer;
-  answer.protocol = kProtocolVersion;
-  answer.version = "1";
-  answer.arena_socket = "/s";
-  answer.abilities = kAbilities.bits();
-  auto feed = std::make_unique<wire::FeedInfoT>();
-  feed->name = "train";
-  auto field = std::make_unique<wire::FieldInfoT>();
-  field->name = "speaker";
-  field->shape = {3, 2};
-  field->categories = {"ann", "bob"};
-  feed->fields.push_back(std::move(field));
-  answer.feeds.push_back(std::move(feed));
-  return message(std::move(answer));
-}
-
-std::string subscribed() {
-  wire::SubscribedT answer;
-  answer.subscription = 1;
-  answer.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
-  answer.steps = 1;
-  answer.batches_per_step = 1;
-  answer.world = 1;
-  answer.window = 2;
-  return message(std::move(answer));
-}
-
-std::string delivery() {
-  wire::DeliveryT ticket;
-  ticket.subscription = 1;
-  ticket.lease = 1;
-  ticket.size = 64;
-  ticket.may_join = true;
-  ticket.attempt = 2;
-  return message(ticket);
-}
-
-std::string epoch_end() {
-  wire::EpochEndT ended;
-  ended.subscription = 1;
-  ended.steps = 1;
-  ended.last = true;
-  return message(ended);
-}
-
-std::string text_message(bool refusal) {
-  if (!refusal) {
-    wire::WaitingT waiting;
-    waiting.reason = "a slot";
-    return message(std::move(waiting));
+/// What a daemon says, in the order of the kinds' numbers; a refusal ends it, or there is none.
+std::string words_of_daemon(bool refused) {
+  std::string conversation(3, '\0');
+  for (const MessageKind& kind : message_kinds()) {
+    if (!sends(Sender::daemon, kind) || (kind.body == wire::Body::Refused && !refused)) continue;
+    const std::string each = message(kind.body);
+    conversation += number_bytes(static_cast<std::uint16_t>(each.size())) + each;
   }
-  wire::RefusedT refused;
-  refused.code = 4;
-  refused.message = "no";
-  return message(std::move(refused));
-}
-
-std::vector<std::string> messages_of_clients() {
-  wire::HelloT hello;
-  hello.protocol = kProtocolVersion;
-  hello.client = "seed";
-  hello.abilities = kAbilities.bits();
-  wire::ReleaseT release;
-  release.subscription = 1;
-  release.leases = {1, 2, 3};
-  release.undone = true;
-  return {message(std::move(hello)),     subscribe(),           message(std::move(release)),
-          message(wire::UnsubscribeT{}), message(wire::ByeT{}), message(wire::AskT{})};
-}
-
-std::vector<std::string> messages_of_daemons() {
-  wire::EventT event;
-  event.feed = "train";
-  event.text = "why";
-  return {welcome(),
-          subscribed(),
-          delivery(),
-          epoch_end(),
-          text_message(true),
-          text_message(false),
-          message(wire::AliveT{}),
-          message(std::move(event))};
+  return conversation;
 }
 
 void write_messages(const std::filesystem::path& folder) {
   Seeds single(folder, "client_messages");
-  for (const std::string& each : messages_of_clients()) single.add(each);
-  for (const std::string& each : messages_of_daemons()) single.add(each);
-  std::string conversation(3, '\0');
-  for (const std::string& each : messages_of_daemons()) {
-    const auto bytes = static_cast<std::uint16_t>(each.size());
-    conversation += as_text(&bytes, sizeof bytes) + each;
-  }
-  Seeds(folder, "daemon_messages").add(conversation);
+  for (const MessageKind& kind : message_kinds()) single.add(message(kind.body));
+  Seeds conversations(folder, "daemon_messages");
+  for (const bool refused : {false, true}) conversations.add(words_of_daemon(refused));
 }
 
 /// A batch with a tensor of each kind, its payload zeros.
@@ -219,9 +132,9 @@ int main(int argc, char** argv) {
   replies.add(arena_reply(0, 0));
   // A subscription, then releases; a damaged message; requests on the arena socket.
   Seeds conversations(folder, "conversation");
-  conversations.add(std::string("\1\1\1\0\1\0\4\0\0\1\0\2\1\3\1\2\3\3\1", 19));
-  conversations.add(std::string("\6\1\1\1\1\0\4\0\0\1\0\1\20\0\377\40\0\1\0\1", 20));
-  conversations.add(std::string("\7\1\0\1\0\7\0\1\5\5\5\5\5\5\5\5\1\7\4", 19));
+  conversations.add(std::string("\1\1\1\0\1\0\4\0\0\1\0\0\2\1\3\1\2\3\1\3\1\5\1\1\0", 23));
+  conversations.add(std::string("\16\1\1\1\1\0\4\0\0\1\0\0\1\20\0\377\40\0\1\0\1", 21));
+  conversations.add(std::string("\17\1\0\1\0\17\0\1\5\5\5\5\5\5\5\5\1\17\4", 19));
   write_sound_seeds(folder);
   write_setting_seeds(folder);
   return 0;

@@ -7,7 +7,7 @@
 
 #include "daemon/config/keys.h"
 #include "storage/frontend/frontend.h"
-#include "tests/fuzz/seeds.h"
+#include "tests/fuzz/seeds/seeds.h"
 
 namespace batchwright::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-#include "tests/fuzz/seeds.h"
+#include "tests/fuzz/seeds/seeds.h"
 #include "tests/support/temporary_folder.h"
 
 namespace batchwright::fuzz {
