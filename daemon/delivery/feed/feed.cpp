@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "daemon/delivery/feed/feed_terms.h"
-#include "daemon/delivery/feed/plans/plan_words.h"
+#include "daemon/delivery/feed/plans/planner.h"
 
 namespace batchwright {
 namespace {
@@ -246,7 +246,7 @@ void Feed::retire(const Error& error) {
 std::vector<std::shared_ptr<const void>> Feed::belongings() const {
   std::vector<std::shared_ptr<const void>> all{data_.tree_reader, data_.dataset, data_.snapshot};
   for (auto& generation : parts().scheduler.generations()) all.push_back(std::move(generation));
-  for (PlannedEpoch& epoch : parts().plans.epochs().all()) all.push_back(std::move(epoch.batches));
+  for (PlannedEpoch& epoch : parts().plans.all()) all.push_back(std::move(epoch.batches));
   return all;
 }
 

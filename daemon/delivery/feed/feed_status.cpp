@@ -135,7 +135,7 @@ void Feed::add_data(FeedStatus& status) const {
   status.pinned = to_string(arena().pinned());
   status.pages = to_string(arena().pages());
   status.plan_seconds = parts().plans.seconds();
-  for (const PlannedEpoch& epoch : parts().plans.epochs().all()) {
+  for (const PlannedEpoch& epoch : parts().plans.all()) {
     status.plans.push_back(plan_stats(epoch));
   }
 }
@@ -171,7 +171,7 @@ void Feed::add_subscribers(FeedStatus& status, WaitingTimes::Time now) const {
 }
 
 PlanQuestion Feed::plan_question(std::optional<Epoch> epoch) const {
-  const std::vector<PlannedEpoch> planned = parts().plans.epochs().all();
+  const std::vector<PlannedEpoch> planned = parts().plans.all();
   if (!epoch) epoch = planned.empty() ? Epoch{0} : planned.front().source->epoch;
   PlanQuestion question{name(), *epoch, parts().settings, data_.snapshot, nullptr};
   // Shared, so that the page can be made after the feed has passed on to the next epoch.

@@ -55,7 +55,9 @@ class FeedCore {
   const DataFacts& facts() const { return facts_; }
   /// Whether a plan of these data, or one that was asked for with them, is of no use, for the epoch
   /// was decided to be of others meanwhile.
-  bool is_outdated(Epoch epoch, std::optional<std::uint64_t> data) const;
+  bool is_outdated(Epoch epoch, std::optional<std::uint64_t> data) const {
+    return parts_.plans.is_outdated(epoch, data);
+  }
 
  private:
   /// What has changed, and so is to be looked at by decide().
@@ -107,7 +109,7 @@ class FeedCore {
   // feed_core_results.cpp: events of what other threads did.
   void take(PlanReady event);
   void take(const PlanFailed& event);
-  void take(const PlanOutdated& event);
+  void take(const PlanOutdated&);
   void take(const BatchReady& event);
   void take(const BatchFailed& event);
   void take(const Written& event);
@@ -129,15 +131,15 @@ class FeedCore {
   void serve(const SubscriptionKey& key);
   void serve_all(std::vector<SubscriptionKey> keys);
   bool serve_next(Subscription& subscription);
-  void accept(Subscription& subscription, const EpochSource& source);
+  void accept(Subscription& subscription, const PlannedEpoch& planned);
   void begin_epoch(Subscription& subscription, const EpochSource& source);
   void end_epoch(Subscription& subscription, std::uint64_t steps);
   void deliver(Subscription& subscription, const EpochSource& source, SlotIndex slot);
   void note_began(Epoch epoch);
   void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
   void answer_questions();
-  void request_plan();
-  void forget_epochs();
+  void request_plan(const PlanNeeds& needs);
+  void forget_epochs(const PlanNeeds& needs);
   void assemble_demands();
   void assemble_ahead();
   void assemble(const SlotScheduler::Assignment& next, Urgency urgency);

@@ -29,8 +29,11 @@ void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
   if (!has_failed()) hand_out();
   answer_questions();
   if (!has_failed()) {
-    if (std::exchange(due_.epochs, false)) forget_epochs();
-    if (std::exchange(due_.plans, false)) request_plan();
+    if (due_.epochs || due_.plans) {
+      const PlanNeeds needs = parts_.plan_needs();
+      if (std::exchange(due_.epochs, false)) forget_epochs(needs);
+      if (std::exchange(due_.plans, false)) request_plan(needs);
+    }
     ++due_.turn;
     assemble_demands();
     assemble_ahead();
@@ -78,19 +81,20 @@ void FeedCore::serve(const SubscriptionKey& key) {
 
 /// One event for one subscription; false when it has to wait.
 bool FeedCore::serve_next(Subscription& subscription) {
-  const auto epoch = parts_.plans.find(subscription.cursor.epoch());
-  if (!epoch) {
+  const PlannedEpoch* const planned = parts_.plans.find(subscription.cursor.epoch());
+  if (planned == nullptr) {
     const Error* error = parts_.plans.refusal(subscription.cursor.epoch(), now_);
     if (error != nullptr) refuse(subscription, *error);
     return false;
   }
+  const EpochSource& epoch = *planned->source;
   if (subscription.stage == Subscription::Stage::applied) {
-    accept(subscription, *epoch);
+    accept(subscription, *planned);
     return true;
   }
-  if (subscription.stage == Subscription::Stage::between_epochs) begin_epoch(subscription, *epoch);
-  if (parts_.is_over(subscription, epoch->plan.steps())) {
-    end_epoch(subscription, epoch->plan.steps());
+  if (subscription.stage == Subscription::Stage::between_epochs) begin_epoch(subscription, epoch);
+  if (parts_.is_over(subscription, epoch.plan.steps())) {
+    end_epoch(subscription, epoch.plan.steps());
     return true;
   }
   const auto id = parts_.next_of(subscription);
@@ -111,11 +115,12 @@ bool FeedCore::serve_next(Subscription& subscription) {
   const SlotCache& cache = parts_.scheduler.cache();
   const auto slot = cache.find(*id);
   if (!slot || cache.state(*slot) != SlotState::ready) return false;
-  deliver(subscription, *epoch, *slot);
+  deliver(subscription, epoch, *slot);
   return true;
 }
 
-void FeedCore::accept(Subscription& subscription, const EpochSource& epoch) {
+void FeedCore::accept(Subscription& subscription, const PlannedEpoch& planned) {
+  const EpochSource& epoch = *planned.source;
   const std::uint64_t steps = epoch.plan.steps();
   const Step first = subscription.terms.first_step;
   if (first.value > steps) {
@@ -127,9 +132,8 @@ void FeedCore::accept(Subscription& subscription, const EpochSource& epoch) {
   subscription.stage = Subscription::Stage::in_epoch;
   if (subscription.terms.ends_before(epoch.epoch)) subscription.finish();
   due_.ahead = true;
-  const std::vector<BatchIndex> worst = parts_.plans.epochs().worst(epoch.epoch);
-  for (std::size_t i = 0; i < worst.size() && i < subscription.terms.worst_first; ++i) {
-    subscription.rehearsals.push_back({epoch.epoch, worst[i]});
+  for (std::size_t i = 0; i < planned.worst.size() && i < subscription.terms.worst_first; ++i) {
+    subscription.rehearsals.push_back({epoch.epoch, planned.worst[i]});
   }
   const SlotGeneration& slots = *parts_.scheduler.slots();
   wire::SubscribedT answer;
@@ -266,17 +270,16 @@ void FeedCore::answer_questions() {
 /// Asks for one plan, if one is missing: of an epoch that a client stands in, or else of the one
 /// behind it, so that no epoch begins with a pause. The choice is made anew after each plan, for by
 /// then the client that wanted another may be gone.
-void FeedCore::request_plan() {
-  PlanKeeper& plans = parts_.plans;
+void FeedCore::request_plan(const PlanNeeds& needs) {
+  PlanStore& plans = parts_.plans;
   if (plans.is_planning()) return;
-  const PlanNeeds needs = parts_.plan_needs();
   const auto choice = plans.next(needs, parts_.most_plans(), now_);
   // While one is missing, whose turn it is depends on which clients could take a batch.
   due_.plans = plans.misses_any(needs);
-  if (choice.drop && needs.stood_in.contains(*choice.drop)) {
+  if (choice.evict && needs.stood_in.contains(*choice.evict)) {
     log<Event::plans_take_turns>(name(), needs.stood_in.size(), parts_.most_plans());
   }
-  if (choice.drop) parts_.note_plans();
+  if (choice.evict) parts_.note_plans();
   if (choice.plan) {
     must(plans.is_planning(), "one plan is under way");
     return act(MakePlan{*choice.plan, plans.data_of(*choice.plan)});
@@ -286,14 +289,13 @@ void FeedCore::request_plan() {
   }
 }
 
-void FeedCore::forget_epochs() {
-  PlanKeeper& plans = parts_.plans;
-  const PlanNeeds needs = parts_.plan_needs();
-  auto before = plans.epochs().all();
-  parts_.scheduler.forget_broken_beside(plans.keep(needs));
+void FeedCore::forget_epochs(const PlanNeeds& needs) {
+  PlanStore& plans = parts_.plans;
+  std::vector<PlannedEpoch> evicted;
+  parts_.scheduler.forget_broken_beside(plans.keep(needs, evicted));
   parts_.note_plans();
   if (!parts_.settings.follow) return;
-  if (before.size() != plans.epochs().numbers().size()) act(FreePlans{std::move(before)});
+  if (!evicted.empty()) act(FreePlans{std::move(evicted)});
   // What is assembled of an epoch goes with the knowledge of what data it is of.
   SlotCache& cache = parts_.scheduler.cache();
   const auto forgotten = plans.forget_data(
@@ -340,14 +342,14 @@ void FeedCore::assemble_ahead() {
 
 void FeedCore::assemble(const SlotScheduler::Assignment& next, Urgency urgency) {
   const Epoch epoch = next.id.epoch;
-  const auto source = parts_.plans.find(epoch);
-  const auto after = parts_.plans.find(Epoch{epoch.value + 1});
-  for (const BatchId& wanted : parts_.scheduler.pages_wanted_after(
-           next.id, source->plan.batches(), after ? after->plan.batches() : 0)) {
-    act(ReadAhead{wanted.epoch == epoch ? source : after, wanted.index});
+  const PlannedEpoch& planned = *parts_.plans.find(epoch);
+  const PlannedEpoch* const after = parts_.plans.find(Epoch{epoch.value + 1});
+  for (const BatchId& wanted :
+       parts_.scheduler.pages_wanted_after(next.id, planned.source->plan.batches(),
+                                           after != nullptr ? after->source->plan.batches() : 0)) {
+    act(ReadAhead{wanted.epoch == epoch ? planned.source : after->source, wanted.index});
   }
-  act(Assemble{next, source->fingerprint.data, source, parts_.plans.epochs().batches(epoch),
-               urgency});
+  act(Assemble{next, planned.source->fingerprint.data, planned.source, planned.batches, urgency});
 }
 
 }  // namespace batchwright

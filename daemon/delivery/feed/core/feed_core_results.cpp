@@ -15,11 +15,6 @@ constexpr std::chrono::seconds kGathering{5};
 
 }  // namespace
 
-bool FeedCore::is_outdated(Epoch epoch, std::optional<std::uint64_t> data) const {
-  const auto decided = parts_.plans.data_of(epoch);
-  return decided && decided != data;
-}
-
 /// New data, and perhaps a new arena: from now on all is assembled there, and what clients hold
 /// of the old one stays as it is.
 void FeedCore::take(PlanReady event) {
@@ -59,8 +54,8 @@ void FeedCore::take(const PlanFailed& event) {
   }
 }
 
-void FeedCore::take(const PlanOutdated& event) {
-  static_cast<void>(parts_.plans.is_outdated(event.epoch, std::nullopt));
+void FeedCore::take(const PlanOutdated&) {
+  parts_.plans.outdated();
   due_.plans = due_.all = true;
 }
 
@@ -89,14 +84,14 @@ void FeedCore::advance_queue() {
   QueueDesk& desk = parts_.desk;
   const auto next = desk.next_epoch(batches_of(desk.epoch()));
   if (!next) return;
-  const auto plan = parts_.plans.find(*next);  // the journal tells of its data
-  if (!plan) {
+  const PlannedEpoch* const plan = parts_.plans.find(*next);  // the journal tells of its data
+  if (plan == nullptr) {
     due_.plans = true;
     return;
   }
   begun_ = std::make_shared<Begun>();
   desk.writer()->run("journal " + desk.journal().path(),
-                     [begun = begun_, begin = desk.begin(*next, plan->fingerprint)](
+                     [begun = begun_, begin = desk.begin(*next, plan->source->fingerprint)](
                          const std::optional<Error>& failure) mutable {
                        begun->journal = failure ? Result<BegunJournal>(*failure) : begin();
                        begun->is_done = true;
@@ -165,7 +160,7 @@ void FeedCore::count_assembled(const BatchId& id, const AssembledBatch& batch) {
   counters_.add(FeedCounter::batches_assembled);
   counters_.add(FeedCounter::bytes_assembled, batch.size);
   counters_.add(FeedCounter::sequences_skipped, batch.skipped.size());
-  if (parts_.plans.epochs().mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
+  if (parts_.plans.mark_assembled(id)) counters_.add(FeedCounter::batches_reassembled);
   for (const SkippedSequence& skipped : batch.skipped) count_lost(id, skipped);
   if (batch.lost.values != 0) {
     // The first one is told: which data do not fit the dtype. What follows shows in the counter.
@@ -185,14 +180,14 @@ void FeedCore::count_lost(const BatchId& id, const SkippedSequence& skipped) {
   log<Event::sequence_skipped>(name(), id.epoch.value, id.index.value, skipped.ordinal.value,
                                skipped.reason);
   // Each epoch meets it again.
-  Epochs& epochs = parts_.plans.epochs();
-  if (epochs.mark_corrupt(skipped.ordinal)) counters_.add(FeedCounter::corrupt_records);
-  const auto epoch = epochs.find(id.epoch);
-  if (!epoch) return;
-  const std::uint64_t sequences = epoch->plan.counts().selected;
+  PlanStore& plans = parts_.plans;
+  if (plans.mark_corrupt(skipped.ordinal)) counters_.add(FeedCounter::corrupt_records);
+  const PlannedEpoch* const planned = plans.find(id.epoch);
+  if (planned == nullptr) return;
+  const std::uint64_t sequences = planned->source->plan.counts().selected;
   const double share = parts_.settings.max_corrupt_share;
   const std::uint64_t allowed = losses_allowed(share, sequences);
-  const std::uint64_t lost = epochs.mark_lost(id.epoch, skipped.ordinal);
+  const std::uint64_t lost = plans.mark_lost(id.epoch, skipped.ordinal);
   if (lost <= allowed) return;
   fail({ErrorCode::corrupt_record,
         fmt::format("{} of the {} sequences of epoch {} are corrupt so far, max_corrupt_share = {} "

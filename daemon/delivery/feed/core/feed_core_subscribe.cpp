@@ -166,7 +166,7 @@ bool FeedCore::keep_data(const wire::SubscribeT& request) {
   const bool decided = parts_.plans.decide(epoch, data);
   if (request.step == 0) return false;
   if (decided) return true;
-  parts_.plans.decide_anew(epoch, data);
+  parts_.plans.decide_again(epoch, data);
   parts_.note_plans();
   parts_.scheduler.cache().forget_epoch(epoch);
   return true;

@@ -10,7 +10,7 @@
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/feed/feed_resources.h"
-#include "daemon/delivery/feed/plans/plan_keeper.h"
+#include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
 
 namespace batchwright {
@@ -33,7 +33,7 @@ struct FeedParts {
   SlotScheduler scheduler;
   SubscriptionTable subscriptions;
   QueueDesk desk;
-  PlanKeeper plans;
+  PlanStore plans;
   FeedLife life;
   Epoch first_epoch;                     ///< That the feed begins with.
   std::uint64_t sequences;               ///< Of the data that it serves.
@@ -41,12 +41,12 @@ struct FeedParts {
   WaitingTimes::Time last_subscribed{};  ///< When the last client subscribed.
 
   /// After plans were made or dropped.
-  void note_plans() { subscriptions.set_planned(plans.epochs().numbers()); }
+  void note_plans() { subscriptions.set_planned(plans.numbers()); }
 
   /// Whether a feed can begin with this batch.
   bool is_first(const BatchId& id) const { return id == BatchId{first_epoch, BatchIndex{0}}; }
   /// How many plans are kept at a time.
-  std::size_t most_plans() const { return PlanKeeper::room_for(sequences); }
+  std::size_t most_plans() const { return PlanStore::most_of(sequences); }
   /// The epochs that subscriptions stand in and come to, and those of the queue.
   PlanNeeds plan_needs() const;
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/core/subscription.h"
-#include "daemon/delivery/feed/plans/plan_turns.h"
+#include "daemon/delivery/feed/plans/plan_store.h"
 
 namespace batchwright {
 

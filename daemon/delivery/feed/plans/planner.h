@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
@@ -75,5 +76,9 @@ PlanSettings plan_of_made(const FeedSettings& settings);
 /// message then names batches and world.
 Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                    const FeedSettings& settings, Epoch epoch);
+
+/// How many of a dataset's sequences an epoch has, and what became of the others: "60 sequences",
+/// or "56 of 60 sequences (2 left out by min_length and max_length, 2 dropped by remainder)".
+std::string describe_sequences(const PlannedEpoch& epoch, const PlanSettings& settings);
 
 }  // namespace batchwright

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/plans/fitting_data.h"
+#include "daemon/delivery/feed/plans/growth.h"
 
 #include <doctest/doctest.h>
 

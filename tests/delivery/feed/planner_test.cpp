@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/plans/plan_words.h"
+#include "daemon/delivery/feed/plans/planner.h"
 
 #include <doctest/doctest.h>
 
