@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tests/simulation/run.h"
+
+namespace batchwright::simulation {
+
+/// What is drawn first, and all else depends on: who takes part.
+struct Run::Cast {
+  std::uint32_t ranks = 0;  ///< Of a job; 0: there is none.
+  std::uint32_t remote_ranks = 0;
+  std::uint32_t trainers = 0;
+  std::uint32_t workers = 0;
+  std::uint32_t observers = 0;
+  std::uint32_t world = 1;
+  std::uint32_t steps = 1;  ///< Of an epoch.
+  std::uint32_t epochs = 1;
+  bool grows = false;
+  bool leads = false;   ///< max_lead is set, so no program may look on.
+  bool is_fair = true;  ///< No faults at all.
+};
+
+}  // namespace batchwright::simulation

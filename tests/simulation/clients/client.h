@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "client/library/session/session.h"
+#include "tests/simulation/clients/programs.h"
+
+namespace batchwright::simulation {
+
+/// A batch that a program holds, until it gives it back.
+class Held {
+ public:
+  Held(const Surroundings& around, std::unique_ptr<bw_batch> batch);
+  Held(Held&&) = default;
+  /// The other way round, too: each goes back in its turn.
+  Held& operator=(Held&& other) noexcept {
+    std::swap(around_, other.around_);
+    std::swap(batch_, other.batch_);
+    std::swap(seen_, other.seen_);
+    return *this;
+  }
+  ~Held();
+
+  const bw_batch& operator*() const { return *batch_; }
+  const bw_batch* operator->() const { return batch_.get(); }
+  // As the C ABI has them: bw_batch_done, bw_release, bw_return.
+  void done() const;
+  void release();
+  void give_back_undone();
+
+ private:
+  void give_back(bool undone);
+
+  const Surroundings* around_;
+  std::unique_ptr<bw_batch> batch_;
+  Holding seen_;
+};
+
+/// The order in which a replica or a rank has to get its batches, by arithmetic of its own.
+class Course {
+ public:
+  Course(const Surroundings& around, const Grant& grant, std::uint32_t first);
+
+  void next(const bw_batch& batch);
+  void end(const EpochEnded& ended);
+
+ private:
+  void check(bool holds, const std::string& what, const bw_batch& batch) const;
+
+  const Surroundings& around_;
+  const std::uint64_t world_;
+  const std::uint64_t count_;
+  const std::uint64_t first_;
+  std::uint64_t epoch_;
+  std::uint64_t taken_;                ///< Batches of the epoch.
+  std::optional<std::uint64_t> data_;  ///< Of the epoch, once a batch was seen.
+  std::set<std::uint64_t> rehearsed_;
+  bool begun_ = false;
+};
+
+/// A program's connection: it is made again and again until a daemon is there.
+class Client {
+ public:
+  Client(const Surroundings& around, Process& process, const ProgramTerms& terms);
+  ~Client() { session_->close(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// A subscription, until it goes.
+  class Reading {
+   public:
+    Reading(Client& client, std::shared_ptr<ClientSubscription> inner);
+    ~Reading() { client_.session_->unsubscribe(*inner_); }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+    /// A batch, an end, or neither: nothing came in time, or `over()`.
+    struct Event {
+      std::optional<Held> batch;
+      std::optional<EpochEnded> ended;
+    };
+    Event next();
+    bool over() const { return over_; }
+    std::uint32_t window() const { return inner_->grant().window; }
+    Saved position_behind(const Held& batch) const;
+
+   private:
+    std::chrono::milliseconds limit();
+
+    Client& client_;
+    const std::shared_ptr<ClientSubscription> inner_;
+    std::optional<Course> course_;  ///< Empty in a queue, which has none.
+    bool over_ = false;
+  };
+
+  std::unique_ptr<Reading> subscribe(const wire::SubscribeT& request);
+  /// What `terms` ask for, from there on.
+  wire::SubscribeT request(const std::optional<Saved>& from) const;
+  void work();
+
+ private:
+  void connect();
+
+  const Surroundings& around_;
+  Process& process_;
+  const ProgramTerms& terms_;
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace batchwright::simulation

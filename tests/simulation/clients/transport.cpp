@@ -1,0 +1,117 @@
+#include "tests/simulation/clients/transport.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+namespace batchwright::simulation {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+class VirtualSocket final : public DaemonSocket {
+ public:
+  VirtualSocket(Network& network, std::shared_ptr<Process> process)
+      : network_(network), process_(std::move(process)), line_(network_.connect(process_)) {}
+  ~VirtualSocket() override { network_.close(line_, flushed_); }
+
+  Result<void> send(const flatbuffers::DetachedBuffer& message) override {
+    if (process_->was_killed()) return {};
+    const auto* bytes = reinterpret_cast<const std::byte*>(message.data());
+    network_.send(line_, {{bytes, bytes + message.size()}, {}, {}});
+    return {};
+  }
+  Result<void> send_last(const flatbuffers::DetachedBuffer& message) override {
+    flushed_ = !process_->was_killed();
+    return send(message);
+  }
+  Result<std::optional<Incoming>> receive() override {
+    if (line_->inbox.empty()) return std::optional<Incoming>();
+    const Received first = std::move(line_->inbox.front());
+    line_->inbox.pop_front();
+    auto message = ControlMessage::decode(first.bytes);
+    if (!message) return message.error();
+    Incoming incoming{std::move(*message), {}};
+    if (first.batch) incoming.batch = {first.batch, *first.batch};
+    return std::optional(std::move(incoming));
+  }
+  std::optional<std::uint64_t> bytes_received() override { return {}; }
+  bool cut() override { return std::exchange(line_->cut, false); }
+  bool has_news() const { return !line_->inbox.empty() || line_->cut; }
+
+ private:
+  Network& network_;
+  const std::shared_ptr<Process> process_;
+  const std::shared_ptr<Line> line_;
+  bool flushed_ = false;
+};
+
+class VirtualArenas final : public ArenaSource {
+ public:
+  VirtualArenas(Network& network, Onlooker& onlooker, World& world, std::shared_ptr<ArenaLine> line)
+      : network_(network), onlooker_(onlooker), world_(world), line_(std::move(line)) {}
+  /// The daemon learns of the client's end.
+  ~VirtualArenas() override {
+    Listener* const daemon = network_.daemon();
+    if (daemon == nullptr || daemon->number() != line_->daemon) return;
+    daemon->post(world_.dice.time(microseconds(10), milliseconds(1)),
+                 [daemon, session = line_->session] { daemon->on_lost(session); });
+  }
+
+  Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena,
+                                               const Deadline& /*deadline*/) override {
+    Listener* const daemon = network_.daemon();
+    if (!alive() || daemon == nullptr || daemon->number() != line_->daemon) {
+      return Error{ErrorCode::disconnected, "the daemon closed the arenas' connection"};
+    }
+    const auto file = daemon->find_arena(arena);
+    if (!file) return Error{ErrorCode::not_found, "no such arena"};
+    auto mapping = Mapping::map(Descriptor(::dup(file->descriptor)), file->bytes);
+    if (mapping) onlooker_.mapped((*mapping)->bytes().data(), (*mapping)->descriptor());
+    return mapping;
+  }
+  bool alive() const override { return line_->open; }
+  int descriptor() const override { return -1; }
+
+ private:
+  Network& network_;
+  Onlooker& onlooker_;
+  World& world_;
+  const std::shared_ptr<ArenaLine> line_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DaemonSocket>> VirtualTransport::connect(const Address& /*address*/) {
+  return std::unique_ptr<DaemonSocket>(std::make_unique<VirtualSocket>(network_, process_));
+}
+
+Result<std::shared_ptr<ArenaSource>> VirtualTransport::open_arenas(const std::string& /*path*/,
+                                                                   SessionId session,
+                                                                   const Deadline& /*deadline*/) {
+  World& world = process_->world();
+  process_->sleep(world.dice.time(microseconds(20), milliseconds(2)));
+  Listener* const daemon = network_.daemon();
+  if (daemon == nullptr) return Error{ErrorCode::disconnected, "no daemon is there"};
+  auto line = std::make_shared<ArenaLine>();
+  line->owner = process_;
+  line->daemon = daemon->number();
+  line->session = session;
+  if (!daemon->bind(line)) return Error{ErrorCode::disconnected, "no such session"};
+  return std::shared_ptr<ArenaSource>(
+      std::make_shared<VirtualArenas>(network_, onlooker_, world, std::move(line)));
+}
+
+Result<void> VirtualTransport::wait(DaemonSocket* socket, const ArenaSource* arenas,
+                                    milliseconds limit) {
+  const Time end = now() + limit;
+  const auto* const own = static_cast<VirtualSocket*>(socket);
+  const bool had_arenas = arenas != nullptr && arenas->alive();
+  if ((own != nullptr && own->has_news()) || now() >= end) return {};
+  if (arenas != nullptr && !had_arenas) return {};
+  process_->park(end - now());
+  return {};
+}
+
+}  // namespace batchwright::simulation

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "daemon/delivery/feed/queue/record_writer.h"
+#include "tests/simulation/world/world.h"
+
+namespace batchwright::simulation {
+
+/// The daemon's files, in a folder in memory that goes with it. The daemon writes them as it always
+/// does; a death and a power cut take from them what the kernel or the disk did not have.
+class Disk {
+ public:
+  Disk(World& world, const std::string& folder);
+  ~Disk();
+  Disk(const Disk&) = delete;
+  Disk& operator=(const Disk&) = delete;
+
+  std::filesystem::path journal() const { return folder_ / "journal"; }
+  std::filesystem::path ledger() const { return folder_ / "ledger"; }
+
+  using Work = std::function<RecordWriter::Progress()>;
+  RecordWriter::Progress carry_out(const Work& work) const;
+  /// The daemon dies in the middle of it.
+  void tear(const Work& work);
+  /// The machine loses its power: of what came after the journal's last sync some may be gone.
+  void lose_power();
+  void set_full(bool full) { full_ = full; }
+  bool is_full() const { return full_; }
+  /// Has `work` done as the disk is just now.
+  template <class Work>
+  auto when_full_or_not(Work work) const {
+    const Limit limit(*this, full_);
+    return work();
+  }
+
+ private:
+  /// While it lives no file can become longer, except by a record's part.
+  class Limit {
+   public:
+    Limit(const Disk& disk, bool full);
+    ~Limit();
+    Limit(const Limit&) = delete;
+    Limit& operator=(const Limit&) = delete;
+
+   private:
+    const bool full_;
+    std::uint64_t before_ = 0;
+  };
+  std::uint64_t journal_bytes() const;
+
+  World& world_;
+  const std::filesystem::path folder_;
+  bool full_ = false;
+};
+
+}  // namespace batchwright::simulation

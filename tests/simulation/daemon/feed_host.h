@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "daemon/delivery/feed/core/feed_core.h"
+#include "tests/simulation/daemon/data.h"
+#include "tests/simulation/daemon/disk.h"
+#include "tests/simulation/daemon/record_witness.h"
+#include "tests/simulation/daemon/slot_witness.h"
+#include "tests/simulation/world/seam.h"
+#include "tests/simulation/world/world.h"
+
+namespace batchwright::simulation {
+
+class Daemon;
+
+/// What outlives a daemon: its configuration, the data, the disk, and what was seen of it.
+struct Machine final : Onlooker {
+  Machine(World& world, FeedSettings settings, std::uint32_t sequences, const std::string& folder);
+
+  void mapped(const std::byte* mapping, int descriptor) override {
+    slots.arena_mapped(mapping, descriptor);
+  }
+  void taken(const Holding& batch) override { slots.taken(batch); }
+  void let_go(const Holding& batch) override { slots.let_go(batch); }
+  void completed(const Holding& batch) override { records.completed(batch); }
+  std::uint64_t steps(std::uint64_t content, std::uint64_t epoch) override {
+    return data.plan(*data.find(content), Epoch{epoch}).source->plan.steps();
+  }
+
+  FeedSettings settings;
+  Data data;
+  Disk disk;
+  SlotWitness slots;
+  RecordWitness records;
+  bool data_away = false;      ///< Its folder is not there.
+  bool power_lost = false;     ///< Since a journal was opened last.
+  unsigned plan_failures = 0;  ///< In a hundred.
+};
+
+/// A real FeedCore, and what drives it in place of `Feed`: a planner, an assembler and a thread of
+/// files that take any time, in virtual time.
+/// Lifetime: the daemon outlives it. It stays until the daemon ends, since work for it may be under
+/// way.
+class FeedHost {
+ public:
+  /// Errors: those of opening the files.
+  static Result<std::unique_ptr<FeedHost>> open(World& world, Daemon& daemon, Machine& machine,
+                                                ArenaNumber number);
+  ~FeedHost();
+  FeedHost(const FeedHost&) = delete;
+  FeedHost& operator=(const FeedHost&) = delete;
+
+  void tell(FeedEvent event);
+  const FeedCore& core() const { return *core_; }
+  const Arena* find_arena(ArenaNumber number) const;
+  ArenaNumber arena_number() const { return core_->parts().scheduler.slots()->number; }
+  /// Does at once what follows from what it was told.
+  void turn();
+  /// The daemon is killed: of what the files' thread was to write, part may be there.
+  void die();
+
+ private:
+  FeedHost(World& world, Daemon& daemon, Machine& machine)
+      : world_(world), daemon_(daemon), machine_(machine), times_(world.dice.below(4)) {}
+
+  void carry_out(const Send& action);
+  void carry_out(const SendBatch& action);
+  void carry_out(const Assemble& action);
+  void carry_out(const ReadAhead&) {}
+  void carry_out(const MakePlan& action);
+  void carry_out(const WriteRecords& action);
+  void carry_out(const SetTimer& action);
+  void carry_out(const Poison& action);
+  void carry_out(const LookAtData&) {}
+  void carry_out(const Log& action) { action.note(log_); }
+  void carry_out(const FreePlans&) {}
+  void carry_out(const Failed& action);
+  void planned(const MakePlan& asked, std::uint64_t content);
+  Result<AssembledBatch> build(const Assemble& job) const;
+  void write_next();
+  void check();
+  void mark() const;
+  Duration assembly_time();
+
+  World& world_;
+  Daemon& daemon_;
+  Machine& machine_;
+  const std::uint32_t times_;  ///< How long things take: each run has its own way.
+  EventLog log_;
+  std::unique_ptr<FeedCore> core_;
+  bool turn_is_due_ = false;
+  std::uint64_t content_ = 0;  ///< Of the newest data that an epoch was planned of.
+  std::deque<Disk::Work> writing_;
+  std::map<FeedTimer, std::uint64_t> timers_;  ///< The latest setting of each is the one.
+  std::uint64_t settings_of_timers_ = 0;
+  SlotWitness::Sends sends_;
+};
+
+}  // namespace batchwright::simulation

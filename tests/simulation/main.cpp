@@ -1,0 +1,160 @@
+// simulation: runs under one seed after the other; see README.md.
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/simulation/run.h"
+
+namespace {
+
+using namespace batchwright::simulation;
+using Clock = std::chrono::steady_clock;
+
+/// A sweep of so many seeds has to reach every mark.
+constexpr std::uint64_t kWholeSweep = 1000;
+
+struct Options {
+  std::uint64_t first = 1;
+  std::uint64_t seeds = 1000;
+  double minutes = 0.0;  ///< 0: as many seeds as are asked for.
+  unsigned jobs = 1;
+  bool tells = false;  ///< Of each run.
+};
+
+/// What one process has done.
+struct Tally {
+  std::uint64_t runs = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t things = 0;
+  Marks marks;
+};
+
+std::string folder() {
+  const char* const memory = "/dev/shm";
+  const std::string base =
+      ::access(memory, W_OK) == 0 ? memory : std::filesystem::temp_directory_path().string();
+  return fmt::format("{}/batchwright-simulation-{}", base, ::getpid());
+}
+
+void tell_failure(std::uint64_t seed, const Run& run, const std::string& what) {
+  fmt::print("seed {} failed after {:.3f} s: {}\n{}{}again: tests/simulation/run --seed {}\n", seed,
+             std::chrono::duration<double>(run.world().passed()).count(), what, run.describe(),
+             run.world().last_lines(), seed);
+  std::fflush(stdout);
+}
+
+bool run_seed(std::uint64_t seed, bool tells, Tally& tally) {
+  Run run(seed, tally.marks, folder());
+  std::string what;
+  try {
+    run.execute();
+  } catch (const Violation& found) {
+    what = found.what();
+  }
+  ++tally.runs;
+  tally.things += run.world().things_done();
+  if (tells) {
+    fmt::print("seed {}: {} things in {:.3f} virtual s\n{}", seed, run.world().things_done(),
+               std::chrono::duration<double>(run.world().passed()).count(), run.describe());
+  }
+  if (what.empty()) return true;
+  ++tally.failed;
+  tell_failure(seed, run, what);
+  return false;
+}
+
+/// Every `jobs`th seed.
+Tally sweep(const Options& options, unsigned job) {
+  constexpr std::uint64_t kMostFailures = 3;
+  Tally tally;
+  const auto end = Clock::now() + std::chrono::duration<double>(60 * options.minutes);
+  for (std::uint64_t i = job; tally.failed < kMostFailures; i += options.jobs) {
+    const bool is_over = options.minutes > 0 ? Clock::now() >= end : i >= options.seeds;
+    if (is_over) break;
+    run_seed(options.first + i, options.tells, tally);
+  }
+  return tally;
+}
+
+/// Each in a process of its own, which tells by a pipe.
+Tally sweep_all(const Options& options) {
+  if (options.jobs == 1) return sweep(options, 0);
+  std::vector<int> pipes;
+  for (unsigned job = 0; job < options.jobs; ++job) {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    std::fflush(stdout);
+    if (::fork() == 0) {
+      const Tally tally = sweep(options, job);
+      const bool told = ::write(ends[1], &tally, sizeof tally) == sizeof tally;
+      std::fflush(stdout);
+      ::_exit(told ? 0 : 1);
+    }
+    ::close(ends[1]);
+    pipes.push_back(ends[0]);
+  }
+  Tally all;
+  for (const int pipe : pipes) {
+    Tally one;
+    if (::read(pipe, &one, sizeof one) != sizeof one) one.failed = 1;  // it died
+    all.runs += one.runs;
+    all.failed += one.failed;
+    all.things += one.things;
+    for (std::size_t i = 0; i < kMarks; ++i) all.marks.counts()[i] += one.marks.counts()[i];
+    ::wait(nullptr);
+  }
+  return all;
+}
+
+Options read_options(int count, char** words) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view word = words[i];
+    const char* value = i + 1 < count ? words[i + 1] : "";
+    if (word == "--seeds") options.seeds = std::strtoull(value, nullptr, 10);
+    if (word == "--minutes") options.minutes = std::strtod(value, nullptr);
+    if (word == "--jobs") options.jobs = std::max(1U, static_cast<unsigned>(std::atoi(value)));
+    if (word == "--from") options.first = std::strtoull(value, nullptr, 10);
+    if (word == "--seed") {
+      options.first = std::strtoull(value, nullptr, 10);
+      options.seeds = 1;
+      options.tells = true;
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const Options options = read_options(count, words);
+  spdlog::set_level(spdlog::level::off);
+  ::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error, and no death
+  const auto began = Clock::now();
+  const Tally tally = sweep_all(options);
+  const double took = std::chrono::duration<double>(Clock::now() - began).count();
+  const double each =
+      took * options.jobs / static_cast<double>(std::max<std::uint64_t>(tally.runs, 1));
+  fmt::print("{} runs, {} failed, {} things, {:.0f} runs a minute on a core\n", tally.runs,
+             tally.failed, tally.things, 60 / each);
+  bool missed = false;
+  for (std::size_t i = 0; i < kMarks; ++i) {
+    const std::uint64_t reached = tally.marks.counts()[i];
+    if (options.seeds > 1 || options.minutes > 0) fmt::print("{:10}  {}\n", reached, kMarkTexts[i]);
+    missed = missed || reached == 0;
+  }
+  if (missed && tally.runs >= kWholeSweep) fmt::print("a mark was never reached\n");
+  return tally.failed != 0 || (missed && tally.runs >= kWholeSweep) ? 1 : 0;
+}

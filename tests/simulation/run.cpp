@@ -1,0 +1,78 @@
+#include "tests/simulation/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/simulation/cast.h"
+
+namespace batchwright::simulation {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kFaultsEnd{20};
+/// What is left to do then takes no longer, whatever the faults have left.
+constexpr seconds kAllEnd{140};
+/// Then every session has ended: a remote client that is lost is lost for all after ten seconds.
+constexpr seconds kAtRest{15};
+constexpr std::uint64_t kMostThings = 3'000'000;
+
+}  // namespace
+
+Run::Run(std::uint64_t seed, Marks& marks, const std::string& folder)
+    : world_(seed, marks),
+      cast_(std::make_unique<Cast>()),
+      feed_(draw_feed(*cast_)),
+      machine_(world_, feed_, cast_->world * cast_->steps * 2, folder) {
+  draw_programs(*cast_);
+  draw_faults(*cast_);
+}
+
+/// Programs go before the daemon, and it before its machine.
+Run::~Run() { launchers_.clear(); }
+
+void Run::await(Duration end, const std::string& what, const std::function<bool()>& done) {
+  const Time last = world_.now() - world_.passed() + end;
+  while (!done()) {
+    if (!world_.step(last)) world_.fail(what);
+    if (world_.things_done() > kMostThings) world_.fail("the run turns in a circle");
+  }
+}
+
+void Run::execute() {
+  start_daemon();
+  world_.after(kFaultsEnd, [this] { end_faults(); });
+  await(kAllEnd, "a program does not end", [this] {
+    return world_.passed() >= kFaultsEnd &&
+           std::all_of(launchers_.begin(), launchers_.end(),
+                       [](const auto& each) { return each->is_endless() || each->has_ended(); });
+  });
+  over_ = true;
+  await(kAllEnd, "a program that looks on does not end", [this] {
+    return std::all_of(launchers_.begin(), launchers_.end(),
+                       [](const auto& each) { return each->has_ended(); });
+  });
+  const std::uint64_t queue_epochs = cast_->workers != 0 ? cast_->epochs : 0;
+  await(world_.passed() + kAtRest, "sessions or slots are left, or a queue's epoch is not over",
+        [&] { return daemon_ && daemon_->is_at_rest(queue_epochs); });
+}
+
+std::string Run::describe() const {
+  const FeedSettings& feed = machine_.settings;
+  std::string text =
+      fmt::format("feed: world {}, {} steps, {} slots, window {}, max_lead {}{}{}{}{}\n",
+                  feed.plan.world, cast_->steps, feed.slots, feed.max_window, feed.max_lead,
+                  feed.journal.empty() ? "" : ", journal", feed.ledger.empty() ? "" : ", ledger",
+                  feed.follow ? ", follow" : "", feed.poison ? ", poison" : "");
+  for (const auto& launcher : launchers_) {
+    text += launcher->describe() + "\n";
+    for (const auto& process : launcher->processes()) {
+      text += fmt::format("  {}{}{}\n", process->name(), process->is_remote() ? ", remote" : "",
+                          process->has_ended() ? ", ended" : "");
+    }
+  }
+  return text + (daemon_ ? daemon_->describe() : "no daemon\n");
+}
+
+}  // namespace batchwright::simulation

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/clients/programs.h"
+#include "tests/simulation/daemon/daemon.h"
+#include "tests/simulation/daemon/feed_host.h"
+#include "tests/simulation/launcher.h"
+#include "tests/simulation/world/network.h"
+#include "tests/simulation/world/world.h"
+
+namespace batchwright::simulation {
+
+/// One run: a feed, programs and faults, all drawn from a seed. Faults end after two thirds of it;
+/// then each program has to end.
+class Run {
+ public:
+  /// `folder`: for the daemon's files; it is made, and removed at the end.
+  Run(std::uint64_t seed, Marks& marks, const std::string& folder);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// Throws Violation.
+  void execute();
+  const World& world() const { return world_; }
+  /// The feed and its programs, in a sentence each.
+  std::string describe() const;
+
+ private:
+  // run_draw.cpp: what is drawn.
+  struct Cast;
+  FeedSettings draw_feed(Cast& cast);
+  void draw_programs(const Cast& cast);
+  void draw_faults(const Cast& cast);
+  void add_job(const Cast& cast);
+  void add_trainer(const Cast& cast, std::uint32_t number);
+  void add_worker(const Cast& cast, std::uint32_t number);
+  void add_observer(const Cast& cast, std::uint32_t number);
+  Launcher& add(Launcher::Plan plan);
+  ProgramTerms habits(const Cast& cast, std::uint64_t batches);
+
+  // run_faults.cpp
+  void fault(const Cast& cast);
+  void kill_daemon(bool with_power);
+  void start_daemon();
+  void change_settings(const Cast& cast);
+  std::shared_ptr<Process> any_process();
+  void end_faults();
+
+  void await(Duration end, const std::string& what, const std::function<bool()>& done);
+
+  World world_;
+  std::unique_ptr<Cast> cast_;
+  const FeedSettings feed_;
+  Machine machine_;
+  Network network_{world_};
+  Surroundings around_{world_, network_, machine_};
+  bool over_ = false;  ///< For programs that are endless.
+  std::uint64_t daemons_ = 0;
+  std::shared_ptr<Daemon> daemon_;
+  std::vector<std::unique_ptr<Launcher>> launchers_;
+};
+
+}  // namespace batchwright::simulation
