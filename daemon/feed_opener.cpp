@@ -134,6 +134,7 @@ void FeedOpener::open(const FeedConfig& feed, std::size_t place) {
 }
 
 void FeedOpener::opened(Try& made) {
+  const EventLog::Turn turn(server_.log(), "the opening", made.feed);
   // Its thread has done all but end.
   const auto ended = tries_.extract(made.feed);
   if (made.given_up || !made.made) {

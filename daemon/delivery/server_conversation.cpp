@@ -42,6 +42,7 @@ void Server::on_message(const Router::Incoming& incoming) {
   }
   const auto message = ControlMessage::decode(incoming.frame);
   if (!message) return on_malformed(peer, message.error().message);
+  const EventLog::Turn part(log_, wire::EnumNameBody(message->kind()));
   const Handler* handler = handler_of(message->kind());
   Session* session = sessions_.find(peer);
   if (session == nullptr && (handler == nullptr || handler->in_session)) {

@@ -227,6 +227,7 @@ class Endpoint::Session : public std::enable_shared_from_this<Session> {
     // Plain pages take no query, so what follows is of no consequence to them.
     const std::string_view path = target.substr(0, target.find('?'));
     if (const auto page = routes.pages.find(path); page != routes.pages.end()) {
+      const EventLog::Turn turn(state_->log, path);
       return write(page->second(), keep_alive);
     }
     if (const auto live = state_->streams.find(path); live != state_->streams.end()) {

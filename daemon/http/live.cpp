@@ -38,6 +38,7 @@ void LiveStream::tick() {
   timer_.expires_after(kInterval);
   timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& code) {
     if (code || alive.expired()) return;
+    const EventLog::Turn turn(log_, "/live");
     ticking_ = false;
     if (readers_.empty()) return;
     if (const Event event = make()) {

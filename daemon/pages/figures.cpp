@@ -42,8 +42,7 @@ FeedSample sample_of(const FeedStatus& feed, std::chrono::steady_clock::time_poi
 
 }  // namespace
 
-Figures::Figures(boost::asio::io_context& loop, const Server& server,
-                 std::uint64_t memory_ceiling_bytes)
+Figures::Figures(boost::asio::io_context& loop, Server& server, std::uint64_t memory_ceiling_bytes)
     : server_(server),
       memory_ceiling_bytes_(memory_ceiling_bytes),
       host_(boost::asio::ip::host_name()),
@@ -53,6 +52,7 @@ Figures::Figures(boost::asio::io_context& loop, const Server& server,
 
 void Figures::sample() {
   const Time now = std::chrono::steady_clock::now();
+  const EventLog::Turn turn(server_.log(), "a sample of all figures", {}, now);
   const std::vector<FeedStatus> feeds = server_.status(now).feeds;
   // By number, which no other feed ever gets: one that was replaced begins without a past.
   std::erase_if(past_, [&feeds](const auto& entry) {

@@ -20,7 +20,7 @@ namespace batchwright {
 /// Threads: the event loop only, or before it runs.
 class Figures {
  public:
-  Figures(boost::asio::io_context& loop, const Server& server, std::uint64_t memory_ceiling_bytes);
+  Figures(boost::asio::io_context& loop, Server& server, std::uint64_t memory_ceiling_bytes);
 
   /// All figures as they are now. Takes some hundred microseconds, for the most part the kernel's
   /// for what it knows of the process.
@@ -42,7 +42,7 @@ class Figures {
   /// The other feed whose batches took the assembly threads longest.
   BusiestOther busiest_other(ArenaNumber than) const;
 
-  const Server& server_;
+  Server& server_;
   std::uint64_t memory_ceiling_bytes_;
   std::string host_;
   Time started_ = std::chrono::steady_clock::now();

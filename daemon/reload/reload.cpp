@@ -131,6 +131,7 @@ void Reloader::prepare(Looks& looks) {
 }
 
 void Reloader::prepared(Result<PreparedConfig> result) {
+  const EventLog::Turn turn(server_.log(), "a reload");
   under_way_ = false;
   last_ = Clock::now();
   const Outcome outcome = result ? take_up(std::move(*result)) : refuse(result.error());

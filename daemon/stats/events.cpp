@@ -66,6 +66,16 @@ bool EventLog::count(Event event) {
   return left_out.has_value();
 }
 
+void EventLog::end_turn() noexcept {
+  const auto took = turns_.end_at(clock_());
+  if (took < LoopTurns::kLong) return;
+  static_cast<void>(caught(ErrorCode::internal, "", [&]() -> Result<void> {
+    note<Event::long_turn>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count(),
+                           turns_.describe());
+    return {};
+  }));
+}
+
 void EventLog::tell(const Told& told, wire::EventT about) {
   about.kind = told.kind;
   if (listener_) listener_(std::move(about));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/stats/log_limit.h"
+#include "daemon/stats/loop_turns.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -32,6 +33,7 @@ enum class Event : std::uint8_t {
   sockets_gone,
   reload_door_shut,
   loop_failed,
+  long_turn,
   log_dropped,
   reload_began,
   reload_applied,
@@ -143,6 +145,8 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::reload_door_shut, "reload_door_shut", Severity::warning, Pace::each,
      "batchwrightd --reload will not be answered, but SIGHUP still works: {}"},
     {Event::loop_failed, "loop_failed", Severity::critical, Pace::each, "the event loop ends: {}"},
+    {Event::long_turn, "long_turn", Severity::warning, Pace::limited,
+     "the event loop served no client for {} ms, in one turn: {}"},
     {Event::log_dropped, "log_dropped", Severity::warning, Pace::each,
      "{} lines of the log were dropped, since standard error did not take them"},
     {Event::reload_began, "reload_began", Severity::info, Pace::each, "reading {} again"},
@@ -311,6 +315,29 @@ class EventLog {
 
   explicit EventLog(std::function<Clock::time_point()> clock = Clock::now);
 
+  /// A turn of the event loop, or a part of one, until it is destroyed. One that was long is noted,
+  /// with what it did last.
+  class Turn {
+   public:
+    /// `what` it does: the kind of a message or an event, a page; `feed` that it is for, or empty.
+    /// Only the part that is the whole turn looks at the clock, where the time is not known.
+    Turn(EventLog& log, std::string_view what, std::string_view feed = {},
+         std::optional<Clock::time_point> now = {})
+        : log_(log) {
+      log_.turns_.begin(what, feed);
+      if (log_.turns_.is_outermost()) log_.turns_.begin_at(now ? *now : log_.clock_());
+    }
+    ~Turn() {
+      if (log_.turns_.end()) log_.end_turn();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    EventLog& log_;
+  };
+  const LoopTurns& turns() const { return turns_; }
+
   /// Sets what takes the events that clients are told, on this thread and within the call.
   void on_told(std::function<void(wire::EventT)> listener) { listener_ = std::move(listener); }
 
@@ -355,12 +382,14 @@ class EventLog {
     if constexpr (session >= 0) fields.session = fmt::format("{:x}", std::get<session>(all));
     write(E, fields, fmt::format(fmt::format_string<const Args&...>(line), told...));
   }
+  void end_turn() noexcept;
   void write(Event event, const EventFields& fields, std::string text);
   void tell(const Told& told, wire::EventT about);
 
   std::function<Clock::time_point()> clock_;
   std::function<void(wire::EventT)> listener_;
   std::array<std::uint64_t, kEvents> counts_{};
+  LoopTurns turns_;
   std::vector<LogLimit> limits_;  ///< One for each event.
   std::deque<LoggedEvent> latest_;
   std::uint64_t left_out_ = 0;  ///< Lines left out before the one that count() allowed last.

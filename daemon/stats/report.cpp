@@ -4,7 +4,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
-#include "daemon/stats/metric_rows.h"
+#include "daemon/stats/metrics/metric_rows.h"
 
 namespace batchwright {
 

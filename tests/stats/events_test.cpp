@@ -134,6 +134,59 @@ TEST_CASE("stats: what others can cause at will is counted each time and logged 
         "warning a client is refused: too many (4 more)\n");
 }
 
+TEST_CASE("stats: a turn of the loop that is long is noted with what it did last") {
+  const Logged logged;
+  EventLog::Clock::time_point now{};
+  EventLog log([&now] { return now; });
+  {
+    const EventLog::Turn turn(log, "messages");
+    now += LoopTurns::kLong / 2;
+    const EventLog::Turn part(log, "Subscribe");
+    now += LoopTurns::kLong / 2 - std::chrono::milliseconds(1);
+  }
+  CHECK(log.get(Event::long_turn) == 0);
+  {
+    const EventLog::Turn turn(log, "turn", "train", now);
+    { const EventLog::Turn part(log, "BatchReady", "train"); }
+    now += LoopTurns::kLong;
+  }
+  { const EventLog::Turn turn(log, "a page"); }
+  CHECK(log.get(Event::long_turn) == 1);
+  CHECK(logged.text() ==
+        "warning the event loop served no client for 20 ms, in one turn: BatchReady of feed train, "
+        "the last of 2 parts\n");
+}
+
+TEST_CASE("stats: the longest turn is seen for a minute, and for no more than two") {
+  using std::chrono::seconds;
+  constexpr std::chrono::duration<double> kNone{0.0};
+  LoopTurns::Time now{std::chrono::hours(1)};
+  LoopTurns turns;
+  const auto take = [&](seconds length) {
+    turns.begin("a page", {});
+    turns.begin_at(now);
+    now += length;
+    REQUIRE(turns.end());
+    CHECK(turns.end_at(now) == length);
+  };
+  CHECK(turns.longest(now) == kNone);
+  take(seconds(3));
+  take(seconds(1));
+  CHECK(turns.longest(now) == seconds(3));
+  CHECK(turns.longest(now + seconds(58)) == seconds(3));
+  CHECK(turns.longest(now + seconds(200)) == kNone);
+  now += seconds(58);
+  take(seconds(2));  // it ends in the next minute
+  CHECK(turns.longest(now) == seconds(3));
+  now += seconds(60);
+  take(seconds(1));
+  CHECK(turns.longest(now) == seconds(2));
+  CHECK(turns.longest(now + seconds(60)) == seconds(1));
+  now += seconds(200);
+  take(seconds(1));
+  CHECK(turns.longest(now) == seconds(1));
+}
+
 TEST_CASE("stats: braces in what is told stay as they are") {
   const Logged logged;
   EventLog log;

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "daemon/stats/metric_rows.h"
+#include "daemon/stats/metrics/metric_rows.h"
 #include "daemon/stats/stats.h"
 #include "tests/support/temporary_folder.h"
 

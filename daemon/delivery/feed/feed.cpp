@@ -101,12 +101,15 @@ void Feed::start() {
 }
 
 void Feed::tell(FeedEvent event) {
-  core_.on(std::move(event), Clock::now());
+  const auto now = Clock::now();
+  const EventLog::Turn part(ports_.log, name_of(event), name(), now);
+  core_.on(std::move(event), now);
   loop_.soon(FeedLoop::Chore::turn, [this] { turn(); });
 }
 
 /// Once for all that happens in a turn of the loop.
 void Feed::turn() {
+  const EventLog::Turn whole(ports_.log, "turn", name());
   loop_.call_gathered();
   while (core_.has_work()) {
     std::vector<FeedAction> actions;

@@ -9,6 +9,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <optional>
 #include <utility>
 #include <zmq.hpp>
 
@@ -157,6 +158,8 @@ struct FrameSocket::State : std::enable_shared_from_this<State> {
 
   /// Handles what has arrived, then waits for the descriptor.
   void look() {
+    std::optional<EventLog::Turn> turn;
+    if (log != nullptr) turn.emplace(*log, "messages");
     looking = true;  // what is sent meanwhile is followed by an attempt to receive in any case
     const bool all = receive_all();
     looking = false;

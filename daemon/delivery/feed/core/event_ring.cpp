@@ -54,6 +54,8 @@ Subject subject_of(const One& event) {
 
 }  // namespace
 
+std::string_view name_of(const FeedEvent& event) { return kNames[event.index()]; }
+
 void EventRing::add(const FeedEvent& event, WaitingTimes::Time now) {
   const Subject subject = std::visit([](const auto& one) { return subject_of(one); }, event);
   entries_[added_++ % kEvents] = {now, static_cast<std::uint8_t>(event.index()), subject.first,

@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "daemon/delivery/feed/core/events.h"
 
 namespace batchwright {
+
+std::string_view name_of(const FeedEvent& event);
 
 /// The last events of a feed, as small values, for the log of a broken invariant.
 /// Threads: one at a time.

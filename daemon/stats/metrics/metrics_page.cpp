@@ -1,4 +1,4 @@
-#include "daemon/stats/metrics_page.h"
+#include "daemon/stats/metrics/metrics_page.h"
 
 #include "formats/formats.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/stats/metric_rows.h"
+#include "daemon/stats/metrics/metric_rows.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/stats/metrics_page.h"
+#include "daemon/stats/metrics/metrics_page.h"
 #include "daemon/stats/report.h"
 
 namespace batchwright {

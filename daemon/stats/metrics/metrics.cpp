@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include "daemon/stats/metric_rows.h"
+#include "daemon/stats/metrics/metric_rows.h"
 
 namespace batchwright {
 namespace {
