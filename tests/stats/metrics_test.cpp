@@ -114,6 +114,9 @@ TEST_CASE("stats: figures of rows are the same on both pages") {
   StatsSource source;
   source.memory_ceiling_bytes = 7;
   source.http.refused = 8;
+  EventLog log([now = source.started]() mutable { return now += std::chrono::milliseconds(250); });
+  { const EventLog::Turn turn(log, "a page"); }
+  source.events = &log;
   source.feeds = {speech({}, nullptr, "trainer")};
   source.feeds[0].plan_seconds = 0.5;
   source.readahead.disks = {{"8:1", 1, 2, 3.5, 0.25}};
@@ -125,6 +128,7 @@ TEST_CASE("stats: figures of rows are the same on both pages") {
   };
   same("batchwright_memory_ceiling_bytes", "/memory_ceiling_bytes", 7);
   same("batchwright_http_refused_total", "/http/refused", 8);
+  same("batchwright_loop_longest_turn_seconds", "/loop_longest_turn_seconds", 0.25);
   same(R"(batchwright_plan_seconds{feed="train"})", "/feeds/0/plan_seconds", 0.5);
   same(R"(batchwright_readahead_disk_latency_seconds{device="8:1"})",
        "/readahead/disks/0/latency_seconds", 0.25);

@@ -65,6 +65,7 @@ TEST_CASE("stats: the report of a daemon without feeds") {
     "build":{"version":"0.1.0","commit":"","compiler":"","cuda":false},
     "copy":{"chosen":{"short":"avx2","middle":"avx2","long":"avx2"}},
     "open_descriptors":0,"page_faults":{"minor":0,"major":0},"clients_refused":0,"log_lines_dropped":0,
+    "loop_longest_turn_seconds":0.0,
     "reload":{"applied":0,"refused":0,"last_refusal":null,"last_seconds_ago":null},
     "http":{"connections":0,"requests":0,"refused":0},"disks":[],"feeds":[],"latest_events":[],
     "readahead":{"ahead_bytes":0,"kept_bytes":0,"pressure_share":0.0,"disks":[]}})"));

@@ -23,6 +23,14 @@ const StageTimes& times_of(Feed feed) {
   return feed.stages == nullptr ? kNone : *feed.stages;
 }
 
+Number longest_turn(Daemon daemon) {
+  if (daemon.events == nullptr) return 0.0;
+  using Time = LoopTurns::Time;
+  return daemon.events->turns()
+      .longest(daemon.started + std::chrono::duration_cast<Time::duration>(daemon.uptime))
+      .count();
+}
+
 void write_build(Page& page, Daemon daemon) {
   page.sample({{"version", daemon.version},
                {"compiler", daemon.build.compiler},
@@ -155,6 +163,10 @@ const std::vector<MetricRow> kOfDaemon{
     {"log_lines_dropped_total", "counter",
      "Lines of the log that standard error did not take: nobody read it.",
      [](Daemon of) -> Number { return of.log_lines_dropped; }, "log_lines_dropped"},
+    {"loop_longest_turn_seconds", "gauge",
+     "The longest turn of the event loop in the last minute, or in the one before it: a scrape at "
+     "least once a minute misses none. While a turn lasts, no client is served.",
+     longest_turn, "loop_longest_turn_seconds"},
     {"ready", "gauge", "Whether new clients are served by each feed, as at /readyz.",
      [](Daemon of) { return flag(of.not_ready.empty()); }},
     {"sessions", "gauge", "Connected clients.",
