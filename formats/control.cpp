@@ -25,6 +25,12 @@ const char* flaw_of_epoch_begin(const wire::Message& message) {
              : "an EpochBegin without a fingerprint";
 }
 
+const char* flaw_of_list_upcoming(const wire::Message& message) {
+  return message.body_as_ListUpcoming()->count() <= kMostUpcoming
+             ? nullptr
+             : "a ListUpcoming for more than 1024 batches";
+}
+
 using Body = wire::Body;
 
 constexpr MessageKind kKinds[] = {
@@ -43,6 +49,8 @@ constexpr MessageKind kKinds[] = {
     {Body::Waiting, Sender::daemon},
     {Body::Alive, Sender::daemon},
     {Body::Event, Sender::publisher},
+    {Body::ListUpcoming, Sender::client, flaw_of_list_upcoming},
+    {Body::Upcoming, Sender::daemon},
 };
 
 constexpr bool each_kind_has_its_row() {

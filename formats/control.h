@@ -24,9 +24,10 @@ inline constexpr std::size_t kMaxControlBytes = 1 << 20;
 /// What a peer can do beyond the protocol's first version: a bit each, in `abilities` of Hello and
 /// Welcome. Numbers are part of the protocol: append, never renumber.
 enum class Ability : std::uint64_t {
-  returns = 1 << 0,  ///< A queue's batch can be given back undone.
-  parts = 1 << 1,    ///< A large batch travels in parts.
-  waits = 1 << 2,    ///< The client says whenever its program waits, and how long it did.
+  returns = 1 << 0,   ///< A queue's batch can be given back undone.
+  parts = 1 << 1,     ///< A large batch travels in parts.
+  waits = 1 << 2,     ///< The client says whenever its program waits, and how long it did.
+  upcoming = 1 << 3,  ///< The daemon tells which batches come next.
 };
 
 /// The abilities that one side names, or that both have named: only those are used. A peer that is
@@ -54,7 +55,11 @@ class Abilities {
 };
 
 /// What this code can do, as a daemon and as a client.
-inline constexpr Abilities kAbilities{Ability::returns, Ability::parts, Ability::waits};
+inline constexpr Abilities kAbilities{Ability::returns, Ability::parts, Ability::waits,
+                                      Ability::upcoming};
+
+/// Most batches that one ListUpcoming asks for.
+inline constexpr std::uint32_t kMostUpcoming = 1024;
 
 /// The sides of a conversation, and the PUB socket's.
 enum class Sender : std::uint8_t { client, daemon, either, publisher };

@@ -141,6 +141,7 @@ class Server {
   void on_ask(const Received& received);
   void on_subscribe(const Received& received);
   void on_bye(const Received& received);
+  void on_list_upcoming(const Received& received);
   void on_malformed(const PeerName& peer, const std::string& what);
   Result<void> admit(const Router::Incoming& incoming, const wire::Hello& hello) const;
   Result<void> replace_earlier(const Router::Incoming& incoming, std::uint64_t token);

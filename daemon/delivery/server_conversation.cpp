@@ -23,6 +23,7 @@ constexpr Server::Handler Server::kHandlers[] = {
     {wire::Body::Unsubscribe, true, &Server::on_unsubscribe},
     {wire::Body::Hello, false, &Server::on_hello},
     {wire::Body::Bye, true, &Server::on_bye},
+    {wire::Body::ListUpcoming, true, &Server::on_list_upcoming},
 };
 
 const Server::Handler* Server::handler_of(wire::Body kind) {
@@ -209,6 +210,17 @@ void Server::on_subscribe(const Received& received) {
   if (auto done = subscribe(session, request); !done) {
     refuse_subscription(session, SubscriptionNumber{request.subscription()}, done.error());
   }
+}
+
+void Server::on_list_upcoming(const Received& received) {
+  const auto& question = *received.message.as<wire::ListUpcoming>();
+  const SessionId session = received.session->id();
+  const SubscriptionKey key{session, SubscriptionNumber{question.subscription()}};
+  if (Feed* feed = feeds_.find(key)) return feed->list_upcoming(session, question);
+  wire::UpcomingT nothing;
+  nothing.subscription = question.subscription();
+  nothing.question = question.question();
+  send(received.session->peer, encode(std::move(nothing)));
 }
 
 void Server::on_bye(const Received& received) {

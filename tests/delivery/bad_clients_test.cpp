@@ -245,3 +245,19 @@ TEST_CASE("delivery: each message that a client sends has a handler, and no othe
     CHECK(Server::handles(kind.body) == clients);
   }
 }
+
+TEST_CASE("delivery: a client without such a subscription is told that nothing comes") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  client.join(server.arena_socket());
+  wire::ListUpcomingT question;
+  question.subscription = 5;
+  question.question = 6;
+  question.count = 3;
+  client.send(std::move(question));
+  const auto answer = client.receive();
+  REQUIRE(answer);
+  REQUIRE(answer->as<wire::Upcoming>() != nullptr);
+  CHECK(answer->as<wire::Upcoming>()->question() == 6);
+  CHECK(answer->as<wire::Upcoming>()->batches()->size() == 0);
+}

@@ -88,3 +88,13 @@ TEST_CASE("formats: each kind of message has a row, and what its schema cannot s
   REQUIRE_FALSE(begin);
   CHECK(begin.error().message == "an EpochBegin without a fingerprint");
 }
+
+TEST_CASE("formats: a ListUpcoming asks for at most 1024 batches") {
+  wire::ListUpcomingT question;
+  question.count = kMostUpcoming;
+  CHECK(ControlMessage::decode(bytes_of(encode(wire::ListUpcomingT(question)))));
+  ++question.count;
+  const auto refused = ControlMessage::decode(bytes_of(encode(std::move(question))));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "a ListUpcoming for more than 1024 batches");
+}

@@ -63,6 +63,7 @@ void take_in_any(ClientSubscription& subscription, const ControlMessage& message
     take_in<wire::EpochBegin>(subscription, message);
   }
   take_in<wire::Waiting>(subscription, message);
+  take_in<wire::Upcoming>(subscription, message);
   if (const auto* delivery = message.as<wire::Delivery>()) {
     static_cast<void>(subscription.on(*delivery, {}, false, {}));
   }

@@ -16,6 +16,7 @@ import zmq
 
 PROTOCOL = 1
 ABILITIES = 1  # of those in the table: 0, a queue's batch can be given back undone
+UPCOMING = 8  # of that table: 3, the daemon tells which batches come next
 SEQUENCES = 60
 SECONDS = 30  # that any single wait may take
 
@@ -305,6 +306,32 @@ def check_returns(endpoint, abilities):
     other.close()
 
 
+def check_upcoming(endpoint):
+    """What is told to come next does so, after what was delivered before."""
+    client = Client(endpoint, ABILITIES | UPCOMING)
+    expect("the daemon's abilities", client.welcome.abilities & UPCOMING, UPCOMING)
+    client.subscribe(window=1, epochs=1)
+    client.send("ListUpcoming", subscription=1, question=9, count=5)
+    leases = []
+    body, _ = client.receive("Delivery", "Upcoming")
+    while type(body).__name__ == "DeliveryT":
+        leases.append(body.lease)
+        body, _ = client.receive("Delivery", "Upcoming")
+    expect("which question is answered, with how many", (body.question, len(body.batches)), (9, 5))
+    for foretold in body.batches:
+        if leases:
+            client.send("Release", subscription=1, leases=leases)
+        delivery, frame = client.receive("Delivery")
+        leases = [delivery.lease]
+        batch = Batch(frame)
+        expect("its place", (foretold.epoch, foretold.step, foretold.index),
+               (delivery.epoch, delivery.step, delivery.index))
+        expect("its figures", (foretold.rows, foretold.length, foretold.frames),
+               (len(batch.numbers), max(batch.lengths), sum(batch.lengths)))
+        expect("that it is no rehearsal", foretold.rehearsal, False)
+    client.close()
+
+
 def main():
     programs, flatc, schemas = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
     with tempfile.TemporaryDirectory(prefix="bw-") as name:
@@ -318,6 +345,7 @@ def main():
                 receive_all(daemon.ipc)
                 receive_all(daemon.tcp)
                 check_refusal(daemon.ipc)
+                check_upcoming(daemon.ipc)
                 check_returns(daemon.ipc, 0)
                 check_returns(daemon.ipc, ABILITIES)
 

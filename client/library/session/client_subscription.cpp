@@ -76,6 +76,31 @@ Result<void> ClientSubscription::on(const wire::Waiting& waiting, Time /*now*/) 
   return {};
 }
 
+/// An answer to an earlier question comes too late.
+Result<void> ClientSubscription::on(const wire::Upcoming& answer, Time /*now*/) {
+  if (answer.question() != asked_upcoming_) return {};
+  upcoming_.emplace();
+  for (const wire::UpcomingBatch* batch : *answer.batches()) upcoming_->push_back(*batch);
+  return {};
+}
+
+wire::ListUpcomingT ClientSubscription::ask_upcoming(std::uint32_t count) {
+  upcoming_.reset();
+  wire::ListUpcomingT question;
+  question.subscription = number().value;
+  question.question = ++asked_upcoming_;
+  question.count = count;
+  return question;
+}
+
+std::vector<Ticket> ClientSubscription::unread() const {
+  std::vector<Ticket> tickets;
+  for (const Event& event : inbox_) {
+    if (const auto* ticket = std::get_if<Ticket>(&event)) tickets.push_back(*ticket);
+  }
+  return tickets;
+}
+
 void ClientSubscription::push(Event event, Time now) {
   inbox_.push_back(std::move(event));
   waits_.end(now);

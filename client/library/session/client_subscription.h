@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "client/library/deadline.h"
 #include "client/library/ids.h"
@@ -84,8 +85,16 @@ class ClientSubscription {
   Result<void> on(const wire::EpochEnd& ended, Time now);
   Result<void> on(const wire::EpochBegin& began, Time now);
   Result<void> on(const wire::Waiting& waiting, Time now);
+  Result<void> on(const wire::Upcoming& answer, Time now);
   /// `comes_along`: batches come as messages, and not in the arena.
   Result<void> on(const wire::Delivery& delivery, const Payload& batch, bool comes_along, Time now);
+
+  /// Asks for the batches that come next.
+  wire::ListUpcomingT ask_upcoming(std::uint32_t count);
+  /// The answer to the latest question; empty: it has not come.
+  const std::optional<std::vector<wire::UpcomingBatch>>& upcoming() const { return upcoming_; }
+  /// The batches that have come and were not taken.
+  std::vector<Ticket> unread() const;
 
   ProgramWaits& waits() { return waits_; }
   /// Whether look() has something to say.
@@ -144,6 +153,8 @@ class ClientSubscription {
   std::deque<Event> inbox_;
   std::optional<Error> failure_;
   std::string reason_;
+  std::uint32_t asked_upcoming_ = 0;  ///< The latest question.
+  std::optional<std::vector<wire::UpcomingBatch>> upcoming_;
   ProgramWaits waits_;
   std::optional<Time> took_;  ///< The latest batch.
   bool over_ = false;         ///< The last epoch's end was taken.

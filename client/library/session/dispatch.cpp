@@ -26,6 +26,7 @@ constexpr Session::Handler Session::kHandlers[] = {
     {wire::Body::Refused, &Session::on_refused},
     {wire::Body::Welcome, &Session::on_welcome},
     {wire::Body::Bye, &Session::on_bye},
+    {wire::Body::Upcoming, &Session::on_news<wire::Upcoming>},
     {wire::Body::Alive, nullptr},  // that it came is noted by the link
 };
 

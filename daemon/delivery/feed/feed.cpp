@@ -233,6 +233,12 @@ void Feed::ask(SessionId session, const wire::Ask& question) {
   tell(ReasonAsked{key, question.holds(), std::move(blocked)});
 }
 
+void Feed::list_upcoming(SessionId session, const wire::ListUpcoming& question) {
+  tell(UpcomingAsked{{session, SubscriptionNumber{question.subscription()}},
+                     question.question(),
+                     question.count()});
+}
+
 void Feed::adjust(const FeedAdjustments& wanted) {
   tell(SettingsChanged{wanted});
   style_ = make_style(style_->times);

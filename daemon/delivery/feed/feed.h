@@ -101,6 +101,8 @@ class Feed {
 
   /// Answers with the reason why nothing comes.
   void ask(SessionId session, const wire::Ask& question);
+  /// Answers with the batches that come next.
+  void list_upcoming(SessionId session, const wire::ListUpcoming& question);
   /// The client's program waits, and holds so many batches.
   void waits(const SubscriptionKey& key, std::uint32_t holds);
 

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/delivery/core/virtual_feed.h"
 #include "tests/delivery/talk.h"
@@ -23,7 +25,79 @@ std::string logged(VirtualFeed& feed, Event event) {
   return text;
 }
 
+/// The answer to ListUpcoming, (epoch, index) of each batch.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> upcoming(VirtualFeed& feed,
+                                                              VirtualClient& client,
+                                                              SubscriptionKey key,
+                                                              std::uint32_t count) {
+  feed.tell(UpcomingAsked{key, 7, count});
+  const auto answer = read_until<wire::Upcoming>(client);
+  REQUIRE(answer);
+  CHECK(answer->as<wire::Upcoming>()->question() == 7);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+  for (const auto* batch : *answer->as<wire::Upcoming>()->batches()) {
+    CHECK(batch->rows() == 4);
+    CHECK(batch->length() != 0);
+    CHECK(batch->frames() <= batch->rows() * batch->length());
+    CHECK(batch->frames() > 0);
+    all.emplace_back(batch->epoch(), batch->index());
+  }
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("delivery: a client is told which batches follow those that it was sent") {
+  using Batches = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  VirtualFeed feed(sorted_feed(4));
+  VirtualClient client(feed);
+  REQUIRE(join(client, subscribe_to_train()));
+  const FeedParts& parts = feed.core().parts();
+  REQUIRE(feed.eventually([&] { return feed.count(FeedCounter::batches_delivered) == 4; }));
+  const SubscriptionKey key = parts.subscriptions.all().begin()->first;
+  CHECK(upcoming(feed, client, key, 3) == Batches{{0, 4}, {0, 5}, {0, 6}});
+  CHECK(upcoming(feed, client, key, 0).empty());
+  CHECK(upcoming(feed, client, {key.session, SubscriptionNumber{99}}, 3).empty());
+}
+
+TEST_CASE("delivery: what comes next goes on into the next epoch, where that is planned") {
+  VirtualFeed feed(sorted_feed(4));
+  VirtualClient client(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.epochs = 0;
+  REQUIRE(join(client, std::move(subscribe)));
+  const FeedParts& parts = feed.core().parts();
+  while (!parts.plans.has(Epoch{1})) {
+    const auto message = client.receive();
+    REQUIRE(message);
+    const auto* ticket = message->as<wire::Delivery>();
+    if (ticket != nullptr) client.send(release_of(unpacked(*ticket)));
+  }
+  const SubscriptionKey key = parts.subscriptions.all().begin()->first;
+  REQUIRE(feed.eventually([&] { return parts.next_of(parts.subscriptions.at(key)).has_value(); }));
+  const BatchId next = *parts.next_of(parts.subscriptions.at(key));
+  const std::uint64_t first = 10 * next.epoch.value + next.index.value;  // an epoch has ten
+  const std::uint64_t epochs = parts.plans.has(Epoch{next.epoch.value + 1}) ? 2 : 1;
+  const auto all = upcoming(feed, client, key, kMostUpcoming);
+  REQUIRE(all.size() == 10 * epochs - next.index.value);
+  for (std::uint64_t i = 0; i < all.size(); ++i) {
+    CHECK(all[i] == std::pair((first + i) / 10, (first + i) % 10));
+  }
+}
+
+TEST_CASE("delivery: what comes next ends with the last epoch that was asked for") {
+  VirtualFeed feed(sorted_feed(4));
+  VirtualClient client(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.epochs = 1;
+  REQUIRE(join(client, std::move(subscribe)));
+  REQUIRE(feed.eventually([&] {
+    return feed.core().parts().plans.has(Epoch{1}) ||
+           feed.count(FeedCounter::batches_delivered) == 4;
+  }));
+  const SubscriptionKey key = feed.core().parts().subscriptions.all().begin()->first;
+  CHECK(upcoming(feed, client, key, kMostUpcoming).size() == 6);
+}
 
 TEST_CASE("delivery: a feed assembles its first batches before a client asks, and is ready then") {
   VirtualFeed feed(sorted_feed(4));

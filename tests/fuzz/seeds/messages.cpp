@@ -146,6 +146,21 @@ void fill(wire::EventT& event, Choices& input) {
   event.text = "why";
 }
 
+void fill(wire::ListUpcomingT& question, Choices& input) {
+  question.subscription = any_subscription(input);
+  question.question = small_or_any<std::uint32_t>(input);
+  question.count = small_or_any<std::uint32_t>(input) % (kMostUpcoming + 1);
+}
+
+void fill(wire::UpcomingT& upcoming, Choices& input) {
+  upcoming.subscription = any_subscription(input);
+  upcoming.question = small_or_any<std::uint32_t>(input);
+  for (int count = input.byte() % 4; count > 0; --count) {
+    const auto index = small_or_any<std::uint64_t>(input);
+    upcoming.batches.emplace_back(0, index, index, 5, 2, 3, false);
+  }
+}
+
 template <class TableT>
 wire::MessageT filled(Choices& input) {
   TableT body;
@@ -176,6 +191,8 @@ constexpr Row kRows[] = {
     {Body::Waiting, filled<wire::WaitingT>},
     {Body::Alive, filled<wire::AliveT>},
     {Body::Event, filled<wire::EventT>},
+    {Body::ListUpcoming, filled<wire::ListUpcomingT>},
+    {Body::Upcoming, filled<wire::UpcomingT>},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Body::MAX), "each kind has its row");
 

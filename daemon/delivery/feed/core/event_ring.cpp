@@ -14,17 +14,12 @@ namespace {
 
 /// In the order of FeedEvent.
 constexpr std::array<std::string_view, std::variant_size_v<FeedEvent>> kNames{
-    "Started",         "SubscribeRequested",
-    "Unsubscribed",    "Released",
-    "ProgramWaits",    "ReasonAsked",
-    "SessionEnded",    "ProcessExited",
-    "ArenaReleased",   "PlanReady",
-    "PlanFailed",      "PlanOutdated",
-    "BatchReady",      "BatchFailed",
-    "BatchSent",       "SlotPoisoned",
-    "Written",         "SettingsChanged",
-    "DataOverwritten", "NotReplaced",
-    "Retired",         "TimerDue"};
+    "Started",       "SubscribeRequested", "Unsubscribed",    "Released",
+    "ProgramWaits",  "ReasonAsked",        "SessionEnded",    "ProcessExited",
+    "ArenaReleased", "PlanReady",          "PlanFailed",      "PlanOutdated",
+    "BatchReady",    "BatchFailed",        "BatchSent",       "SlotPoisoned",
+    "Written",       "SettingsChanged",    "DataOverwritten", "NotReplaced",
+    "Retired",       "TimerDue",           "UpcomingAsked"};
 
 using Subject = std::pair<std::uint64_t, std::uint64_t>;
 

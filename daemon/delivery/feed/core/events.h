@@ -78,6 +78,12 @@ struct ReasonAsked {
   std::uint32_t holds = 0;
   std::optional<std::string> blocked;
 };
+/// The client asks for the next batches, so many at most.
+struct UpcomingAsked {
+  SubscriptionKey key;
+  std::uint32_t question = 0;
+  std::uint32_t count = 0;
+};
 /// The session's subscriptions go.
 struct SessionEnded {
   SessionId session;
@@ -151,7 +157,7 @@ using FeedEvent =
     std::variant<Started, SubscribeRequested, Unsubscribed, Released, ProgramWaits, ReasonAsked,
                  SessionEnded, ProcessExited, ArenaReleased, PlanReady, PlanFailed, PlanOutdated,
                  BatchReady, BatchFailed, BatchSent, SlotPoisoned, Written, SettingsChanged,
-                 DataOverwritten, NotReplaced, Retired, TimerDue>;
+                 DataOverwritten, NotReplaced, Retired, TimerDue, UpcomingAsked>;
 
 // Actions.
 

@@ -225,6 +225,29 @@ void FeedCore::take(ReasonAsked event) {
   questions_.push_back(std::move(event));
 }
 
+/// After what was sent to it before, so that the client knows from where on these are.
+void FeedCore::take(const UpcomingAsked& event) {
+  wire::UpcomingT answer;
+  answer.subscription = event.key.number.value;
+  answer.question = event.question;
+  const Subscription* const found = parts_.subscriptions.find(event.key);
+  if (found != nullptr && !found->is_over() && !has_failed()) {
+    const UpcomingBatches upcoming = parts_.upcoming_of(*found);
+    for (std::uint64_t distance = 0; distance < event.count; ++distance) {
+      const auto id = upcoming.ahead(distance);
+      const PlannedEpoch* const planned = id ? parts_.plans.find(id->epoch) : nullptr;
+      if (planned == nullptr) break;
+      const BatchSource& batches = *planned->batches;
+      const BatchFigures figures = batches.figures(id->index);
+      answer.batches.emplace_back(id->epoch.value, id->index.value / parts_.settings.plan.world,
+                                  id->index.value, batches.real_frames_of(id->index), figures.rows,
+                                  figures.batch_length, distance < upcoming.rehearsals.size());
+    }
+  }
+  const std::uint64_t record = found != nullptr ? record_before(*found) : 0;
+  send(record, event.key, encode(std::move(answer)));
+}
+
 void FeedCore::give_back(const SlotRef& slot) {
   const bool is_held = slot.of->cache.is_held(slot.index);
   must(is_held, "a slot that is given back is held");

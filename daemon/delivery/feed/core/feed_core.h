@@ -86,6 +86,7 @@ class FeedCore {
   void take(const Released& event);
   void take(const ProgramWaits& event);
   void take(ReasonAsked event);
+  void take(const UpcomingAsked& event);
   void take(const SessionEnded& event);
   void take(const ProcessExited& event);
   void take(const ArenaReleased& event);
