@@ -1,5 +1,7 @@
 // The C ABI: arguments checked, errors reported, exceptions stopped. The work is done elsewhere.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -152,6 +154,18 @@ bw_status next(bw_subscription& subscription, std::chrono::milliseconds limit, b
   return BW_EPOCH_END;
 }
 
+bw_status upcoming(bw_subscription& subscription, std::chrono::milliseconds limit,
+                   bw_upcoming* batches, std::size_t* count) {
+  const auto found = subscription.inner->upcoming(static_cast<std::uint32_t>(*count), limit);
+  *count = 0;
+  if (!found) return report(found.error());
+  for (const wire::UpcomingBatch& batch : found->batches) {
+    batches[*count] = to_c(batch, *count < found->certain);
+    ++*count;
+  }
+  return BW_OK;
+}
+
 bw_connection_info info_of(const Connected& connection) {
   bw_connection_info info{};
   info.struct_size = sizeof info;
@@ -277,6 +291,21 @@ bw_status bw_subscription_steps(const bw_subscription* subscription, uint64_t* e
     if (epoch != nullptr) *epoch = subscription->inner->position().epoch;
     *steps = subscription->inner->steps();
     return BW_OK;
+  });
+}
+
+bw_status bw_subscription_upcoming(bw_subscription* subscription, int64_t timeout_ms,
+                                   bw_upcoming* batches, size_t* count) {
+  if (subscription == nullptr || batches == nullptr || count == nullptr)
+    return report_invalid("no subscription or no place");
+  if (timeout_ms < 0) return report_invalid("timeout_ms is below 0");
+  if (*count < 1 || *count > BW_MAX_UPCOMING) {
+    return report({ErrorCode::invalid_argument,
+                   fmt::format("count is {}; it is 1 to {}", *count, BW_MAX_UPCOMING)});
+  }
+  if (subscription->inner->forked()) return forked();
+  return at_border([&] {
+    return upcoming(*subscription, std::chrono::milliseconds(timeout_ms), batches, count);
   });
 }
 

@@ -20,6 +20,18 @@ inline bw_position to_c(const Position& position) {
   return {to_c(position.plan), position.epoch, position.step};
 }
 
+/// `certain`: no other worker can get it.
+inline bw_upcoming to_c(const wire::UpcomingBatch& batch, bool certain) {
+  return {batch.epoch(),
+          batch.step(),
+          batch.index(),
+          batch.frames(),
+          batch.rows(),
+          batch.length(),
+          batch.rehearsal() ? 1U : 0,
+          certain ? 1U : 0};
+}
+
 inline bw_grant to_c(const Grant& grant) {
   return {to_c(grant.first.plan),
           grant.first.epoch,

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "client" / "python" / "batchwright"
 NAMES = ("END", "EPOCH_END", "OK", "TIMED_OUT", "FLOAT32", "FLOAT16", "BFLOAT16", "INT64", "INT32",
          "INT16", "UINT8", "PRIMARY", "ALIGNED", "INDEPENDENT", "SCALAR", "BATCH_MAJOR",
          "TIME_MAJOR", "REPLICA", "SHARDED", "QUEUE", "AUTO", "MAX_DIMENSIONS",
-         "FINGERPRINT_TEXT_BYTES", "ABI_VERSION")
+         "FINGERPRINT_TEXT_BYTES", "MAX_UPCOMING", "ABI_VERSION")
 
 
 def from_the_header(folder):

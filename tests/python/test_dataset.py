@@ -268,3 +268,30 @@ def test_the_environment_names_the_daemon(daemon, monkeypatch):
     monkeypatch.setenv("BATCHWRIGHT_ENDPOINT", daemon.endpoint)
     with BatchDataset() as dataset:
         assert next(iter(dataset)).index == 0
+
+
+def test_upcoming_foretells_the_batches_and_takes_none(dataset):
+    foretold = dataset.upcoming(30)
+    assert [(each.epoch, each.index) for each in foretold] == [
+        (epoch, index) for epoch in range(2) for index in range(15)][:len(foretold)]
+    assert len(foretold) >= 15
+    assert [(each.rows, each.length, each.frames) for each in foretold[:15]] == [
+        (batch.sequences, batch.batch_length, batch.frames) for batch in dataset]
+    assert all(each.certain and not each.rehearsal for each in foretold)
+    assert foretold[0].padded_frames == foretold[0].rows * foretold[0].length
+
+
+def test_upcoming_begins_after_the_batch_that_was_handed_out(dataset):
+    batches = iter(dataset)
+    for index in range(4):
+        assert next(batches).index == index
+    assert [each.index for each in dataset.upcoming(3)] == [4, 5, 6]
+    assert batches.has_next()  # which holds one that was not taken
+    assert [each.index for each in dataset.upcoming(3)] == [4, 5, 6]
+    assert next(batches).index == 4
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1025])
+def test_upcoming_says_how_many_may_be_asked_for(dataset, n):
+    with pytest.raises(batchwright.InvalidArgumentError, match=f"count is {max(n, 0)}; it is 1 to 1024"):
+        dataset.upcoming(n)

@@ -262,6 +262,14 @@ class Subscription {
     event.batch = Batch(batch);
     return event;
   }
+  /// The batches that come next, at most `count` of them. Errors: those of
+  /// bw_subscription_upcoming().
+  std::vector<bw_upcoming> upcoming(std::size_t count, std::chrono::milliseconds limit) {
+    std::vector<bw_upcoming> batches(count);
+    check(bw_subscription_upcoming(raw_.get(), limit.count(), batches.data(), &count));
+    batches.resize(count);
+    return batches;
+  }
   bw_position position() const {
     bw_position position{};
     check(bw_subscription_position(raw_.get(), &position));

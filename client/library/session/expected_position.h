@@ -55,6 +55,11 @@ class ExpectedPosition {
     return is_queue() && asked_.until_epoch != 0 && first_.epoch >= asked_.until_epoch;
   }
 
+  /// How many of the batches that the daemon sends first were handed out before.
+  std::size_t repeated() const {
+    return again_.batches + (rehearsals_.due ? rehearsals_.taken.size() - rehearsals_.repeated : 0);
+  }
+
   /// The position of the first batch that was not handed out.
   Position position() const;
   const Position& first() const { return first_; }

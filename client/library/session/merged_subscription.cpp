@@ -104,6 +104,12 @@ class MergedSubscription final : public Subscription {
   ~MergedSubscription() override;
 
   Result<Session::Event> next(std::chrono::milliseconds limit) override;
+  Result<Session::Upcoming> upcoming(std::uint32_t /*count*/,
+                                     std::chrono::milliseconds /*limit*/) override {
+    return Error{ErrorCode::unsupported,
+                 "which batches come next is not known of several servers together: ask a "
+                 "connection to each"};
+  }
   bool forked() const override { return parts_.front().session->link().forked(); }
   const Grant& grant() const override { return grant_; }
   const std::string& terms() const override { return terms_; }

@@ -89,6 +89,12 @@ Error nothing_came(const DaemonLink& link, const ClientSubscription& subscriptio
   return told(fmt::format("the daemon at {} {} and {}{}", link.endpoint(), alive, credits, reason));
 }
 
+Error too_old_to_foresee(const DaemonLink& link) {
+  return {
+      ErrorCode::unsupported,
+      fmt::format("the daemon at {} is too old to tell which batches come next", link.endpoint())};
+}
+
 /// Where the batch is read: in the arena, or in memory that is the subscription's alone.
 Result<PrivateMemory::Lent> bytes_of(const std::shared_ptr<const Mapping>& arena,
                                      const Ticket& ticket, PrivateMemory* memory) {
@@ -181,6 +187,62 @@ Result<Session::Coming> Session::peek(ClientSubscription& subscription, const De
   const Turn turn(*this);
   if (!turn) return busy();
   return look(subscription, deadline);
+}
+
+/// Messages come in their order: with the answer all is here that the daemon sent before it, and
+/// what it names comes after that.
+Result<Session::Upcoming> Session::upcoming(ClientSubscription& subscription, std::uint32_t count,
+                                            const Deadline& deadline) {
+  const Turn turn(*this);
+  if (!turn) return busy();
+  const auto is_served = [&] {
+    return (link_.is_up() && subscription.is_served()) || subscription.failure();
+  };
+  const auto is_answered = [&] { return subscription.upcoming() || !is_served(); };
+  if (subscription.is_over()) return Upcoming{};
+  do {
+    pump_until(is_served, deadline);
+    if (failure_) return *failure_;
+    if (subscription.failure()) return *subscription.failure();
+    if (!is_served()) return nothing_came(link_, subscription, deadline, false);
+    if (!link_.has(Ability::upcoming)) return too_old_to_foresee(link_);
+    send(encode(subscription.ask_upcoming(count)));
+    if (!pump_until(is_answered, deadline)) {
+      return nothing_came(link_, subscription, deadline, false);
+    }
+  } while (!failure_ && !subscription.upcoming());  // the daemon was lost: the next one is asked
+  if (failure_) return *failure_;
+  std::vector<wire::UpcomingBatch> all;
+  for (const Ticket& ticket : subscription.unread()) {
+    const auto figures = figures_of(ticket, deadline);
+    if (!figures) return figures.error();
+    all.push_back(*figures);
+  }
+  const std::size_t unread = all.size();
+  all.insert(all.end(), subscription.upcoming()->begin(), subscription.upcoming()->end());
+  const std::size_t repeated = std::min(subscription.expected().repeated(), all.size());
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(repeated));
+  all.resize(std::min<std::size_t>(all.size(), count), wire::UpcomingBatch());
+  const std::size_t certain = std::min(subscription.is_queue() ? unread : all.size(), all.size());
+  return Upcoming{std::move(all), certain};
+}
+
+/// What a batch that has come says of itself.
+Result<wire::UpcomingBatch> Session::figures_of(const Ticket& ticket, const Deadline& deadline) {
+  Payload bytes = ticket.payload;
+  if (!bytes) {
+    const auto mapping = link_.arena(ticket.arena, deadline);
+    if (!mapping) return mapping.error();
+    if (!*mapping) return Error{ErrorCode::timed_out, "the daemon's arena has not come in time"};
+    auto found = bytes_of(*mapping, ticket, nullptr);
+    if (!found) return found.error();
+    bytes = std::move(found->payload);
+  }
+  const auto found = checked_batch(bytes, ticket);
+  if (!found) return found.error();
+  const wire::Batch& batch = **found;
+  return wire::UpcomingBatch(ticket.epoch, ticket.step, ticket.index, batch.batch_frames(),
+                             batch.lengths()->size(), batch.batch_length(), ticket.rehearsal);
 }
 
 /// Waits for something that the program is to see.

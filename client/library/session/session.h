@@ -1,12 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/library/deadline.h"
 #include "client/library/link/daemon_link.h"
@@ -36,6 +38,10 @@ class Session : public std::enable_shared_from_this<Session> {
     std::unique_ptr<bw_batch> batch;
     std::optional<EpochEnded> ended;
   };
+  struct Upcoming {
+    std::vector<wire::UpcomingBatch> batches;
+    std::size_t certain = 0;  ///< How many of the first no other worker of a queue can get.
+  };
 
   /// Errors: as bw_connect() says.
   static Result<std::shared_ptr<Session>> connect(const std::string& endpoint,
@@ -56,6 +62,10 @@ class Session : public std::enable_shared_from_this<Session> {
                      const Deadline& deadline);
   /// The event that next() would return, without taking it. Errors: the same.
   Result<Coming> peek(ClientSubscription& subscription, const Deadline& deadline);
+  /// The batches that come next, at most so many: those that have come and were not taken, and then
+  /// those of the daemon's plans. Errors: as bw_subscription_upcoming() says. Threads: the turn.
+  Result<Upcoming> upcoming(ClientSubscription& subscription, std::uint32_t count,
+                            const Deadline& deadline);
   /// The end of a wait that begins now. Threads: any.
   Deadline after(std::chrono::milliseconds limit) const { return {limit, link_.now()}; }
 
@@ -80,6 +90,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<void> await_grant(ClientSubscription& subscription);
   Result<Coming> look(ClientSubscription& subscription, const Deadline& deadline);
   bool await_news(ClientSubscription& subscription, const Deadline& deadline, bool& asked);
+  Result<wire::UpcomingBatch> figures_of(const Ticket& ticket, const Deadline& deadline);
   void say_waiting(const ClientSubscription& subscription);
   void ask(const ClientSubscription& subscription, bool quiet);
   void let_wait(const ClientSubscription& subscription, std::size_t releases);

@@ -18,6 +18,10 @@ class SingleSubscription final : public Subscription {
   Result<Session::Event> next(std::chrono::milliseconds limit) override {
     return session_->next(inner_, session_->after(limit));
   }
+  Result<Session::Upcoming> upcoming(std::uint32_t count,
+                                     std::chrono::milliseconds limit) override {
+    return session_->upcoming(*inner_, count, session_->after(limit));
+  }
   bool forked() const override { return session_->link().forked(); }
   const Grant& grant() const override { return grant_; }
   const std::string& terms() const override { return terms_; }

@@ -29,6 +29,10 @@ class Subscription {
   /// Errors: as bw_next() says.
   virtual Result<Session::Event> next(std::chrono::milliseconds limit) = 0;
 
+  /// Errors: as bw_subscription_upcoming() says.
+  virtual Result<Session::Upcoming> upcoming(std::uint32_t count,
+                                             std::chrono::milliseconds limit) = 0;
+
   virtual bool forked() const = 0;
   virtual const Grant& grant() const = 0;
   /// The terms; with several servers, each line begins with its server's number.

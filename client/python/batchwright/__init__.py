@@ -40,7 +40,7 @@ from .errors import (
 from .serving import FeedConfig, Server, serve
 from .subscription import Subscription
 from .tensor import Tensor
-from .values import EpochEnd, Field, Grant, Position
+from .values import EpochEnd, Field, Grant, Position, UpcomingBatch
 
 __version__ = "0.2.0"
 
@@ -52,8 +52,8 @@ __all__ = [
     "InvalidArgumentError", "LibraryError", "MalformedMessageError", "NotFoundError", "Position",
     "ReleasedError", "SchemaMismatchError", "Server", "StoreUnavailableError", "Subscription",
     "SystemRefusedError",
-    "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "connect", "features",
-    "library_version", "serve",
+    "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "UpcomingBatch",
+    "connect", "features", "library_version", "serve",
 ]
 
 

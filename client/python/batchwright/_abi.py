@@ -30,6 +30,7 @@ REPLICA, SHARDED, QUEUE = range(3)
 AUTO = -1
 MAX_DIMENSIONS = 8
 FINGERPRINT_TEXT_BYTES = 51
+MAX_UPCOMING = 1024
 
 
 class Fingerprint(Structure):
@@ -92,6 +93,13 @@ class Grant(Structure):
     ]
 
 
+class Upcoming(Structure):
+    _fields_ = [
+        ("epoch", c_uint64), ("step", c_uint64), ("index", c_uint64), ("frames", c_uint64),
+        ("rows", c_uint32), ("length", c_uint32), ("rehearsal", c_uint32), ("certain", c_uint32),
+    ]
+
+
 class BatchHeader(Structure):
     _fields_ = [
         ("feed", c_char_p), ("fingerprint", Fingerprint), ("epoch", c_uint64),
@@ -119,7 +127,7 @@ STRUCTS = {
     "bw_fingerprint": Fingerprint, "bw_position": Position, "bw_connect_options": ConnectOptions,
     "bw_connection_info": ConnectionInfo, "bw_field": Field, "bw_feed": Feed,
     "bw_absent_feed": AbsentFeed,    "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant, "bw_batch_header": BatchHeader,
-    "bw_tensor": Tensor,
+    "bw_tensor": Tensor, "bw_upcoming": Upcoming,
 }
 
 # Functions: what they return, and what they take. Pointers to handles and to what a call fills in
@@ -144,6 +152,7 @@ _FUNCTIONS = {
     "bw_next": (c_int32, [c_void_p, c_int64, c_void_p, c_void_p]),
     "bw_subscription_position": (c_int32, [c_void_p, c_void_p]),
     "bw_subscription_steps": (c_int32, [c_void_p, c_void_p, c_void_p]),
+    "bw_subscription_upcoming": (c_int32, [c_void_p, c_int64, c_void_p, c_void_p]),
     "bw_release": (c_int32, [c_void_p]),
     "bw_return": (c_int32, [c_void_p]),
     "bw_batch_done": (c_int32, [c_void_p]),
@@ -196,6 +205,7 @@ subscription_terms = _function("bw_subscription_terms")
 next_event = _function("bw_next")
 subscription_position = _function("bw_subscription_position")
 subscription_steps = _function("bw_subscription_steps")
+subscription_upcoming = _function("bw_subscription_upcoming")
 release = _function("bw_release")
 return_undone = _function("bw_return")
 batch_done = _function("bw_batch_done")

@@ -22,7 +22,7 @@ from ._own import Own, Owned
 from ._waits import PATIENCE_SECONDS, SLICE_MS, milliseconds, warn
 from .batch import Batch
 from .errors import BusyError, ClosedError, TimedOutError
-from .values import EpochEnd, Grant, Position
+from .values import EpochEnd, Grant, Position, UpcomingBatch
 
 Event = Union[Batch, EpochEnd, None]
 
@@ -255,6 +255,22 @@ class Subscription(Own):
         self._with_handle(
             lambda handle: _abi.check(_abi.subscription_steps(handle, None, ctypes.byref(steps))))
         return steps.value
+
+    def upcoming(self, n: int, timeout: Optional[float] = None) -> List[UpcomingBatch]:
+        """The next `n` batches, 1 to 1024, in their order, as the plans have them: shapes and frames
+        are known before any data are read. Fewer where an epoch is not planned yet, and none of an
+        epoch after the next. Waits up to `timeout` seconds (None: `self.timeout`) for the daemon's
+        answer, as a rule about a millisecond.
+
+        Errors: InvalidArgumentError for another `n`; UnsupportedError: a daemon of version 0.2 or
+        older, or several endpoints; TimedOutError, and those of `next()`.
+        """
+        limit = milliseconds(self.timeout if timeout is None else timeout, "timeout")
+        count = ctypes.c_size_t(max(n, 0))
+        batches = (_abi.Upcoming * min(count.value, _abi.MAX_UPCOMING))()
+        self._with_handle(lambda handle: _abi.check(_abi.subscription_upcoming(
+            handle, limit, batches, ctypes.byref(count))))
+        return [UpcomingBatch.of(batches[i]) for i in range(count.value)]
 
     # ---- the end ----------------------------------------------------------------------------
 

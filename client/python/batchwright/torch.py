@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
@@ -36,7 +36,7 @@ from .batch import Batch
 from .connection import Connection, connect
 from .errors import BusyError, ClosedError, Error, InvalidArgumentError, TimedOutError, UnsupportedError
 from .layouts import Ragged, batch_major, lengths, packed, ragged, targets, time_major
-from .values import fingerprint_text
+from .values import UpcomingBatch, fingerprint_text
 
 import torch.utils.data
 
@@ -103,8 +103,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
           hold no slot: they may be kept, as notebooks do, and written to.
 
         Errors: as `connect()`; NotFoundError, which lists the feeds; InvalidArgumentError;
-        SchemaMismatchError: other labels.
-        """
+        SchemaMismatchError: other labels."""
         super().__init__()
         if check not in CHECKS:
             raise InvalidArgumentError(f'check is {check!r}; it is "ranks", "none" or None')
@@ -317,9 +316,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
 
         The daemon is asked for the plan of each, one after the other: milliseconds an epoch, and
         what planning takes, over a connection of its own that takes no slot. A feed that follows a
-        growing dataset is counted as it is now.
-        Errors: as connect() and Feed.subscribe().
-        """
+        growing dataset is counted as it is now. Errors: as connect() and Feed.subscribe()."""
         share, counted = self._share_at(self._iteration.place), 0
         check_share(self.feed.name, self.feed.world, share, self._first)
         if epochs <= 0:
@@ -331,6 +328,12 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
                     counted += asked.grant.steps
         return counted * (self.feed.world // share[1])
 
+    def upcoming(self, n: int) -> List[UpcomingBatch]:
+        """The next `n` batches of this rank, as `Subscription.upcoming()` has them; none after the last."""
+        place = self._iteration.place
+        with self._turn:
+            return [] if self._is_over(place) else self._stream_at(place).upcoming(n)
+
     # ---- checkpoints ------------------------------------------------------------------------
 
     def state_dict(self, finished: bool = False) -> Dict[str, Any]:
@@ -340,8 +343,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         known: such a state has no fingerprint.
 
         finished: True goes on after the last batch that was released, or followed by the next one.
-          For loops that take batches ahead of training on them, and release each when it is done.
-        """
+          For loops that take batches ahead of training on them, and release each when it is done."""
         now, stream = self._iteration.now, self._stream
         place = now.settled().finished if finished else now.place
         if place.plan is None and stream is not None and stream.at is place:
@@ -356,8 +358,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
 
         Errors: FingerprintMismatchError, which says whether the data differ, and names each setting
         that does, with its value then and now; InvalidArgumentError for a state that is not of this
-        feed.
-        """
+        feed."""
         place = place_of(state, self.feed.name)
         self._check_epoch(place.epoch)
         self._iteration.end("load_state_dict()")

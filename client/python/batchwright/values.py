@@ -42,6 +42,30 @@ class Position(NamedTuple):
         return cls(fingerprint_text(raw.fingerprint), raw.epoch, raw.step)
 
 
+class UpcomingBatch(NamedTuple):
+    """A batch that is to come, as its plan has it: no data are read for it. A row whose record is
+    corrupt may be missing later."""
+
+    epoch: int
+    step: int
+    index: int
+    rows: int
+    length: int  #: of the longest row, in frames; a batch-major tensor is [rows, length, ...]
+    frames: int  #: real ones, of all rows
+    rehearsal: bool = False  #: of `worst_first`: it comes again at its place
+    certain: bool = True  #: False: of a queue, and another worker may get it
+
+    @classmethod
+    def of(cls, raw: _abi.Upcoming) -> UpcomingBatch:
+        return cls(raw.epoch, raw.step, raw.index, raw.rows, raw.length, raw.frames,
+                   bool(raw.rehearsal), bool(raw.certain))
+
+    @property
+    def padded_frames(self) -> int:
+        """What it costs, padding counted: rows * length."""
+        return self.rows * self.length
+
+
 class Figures:
     """What a batch says of itself without the memory that it lies in. `Batch` has the meanings."""
 

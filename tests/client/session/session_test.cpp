@@ -22,7 +22,8 @@ constexpr std::size_t kSlotBytes = 4096;
 /// A session with a daemon that answers what it is asked, 1 ms later each time, and sends batches
 /// when the test says so.
 struct Run {
-  explicit Run(std::chrono::milliseconds reconnect = 60s) {
+  explicit Run(std::chrono::milliseconds reconnect = 60s, Abilities its_abilities = {})
+      : abilities(its_abilities) {
     auto transport = std::make_unique<ScriptedTransport>();
     world = transport.get();
     world->arena = arena.mapping();
@@ -42,6 +43,7 @@ struct Run {
         wire::WelcomeT welcome;
         welcome.protocol = kProtocolVersion;
         welcome.arena_socket = "/simulated/batchwright.sock.arena";
+        welcome.abilities = abilities.bits();
         world->say(std::move(welcome));
       });
     }
@@ -62,6 +64,17 @@ struct Run {
     }
     if (const auto* release = message.as<wire::Release>()) {
       releases.push_back(from_wire(release->leases()));
+    }
+    if (const auto* question = message.as<wire::ListUpcoming>()) {
+      questions.push_back(question->question());
+      if (!answers_upcoming) return;
+      wire::UpcomingT answer;
+      answer.subscription = question->subscription();
+      answer.question = question->question();
+      for (std::uint64_t i = 2; i < 2 + question->count(); ++i) {
+        answer.batches.emplace_back(0, i, i, 7, 2, 4, false);
+      }
+      world->after(1ms, [this, answer] { world->say(wire::UpcomingT(answer)); });
     }
     if (message.as<wire::Bye>() != nullptr) ++byes;
   }
@@ -116,6 +129,9 @@ struct Run {
     session->tell(*batch->subscription);
   }
 
+  Abilities abilities;
+  bool answers_upcoming = true;
+  std::vector<std::uint32_t> questions;
   SealedArena arena;
   ScriptedTransport* world = nullptr;
   std::shared_ptr<Session> session;
@@ -196,6 +212,54 @@ TEST_CASE("client: a session that is closed says Bye once the last batch is back
   CHECK(run.byes == 0);
   run.release(std::move(batch));
   CHECK(run.byes == 1);
+}
+
+TEST_CASE("client: what comes next begins with the batches that came and were not taken") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  run.deliver(*subscription, 1);
+  const auto batch = run.next(subscription);  // of step 0
+  const auto coming = run.session->upcoming(*subscription, 3, run.session->after(1s));
+  REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
+  REQUIRE(coming->batches.size() == 3);
+  CHECK(coming->certain == 3);
+  CHECK(coming->batches[0].step() == 1);
+  CHECK(coming->batches[0].rows() == 1);
+  CHECK(coming->batches[1].step() == 2);
+  CHECK(coming->batches[1].length() == 4);
+  CHECK(coming->batches[2].step() == 3);
+  CHECK(run.next(subscription)->header.step == 1);  // it is still there
+}
+
+TEST_CASE("client: a daemon that cannot tell what comes next is not asked") {
+  Run run;
+  const auto subscription = run.subscribe();
+  const auto coming = run.session->upcoming(*subscription, 3, run.session->after(1s));
+  REQUIRE_FALSE(coming);
+  CHECK(coming.error().code == ErrorCode::unsupported);
+  CHECK(
+      coming.error().message ==
+      "the daemon at ipc:///simulated/batchwright.sock is too old to tell which batches come next");
+  CHECK(run.questions.empty());
+}
+
+TEST_CASE("client: an answer on what comes next is that to the latest question") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.answers_upcoming = false;
+  const auto none = run.session->upcoming(*subscription, 1, run.session->after(100ms));
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == ErrorCode::timed_out);
+  run.answers_upcoming = true;
+  wire::UpcomingT late;
+  late.subscription = subscription->number().value;
+  late.question = run.questions.at(0);
+  run.world->say(std::move(late));
+  const auto coming = run.session->upcoming(*subscription, 1, run.session->after(1s));
+  REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
+  CHECK(coming->batches.size() == 1);
+  CHECK(run.questions.size() == 2);
 }
 
 TEST_CASE("client: each message that a daemon sends has a handler, and no other") {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Union
+from typing import Any, List, Union
 
 from .place import Place
 from .._copied import CopiedBatch
@@ -11,7 +11,7 @@ from .._ranks import Share
 from ..batch import Batch
 from ..errors import InvalidArgumentError
 from ..subscription import Subscription
-from ..values import EpochEnd, Grant
+from ..values import EpochEnd, Grant, UpcomingBatch
 
 Event = Union[Batch, EpochEnd, None]  # None: the counted epochs are over
 NOTHING: Any = object()
@@ -107,6 +107,15 @@ class Stream:
                 if isinstance(event, Batch):
                     event.release()
                 self.coming, self._to_pass = NOTHING, self._to_pass - 1
+
+    def upcoming(self, n: int) -> List[UpcomingBatch]:
+        """The next batches, as Subscription.upcoming() has them."""
+        event = self.look() if self._to_pass else self.coming
+        batches = self.subscription.upcoming(n)
+        if isinstance(event, Batch):
+            batches.insert(0, UpcomingBatch(event.epoch, event.step, event.index, event.sequences,
+                                            event.batch_length, event.frames, event.rehearsal))
+        return batches[:n]
 
     def close(self) -> None:
         """Ends it; a look() in another thread raises ClosedError. Twice is fine."""
