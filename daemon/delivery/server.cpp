@@ -110,16 +110,19 @@ void Server::say_goodbye() {
   for (const auto& [id, session] : sessions_.all()) send(session.peer, encode(wire::ByeT{}));
 }
 
-ServerStatus Server::status(WaitingTimes::Time now) const {
+ServerStatus Server::status(WaitingTimes::Time now, Detail detail) const {
   ServerStatus status;
-  for (const auto& feed : feeds_.all()) status.feeds.push_back(feed->status(now));
+  status.feeds.reserve(feeds_.all().size() + absent_.all().size());
+  for (const auto& feed : feeds_.all()) status.feeds.push_back(feed->status(now, detail));
   for (const AbsentFeed& feed : absent_.all()) {
     FeedStatus& absent = status.feeds.emplace_back(absent_status(feed));
+    if (detail == Detail::without_clients) continue;
     for (const WaitingRoom::Guest* guest : absent_.guests().waiting_for(feed.name)) {
       absent.subscribers.push_back(guest_status(*guest, now));
     }
   }
   for (const auto& [id, session] : sessions_.all()) {
+    if (detail == Detail::without_clients) break;
     status.sessions.push_back({id, session.client.abilities});
   }
   status.memory_left_bytes = memory_->left();

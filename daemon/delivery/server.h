@@ -92,7 +92,7 @@ class Server {
 
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_.all(); }
   /// All that is shown of it and its feeds, without the figures of the last seconds.
-  ServerStatus status(WaitingTimes::Time now) const;
+  ServerStatus status(WaitingTimes::Time now, Detail detail = Detail::all) const;
   /// The log of events, which the server's users share.
   EventLog& log() { return log_; }
   const EventLog& log() const { return log_; }

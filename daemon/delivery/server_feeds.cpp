@@ -29,7 +29,8 @@ Feed& Server::add_feed(FeedSettings settings, FeedResources resources) {
 /// The new arena's number differs from the old one's in its upper bits only, so that clients unmap
 /// the old one.
 Feed& Server::replace_feed(FeedSettings settings, FeedResources resources, const std::string& why) {
-  const ArenaNumber number = number_after(feeds_.find(settings.name)->status(Clock::now()).arena);
+  const ArenaNumber number =
+      number_after(feeds_.find(settings.name)->status(Clock::now(), Detail::without_clients).arena);
   return feeds_.replace(make_feed(number, std::move(settings), std::move(resources)),
                         {ErrorCode::disconnected, why});
 }
@@ -76,7 +77,7 @@ std::unique_ptr<Feed> Server::make_feed(ArenaNumber number, FeedSettings setting
 void Server::put_away_failed() {
   std::vector<FeedStatus> failed;
   for (const auto& feed : feeds_.all()) {
-    FeedStatus status = feed->status(Clock::now());
+    FeedStatus status = feed->status(Clock::now(), Detail::without_clients);
     if (status.failure && is_passing(status.failure->code)) failed.push_back(std::move(status));
   }
   for (const FeedStatus& feed : failed) {
@@ -90,7 +91,7 @@ void Server::put_away_failed() {
 void Server::put_away(std::string_view name, const Error& why) {
   const Feed* feed = feeds_.find(name);
   if (feed == nullptr) return;
-  put_away(feed->status(Clock::now()), why,
+  put_away(feed->status(Clock::now(), Detail::without_clients), why,
            {why.code, fmt::format("feed {}: {}", name, why.message)});
 }
 

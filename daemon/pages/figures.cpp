@@ -53,7 +53,7 @@ Figures::Figures(boost::asio::io_context& loop, Server& server, std::uint64_t me
 void Figures::sample() {
   const Time now = std::chrono::steady_clock::now();
   const EventLog::Turn turn(server_.log(), "a sample of all figures", {}, now);
-  const std::vector<FeedStatus> feeds = server_.status(now).feeds;
+  const std::vector<FeedStatus> feeds = server_.status(now, Detail::without_clients).feeds;
   // By number, which no other feed ever gets: one that was replaced begins without a past.
   std::erase_if(past_, [&feeds](const auto& entry) {
     return std::none_of(feeds.begin(), feeds.end(), [&entry](const FeedStatus& feed) {

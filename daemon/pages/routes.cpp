@@ -34,7 +34,8 @@ Routes make_routes(boost::asio::io_context& loop, std::function<StatsSource()> f
   // Among those that take a query.
   routes.later["/readyz"] = [&server, gone = std::move(gone)](
                                 const Target& target, const std::function<void(Reply)>& answer) {
-    answer(readiness(server.status(WaitingTimes::Time::clock::now()), gone(), target));
+    answer(readiness(server.status(WaitingTimes::Time::clock::now(), Detail::without_clients),
+                     gone(), target));
   };
   // Later, since a plan may take seconds, which the loop does not have.
   routes.later["/feeds/NAME/plan"] = [pages = std::make_shared<PlanPages>(loop, server)](

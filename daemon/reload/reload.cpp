@@ -117,7 +117,7 @@ void Reloader::prepare(Looks& looks) {
   ReloadRequest request{
       source_,          running_, {}, {}, server_.feed_numbers_left(), server_.share_memory(),
       stop_.get_token()};
-  for (const FeedStatus& feed : server_.status(Clock::now()).feeds) {
+  for (const FeedStatus& feed : server_.status(Clock::now(), Detail::without_clients).feeds) {
     if (feed.failure || feed.retried) request.failed.insert(feed.name);
     if (feed.retried || looks.found.contains(feed.name)) continue;
     server_.log().note<Event::dataset_silent>(feed.name, feed.dataset.front().string(),

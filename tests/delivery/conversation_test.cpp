@@ -314,3 +314,23 @@ TEST_CASE("delivery: a regular file in the socket's way is left alone") {
   CHECK(listening.error().code == ErrorCode::already_exists);
   CHECK(std::filesystem::file_size(path) == 8);
 }
+
+TEST_CASE("delivery: a status without clients adds up what the lines of clients say") {
+  TestServer server(sorted_feed(4));
+  RawClient client(server.endpoint());
+  REQUIRE(join(client, server.arena_socket(), subscribe_to_train()));
+  REQUIRE(read_until<wire::Delivery>(client));
+  const auto [all, few] = server.ask([](const Server& s) {
+    const auto now = std::chrono::steady_clock::now();
+    return std::pair(s.status(now), s.status(now, Detail::without_clients));
+  });
+  REQUIRE(all.feeds.size() == 1);
+  REQUIRE(few.feeds.size() == 1);
+  CHECK(all.sessions.size() == 1);
+  CHECK(few.sessions.empty());
+  CHECK(all.feeds[0].subscribers.size() == 1);
+  CHECK(few.feeds[0].subscribers.empty());
+  CHECK(few.feeds[0].active == 1);
+  CHECK(few.feeds[0].waited.daemon == all.feeds[0].waited.daemon);
+  CHECK(few.feeds[0].slots.held == all.feeds[0].slots.held);
+}

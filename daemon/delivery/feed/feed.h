@@ -62,6 +62,10 @@ struct PlanQuestion {
   std::shared_ptr<const EpochSource> planned;  ///< Null: the epoch is not planned yet.
 };
 
+/// What a status has: everything, or all but a line for each client. What the lines add up to is in
+/// both.
+enum class Detail : std::uint8_t { all, without_clients };
+
 /// One configured stream, from its plans to tickets. FeedCore decides; this turns calls and what
 /// other threads have done into events, and carries out once a turn of the loop what it decides.
 ///
@@ -109,7 +113,7 @@ class Feed {
   wire::FeedInfoT info() const;
   const std::string& name() const { return parts().settings.name; }
   /// All that is shown of it.
-  FeedStatus status(WaitingTimes::Time now) const;
+  FeedStatus status(WaitingTimes::Time now, Detail detail = Detail::all) const;
   /// What the plan of an epoch is made of; without one, of the first that is served: it costs no
   /// planning, and is what clients are getting.
   PlanQuestion plan_question(std::optional<Epoch> epoch) const;
@@ -142,6 +146,7 @@ class Feed {
   // feed_status.cpp: what is shown of it.
   void add_reasons(FeedStatus& status, WaitingTimes::Time now) const;
   void add_data(FeedStatus& status) const;
+  void add_totals(FeedStatus& status, WaitingTimes::Time now) const;
   void add_subscribers(FeedStatus& status, WaitingTimes::Time now) const;
   void add_queue(FeedStatus& status) const;
 

@@ -78,7 +78,7 @@ SubscriberStatus subscriber_status(const SubscriptionKey& key, const Subscriptio
 
 }  // namespace
 
-FeedStatus Feed::status(WaitingTimes::Time now) const {
+FeedStatus Feed::status(WaitingTimes::Time now, Detail detail) const {
   FeedStatus status;
   status.name = name();
   status.number = number_;
@@ -96,7 +96,8 @@ FeedStatus Feed::status(WaitingTimes::Time now) const {
   status.slots_to_set = parts().slots_to_set();
   status.orphaned_slots = parts().subscriptions.orphaned().slots();
   add_queue(status);
-  add_subscribers(status, now);
+  add_totals(status, now);
+  if (detail == Detail::all) add_subscribers(status, now);
   return status;
 }
 
@@ -148,20 +149,25 @@ void Feed::add_queue(FeedStatus& status) const {
   }
 }
 
+void Feed::add_totals(FeedStatus& status, WaitingTimes::Time now) const {
+  status.waited = parts().waited_before;
+  for (const auto& [key, subscription] : parts().subscriptions.all()) {
+    status.waited.add(subscription.waiting, now);
+    if (!subscription.is_over()) ++status.active;
+    if (parts().waits_for_plan(subscription)) status.waits_for_plan = true;
+  }
+}
+
 /// After plans and queue, of which their shares of an epoch are made.
 void Feed::add_subscribers(FeedStatus& status, WaitingTimes::Time now) const {
   const Subscriptions& all = parts().subscriptions.all();
   const Subscription* first = furthest(all);
-  status.waited = parts().waited_before;
   status.subscribers.reserve(all.size());
   for (const auto& [key, subscription] : all) {
     SubscriberStatus& one =
         status.subscribers.emplace_back(subscriber_status(key, subscription, now));
     one.position_share = position_share(status, subscription);
     one.left_behind = subscription.straggler.left_behind;
-    status.waited.add(subscription.waiting, now);
-    if (!subscription.is_over()) ++status.active;
-    if (parts().waits_for_plan(subscription)) status.waits_for_plan = true;
     // Without a position there is nothing to be behind; what takes from a queue has none.
     if (first == nullptr || !has_position(subscription)) continue;
     const Position here{subscription.cursor.epoch(), subscription.cursor.step()};
