@@ -1,5 +1,5 @@
 // A trainer that only takes batches, for tests/bench/delivery:
-//   bench_trainer endpoint=E feed=F [epochs=N] [seconds=S] [step_us=U] [inline=1]
+//   bench_trainer endpoint=E feed=F [epochs=N] [seconds=S] [step_us=U] [window=W] [inline=1]
 //                 [server_key=K public_key=K secret_key=K]
 // It says "ready" once it is subscribed, begins at a line on standard input, and takes batches for
 // so many epochs or seconds, with a pause of U microseconds after each, as if it trained. Then it
@@ -91,7 +91,9 @@ void run(const bench::Words& words) {
   }
   client::Connection connection(words.text("endpoint"), options);
   client::Subscription subscription =
-      connection.subscribe({.feed = words.text("feed"), .epochs = words.number("epochs", 0)});
+      connection.subscribe({.feed = words.text("feed"),
+                            .window = static_cast<std::uint32_t>(words.number("window", 4)),
+                            .epochs = words.number("epochs", 0)});
   std::cout << "ready" << std::endl;
   std::string go;
   std::getline(std::cin, go);

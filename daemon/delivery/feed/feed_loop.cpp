@@ -11,10 +11,12 @@ FeedLoop::FeedLoop(boost::asio::io_context& loop)
       gathering_(std::make_shared<Gathering>(loop)) {}
 
 void FeedLoop::Gathering::add(std::function<void()> call) {
-  const MutexLock lock(mutex);
+  MutexLock lock(mutex);
   calls.push_back(std::move(call));
   --under_way;
-  if (each || under_way == 0) wake();
+  const bool is_due = each || under_way == 0;
+  lock.unlock();  // the loop, once awake, takes it
+  if (is_due) wake();
 }
 
 void FeedLoop::Gathering::call() {
@@ -31,9 +33,11 @@ void FeedLoop::Gathering::wake() {
 }
 
 void FeedLoop::wake_for_each(bool each) {
-  const MutexLock lock(gathering_->mutex);
+  MutexLock lock(gathering_->mutex);
   gathering_->each = each;
-  if (each && !gathering_->calls.empty()) gathering_->wake();
+  const bool any = !gathering_->calls.empty();
+  lock.unlock();
+  if (each && any) gathering_->wake();
 }
 
 void FeedLoop::set(Alarm alarm, Time when, std::function<void()> then) {

@@ -110,7 +110,7 @@ class FeedLoop {
     explicit Gathering(boost::asio::io_context& its_loop) : loop(its_loop) {}
     void add(std::function<void()> call);
     void call();
-    void wake() REQUIRES(mutex);
+    void wake();
 
     boost::asio::io_context& loop;
     Mutex mutex;
