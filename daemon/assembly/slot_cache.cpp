@@ -1,19 +1,8 @@
 #include "daemon/assembly/slot_cache.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace batchwright {
-namespace {
-
-/// A transition that the state does not allow is our own bug, and one that would hand out a
-/// batch that is being overwritten.
-void require(bool allowed) {
-  if (!allowed) std::abort();
-}
-
-}  // namespace
-
 SlotCache::SlotCache(std::uint32_t slots) : slots_(slots) {}
 
 std::optional<SlotIndex> SlotCache::find(const BatchId& id) const {
@@ -25,12 +14,12 @@ std::optional<SlotIndex> SlotCache::find(const BatchId& id) const {
 SlotState SlotCache::state(SlotIndex slot) const { return slots_.at(slot.value).state; }
 
 const Extent& SlotCache::extent(SlotIndex slot) const {
-  require(state(slot) == SlotState::ready);
+  must(state(slot) == SlotState::ready, "a batch whose place is asked for is ready");
   return slots_[slot.value].extent;
 }
 
 std::optional<SlotIndex> SlotCache::take(const BatchId& id, const Need& need) {
-  require(!by_id_.contains(id));
+  must(!by_id_.contains(id), "a batch has one slot");
   const auto chosen = choose(need);
   if (!chosen) return std::nullopt;
   Slot& slot = slots_[chosen->value];
@@ -62,25 +51,25 @@ std::optional<SlotIndex> SlotCache::choose(const Need& need) const {
 }
 
 void SlotCache::filled(SlotIndex slot, const Extent& extent) {
-  require(state(slot) == SlotState::filling);
+  must(state(slot) == SlotState::filling, "a slot that is filled was filling");
   slots_[slot.value].state = SlotState::ready;
   slots_[slot.value].extent = extent;
   slots_[slot.value].last_use = ++clock_;
 }
 
 void SlotCache::abandon(SlotIndex slot) {
-  require(state(slot) == SlotState::filling);
+  must(state(slot) == SlotState::filling, "a slot that is abandoned was filling");
   forget(slot);
 }
 
 void SlotCache::hold(SlotIndex slot) {
-  require(state(slot) == SlotState::ready);
+  must(state(slot) == SlotState::ready, "a slot that is held is ready");
   if (slots_[slot.value].holders++ == 0) ++held_;
   slots_[slot.value].last_use = ++clock_;
 }
 
 bool SlotCache::release(SlotIndex slot) {
-  require(state(slot) == SlotState::ready && slots_[slot.value].holders != 0);
+  must(state(slot) == SlotState::ready && is_held(slot), "a slot that is given back is held");
   slots_[slot.value].last_use = ++clock_;
   if (--slots_[slot.value].holders != 0) return false;
   --held_;
@@ -88,7 +77,7 @@ bool SlotCache::release(SlotIndex slot) {
 }
 
 void SlotCache::retire(SlotIndex slot) {
-  require(state(slot) == SlotState::ready && slots_[slot.value].holders == 0);
+  must(state(slot) == SlotState::ready && !is_held(slot), "a slot that is retired is not held");
   forget(slot);
   // No batch can be found or put there, until abandon() frees it.
   slots_[slot.value].state = SlotState::filling;

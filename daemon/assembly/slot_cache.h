@@ -31,7 +31,7 @@ enum class SlotState : std::uint8_t { free, filling, ready };
 /// A slot goes free -> filling -> ready, and from ready back to filling (another batch) once no
 /// client holds it. The batch that is needed latest goes first (Belady 1966), for the plan says
 /// when each will be needed; of several that are no longer needed, the least recently used one. A
-/// call that the slot's state does not allow is the caller's bug and aborts.
+/// call that the slot's state does not allow breaks an invariant: must() throws.
 /// Threads: the event loop only, so it needs no lock.
 class SlotCache {
  public:

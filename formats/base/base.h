@@ -18,6 +18,7 @@
 #include "formats/base/kernel/socket_path.h"     // files of Unix sockets, and their access rights
 #include "formats/base/kernel/socket_send.h"     // bytes and a descriptor for another process
 #include "formats/base/kernel/start_thread.h"    // a thread, if there is one to spare
+#include "formats/base/must.h"                   // conditions that hold in a release, too
 #include "formats/base/result.h"                 // Result, Error, ErrorCode
 #include "formats/base/text/curve_key.h"         // the length of a key as people write it
 #include "formats/base/text/nearest.h"           // the word that a misspelt one is nearest to

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <deque>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/delivery/core/virtual_feed.h"
@@ -43,6 +46,13 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> upcoming(VirtualFeed& feed,
     all.emplace_back(batch->epoch(), batch->index());
   }
   return all;
+}
+
+/// All slots are ready, and there is nothing to decide.
+void settle(VirtualFeed& feed, std::uint32_t slots) {
+  const SlotCache& cache = feed.core().parts().scheduler.cache();
+  REQUIRE(feed.eventually(
+      [&] { return cache.count(SlotState::ready) == slots && !feed.core().has_work(); }));
 }
 
 }  // namespace
@@ -115,6 +125,74 @@ TEST_CASE("delivery: a feed with nothing to do has no work, and asks for nothing
   std::vector<FeedAction> actions;
   feed.core().decide(feed.now(), actions);
   CHECK(actions.empty());
+}
+
+TEST_CASE("delivery: slots are filled in groups while each client has enough to go on with") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 16;
+  VirtualFeed feed(settings, 400);
+  VirtualClient client(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.window = 8;
+  REQUIRE(join(client, subscribe));
+  std::deque<std::uint64_t> leases;
+  while (leases.size() < 8) leases.push_back(next_ticket(client)->lease);
+  settle(feed, 16);
+  CHECK(!feed.core().is_awaited());
+  // Decides once, and returns how many batches it has begun.
+  const auto begun = [&] {
+    std::vector<FeedAction> actions;
+    feed.core().decide(feed.now(), actions);
+    return std::count_if(actions.begin(), actions.end(), [](const FeedAction& action) {
+      return std::holds_alternative<Assemble>(action);
+    });
+  };
+  const auto release_one = [&] {
+    wire::ReleaseT release;
+    release.subscription = 1;
+    release.leases = {leases.front()};
+    leases.pop_front();
+    client.send(release);
+  };
+  for (int i = 0; i < 3; ++i) {
+    release_one();
+    CHECK(begun() == 0);
+  }
+  release_one();
+  CHECK(begun() == 4);
+  client.say_waiting(1, 8);  // it holds what came for those that it released, too
+  CHECK(begun() == 0);       // all slots are taken
+}
+
+TEST_CASE("delivery: a client that is short has each batch begun, and told of, at once") {
+  FeedSettings settings = sorted_feed(4);
+  settings.slots = 16;
+  VirtualFeed feed(settings, 400);
+  CHECK(feed.core().is_awaited());  // the feed is not ready yet
+  VirtualClient client(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.window = 4;
+  REQUIRE(join(client, subscribe));
+  CHECK(feed.core().is_awaited());
+  std::vector<std::uint64_t> leases;
+  while (leases.size() < 4) leases.push_back(next_ticket(client)->lease);
+  settle(feed, 16);
+  CHECK(!feed.core().is_awaited());
+  wire::ReleaseT release;
+  release.subscription = 1;
+  release.leases = leases;
+  client.send(release);
+  std::vector<FeedAction> actions;
+  feed.core().decide(feed.now(), actions);
+  CHECK(!feed.core().is_awaited());  // four more are on their way
+  client.say_waiting(1, 4);
+  CHECK(!feed.core().is_awaited());  // it has no credit
+  client.die();
+  VirtualClient other(feed);
+  subscribe.step = 50;  // nothing is assembled of that
+  other.send(subscribe);
+  feed.core().decide(feed.now(), actions);
+  CHECK(feed.core().is_awaited());
 }
 
 TEST_CASE("delivery: a broken invariant fails the feed, with its last events in the log") {

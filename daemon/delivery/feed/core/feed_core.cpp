@@ -27,13 +27,12 @@ void FeedCore::on(FeedEvent event, Time now) {
   now_ = now;
   last_events_.add(event, now);
   due_.any = true;
-  std::visit([this](auto& one) { take(std::move(one)); }, event);
+  guarded([&] { std::visit([this](auto& one) { take(std::move(one)); }, event); });
 }
 
-void FeedCore::must(bool holds, const char* what) {
-  if (holds) return;
+void FeedCore::note_broken(const std::string& what) {
   if (has_failed()) return;
-  log<Event::feed_broken>(name(), std::string(what), last_events_.describe());
+  log<Event::feed_broken>(name(), what, last_events_.describe());
   fail({ErrorCode::internal, fmt::format("an invariant does not hold: {}", what)});
 }
 
@@ -249,9 +248,7 @@ void FeedCore::take(const UpcomingAsked& event) {
 }
 
 void FeedCore::give_back(const SlotRef& slot) {
-  const bool is_held = slot.of->cache.is_held(slot.index);
-  must(is_held, "a slot that is given back is held");
-  if (!is_held || !slot.of->cache.release(slot.index)) return;
+  if (!slot.of->cache.release(slot.index)) return;
   note_free();
   if (!parts_.settings.poison) return;
   slot.of->cache.retire(slot.index);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -128,6 +129,7 @@ class FeedCore {
   void advance_queue();
 
   // feed_core_decide.cpp
+  void follow_up();
   void hand_out();
   void serve(const SubscriptionKey& key);
   void serve_all(std::vector<SubscriptionKey> keys);
@@ -180,8 +182,16 @@ class FeedCore {
   std::uint64_t batches_of(Epoch epoch) const {
     return parts_.plans.steps(epoch) * parts_.settings.plan.world;
   }
-  /// A condition that our own code has to keep true: otherwise the feed fails with it.
-  void must(bool holds, const char* what);
+  /// Does `work`. An invariant that it breaks fails the feed.
+  template <class Work>
+  void guarded(Work work) {
+    try {
+      work();
+    } catch (const std::logic_error& broken) {
+      note_broken(broken.what());
+    }
+  }
+  void note_broken(const std::string& what);
 
   FeedParts parts_;
   DataFacts facts_;

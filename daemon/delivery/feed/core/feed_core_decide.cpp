@@ -19,12 +19,18 @@ constexpr std::chrono::milliseconds kBetweenLooks{5};
 
 }  // namespace
 
-/// What is ready is handed out first, and only then is assembled what is waited for, and then what
-/// comes next. The other way round, a client that waits could take the slot of a batch that is
-/// ready for the next in line, and lose its own in turn, without end.
 void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
   now_ = now;
   due_.any = false;
+  guarded([this] { follow_up(); });
+  std::move(actions_.begin(), actions_.end(), std::back_inserter(actions));
+  actions_.clear();
+}
+
+/// What is ready is handed out first, and only then is assembled what is waited for, and then what
+/// comes next. The other way round, a client that waits could take the slot of a batch that is
+/// ready for the next in line, and lose its own in turn, without end.
+void FeedCore::follow_up() {
   due_.ahead |= due_.all || due_.epochs;
   if (!has_failed()) hand_out();
   answer_questions();
@@ -40,8 +46,6 @@ void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
   }
   const SlotCache& cache = parts_.scheduler.cache();
   must(cache.held() <= cache.size(), "no more slots are held than there are");
-  std::move(actions_.begin(), actions_.end(), std::back_inserter(actions));
-  actions_.clear();
 }
 
 /// An event reaches those that it concerns, and then those that could have had a batch if others
