@@ -215,7 +215,11 @@ TEST_CASE("delivery: a feed that has failed lets go of its journal, and its heir
   const auto dataset = catalog.open({server.dataset()});
   REQUIRE(dataset);
   auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
-  REQUIRE(resources);
+  const bool closed = server.eventually([&](TestServer&) {  // by the thread that writes the journal
+    if (!resources) resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
+    return static_cast<bool>(resources);
+  });
+  REQUIRE(closed);
   CHECK(resources->queue.out().size() == 1);  // told by the journal, before the ledger failed
   CHECK(std::filesystem::file_size(folder / "journal") == size);
   server.ask([&](Server& s) {
