@@ -3,6 +3,5 @@
 // Front door of the room: clients, what they asked for, and the way of a batch to them.
 // Everything here lives on the event loop; see README.md.
 
-#include "daemon/delivery/feed/feed.h"        // FeedSettings, find_fitting_data, Feed
-#include "daemon/delivery/feed/feed_terms.h"  // what its batches depend on
-#include "daemon/delivery/server.h"           // sessions and the conversation
+#include "daemon/delivery/feed/feed.h"  // FeedSettings, find_fitting_data, Feed
+#include "daemon/delivery/server.h"     // sessions and the conversation

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "daemon/config/config.h"
-#include "daemon/delivery/feed/feed_terms.h"
+#include "daemon/delivery/feed/feed_settings.h"
 #include "formats/base/bytes/hash.h"
 #include "tests/support/small_dataset.h"
 #include "tests/support/temporary_folder.h"

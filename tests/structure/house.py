@@ -32,7 +32,7 @@ _TABLE = (
     ("assembly", "daemon/assembly", "base formats dataset recipe planning stats", "assembly.h"),
     ("wire", "daemon/delivery/wire", "base formats stats", "wire.h"),
     ("feed", "daemon/delivery/feed", "base formats dataset recipe planning assembly stats",
-     "feed.h feed_settings.h feed_terms.h"),
+     "feed.h feed_settings.h"),
     ("delivery", "daemon/delivery", "base formats assembly stats wire feed", "delivery.h"),
     ("config", "daemon/config", "base formats dataset frontend sound recipe planning assembly feed http",
      "config.h"),

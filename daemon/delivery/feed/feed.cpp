@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "daemon/delivery/feed/feed_terms.h"
 #include "daemon/delivery/feed/plans/planner.h"
 
 namespace batchwright {

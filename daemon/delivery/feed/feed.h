@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,8 +13,6 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
-#include "daemon/delivery/feed/absent_feed.h"
-#include "daemon/delivery/feed/blockage.h"
 #include "daemon/delivery/feed/core/feed_core.h"
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/slots/upcoming_batches.h"
@@ -50,6 +49,38 @@ struct FeedPorts {
   /// It has failed for a reason that is_passing(). True: the server will end its subscriptions,
   /// not within this call.
   std::function<bool()> takes_over;
+};
+
+/// A file system that a feed waits for.
+struct Blockage {
+  std::string by;  ///< What lies on it: "dataset PATH".
+  WaitingTimes::Time since;
+};
+/// "the file system of dataset PATH has not answered for 7 s".
+std::string describe(const Blockage& blockage, WaitingTimes::Time now);
+
+/// Whether a file system blocks a feed. Threads: one at a time.
+class BlockageWatch {
+ public:
+  using Time = WaitingTimes::Time;
+
+  /// A feed whose file system does not answer for so long is blocked.
+  static constexpr std::chrono::seconds kBlocked{5};
+  /// Between two looks whether it is.
+  static constexpr std::chrono::seconds kLook{1};
+
+  /// What a look has changed.
+  struct News {
+    bool is_blocked = false;          ///< It was not, or by another.
+    std::optional<Blockage> is_over;  ///< What has blocked it, and does no longer.
+  };
+  /// Notes what the feed waits for; empty: for no file system.
+  News look(std::optional<Blockage> waits_for, Time now);
+  /// What blocks the feed, as it was looked at last.
+  const std::optional<Blockage>& blockage() const { return blockage_; }
+
+ private:
+  std::optional<Blockage> blockage_;
 };
 
 /// The plan of an epoch that is asked for. It keeps its data alive, so the feed may be removed

@@ -1,11 +1,12 @@
 // What a feed asks other threads about its data: plans, what was appended, whether the files are
 // still those that it reads, and whether their file systems answer.
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <utility>
 
 #include "daemon/delivery/feed/feed.h"
-#include "daemon/delivery/feed/feed_terms.h"
 
 namespace batchwright {
 namespace {
@@ -134,6 +135,22 @@ void Feed::looked_at_data(const DatasetStanding& found) {
   const bool is_news = !found.why.empty() && found.why != data_.standing.why;
   data_.standing = found;
   if (is_news) ports_.log.note<Event::dataset_stale>(name(), found.why);
+}
+
+std::string describe(const Blockage& blockage, WaitingTimes::Time now) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - blockage.since);
+  return fmt::format("the file system of {} has not answered for {} s", blockage.by,
+                     seconds.count());
+}
+
+BlockageWatch::News BlockageWatch::look(std::optional<Blockage> waits_for, Time now) {
+  if (waits_for && now - waits_for->since < kBlocked) waits_for.reset();
+  News news;
+  const bool is_same = waits_for && blockage_ && waits_for->by == blockage_->by;
+  if (is_same) return news;
+  news.is_blocked = waits_for.has_value();
+  news.is_over = std::exchange(blockage_, std::move(waits_for));
+  return news;
 }
 
 /// Looks once a second, while something is under way, whether a file system still answers.

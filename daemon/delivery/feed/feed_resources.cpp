@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "daemon/delivery/feed/feed_terms.h"
-
 namespace batchwright {
 namespace {
 

@@ -1,6 +1,6 @@
-#include "daemon/delivery/feed/blockage.h"
-
 #include <doctest/doctest.h>
+
+#include "daemon/delivery/feed/feed.h"
 
 using namespace batchwright;
 using namespace std::chrono_literals;

@@ -1,6 +1,6 @@
-#include "daemon/delivery/feed/core/feed_life.h"
-
 #include <doctest/doctest.h>
+
+#include "daemon/delivery/feed/core/feed_parts.h"
 
 using namespace batchwright;
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "daemon/delivery/feed/core/wait_reason.h"
 #include "tests/delivery/feed/names.h"
 #include "tests/delivery/feed/ten_steps.h"
 

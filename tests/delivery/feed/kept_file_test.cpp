@@ -1,5 +1,3 @@
-#include "daemon/delivery/feed/queue/kept_file.h"
-
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -12,7 +10,7 @@
 #include <thread>
 
 #include "daemon/delivery/feed/queue/journal.h"
-#include "daemon/delivery/feed/queue/ledger.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace batchwright;

@@ -1,8 +1,8 @@
-#include "daemon/delivery/feed/core/waits.h"
-
 #include <doctest/doctest.h>
 
 #include <vector>
+
+#include "daemon/delivery/feed/core/subscription.h"
 
 using namespace batchwright;
 using namespace std::chrono_literals;

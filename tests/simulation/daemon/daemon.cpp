@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/delivery/feed/absent_feed.h"
+#include "daemon/delivery/feed/feed_resources.h"
 #include "daemon/delivery/server.h"
 
 namespace batchwright::simulation {

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/feed/core/event_ring.h"
 #include "daemon/delivery/feed/core/events.h"
 #include "daemon/delivery/feed/core/feed_parts.h"
 

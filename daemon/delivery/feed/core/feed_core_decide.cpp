@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "daemon/delivery/feed/core/feed_core.h"
-#include "daemon/delivery/feed/core/wait_reason.h"
 
 namespace batchwright {
 namespace {

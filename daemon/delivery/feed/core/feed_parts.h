@@ -3,17 +3,65 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/feed/core/feed_life.h"
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/feed/feed_resources.h"
 #include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/stats/stats.h"
+#include "formats/formats.h"
 
 namespace batchwright {
+
+/// How far a feed has come. It starts, serves once its first batch is there, and ends: by failing,
+/// or by being retired, also after it failed. Threads: one at a time.
+class FeedLife {
+ public:
+  enum class Stage : std::uint8_t { starting, serving, failed, retired };
+
+  Stage stage() const { return stage_; }
+  /// Whether nothing is delivered any longer; then why() says why.
+  bool has_ended() const { return why_.has_value(); }
+  bool is_retired() const { return stage_ == Stage::retired; }
+  const std::optional<Error>& why() const { return why_; }
+
+  /// True when that changes its stage.
+  bool first_batch_is_there() {
+    if (stage_ != Stage::starting) return false;
+    stage_ = Stage::serving;
+    return true;
+  }
+  /// False when it has ended before: then the first reason stays.
+  bool fail(Error why) {
+    if (has_ended()) return false;
+    stage_ = Stage::failed;
+    why_ = std::move(why);
+    return true;
+  }
+  void retire(Error why) {
+    stage_ = Stage::retired;
+    why_ = std::move(why);
+  }
+
+  /// A client has subscribed, now or at some time before.
+  void come() { had_client_ = true; }
+  bool had_client() const { return had_client_; }
+
+  /// As the statistics name it.
+  FeedState state() const {
+    if (has_ended()) return FeedState::failed;
+    return stage_ == Stage::serving ? FeedState::serving : FeedState::starting;
+  }
+
+ private:
+  Stage stage_ = Stage::starting;
+  std::optional<Error> why_;
+  bool had_client_ = false;
+};
 
 /// The parts of a feed, and what follows from them together: which batch each subscription gets
 /// next, what blocks it, and which batches and plans are wanted.
@@ -92,5 +140,10 @@ struct FeedParts {
   bool another_can_have(BatchIndex index, QueueOwner owner) const;
   std::optional<BatchId> demand_of(const Subscription& of) const;
 };
+
+/// What a subscription waits for, as a client and the log are told: a plan, its own releases, the
+/// slowest client, a batch that is being assembled, or the slots and their holders.
+std::string reason_to_wait(const FeedParts& feed, const Subscription& subscription,
+                           WaitingTimes::Time now);
 
 }  // namespace batchwright

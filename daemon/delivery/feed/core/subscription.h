@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,6 @@
 #include "daemon/delivery/feed/core/slots/slot_generation.h"
 #include "daemon/delivery/feed/core/slots/stragglers.h"
 #include "daemon/delivery/feed/core/slots/upcoming_batches.h"
-#include "daemon/delivery/feed/core/waits.h"
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "daemon/stats/stats.h"
@@ -65,6 +65,41 @@ enum class BlockedBy : std::uint8_t {
   nothing,
   slots,  ///< The rule on slots.
   lead,   ///< It is max_lead ahead of the slowest.
+};
+
+/// Whether a subscription waits long for other clients, and when the log is to name it.
+class LongWait {
+ public:
+  using Time = WaitingTimes::Time;
+
+  /// A wait is looked at so often, and is long from so long on.
+  static constexpr std::chrono::seconds kLook{1};
+  /// A subscription that has long waits again and again is named after pauses that grow up to this.
+  static constexpr std::chrono::seconds kMostPause{600};
+
+  /// Notes whether the subscription waits for other clients, and how many batches it was given by
+  /// now. How long it waits for the next one, where that is long, and is to be told: pauses between
+  /// that double as long as its waits go on, and are a second again once it had none for a pause.
+  std::optional<std::chrono::seconds> note(bool waits, std::uint64_t delivered, Time now) {
+    if (waits && (!waits_ || delivered_ != delivered)) since_ = now;
+    waits_ = waits;
+    delivered_ = delivered;
+    if (!waits || now - since_ < kLook) return {};
+    const bool was_calm = !long_until_ || now - *long_until_ > pause_ + kLook;
+    long_until_ = now;
+    if (!was_calm && now < silent_until_) return {};
+    pause_ = was_calm ? kLook : std::min(2 * pause_, kMostPause);
+    silent_until_ = now + pause_;
+    return std::chrono::duration_cast<std::chrono::seconds>(now - since_);
+  }
+
+ private:
+  bool waits_ = false;
+  std::uint64_t delivered_ = 0;
+  Time since_{};
+  std::optional<Time> long_until_;  ///< When a long wait was last seen.
+  Time silent_until_{};
+  std::chrono::seconds pause_ = kLook;
 };
 
 /// What SubscriptionTable has counted of a subscription. It follows from all else that is known of

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/delivery/feed/absent_feed.h"
-
 namespace batchwright {
 namespace {
 

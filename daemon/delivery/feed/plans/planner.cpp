@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "daemon/delivery/feed/feed_resources.h"
-#include "daemon/delivery/feed/feed_terms.h"
 
 namespace batchwright {
 namespace {

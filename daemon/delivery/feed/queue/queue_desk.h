@@ -9,7 +9,6 @@
 
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/queue/journal.h"
-#include "daemon/delivery/feed/queue/ledger.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/feed_terms.h"
+#include "daemon/delivery/feed/feed_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "daemon/delivery/feed/core/event_ring.h"
+#include "daemon/delivery/feed/core/events.h"
 
 #include <fmt/format.h>
 
