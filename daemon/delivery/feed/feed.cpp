@@ -103,7 +103,7 @@ void Feed::tell(FeedEvent event) {
   const auto now = Clock::now();
   const EventLog::Turn part(ports_.log, name_of(event), name(), now);
   core_.on(std::move(event), now);
-  loop_.soon(FeedLoop::Chore::turn, [this] { turn(); });
+  loop_.soon([this] { turn(); });
 }
 
 /// Once for all that happens in a turn of the loop.

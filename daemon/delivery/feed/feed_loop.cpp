@@ -59,11 +59,10 @@ void FeedLoop::silence() {
   for (Timer& timer : timers_) timer.timer.cancel();
 }
 
-void FeedLoop::soon(Chore chore, std::function<void()> then) {
-  bool& posted = posted_[static_cast<std::size_t>(chore)];
-  if (std::exchange(posted, true)) return;
-  boost::asio::post(loop_, awaited([&posted, then = std::move(then)] {
-                      posted = false;
+void FeedLoop::soon(std::function<void()> then) {
+  if (std::exchange(posted_, true)) return;
+  boost::asio::post(loop_, awaited([this, then = std::move(then)] {
+                      posted_ = false;
                       then();
                     }));
 }

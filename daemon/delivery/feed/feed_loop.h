@@ -33,22 +33,16 @@ class FeedLoop {
   };
   static constexpr std::size_t kAlarms = 6;
 
-  /// Work that is done once, however often it is asked for in a turn of the loop.
-  enum class Chore : std::uint8_t { turn };
-  static constexpr std::size_t kChores = 1;
-
   explicit FeedLoop(boost::asio::io_context& loop);
 
   /// Calls `then` at this time, in place of what the alarm was set for before.
   void set(Alarm alarm, Time when, std::function<void()> then);
   bool is_set(Alarm alarm) const { return timer(alarm).due.has_value(); }
-  /// When it is due; empty: it is not set.
-  std::optional<Time> due(Alarm alarm) const { return timer(alarm).due; }
   /// Every alarm, for good.
   void silence();
 
-  /// Later in this turn of the loop, unless the same chore is to be done by then already.
-  void soon(Chore chore, std::function<void()> then);
+  /// Later in this turn of the loop, and once, however often it is asked for by then.
+  void soon(std::function<void()> then);
 
   /// A call back that comes on the loop, later and exactly once.
   template <class Then>
@@ -126,7 +120,7 @@ class FeedLoop {
 
   boost::asio::io_context& loop_;
   std::array<Timer, kAlarms> timers_;
-  std::array<bool, kChores> posted_{};
+  bool posted_ = false;
   std::shared_ptr<Gathering> gathering_;
   bool silent_ = false;
   std::uint32_t under_way_ = 0;

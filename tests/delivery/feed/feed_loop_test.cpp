@@ -12,22 +12,21 @@ using namespace std::chrono_literals;
 namespace {
 
 using Alarm = FeedLoop::Alarm;
-using Chore = FeedLoop::Chore;
 
 FeedLoop::Time now() { return FeedLoop::Time::clock::now(); }
 
 }  // namespace
 
-TEST_CASE("delivery: a chore is done once in a turn, however often it is asked for") {
+TEST_CASE("delivery: a turn comes once, however often it is asked for") {
   boost::asio::io_context io;
   FeedLoop loop(io);
   int turns = 0;
-  for (int i = 0; i < 3; ++i) loop.soon(Chore::turn, [&] { ++turns; });
+  for (int i = 0; i < 3; ++i) loop.soon([&] { ++turns; });
   CHECK(!loop.at_rest());
   io.run();
   CHECK(turns == 1);
   CHECK(loop.at_rest());
-  loop.soon(Chore::turn, [&] { ++turns; });
+  loop.soon([&] { ++turns; });
   io.restart();
   io.run();
   CHECK(turns == 2);
@@ -49,7 +48,7 @@ TEST_CASE("delivery: an alarm that is set anew comes once, and can be set again 
   io.run();
   CHECK(early == 0);
   CHECK(late == 2);
-  CHECK(!loop.due(Alarm::plans));
+  CHECK(!loop.is_set(Alarm::plans));
 }
 
 TEST_CASE("delivery: after the loop is silenced no alarm comes, and none can be set") {
