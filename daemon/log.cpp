@@ -9,12 +9,14 @@
 #include <boost/json.hpp>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "daemon/stats/stats.h"
+#ifdef SPDLOG_COMPILED_LIB  // the library has sinks with a mutex of the standard's alone
+#include <spdlog/sinks/base_sink-inl.h>
+#endif
 
 namespace batchwright {
 
@@ -123,7 +125,7 @@ std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
 /// Standard error, whose reader is not waited for. The library's asynchronous logger would send
 /// every line through another thread, where the fields of an event are not known, and a daemon that
 /// ends abruptly would lose its last lines; and its end waits for a reader.
-class StandardError : public spdlog::sinks::base_sink<std::mutex> {
+class StandardError : public spdlog::sinks::base_sink<Mutex> {
  public:
   LineStream& stream() { return stream_; }
 

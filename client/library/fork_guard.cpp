@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 #include <vector>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 namespace {
 
 struct Watched {
-  std::mutex mutex;
-  std::vector<ForkGuard::Identity> sockets;
+  Mutex mutex;
+  std::vector<ForkGuard::Identity> sockets GUARDED_BY(mutex);
 };
 
 ForkGuard::Identity identify(int fd) {
@@ -28,10 +29,11 @@ Watched& watched() {
   return *kept;
 }
 
-// The lock is held across the fork, so that the child finds the list in order.
-void before_fork() { watched().mutex.lock(); }
-void in_parent() { watched().mutex.unlock(); }
-void in_child() {
+// The lock is held across the fork, so that the child finds the list in order. The analysis does
+// not follow it from one function to the next.
+void before_fork() NO_THREAD_SAFETY_ANALYSIS { watched().mutex.lock(); }
+void in_parent() NO_THREAD_SAFETY_ANALYSIS { watched().mutex.unlock(); }
+void in_child() NO_THREAD_SAFETY_ANALYSIS {
   for (const auto& socket : watched().sockets) {
     if (socket.fd >= 0 && identify(socket.fd) == socket) ::close(socket.fd);
   }
@@ -44,14 +46,16 @@ void in_child() {
 ForkGuard::ForkGuard(int fd) : socket_(identify(fd)) {
   static const int registered = pthread_atfork(before_fork, in_parent, in_child);
   static_cast<void>(registered);  // out of memory: children keep their copies, nothing worse
-  const std::lock_guard lock(watched().mutex);
-  watched().sockets.push_back(socket_);
+  Watched& all = watched();
+  const MutexLock lock(all.mutex);
+  all.sockets.push_back(socket_);
 }
 
 ForkGuard::~ForkGuard() {
-  const std::lock_guard lock(watched().mutex);
-  const auto found = std::find(watched().sockets.begin(), watched().sockets.end(), socket_);
-  if (found != watched().sockets.end()) watched().sockets.erase(found);
+  Watched& all = watched();
+  const MutexLock lock(all.mutex);
+  const auto found = std::find(all.sockets.begin(), all.sockets.end(), socket_);
+  if (found != all.sockets.end()) all.sockets.erase(found);
 }
 
 }  // namespace batchwright

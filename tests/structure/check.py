@@ -21,6 +21,7 @@ RULES = {
     "includes": layering.check_includes,
     "arrows": names.check_arrows,
     "contributing": documents.check_contributing,
+    "mutexes": layering.check_mutexes,
     "names": names.check_names,
     "files": sizes.check_files,
     "todos": sizes.check_todos,

@@ -64,6 +64,9 @@ AWKWARD = {
     "archive": (r"archive(_entry)?\.h$", "ingest"),
 }
 
+# The one file that knows the mutexes of the standard library.
+MUTEX = "formats/base/kernel/mutex.h"
+
 # Public headers are installed as <batchwright/...>.
 INSTALLED = {
     "batchwright/values.h": "formats/batchwright/values.h",

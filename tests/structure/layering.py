@@ -1,4 +1,6 @@
-"""Includes and links are arrows of the house, through front doors; libraries have homes."""
+"""Includes and links are arrows of the house, through front doors; libraries and mutexes have
+homes.
+"""
 
 import posixpath
 import re
@@ -7,6 +9,8 @@ import house
 from tree import CPP, Breach
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:([<"])([^>"\n]+)[>"])?', re.MULTILINE)
+_UNCHECKED = re.compile(
+    r"\bstd::(?:(?:\w+_)?mutex|condition_variable|lock_guard|unique_lock|scoped_lock)\b")
 
 
 def includes(tree, path):
@@ -61,6 +65,19 @@ def _own(path, room, included):
     elif included not in target.doors:
         yield Breach("includes", path, f'{path}: "{included}" is not a front door of '
                      f"{target.name}: {' '.join(target.doors)}")
+
+
+def check_mutexes(tree):
+    """A mutex is house.MUTEX's: clang proves that what it guards is touched only while it is held.
+
+    Examples are users' code.
+    """
+    for path in tree.of_kind(CPP, tests=False):
+        if path == house.MUTEX or house.room_of(path) is house.BY_NAME["examples"]:
+            continue
+        for name in sorted(set(_UNCHECKED.findall(tree.code(path)))):
+            yield Breach("mutexes", path, f"{path}: {name} is for {house.MUTEX} alone, whose Mutex "
+                         "clang checks")
 
 
 def check_links(lines):

@@ -87,6 +87,18 @@ class Includes(Rule):
         self.refuses("<lmdb.h> belongs to dataset, not to stats", "includes", {
             "daemon/stats/a.cpp": "#include <lmdb.h>"})
 
+    def test_a_mutex_that_clang_does_not_check_fails(self):
+        for name in ("mutex", "recursive_mutex", "condition_variable", "lock_guard"):
+            self.refuses(f"daemon/log.cpp: std::{name} is for formats/base/kernel/mutex.h alone",
+                         "mutexes", {"daemon/log.cpp": f"std::{name} one; std::{name} other;"})
+
+    def test_the_checked_mutex_its_own_file_tests_and_examples_pass(self):
+        self.accepts("mutexes", {
+            "daemon/log.cpp": "Mutex mutex; std::condition_variable_any any;  // no std::mutex",
+            "formats/base/kernel/mutex.h": "std::mutex mutex_;",
+            "tests/stats/a.cpp": "std::mutex mutex;",
+            "client/examples/edge/recorder.h": "std::mutex mutex_;"})
+
     def test_a_link_against_the_arrows_fails(self):
         self.refuses("library must not link dataset", "links", {},
                      links=["formats: ", "batchwright_client: formats dataset"])
@@ -187,6 +199,11 @@ class Sizes(Rule):
         self.accepts("members", {"formats/a.h": f"class A {{ {members} private: int a_ = 1; }};"})
         self.refuses("formats/a.h:1: A has 16 data members", "members", {
             "formats/a.h": f"class A {{ {members} private: int a_ = 1, b_; }};"})
+
+    def test_a_member_that_a_mutex_guards_counts(self):
+        members = "".join(f"int m{n}_ GUARDED_BY(mutex_) = {n};" for n in range(15))
+        self.refuses("formats/a.h:1: A has 16 data members", "members", {
+            "formats/a.h": f"class A {{ Mutex mutex_; {members} }};"})
 
     def test_a_struct_of_values_may_have_more(self):
         members = "".join(f"int m{n};" for n in range(16))

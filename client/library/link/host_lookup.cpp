@@ -7,9 +7,7 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -43,11 +41,11 @@ std::pair<std::string, std::string> resolve(const std::string& host) {
 
 /// Shared with the thread that asks, which may outlive who asked for it.
 struct HostLookup::Answer {
-  std::mutex mutex;
-  std::condition_variable came;
-  bool is_there = false;  // all guarded by mutex
-  std::string address;
-  std::string trouble;
+  Mutex mutex;
+  Condition came;
+  bool is_there GUARDED_BY(mutex) = false;
+  std::string address GUARDED_BY(mutex);
+  std::string trouble GUARDED_BY(mutex);
 };
 
 HostLookup::HostLookup(std::string endpoint) : endpoint_(std::move(endpoint)) {
@@ -69,7 +67,7 @@ Result<std::optional<std::string>> HostLookup::address(Clock::time_point now) {
     const HeldBackSignals signals;
     auto thread = start_thread(nullptr, [answer, host = host_](const auto&) {
       auto [address, trouble] = resolve(host);
-      const std::lock_guard lock(answer->mutex);
+      const MutexLock lock(answer->mutex);
       answer->is_there = true;
       answer->address = std::move(address);
       answer->trouble = std::move(trouble);
@@ -80,14 +78,15 @@ Result<std::optional<std::string>> HostLookup::address(Clock::time_point now) {
     answer_ = std::move(answer);
     asked_ = now;
   }
-  std::unique_lock lock(answer_->mutex);
-  const bool came = answer_->came.wait_for(lock, kAtHand, [this] { return answer_->is_there; });
+  MutexLock lock(answer_->mutex);
+  const bool came = answer_->came.wait_for(
+      lock, kAtHand, [this]() REQUIRES(answer_->mutex) { return answer_->is_there; });
   if (!came || answer_->address.empty()) return std::optional<std::string>();
   return std::optional(fmt::format("{}{}{}", kTcpScheme, answer_->address, port_));
 }
 
 bool HostLookup::has_failed() const {
-  const std::lock_guard lock(answer_->mutex);
+  const MutexLock lock(answer_->mutex);
   return answer_->is_there && answer_->address.empty();
 }
 
@@ -99,7 +98,7 @@ bool HostLookup::forget_stale(Clock::time_point now) {
 
 std::string HostLookup::trouble() const {
   if (!is_needed() || !answer_) return "";
-  const std::lock_guard lock(answer_->mutex);
+  const MutexLock lock(answer_->mutex);
   if (!answer_->is_there) return fmt::format("the host {} is being looked up", host_);
   if (!answer_->address.empty()) return "";
   return fmt::format("the host {} is not known ({})", host_, answer_->trouble);

@@ -24,7 +24,7 @@ Arenas::~Arenas() {
 }
 
 std::shared_ptr<const Mapping> Arenas::find(ArenaNumber number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = mapped_.find(number);
   return found == mapped_.end() ? nullptr : found->second;
 }
@@ -35,7 +35,7 @@ Result<std::shared_ptr<const Mapping>> Arenas::fetch(ArenaNumber number, const D
   if (!fetched) return fetched;
   Mapped outgrown;  // unmapped behind the lock
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto entry = mapped_.begin(); entry != mapped_.end();) {
       const bool smaller = entry->first < number && entry->first.feed() == number.feed();
       const auto next = std::next(entry);
@@ -64,7 +64,7 @@ void Arenas::watch() {
   }
   if (items[1].revents != 0) return;
   Mapped let_go;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
   let_go.swap(mapped_);
 }

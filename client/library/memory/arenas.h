@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "client/library/deadline.h"
@@ -61,9 +60,9 @@ class Arenas {
 
   const std::shared_ptr<ArenaSource> source_;
   const Descriptor stop_;  ///< An eventfd that ends the watch.
-  std::mutex mutex_;
-  Mapped mapped_;       // both locked by mutex_
-  bool ended_ = false;  ///< The connection has ended.
+  Mutex mutex_;
+  Mapped mapped_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;  ///< The connection has ended.
   std::jthread watcher_;
 };
 

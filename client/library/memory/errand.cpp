@@ -3,14 +3,13 @@
 #include <utility>
 
 #include "client/library/held_back_signals.h"
-#include "formats/formats.h"
 
 namespace batchwright {
 
 Errand::~Errand() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
@@ -20,19 +19,19 @@ Errand::~Errand() {
 void Errand::begin(std::function<void()> work) {
   start();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     work_ = std::move(work);
   }
   changed_.notify_all();
 }
 
 void Errand::finish() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto work = std::exchange(work_, nullptr)) {
     lock.unlock();
     return work();
   }
-  changed_.wait(lock, [this] { return !running_; });
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return !running_; });
 }
 
 void Errand::start() {
@@ -45,9 +44,9 @@ void Errand::start() {
 }
 
 void Errand::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return work_ || ends_; });
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return work_ || ends_; });
     if (ends_) return;
     auto work = std::exchange(work_, nullptr);
     running_ = true;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -27,11 +27,11 @@ class Errand {
   void start();
   void run();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void()> work_;  // all locked by mutex_; what has not begun
-  bool running_ = false;
-  bool ends_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::function<void()> work_ GUARDED_BY(mutex_);  ///< What has not begun.
+  bool running_ GUARDED_BY(mutex_) = false;
+  bool ends_ GUARDED_BY(mutex_) = false;
   std::jthread thread_;
 };
 

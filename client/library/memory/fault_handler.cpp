@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 
 // A write to memory that is mapped for reading arrives as SIGSEGV with SEGV_ACCERR. The handler
@@ -22,11 +21,12 @@
 namespace batchwright {
 namespace {
 
-// Written during installation, under the mutex, before the handler that reads it can run.
-std::mutex installing;
+Mutex installing;
 std::atomic<bool> installed = false;
-struct sigaction first_action;     ///< What was there before us.
-struct sigaction previous_action;  ///< What was there when it was made sure of last.
+/// What was there before us.
+struct sigaction first_action GUARDED_BY(installing);
+/// What was there when it was made sure of last.
+struct sigaction previous_action GUARDED_BY(installing);
 
 void run_default(int signal, const siginfo_t& info) {
   // Returning runs the faulting instruction again, now with the default action. A signal that was
@@ -44,7 +44,9 @@ void pass_on(const struct sigaction& action, int signal, siginfo_t* info, void* 
   action.sa_handler(signal);
 }
 
-void on_fault(int signal, siginfo_t* info, void* context) {
+/// Without the mutex, which a handler must not wait for: what it reads was written before it could
+/// run.
+void on_fault(int signal, siginfo_t* info, void* context) NO_THREAD_SAFETY_ANALYSIS {
   const int error = errno;
   if (info->si_code <= 0) {
     errno = error;
@@ -109,7 +111,7 @@ std::size_t explain(const FaultTable::Shown& shown, std::span<char> text) noexce
 }
 
 Result<void> explain_faults() {
-  const std::lock_guard lock(installing);
+  const MutexLock lock(installing);
   struct sigaction now {};
   if (sigaction(SIGSEGV, nullptr, &now) == 0 && is_ours(now)) return {};
   if (!installed.exchange(true)) first_action = now;

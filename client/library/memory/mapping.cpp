@@ -53,12 +53,12 @@ Result<std::span<const std::byte>> Mapping::part(std::uint64_t offset, std::uint
 }
 
 void Mapping::keep(std::shared_ptr<const void> beside) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   beside_.push_back(std::move(beside));
 }
 
 void Mapping::let_go(const std::shared_ptr<const void>& beside) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase(beside_, beside);
 }
 

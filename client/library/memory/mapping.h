@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -44,8 +43,8 @@ class Mapping {
   std::span<const std::byte> bytes_;
   Descriptor arena_;
   FaultTable::Entry shown_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const void>> beside_;  // locked by mutex_
+  mutable Mutex mutex_;
+  mutable std::vector<std::shared_ptr<const void>> beside_ GUARDED_BY(mutex_);
 };
 
 }  // namespace batchwright

@@ -30,7 +30,7 @@ Result<PrivateMemory::Lent> PrivateMemory::lend(const std::shared_ptr<const Mapp
 
 /// Null when this batch is to be copied ahead, or there is no such view.
 std::shared_ptr<PrivateView> PrivateMemory::view_of(const std::shared_ptr<const Mapping>& arena) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool copies = copies_next(arena);
   habit_.count();
   if (copies) return nullptr;
@@ -42,7 +42,6 @@ std::shared_ptr<PrivateView> PrivateMemory::view_of(const std::shared_ptr<const 
   return view;
 }
 
-/// Where the mutex is locked.
 bool PrivateMemory::copies_next(const std::shared_ptr<const Mapping>& arena) const {
   return habit_.copies() || (view_.expired() && arena_.lock() == arena);
 }
@@ -90,7 +89,7 @@ std::shared_ptr<Seat> PrivateMemory::copy_of(std::span<const std::byte> bytes,
 void PrivateMemory::prepare(const std::shared_ptr<const Mapping>& arena,
                             const Wanted& batch) noexcept try {
   const auto bytes = arena->part(batch.place.offset, batch.place.bytes);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!bytes || prepared_ || !copies_next(arena)) return;
   auto seat = seats_.take(in_seat(batch.place) + bytes->size());
   if (!seat) return;
@@ -105,7 +104,7 @@ void PrivateMemory::prepare(const std::shared_ptr<const Mapping>& arena,
 std::optional<PrivateMemory::Prepared> PrivateMemory::take_prepared() {
   std::optional<Prepared> prepared;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     prepared = std::exchange(prepared_, std::nullopt);
   }
   if (prepared) copying_.finish();
@@ -117,7 +116,7 @@ void PrivateMemory::forget_prepared() {
 }
 
 void PrivateMemory::note(std::size_t written, std::uint64_t bytes) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   habit_.note(written, bytes / page_bytes() + 1);
 }
 
@@ -125,7 +124,7 @@ void PrivateMemory::close() {
   forget_prepared();
   seats_.close();
   std::shared_ptr<PrivateView> view;  // unmapped behind the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   view = view_.lock();
   if (const auto arena = arena_.lock(); arena && view) arena->let_go(view);
 }

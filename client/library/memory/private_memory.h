@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 
@@ -64,7 +63,7 @@ class PrivateMemory : public std::enable_shared_from_this<PrivateMemory> {
     std::shared_ptr<Seat> seat;
   };
   std::optional<Prepared> take_prepared();
-  bool copies_next(const std::shared_ptr<const Mapping>& arena) const;
+  bool copies_next(const std::shared_ptr<const Mapping>& arena) const REQUIRES(mutex_);
   std::shared_ptr<PrivateView> view_of(const std::shared_ptr<const Mapping>& arena);
   Result<Lent> lend_view(std::shared_ptr<PrivateView> view, const Place& place);
   Result<Lent> lend_copy(std::span<const std::byte> bytes, const Wanted& batch);
@@ -73,11 +72,13 @@ class PrivateMemory : public std::enable_shared_from_this<PrivateMemory> {
 
   Seats seats_;
   Errand copying_;
-  std::mutex mutex_;
-  WriteHabit habit_;                  // all locked by mutex_
-  std::optional<Prepared> prepared_;  ///< Set while the errand may be under way.
-  std::weak_ptr<const Mapping> arena_;
-  std::weak_ptr<PrivateView> view_;  ///< Of that arena; none where there can be none.
+  Mutex mutex_;
+  WriteHabit habit_ GUARDED_BY(mutex_);
+  /// Set while the errand may be under way.
+  std::optional<Prepared> prepared_ GUARDED_BY(mutex_);
+  std::weak_ptr<const Mapping> arena_ GUARDED_BY(mutex_);
+  /// Of that arena; none where there can be none.
+  std::weak_ptr<PrivateView> view_ GUARDED_BY(mutex_);
 };
 
 }  // namespace batchwright

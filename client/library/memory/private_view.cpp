@@ -51,7 +51,7 @@ std::optional<std::size_t> PrivateView::drop(const Pages& pages) noexcept {
 bool PrivateView::hold(const Place& place) {
   const Pages pages = pages_of(place);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (keeps_copies_) return false;
     const auto shares = [&pages](const Pages& other) {
       return pages.first < other.end && other.first < pages.end;
@@ -72,7 +72,7 @@ std::size_t PrivateView::end(const Place& place) noexcept {
 }
 
 void PrivateView::let_go(const Pages& pages) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   held_.erase(std::find(held_.begin(), held_.end(), pages));
 }
 

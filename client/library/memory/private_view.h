@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -66,8 +65,8 @@ class PrivateView {
   const Start start_;
   const CopiedPages copies_;
   std::atomic<bool> keeps_copies_ = false;
-  std::mutex mutex_;
-  std::vector<Pages> held_;  // locked by mutex_
+  Mutex mutex_;
+  std::vector<Pages> held_ GUARDED_BY(mutex_);
 };
 
 }  // namespace batchwright

@@ -45,7 +45,7 @@ std::shared_ptr<Seat> Seat::make(std::size_t bytes) {
 
 std::shared_ptr<Seat> Seats::take(std::size_t bytes) {
   std::vector<std::shared_ptr<Seat>> too_small;  // freed behind the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!free_.empty()) {
     auto seat = std::move(free_.back());
     free_.pop_back();
@@ -64,14 +64,14 @@ std::shared_ptr<Seat> Seats::take(std::size_t bytes) {
 }
 
 void Seats::give_back(std::shared_ptr<Seat> seat) noexcept {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --out_;
   if (closed_ || seat->bytes().size() < largest_) return;
   free_.push_back(std::move(seat));
 }
 
 void Seats::close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
   free_.clear();
 }

@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
+
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -42,11 +43,11 @@ class Seats {
   void close();
 
  private:
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Seat>> free_;  // all locked by mutex_
-  std::size_t largest_ = 0;
-  std::size_t out_ = 0;
-  bool closed_ = false;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Seat>> free_ GUARDED_BY(mutex_);
+  std::size_t largest_ GUARDED_BY(mutex_) = 0;
+  std::size_t out_ GUARDED_BY(mutex_) = 0;
+  bool closed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace batchwright

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "client/library/session/subscription.h"
+#include "formats/formats.h"
 
 namespace batchwright {
 
@@ -36,9 +36,9 @@ class Connections {
  private:
   Connections();
 
-  std::mutex mutex_;  // guards all that follows
-  std::uintptr_t last_ = 0;
-  std::map<std::uintptr_t, std::shared_ptr<const Connected>> open_;
+  Mutex mutex_;
+  std::uintptr_t last_ GUARDED_BY(mutex_) = 0;
+  std::map<std::uintptr_t, std::shared_ptr<const Connected>> open_ GUARDED_BY(mutex_);
 };
 
 }  // namespace batchwright

@@ -108,7 +108,7 @@ void Session::refused(ClientSubscription& subscription, const Error& error) {
 }
 
 Result<void> Session::greet() {
-  const std::lock_guard lock(link_mutex_);
+  const MutexLock lock(link_mutex_);
   const auto limit = link_.settings().limit;
   const Deadline deadline = after(limit);
   const auto is_up = [this] { return link_.is_up(); };
@@ -207,8 +207,8 @@ Leases::Connection Session::state_of_connection() const {
 /// Called by a thread that has just unlocked the link, or changed leases without it.
 void Session::send_outboxes_if_free() {
   while (untold_) {
-    const std::unique_lock lock(link_mutex_, std::try_to_lock);
-    if (!lock) return link_.wake();  // its holder sends them
+    if (!link_mutex_.try_lock()) return link_.wake();  // its holder sends them
+    const MutexLock lock(link_mutex_, std::adopt_lock);
     if (!send_outboxes()) return;
   }
 }
@@ -231,7 +231,8 @@ bool Session::send_outboxes() {
 }
 
 void Session::send_outbox(ClientSubscription& subscription, const Leases::Outbox& outbox) {
-  const auto tell = [&](const std::vector<LeaseNumber>& leases, bool keeps, bool undone) {
+  const auto tell = [&](const std::vector<LeaseNumber>& leases, bool keeps,
+                        bool undone) REQUIRES(link_mutex_) {
     wire::ReleaseT release;
     release.subscription = subscription.number().value;
     release.leases = to_wire(leases);

@@ -46,7 +46,7 @@ Result<void> ExpectedPosition::start(const wire::Subscribed& answer) {
   known_epoch_ = queue_.told_epoch = answer.epoch();
   first_ = {granted.fingerprint, answer.epoch(), answer.step()};
   terms_ = granted.text;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   place_ = {first_, answer.steps(), share_.before_step(answer.step())};
   return {};
 }
@@ -58,7 +58,7 @@ Result<void> ExpectedPosition::start(const wire::Subscribed& answer) {
 Result<void> ExpectedPosition::go_on(const wire::Subscribed& answer) {
   const Terms granted = terms_of(answer);
   const bool begun = has_begun(answer);
-  Fingerprint had = place_.next.plan;
+  Fingerprint had = here().next.plan;
   if (!begun) had.data = granted.fingerprint.data;
   if (auto same = check_plan(had, granted, "came back with another plan"); !same) return same;
   if (answer.world() != share_.world || answer.batches_per_step() != share_.count) {
@@ -76,8 +76,8 @@ Result<void> ExpectedPosition::go_on(const wire::Subscribed& answer) {
     return not_due(fmt::format("step {} of epoch {}", answer.step(), answer.epoch()));
   }
   if (begun) return {};
-  if (place_.next.epoch == first_.epoch) first_.plan = granted.fingerprint;
-  known_epoch_ = place_.next.epoch;
+  if (here().next.epoch == first_.epoch) first_.plan = granted.fingerprint;
+  known_epoch_ = here().next.epoch;
   take_up(granted.fingerprint, answer.steps());
   return {};
 }
@@ -85,11 +85,11 @@ Result<void> ExpectedPosition::go_on(const wire::Subscribed& answer) {
 /// Whether anything was handed out of the epoch that a new daemon goes on with.
 bool ExpectedPosition::has_begun(const wire::Subscribed& answer) const {
   if (is_queue()) return answer.epoch() == known_epoch_ && queue_.taken_of == known_epoch_;
-  return again_.end || place_.taken != 0 || !rehearsals_.taken.empty();
+  return again_.end || here().taken != 0 || !rehearsals_.taken.empty();
 }
 
 void ExpectedPosition::take_up(const Fingerprint& plan, std::uint64_t steps) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   place_.next.plan = plan;
   place_.steps = steps;
 }
@@ -105,7 +105,7 @@ Result<void> ExpectedPosition::check_plan(const Fingerprint& had, const Terms& f
 wire::SubscribeT ExpectedPosition::resume() {
   wire::SubscribeT request = asked_;
   if (!started_ || is_queue()) return request;
-  again_ = {share_.taken_of_step(place_.taken), place_.next.epoch != known_epoch_};
+  again_ = {share_.taken_of_step(here().taken), here().next.epoch != known_epoch_};
   rehearsals_.repeated = 0;
   const Position due = resumption();
   request.epoch = due.epoch;
@@ -119,18 +119,18 @@ wire::SubscribeT ExpectedPosition::resume() {
 }
 
 Position ExpectedPosition::resumption() const {
-  if (!again_.end) return place_.next;
-  return {place_.next.plan, known_epoch_, place_.steps};
+  if (!again_.end) return here().next;
+  return {here().next.plan, known_epoch_, here().steps};
 }
 
 Result<ExpectedPosition::Verdict> ExpectedPosition::check(const Ticket& ticket) {
   if (ticket.rehearsal) return check_rehearsal(ticket);
   if (is_queue()) return Verdict::hand_out;
-  if (again_.end || ticket.epoch != place_.next.epoch || ticket.step != place_.next.step ||
+  if (again_.end || ticket.epoch != here().next.epoch || ticket.step != here().next.step ||
       ticket.index != expected_index().value) {
     return not_due(fmt::format("batch {} of epoch {}", ticket.index, ticket.epoch));
   }
-  known_epoch_ = place_.next.epoch;  // begun without a word: it has the last one's plan
+  known_epoch_ = here().next.epoch;  // begun without a word: it has the last one's plan
   if (again_.batches == 0) return Verdict::hand_out;
   --again_.batches;
   return Verdict::pass;
@@ -138,7 +138,7 @@ Result<ExpectedPosition::Verdict> ExpectedPosition::check(const Ticket& ticket) 
 
 Result<void> ExpectedPosition::check(const Ticket& ticket, const wire::Batch& batch) const {
   const Fingerprint plan = from_wire(*batch.fingerprint());
-  Fingerprint due = ticket.rehearsal ? first_.plan : place_.next.plan;
+  Fingerprint due = ticket.rehearsal ? first_.plan : here().next.plan;
   // A queue may be in an epoch whose data this side has not heard of.
   if (is_queue() && ticket.epoch != known_epoch_) due.data = plan.data;
   const std::string what = describe_change({due, {}}, {plan, {}});
@@ -166,9 +166,9 @@ Result<ExpectedPosition::Verdict> ExpectedPosition::check_rehearsal(const Ticket
 }
 
 Result<ExpectedPosition::Verdict> ExpectedPosition::check(const EpochEnded& ended) {
-  const Position& next = place_.next;
+  const Position& next = here().next;
   if (is_queue()) return ended.epoch < next.epoch ? Verdict::pass : Verdict::hand_out;
-  if (again_.end && ended.epoch == known_epoch_ && ended.steps == place_.steps) {
+  if (again_.end && ended.epoch == known_epoch_ && ended.steps == here().steps) {
     again_.end = false;
     return Verdict::pass;
   }
@@ -179,14 +179,14 @@ Result<ExpectedPosition::Verdict> ExpectedPosition::check(const EpochEnded& ende
 }
 
 Result<void> ExpectedPosition::begin(const EpochBegan& began) {
-  Fingerprint due = place_.next.plan;
+  Fingerprint due = here().next.plan;
   due.data = began.plan.data;  // a dataset may grow with an epoch; all else stays
   const Terms found{began.plan, {}};
   if (auto same = check_plan(due, found, "came back with another plan"); !same) return same;
   if (is_queue()) {
     if (began.epoch < queue_.told_epoch) return {};
     queue_.told_epoch = began.epoch;
-  } else if (again_.end || began.epoch != place_.next.epoch || place_.taken != 0) {
+  } else if (again_.end || began.epoch != here().next.epoch || here().taken != 0) {
     return not_due(fmt::format("the beginning of epoch {}", began.epoch));
   }
   known_epoch_ = began.epoch;
@@ -201,7 +201,7 @@ void ExpectedPosition::advance(const Ticket& ticket) {
     return;
   }
   rehearsals_.due = false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_queue()) {
     place_.next.step = ticket.step;
     queue_.taken_of = ticket.epoch;
@@ -212,7 +212,7 @@ void ExpectedPosition::advance(const Ticket& ticket) {
 
 /// In queue mode the daemon counts from where the queue was when it was asked again.
 bool ExpectedPosition::advance(const EpochEnded& ended) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Position& next = place_.next;
   if (next.epoch == known_epoch_ && !is_behind()) place_.steps = ended.steps;
   ++next.epoch;
@@ -224,19 +224,19 @@ bool ExpectedPosition::advance(const EpochEnded& ended) {
 }
 
 Position ExpectedPosition::position() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return place_.next;
 }
 
 std::uint64_t ExpectedPosition::steps() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return place_.steps;
 }
 
 Error ExpectedPosition::not_due(const std::string& what) const {
   const std::string due =
       again_.end ? fmt::format("the end of epoch {}", known_epoch_)
-                 : fmt::format("batch {} of epoch {}", expected_index().value, place_.next.epoch);
+                 : fmt::format("batch {} of epoch {}", expected_index().value, here().next.epoch);
   return {ErrorCode::malformed_message,
           fmt::format("feed \"{}\": {} came where {} was due", asked_.feed, what, due)};
 }

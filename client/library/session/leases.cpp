@@ -6,7 +6,7 @@
 namespace batchwright {
 
 std::optional<Lease> Leases::take(LeaseNumber number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::ended) return std::nullopt;
   if (queue_) {
     const auto in = [number](const auto& list) {
@@ -20,7 +20,7 @@ std::optional<Lease> Leases::take(LeaseNumber number) {
 }
 
 void Leases::give_back(const Lease& lease) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::ended) return;
   const bool is_held = queue_ ? holding_.erase(lease.number) + kept_.erase(lease.number) != 0
                               : lease.session == session_;
@@ -31,7 +31,7 @@ void Leases::give_back(const Lease& lease) {
 
 void Leases::give_back_undone(const Lease& lease) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (state_ != State::ended && holding_.erase(lease.number) != 0) {
       undone_.push_back(lease.number);
       --held_;
@@ -42,55 +42,55 @@ void Leases::give_back_undone(const Lease& lease) {
 }
 
 void Leases::mark_done(const Lease& lease) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::ended || holding_.erase(lease.number) == 0) return;
   kept_.insert(lease.number);
   finished_.push_back(lease.number);
 }
 
 void Leases::skip(LeaseNumber number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ != State::ended) returned_.push_back(number);
 }
 
 void Leases::let_wait(std::size_t releases) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   may_wait_ = releases;
 }
 
 void Leases::close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::open) state_ = State::closed;
 }
 
 void Leases::end() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   state_ = State::ended;
   held_ = 0;
 }
 
 bool Leases::is_closed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_ != State::open;
 }
 
 bool Leases::is_ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_ == State::ended;
 }
 
 std::size_t Leases::held() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return held_;
 }
 
 void Leases::begin_session(bool can_return) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   can_return_ = can_return;
 }
 
 void Leases::end_session() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++session_;
   can_return_ = false;
   may_wait_ = 0;
@@ -117,7 +117,7 @@ void Leases::remember(std::vector<LeaseNumber>& leases) {
 }
 
 Leases::Claims Leases::claims() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   remember(finished_);
   remember(returned_);
   claimed_.insert(claimed_.end(), done_.begin(), done_.end());
@@ -126,17 +126,17 @@ Leases::Claims Leases::claims() {
 }
 
 void Leases::confirm_claims() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   claimed_.clear();
 }
 
 bool Leases::has_outbox(const Connection& connection) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return has_releases(connection.closed) || has_rest(connection) || has_end(connection.closed);
 }
 
 Leases::Outbox Leases::take_outbox(const Connection& connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Outbox outbox;
   if (state_ == State::ended) return outbox;
   const bool releases = has_releases(connection.closed);

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
@@ -89,27 +88,31 @@ class Leases {
  private:
   enum class State : std::uint8_t { open, closed, ended };
 
-  void remember(std::vector<LeaseNumber>& leases);
-  bool has_releases(bool connection_closed) const;
-  bool has_rest(const Connection& connection) const;
-  bool has_end(bool connection_closed) const;
+  void remember(std::vector<LeaseNumber>& leases) REQUIRES(mutex_);
+  bool has_releases(bool connection_closed) const REQUIRES(mutex_);
+  bool has_rest(const Connection& connection) const REQUIRES(mutex_);
+  bool has_end(bool connection_closed) const REQUIRES(mutex_);
 
   const bool queue_;
-  mutable std::mutex mutex_;  ///< Guards what follows.
-  State state_ = State::open;
-  std::uint64_t session_ = 1;
-  bool can_return_ = false;
-  bool rest_told_ = false;  ///< The daemon knows what is held, and gives no more.
-  std::size_t held_ = 0;
-  std::size_t may_wait_ = 0;
-  std::vector<LeaseNumber> returned_;  ///< Released; not reported yet.
+  mutable Mutex mutex_;
+  State state_ GUARDED_BY(mutex_) = State::open;
+  std::uint64_t session_ GUARDED_BY(mutex_) = 1;
+  bool can_return_ GUARDED_BY(mutex_) = false;
+  bool rest_told_ GUARDED_BY(mutex_) =
+      false;  ///< The daemon knows what is held, and gives no more.
+  std::size_t held_ GUARDED_BY(mutex_) = 0;
+  std::size_t may_wait_ GUARDED_BY(mutex_) = 0;
+  std::vector<LeaseNumber> returned_ GUARDED_BY(mutex_);  ///< Released; not reported yet.
   // Queue mode only.
-  std::set<LeaseNumber> holding_;
-  std::set<LeaseNumber> kept_;         ///< Done, and held nevertheless.
-  std::vector<LeaseNumber> finished_;  ///< Those of them that the daemon has not heard of.
-  std::deque<LeaseNumber> done_;       ///< Reported, or to be claimed; the latest is the last.
-  std::vector<LeaseNumber> claimed_;   ///< Leases in claims that are not answered yet.
-  std::vector<LeaseNumber> undone_;    ///< Given back undone; not reported yet.
+  std::set<LeaseNumber> holding_ GUARDED_BY(mutex_);
+  std::set<LeaseNumber> kept_ GUARDED_BY(mutex_);  ///< Done, and held nevertheless.
+  std::vector<LeaseNumber> finished_
+      GUARDED_BY(mutex_);  ///< Those of them that the daemon has not heard of.
+  std::deque<LeaseNumber> done_
+      GUARDED_BY(mutex_);  ///< Reported, or to be claimed; the latest is the last.
+  std::vector<LeaseNumber> claimed_
+      GUARDED_BY(mutex_);  ///< Leases in claims that are not answered yet.
+  std::vector<LeaseNumber> undone_ GUARDED_BY(mutex_);  ///< Given back undone; not reported yet.
 };
 
 }  // namespace batchwright

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -141,9 +140,9 @@ class MergedSubscription final : public Subscription {
   bool last_ = false;  ///< This epoch is the last.
   bool over_ = false;
 
-  mutable std::mutex mutex_;  ///< Guards what follows.
-  Position position_;
-  std::uint64_t steps_ = 0;
+  mutable Mutex mutex_;
+  Position position_ GUARDED_BY(mutex_);
+  std::uint64_t steps_ GUARDED_BY(mutex_) = 0;
 };
 
 MergedSubscription::~MergedSubscription() {
@@ -187,7 +186,7 @@ Result<void> MergedSubscription::subscribe_all(const Sessions& sessions,
   }
   turn_ = turns.next;
   note_grant(step);
-  return check_plan(request, position_.plan, terms_);
+  return check_plan(request, grant_.first.plan, terms_);
 }
 
 void MergedSubscription::note_grant(std::uint64_t step) {
@@ -203,7 +202,7 @@ void MergedSubscription::note_grant(std::uint64_t step) {
     grant_.window += part.subscription->grant().window;
   }
   terms_ = joined(terms);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   position_ = grant_.first;
   steps_ = grant_.steps;
 }
@@ -260,7 +259,7 @@ Result<std::unique_ptr<bw_batch>> MergedSubscription::meet_epoch(const Deadline&
   met_ = true;
   std::uint64_t steps = 0;
   for (const Part& part : parts_) steps += part.subscription->expected().steps();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   position_.plan = plan();
   steps_ = steps;
   return std::unique_ptr<bw_batch>();
@@ -276,7 +275,7 @@ Result<std::unique_ptr<bw_batch>> MergedSubscription::next_of(Part& part,
     last_ = last_ || !event->ended || event->ended->last;
     return std::unique_ptr<bw_batch>();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!part.subscription->expected().within_step()) {
     ++position_.step;
     turn_ = (turn_ + 1) % parts_.size();
@@ -290,7 +289,7 @@ Session::Event MergedSubscription::end_epoch() {
   met_ = false;
   turn_ = 0;
   for (Part& part : parts_) part.ended = false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const EpochEnded ended{position_.epoch, position_.step, last_};
   ++position_.epoch;
   position_.step = 0;
@@ -298,12 +297,12 @@ Session::Event MergedSubscription::end_epoch() {
 }
 
 Position MergedSubscription::position() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return position_;
 }
 
 std::uint64_t MergedSubscription::steps() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return steps_;
 }
 

@@ -9,18 +9,16 @@
 
 namespace batchwright {
 
-/// The right to subscribe and to take batches, and with it the link.
-class Session::Turn {
+/// The right to subscribe and to take batches, and with it the link; taken by take_turn().
+class BW_THREAD_SAFETY(scoped_lockable) Session::Turn {
  public:
-  /// Without the right when another thread has it.
-  explicit Turn(Session& session)
-      : session_(session), turn_(session.turn_mutex_, std::try_to_lock) {
-    if (turn_) link_ = std::unique_lock(session.link_mutex_);
-  }
+  explicit Turn(Session& session) REQUIRES(session.turn_mutex_, session.link_mutex_)
+      : session_(session),
+        turn_(session.turn_mutex_, std::adopt_lock),
+        link_(session.link_mutex_, std::adopt_lock) {}
   /// Tells the daemon of the leases: what this call has left, and once the link is free, what came
-  /// from other threads that found it taken.
-  ~Turn() {
-    if (!turn_) return;
+  /// from other threads that found it taken. The analysis does not know in here that it holds both.
+  ~Turn() BW_THREAD_SAFETY(release_capability()) NO_THREAD_SAFETY_ANALYSIS {
     static_cast<void>(session_.send_outboxes());
     link_.unlock();
     turn_.unlock();
@@ -29,13 +27,18 @@ class Session::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  explicit operator bool() const { return turn_.owns_lock(); }
-
  private:
   Session& session_;
-  std::unique_lock<std::mutex> turn_;
-  std::unique_lock<std::mutex> link_;
+  MutexLock turn_;
+  MutexLock link_;
 };
+
+/// False when another thread has it.
+bool Session::take_turn() {
+  if (!turn_mutex_.try_lock()) return false;
+  link_mutex_.lock();
+  return true;
+}
 
 namespace {
 
@@ -117,8 +120,8 @@ Result<std::shared_ptr<Session>> Session::connect(const std::string& endpoint,
 
 Result<std::shared_ptr<ClientSubscription>> Session::subscribe(wire::SubscribeT wanted,
                                                                bool writable) {
+  if (!take_turn()) return busy();
   const Turn turn(*this);
-  if (!turn) return busy();
   pump(after(link_.settings().limit));
   if (failure_) return *failure_;
   wanted.subscription = ++last_number_.value;
@@ -163,8 +166,8 @@ Result<void> Session::await_grant(ClientSubscription& subscription) {
 
 Result<Session::Event> Session::next(const std::shared_ptr<ClientSubscription>& subscription,
                                      const Deadline& deadline) {
+  if (!take_turn()) return busy();
   const Turn turn(*this);
-  if (!turn) return busy();
   while (true) {
     const auto coming = look(*subscription, deadline);
     if (!coming) return coming.error();
@@ -184,8 +187,8 @@ Result<Session::Event> Session::next(const std::shared_ptr<ClientSubscription>& 
 }
 
 Result<Session::Coming> Session::peek(ClientSubscription& subscription, const Deadline& deadline) {
+  if (!take_turn()) return busy();
   const Turn turn(*this);
-  if (!turn) return busy();
   return look(subscription, deadline);
 }
 
@@ -193,8 +196,8 @@ Result<Session::Coming> Session::peek(ClientSubscription& subscription, const De
 /// what it names comes after that.
 Result<Session::Upcoming> Session::upcoming(ClientSubscription& subscription, std::uint32_t count,
                                             const Deadline& deadline) {
+  if (!take_turn()) return busy();
   const Turn turn(*this);
-  if (!turn) return busy();
   const auto is_served = [&] {
     return (link_.is_up() && subscription.is_served()) || subscription.failure();
   };

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,50 +86,58 @@ class Session : public std::enable_shared_from_this<Session> {
   static const Handler kHandlers[];
 
   // session.cpp: what the program asks for
-  Result<void> await_grant(ClientSubscription& subscription);
-  Result<Coming> look(ClientSubscription& subscription, const Deadline& deadline);
-  bool await_news(ClientSubscription& subscription, const Deadline& deadline, bool& asked);
-  Result<wire::UpcomingBatch> figures_of(const Ticket& ticket, const Deadline& deadline);
-  void say_waiting(const ClientSubscription& subscription);
-  void ask(const ClientSubscription& subscription, bool quiet);
-  void let_wait(const ClientSubscription& subscription, std::size_t releases);
+  bool take_turn() TRY_ACQUIRE(turn_mutex_, link_mutex_);
+  Result<void> await_grant(ClientSubscription& subscription) REQUIRES(link_mutex_);
+  Result<Coming> look(ClientSubscription& subscription, const Deadline& deadline)
+      REQUIRES(link_mutex_);
+  bool await_news(ClientSubscription& subscription, const Deadline& deadline, bool& asked)
+      REQUIRES(link_mutex_);
+  Result<wire::UpcomingBatch> figures_of(const Ticket& ticket, const Deadline& deadline)
+      REQUIRES(link_mutex_);
+  void say_waiting(const ClientSubscription& subscription) REQUIRES(link_mutex_);
+  void ask(const ClientSubscription& subscription, bool quiet) REQUIRES(link_mutex_);
+  void let_wait(const ClientSubscription& subscription, std::size_t releases) REQUIRES(link_mutex_);
   Result<std::unique_ptr<bw_batch>> hand_out(
-      const std::shared_ptr<ClientSubscription>& subscription, const Deadline& deadline);
+      const std::shared_ptr<ClientSubscription>& subscription, const Deadline& deadline)
+      REQUIRES(link_mutex_);
 
   // dispatch.cpp: what is said to the daemon, and what it says
   Result<void> greet();
-  bool pump_until(const std::function<bool()>& done, const Deadline& deadline);
-  void pump(const Deadline& deadline);
-  void dispatch(const DaemonSocket::Incoming& incoming);
-  Result<void> on_welcome(const DaemonSocket::Incoming& incoming);
-  Result<void> on_delivery(const DaemonSocket::Incoming& incoming);
-  Result<void> on_refused(const DaemonSocket::Incoming& incoming);
-  Result<void> on_bye(const DaemonSocket::Incoming& incoming);
+  bool pump_until(const std::function<bool()>& done, const Deadline& deadline)
+      REQUIRES(link_mutex_);
+  void pump(const Deadline& deadline) REQUIRES(link_mutex_);
+  void dispatch(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
+  Result<void> on_welcome(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
+  Result<void> on_delivery(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
+  Result<void> on_refused(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
+  Result<void> on_bye(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
   template <class Table>
-  Result<void> on_news(const DaemonSocket::Incoming& incoming);
-  ClientSubscription* find(std::uint32_t number) const;
-  void refused(ClientSubscription& subscription, const Error& error);
-  void arrive(const Deadline& deadline);
-  void request(ClientSubscription& subscription);
-  void arena_trouble(const Error& error);
-  void lose(const std::string& how);
-  void lost();
-  void fail(const Error& error);
-  Leases::Connection state_of_connection() const;
-  bool send_outboxes();
-  void send_outbox(ClientSubscription& subscription, const Leases::Outbox& outbox);
+  Result<void> on_news(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
+  ClientSubscription* find(std::uint32_t number) const REQUIRES(link_mutex_);
+  void refused(ClientSubscription& subscription, const Error& error) REQUIRES(link_mutex_);
+  void arrive(const Deadline& deadline) REQUIRES(link_mutex_);
+  void request(ClientSubscription& subscription) REQUIRES(link_mutex_);
+  void arena_trouble(const Error& error) REQUIRES(link_mutex_);
+  void lose(const std::string& how) REQUIRES(link_mutex_);
+  void lost() REQUIRES(link_mutex_);
+  void fail(const Error& error) REQUIRES(link_mutex_);
+  Leases::Connection state_of_connection() const REQUIRES(link_mutex_);
+  bool send_outboxes() REQUIRES(link_mutex_);
+  void send_outbox(ClientSubscription& subscription, const Leases::Outbox& outbox)
+      REQUIRES(link_mutex_);
   void send_outboxes_if_free();
-  void send(const flatbuffers::DetachedBuffer& message);
+  void send(const flatbuffers::DetachedBuffer& message) REQUIRES(link_mutex_);
 
-  std::mutex turn_mutex_;  ///< Locked by the thread that has the turn; no other waits for it.
+  Mutex turn_mutex_;  ///< Locked by the thread that has the turn; no other waits for it.
   std::atomic<bool> closed_ = false;  ///< By the program, or by a failure.
   std::atomic<bool> untold_ = false;  ///< Something that the holder of the link is to send.
-  std::mutex link_mutex_;  ///< Guards what follows, except for what the link says to any thread.
-  DaemonLink link_;
-  std::map<SubscriptionNumber, std::shared_ptr<ClientSubscription>> subscriptions_;
-  SubscriptionNumber last_number_;
-  bool said_goodbye_ = false;
-  std::optional<Error> failure_;  ///< Why the conversation is over.
+  Mutex link_mutex_;
+  DaemonLink link_;  ///< Guarded as well, except for what it says to any thread.
+  std::map<SubscriptionNumber, std::shared_ptr<ClientSubscription>> subscriptions_
+      GUARDED_BY(link_mutex_);
+  SubscriptionNumber last_number_ GUARDED_BY(link_mutex_);
+  bool said_goodbye_ GUARDED_BY(link_mutex_) = false;
+  std::optional<Error> failure_ GUARDED_BY(link_mutex_);  ///< Why the conversation is over.
 };
 
 }  // namespace batchwright

@@ -13,8 +13,10 @@
 
 /// A member that is touched only while the mutex is held.
 #define GUARDED_BY(mutex) BW_THREAD_SAFETY(guarded_by(mutex))
-/// A function, or a lambda, that is called only while the mutex is held.
-#define REQUIRES(mutex) BW_THREAD_SAFETY(exclusive_locks_required(mutex))
+/// A function, or a lambda, that is called only while the mutex, or each of several, is held.
+#define REQUIRES(...) BW_THREAD_SAFETY(exclusive_locks_required(__VA_ARGS__))
+/// A function that returns whether it has locked the mutex, or all of several.
+#define TRY_ACQUIRE(...) BW_THREAD_SAFETY(try_acquire_capability(true, __VA_ARGS__))
 /// A function of which the analysis does not understand which mutex is held. Its comment says why.
 #define NO_THREAD_SAFETY_ANALYSIS BW_THREAD_SAFETY(no_thread_safety_analysis)
 
@@ -37,6 +39,8 @@ class BW_THREAD_SAFETY(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) BW_THREAD_SAFETY(acquire_capability(mutex))
       : lock_(mutex.mutex_) {}
+  /// Of a mutex that is held already, as after try_lock().
+  MutexLock(Mutex& mutex, std::adopt_lock_t held) REQUIRES(mutex) : lock_(mutex.mutex_, held) {}
   ~MutexLock() BW_THREAD_SAFETY(release_capability()) {}
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

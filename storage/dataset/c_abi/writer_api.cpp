@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,10 +28,10 @@ struct bw_writer {
   explicit bw_writer(DatasetWriter opened)
       : writer(std::move(opened)), fields(writer.schema()), values(fields.size()) {}
 
-  DatasetWriter writer;
-  FieldTable fields;               // points into the writer's schema
-  std::vector<FieldValue> values;  // of the sequence that is being added
-  std::mutex in_use;
+  Mutex in_use;
+  DatasetWriter writer GUARDED_BY(in_use);
+  FieldTable fields;                                  // points into the writer's schema
+  std::vector<FieldValue> values GUARDED_BY(in_use);  // of the sequence that is being added
   const pid_t process = getpid();
 };
 
@@ -40,20 +39,28 @@ namespace {
 
 bw_status report_invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
 
-/// Runs `call` for the thread that has the writer, in the process that opened it.
+/// Runs `call` for the thread that has the writer, in the process that opened it. Where it
+/// `ends_it`, the writer goes with its success.
 template <class Call>
-bw_status alone_with(bw_writer* writer, const Call& call) noexcept {
+bw_status alone_with(bw_writer* writer, const Call& call, bool ends_it = false) noexcept {
   if (writer == nullptr) return report_invalid("no writer");
   if (writer->process != getpid()) {
     return report({ErrorCode::forked,
                    "this writer was opened before fork(); a child process must open its own"});
   }
   // Not waited for: two threads on one writer are a mistake that should show.
-  std::unique_lock alone(writer->in_use, std::try_to_lock);
-  if (!alone) {
+  if (!writer->in_use.try_lock()) {
     return report({ErrorCode::busy, "another thread is in a call on this writer"});
   }
-  return at_border([&] { return call(alone); });
+  bw_status done = BW_OK;
+  {
+    const MutexLock alone(writer->in_use, std::adopt_lock);
+    // The analysis does not follow a lock into a lambda.
+    done = at_border([&]() NO_THREAD_SAFETY_ANALYSIS { return call(); });
+  }
+  // The mutex is the writer's own, and must not be locked when it is destroyed.
+  if (ends_it && done == BW_OK) delete writer;
+  return done;
 }
 
 bw_status open(const char* path, const bw_writer_options* options, bw_writer** writer) {
@@ -66,7 +73,7 @@ bw_status open(const char* path, const bw_writer_options* options, bw_writer** w
 }
 
 /// Errors: invalid_argument, schema_mismatch, which name the key.
-Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) {
+Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) REQUIRES(writer.in_use) {
   const auto wrong = [&](ErrorCode code, const std::string& what) {
     return Error{code, fmt::format("key \"{}\": {}",
                                    std::string_view(sequence.key, sequence.key_bytes), what)};
@@ -101,7 +108,8 @@ Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) {
   return {};
 }
 
-bw_status add(bw_writer& writer, const bw_sequence& sequence, std::uint64_t* ordinal) {
+bw_status add(bw_writer& writer, const bw_sequence& sequence, std::uint64_t* ordinal)
+    REQUIRES(writer.in_use) {
   if (auto taken = take_values(writer, sequence); !taken) return report(taken.error());
   const std::string_view key(sequence.key, sequence.key_bytes);
   const auto added = writer.writer.append({key, writer.values});
@@ -110,7 +118,7 @@ bw_status add(bw_writer& writer, const bw_sequence& sequence, std::uint64_t* ord
   return BW_OK;
 }
 
-bw_status commit(bw_writer& writer) {
+bw_status commit(bw_writer& writer) REQUIRES(writer.in_use) {
   const auto done = writer.writer.commit();
   return done ? BW_OK : report(done.error());
 }
@@ -145,7 +153,7 @@ const bw_field* bw_writer_field_at(const bw_writer* writer, size_t i) {
 }
 
 bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t* ordinal) {
-  return alone_with(writer, [&](const auto&) {
+  return alone_with(writer, [&]() REQUIRES(writer->in_use) {
     if (sequence == nullptr || sequence->key == nullptr || sequence->values == nullptr) {
       return report_invalid("no sequence, or one without key or values");
     }
@@ -154,7 +162,7 @@ bw_status bw_writer_add(bw_writer* writer, const bw_sequence* sequence, uint64_t
 }
 
 bw_status bw_writer_contains(bw_writer* writer, const char* key, size_t key_bytes, int32_t* found) {
-  return alone_with(writer, [&](const auto&) {
+  return alone_with(writer, [&]() REQUIRES(writer->in_use) {
     if (key == nullptr || found == nullptr)
       return report_invalid("no key or no place for the answer");
     const auto there = writer->writer.contains(std::string_view(key, key_bytes));
@@ -165,7 +173,7 @@ bw_status bw_writer_contains(bw_writer* writer, const char* key, size_t key_byte
 }
 
 bw_status bw_writer_sequences(bw_writer* writer, uint64_t* sequences) {
-  return alone_with(writer, [&](const auto&) {
+  return alone_with(writer, [&]() REQUIRES(writer->in_use) {
     if (sequences == nullptr) return report_invalid("no place for the number");
     *sequences = writer->writer.sequences();
     return static_cast<bw_status>(BW_OK);
@@ -173,29 +181,20 @@ bw_status bw_writer_sequences(bw_writer* writer, uint64_t* sequences) {
 }
 
 bw_status bw_writer_commit(bw_writer* writer) {
-  return alone_with(writer, [&](const auto&) { return commit(*writer); });
+  return alone_with(writer, [&]() REQUIRES(writer->in_use) { return commit(*writer); });
 }
 
 bw_status bw_writer_close(bw_writer* writer) {
   if (writer == nullptr) return BW_OK;
-  return alone_with(writer, [&](auto& alone) {
-    // Where it fails the writer stays, so that the program may close again, or abort.
-    const bw_status done = commit(*writer);
-    if (done != BW_OK) return done;
-    // The mutex is the writer's own, and must not be locked when it is destroyed.
-    alone.unlock();
-    delete writer;
-    return done;
-  });
+  // Where it fails the writer stays, so that the program may close again, or abort.
+  return alone_with(
+      writer, [&]() REQUIRES(writer->in_use) { return commit(*writer); }, true);
 }
 
 bw_status bw_writer_abort(bw_writer* writer) {
   if (writer == nullptr) return BW_OK;
-  return alone_with(writer, [&](auto& alone) {
-    alone.unlock();
-    delete writer;
-    return static_cast<bw_status>(BW_OK);
-  });
+  return alone_with(
+      writer, [] { return static_cast<bw_status>(BW_OK); }, true);
 }
 
 }  // extern "C"

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -126,7 +125,7 @@ struct RecordWriter::Queue {
   /// True where it joins what is to be written already. Work stands alone, so that the records
   /// before it are told of before it begins.
   bool add(Entry entry) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const bool joins = !entry.work && !pending.empty() && !pending.back().front().work;
     if (!joins) pending.emplace_back();
     pending.back().push_back(std::move(entry));
@@ -137,12 +136,12 @@ struct RecordWriter::Queue {
   Progress write() {
     std::vector<Entry> entries;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       entries = std::move(pending.front());
       pending.pop_front();
     }
     for (auto entry = entries.begin(); entry != entries.end();) entry = write(entry, entries.end());
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     current.reset();
     return {written, failure};
   }
@@ -178,17 +177,17 @@ struct RecordWriter::Queue {
   void note_current(const Entry& entry) {
     static_cast<void>(caught(ErrorCode::busy, "", [this, &entry]() -> Result<void> {
       AtWork now{entry.file ? entry.file->name() : entry.record, Time::clock::now()};
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       current = std::move(now);
       return {};
     }));
   }
 
-  std::mutex mutex;
-  std::deque<std::vector<Entry>> pending;  // guarded by mutex: one for each write() to come
-  std::optional<AtWork> current;           // guarded by mutex
-  std::uint64_t written = 0;               // of the thread of the files alone
-  std::optional<Error> failure;            // the same
+  Mutex mutex;
+  std::deque<std::vector<Entry>> pending GUARDED_BY(mutex);  // one for each write() to come
+  std::optional<AtWork> current GUARDED_BY(mutex);
+  std::uint64_t written = 0;     // of the thread of the files alone
+  std::optional<Error> failure;  // the same
 };
 
 RecordWriter::RecordWriter(Elsewhere elsewhere)
@@ -215,7 +214,7 @@ void RecordWriter::push(std::shared_ptr<KeptFile> file, std::string record,
 }
 
 std::optional<RecordWriter::AtWork> RecordWriter::at_work() const {
-  const std::lock_guard lock(queue_->mutex);
+  const MutexLock lock(queue_->mutex);
   return queue_->current;
 }
 
