@@ -244,3 +244,25 @@ TEST_CASE("delivery: a worker gets its ticket once the kernel has the record of 
   look();
   CHECK(tickets == 1);
 }
+
+TEST_CASE("delivery: a worker whose epoch's end waits for a record is refused when that fails") {
+  const TemporaryFolder folder;
+  FeedSettings settings = sorted_feed(4);
+  settings.journal = folder / "journal";
+  VirtualFeed feed(settings, 4);
+  VirtualClient worker(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.mode = wire::Mode::queue;
+  subscribe.until_epoch = 1;
+  REQUIRE(join(worker, std::move(subscribe)));
+  const auto only = next_ticket(worker);
+  REQUIRE(only);
+  worker.send(release_of(*only));
+  std::vector<FeedAction> actions;
+  feed.core().decide(feed.now(), actions);  // its record is not written
+  feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
+  const auto told = worker.receive();
+  REQUIRE(told);
+  REQUIRE(told->as<wire::Refused>() != nullptr);
+  CHECK(told->as<wire::Refused>()->code() == static_cast<std::uint16_t>(ErrorCode::io_error));
+}

@@ -303,7 +303,7 @@ void FeedCore::send(std::uint64_t record, const SubscriptionKey& to,
       [this, session = to.session, kept, is_ticket] {
         act(Send{session, std::move(*kept), is_ticket});
       },
-      nullptr);
+      [this, to] { unsaid_.insert(to); });
 }
 
 wire::EventT FeedCore::about(Epoch epoch, const std::string& text) const {
@@ -325,11 +325,13 @@ void FeedCore::refuse(Subscription& subscription, const Error& error) {
   send(record_before(subscription), subscription.key(), encode(std::move(refused)));
 }
 
+/// A subscription that is over and was not told so would wait for its end without end.
 void FeedCore::refuse_all(const Error& error) {
   for (const SubscriptionKey& key : parts_.subscriptions.keys()) {
     const auto one = parts_.subscriptions.edit(key);
-    if (!one->is_over()) refuse(*one, error);
+    if (!one->is_over() || unsaid_.contains(key)) refuse(*one, error);
   }
+  unsaid_.clear();
 }
 
 /// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed

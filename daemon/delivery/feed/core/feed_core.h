@@ -199,7 +199,8 @@ class FeedCore {
   std::array<std::optional<Time>, kFeedTimers> timers_;
   std::vector<ReasonAsked> questions_;  ///< To be answered once all is handed out.
   std::vector<FeedAction> actions_;
-  std::shared_ptr<Begun> begun_;  ///< Null while no epoch of the queue is being begun.
+  std::shared_ptr<Begun> begun_;      ///< Null while no epoch of the queue is being begun.
+  std::set<SubscriptionKey> unsaid_;  ///< That were sent something, and never got it.
   EventRing last_events_;
   Time now_{};
 };
