@@ -1,10 +1,15 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "tests/simulation/run.h"
 
 namespace batchwright::simulation {
+
+/// A worker that lost the daemon, and neither stands still nor has a slow way to it, is back
+/// before.
+inline constexpr std::chrono::seconds kLongGrace{5};
 
 /// What is drawn first, and all else depends on: who takes part.
 struct Run::Cast {
@@ -16,6 +21,7 @@ struct Run::Cast {
   std::uint32_t world = 1;
   std::uint32_t steps = 1;  ///< Of an epoch.
   std::uint32_t epochs = 1;
+  bool holds_many = false;  ///< Trainers may wait for a batch while they hold several others.
   bool grows = false;
   bool leads = false;   ///< max_lead is set, so no program may look on.
   bool is_fair = true;  ///< No faults at all.

@@ -30,7 +30,8 @@ struct Options {
   std::uint64_t seeds = 1000;
   double minutes = 0.0;  ///< 0: as many seeds as are asked for.
   unsigned jobs = 1;
-  bool tells = false;  ///< Of each run.
+  std::uint64_t failures = 3;  ///< After so many it ends.
+  bool tells = false;          ///< Of each run.
 };
 
 /// What one process has done.
@@ -55,32 +56,41 @@ void tell_failure(std::uint64_t seed, const Run& run, const std::string& what) {
   std::fflush(stdout);
 }
 
-bool run_seed(std::uint64_t seed, bool tells, Tally& tally) {
-  Run run(seed, tally.marks, folder());
-  std::string what;
+/// What did not hold; empty: all did.
+std::string execute(Run& run) {
   try {
     run.execute();
   } catch (const Violation& found) {
-    what = found.what();
+    return found.what();
+  }
+  return "";
+}
+
+void run_seed(std::uint64_t seed, bool tells, Tally& tally) {
+  bool failed = false;
+  {
+    Run run(seed, tally.marks, folder(), false);
+    failed = !execute(run).empty();
+    tally.things += run.world().things_done();
+    if (tells) {
+      fmt::print("seed {}: {} things in {:.3f} virtual s\n{}", seed, run.world().things_done(),
+                 std::chrono::duration<double>(run.world().passed()).count(), run.describe());
+    }
   }
   ++tally.runs;
-  tally.things += run.world().things_done();
-  if (tells) {
-    fmt::print("seed {}: {} things in {:.3f} virtual s\n{}", seed, run.world().things_done(),
-               std::chrono::duration<double>(run.world().passed()).count(), run.describe());
-  }
-  if (what.empty()) return true;
+  if (!failed) return;
   ++tally.failed;
-  tell_failure(seed, run, what);
-  return false;
+  Marks marks;
+  Run again(seed, marks, folder(), true);  // it is the same, and tells more
+  const std::string what = execute(again);
+  tell_failure(seed, again, what.empty() ? "and not when it was run again" : what);
 }
 
 /// Every `jobs`th seed.
 Tally sweep(const Options& options, unsigned job) {
-  constexpr std::uint64_t kMostFailures = 3;
   Tally tally;
   const auto end = Clock::now() + std::chrono::duration<double>(60 * options.minutes);
-  for (std::uint64_t i = job; tally.failed < kMostFailures; i += options.jobs) {
+  for (std::uint64_t i = job; tally.failed < options.failures; i += options.jobs) {
     const bool is_over = options.minutes > 0 ? Clock::now() >= end : i >= options.seeds;
     if (is_over) break;
     run_seed(options.first + i, options.tells, tally);
@@ -126,6 +136,7 @@ Options read_options(int count, char** words) {
     if (word == "--seeds") options.seeds = std::strtoull(value, nullptr, 10);
     if (word == "--minutes") options.minutes = std::strtod(value, nullptr);
     if (word == "--jobs") options.jobs = std::max(1U, static_cast<unsigned>(std::atoi(value)));
+    if (word == "--failures") options.failures = std::strtoull(value, nullptr, 10);
     if (word == "--from") options.first = std::strtoull(value, nullptr, 10);
     if (word == "--seed") {
       options.first = std::strtoull(value, nullptr, 10);

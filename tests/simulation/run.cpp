@@ -20,8 +20,8 @@ constexpr std::uint64_t kMostThings = 3'000'000;
 
 }  // namespace
 
-Run::Run(std::uint64_t seed, Marks& marks, const std::string& folder)
-    : world_(seed, marks),
+Run::Run(std::uint64_t seed, Marks& marks, const std::string& folder, bool tells_all)
+    : world_(seed, marks, tells_all),
       cast_(std::make_unique<Cast>()),
       feed_(draw_feed(*cast_)),
       machine_(world_, feed_, cast_->world * cast_->steps * 2, folder) {

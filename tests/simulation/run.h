@@ -19,7 +19,7 @@ namespace batchwright::simulation {
 class Run {
  public:
   /// `folder`: for the daemon's files; it is made, and removed at the end.
-  Run(std::uint64_t seed, Marks& marks, const std::string& folder);
+  Run(std::uint64_t seed, Marks& marks, const std::string& folder, bool tells_all);
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;

@@ -14,6 +14,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr std::uint32_t kMostWindow = 8;
+
 /// Of what a job's number of ranks may be, so that any of these divides the world.
 std::vector<std::uint32_t> sizes_of(std::uint32_t ranks) {
   std::vector<std::uint32_t> sizes{ranks};
@@ -52,7 +54,10 @@ FeedSettings Run::draw_feed(Cast& cast) {
       cast.ranks - cast.remote_ranks + 2 * cast.trainers + cast.workers + cast.observers + 2;
   feed.slots = dice.percent(20) ? std::max(needed, suited_slots(cast.world))
                                 : needed + dice.below(dice.percent(50) ? 2 : needed + 1);
-  feed.max_window = dice.between(2, 8);
+  feed.max_window = dice.between(2, kMostWindow);
+  // Such programs are certain to go on only where all windows fit into the slots.
+  cast.holds_many = cast.trainers != 0 && dice.percent(50);
+  if (cast.holds_many) feed.slots = std::max(feed.slots, kMostWindow * needed);
   cast.leads = dice.percent(20);
   if (cast.leads) feed.max_lead = dice.between(1, 6);
   feed.poison = dice.percent(20);
@@ -85,6 +90,7 @@ Launcher& Run::add(Launcher::Plan plan) {
 }
 
 void Run::draw_programs(const Cast& cast) {
+  if (feed_.queue_grace < kLongGrace) machine_.records.expect_late_workers();
   if (cast.ranks != 0) add_job(cast);
   for (std::uint32_t i = 0; i < cast.trainers; ++i) add_trainer(cast, i);
   for (std::uint32_t i = 0; i < cast.workers; ++i) add_worker(cast, i);
@@ -96,7 +102,8 @@ void Run::add_job(const Cast& cast) {
   ProgramTerms terms = habits(cast, cast.steps * cast.epochs * cast.world / cast.ranks);
   terms.mode = wire::Mode::sharded;
   terms.worst_first = dice.percent(15) ? dice.between(1, 3) : 0;
-  const bool says_here = dice.percent(50);
+  // A job that does not say it is not certain to go on after a daemon's death (README.md).
+  const bool says_here = !cast.is_fair || dice.percent(50);
   const std::vector<std::uint32_t> sizes = cast.remote_ranks == 0 && dice.percent(50)
                                                ? sizes_of(cast.ranks)
                                                : std::vector<std::uint32_t>{cast.ranks};
@@ -115,10 +122,10 @@ void Run::add_trainer(const Cast& cast, std::uint32_t number) {
   Dice& dice = world_.dice;
   ProgramTerms terms = habits(cast, std::uint64_t{cast.steps} * cast.epochs * cast.world);
   terms.worst_first = dice.percent(15) ? dice.between(1, 3) : 0;
-  terms.keeps_list = dice.percent(20);
+  terms.keeps_list = cast.holds_many && dice.percent(40);
   terms.breaks = dice.percent(25) ? 5 : 0;
   // With max_lead it would wait for itself: its own place is the slowest meanwhile.
-  terms.evaluates = !cast.leads && dice.percent(25) ? 5 : 0;
+  terms.evaluates = cast.holds_many && !cast.leads && dice.percent(50) ? 5 : 0;
   terms.asks_for_messages = dice.percent(10);
   const bool remote = dice.percent(20);
   Launcher& one = add({fmt::format("trainer {}", number), {1}, remote ? 1U : 0U, false});
@@ -138,7 +145,15 @@ void Run::add_worker(const Cast& cast, std::uint32_t number) {
   terms.done_early = dice.percent(30) ? dice.between(1, 40) : 0;
   const bool remote = dice.percent(25);
   Launcher& one = add({fmt::format("worker {}", number), {1}, remote ? 1U : 0U, false});
-  one.launch([this, terms](std::uint32_t, std::uint32_t) { return worker(around_, terms); });
+  one.launch([this, terms](std::uint32_t, std::uint32_t) -> Process::Main {
+    return [this, main = worker(around_, terms)](Process& process) {
+      const struct Ended {  // however
+        RecordWitness& records;
+        ~Ended() { records.worker_ended(); }
+      } ended{machine_.records};
+      main(process);
+    };
+  });
 }
 
 void Run::add_observer(const Cast& cast, std::uint32_t number) {

@@ -57,6 +57,7 @@ void Run::change_settings(const Cast& cast) {
   wanted.queue_grace = milliseconds(dice.between(50, 10'000));
   wanted.queue_attempts = dice.below(3);
   wanted.poison = dice.percent(30);
+  if (wanted.queue_grace < kLongGrace) machine_.records.expect_late_workers();
   static_cast<FeedAdjustments&>(machine_.settings) = wanted;
   if (daemon_) daemon_->change_settings(wanted);
 }
@@ -78,11 +79,13 @@ void Run::fault(const Cast& cast) {
     if (const auto process = any_process()) {
       world_.note(process->name() + " is stopped");
       if (long_time > seconds(10)) world_.sometimes(Mark::client_stopped_long);
+      machine_.records.expect_late_workers();
       process->stop_for(long_time);
     }
   } else if (kind < 30) {
     world_.note("the daemon is stopped");
     world_.sometimes(Mark::daemon_stopped);
+    machine_.records.expect_late_workers();
     if (daemon_) daemon_->stop_for(time);
   } else if (kind < 37) {
     if (const auto line = network_.any_remote()) {
@@ -94,6 +97,7 @@ void Run::fault(const Cast& cast) {
     if (const auto line = network_.any_remote()) {
       world_.note("a connection stands still");
       world_.sometimes(Mark::line_stalled);
+      machine_.records.expect_late_workers();
       line->stalls_until = world_.now() + (dice.percent(25) ? Duration(seconds(13)) : time);
     }
   } else if (kind < 50) {

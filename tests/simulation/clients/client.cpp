@@ -201,11 +201,12 @@ Client::Reading::Event Client::Reading::next() {
     }
     if (client_.terms_.polls) {
       client_.process_.sleep(world.dice.time(microseconds(100), milliseconds(20)));
-    } else {
+    } else if (!std::exchange(told_, true)) {
       world.note(client_.process_.name() + ": " + event.error().message);
     }
     return {};
   }
+  told_ = false;
   if (event->batch) {
     if (course_) course_->next(*event->batch);
     return {std::optional<Held>(std::in_place, client_.around_, std::move(event->batch)), {}};

@@ -95,6 +95,7 @@ class Client {
     const std::shared_ptr<ClientSubscription> inner_;
     std::optional<Course> course_;  ///< Empty in a queue, which has none.
     bool over_ = false;
+    bool told_ = false;  ///< That nothing comes.
   };
 
   std::unique_ptr<Reading> subscribe(const wire::SubscribeT& request);

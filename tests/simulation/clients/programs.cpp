@@ -41,6 +41,8 @@ class TrainingLoop {
     const auto reading = client.subscribe(client.request(saved_));
     while (!reading->over()) {
       auto event = reading->next();
+      // Another daemon may have granted a smaller window than that of which it keeps a list.
+      if (!event.batch && !event.ended && held_.size() > 1) held_.pop_front();
       if (!event.batch) continue;
       const Saved behind = reading->position_behind(*event.batch);
       keep(std::move(*event.batch), reading->window());

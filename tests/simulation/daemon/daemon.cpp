@@ -149,6 +149,11 @@ Daemon::Peer* Daemon::find(const std::shared_ptr<Line>& line) {
 void Daemon::hear(const std::shared_ptr<Line>& line, const std::vector<std::byte>& bytes) {
   const auto message = ControlMessage::decode(bytes);
   if (!message) world_.fail("a client sent what is no message: " + message.error().message);
+  if (world_.tells_all() && message->kind() != wire::Body::Ask) {
+    const auto owner = line->owner.lock();
+    world_.note(fmt::format("{} from {}", wire::EnumNameBody(message->kind()),
+                            owner ? owner->name() : "one that is gone"));
+  }
   if (const auto* hello = message->as<wire::Hello>()) return on_hello(line, *hello);
   if (Peer* const peer = find(line)) return on_session_message(*peer, *message);
   wire::RefusedT refused;
@@ -312,6 +317,12 @@ void Daemon::close_session(SessionId id) {
 }
 
 void Daemon::send(Peer& peer, Message message) {
+  if (world_.tells_all()) {
+    const wire::Body kind = ControlMessage::decode(message.bytes)->kind();
+    const bool is_idle = kind == wire::Body::Alive || kind == wire::Body::Waiting;
+    const std::string& program = peer.session.client.program;
+    if (!is_idle) world_.note(fmt::format("{} to {}", wire::EnumNameBody(kind), program));
+  }
   if (network_.send_to_client(peer.line, std::move(message))) return;
   post(Duration::zero(), [this, id = peer.session.id()] { close_session(id); });
 }

@@ -1,10 +1,9 @@
 #include "tests/simulation/daemon/disk.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
-#include <vector>
 
 #include "formats/journal_records.h"
 
@@ -63,10 +62,19 @@ void Disk::tear(const Work& work) {
   fs::resize_file(journal(), before + world_.dice.below(after - before + 1));
 }
 
+int Disk::sync(int descriptor) {
+  struct stat status {};
+  ::fstat(descriptor, &status);
+  synced_ = status.st_ino;
+  return 0;
+}
+
 void Disk::lose_power() {
-  const std::uint64_t size = journal_bytes();
-  if (size <= kSynced) return;
-  const std::uint64_t kept = kSynced + world_.dice.below(size - kSynced + 1);
+  struct stat status {};
+  if (::stat(journal().c_str(), &status) != 0) return;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t synced = status.st_ino == synced_ ? std::min(size, kSynced) : 0;
+  const std::uint64_t kept = synced + world_.dice.below(size - synced + 1);
   fs::resize_file(journal(), kept);
   // Or the file's length was there, and not its bytes.
   if (world_.dice.percent(50)) fs::resize_file(journal(), size);

@@ -28,6 +28,8 @@ class Disk {
   void tear(const Work& work);
   /// The machine loses its power: of what came after the journal's last sync some may be gone.
   void lose_power();
+  /// The file behind the descriptor is on the disk, as far as it goes now.
+  int sync(int descriptor);
   void set_full(bool full) { full_ = full; }
   bool is_full() const { return full_; }
   /// Has `work` done as the disk is just now.
@@ -55,6 +57,7 @@ class Disk {
   World& world_;
   const std::filesystem::path folder_;
   bool full_ = false;
+  std::uint64_t synced_ = 0;  ///< The number of the file that was synced last.
 };
 
 }  // namespace batchwright::simulation

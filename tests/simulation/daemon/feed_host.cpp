@@ -54,7 +54,8 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open(World& world, Daemon& daemon, M
   const auto opened = machine.disk.when_full_or_not([&]() -> Result<void> {
     if (!settings.journal.empty()) {
       auto made = QueueJournal::open(settings.journal.string(), Data::fingerprint_of(version),
-                                     settings.follow, queue, [](int) { return 0; });
+                                     settings.follow, queue,
+                                     [&machine](int file) { return machine.disk.sync(file); });
       if (!made) return made.error();
       journal = std::move(*made);
     }

@@ -10,16 +10,19 @@
 namespace batchwright::simulation {
 
 void RecordWitness::opened(bool cut) {
+  noted_ = {};
   if (journal_.empty()) return;
   const Journal before = std::exchange(read_, {});
   read_journal();
   if (before.content != 0 && read_.epoch > before.epoch) check_epoch(before.content, before.epoch);
+  if (read_.epoch < before.epoch) world_.fail("the journal has gone back to an earlier epoch");
   if (!cut && read_.epoch == before.epoch &&
       !std::includes(read_.done.begin(), read_.done.end(), before.done.begin(),
                      before.done.end())) {
     world_.fail("the journal has forgotten batches that are done");
   }
-  done_ = read_.done;
+  noted_.done = read_.done;
+  if (cut) worker_ended();
 }
 
 void RecordWitness::files_changed() {
@@ -70,7 +73,7 @@ void RecordWitness::take_in(const JournalRecord& record) {
       if (given == read_.given.end()) world_.fail("the journal has an end of a lease without one");
       if (record.second == JournalRecord::kSetAside) {
         set_aside_.insert(given->second);
-      } else if (!completed_.contains(lease)) {
+      } else if (!completed_.leases.contains(lease)) {
         world_.fail(fmt::format("the journal calls batch {} done, and no program was done with it",
                                 given->second.second));
       }
@@ -97,10 +100,11 @@ void RecordWitness::read_ledger() {
 void RecordWitness::note_done(const WorkQueue& queue, LeaseNumber lease, QueueOwner owner) {
   const auto out = queue.out().find(lease);
   if (out == queue.out().end() || out->second.owner != owner) return;
-  if (!completed_.contains(lease)) {
+  if (!completed_.leases.contains(lease)) {
     world_.fail(fmt::format("lease {} is released as done, and no program was done", lease.value));
   }
-  done_.insert({queue.epoch().value, out->second.index.value});
+  noted_.done.insert({queue.epoch().value, out->second.index.value});
+  noted_.latest.insert({queue.epoch().value, out->second.index.value});
 }
 
 void RecordWitness::released(const FeedCore& core, const Released& event) {
@@ -141,30 +145,57 @@ void RecordWitness::ticket(const FeedCore& core, SessionId session,
   if (one == nullptr || !one->in_queue()) return;
   const Place place{ticket->epoch(), ticket->index()};
   queued_[lease] = place;
+  if (completed_.promised.contains(place)) {
+    world_.fail(fmt::format("batch {} of the queue is given again, and was done", place.second));
+  }
   if (parts.desk.is_open() && !read_.given.contains(lease)) {
     world_.fail(fmt::format("the ticket of lease {} leaves before its record", lease.value));
   }
 }
 
-void RecordWitness::check(const FeedCore& core) const {
+void RecordWitness::check(const FeedCore& core) {
   const QueueDesk& desk = core.parts().desk;
-  if (!desk.is_open()) return;
+  if (!desk.is_open()) {
+    noted_.latest.clear();
+    return noted_.by_record.clear();
+  }
+  const RecordWriter& writer = *desk.writer();
+  auto& records = noted_.by_record;
+  for (const Place& place : std::exchange(noted_.latest, {})) records.emplace(writer.last(), place);
+  while (!records.empty() && writer.has_written(records.begin()->first)) {
+    const Place place = records.begin()->second;
+    records.erase(records.begin());
+    if (place.first == read_.epoch && !read_.done.contains(place)) {
+      world_.fail(fmt::format("batch {} is done, and the journal does not say so", place.second));
+    }
+  }
   std::set<BatchIndex> out;
   for (const auto& [lease, given] : desk.queue().out()) {
     if (!out.insert(given.index).second) {
       world_.fail(fmt::format("batch {} of the queue is out twice", given.index.value));
     }
-    if (done_.contains({desk.epoch().value, given.index.value})) {
+    if (noted_.done.contains({desk.epoch().value, given.index.value})) {
       world_.fail(fmt::format("batch {} of the queue is out, and done", given.index.value));
     }
   }
 }
 
+void RecordWitness::worker_ended() {
+  std::erase_if(completed_.promised,
+                [this](const Place& place) { return !read_.done.contains(place); });
+}
+
+void RecordWitness::expect_late_workers() {
+  completed_.keeps_promises = false;
+  completed_.promised.clear();
+}
+
 void RecordWitness::completed(const Holding& batch) {
   const auto found = queued_.find(batch.lease);
   if (found == queued_.end()) world_.fail("a worker has a batch that the queue never gave");
-  completed_.insert(batch.lease);
-  completed_places_.insert(found->second);
+  completed_.leases.insert(batch.lease);
+  completed_.places.insert(found->second);
+  if (completed_.keeps_promises) completed_.promised.insert(found->second);
 }
 
 void RecordWitness::check_epoch(std::uint64_t content, std::uint64_t epoch) const {
@@ -172,7 +203,7 @@ void RecordWitness::check_epoch(std::uint64_t content, std::uint64_t epoch) cons
   if (version == nullptr) world_.fail("the journal is of data that never were");
   const std::uint64_t batches = data_.plan(*version, Epoch{epoch}).source->plan.batches();
   for (std::uint64_t index = 0; index < batches; ++index) {
-    if (completed_places_.contains({epoch, index}) || set_aside_.contains({epoch, index})) continue;
+    if (completed_.places.contains({epoch, index}) || set_aside_.contains({epoch, index})) continue;
     world_.fail(
         fmt::format("epoch {} of the queue is over, and nobody did batch {}", epoch, index));
   }

@@ -31,7 +31,12 @@ class RecordWitness {
   void claimed(const FeedCore& core, const SubscribeRequested& event);
   /// A ticket leaves.
   void ticket(const FeedCore& core, SessionId session, std::span<const std::byte> message);
-  void check(const FeedCore& core) const;
+  /// After the core was told, and after each turn.
+  void check(const FeedCore& core);
+  /// A worker is gone: what it did and the journal does not say may be given again.
+  void worker_ended();
+  /// From here on a worker may come back too late, and then what it did is given again.
+  void expect_late_workers();
 
   /// A program says that a batch of a queue is done.
   void completed(const Holding& batch);
@@ -50,6 +55,20 @@ class RecordWitness {
     std::set<Place> done;
   };
 
+  /// What programs say that they did.
+  struct Completed {
+    std::set<LeaseNumber> leases;
+    std::set<Place> places;
+    std::set<Place> promised;  ///< Never given again.
+    bool keeps_promises = true;
+  };
+  /// What the daemon knows, and must not forget while it lives.
+  struct Noted {
+    std::set<Place> done;
+    std::set<Place> latest;                         ///< By the latest event.
+    std::multimap<std::uint64_t, Place> by_record;  ///< The record behind which there is its own.
+  };
+
   void read_journal();
   void read_ledger();
   void take_in(const JournalRecord& record);
@@ -65,10 +84,9 @@ class RecordWitness {
   std::set<LeaseNumber> in_ledger_;
   std::set<LeaseNumber> sent_;           ///< Leases of all tickets.
   std::map<LeaseNumber, Place> queued_;  ///< Those of a queue.
-  std::set<LeaseNumber> completed_;      ///< By programs.
-  std::set<Place> completed_places_;
   std::set<Place> set_aside_;
-  std::set<Place> done_;  ///< As the daemon knows, and must not forget while it lives.
+  Completed completed_;
+  Noted noted_;
 };
 
 }  // namespace batchwright::simulation

@@ -54,7 +54,8 @@ class World {
  public:
   using Thing = std::function<void()>;
 
-  World(std::uint64_t seed, Marks& marks) : dice(seed), marks_(marks) {}
+  World(std::uint64_t seed, Marks& marks, bool tells_all)
+      : dice(seed), marks_(marks), tells_all_(tells_all) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -71,6 +72,8 @@ class World {
 
   /// For the last lines that a failed run prints.
   void note(std::string line);
+  /// Whether every message is to be noted as well: a run that failed is told again so.
+  bool tells_all() const { return tells_all_; }
   void sometimes(Mark mark) { marks_.reach(mark); }
   [[noreturn]] void fail(const std::string& what) const { throw Violation(what); }
   /// For what may not throw: the run fails with the next step.
@@ -87,6 +90,7 @@ class World {
   static constexpr std::size_t kLines = 100;
 
   Marks& marks_;
+  const bool tells_all_;
   Time now_ = kBegin;
   std::uint64_t count_ = 0;
   std::uint64_t done_ = 0;
