@@ -323,9 +323,9 @@ BW_API bw_status bw_subscription_steps(const bw_subscription* subscription, uint
 
 #define BW_MAX_UPCOMING 1024
 
-/* A batch that is to come, as its plan has it: no data are read for it. A batch-major tensor of it is
- * [rows, length, ...], so that rows * length, padding counted, is what it costs. A row whose record
- * is corrupt may be missing later. */
+/* A batch that is to come, as its plan has it: no data are read for it. A batch-major tensor of it
+ * is [rows, length, ...], so that rows * length, padding counted, is what it costs. A row whose
+ * record is corrupt may be missing later. */
 typedef struct bw_upcoming {
   uint64_t epoch;
   uint64_t step;
@@ -342,9 +342,9 @@ typedef struct bw_upcoming {
  * place for, 1 to BW_MAX_UPCOMING, and is set to how many there are. They end where an epoch is not
  * planned yet, and with the epoch after the one at hand. Waits up to `timeout_ms` for the daemon's
  * answer, as a rule a millisecond.
- * Threads: as bw_next. Errors: BW_INVALID_ARGUMENT, BW_UNSUPPORTED (a daemon of version 0.2 or older,
- * or several endpoints), BW_TIMED_OUT, BW_BUSY, after which the subscription goes on; BW_FORKED,
- * BW_DISCONNECTED, and what the feed failed with. */
+ * Threads: as bw_next. Errors: BW_INVALID_ARGUMENT, BW_UNSUPPORTED (a daemon of version 0.2 or
+ * older, or several endpoints), BW_TIMED_OUT, BW_BUSY, after which the subscription goes on;
+ * BW_FORKED, BW_DISCONNECTED, and what the feed failed with. */
 BW_API bw_status bw_subscription_upcoming(bw_subscription* subscription, int64_t timeout_ms,
                                           bw_upcoming* batches, size_t* count);
 
