@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple
 
 from . import _abi
@@ -42,7 +43,8 @@ class Position(NamedTuple):
         return cls(fingerprint_text(raw.fingerprint), raw.epoch, raw.step)
 
 
-class UpcomingBatch(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class UpcomingBatch:
     """A batch that is to come, as its plan has it: no data are read for it. A row whose record is
     corrupt may be missing later."""
 
