@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -128,29 +129,45 @@ Tally sweep_all(const Options& options) {
   return all;
 }
 
-Options read_options(int count, char** words) {
+/// Empty for a word that is none of them.
+std::optional<Options> read_options(int count, char** words) {
   Options options;
-  for (int i = 1; i < count; ++i) {
+  for (int i = 1; i + 1 < count; i += 2) {
     const std::string_view word = words[i];
-    const char* value = i + 1 < count ? words[i + 1] : "";
-    if (word == "--seeds") options.seeds = std::strtoull(value, nullptr, 10);
-    if (word == "--minutes") options.minutes = std::strtod(value, nullptr);
-    if (word == "--jobs") options.jobs = std::max(1U, static_cast<unsigned>(std::atoi(value)));
-    if (word == "--failures") options.failures = std::strtoull(value, nullptr, 10);
-    if (word == "--from") options.first = std::strtoull(value, nullptr, 10);
-    if (word == "--seed") {
-      options.first = std::strtoull(value, nullptr, 10);
+    const char* value = words[i + 1];
+    const std::uint64_t number = std::strtoull(value, nullptr, 10);
+    if (word == "--seeds") {
+      options.seeds = number;
+    } else if (word == "--minutes") {
+      options.minutes = std::strtod(value, nullptr);
+    } else if (word == "--jobs") {
+      options.jobs = std::max(1U, static_cast<unsigned>(number));
+    } else if (word == "--failures") {
+      options.failures = number;
+    } else if (word == "--from") {
+      options.first = number;
+    } else if (word == "--seed") {
+      options.first = number;
       options.seeds = 1;
       options.tells = true;
+    } else {
+      return {};
     }
   }
-  return options;
+  return count % 2 == 1 ? std::optional(options) : std::nullopt;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  const Options options = read_options(count, words);
+  const auto read = read_options(count, words);
+  if (!read) {
+    fmt::print(stderr,
+               "usage: simulation [--seeds N | --minutes M | --seed S] [--from S] [--jobs J] "
+               "[--failures N]\n");
+    return 2;
+  }
+  const Options& options = *read;
   spdlog::set_level(spdlog::level::off);
   ::signal(SIGXFSZ, SIG_IGN);  // a full disk is an error, and no death
   const auto began = Clock::now();
