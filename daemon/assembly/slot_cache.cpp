@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace batchwright {
+
 SlotCache::SlotCache(std::uint32_t slots) : slots_(slots) {}
 
 std::optional<SlotIndex> SlotCache::find(const BatchId& id) const {

@@ -13,8 +13,9 @@
 namespace batchwright::simulation {
 
 /// Starts programs, and starts them again where they are killed: a single one, or a job of ranks
-/// that wait for each other behind each batch. A job begins anew where all ranks were, perhaps with
-/// another number of them.
+/// that wait for each other behind each batch. A job begins again where all ranks were, perhaps
+/// with another number of them.
+///
 /// Lifetime: it outlives the processes' world.
 class Launcher {
  public:

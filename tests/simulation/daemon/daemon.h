@@ -31,7 +31,7 @@ class Daemon final : public Listener, public std::enable_shared_from_this<Daemon
   /// Begins to listen, and to open its feed.
   void start();
   void stop_for(Duration time);
-  /// The feed is opened anew, as after a reload.
+  /// The feed is opened again, as after a reload.
   void replace_feed();
   void change_settings(const FeedAdjustments& settings);
 

@@ -57,7 +57,7 @@ void Disk::tear(const Work& work) {
   const std::uint64_t before = journal_bytes();
   static_cast<void>(carry_out(work));
   const std::uint64_t after = journal_bytes();
-  if (before < kSynced || after <= before) return;  // it was begun anew, or is no journal's
+  if (before < kSynced || after <= before) return;  // it was begun again, or is no journal's
   world_.sometimes(Mark::record_torn);
   fs::resize_file(journal(), before + world_.dice.below(after - before + 1));
 }

@@ -206,7 +206,7 @@ void RecordWitness::check_epoch(std::uint64_t content, std::uint64_t epoch) cons
   for (std::uint64_t index = 0; index < batches; ++index) {
     if (completed_.places.contains({epoch, index}) || set_aside_.contains({epoch, index})) continue;
     world_.fail(
-        fmt::format("epoch {} of the queue is over, and nobody did batch {}", epoch, index));
+        fmt::format("epoch {} of the queue is over, and no worker did batch {}", epoch, index));
   }
 }
 

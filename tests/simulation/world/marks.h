@@ -89,7 +89,7 @@ inline constexpr std::array<std::string_view, kMarks> kMarkTexts = {
     "a release of an unknown lease came",
     "a ticket waited for its record",
     "a record was torn by the daemon's death",
-    "a journal was begun anew for its next epoch",
+    "a journal was begun again for its next epoch",
     "a queue went on from its journal",
     "a journal had lost records",
     "a batch was given back undone",

@@ -178,8 +178,8 @@ struct Subscription {
   bool says_it_waits() const {
     return asked || (leases.empty() && !client.abilities.has(Ability::waits));
   }
-  /// Whether a batch that is ready is to reach it at once: its program waits, or has less than half
-  /// of its window left.
+  /// Whether a batch that is ready is to reach it at once: its program waits, or it holds no more
+  /// than half of its window.
   bool is_short() const {
     const bool takes_none = looks_on() && !leases.empty();
     return is_served() && has_credit() && !takes_none && blocked_by == BlockedBy::nothing &&

@@ -16,7 +16,7 @@
 namespace batchwright {
 namespace {
 
-/// How often a file is opened anew because another took its place meanwhile. Another daemon does
+/// How often a file is opened again because another took its place meanwhile. Another daemon does
 /// that once an epoch, so a second time is rare already.
 constexpr int kMostTries = 16;
 
