@@ -64,6 +64,14 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
       style_(make_style(std::make_shared<StageTimes>())),
       loop_(ports_.loop) {}
 
+/// The loop turns no more, so nothing else tells of a last record that was not written.
+Feed::~Feed() {
+  loop_.end();
+  const RecordWriter* const writer = parts().desk.writer();
+  const auto untold = writer == nullptr ? std::optional<Error>() : writer->untold();
+  if (untold) ports_.log.note<Event::feed_failed>(wire::EventT{}, name(), untold->message);
+}
+
 std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> times) const {
   const FeedSettings& own = settings();
   return std::make_shared<const BatchStyle>(BatchStyle{

@@ -104,6 +104,9 @@ enum class Detail : std::uint8_t { all, without_clients };
 class Feed {
  public:
   Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, FeedPorts ports);
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  ~Feed();
 
   /// Begins to assemble the first batches, before anyone asks.
   void start();

@@ -95,6 +95,12 @@ class FeedLoop {
         [work = std::move(work), done = brought_back(std::move(then))]() mutable { done(work()); });
   }
 
+  /// Waits for all that was to be done elsewhere; no call back comes of it.
+  void end() {
+    thread_.end();
+    files_.end();
+  }
+
   /// No other thread works for the feed, and no call back to it is under way.
   bool at_rest() const { return under_way_ == 0; }
 

@@ -266,3 +266,15 @@ TEST_CASE("delivery: a worker whose epoch's end waits for a record is refused wh
   REQUIRE(told->as<wire::Refused>() != nullptr);
   CHECK(told->as<wire::Refused>()->code() == static_cast<std::uint16_t>(ErrorCode::io_error));
 }
+
+TEST_CASE("delivery: a feed that has ended says, too, that its last record was not written") {
+  const TemporaryFolder folder;
+  FeedSettings settings = sorted_feed(4);
+  settings.journal = folder / "journal";
+  VirtualFeed feed(settings, 4);
+  feed.tell(Retired{{ErrorCode::disconnected, "the daemon ends"}});
+  feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
+  feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
+  CHECK(logged(feed, Event::feed_failed) == "feed train failed: the disk is full");
+  CHECK(feed.log().get(Event::feed_failed) == 1);
+}

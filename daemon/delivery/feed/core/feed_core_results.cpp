@@ -98,8 +98,12 @@ void FeedCore::advance_queue() {
 }
 
 void FeedCore::take(const Written& event) {
-  if (RecordWriter* const writer = parts_.desk.writer()) writer->told(event.progress);
-  if (event.progress.failure) fail(*event.progress.failure);
+  if (parts_.desk.writer()->told(event.progress)) {
+    const Error& why = *event.progress.failure;
+    // Of a feed that has ended before nothing else says it.
+    if (has_failed()) log<Event::feed_failed>(about(Epoch{0}, why.message), name(), why.message);
+    fail(why);
+  }
   if (!begun_ || !begun_->is_done) return;
   const Epoch epoch = *parts_.desk.beginning();
   const auto begun = std::exchange(begun_, nullptr);

@@ -218,13 +218,18 @@ std::optional<RecordWriter::AtWork> RecordWriter::at_work() const {
   return queue_->current;
 }
 
-void RecordWriter::told(const Progress& progress) {
+bool RecordWriter::told(const Progress& progress) {
   written_ = std::max(written_, progress.written);
   while (!held_.empty() && has_written(held_.front().record)) {
     const auto send = std::move(held_.front().send);
     held_.pop_front();
     send();
   }
+  return progress.failure && !std::exchange(knows_failure_, true);
+}
+
+std::optional<Error> RecordWriter::untold() const {
+  return knows_failure_ ? std::optional<Error>() : queue_->failure;
 }
 
 bool RecordWriter::lets_pass(const SubscriptionKey& to, std::uint64_t record) const {

@@ -79,8 +79,11 @@ class RecordWriter {
 
   explicit RecordWriter(Elsewhere elsewhere);
 
-  /// Work is done: sends what waited for its records.
-  void told(const Progress& progress);
+  /// Work is done: sends what waited for its records. Whether it tells of the failure, for the
+  /// first time.
+  bool told(const Progress& progress);
+  /// The failure of which told() has heard nothing. To be asked once the thread has ended.
+  std::optional<Error> untold() const;
 
   void put(const std::shared_ptr<KeptFile>& file, std::string record);
   /// Does this on the same thread, behind what was put; `work` gets why a record before could not
@@ -125,6 +128,7 @@ class RecordWriter {
   std::uint64_t last_ = 0;
   std::uint64_t written_ = 0;
   bool holds_ = true;
+  bool knows_failure_ = false;
   std::deque<Held> held_;  ///< In the order of their records.
 };
 
