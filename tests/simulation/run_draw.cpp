@@ -102,8 +102,7 @@ void Run::add_job(const Cast& cast) {
   ProgramTerms terms = habits(cast, cast.steps * cast.epochs * cast.world / cast.ranks);
   terms.mode = wire::Mode::sharded;
   terms.worst_first = dice.percent(15) ? dice.between(1, 3) : 0;
-  // A job that does not say it is not certain to go on after a daemon's death (README.md).
-  const bool says_here = !cast.is_fair || dice.percent(50);
+  const bool says_here = dice.percent(50);
   const std::vector<std::uint32_t> sizes = cast.remote_ranks == 0 && dice.percent(50)
                                                ? sizes_of(cast.ranks)
                                                : std::vector<std::uint32_t>{cast.ranks};

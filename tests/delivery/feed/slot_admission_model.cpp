@@ -88,7 +88,7 @@ class Model {
     standing.over = client.given == steps_;
     standing.holds = client.holds();
     standing.served = client.given != 0;
-    standing.released = client.released != 0;
+    standing.shows_job = client.released > actors_[i].window;
     standing.spoke = client.spoke;
     standing.asks = client.asks;
     standing.releases_first = client.releases_first;

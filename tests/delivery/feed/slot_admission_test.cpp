@@ -73,13 +73,13 @@ TEST_CASE("delivery: ranks have nothing in reserve before all of them have a bat
   CHECK(admission.may_take(client(1), 2, false));
 }
 
-TEST_CASE("delivery: ranks elsewhere are not waited for once one here has released a batch") {
+TEST_CASE("delivery: ranks elsewhere are not waited for once one here has released a window") {
   AdmissionStates admission(16);
   admission.note(client(1), rank_of(64, 0, 1, 1));
   CHECK(admission.expects_unknown());
   CHECK_FALSE(admission.may_take(client(1), 1, false));
   AdmissionState released = rank_of(64, 0, 1, 2);
-  released.released = true;
+  released.shows_job = true;
   admission.note(client(1), released);
   CHECK_FALSE(admission.expects_unknown());
   CHECK(admission.may_take(client(1), 1, false));

@@ -65,7 +65,7 @@ AdmissionState admission_state_of(const Subscription& of, bool is_planned) {
   state.takes_any = of.in_queue();
   state.holds = of.leases.size();
   state.served = of.delivered != 0 || !of.leases.empty();
-  state.released = of.released != 0;
+  state.shows_job = of.released > of.terms.window;
   state.spoke = !of.looks_on();
   state.asks = of.asked && !of.leases.empty();
   state.releases_first = of.releases_first();

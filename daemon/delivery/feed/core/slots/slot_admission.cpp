@@ -90,14 +90,15 @@ void SlotAdmission::count_want(const SubscriptionKey& key, const AdmissionState&
 }
 
 /// A job is expected to be complete on this host if it said how many of its ranks are here,
-/// otherwise until one of its ranks has given a batch back.
+/// otherwise until one of its ranks has given back more batches than a window: so many steps the
+/// others can do with what they hold from a daemon before this one.
 void SlotAdmission::count_in_job(const AdmissionState& one, bool in) {
   const auto [found, is_new] = jobs_.try_emplace(one.job);
   Group& group = found->second;
   if (is_new) group.expected = one.job.ranks_here != 0 ? one.job.ranks_here : one.job.ranks;
   to_come_ -= group.absent();
   add(one.remote ? group.remote : group.members, in);
-  if (in && one.job.ranks_here == 0 && one.released) group.expected = 0;
+  if (in && one.job.ranks_here == 0 && one.shows_job) group.expected = 0;
   if (!one.remote) {
     if (!one.served && one.wants) add(group.unserved, in);
     add(group.reserves, in, reserve_of(one));

@@ -33,7 +33,7 @@ struct AdmissionState {
   bool over = false;             ///< It gets nothing more.
   std::size_t holds = 0;         ///< Batches.
   bool served = false;           ///< It was given a batch at some time.
-  bool released = false;         ///< It has given one back.
+  bool shows_job = false;        ///< It has given back more than a window: its job is complete.
   bool spoke = false;            ///< It has given one back, or said that it waits.
   bool asks = false;             ///< It said that it waits, and nothing came since.
   bool releases_first = false;   ///< It was seen to give back its last batch before the next one.
