@@ -275,6 +275,7 @@ TEST_CASE("delivery: a feed that has ended says, too, that its last record was n
   feed.tell(Retired{{ErrorCode::disconnected, "the daemon ends"}});
   feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
   feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
+  REQUIRE(feed.eventually([&feed] { return !feed.core().has_work(); }));
   CHECK(logged(feed, Event::feed_failed) == "feed train failed: the disk is full");
   CHECK(feed.log().get(Event::feed_failed) == 1);
 }
