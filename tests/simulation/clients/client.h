@@ -85,7 +85,8 @@ class Client {
     };
     Event next();
     bool over() const { return over_; }
-    std::uint32_t window() const { return inner_->grant().window; }
+    /// What the latest daemon granted: with other settings it may be less than the first did.
+    std::uint32_t window() const { return inner_->window(); }
     Saved position_behind(const Held& batch) const;
 
    private:
