@@ -109,6 +109,67 @@ TEST_CASE("delivery: what comes next ends with the last epoch that was asked for
   CHECK(upcoming(feed, client, key, kMostUpcoming).size() == 6);
 }
 
+TEST_CASE("delivery: what comes next begins with the rehearsals, which come again at their place") {
+  VirtualFeed feed(sorted_feed(4));
+  VirtualClient client(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.window = 1;
+  subscribe.worst_first = 1;
+  REQUIRE(join(client, std::move(subscribe)));
+  const SubscriptionKey key = feed.core().parts().subscriptions.all().begin()->first;
+  feed.tell(UpcomingAsked{key, 1, kMostUpcoming});  // before it was given any
+  const auto answer = read_until<wire::Upcoming>(client);
+  REQUIRE(answer);
+  const auto* batches = answer->as<wire::Upcoming>()->batches();
+  REQUIRE(batches->size() >= 11);
+  CHECK(batches->Get(0)->rehearsal());
+  CHECK(batches->Get(0)->index() == 9);
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    CHECK_FALSE(batches->Get(i + 1)->rehearsal());
+    CHECK(batches->Get(i + 1)->index() == i);
+  }
+}
+
+TEST_CASE("delivery: what comes next to a rank that resumes within an epoch is its own") {
+  VirtualFeed feed(sorted_feed(4, 2));
+  VirtualClient client(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.mode = wire::Mode::sharded;
+  subscribe.rank = 1;
+  subscribe.ranks = 2;
+  subscribe.ranks_here = 1;
+  subscribe.window = 1;
+  subscribe.step = 2;
+  REQUIRE(join(client, std::move(subscribe)));
+  const auto first = next_ticket(client);
+  REQUIRE(first);
+  CHECK(first->index == 5);
+  const SubscriptionKey key = feed.core().parts().subscriptions.all().begin()->first;
+  CHECK(upcoming(feed, client, key, 2) ==
+        std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 7}, {0, 9}});
+}
+
+TEST_CASE("delivery: what comes next of a queue is what no worker has, as things stand") {
+  using Batches = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  const TemporaryFolder folder;
+  FeedSettings settings = sorted_feed(4);
+  settings.journal = folder / "journal";
+  VirtualFeed feed(settings);
+  VirtualClient one(feed);
+  VirtualClient other(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.mode = wire::Mode::queue;
+  subscribe.window = 1;
+  REQUIRE(join(one, subscribe));
+  REQUIRE(next_ticket(one)->index == 0);
+  REQUIRE(join(other, subscribe));
+  REQUIRE(next_ticket(other)->index == 1);
+  const SubscriptionKey key = feed.core().parts().subscriptions.all().begin()->first;
+  CHECK(upcoming(feed, one, key, 3) == Batches{{0, 2}, {0, 3}, {0, 4}});
+  other.die();
+  CHECK(upcoming(feed, one, key, 3) == Batches{{0, 1}, {0, 2}, {0, 3}});
+}
+
 TEST_CASE("delivery: a feed assembles its first batches before a client asks, and is ready then") {
   VirtualFeed feed(sorted_feed(4));
   const FeedParts& parts = feed.core().parts();

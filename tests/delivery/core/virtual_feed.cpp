@@ -51,7 +51,8 @@ PlannedEpoch VirtualFeed::plan(Epoch epoch) const {
   if (!planned) throw std::runtime_error(planned.error().message);
   const auto source =
       std::make_shared<const EpochSource>(epoch, Fingerprint{}, nullptr, std::move(*planned));
-  return {source, source, {}, {}, 0.0};
+  const BatchIndex last{source->plan.batches() - 1};  // in order of length, it has the most frames
+  return {source, source, {}, {last}, 0.0};
 }
 
 void VirtualFeed::tell(FeedEvent event) { core_->on(std::move(event), now_); }
