@@ -80,7 +80,10 @@ Result<void> ClientSubscription::on(const wire::Waiting& waiting, Time /*now*/) 
 Result<void> ClientSubscription::on(const wire::Upcoming& answer, Time /*now*/) {
   if (answer.question() != asked_upcoming_) return {};
   upcoming_.emplace();
-  for (const wire::UpcomingBatch* batch : *answer.batches()) upcoming_->push_back(*batch);
+  for (const Event& event : inbox_) {
+    if (const auto* ticket = std::get_if<Ticket>(&event)) upcoming_->unread.push_back(*ticket);
+  }
+  for (const wire::UpcomingBatch* batch : *answer.batches()) upcoming_->planned.push_back(*batch);
   return {};
 }
 
@@ -91,14 +94,6 @@ wire::ListUpcomingT ClientSubscription::ask_upcoming(std::uint32_t count) {
   question.question = ++asked_upcoming_;
   question.count = count;
   return question;
-}
-
-std::vector<Ticket> ClientSubscription::unread() const {
-  std::vector<Ticket> tickets;
-  for (const Event& event : inbox_) {
-    if (const auto* ticket = std::get_if<Ticket>(&event)) tickets.push_back(*ticket);
-  }
-  return tickets;
 }
 
 void ClientSubscription::push(Event event, Time now) {
@@ -204,6 +199,7 @@ void ClientSubscription::refuse(const Error& error) {
 
 void ClientSubscription::lost() {
   served_ = false;
+  upcoming_.reset();
   waits_.lost();
   reason_.clear();
   if (memory_) memory_->forget_prepared();

@@ -91,10 +91,12 @@ class ClientSubscription {
 
   /// Asks for the batches that come next.
   wire::ListUpcomingT ask_upcoming(std::uint32_t count);
-  /// The answer to the latest question; empty: it has not come.
-  const std::optional<std::vector<wire::UpcomingBatch>>& upcoming() const { return upcoming_; }
-  /// The batches that have come and were not taken.
-  std::vector<Ticket> unread() const;
+  struct Upcoming {
+    std::vector<Ticket> unread;                ///< Came before the answer, and were not taken.
+    std::vector<wire::UpcomingBatch> planned;  ///< What the daemon sends after it.
+  };
+  /// The answer to the latest question; empty: it has not come, or its daemon is gone.
+  const std::optional<Upcoming>& upcoming() const { return upcoming_; }
 
   ProgramWaits& waits() { return waits_; }
   /// Whether look() has something to say.
@@ -154,7 +156,7 @@ class ClientSubscription {
   std::optional<Error> failure_;
   std::string reason_;
   std::uint32_t asked_upcoming_ = 0;  ///< The latest question.
-  std::optional<std::vector<wire::UpcomingBatch>> upcoming_;
+  std::optional<Upcoming> upcoming_;
   ProgramWaits waits_;
   std::optional<Time> took_;  ///< The latest batch.
   bool over_ = false;         ///< The last epoch's end was taken.

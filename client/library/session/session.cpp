@@ -192,8 +192,8 @@ Result<Session::Coming> Session::peek(ClientSubscription& subscription, const De
   return look(subscription, deadline);
 }
 
-/// Messages come in their order: with the answer all is here that the daemon sent before it, and
-/// what it names comes after that.
+/// Messages come in their order: when the answer comes all is here that the daemon sent before it,
+/// and what it names comes after that, perhaps at the same time.
 Result<Session::Upcoming> Session::upcoming(ClientSubscription& subscription, std::uint32_t count,
                                             const Deadline& deadline) {
   if (!take_turn()) return busy();
@@ -216,13 +216,14 @@ Result<Session::Upcoming> Session::upcoming(ClientSubscription& subscription, st
   } while (!failure_ && !subscription.upcoming());  // the daemon was lost: the next one is asked
   if (failure_) return *failure_;
   std::vector<wire::UpcomingBatch> all;
-  for (const Ticket& ticket : subscription.unread()) {
+  const ClientSubscription::Upcoming answer = *subscription.upcoming();
+  for (const Ticket& ticket : answer.unread) {
     const auto figures = figures_of(ticket, deadline);
     if (!figures) return figures.error();
     all.push_back(*figures);
   }
   const std::size_t unread = all.size();
-  all.insert(all.end(), subscription.upcoming()->begin(), subscription.upcoming()->end());
+  all.insert(all.end(), answer.planned.begin(), answer.planned.end());
   const std::size_t repeated = std::min(subscription.expected().repeated(), all.size());
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(repeated));
   all.resize(std::min<std::size_t>(all.size(), count), wire::UpcomingBatch());

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "tests/client/link/scripted_transport.h"
@@ -74,7 +76,10 @@ struct Run {
       for (std::uint64_t i = 2; i < 2 + question->count(); ++i) {
         answer.batches.emplace_back(0, i, i, 7, 2, 4, false);
       }
-      world->after(1ms, [this, answer] { world->say(wire::UpcomingT(answer)); });
+      world->after(1ms, [this, answer] {
+        world->say(wire::UpcomingT(answer));
+        if (behind_answer) std::exchange(behind_answer, nullptr)();
+      });
     }
     if (message.as<wire::Bye>() != nullptr) ++byes;
   }
@@ -131,6 +136,7 @@ struct Run {
 
   Abilities abilities;
   bool answers_upcoming = true;
+  std::function<void()> behind_answer;  ///< Once, before the session has taken it in.
   std::vector<std::uint32_t> questions;
   SealedArena arena;
   ScriptedTransport* world = nullptr;
@@ -230,6 +236,35 @@ TEST_CASE("client: what comes next begins with the batches that came and were no
   CHECK(coming->batches[1].length() == 4);
   CHECK(coming->batches[2].step() == 3);
   CHECK(run.next(subscription)->header.step == 1);  // it is still there
+}
+
+TEST_CASE("client: a batch that arrives with the answer on what comes next is named once") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  run.deliver(*subscription, 1);
+  const auto batch = run.next(subscription);
+  run.behind_answer = [&] { run.deliver(*subscription, 2); };
+  const auto coming = run.session->upcoming(*subscription, 3, run.session->after(1s));
+  REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
+  REQUIRE(coming->batches.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(coming->batches[i].step() == i + 1);
+}
+
+TEST_CASE("client: the answer of a daemon that is lost with it is void") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  run.deliver(*subscription, 1);
+  const auto batch = run.next(subscription);
+  run.behind_answer = [&] {
+    run.world->die();
+    run.world->after(1s, [&run] { run.world->rise(); });
+  };
+  const auto coming = run.session->upcoming(*subscription, 3, run.session->after(5s));
+  REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
+  CHECK(run.questions.size() == 2);
+  CHECK(coming->batches.at(0).step() == 2);  // of the second answer; the batch of step 1 is void
 }
 
 TEST_CASE("client: a daemon that cannot tell what comes next is not asked") {
