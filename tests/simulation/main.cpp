@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,14 +52,50 @@ std::string folder() {
 }
 
 void tell_failure(std::uint64_t seed, const Run& run, const std::string& what) {
-  fmt::print("seed {} failed after {:.3f} s: {}\n{}{}again: tests/simulation/run --seed {}\n", seed,
-             std::chrono::duration<double>(run.world().passed()).count(), what, run.describe(),
+  fmt::print("seed {} failed after {:.3f} s: {}\n", seed,
+             std::chrono::duration<double>(run.world().passed()).count(), what);
+  std::fflush(stdout);
+  fmt::print("{}{}again: tests/simulation/run --seed {}\n", run.describe(),
              run.world().last_lines(), seed);
   std::fflush(stdout);
 }
 
+/// Ends this process when a program, or the daemon, turns in a circle and never comes back to the
+/// world: nothing else would. Lifetime: a run's, one at a time.
+class Watchdog {
+ public:
+  Watchdog(std::uint64_t seed, const Run& run) {
+    seed_ = seed;
+    run_ = &run;
+    ::signal(SIGPROF, &Watchdog::give_up);
+    set(kPatience);
+  }
+  ~Watchdog() { set(0); }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  /// Seconds of processor time. With sanitizers a long run takes four.
+  static constexpr time_t kPatience = 20;
+
+  static void set(time_t seconds) {
+    const itimerval left{{}, {seconds, 0}};
+    ::setitimer(ITIMER_PROF, &left, nullptr);
+  }
+  /// What it looks at may be in the middle of a change: then it dies of that, or of the alarm.
+  static void give_up(int) {
+    ::alarm(5);
+    tell_failure(seed_, *run_, "something turns in a circle, and nothing else happens");
+    ::_exit(1);
+  }
+
+  static inline std::uint64_t seed_ = 0;
+  static inline const Run* run_ = nullptr;
+};
+
 /// What did not hold; empty: all did.
-std::string execute(Run& run) {
+std::string execute(std::uint64_t seed, Run& run) {
+  const Watchdog watchdog(seed, run);
   try {
     run.execute();
   } catch (const Violation& found) {
@@ -71,7 +108,7 @@ void run_seed(std::uint64_t seed, bool tells, Tally& tally) {
   bool failed = false;
   {
     Run run(seed, tally.marks, folder(), false);
-    failed = !execute(run).empty();
+    failed = !execute(seed, run).empty();
     tally.things += run.world().things_done();
     if (tells) {
       fmt::print("seed {}: {} things in {:.3f} virtual s\n{}", seed, run.world().things_done(),
@@ -83,7 +120,7 @@ void run_seed(std::uint64_t seed, bool tells, Tally& tally) {
   ++tally.failed;
   Marks marks;
   Run again(seed, marks, folder(), true);  // it is the same, and tells more
-  const std::string what = execute(again);
+  const std::string what = execute(seed, again);
   tell_failure(seed, again, what.empty() ? "and not when it was run again" : what);
 }
 

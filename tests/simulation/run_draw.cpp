@@ -81,6 +81,8 @@ ProgramTerms Run::habits(const Cast& cast, std::uint64_t batches) {
   terms.keeps_last = dice.percent(70);
   if (!terms.keeps_last && dice.percent(20)) terms.window = 1;
   terms.polls = dice.percent(10);
+  terms.foresees = dice.percent(20) ? dice.between(1, 40) : 0;
+  terms.follows = cast.grows;
   return terms;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tests/simulation/clients/transport.h"
 
 namespace batchwright::simulation {
@@ -208,6 +210,7 @@ Client::Reading::Event Client::Reading::next() {
   }
   told_ = false;
   if (event->batch) {
+    compare(*event->batch);
     if (course_) course_->next(*event->batch);
     return {std::optional<Held>(std::in_place, client_.around_, std::move(event->batch)), {}};
   }
@@ -218,6 +221,49 @@ Client::Reading::Event Client::Reading::next() {
   if (course_) course_->end(*event->ended);
   over_ = event->ended->last;
   return {{}, event->ended};
+}
+
+void Client::Reading::foresee() {
+  Session& session = *client_.session_;
+  World& world = client_.around_.world;
+  const std::uint32_t count = world.dice.between(1, 12);
+  auto told = session.upcoming(*inner_, count, session.after(limit()));
+  if (!told) {
+    if (told.error().code == ErrorCode::timed_out) return;
+    world.fail(client_.process_.name() + ": " + told.error().message);
+  }
+  foretold_.assign(told->batches.begin(), told->batches.end());
+  const bool all_certain = told->certain == told->batches.size();
+  if (foretold_.size() > count || !all_certain) world.fail("more was foretold than can be known");
+  const std::optional<std::uint64_t> epoch = course_->epoch();
+  if (epoch && foretold_.size() < std::min<std::uint64_t>(count, course_->left())) {
+    world.fail(fmt::format("{} batches of {} were foretold, and {} are left of the epoch",
+                           foretold_.size(), count, course_->left()));
+  }
+  if (client_.terms_.follows) {
+    std::erase_if(foretold_, [&](const auto& each) { return each.epoch() != epoch; });
+  }
+  const Listener* const daemon = client_.around_.network.daemon();
+  foretold_by_ = daemon != nullptr ? daemon->number() : 0;
+}
+
+void Client::Reading::compare(const bw_batch& batch) {
+  if (foretold_.empty()) return;
+  const wire::UpcomingBatch due = foretold_.front();
+  foretold_.pop_front();
+  const bw_batch_header& header = batch.header;
+  World& world = client_.around_.world;
+  const bool same_place =
+      header.epoch == due.epoch() && header.step == due.step() && header.index == due.index();
+  const bool same_shape = header.frames == due.frames() && header.sequences == due.rows() &&
+                          header.batch_length == due.length();
+  if (!same_place || !same_shape || (header.rehearsal != 0) != due.rehearsal()) {
+    world.fail(fmt::format("batch {} of epoch {} came, and batch {} of epoch {} was foretold",
+                           header.index, header.epoch, due.index(), due.epoch()));
+  }
+  const Listener* const daemon = client_.around_.network.daemon();
+  const bool is_same = daemon != nullptr && daemon->number() == foretold_by_;
+  world.sometimes(is_same ? Mark::foretold : Mark::foretold_by_another);
 }
 
 Saved Client::Reading::position_behind(const Held& batch) const {

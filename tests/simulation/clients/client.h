@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -47,6 +48,12 @@ class Course {
 
   void next(const bw_batch& batch);
   void end(const EpochEnded& ended);
+  /// The epoch of which a batch was taken; empty: none was since the last one's end.
+  std::optional<std::uint64_t> epoch() const {
+    return data_ ? std::optional(epoch_) : std::nullopt;
+  }
+  /// How many batches of it are left.
+  std::uint64_t left() const { return around_.onlooker.steps(*data_, epoch_) * count_ - taken_; }
 
  private:
   void check(bool holds, const std::string& what, const bw_batch& batch) const;
@@ -84,6 +91,8 @@ class Client {
       std::optional<EpochEnded> ended;
     };
     Event next();
+    /// Asks which batches come next: then these have to come, as they were foretold.
+    void foresee();
     bool over() const { return over_; }
     /// What the latest daemon granted: with other settings it may be less than the first did.
     std::uint32_t window() const { return inner_->window(); }
@@ -91,10 +100,13 @@ class Client {
 
    private:
     std::chrono::milliseconds limit();
+    void compare(const bw_batch& batch);
 
     Client& client_;
     const std::shared_ptr<ClientSubscription> inner_;
     std::optional<Course> course_;  ///< Empty in a queue, which has none.
+    std::deque<wire::UpcomingBatch> foretold_;
+    std::uint64_t foretold_by_ = 0;  ///< The daemon.
     bool over_ = false;
     bool told_ = false;  ///< That nothing comes.
   };

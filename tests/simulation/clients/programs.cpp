@@ -40,6 +40,7 @@ class TrainingLoop {
     if (saved_ && saved_->epoch >= terms_.epochs) return true;
     const auto reading = client.subscribe(client.request(saved_));
     while (!reading->over()) {
+      if (around_.world.dice.percent(terms_.foresees)) reading->foresee();
       auto event = reading->next();
       // Another daemon may have granted a smaller window than that of which it keeps a list.
       if (!event.batch && !event.ended && held_.size() > 1) held_.pop_front();

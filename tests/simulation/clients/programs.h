@@ -31,11 +31,13 @@ struct ProgramTerms {
   std::uint64_t epochs = 1;  ///< It is done with the end of this many.
   Duration work{};           ///< On a batch, at most.
   bool asks_for_messages = false;
-  bool keeps_last = true;    ///< A `for` loop has its batch until the next one is there.
-  bool keeps_list = false;   ///< As many batches as its window allows, but one.
-  bool polls = false;        ///< It asks without waiting, and sleeps in between.
-  bool takes_none = false;   ///< It looks on.
-  std::uint32_t breaks = 0;  ///< Of a hundred batches, how many end its loop, which begins again.
+  bool keeps_last = true;      ///< A `for` loop has its batch until the next one is there.
+  bool keeps_list = false;     ///< As many batches as its window allows, but one.
+  bool polls = false;          ///< It asks without waiting, and sleeps in between.
+  bool takes_none = false;     ///< It looks on.
+  std::uint32_t breaks = 0;    ///< Of a hundred batches, how many end its loop, which begins again.
+  std::uint32_t foresees = 0;  ///< Before how many it asks which come next.
+  bool follows = false;        ///< Its feed grows with its data: then nobody knows later epochs.
   std::uint32_t evaluates = 0;  ///< How many are followed by a look at another subscription.
   bool keeps_undone = false;    ///< Of a queue: its last batch is not done until the next is there.
   std::uint32_t undone = 0;     ///< Of a queue: how many are given back undone,

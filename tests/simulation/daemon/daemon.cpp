@@ -208,6 +208,8 @@ void Daemon::on_session_message(Peer& peer, const ControlMessage& message) {
     guests_.remove(key);
   } else if (const auto* question = message.as<wire::Ask>()) {
     on_ask(peer, *question);
+  } else if (const auto* wanted = message.as<wire::ListUpcoming>()) {
+    on_list_upcoming(id, *wanted);
   } else if (message.as<wire::Bye>() != nullptr) {
     peer.session.leaving = true;
     close_session(id);
@@ -232,6 +234,17 @@ void Daemon::on_ask(const Peer& peer, const wire::Ask& question) {
   if (question.quiet()) return feed_->tell(ProgramWaits{key, question.holds()});
   world_.sometimes(Mark::reason_told);
   feed_->tell(ReasonAsked{key, question.holds(), {}});
+}
+
+void Daemon::on_list_upcoming(SessionId id, const wire::ListUpcoming& question) {
+  const SubscriptionKey key{id, SubscriptionNumber{question.subscription()}};
+  if (feed_ && guests_.find(key) == nullptr) {
+    return feed_->tell(UpcomingAsked{key, question.question(), question.count()});
+  }
+  wire::UpcomingT nothing;
+  nothing.subscription = question.subscription();
+  nothing.question = question.question();
+  send_to_session(id, encode(std::move(nothing)));
 }
 
 void Daemon::subscribe(const Peer& peer, const wire::Subscribe& request) {

@@ -67,6 +67,7 @@ class Daemon final : public Listener, public std::enable_shared_from_this<Daemon
   void on_session_message(Peer& peer, const ControlMessage& message);
   void on_release(const Peer& peer, const wire::Release& release);
   void on_ask(const Peer& peer, const wire::Ask& question);
+  void on_list_upcoming(SessionId id, const wire::ListUpcoming& question);
   void subscribe(const Peer& peer, const wire::Subscribe& request);
   void subscribe(const ClientInfo& client, wire::SubscribeT request, bool said_so);
   void refuse(SessionId id, const Error& error, std::uint32_t subscription);

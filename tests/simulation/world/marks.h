@@ -53,6 +53,8 @@ enum class Mark : std::uint8_t {
   kept_to_the_window,
   reason_told,
   batch_after_retirement,
+  foretold,
+  foretold_by_another,
   count
 };
 
@@ -104,6 +106,8 @@ inline constexpr std::array<std::string_view, kMarks> kMarkTexts = {
     "a program held as many batches as it may",
     "a client was told why it waits",
     "a client held a batch of a feed that had ended",
+    "batches came as they were foretold",
+    "a batch came as a daemon had foretold that was gone",
 };
 
 /// How often each was reached.

@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace batchwright::simulation {
+namespace {
+
+/// A daemon that stood still has less to do when it goes on.
+constexpr std::uint64_t kMostAtOnce = 10'000;
+
+}  // namespace
 
 Duration Dice::time(Duration least, Duration most) {
   std::uint32_t doublings = 0;
@@ -17,6 +23,8 @@ Duration Dice::time(Duration least, Duration most) {
 bool World::step(Time end) {
   const auto first = things_.begin();
   if (first == things_.end() || first->first.first > end) return false;
+  at_once_ = first->first.first > now_ ? 0 : at_once_ + 1;
+  if (at_once_ > kMostAtOnce) fail("the run turns in a circle, and no time passes");
   now_ = std::max(now_, first->first.first);
   const Thing thing = std::move(first->second);
   things_.erase(first);

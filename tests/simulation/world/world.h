@@ -94,6 +94,7 @@ class World {
   Time now_ = kBegin;
   std::uint64_t count_ = 0;
   std::uint64_t done_ = 0;
+  std::uint64_t at_once_ = 0;  ///< Of these, since time has passed.
   std::map<std::pair<Time, std::uint64_t>, Thing> things_;
   std::optional<std::string> failure_;
   std::deque<std::pair<Time, std::string>> lines_;
