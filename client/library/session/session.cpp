@@ -209,7 +209,9 @@ Result<Session::Upcoming> Session::upcoming(ClientSubscription& subscription, st
     if (subscription.failure()) return *subscription.failure();
     if (!is_served()) return nothing_came(link_, subscription, deadline, false);
     if (!link_.has(Ability::upcoming)) return too_old_to_foresee(link_);
-    send(encode(subscription.ask_upcoming(count)));
+    const std::size_t wanted = count + subscription.expected().repeated();  // it names these, too
+    send(encode(subscription.ask_upcoming(
+        static_cast<std::uint32_t>(std::min<std::size_t>(wanted, kMostUpcoming)))));
     if (!pump_until(is_answered, deadline)) {
       return nothing_came(link_, subscription, deadline, false);
     }

@@ -59,7 +59,8 @@ struct Run {
         granted.epoch = asked.epoch;
         granted.step = asked.step;
         granted.steps = 100;
-        granted.world = granted.batches_per_step = granted.arena = 1;
+        granted.world = granted.batches_per_step = batches_per_step;
+        granted.arena = 1;
         granted.window = 4;
         world->say(std::move(granted));
       });
@@ -69,6 +70,7 @@ struct Run {
     }
     if (const auto* question = message.as<wire::ListUpcoming>()) {
       questions.push_back(question->question());
+      counts.push_back(question->count());
       if (!answers_upcoming) return;
       wire::UpcomingT answer;
       answer.subscription = question->subscription();
@@ -99,7 +101,8 @@ struct Run {
     const std::array<std::uint32_t, 1> lengths = {1};
     BatchSpec spec;
     spec.feed = "train";
-    spec.step = Step{step};
+    spec.step = Step{step / batches_per_step};
+    spec.world = batches_per_step;
     spec.index = BatchIndex{step};
     spec.fingerprint = {1, 2, 3};
     spec.ordinals = ordinals;
@@ -116,7 +119,8 @@ struct Run {
     ticket.arena = 1;
     ticket.offset = offset;
     ticket.size = laid->size;
-    ticket.step = ticket.index = step;
+    ticket.step = step / batches_per_step;
+    ticket.index = step;
     ticket.may_join = may_join;
     world->say(std::move(ticket));
   }
@@ -138,6 +142,8 @@ struct Run {
   bool answers_upcoming = true;
   std::function<void()> behind_answer;  ///< Once, before the session has taken it in.
   std::vector<std::uint32_t> questions;
+  std::vector<std::uint32_t> counts;  ///< That they ask for.
+  std::uint32_t batches_per_step = 1;
   SealedArena arena;
   ScriptedTransport* world = nullptr;
   std::shared_ptr<Session> session;
@@ -265,6 +271,20 @@ TEST_CASE("client: the answer of a daemon that is lost with it is void") {
   REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
   CHECK(run.questions.size() == 2);
   CHECK(coming->batches.at(0).step() == 2);  // of the second answer; the batch of step 1 is void
+}
+
+TEST_CASE("client: what a new daemon sends again is asked for beside what comes next") {
+  Run run(60s, kAbilities);
+  run.batches_per_step = 2;
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  const auto batch = run.next(subscription);  // the step is not complete
+  run.world->die();
+  run.world->after(1s, [&run] { run.world->rise(); });
+  const auto coming = run.session->upcoming(*subscription, 3, run.session->after(5s));
+  REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
+  CHECK(run.counts == std::vector<std::uint32_t>{4});
+  CHECK(coming->batches.size() == 3);
 }
 
 TEST_CASE("client: a daemon that cannot tell what comes next is not asked") {
