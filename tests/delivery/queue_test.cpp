@@ -237,16 +237,11 @@ TEST_CASE("delivery: while a queue's journal waits for its disk all others go on
   const std::shared_future<void> written = disk.get_future().share();
   std::atomic<int> syncs{0};
   TestServer server(settings, [&](const auto&, FeedResources& resources) {
-    resources.journal.reset();
-    auto journal = QueueJournal::open(settings.journal.string(),
-                                      resources.data.first_epoch.source->fingerprint, false,
-                                      resources.queue, [&syncs, written](int) {
-                                        ++syncs;
-                                        written.wait();
-                                        return 0;
-                                      });
-    REQUIRE(journal);
-    resources.journal = std::move(*journal);
+    resources.files.sync = [&syncs, written](int) {
+      ++syncs;
+      written.wait();
+      return 0;
+    };
   });
   Worker anna(server, in_queue(1, 2));
   CHECK(all_of_epoch(anna).size() == 10);

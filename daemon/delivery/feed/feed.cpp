@@ -33,16 +33,18 @@ std::string describe_pages(const Arena& arena) {
                      in_mib(limit.rlim_cur));
 }
 
-/// Takes all of the resources but the data. Where it was left to the feed how many slots it has,
-/// its arena tells.
+/// Takes all of the resources but data and files. Where it was left to the feed how many slots it
+/// has, its arena tells.
 FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& resources,
                      const FeedPorts& ports) {
   settings.slots = resources.arena->slots();
   const SchedulerLimits limits{ports.assembly_threads, settings.patience};
   auto slots = std::make_shared<SlotGeneration>(number, std::move(resources.arena), ports.memory,
                                                 settings.name);
-  QueueDesk desk(std::move(resources.queue), std::move(resources.journal),
-                 std::move(resources.ledger), first_lease());
+  std::optional<std::string> ledger;
+  if (resources.files.ledger) ledger = settings.name;
+  QueueDesk desk(std::move(resources.queue), std::move(resources.journal), std::move(ledger),
+                 first_lease());
   const FeedData& data = resources.data;
   const std::uint64_t sequences = data.snapshot ? data.snapshot->sequences() : 0;
   return {std::move(settings),
@@ -62,14 +64,20 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
       data_(std::move(resources.data)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
+      records_(std::move(resources.files),
+               [this](std::function<Written()> work) {
+                 loop_.at_files(std::move(work), [this](Written written) {
+                   tell(records_.told(std::move(written)));
+                 });
+               }),
       loop_(ports_.loop) {}
 
 /// The loop turns no more, so nothing else tells of a last record that was not written.
 Feed::~Feed() {
   loop_.end();
-  const RecordWriter* const writer = parts().desk.writer();
-  const auto untold = writer == nullptr ? std::optional<Error>() : writer->untold();
-  if (untold) ports_.log.note<Event::feed_failed>(wire::EventT{}, name(), untold->message);
+  if (const auto untold = records_.untold()) {
+    ports_.log.note<Event::feed_failed>(wire::EventT{}, name(), untold->message);
+  }
 }
 
 std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> times) const {
@@ -169,13 +177,11 @@ void Feed::carry_out(const ReadAhead& action) {
 
 void Feed::carry_out(WriteRecords& action) {
   watch_file_systems();
-  loop_.at_files(std::move(action.work),
-                 [this](const RecordWriter::Progress& progress) { tell(Written{progress}); });
+  records_.put(std::move(action.records));
 }
 
 void Feed::carry_out(const SetTimer& action) {
-  loop_.set(static_cast<FeedLoop::Alarm>(action.timer), action.when,
-            [this, timer = action.timer] { tell(TimerDue{timer}); });
+  loop_.set(action.timer, action.when, [this, timer = action.timer] { tell(TimerDue{timer}); });
 }
 
 void Feed::carry_out(const Poison& action) {

@@ -24,6 +24,7 @@
 #include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/plans/planner.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/planning/planning.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
@@ -227,6 +228,7 @@ class Feed {
   BlockageWatch blockage_;
   FeedState told_state_ = FeedState::starting;  ///< That on_state() was last called for.
   std::function<void()> on_state_;
+  RecordWriter records_;
   FeedLoop loop_;  ///< Last: it is joined before what it calls back to goes.
 };
 

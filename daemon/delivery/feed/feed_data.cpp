@@ -101,7 +101,7 @@ void Feed::grown(const MakePlan& asked, Result<GrownEpoch> result) {
 
 void Feed::carry_out(const LookAtData&) {
   if (std::exchange(data_.looking, true)) return;
-  loop_.set(FeedLoop::Alarm::data, FeedLoop::Time::clock::now() + kAnswersWithin, [this] {
+  loop_.set(FeedTimer::data, FeedLoop::Time::clock::now() + kAnswersWithin, [this] {
     if (!data_.looking) return;
     ports_.log.note<Event::dataset_silent>(name(), dataset().shards().front().string(),
                                            kAnswersWithin.count());
@@ -155,9 +155,9 @@ BlockageWatch::News BlockageWatch::look(std::optional<Blockage> waits_for, Time 
 
 /// Looks once a second, while something is under way, whether a file system still answers.
 void Feed::watch_file_systems() {
-  if (loop_.is_set(FeedLoop::Alarm::blockage)) return;
+  if (loop_.is_set(FeedTimer::blockage)) return;
   const auto begin = WaitingTimes::Time::clock::now();
-  loop_.set(FeedLoop::Alarm::blockage, begin + BlockageWatch::kLook, [this] {
+  loop_.set(FeedTimer::blockage, begin + BlockageWatch::kLook, [this] {
     const auto now = WaitingTimes::Time::clock::now();
     const auto waits_for = waits_for_file_system();
     const auto news = blockage_.look(waits_for, now);
@@ -168,9 +168,8 @@ void Feed::watch_file_systems() {
     if (news.is_blocked) {
       ports_.log.note<Event::feed_blocked>(name(), describe(*blockage_.blockage(), now));
     }
-    const RecordWriter* const writer = parts().desk.writer();
-    const bool writes = writer != nullptr && writer->at_work();
-    if (waits_for || writes || slots().count(SlotState::filling) != 0) watch_file_systems();
+    if (waits_for || records_.at_work() || slots().count(SlotState::filling) != 0)
+      watch_file_systems();
   });
 }
 
@@ -183,9 +182,7 @@ std::optional<Blockage> Feed::waits_for_file_system() const {
   const auto dataset_name = [this] { return "dataset " + dataset().shards().front().string(); };
   consider(ports_.assembler.waits_for_pages(name()), dataset_name);
   consider(data_.asked_since, dataset_name);
-  const RecordWriter* const writer = parts().desk.writer();
-  if (writer == nullptr) return longest;
-  if (const auto at_work = writer->at_work()) {
+  if (const auto at_work = records_.at_work()) {
     consider(at_work->since, [&at_work] { return at_work->name; });
   }
   return longest;

@@ -40,15 +40,21 @@ void FeedLoop::wake_for_each(bool each) {
   if (each && any) gathering_->wake();
 }
 
-void FeedLoop::set(Alarm alarm, Time when, std::function<void()> then) {
+void FeedLoop::call_gathered() {
+  const bool posted = std::exchange(posted_, true);
+  gathering_->call();
+  posted_ = posted;
+}
+
+void FeedLoop::set(FeedTimer timer, Time when, std::function<void()> then) {
   if (silent_) return;
-  Timer& timer = timers_[static_cast<std::size_t>(alarm)];
-  timer.due = when;
-  timer.timer.expires_at(when);
-  timer.timer.async_wait(
-      [&timer, then = std::move(then), alive = std::weak_ptr(alive_)](const auto& error) {
+  Timer& own = timers_[static_cast<std::size_t>(timer)];
+  own.due = when;
+  own.timer.expires_at(when);
+  own.timer.async_wait(
+      [&own, then = std::move(then), alive = std::weak_ptr(alive_)](const auto& error) {
         if (error || alive.expired()) return;
-        timer.due.reset();
+        own.due.reset();
         then();
       });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/delivery/feed/core/events.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -23,22 +24,14 @@ class FeedLoop {
  public:
   using Time = boost::asio::steady_timer::time_point;
 
-  enum class Alarm : std::uint8_t {
-    returns,     ///< Ends what a queue keeps for clients that are away.
-    stragglers,  ///< Ends a wait for stragglers.
-    long_waits,  ///< Looks for waits that get long.
-    plans,       ///< An epoch is tried again, or a plan's turn ends.
-    data,        ///< A look at the dataset's files takes long.
-    blockage,    ///< Looks whether a file system answers.
-  };
-  static constexpr std::size_t kAlarms = 6;
-
   explicit FeedLoop(boost::asio::io_context& loop);
 
-  /// Calls `then` at this time, in place of what the alarm was set for before.
-  void set(Alarm alarm, Time when, std::function<void()> then);
-  bool is_set(Alarm alarm) const { return timer(alarm).due.has_value(); }
-  /// Every alarm, for good.
+  /// Calls `then` at this time, in place of what the timer was set for before.
+  void set(FeedTimer timer, Time when, std::function<void()> then);
+  bool is_set(FeedTimer timer) const {
+    return timers_[static_cast<std::size_t>(timer)].due.has_value();
+  }
+  /// Every timer, for good.
   void silence();
 
   /// Later in this turn of the loop, and once, however often it is asked for by then.
@@ -76,8 +69,9 @@ class FeedLoop {
       });
     };
   }
-  /// Makes the calls that are gathered by now.
-  void call_gathered() { gathering_->call(); }
+  /// A turn begins: makes the calls that are gathered by now. What they put off to the end of the
+  /// turn is this one.
+  void call_gathered();
   /// Whether the loop is woken for each call from now on, and so for those that are here.
   void wake_for_each(bool each);
 
@@ -122,10 +116,9 @@ class FeedLoop {
     boost::asio::steady_timer timer;
     std::optional<Time> due;
   };
-  const Timer& timer(Alarm alarm) const { return timers_[static_cast<std::size_t>(alarm)]; }
 
   boost::asio::io_context& loop_;
-  std::array<Timer, kAlarms> timers_;
+  std::array<Timer, kFeedTimers> timers_;
   bool posted_ = false;
   std::shared_ptr<Gathering> gathering_;
   bool silent_ = false;

@@ -14,39 +14,39 @@ Error about_first_draws(const FeedSettings& settings, const FeedResources& resou
   if (error.code != ErrorCode::fingerprint_mismatch) return error;
   const auto first = fingerprint_of_first_draws(*resources.data.snapshot, settings);
   WorkQueue unused;
-  if (first && QueueJournal::open(settings.journal.string(), *first, settings.follow, unused)) {
+  if (first && open_journal(settings.journal.string(), *first, settings.follow, unused)) {
     error.message += fmt::format("; {}", kFirstDraws);
   }
   return error;
 }
 
 /// A journal of a build whose fingerprints covered the plan alone goes on under today's.
-Result<std::unique_ptr<QueueJournal>> open_journal(const FeedSettings& settings,
-                                                   FeedResources& resources) {
+Result<OpenedJournal> open_queue(const FeedSettings& settings, FeedResources& resources) {
   const std::string path = settings.journal.string();
   const Fingerprint now = resources.data.first_epoch.source->fingerprint;
-  auto journal = QueueJournal::open(path, now, settings.follow, resources.queue);
+  auto journal = open_journal(path, now, settings.follow, resources.queue);
   const bool is_other = !journal && journal.error().code == ErrorCode::fingerprint_mismatch;
   if (!is_other || settings.recipe) return journal;  // there were no recipes then
   const Fingerprint older{now.data, settings_hash(settings.plan), now.seed};
   WorkQueue queue;  // the first attempt has filled the other
-  auto again = QueueJournal::open(path, older, settings.follow, queue);
+  auto again = open_journal(path, older, settings.follow, queue);
   if (!again) return journal;
-  (*again)->go_on_under(now.settings);
+  again->state.fingerprint.settings = now.settings;  // the file gets it with the next epoch
   resources.queue = std::move(queue);
   return again;
 }
 
 Result<void> open_files(const FeedSettings& settings, FeedResources& resources) {
   if (!settings.journal.empty()) {
-    auto journal = open_journal(settings, resources);
+    auto journal = open_queue(settings, resources);
     if (!journal) return about_first_draws(settings, resources, journal.error());
-    resources.journal = std::move(*journal);
+    resources.journal = std::move(journal->state);
+    resources.files.journal = std::move(journal->file);
   }
   if (settings.ledger.empty()) return {};
-  auto ledger = Ledger::open(settings.ledger.string(), settings.name);
+  auto ledger = open_ledger(settings.ledger.string());
   if (!ledger) return ledger.error();
-  resources.ledger = std::move(*ledger);
+  resources.files.ledger = std::move(*ledger);
   return {};
 }
 

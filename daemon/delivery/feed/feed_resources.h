@@ -12,7 +12,7 @@
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/plans/planner.h"
-#include "daemon/delivery/feed/queue/journal.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 
@@ -49,8 +49,8 @@ struct FeedResources {
   FeedData data;
   std::unique_ptr<Arena> arena;
   WorkQueue queue;
-  std::unique_ptr<QueueJournal> journal;  ///< Null where the feed has no queue.
-  std::unique_ptr<Ledger> ledger;         ///< Null where none is kept.
+  std::optional<JournalState> journal;  ///< Empty where the feed has no queue.
+  RecordFiles files;
 };
 
 /// Opens settings.features for data, and has settings.recipe be it; nothing where there is none.
@@ -105,7 +105,7 @@ Result<void> check_can_follow(const Dataset& dataset, const FeedSettings& settin
 
 /// Reserves the arena and opens the files for data whose first epoch is planned. Blocks on the
 /// disk. `stop` ends it early. Errors: does_not_fit, disconnected (it was to stop), those of
-/// QueueJournal::open() and Ledger::open().
+/// open_journal() and open_ledger().
 Result<FeedResources> make_resources(std::shared_ptr<Dataset> dataset, PlannedEpoch first,
                                      const FeedSettings& settings, const FeedNeeds& needs,
                                      const std::stop_token& stop = {});

@@ -12,7 +12,6 @@
 #include "tests/delivery/core/virtual_feed.h"
 #include "tests/delivery/talk.h"
 #include "tests/delivery/test_server.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace batchwright;
 using namespace batchwright::test;
@@ -151,9 +150,8 @@ TEST_CASE("delivery: what comes next to a rank that resumes within an epoch is i
 
 TEST_CASE("delivery: what comes next of a queue is what no worker has, as things stand") {
   using Batches = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-  const TemporaryFolder folder;
   FeedSettings settings = sorted_feed(4);
-  settings.journal = folder / "journal";
+  settings.journal = "journal";
   VirtualFeed feed(settings);
   VirtualClient one(feed);
   VirtualClient other(feed);
@@ -276,9 +274,8 @@ TEST_CASE("delivery: a broken invariant fails the feed, with its last events in 
 }
 
 TEST_CASE("delivery: a worker gets its ticket once the kernel has the record of it") {
-  const TemporaryFolder folder;
   FeedSettings settings = sorted_feed(4);
-  settings.journal = folder / "journal";
+  settings.journal = "journal";
   VirtualFeed feed(settings);
   const FeedParts& parts = feed.core().parts();
   REQUIRE(feed.eventually([&parts] { return parts.life.state() == FeedState::serving; }));
@@ -289,27 +286,30 @@ TEST_CASE("delivery: a worker gets its ticket once the kernel has the record of 
   std::vector<FeedAction> actions;
   feed.core().decide(feed.now(), actions);
   std::size_t tickets = 0;
-  std::vector<std::function<RecordWriter::Progress()>> works;
+  std::vector<Record> records;
   const auto look = [&] {
     for (const FeedAction& action : std::exchange(actions, {})) {
       if (const auto* send = std::get_if<Send>(&action)) tickets += send->is_ticket ? 1 : 0;
-      if (const auto* write = std::get_if<WriteRecords>(&action)) works.push_back(write->work);
+      if (const auto* write = std::get_if<WriteRecords>(&action)) {
+        records.insert(records.end(), write->records.begin(), write->records.end());
+      }
     }
   };
   look();
   CHECK(parts.desk.queue().out().size() == 1);
   CHECK(tickets == 0);
-  REQUIRE(works.size() == 1);
-  feed.tell(Written{works.front()()});
+  REQUIRE(records.size() == 1);
+  REQUIRE(std::holds_alternative<JournalRecord>(records[0]));
+  CHECK(std::get<JournalRecord>(records[0]).kind == JournalRecord::Kind::given);
+  feed.tell(Written{1, {}});
   feed.core().decide(feed.now(), actions);
   look();
   CHECK(tickets == 1);
 }
 
 TEST_CASE("delivery: a worker whose epoch's end waits for a record is refused when that fails") {
-  const TemporaryFolder folder;
   FeedSettings settings = sorted_feed(4);
-  settings.journal = folder / "journal";
+  settings.journal = "journal";
   VirtualFeed feed(settings, 4);
   VirtualClient worker(feed);
   auto subscribe = subscribe_to_train();
@@ -321,7 +321,7 @@ TEST_CASE("delivery: a worker whose epoch's end waits for a record is refused wh
   worker.send(release_of(*only));
   std::vector<FeedAction> actions;
   feed.core().decide(feed.now(), actions);  // its record is not written
-  feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
+  feed.tell(Written{0, Error{ErrorCode::io_error, "the disk is full"}});
   const auto told = worker.receive();
   REQUIRE(told);
   REQUIRE(told->as<wire::Refused>() != nullptr);
@@ -329,14 +329,69 @@ TEST_CASE("delivery: a worker whose epoch's end waits for a record is refused wh
 }
 
 TEST_CASE("delivery: a feed that has ended says, too, that its last record was not written") {
-  const TemporaryFolder folder;
   FeedSettings settings = sorted_feed(4);
-  settings.journal = folder / "journal";
+  settings.journal = "journal";
   VirtualFeed feed(settings, 4);
   feed.tell(Retired{{ErrorCode::disconnected, "the daemon ends"}});
-  feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
-  feed.tell(Written{{0, Error{ErrorCode::io_error, "the disk is full"}}});
+  feed.tell(Written{0, Error{ErrorCode::io_error, "the disk is full"}});
   REQUIRE(feed.eventually([&feed] { return !feed.core().has_work(); }));
   CHECK(logged(feed, Event::feed_failed) == "feed train failed: the disk is full");
   CHECK(feed.log().get(Event::feed_failed) == 1);
+}
+
+TEST_CASE("delivery: what a worker is told waits for its record, and a replica's ticket does not") {
+  FeedSettings settings = sorted_feed(4);
+  settings.journal = "journal";
+  VirtualFeed feed(settings);
+  const FeedParts& parts = feed.core().parts();
+  REQUIRE(feed.eventually([&parts] { return parts.life.state() == FeedState::serving; }));
+  VirtualClient worker(feed);
+  VirtualClient replica(feed);
+  auto subscribe = subscribe_to_train();
+  subscribe.window = 1;
+  replica.send(subscribe);
+  subscribe.mode = wire::Mode::queue;
+  worker.send(subscribe);
+  std::vector<std::uint64_t> sessions;
+  const auto decide = [&] {
+    std::vector<FeedAction> actions;
+    feed.core().decide(feed.now(), actions);
+    for (const FeedAction& action : actions) {
+      const auto* send = std::get_if<Send>(&action);
+      if (send != nullptr && send->is_ticket) sessions.push_back(send->session.value);
+    }
+  };
+  decide();
+  CHECK(parts.desk.last_record() == 1);
+  CHECK(sessions == std::vector<std::uint64_t>{2});
+  feed.tell(Written{1, {}});
+  decide();
+  CHECK(sessions == std::vector<std::uint64_t>{2, 1});
+}
+
+TEST_CASE("delivery: messages to one subscription keep their order, and wait for no other's") {
+  const SubscriptionKey worker{SessionId{1}, {1}};
+  const SubscriptionKey other{SessionId{1}, {2}};
+  const auto named = [](std::uint64_t slot) {
+    return SendBatch{SessionId{1}, {}, {nullptr, SlotIndex{static_cast<std::uint32_t>(slot)}}, {}};
+  };
+  const auto slots_of = [](std::vector<FeedAction> actions) {
+    std::vector<std::uint32_t> slots;
+    for (const FeedAction& each : actions)
+      slots.push_back(std::get<SendBatch>(each).slot.index.value);
+    return slots;
+  };
+  HeldSends sends;
+  CHECK(sends.lets_pass(worker, 0));
+  CHECK_FALSE(sends.lets_pass(worker, 1));
+  sends.hold({worker, 1, named(1)});
+  CHECK_FALSE(sends.lets_pass(worker, 0));  // it would overtake
+  sends.hold({worker, 0, named(2)});
+  CHECK(sends.lets_pass(other, 0));
+  sends.hold({other, 2, named(3)});
+  CHECK(slots_of(sends.written(1)) == std::vector<std::uint32_t>{1, 2});
+  CHECK(sends.lets_pass(worker, 1));
+  CHECK_FALSE(sends.lets_pass(other, 0));
+  CHECK(sends.stop().size() == 1);
+  CHECK(sends.lets_pass(other, 99));
 }

@@ -21,14 +21,11 @@ DataFacts facts_of(std::uint64_t sequences) {
 FeedParts parts_of(const FeedSettings& settings, std::uint64_t sequences) {
   auto slots = std::make_shared<SlotGeneration>(
       ArenaNumber{1}, *Arena::create(settings.slots, 4096), std::make_shared<MemoryBudget>());
-  WorkQueue queue;
-  std::unique_ptr<QueueJournal> journal;
-  if (!settings.journal.empty()) {
-    auto opened = QueueJournal::open(settings.journal.string(), {}, settings.follow, queue);
-    if (!opened) throw std::runtime_error(opened.error().message);
-    journal = std::move(*opened);
-  }
-  QueueDesk desk(std::move(queue), std::move(journal), nullptr, {1});
+  std::optional<JournalState> journal;
+  if (!settings.journal.empty()) journal = JournalState{settings.journal.string(), {}, {1}};
+  std::optional<std::string> ledger;
+  if (!settings.ledger.empty()) ledger = settings.name;
+  QueueDesk desk({}, std::move(journal), std::move(ledger), {1});
   const SchedulerLimits limits{settings.assembly_threads, settings.patience};
   return {settings, std::move(slots), limits, std::move(desk), Epoch{0}, sequences};
 }
@@ -60,9 +57,9 @@ void VirtualFeed::tell(FeedEvent event) { core_->on(std::move(event), now_); }
 /// Answers one thing that the core asked for and that is done by now; false when there is none.
 bool VirtualFeed::answer() {
   if (!writing_.empty()) {
-    const auto work = std::move(writing_.front());
+    written_ += writing_.front();
     writing_.pop_front();
-    tell(Written{work()});
+    tell(Written{written_, {}});
     return true;
   }
   if (!planning_.empty()) {

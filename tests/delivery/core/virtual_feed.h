@@ -60,7 +60,7 @@ class VirtualFeed {
   void carry_out(const Assemble& action) { assembling_.push_back({now_ + kAssembly, action}); }
   void carry_out(const ReadAhead&) {}
   void carry_out(const MakePlan& action) { planning_.push_back(action.epoch); }
-  void carry_out(const WriteRecords& action) { writing_.push_back(action.work); }
+  void carry_out(const WriteRecords& action) { writing_.push_back(action.records.size()); }
   void carry_out(const SetTimer& action);
   void carry_out(const Poison& action) { tell(SlotPoisoned{action.slot}); }
   void carry_out(const LookAtData&) {}
@@ -76,7 +76,8 @@ class VirtualFeed {
   std::unique_ptr<FeedCore> core_;
   std::deque<std::pair<Time, Assemble>> assembling_;  ///< With the time when each is done.
   std::deque<Epoch> planning_;
-  std::deque<std::function<RecordWriter::Progress()>> writing_;
+  std::deque<std::size_t> writing_;  ///< Records.
+  std::uint64_t written_ = 0;
   std::map<FeedTimer, Time> timers_;
   std::map<SessionId, std::deque<ControlMessage>> sent_;
   std::uint64_t last_session_ = 0;

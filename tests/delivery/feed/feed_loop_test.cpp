@@ -11,8 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Alarm = FeedLoop::Alarm;
-
 FeedLoop::Time now() { return FeedLoop::Time::clock::now(); }
 
 }  // namespace
@@ -32,43 +30,43 @@ TEST_CASE("delivery: a turn comes once, however often it is asked for") {
   CHECK(turns == 2);
 }
 
-TEST_CASE("delivery: an alarm that is set anew comes once, and can be set again from its call") {
+TEST_CASE("delivery: a timer that is set again comes once, and can be set again from its call") {
   boost::asio::io_context io;
   FeedLoop loop(io);
   int early = 0;
   int late = 0;
-  loop.set(Alarm::plans, now() + 1h, [&] { ++early; });
-  loop.set(Alarm::plans, now(), [&] {
+  loop.set(FeedTimer::plans, now() + 1h, [&] { ++early; });
+  loop.set(FeedTimer::plans, now(), [&] {
     ++late;
-    CHECK(!loop.is_set(Alarm::plans));
-    loop.set(Alarm::plans, now(), [&] { ++late; });
+    CHECK(!loop.is_set(FeedTimer::plans));
+    loop.set(FeedTimer::plans, now(), [&] { ++late; });
   });
-  CHECK(loop.is_set(Alarm::plans));
-  CHECK(!loop.is_set(Alarm::returns));
+  CHECK(loop.is_set(FeedTimer::plans));
+  CHECK(!loop.is_set(FeedTimer::returns));
   io.run();
   CHECK(early == 0);
   CHECK(late == 2);
-  CHECK(!loop.is_set(Alarm::plans));
+  CHECK(!loop.is_set(FeedTimer::plans));
 }
 
-TEST_CASE("delivery: after the loop is silenced no alarm comes, and none can be set") {
+TEST_CASE("delivery: after the loop is silenced no timer comes, and none can be set") {
   boost::asio::io_context io;
   FeedLoop loop(io);
   int calls = 0;
-  loop.set(Alarm::long_waits, now() + 1h, [&] { ++calls; });
+  loop.set(FeedTimer::long_waits, now() + 1h, [&] { ++calls; });
   loop.silence();
-  loop.set(Alarm::stragglers, now(), [&] { ++calls; });
+  loop.set(FeedTimer::stragglers, now(), [&] { ++calls; });
   io.run();
   CHECK(calls == 0);
 }
 
-TEST_CASE("delivery: an alarm that is due when the loop goes finds nothing to call") {
+TEST_CASE("delivery: a timer that is due when the loop goes finds nothing to call") {
   boost::asio::io_context io;
   int calls = 0;
   auto loop = std::make_unique<FeedLoop>(io);
   const FeedLoop::Time due = now();
-  for (const Alarm alarm : {Alarm::returns, Alarm::plans}) {
-    loop->set(alarm, due, [&] {
+  for (const FeedTimer timer : {FeedTimer::returns, FeedTimer::plans}) {
+    loop->set(timer, due, [&] {
       ++calls;
       loop.reset();
     });
@@ -95,6 +93,28 @@ TEST_CASE("delivery: a feed is at rest once every call back has come, from which
   io.run();
   CHECK(result == 7);
   CHECK(called_on == std::this_thread::get_id());
+  CHECK(loop.at_rest());
+}
+
+TEST_CASE("delivery: what a turn's gathered calls put off to its end is that turn") {
+  boost::asio::io_context io;
+  FeedLoop loop(io);
+  int turns = 0;
+  const auto turn = [&] { ++turns; };
+  auto gathered = loop.gathered([&] { loop.soon(turn); });
+  auto other = loop.gathered([] {});
+  loop.wake_for_each(false);
+  gathered();
+  loop.call_gathered();
+  CHECK(io.poll() == 0);
+  CHECK(turns == 0);
+  loop.soon(turn);
+  io.restart();
+  io.poll();
+  CHECK(turns == 1);
+  other();
+  io.restart();
+  io.run();
   CHECK(loop.at_rest());
 }
 

@@ -2,14 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "tests/support/temporary_folder.h"
-
 using namespace batchwright;
-using namespace batchwright::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -27,14 +24,9 @@ EpochSource source_of(const Fingerprint& plan = kDeskPlan) {
   return {Epoch{0}, plan, nullptr, *planned};
 }
 
-/// A desk with a queue in this folder.
-QueueDesk open_in(const TemporaryFolder& folder, LeaseNumber first_lease = {1}) {
-  WorkQueue queue;
-  auto journal = QueueJournal::open((folder / "journal").string(), kDeskPlan, false, queue);
-  REQUIRE(journal);
-  auto ledger = Ledger::open((folder / "ledger").string(), "train");
-  REQUIRE(ledger);
-  return {queue, std::move(*journal), std::move(*ledger), first_lease};
+/// A desk with a queue and a ledger.
+QueueDesk new_desk(LeaseNumber first_lease = {1}) {
+  return {{}, JournalState{"journal", kDeskPlan, {1}}, "train", first_lease};
 }
 
 struct Client {
@@ -57,122 +49,155 @@ struct Client {
   QueueDesk::Holder holder;
 };
 
-std::vector<std::string> lines_of(const std::filesystem::path& path) {
-  std::vector<std::string> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
+/// What the desk has for its files, one word each: of the journal "given 0", "done", "set aside",
+/// "returned 0" or "epoch 1", of the ledger "delivered", "done", ..., and "close".
+std::vector<std::string> noted(QueueDesk& desk) {
+  using Kind = JournalRecord::Kind;
+  std::vector<std::string> all;
+  for (const Record& record : desk.take_records()) {
+    if (const auto* line = std::get_if<LedgerLine>(&record)) {
+      constexpr std::string_view kBefore = R"({"event":")";
+      REQUIRE(line->text.starts_with(kBefore));
+      all.push_back(
+          "line " +
+          line->text.substr(kBefore.size(), line->text.find('"', kBefore.size()) - kBefore.size()));
+    } else if (const auto* begin = std::get_if<BeginJournal>(&record)) {
+      all.push_back("epoch " + std::to_string(begin->epoch.value));
+    } else if (const auto* note = std::get_if<JournalRecord>(&record)) {
+      const bool is_done = note->kind == Kind::done;
+      const std::string index = " " + std::to_string(note->second);
+      if (is_done)
+        all.emplace_back(note->second == JournalRecord::kSetAside ? "set aside" : "done");
+      if (!is_done) all.push_back((note->kind == Kind::given ? "given" : "returned") + index);
+    } else {
+      all.emplace_back("close");
+    }
+  }
+  return all;
 }
+using Noted = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("delivery: a lease is never given twice, not by another daemon either") {
-  const TemporaryFolder folder;
   const Client anna(1);
-  {
-    QueueDesk desk = open_in(folder, {100});
-    CHECK(anna.take(desk) == LeaseNumber{100});
-    CHECK(anna.take(desk) == LeaseNumber{101});
-  }
-  QueueDesk desk = open_in(folder, {50});  // its clock is behind
-  CHECK(anna.take(desk) == LeaseNumber{102});
+  QueueDesk desk = new_desk({100});
+  CHECK(anna.take(desk) == LeaseNumber{100});
+  CHECK(anna.take(desk) == LeaseNumber{101});
+  CHECK(desk.journal().next_lease == LeaseNumber{102});
+  QueueDesk next({}, desk.journal(), {}, {50});  // its clock is behind
+  CHECK(anna.take(next) == LeaseNumber{102});
 }
 
-TEST_CASE("delivery: what is done is noted before it has an effect, and is done only once") {
-  const TemporaryFolder folder;
+TEST_CASE("delivery: what is done is noted, and is done only once") {
   const Client anna(1);
   const Client bert(2);
-  {
-    QueueDesk desk = open_in(folder);
-    const LeaseNumber lease = anna.take(desk);
-    CHECK(*desk.done(bert.holder, lease) == false);
-    CHECK(*desk.done(anna.holder, lease) == true);
-    CHECK(*desk.done(anna.holder, lease) == false);
-  }
-  const QueueDesk desk = open_in(folder);
-  CHECK(desk.queue().done_count() == 1);
-  CHECK(desk.queue().out().empty());
+  QueueDesk desk = new_desk();
+  const LeaseNumber lease = anna.take(desk);
+  CHECK_FALSE(desk.done(bert.holder, lease));
+  CHECK(desk.done(anna.holder, lease));
+  CHECK_FALSE(desk.done(anna.holder, lease));
+  CHECK(desk.last_record() == 4);
+  CHECK(noted(desk) == Noted{"given 0", "line delivered", "done", "line done"});
+  CHECK(desk.take_records().empty());
+  CHECK(desk.last_record() == 4);
+}
+
+TEST_CASE("delivery: a journal's record has the lease, the batch and its owner") {
+  const Client anna(1);
+  QueueDesk desk = new_desk({7});
+  anna.take(desk);
+  const auto records = desk.take_records();
+  const auto* given = std::get_if<JournalRecord>(&records.at(0));
+  REQUIRE(given);
+  CHECK(given->first == 7);
+  CHECK(given->second == 0);
+  CHECK(given->third == anna.holder.owner.value);
+}
+
+TEST_CASE("delivery: a line of the ledger is JSON whatever the feed's name holds") {
+  QueueDesk desk({}, {}, "a\"b\n", {7});
+  const Client replica(0xAB, false);
+  const auto lease = desk.give(replica.holder, source_of(), {Epoch{0}, BatchIndex{3}}, false);
+  REQUIRE(lease);
+  desk.released(replica.holder, *lease);
+  const auto records = desk.take_records();
+  REQUIRE(records.size() == 2);
+  CHECK(
+      std::get<LedgerLine>(records[0])
+          .text.starts_with(
+              R"({"event":"delivered","feed":"a\"b\n","client":"00000000000000ab","pid":1,"subscription":1,)"
+              R"("lease":7,"epoch":0,"step":3,"index":3,"rehearsal":false,"ordinals":[)"));
+  CHECK(std::get<LedgerLine>(records[1]).text ==
+        R"({"event":"released","feed":"a\"b\n","client":"00000000000000ab","pid":1,"lease":7})"
+        "\n");
 }
 
 TEST_CASE("delivery: the ledger tells a batch that is done from one that is only released") {
-  const TemporaryFolder folder;
   const Client worker(1);
   const Client replica(2, false);
-  QueueDesk desk = open_in(folder);
-  REQUIRE(desk.released(worker.holder, worker.take(desk)));
+  QueueDesk desk = new_desk();
+  desk.released(worker.holder, worker.take(desk));
   const auto lease = desk.give(replica.holder, source_of(), {Epoch{0}, BatchIndex{3}}, false);
   REQUIRE(lease);
-  REQUIRE(desk.released(replica.holder, *lease));
-  const auto lines = lines_of(folder / "ledger");
-  REQUIRE(lines.size() == 4);
-  CHECK(lines[1].find("\"done\"") != std::string::npos);
-  CHECK(lines[3].find("\"released\"") != std::string::npos);
+  desk.released(replica.holder, *lease);
+  CHECK(noted(desk) ==
+        Noted{"given 0", "line delivered", "done", "line done", "line delivered", "line released"});
   CHECK(desk.queue().done_count() == 1);
 }
 
 TEST_CASE("delivery: a batch that is given back undone is another's, until it is set aside") {
-  const TemporaryFolder folder;
   const Client anna(1);
   const Client bert(2);
-  {
-    QueueDesk desk = open_in(folder);
-    const auto first = desk.gave_up(anna.holder, anna.take(desk), 2);
-    REQUIRE((first && *first));
-    CHECK((*first)->index == BatchIndex{0});
-    CHECK((*first)->times == 1);
-    CHECK_FALSE((*first)->set_aside);
-  }
-  QueueDesk desk = open_in(folder);  // the journal has counted
+  QueueDesk desk = new_desk();
+  const auto first = desk.gave_up(anna.holder, anna.take(desk), 2);
+  REQUIRE(first);
+  CHECK(first->index == BatchIndex{0});
+  CHECK(first->times == 1);
+  CHECK_FALSE(first->set_aside);
+  CHECK(noted(desk) == Noted{"given 0", "line delivered", "returned 0", "line returned"});
   const LeaseNumber lease = bert.take(desk);
   CHECK(desk.queue().out().at(lease).index == BatchIndex{0});
   const auto second = desk.gave_up(bert.holder, lease, 2);
-  REQUIRE((second && *second));
-  CHECK((*second)->set_aside);
+  REQUIRE(second);
+  CHECK(second->set_aside);
   CHECK(desk.queue().done_count() == 1);
   CHECK(desk.queue().ahead(0, kBatches) == BatchIndex{1});
-  const auto lines = lines_of(folder / "ledger");
-  REQUIRE(lines.size() == 4);
-  CHECK(lines[1].find("\"returned\"") != std::string::npos);
-  CHECK(lines[3].find("\"set aside\"") != std::string::npos);
+  CHECK(noted(desk) == Noted{"given 0", "line delivered", "set aside", "line set aside"});
 }
 
 TEST_CASE("delivery: what is done or no batch of the queue cannot be given back undone") {
-  const TemporaryFolder folder;
   const Client anna(1);
   const Client replica(2, false);
-  QueueDesk desk = open_in(folder);
+  QueueDesk desk = new_desk();
   const LeaseNumber done = anna.take(desk);
   REQUIRE(desk.done(anna.holder, done));
-  CHECK_FALSE(*desk.gave_up(anna.holder, done, 1));
+  CHECK_FALSE(desk.gave_up(anna.holder, done, 1));
   const auto lease = desk.give(replica.holder, source_of(), {Epoch{0}, BatchIndex{3}}, false);
   REQUIRE(lease);
-  CHECK_FALSE(*desk.gave_up(replica.holder, *lease, 1));
+  CHECK_FALSE(desk.gave_up(replica.holder, *lease, 1));
   CHECK(desk.queue().undone().empty());
 }
 
 TEST_CASE("delivery: of a client that does not come back the first batch is what it worked on") {
-  const TemporaryFolder folder;
   const Client anna(1);
-  QueueDesk desk = open_in(folder);
+  QueueDesk desk = new_desk();
   for (int i = 0; i < 3; ++i) anna.take(desk);
   desk.keep(anna.holder.owner, QueueDesk::Time{} + 10s);
   const auto early = desk.end_keeping(QueueDesk::Time{} + 9s, 0);
-  REQUIRE(early);
-  CHECK_FALSE(early->any);
+  CHECK_FALSE(early.any);
   const auto returned = desk.end_keeping(QueueDesk::Time{} + 10s, 0);
-  REQUIRE(returned);
-  CHECK(returned->any);
-  REQUIRE(returned->undone.size() == 1);
-  CHECK(returned->undone[0].index == BatchIndex{0});
+  CHECK(returned.any);
+  REQUIRE(returned.undone.size() == 1);
+  CHECK(returned.undone[0].index == BatchIndex{0});
   CHECK(desk.queue().attempt(BatchIndex{0}) == 2);
   CHECK(desk.queue().attempt(BatchIndex{1}) == 1);
   CHECK(desk.queue().out().empty());
 }
 
 TEST_CASE("delivery: a batch of another plan than the journal's is not given") {
-  const TemporaryFolder folder;
   const Client anna(1);
-  QueueDesk desk = open_in(folder);
+  QueueDesk desk = new_desk();
   const auto lease = desk.give(anna.holder, source_of({12, 22, 33}), {}, false);
   REQUIRE(!lease);
   CHECK(lease.error().code == ErrorCode::internal);
@@ -182,9 +207,8 @@ TEST_CASE("delivery: a batch of another plan than the journal's is not given") {
 
 TEST_CASE(
     "delivery: a client that comes back keeps what it holds, and loses what it does not name") {
-  const TemporaryFolder folder;
   const Client anna(1);
-  QueueDesk desk = open_in(folder);
+  QueueDesk desk = new_desk();
   const LeaseNumber done = anna.take(desk);
   const LeaseNumber held = anna.take(desk);
   const LeaseNumber lost = anna.take(desk);
@@ -192,19 +216,17 @@ TEST_CASE(
   CHECK(desk.next_return() == QueueDesk::Time{} + 10s);
   const auto claimed = desk.claim(anna.holder, std::vector{done, done},
                                   std::vector{held, LeaseNumber{lost.value + 100}});
-  REQUIRE(claimed);
-  CHECK(*claimed == std::vector{held});
+  CHECK(claimed == std::vector{held});
   CHECK(!desk.next_return());
   CHECK(desk.queue().done_count() == 1);
   CHECK(desk.queue().ahead(0, kBatches) == BatchIndex{2});
 }
 
 TEST_CASE("delivery: an epoch of a queue is over for a worker that waits with its last batch") {
-  const TemporaryFolder folder;
   const Client anna(1);
   const Client bert(2);
-  QueueDesk desk = open_in(folder);
-  for (int i = 0; i < 4; ++i) REQUIRE(desk.released(anna.holder, anna.take(desk)));
+  QueueDesk desk = new_desk();
+  for (int i = 0; i < 4; ++i) desk.released(anna.holder, anna.take(desk));
   CHECK(!desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, true));
   const LeaseNumber last = anna.take(desk);
   CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, true));
@@ -212,37 +234,50 @@ TEST_CASE("delivery: an epoch of a queue is over for a worker that waits with it
   CHECK(!desk.is_over_for(bert.holder.owner, Epoch{0}, kBatches, true));
   CHECK(!desk.is_over_for(bert.holder.owner, Epoch{1}, kBatches, true));
   CHECK(!desk.next_epoch(kBatches));
-  REQUIRE(desk.released(anna.holder, last));
+  desk.released(anna.holder, last);
   CHECK(desk.next_epoch(kBatches) == Epoch{1});
   CHECK(!desk.next_epoch(0));
 }
 
-TEST_CASE("delivery: a queue's next epoch is begun once, when its journal is on the disk") {
-  const TemporaryFolder folder;
+TEST_CASE("delivery: a queue's next epoch is begun once, when its journal is written") {
   const Client anna(1);
-  QueueDesk desk = open_in(folder);
-  for (std::uint64_t i = 0; i < kBatches; ++i) {
-    REQUIRE(desk.released(anna.holder, anna.take(desk)));
-  }
-  const auto write = desk.begin(Epoch{1}, kDeskPlan);
+  QueueDesk desk = new_desk();
+  for (std::uint64_t i = 0; i < kBatches; ++i) desk.released(anna.holder, anna.take(desk));
+  desk.take_records();
+  const std::uint64_t before = desk.last_record();
+  constexpr Fingerprint kGrown{12, 22, 33};
+  desk.begin(Epoch{1}, kGrown);
+  const auto records = desk.take_records();
+  REQUIRE(records.size() == 1);
+  const auto* begin = std::get_if<BeginJournal>(&records[0]);
+  REQUIRE(begin);
+  CHECK(desk.last_record() == before);  // the end of the epoch before can be told
+  CHECK(begin->epoch == Epoch{1});
+  CHECK(begin->fingerprint == kGrown);
+  CHECK(begin->next_lease == LeaseNumber{kBatches + 1});
   CHECK(desk.beginning() == Epoch{1});
   CHECK(!desk.next_epoch(kBatches));
+  CHECK(!desk.written(before));
   CHECK(desk.epoch() == Epoch{0});
-  REQUIRE(desk.begun(Epoch{1}, write()));
+  CHECK(desk.written(before + 1) == Epoch{1});
   CHECK(desk.epoch() == Epoch{1});
+  CHECK(desk.journal().fingerprint == kGrown);
   CHECK(!desk.beginning());
+  CHECK(!desk.written(before + 1));
   CHECK(desk.is_over_for(anna.holder.owner, Epoch{0}, kBatches, false));
 }
 
-TEST_CASE("delivery: after a desk is closed nothing is written, and what is released stays given") {
-  const TemporaryFolder folder;
+TEST_CASE("delivery: after a desk is closed nothing is noted, and what is released stays given") {
   const Client anna(1);
-  QueueDesk desk = open_in(folder);
+  QueueDesk desk = new_desk();
   const LeaseNumber lease = anna.take(desk);
+  const LeaseNumber other = anna.take(desk);
   desk.close();
+  CHECK(noted(desk) == Noted{"given 0", "line delivered", "given 1", "line delivered", "close"});
   CHECK(!desk.is_open());
-  CHECK(*desk.done(anna.holder, lease));
-  CHECK(lines_of(folder / "ledger").size() == 1);
-  const QueueDesk next = open_in(folder);
-  CHECK(next.queue().out().size() == 1);
+  CHECK(desk.done(anna.holder, lease));
+  CHECK(desk.died_with(anna.holder.owner, other, 1));
+  CHECK(!desk.next_epoch(2));  // no journal could begin with it
+  desk.close();
+  CHECK(noted(desk).empty());
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,162 +14,156 @@ using namespace batchwright::test;
 
 namespace {
 
-/// A writer whose thread is the test: what is to be done elsewhere is done when the test says so.
+constexpr Fingerprint kWrittenPlan{11, 22, 33};
+
+JournalRecord given(std::uint64_t lease) {
+  return {0, JournalRecord::Kind::given, lease, lease - 1, 1};
+}
+
+/// A writer of a journal and a ledger in a folder. Its thread is the test: what is to be done
+/// elsewhere is done when the test says so.
 class SlowWriter {
  public:
-  SlowWriter() : writer([this](auto work) { works_.push_back(std::move(work)); }) {}
+  explicit SlowWriter(const TemporaryFolder& folder, const std::string& ledger = "")
+      : journal_((folder / "journal").string()),
+        ledger_(ledger.empty() ? (folder / "ledger").string() : ledger),
+        writer_(open(), [this](auto work) { works_.push_back(std::move(work)); }) {}
   SlowWriter(const SlowWriter&) = delete;
   SlowWriter& operator=(const SlowWriter&) = delete;
 
+  void put(std::vector<Record> records) { writer_.put(std::move(records)); }
   /// The thread has done all that it was asked for, and the loop is told.
   void go_on() {
-    for (auto& work : std::exchange(works_, {})) tell(work());
+    while (!works_.empty()) go_on_once();
   }
   /// The same of one thing.
   void go_on_once() {
     const auto work = works_.front();
     works_.erase(works_.begin());
-    tell(work());
+    const Written written = writer_.told(work());
+    upto_ = written.upto;
+    if (written.failure) failures_.push_back(written.failure->message);
+  }
+  /// The thread does all that it was asked for, and the loop is not told.
+  void end() {
+    for (const auto& work : std::exchange(works_, {})) work();
   }
   std::size_t asked() const { return works_.size(); }
+  std::uint64_t upto() const { return upto_; }
+  const std::vector<std::string>& failures() const { return failures_; }
+  const RecordWriter& writer() const { return writer_; }
 
-  RecordWriter writer;
-  std::vector<std::string> failures;
+  std::string journal() const { return file_text(journal_).value_or(""); }
+  std::string ledger() const { return file_text(ledger_).value_or(""); }
+  /// Whether another daemon could have the journal.
+  bool is_closed() const { return KeptFile::open_locked("journal", journal_).has_value(); }
 
  private:
-  void tell(const RecordWriter::Progress& progress) {
-    writer.told(progress);
-    if (progress.failure) failures.push_back(progress.failure->message);
+  RecordFiles open() const {
+    WorkQueue queue;
+    RecordFiles files;
+    auto opened = open_journal(journal_, kWrittenPlan, false, queue);
+    REQUIRE(opened);
+    files.journal = std::move(opened->file);
+    auto kept = KeptFile::open("ledger", ledger_);
+    REQUIRE(kept);
+    files.ledger = std::move(*kept);
+    return files;
   }
 
-  std::vector<std::function<RecordWriter::Progress()>> works_;
+  std::string journal_;
+  std::string ledger_;
+  std::vector<std::function<Written()>> works_;
+  RecordWriter writer_;
+  std::uint64_t upto_ = 0;
+  std::vector<std::string> failures_;
 };
 
-std::shared_ptr<KeptFile> file_in(const TemporaryFolder& folder, const std::string& name) {
-  auto file = KeptFile::open(name, (folder / name).string());
-  REQUIRE(file);
-  return std::move(*file);
-}
-
 /// A file that takes no record.
-std::shared_ptr<KeptFile> full_file() {
-  auto file = KeptFile::open("journal", "/dev/full");
-  REQUIRE(file);
-  return std::move(*file);
-}
+constexpr const char* kFull = "/dev/full";
 
-constexpr SubscriptionKey kWorker{SessionId{1}, {1}};
-constexpr SubscriptionKey kOther{SessionId{1}, {2}};
+/// Of plan and epoch.
+constexpr std::size_t kBegun = 64;
 
 }  // namespace
 
 TEST_CASE("delivery: records that gather while the kernel has others go there together, in order") {
   const TemporaryFolder folder;
-  const auto journal = file_in(folder, "journal");
-  const auto ledger = file_in(folder, "ledger");
-  SlowWriter slow;
-  slow.writer.put(journal, "a");
-  slow.writer.put(journal, "b");
-  slow.writer.put(ledger, "1");
-  slow.writer.put(journal, "c");
-  CHECK(slow.asked() == 1);
-  CHECK(slow.writer.last() == 4);
-  CHECK(slow.writer.has_written(0));
-  CHECK_FALSE(slow.writer.has_written(1));
-  slow.go_on();
-  CHECK(slow.writer.has_written(4));
-  CHECK(file_text((folder / "journal").string()).value_or("") == "abc");
-  CHECK(file_text((folder / "ledger").string()).value_or("") == "1");
-  slow.writer.put(ledger, "2");
+  SlowWriter slow(folder);
+  slow.put({given(1), given(2), LedgerLine{"1"}});
+  slow.put({given(3)});
   CHECK(slow.asked() == 1);
   slow.go_on();
-  CHECK(file_text((folder / "ledger").string()).value_or("") == "12");
+  CHECK(slow.upto() == 4);
+  const std::string journal = slow.journal();
+  REQUIRE(journal.size() == kBegun + 3 * sizeof(JournalRecord));
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    CHECK(static_cast<std::uint64_t>(journal[kBegun + i * sizeof(JournalRecord) + 8]) == i + 1);
+  }
+  CHECK(slow.ledger() == "1");
+  slow.put({LedgerLine{"2"}});
+  CHECK(slow.asked() == 1);
+  slow.go_on();
+  CHECK(slow.upto() == 5);
+  CHECK(slow.ledger() == "12");
 }
 
-TEST_CASE("delivery: a message waits for the records before it, and those to others do not") {
+TEST_CASE("delivery: of records behind one that failed none is written, and that is told once") {
   const TemporaryFolder folder;
-  const auto journal = file_in(folder, "journal");
-  SlowWriter slow;
-  RecordWriter& writer = slow.writer;
-  std::string sent;
-  const auto hold = [&](const SubscriptionKey& to, std::uint64_t record, char name) {
-    writer.hold(
-        to, record, [&sent, name] { sent += name; }, nullptr);
-  };
-  writer.put(journal, "a");
-  CHECK_FALSE(writer.lets_pass(kWorker, 1));
-  hold(kWorker, 1, 'x');
-  CHECK_FALSE(writer.lets_pass(kWorker, 0));  // it would overtake
-  hold(kWorker, 0, 'y');
-  CHECK(writer.lets_pass(kOther, 0));
-  slow.writer.put(journal, "b");
-  hold(kOther, 2, 'z');
-  CHECK(sent.empty());
+  SlowWriter slow(folder, kFull);
+  slow.put({given(1), LedgerLine{"1"}, given(2)});
+  slow.put({BeginJournal{Epoch{1}, kWrittenPlan, {3}}});
   slow.go_on();
-  CHECK(sent == "xyz");
-  CHECK(writer.lets_pass(kWorker, 2));
+  CHECK(slow.upto() == 1);
+  CHECK(slow.journal().size() == kBegun + sizeof(JournalRecord));
+  REQUIRE(slow.failures().size() == 1);
+  CHECK(slow.failures()[0].starts_with("ledger /dev/full: write: "));
+  slow.put({given(3)});
+  slow.go_on();
+  CHECK(slow.upto() == 1);
+  CHECK(slow.journal().size() == kBegun + sizeof(JournalRecord));
+  CHECK(slow.failures().size() == 1);
+  CHECK_FALSE(slow.writer().untold());
 }
 
-TEST_CASE("delivery: of records behind one that failed none is written, and no message is sent") {
+TEST_CASE("delivery: a failure of which the loop has heard nothing is known at the end") {
   const TemporaryFolder folder;
-  const auto ledger = file_in(folder, "ledger");
-  SlowWriter slow;
-  slow.writer.put(ledger, "1");
-  slow.writer.put(full_file(), "a");
-  slow.writer.put(ledger, "2");
-  bool sent = false;
-  bool dropped = false;
-  slow.writer.hold(
-      kWorker, 3, [&] { sent = true; }, [&] { dropped = true; });
-  bool told_of_it = false;
-  slow.writer.run("journal", [&](const auto& failure) { told_of_it = failure.has_value(); });
-  slow.go_on();
-  CHECK(file_text((folder / "ledger").string()).value_or("") == "1");
-  CHECK(slow.writer.has_written(1));
-  CHECK_FALSE(slow.writer.has_written(2));
-  CHECK(told_of_it);
-  REQUIRE(!slow.failures.empty());
-  CHECK(slow.failures[0].starts_with("journal /dev/full: write: "));
-  CHECK_FALSE(sent);
-  slow.writer.stop_holding();
-  CHECK(dropped);
-  CHECK(slow.writer.lets_pass(kWorker, 3));
-  slow.writer.put(ledger, "3");
-  slow.go_on();
-  CHECK(file_text((folder / "ledger").string()).value_or("") == "1");
+  SlowWriter slow(folder, kFull);
+  slow.put({LedgerLine{"1"}});
+  slow.end();
+  const auto untold = slow.writer().untold();
+  REQUIRE(untold);
+  CHECK(untold->message.starts_with("ledger /dev/full: write: "));
 }
 
-TEST_CASE("delivery: work that takes long keeps no record before it from being told of") {
+TEST_CASE("delivery: a journal that begins with an epoch keeps no record before it waiting") {
   const TemporaryFolder folder;
-  const auto journal = file_in(folder, "journal");
-  SlowWriter slow;
-  bool done = false;
-  bool sent = false;
-  slow.writer.put(journal, "a");
-  slow.writer.hold(
-      kWorker, 1, [&] { sent = true; }, nullptr);
-  slow.writer.run("journal", [&](const auto&) { done = true; });
-  slow.writer.put(journal, "b");
+  SlowWriter slow(folder);
+  slow.put({given(1), BeginJournal{Epoch{1}, kWrittenPlan, {2}}});
+  slow.put({given(2)});
   REQUIRE(slow.asked() == 3);
   slow.go_on_once();
-  CHECK(sent);
-  CHECK_FALSE(done);
+  CHECK(slow.upto() == 1);
   slow.go_on_once();
-  CHECK(done);
-  CHECK_FALSE(slow.writer.has_written(2));
+  CHECK(slow.upto() == 2);
+  CHECK(slow.journal().size() == kBegun);
+  CHECK_FALSE(slow.is_closed());
   slow.go_on_once();
-  CHECK(slow.writer.has_written(2));
+  CHECK(slow.upto() == 3);
+  CHECK(slow.journal().size() == kBegun + sizeof(JournalRecord));
 }
 
-TEST_CASE("delivery: a file is closed behind its last record, where records are written") {
+TEST_CASE("delivery: files are closed behind their last record, also after a failure") {
   const TemporaryFolder folder;
-  auto journal = file_in(folder, "journal");
-  const std::weak_ptr<KeptFile> watched = journal;
-  SlowWriter slow;
-  slow.writer.put(journal, "a");
-  slow.writer.close(std::move(journal));
-  CHECK_FALSE(watched.expired());
-  slow.go_on();
-  CHECK(watched.expired());
-  CHECK(file_text((folder / "journal").string()).value_or("") == "a");
+  for (const char* ledger : {"", kFull}) {
+    SlowWriter slow(folder, ledger);
+    slow.put({given(1), LedgerLine{"1"}, CloseFiles{}});
+    CHECK_FALSE(slow.is_closed());
+    slow.go_on();
+    CHECK(slow.is_closed());
+    CHECK(slow.failures().size() == (ledger == std::string() ? 0 : 1));
+    CHECK_FALSE(slow.writer().at_work());
+  }
+  CHECK(file_text((folder / "journal").string()).value_or("").size() ==
+        kBegun + 2 * sizeof(JournalRecord));
 }

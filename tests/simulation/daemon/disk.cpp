@@ -51,7 +51,7 @@ Disk::Limit::~Limit() {
   ::setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-RecordWriter::Progress Disk::carry_out(const Work& work) const { return when_full_or_not(work); }
+Written Disk::carry_out(const Work& work) const { return when_full_or_not(work); }
 
 void Disk::tear(const Work& work) {
   const std::uint64_t before = journal_bytes();

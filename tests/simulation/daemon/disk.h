@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "daemon/delivery/feed/queue/record_writer.h"
+#include "daemon/delivery/feed/queue/queue_desk.h"
 #include "tests/simulation/world/world.h"
 
 namespace batchwright::simulation {
@@ -22,8 +22,8 @@ class Disk {
   std::filesystem::path journal() const { return folder_ / "journal"; }
   std::filesystem::path ledger() const { return folder_ / "ledger"; }
 
-  using Work = std::function<RecordWriter::Progress()>;
-  RecordWriter::Progress carry_out(const Work& work) const;
+  using Work = std::function<Written()>;
+  Written carry_out(const Work& work) const;
   /// The daemon dies in the middle of it.
   void tear(const Work& work);
   /// The machine loses its power: of what came after the journal's last sync some may be gone.

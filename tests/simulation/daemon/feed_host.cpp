@@ -49,20 +49,23 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open(World& world, Daemon& daemon, M
   const FeedSettings& settings = machine.settings;
   const Data::Version& version = machine.data.newest();
   WorkQueue queue;
-  std::unique_ptr<QueueJournal> journal;
-  std::unique_ptr<Ledger> ledger;
+  std::optional<JournalState> journal;
+  std::optional<std::string> ledger;
+  RecordFiles files;
+  files.sync = [&machine](int file) { return machine.disk.sync(file); };
   const auto opened = machine.disk.when_full_or_not([&]() -> Result<void> {
     if (!settings.journal.empty()) {
-      auto made = QueueJournal::open(settings.journal.string(), Data::fingerprint_of(version),
-                                     settings.follow, queue,
-                                     [&machine](int file) { return machine.disk.sync(file); });
+      auto made = open_journal(settings.journal.string(), Data::fingerprint_of(version),
+                               settings.follow, queue, files.sync);
       if (!made) return made.error();
-      journal = std::move(*made);
+      journal = std::move(made->state);
+      files.journal = std::move(made->file);
     }
     if (settings.ledger.empty()) return {};
-    auto made = Ledger::open(settings.ledger.string(), settings.name);
+    auto made = open_ledger(settings.ledger.string());
     if (!made) return made.error();
-    ledger = std::move(*made);
+    ledger = settings.name;
+    files.ledger = std::move(*made);
     return {};
   });
   if (!opened) return opened.error();
@@ -71,7 +74,7 @@ Result<std::unique_ptr<FeedHost>> FeedHost::open(World& world, Daemon& daemon, M
   QueueDesk desk(std::move(queue), std::move(journal), std::move(ledger),
                  {static_cast<std::uint64_t>(since) + 1});
   const SchedulerLimits limits{settings.assembly_threads, settings.patience};
-  std::unique_ptr<FeedHost> host(new FeedHost(world, daemon, machine));
+  std::unique_ptr<FeedHost> host(new FeedHost(world, daemon, machine, std::move(files)));
   host->content_ = version.content;
   host->core_ = std::make_unique<FeedCore>(
       FeedParts{settings, make_slots(machine, number, version.slot_bytes), limits, std::move(desk),
@@ -230,8 +233,8 @@ void FeedHost::planned(const MakePlan& asked, std::uint64_t content) {
   tell(std::move(ready));
 }
 
-void FeedHost::carry_out(const WriteRecords& action) {
-  writing_.push_back(action.work);
+void FeedHost::write(Disk::Work work) {
+  writing_.push_back(std::move(work));
   if (writing_.size() == 1) write_next();
 }
 
@@ -240,12 +243,12 @@ void FeedHost::write_next() {
   const bool slow = world_.dice.percent(times_ == 3 ? 40 : 2);
   const Duration most = slow ? Duration(milliseconds(500)) : Duration(milliseconds(2));
   daemon_.post(world_.dice.time(microseconds(5), most), [this] {
-    const auto progress = machine_.disk.carry_out(writing_.front());
+    const Written written = machine_.disk.carry_out(writing_.front());
     machine_.records.files_changed();
     writing_.pop_front();
     if (!writing_.empty()) write_next();
     daemon_.post(world_.dice.time(microseconds(1), microseconds(200)),
-                 [this, progress] { tell(Written{progress}); });
+                 [this, written] { tell(records_.told(written)); });
   });
 }
 

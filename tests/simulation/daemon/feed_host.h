@@ -5,9 +5,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "daemon/delivery/feed/core/feed_core.h"
+#include "daemon/delivery/feed/queue/record_writer.h"
 #include "tests/simulation/daemon/data.h"
 #include "tests/simulation/daemon/disk.h"
 #include "tests/simulation/daemon/record_witness.h"
@@ -66,15 +68,19 @@ class FeedHost {
   void die();
 
  private:
-  FeedHost(World& world, Daemon& daemon, Machine& machine)
-      : world_(world), daemon_(daemon), machine_(machine), times_(world.dice.below(4)) {}
+  FeedHost(World& world, Daemon& daemon, Machine& machine, RecordFiles files)
+      : world_(world),
+        daemon_(daemon),
+        machine_(machine),
+        times_(world.dice.below(4)),
+        records_(std::move(files), [this](Disk::Work work) { write(std::move(work)); }) {}
 
   void carry_out(const Send& action);
   void carry_out(const SendBatch& action);
   void carry_out(const Assemble& action);
   void carry_out(const ReadAhead&) {}
   void carry_out(const MakePlan& action);
-  void carry_out(const WriteRecords& action);
+  void carry_out(const WriteRecords& action) { records_.put(action.records); }
   void carry_out(const SetTimer& action);
   void carry_out(const Poison& action);
   void carry_out(const LookAtData&) {}
@@ -83,6 +89,7 @@ class FeedHost {
   void carry_out(const Failed& action);
   void planned(const MakePlan& asked, std::uint64_t content);
   Result<AssembledBatch> build(const Assemble& job) const;
+  void write(Disk::Work work);
   void write_next();
   void check();
   void mark() const;
@@ -96,6 +103,7 @@ class FeedHost {
   std::unique_ptr<FeedCore> core_;
   bool turn_is_due_ = false;
   std::uint64_t content_ = 0;  ///< Of the newest data that an epoch was planned of.
+  RecordWriter records_;
   std::deque<Disk::Work> writing_;
   std::map<FeedTimer, std::uint64_t> timers_;  ///< The latest setting of each is the one.
   std::uint64_t settings_of_timers_ = 0;

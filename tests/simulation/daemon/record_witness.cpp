@@ -159,10 +159,10 @@ void RecordWitness::check(const FeedCore& core) {
     noted_.latest.clear();
     return noted_.by_record.clear();
   }
-  const RecordWriter& writer = *desk.writer();
   auto& records = noted_.by_record;
-  for (const Place& place : std::exchange(noted_.latest, {})) records.emplace(writer.last(), place);
-  while (!records.empty() && writer.has_written(records.begin()->first)) {
+  for (const Place& place : std::exchange(noted_.latest, {}))
+    records.emplace(desk.last_record(), place);
+  while (!records.empty() && core.parts().sends.has_written(records.begin()->first)) {
     const Place place = records.begin()->second;
     records.erase(records.begin());
     if (place.first == read_.epoch && !read_.done.contains(place)) {

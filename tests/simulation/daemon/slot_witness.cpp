@@ -73,7 +73,6 @@ void SlotWitness::check(const FeedCore& core, const Sends& sends) const {
   const FeedParts& parts = core.parts();
   if (parts.life.is_retired()) return;
   std::set<std::pair<const SlotGeneration*, SlotIndex>> counted(sends.begin(), sends.end());
-  const RecordWriter* const writer = parts.desk.writer();
   std::size_t uncounted = parts.subscriptions.orphaned().slots();
   for (const auto& [key, one] : parts.subscriptions.all()) {
     if (one.leases.size() > one.terms.window) {
@@ -83,7 +82,7 @@ void SlotWitness::check(const FeedCore& core, const Sends& sends) const {
     if (one.blocked_by == BlockedBy::slots) world_.sometimes(Mark::slots_blocked);
     if (one.blocked_by == BlockedBy::lead) world_.sometimes(Mark::lead_held_back);
     for (const auto& [lease, batch] : one.leases) {
-      if (writer != nullptr && !writer->has_written(batch.record)) {
+      if (!parts.sends.has_written(batch.record)) {
         world_.sometimes(Mark::ticket_held_for_record);
       }
       if (batch.slot) counted.emplace(batch.slot->of.get(), batch.slot->index);
@@ -98,7 +97,7 @@ void SlotWitness::check(const FeedCore& core, const Sends& sends) const {
   }
   if (core.has_work()) return;  // what is to be sent next may have no lease any more
   // The same goes for what waits for its record.
-  if (writer != nullptr && !writer->has_written(writer->last())) return;
+  if (!parts.sends.has_written(parts.desk.last_record())) return;
   if (held > counted.size() + uncounted) {
     world_.fail(fmt::format("{} slots are held, and {} leases account for them", held,
                             counted.size() + uncounted));

@@ -38,8 +38,8 @@ Subject subject_of(const One& event) {
     return {event.epoch.value, 0};
   } else if constexpr (requires { event.slot; }) {
     return {event.slot.index.value, 0};
-  } else if constexpr (requires { event.progress; }) {
-    return {event.progress.written, 0};
+  } else if constexpr (requires { event.upto; }) {
+    return {event.upto, 0};
   } else if constexpr (requires { event.timer; }) {
     return {static_cast<std::uint64_t>(event.timer), 0};
   } else {

@@ -20,7 +20,7 @@
 #include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/plans/planner.h"
-#include "daemon/delivery/feed/queue/record_writer.h"
+#include "daemon/delivery/feed/queue/queue_desk.h"
 #include "daemon/stats/stats.h"
 #include "formats/formats.h"
 
@@ -48,8 +48,10 @@ enum class FeedTimer : std::uint8_t {
   stragglers,  ///< Ends a wait for stragglers.
   long_waits,  ///< Looks for waits that get long.
   plans,       ///< An epoch is tried again, or a plan's turn ends.
+  data,        ///< Of the driver: a look at the dataset's files takes long.
+  blockage,    ///< Of the driver: looks whether a file system answers.
 };
-inline constexpr std::size_t kFeedTimers = 4;
+inline constexpr std::size_t kFeedTimers = 6;
 
 // Events.
 
@@ -135,10 +137,6 @@ struct BatchSent {
 struct SlotPoisoned {
   SlotRef slot;
 };
-/// How far the kernel has the records, or that it could not take one.
-struct Written {
-  RecordWriter::Progress progress;
-};
 struct SettingsChanged {
   FeedAdjustments wanted;
 };
@@ -195,10 +193,10 @@ struct MakePlan {
   Epoch epoch;
   std::optional<std::uint64_t> data;
 };
-/// Has records written, or the journal begun anew, by `work` on the thread of the files, each after
-/// the one before it. Written answers each with what `work` returns.
+/// Has these written on the thread of the files, in their order, behind those before; Written
+/// answers.
 struct WriteRecords {
-  std::function<RecordWriter::Progress()> work;
+  std::vector<Record> records;
 };
 struct SetTimer {
   FeedTimer timer;

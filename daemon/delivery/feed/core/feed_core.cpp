@@ -12,11 +12,9 @@ namespace batchwright {
 
 FeedCore::FeedCore(FeedParts parts, const PlannedEpoch& first, DataFacts facts)
     : parts_(std::move(parts)), facts_(std::move(facts)) {
-  parts_.desk.write_elsewhere(
-      [this](std::function<RecordWriter::Progress()> work) { act(WriteRecords{std::move(work)}); });
   if (parts_.desk.is_open()) {
     // A queue that was in the first epoch when its data grew goes on with what they were.
-    parts_.plans.decide(parts_.desk.epoch(), parts_.desk.journal().fingerprint().data);
+    parts_.plans.decide(parts_.desk.epoch(), parts_.desk.journal().fingerprint.data);
   }
   parts_.plans.begin(first);
   parts_.note_plans();
@@ -39,9 +37,9 @@ void FeedCore::note_broken(const std::string& what) {
 void FeedCore::take(Started) {
   due_.plans = true;
   if (!parts_.desk.is_open()) return;
-  const QueueJournal& journal = parts_.desk.journal();
-  if (const auto lost = journal.losses(); lost.records != 0) {
-    log<Event::journal_lost>(name(), journal.path(), lost.records, lost.batches);
+  const JournalState& journal = parts_.desk.journal();
+  if (journal.lost_records != 0) {
+    log<Event::journal_lost>(name(), journal.path, journal.lost_records, journal.lost_batches);
   }
   const WorkQueue& queue = parts_.desk.queue();
   log<Event::queue_resumed>(name(), queue.epoch().value, queue.done_count(), queue.out().size());
@@ -87,8 +85,7 @@ void FeedCore::leave(const SubscriptionKey& key, SessionEnd how) {
     if (batch.slot && how.lives) kept.push_back(*batch.slot);
     if (batch.slot && !how.lives) give_back(*batch.slot);
     if (!subscription.in_queue()) continue;
-    const RecordWriter* const writer = parts_.desk.writer();
-    if (writer != nullptr && !writer->has_written(batch.record)) {
+    if (!parts_.sends.has_written(batch.record)) {
       parts_.desk.come_back(lease);  // the client never had it
       continue;
     }
@@ -99,8 +96,8 @@ void FeedCore::leave(const SubscriptionKey& key, SessionEnd how) {
     }
     const auto undone =
         parts_.desk.died_with(subscription.owner(), lease, parts_.settings.queue_attempts);
-    if (!written(undone) || !*undone) continue;  // that one was done
-    note_undone(**undone);
+    if (!undone) continue;  // that one was done
+    note_undone(*undone);
     begun = false;
   }
   parts_.subscriptions.orphan(subscription.client, std::move(kept));
@@ -141,7 +138,7 @@ void FeedCore::release_leases(Subscription& subscription, const Released& event)
     }
     subscription.speak();
     if (event.keeps) {
-      written(parts_.desk.done(holder_of(subscription), lease));
+      parts_.desk.done(holder_of(subscription), lease);
       continue;
     }
     counters_.add(FeedCounter::releases);
@@ -159,13 +156,10 @@ void FeedCore::release_lease(Subscription& subscription, LeaseNumber lease, bool
   if (held->second.slot) give_back(*held->second.slot);
   subscription.leases.erase(held);
   ++subscription.released;
-  if (!undone) {
-    written(parts_.desk.released(holder_of(subscription), lease));
-    return;
-  }
+  if (!undone) return parts_.desk.released(holder_of(subscription), lease);
   const auto batch =
       parts_.desk.gave_up(holder_of(subscription), lease, parts_.settings.queue_attempts);
-  if (written(batch) && *batch) note_undone(**batch);
+  if (batch) note_undone(*batch);
 }
 
 /// A worker that alone holds what is left of an epoch is told of its end. When it gives that back
@@ -280,30 +274,17 @@ void FeedCore::set_timer(FeedTimer timer, Time when) {
 
 /// What a subscription of the queue is told may rest on anything that was noted until now.
 std::uint64_t FeedCore::record_before(const Subscription& subscription) const {
-  const RecordWriter* const writer = parts_.desk.writer();
-  return writer != nullptr && subscription.in_queue() ? writer->last() : 0;
+  return subscription.in_queue() ? parts_.desk.last_record() : 0;
 }
 
-void FeedCore::send_behind(std::uint64_t record, const SubscriptionKey& to,
-                           std::function<void()> send, std::function<void()> drop) {
-  RecordWriter* const writer = parts_.desk.writer();
-  if (writer == nullptr || writer->lets_pass(to, record)) return send();
-  writer->hold(to, record, std::move(send), std::move(drop));
+void FeedCore::act_behind(std::uint64_t record, const SubscriptionKey& to, FeedAction action) {
+  if (parts_.sends.lets_pass(to, record)) return act(std::move(action));
+  parts_.sends.hold({to, record, std::move(action)});
 }
 
 void FeedCore::send(std::uint64_t record, const SubscriptionKey& to,
                     flatbuffers::DetachedBuffer message, bool is_ticket) {
-  RecordWriter* const writer = parts_.desk.writer();
-  if (writer == nullptr || writer->lets_pass(to, record)) {
-    return act(Send{to.session, std::move(message), is_ticket});
-  }
-  auto kept = std::make_shared<flatbuffers::DetachedBuffer>(std::move(message));
-  writer->hold(
-      to, record,
-      [this, session = to.session, kept, is_ticket] {
-        act(Send{session, std::move(*kept), is_ticket});
-      },
-      [this, to] { unsaid_.insert(to); });
+  act_behind(record, to, Send{to.session, std::move(message), is_ticket});
 }
 
 wire::EventT FeedCore::about(Epoch epoch, const std::string& text) const {
@@ -334,12 +315,24 @@ void FeedCore::refuse_all(const Error& error) {
   unsaid_.clear();
 }
 
+/// What waited for a record is never sent.
+void FeedCore::close_records() {
+  parts_.desk.close();
+  for (HeldSends::Held& held : parts_.sends.stop()) {
+    if (const auto* batch = std::get_if<SendBatch>(&held.action)) {
+      give_back(batch->slot);
+    } else {
+      unsaid_.insert(held.to);
+    }
+  }
+}
+
 /// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed
 /// that is opened in this one's place needs them.
 void FeedCore::fail(const Error& error) {
   const Error named{error.code, fmt::format("feed {} failed: {}", name(), error.message)};
   if (!parts_.life.fail(named)) return;
-  parts_.desk.close();
+  close_records();
   log<Event::feed_failed>(about(Epoch{0}, named.message), name(), error.message);
   act(Failed{error.code});
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,9 +18,9 @@
 
 namespace batchwright {
 
-/// The state of one feed and all of its decisions. No thread, clock, socket or loop: time comes in
-/// with each event, and whatever must happen comes out as actions. README.md has the walk of a
-/// batch.
+/// The state of one feed and all of its decisions. No thread, clock, socket, loop or file: time
+/// comes in with each event, and whatever must happen comes out as actions. README.md has the walk
+/// of a batch.
 ///
 /// A broken invariant (must()) fails this feed, with its last events in the log, and no other.
 /// Threads: one at a time.
@@ -72,11 +71,6 @@ class FeedCore {
     bool plans = true;                  ///< Another plan may be needed.
     bool epochs = false;                ///< A plan may be needed no longer.
     std::size_t turn = 0;               ///< Which subscription is served first, in rotation.
-  };
-  /// The journal's next file. Another thread fills it in.
-  struct Begun {
-    std::atomic<bool> is_done = false;
-    std::optional<Result<BegunJournal>> journal;  ///< Not empty once that is done.
   };
 
   // feed_core.cpp: events of clients, and what all of them use.
@@ -153,18 +147,12 @@ class FeedCore {
   bool has_failed() const { return parts_.life.has_ended(); }
   const std::string& name() const { return parts_.settings.name; }
   static QueueDesk::Holder holder_of(const Subscription& subscription);
-  /// A journal or ledger with a gap would be worse than none.
-  template <class Value>
-  bool written(const Result<Value>& result) {
-    if (!result) fail(result.error());
-    return static_cast<bool>(result);
-  }
   void note_waiting(Subscription& subscription);
   std::uint64_t record_before(const Subscription& subscription) const;
   void send(std::uint64_t record, const SubscriptionKey& to, flatbuffers::DetachedBuffer message,
             bool is_ticket = false);
-  void send_behind(std::uint64_t record, const SubscriptionKey& to, std::function<void()> send,
-                   std::function<void()> drop = nullptr);
+  void act_behind(std::uint64_t record, const SubscriptionKey& to, FeedAction action);
+  void close_records();
   void set_timer(FeedTimer timer, Time when);
   bool is_set(FeedTimer timer) const { return timer_of(timer).has_value(); }
   const std::optional<Time>& timer_of(FeedTimer timer) const {
@@ -199,7 +187,6 @@ class FeedCore {
   std::array<std::optional<Time>, kFeedTimers> timers_;
   std::vector<ReasonAsked> questions_;  ///< To be answered once all is handed out.
   std::vector<FeedAction> actions_;
-  std::shared_ptr<Begun> begun_;      ///< Null while no epoch of the queue is being begun.
   std::set<SubscriptionKey> unsaid_;  ///< That were sent something, and never got it.
   EventRing last_events_;
   Time now_{};

@@ -22,6 +22,9 @@ void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
   now_ = now;
   due_.any = false;
   guarded([this] { follow_up(); });
+  if (auto records = parts_.desk.take_records(); !records.empty()) {
+    act(WriteRecords{std::move(records)});
+  }
   std::move(actions_.begin(), actions_.end(), std::back_inserter(actions));
   actions_.clear();
 }
@@ -201,11 +204,11 @@ void FeedCore::deliver(Subscription& subscription, const EpochSource& source, Sl
   const bool rehearsal = !subscription.rehearsals.empty();
   const BatchId id = *parts_.next_of(subscription);
   const auto lease = parts_.desk.give(holder_of(subscription), source, id, rehearsal);
-  if (!written(lease)) return;
+  if (!lease) return fail(lease.error());
   const SubscriptionKey key = subscription.key();
   // The ledger has a line of it, the journal one of a queue's.
   const std::uint64_t record =
-      parts_.desk.keeps_ledger() ? parts_.desk.writer()->last() : record_before(subscription);
+      parts_.desk.keeps_ledger() ? parts_.desk.last_record() : record_before(subscription);
   const SlotRef held{parts_.scheduler.slots(), slot};
   const Extent extent = held.of->cache.extent(slot);
   held.of->cache.hold(slot);
@@ -234,14 +237,7 @@ void FeedCore::deliver(Subscription& subscription, const EpochSource& source, Sl
   must(subscription.leases.size() <= subscription.terms.window,
        "a client holds no more batches than its window");
   if (is_sent) {
-    auto kept = std::make_shared<flatbuffers::DetachedBuffer>(encode(std::move(ticket)));
-    send_behind(
-        record, key,
-        [this, to = key.session, kept, held, extent] {
-          act(SendBatch{to, std::move(*kept), held, extent});
-        },
-        [this, held] { give_back(held); });
-    return;
+    return act_behind(record, key, SendBatch{key.session, encode(std::move(ticket)), held, extent});
   }
   ticket.arena = held.of->number.value;
   ticket.slot = slot.value;

@@ -67,7 +67,7 @@ void FeedCore::end_without_data(Epoch epoch, const Error& error) {
     return fail({ErrorCode::fingerprint_mismatch,
                  fmt::format("journal {}: the queue is in epoch {}: {}; change it back, or remove "
                              "the file to begin the queue anew",
-                             parts_.desk.journal().path(), epoch.value, error.message)});
+                             parts_.desk.journal().path, epoch.value, error.message)});
   }
   parts_.scheduler.cache().forget_epoch(epoch);
   for (const SubscriptionKey& key : parts_.subscriptions.keys()) {
@@ -77,8 +77,8 @@ void FeedCore::end_without_data(Epoch epoch, const Error& error) {
   }
 }
 
-/// Goes on to the next epoch once each batch of this one is done. The journal's new file waits for
-/// its disk elsewhere, for which others do not wait.
+/// Goes on to the next epoch once each batch of this one is done, and the journal has begun with
+/// it.
 void FeedCore::advance_queue() {
   QueueDesk& desk = parts_.desk;
   const auto next = desk.next_epoch(batches_of(desk.epoch()));
@@ -88,27 +88,20 @@ void FeedCore::advance_queue() {
     due_.plans = true;
     return;
   }
-  begun_ = std::make_shared<Begun>();
-  desk.writer()->run("journal " + desk.journal().path(),
-                     [begun = begun_, begin = desk.begin(*next, plan->source->fingerprint)](
-                         const std::optional<Error>& failure) mutable {
-                       begun->journal = failure ? Result<BegunJournal>(*failure) : begin();
-                       begun->is_done = true;
-                     });
+  desk.begin(*next, plan->source->fingerprint);
 }
 
 void FeedCore::take(const Written& event) {
-  if (parts_.desk.writer()->told(event.progress)) {
-    const Error& why = *event.progress.failure;
+  for (FeedAction& send : parts_.sends.written(event.upto)) act(std::move(send));
+  if (event.failure) {
+    const Error& why = *event.failure;
     // Of a feed that has ended before nothing else says it.
     if (has_failed()) log<Event::feed_failed>(about(Epoch{0}, why.message), name(), why.message);
     fail(why);
   }
-  if (!begun_ || !begun_->is_done) return;
-  const Epoch epoch = *parts_.desk.beginning();
-  const auto begun = std::exchange(begun_, nullptr);
-  if (!written(parts_.desk.begun(epoch, std::move(*begun->journal))) || has_failed()) return;
-  log<Event::queue_epoch_done>(name(), epoch.value - 1);
+  const auto begun = parts_.desk.written(event.upto);
+  if (!begun) return;
+  log<Event::queue_epoch_done>(name(), begun->value - 1);
   due_.all = true;
 }
 
@@ -117,7 +110,7 @@ bool FeedCore::is_of_other_data(const SlotScheduler::Assignment& done, std::uint
   if (!parts_.settings.follow || parts_.plans.data_of(done.id.epoch) == data) return false;
   parts_.scheduler.discard(done);
   if (!has_failed() && parts_.life.first_batch_is_there()) log<Event::feed_ready>(name());
-  due_.all = due_.slots = due_.plans = true;
+  due_.all = due_.plans = true;
   return true;
 }
 
@@ -152,7 +145,6 @@ void FeedCore::take(const BatchFailed& event) {
 
 /// The feed is ready with the first batch that a client can begin with.
 void FeedCore::note_assembled(const SlotScheduler::Assignment& done) {
-  due_.slots = true;
   if (has_failed()) return;
   const bool counts = parts_.life.had_client() || parts_.is_first(done.id);
   if (counts && parts_.life.first_batch_is_there()) log<Event::feed_ready>(name());
@@ -204,13 +196,13 @@ void FeedCore::take(const SettingsChanged& event) {
   if (own == event.wanted) return;
   own = event.wanted;
   parts_.scheduler.forget_broken();  // what could not be assembled may be so, with a sequence less
-  due_.all = due_.slots = due_.plans = true;
+  due_.all = due_.plans = true;
 }
 
 /// What clients hold stays held: a slot that is not held might be poisoned once a batch on its way
 /// to a remote client has left.
 void FeedCore::take(const Retired& event) {
-  parts_.desk.close();  // first: what clients are told now waits for no record
+  close_records();  // first: what clients are told now waits for no record
   refuse_all(event.error);
   parts_.scheduler.stragglers().clear();
   parts_.subscriptions.clear();
@@ -221,13 +213,14 @@ void FeedCore::take(const TimerDue& event) {
   timers_[static_cast<std::size_t>(event.timer)].reset();
   switch (event.timer) {
     case FeedTimer::plans: due_.plans = true; break;
-    case FeedTimer::stragglers: break;
+    case FeedTimer::stragglers:
+    case FeedTimer::data:
+    case FeedTimer::blockage: break;
     case FeedTimer::long_waits: look_at_waits(); break;
     case FeedTimer::returns: {
       const auto returned = parts_.desk.end_keeping(now_, parts_.settings.queue_attempts);
-      if (!written(returned)) return;
-      for (const QueueDesk::Undone& batch : returned->undone) note_undone(batch);
-      if (returned->any) due_.all = true;
+      for (const QueueDesk::Undone& batch : returned.undone) note_undone(batch);
+      if (returned.any) due_.all = true;
       await_returns();
       break;
     }

@@ -195,7 +195,6 @@ void FeedCore::take(SubscribeRequested event) {
   if (in_queue) {
     terms.until_epoch = request.until_epoch;
     claim(subscription, request);
-    if (has_failed()) return;
   } else {
     terms.first_step = Step{request.step};
     terms.resumes = keep_data(request);
@@ -217,8 +216,7 @@ void FeedCore::claim(Subscription& subscription, const wire::SubscribeT& request
   const std::vector<LeaseNumber> held = leases_of(request.held);
   const auto claimed =
       parts_.desk.claim(holder_of(subscription), leases_of(request.released), held);
-  if (!written(claimed)) return;
-  for (const LeaseNumber lease : *claimed) {
+  for (const LeaseNumber lease : claimed) {
     subscription.leases.emplace(lease, HeldBatch{{}, now_});
   }
 }

@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/delivery/feed/core/held_sends.h"
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
-#include "daemon/delivery/feed/feed_resources.h"
+#include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
 #include "daemon/stats/stats.h"
@@ -81,6 +82,7 @@ struct FeedParts {
   SlotScheduler scheduler;
   SubscriptionTable subscriptions;
   QueueDesk desk;
+  HeldSends sends;
   PlanStore plans;
   FeedLife life;
   Epoch first_epoch;                     ///< That the feed begins with.

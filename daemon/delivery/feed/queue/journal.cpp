@@ -1,17 +1,16 @@
 #include "daemon/delivery/feed/queue/journal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <span>
-#include <utility>
 
 namespace batchwright {
 namespace {
@@ -20,20 +19,12 @@ using Kind = JournalRecord::Kind;
 
 constexpr const char* kWhat = "journal";
 
-/// Waits for the disk. A new file takes the old one's place in one step, so that there is a whole
-/// one at any moment. It is locked before it is emptied: another daemon's may lie there.
-Result<BegunJournal> begin_anew(const std::string& path, std::span<const JournalRecord> records,
-                                const QueueJournal::Sync& sync) {
-  const std::string fresh = path + ".new";
-  auto file = KeptFile::open_locked(kWhat, fresh);
-  if (!file) return file.error();
-  if (auto emptied = (*file)->cut(0); !emptied) return emptied.error();
-  if (auto written = (*file)->write(std::as_bytes(records)); !written) return written.error();
-  if (sync((*file)->descriptor()) != 0) return (*file)->failed("sync");
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) return (*file)->failed("rename");
-  (*file)->moved(kWhat, path);
-  return BegunJournal{std::move(*file), {records[0].first, records[0].second, records[0].third}};
-}
+/// How often a file is opened again because another took its place meanwhile. Another daemon does
+/// that once an epoch, so a second time is rare already.
+constexpr int kMostTries = 16;
+
+/// Some records of a journal, and some lines of a ledger.
+constexpr std::uint64_t kRoomBytes = 64 * 1024;
 
 /// What one sound record says of the queue. Returns the number of batches before a given one that
 /// have none.
@@ -56,7 +47,34 @@ std::uint64_t take(const JournalRecord& record, WorkQueue& queue) {
   return 0;
 }
 
-namespace json = boost::json;
+/// What its file says of a journal.
+struct ReadJournal {
+  JournalState state;
+  JournalContent content;
+};
+
+/// Changes nothing in the file.
+Result<ReadJournal> read_journal(const KeptFile& file, WorkQueue& queue) {
+  ReadJournal read;
+  JournalState& state = read.state;
+  state.path = file.path();
+  const auto content = scan_journal(
+      [&file](std::span<std::byte> into, std::uint64_t offset) { return file.read(into, offset); },
+      [&state, &queue](const JournalRecord& record) {
+        state.lost_batches += take(record, queue);
+        if (record.kind == Kind::plan)
+          state.fingerprint = {record.first, record.second, record.third};
+        if (record.kind == Kind::epoch) state.next_lease = LeaseNumber{record.first};
+        if (record.kind == Kind::given) {
+          state.next_lease = std::max(state.next_lease, LeaseNumber{record.first + 1});
+        }
+      });
+  if (!content) return content.error();
+  if (auto sound = check_journal(*content, file.path()); !sound) return sound.error();
+  state.lost_records = content->lost + content->trailing();
+  read.content = *content;
+  return read;
+}
 
 /// A kill can cut a write() off where the file goes on to its next page, and a full disk anywhere.
 Result<bool> is_cut_off(const KeptFile& file) {
@@ -69,159 +87,160 @@ Result<bool> is_cut_off(const KeptFile& file) {
   return last != '\n';
 }
 
-/// The same after a reconnect, and in every feed.
-std::string token_text(const ClientInfo& client) { return fmt::format("{:016x}", client.token); }
-
 }  // namespace
 
-QueueJournal::QueueJournal(std::string path, std::unique_ptr<KeptFile> file, Sync sync)
-    : path_(std::move(path)), file_(std::move(file)), sync_(std::move(sync)) {
-  if (!sync_) sync_ = [](int descriptor) { return ::fdatasync(descriptor); };
+Error KeptFile::failed(const char* doing) const {
+  return {ErrorCode::io_error, fmt::format("{}: {}: {}", name(), doing, reason_with_limit(errno))};
 }
 
-Result<std::unique_ptr<QueueJournal>> QueueJournal::open(const std::string& path,
-                                                         const Fingerprint& fingerprint,
-                                                         bool data_may_grow, WorkQueue& queue,
-                                                         Sync sync) {
+Result<std::unique_ptr<KeptFile>> KeptFile::open(const std::string& what, const std::string& path) {
+  Descriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  std::unique_ptr<KeptFile> file(new KeptFile(what, path, std::move(opened)));
+  if (!file->file_) return file->failed("open");
+  return file;
+}
+
+/// Between open() and flock() the file that was opened may have been replaced: its lock, which is
+/// free then, locks nothing.
+Result<std::unique_ptr<KeptFile>> KeptFile::open_locked(const std::string& what,
+                                                        const std::string& path) {
+  for (int i = 0; i < kMostTries; ++i) {
+    auto file = open(what, path);
+    if (!file) return file.error();
+    if (::flock((*file)->descriptor(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return (*file)->failed("lock");
+      break;
+    }
+    if ((*file)->lies_at(path)) return std::move(*file);
+  }
+  return Error{ErrorCode::busy, fmt::format("{} {} is in use by another daemon", what, path)};
+}
+
+bool KeptFile::lies_at(const std::string& path) const {
+  struct stat mine {};
+  struct stat there {};
+  return ::fstat(descriptor(), &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+/// A file system that fills up takes the part for which it has room, and says why it takes no more
+/// only when it is asked again.
+Result<void> KeptFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<std::size_t> KeptFile::read(std::span<std::byte> into, std::uint64_t offset) const {
+  std::size_t got = 0;
+  while (got < into.size()) {
+    const ssize_t more = ::pread(descriptor(), into.data() + got, into.size() - got,
+                                 static_cast<off_t>(offset + got));
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return failed("read");
+    if (more == 0) break;
+    got += static_cast<std::size_t>(more);
+  }
+  return got;
+}
+
+Result<std::uint64_t> KeptFile::size() const {
+  struct stat status {};
+  if (::fstat(descriptor(), &status) != 0) return failed("stat");
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+Result<void> KeptFile::check_room() const {
+  const auto end = size();
+  if (!end) return end.error();
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur != RLIM_INFINITY && *end + kRoomBytes > limit.rlim_cur) {
+    errno = EFBIG;
+    return failed("write");
+  }
+  int done = 0;
+  do {
+    done = ::fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(*end),
+                       static_cast<off_t>(kRoomBytes));
+  } while (done != 0 && errno == EINTR);
+  // Any other error is that of a file system that reserves nothing: the first write will tell.
+  if (done != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) return failed("write");
+  return {};
+}
+
+Result<void> KeptFile::cut(std::uint64_t size) {
+  if (::ftruncate(descriptor(), static_cast<off_t>(size)) != 0) return failed("truncate");
+  return {};
+}
+
+Result<OpenedJournal> open_journal(const std::string& path, const Fingerprint& fingerprint,
+                                   bool data_may_grow, WorkQueue& queue, const Sync& sync) {
   auto file = KeptFile::open_locked(kWhat, path);
   if (!file) return file.error();
-  std::unique_ptr<QueueJournal> journal(new QueueJournal(path, std::move(*file), std::move(sync)));
-  if (auto read = journal->read(queue); !read) return read.error();
-  if (!journal->begun_) {
+  auto read = read_journal(**file, queue);
+  if (!read) return read.error();
+  JournalState& state = read->state;
+  if (!read->content.has_epoch) {
     queue.begin(Epoch{0});
-    auto begun = journal->beginning(Epoch{0}, fingerprint)();
+    state.fingerprint = fingerprint;
+    auto begun = begin_journal(path, {Epoch{0}, fingerprint, state.next_lease}, sync);
     if (!begun) return begun.error();
-    journal->take_up(std::move(*begun));
-    return journal;
+    return OpenedJournal{std::move(state), std::move(*begun)};
   }
-  Fingerprint expected = journal->fingerprint_;
+  Fingerprint expected = state.fingerprint;
   if (data_may_grow) expected.data = fingerprint.data;
   if (expected != fingerprint) {
     return Error{ErrorCode::fingerprint_mismatch,
                  fmt::format("journal {} is of another plan: {} changed (expected {}, now {}); "
                              "change it back, or remove the file to begin the queue anew",
                              path, describe_difference(expected, fingerprint),
-                             to_string(journal->fingerprint_), to_string(fingerprint))};
+                             to_string(state.fingerprint), to_string(fingerprint))};
   }
   // Behind the last sound record there is what a death has left, and nothing else.
-  if (auto cut = journal->file_->cut(journal->end_); !cut) return cut.error();
-  if (auto room = journal->file_->check_room(); !room) return room.error();
+  if (auto cut = (*file)->cut(read->content.end); !cut) return cut.error();
+  if (auto room = (*file)->check_room(); !room) return room.error();
   queue.keep_all(WorkQueue::Time::max());
-  return journal;
+  return OpenedJournal{std::move(state), std::move(*file)};
 }
 
-/// Changes nothing in the file.
-Result<void> QueueJournal::read(WorkQueue& queue) {
-  const auto content = scan_journal(
-      [this](std::span<std::byte> into, std::uint64_t offset) { return file_->read(into, offset); },
-      [this, &queue](const JournalRecord& record) { take_in(record, queue); });
-  if (!content) return content.error();
-  if (auto sound = check_journal(*content, path_); !sound) return sound;
-  begun_ = content->has_epoch;
-  end_ = content->end;
-  losses_.records = content->lost + content->trailing();
-  return {};
-}
-
-void QueueJournal::take_in(const JournalRecord& record, WorkQueue& queue) {
-  losses_.batches += take(record, queue);
-  if (record.kind == Kind::plan) fingerprint_ = {record.first, record.second, record.third};
-  if (record.kind == Kind::epoch) next_lease_ = LeaseNumber{record.first};
-  if (record.kind == Kind::given) {
-    next_lease_ = std::max(next_lease_, LeaseNumber{record.first + 1});
-  }
-}
-
-Result<void> QueueJournal::given(LeaseNumber lease, BatchIndex index, QueueOwner owner) {
-  next_lease_ = LeaseNumber{lease.value + 1};
-  return write({0, Kind::given, lease.value, index.value, owner.value});
-}
-
-Result<void> QueueJournal::done(LeaseNumber lease, QueueOwner owner) {
-  return write({0, Kind::done, lease.value, 0, owner.value});
-}
-
-Result<void> QueueJournal::returned(LeaseNumber lease, BatchIndex index, QueueOwner owner) {
-  return write({0, Kind::returned, lease.value, index.value, owner.value});
-}
-
-Result<void> QueueJournal::set_aside(LeaseNumber lease, QueueOwner owner) {
-  return write({0, Kind::done, lease.value, JournalRecord::kSetAside, owner.value});
-}
-
-Result<void> QueueJournal::write(const JournalRecord& record) {
-  const JournalRecord sealed = record.sealed();
-  if (writer_ == nullptr) return file_->write(sealed.bytes());
-  const auto bytes = sealed.bytes();
-  writer_->put(file_, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  return {};
-}
-
-std::function<Result<BegunJournal>()> QueueJournal::beginning(
-    Epoch epoch, const Fingerprint& fingerprint) const {
+/// A new file takes the old one's place in one step, so that there is a whole one at any moment. It
+/// is locked before it is emptied: another daemon's may lie there.
+Result<std::unique_ptr<KeptFile>> begin_journal(const std::string& path, const BeginJournal& begin,
+                                                const Sync& sync) {
+  const Fingerprint& plan = begin.fingerprint;
   const std::array records = {
-      JournalRecord{0, Kind::plan, fingerprint.data, fingerprint.settings, fingerprint.seed}
-          .sealed(),
-      JournalRecord{0, Kind::epoch, next_lease_.value, epoch.value, 0}.sealed()};
-  return [path = path_, records, sync = sync_] { return begin_anew(path, records, sync); };
+      JournalRecord{0, Kind::plan, plan.data, plan.settings, plan.seed}.sealed(),
+      JournalRecord{0, Kind::epoch, begin.next_lease.value, begin.epoch.value, 0}.sealed()};
+  const std::string fresh = path + ".new";
+  auto file = KeptFile::open_locked(kWhat, fresh);
+  if (!file) return file.error();
+  if (auto emptied = (*file)->cut(0); !emptied) return emptied.error();
+  if (auto written = (*file)->write(std::as_bytes(std::span(records))); !written) {
+    return written.error();
+  }
+  const int descriptor = (*file)->descriptor();
+  if ((sync ? sync(descriptor) : ::fdatasync(descriptor)) != 0) return (*file)->failed("sync");
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) return (*file)->failed("rename");
+  (*file)->moved(path);
+  return file;
 }
 
-void QueueJournal::take_up(BegunJournal begun) {
-  std::shared_ptr<KeptFile> before = std::exchange(file_, std::move(begun.file));
-  if (writer_ != nullptr) writer_->close(std::move(before));
-  fingerprint_ = begun.fingerprint;
-  begun_ = true;
-}
-
-Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& path, const std::string& feed) {
+Result<std::unique_ptr<KeptFile>> open_ledger(const std::string& path) {
   auto file = KeptFile::open("ledger", path);
   if (!file) return file.error();
   if (auto room = (*file)->check_room(); !room) return room.error();
   const auto cut_off = is_cut_off(**file);
   if (!cut_off) return cut_off.error();
-  std::unique_ptr<Ledger> ledger(new Ledger(utf8(feed), std::move(*file)));
   if (*cut_off) {
-    if (auto ended = ledger->write_line("\n"); !ended) return ended.error();
+    if (auto ended = (*file)->write(std::as_bytes(std::span("\n", 1))); !ended)
+      return ended.error();
   }
-  return ledger;
-}
-
-Result<void> Ledger::delivered(const Entry& entry, const EpochPlan& plan) {
-  plan.rows(entry.id.index, rows_);
-  json::array ordinals(rows_.size());
-  for (std::size_t i = 0; i < rows_.size(); ++i) ordinals[i] = rows_[i].ordinal;
-  return write_object({{"event", "delivered"},
-                       {"feed", feed_},
-                       {"client", token_text(entry.client)},
-                       {"pid", entry.client.pid},
-                       {"subscription", entry.subscription.value},
-                       {"lease", entry.lease.value},
-                       {"epoch", entry.id.epoch.value},
-                       {"step", entry.id.index.value / plan.world()},
-                       {"index", entry.id.index.value},
-                       {"rehearsal", entry.rehearsal},
-                       {"ordinals", std::move(ordinals)}});
-}
-
-Result<void> Ledger::ended(const ClientInfo& client, LeaseNumber lease, std::string_view what) {
-  return write_object({{"event", what},
-                       {"feed", feed_},
-                       {"client", token_text(client)},
-                       {"pid", client.pid},
-                       {"lease", lease.value}});
-}
-
-Result<void> Ledger::write_object(const json::object& object) const {
-  return write_line(json::serialize(object) + "\n");
-}
-
-/// By one write(): lines of several daemons in one file do not mix.
-Result<void> Ledger::write_line(const std::string& line) const {
-  if (writer_ != nullptr) {
-    writer_->put(file_, line);
-    return {};
-  }
-  return file_->write(std::as_bytes(std::span(line)));
+  return file;
 }
 
 }  // namespace batchwright

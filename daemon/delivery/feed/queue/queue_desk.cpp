@@ -1,94 +1,128 @@
 #include "daemon/delivery/feed/queue/queue_desk.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <set>
 #include <utility>
 
 namespace batchwright {
+namespace {
 
-QueueDesk::QueueDesk(WorkQueue queue, std::unique_ptr<QueueJournal> journal,
-                     std::unique_ptr<Ledger> ledger, LeaseNumber first_lease)
+namespace json = boost::json;
+using Kind = JournalRecord::Kind;
+
+/// The same after a reconnect, and in every feed.
+std::string token_text(const ClientInfo& client) { return fmt::format("{:016x}", client.token); }
+
+LedgerLine line_of(const json::object& object) { return {json::serialize(object) + "\n"}; }
+
+LedgerLine delivered_line(const std::string& feed, const QueueDesk::Holder& holder,
+                          LeaseNumber lease, const BatchId& id, bool rehearsal,
+                          const EpochPlan& plan) {
+  std::vector<Row> rows;
+  plan.rows(id.index, rows);
+  json::array ordinals(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) ordinals[i] = rows[i].ordinal;
+  return line_of({{"event", "delivered"},
+                  {"feed", feed},
+                  {"client", token_text(holder.client)},
+                  {"pid", holder.client.pid},
+                  {"subscription", holder.subscription.value},
+                  {"lease", lease.value},
+                  {"epoch", id.epoch.value},
+                  {"step", id.index.value / plan.world()},
+                  {"index", id.index.value},
+                  {"rehearsal", rehearsal},
+                  {"ordinals", std::move(ordinals)}});
+}
+
+}  // namespace
+
+QueueDesk::QueueDesk(WorkQueue queue, std::optional<JournalState> journal,
+                     std::optional<std::string> ledger, LeaseNumber first_lease)
     : queue_(std::move(queue)),
       journal_(std::move(journal)),
-      ledger_(std::move(ledger)),
-      next_lease_(journal_ ? std::max(first_lease, journal_->next_lease()) : first_lease) {}
+      ledger_(ledger ? std::optional(utf8(*ledger)) : std::nullopt),
+      next_lease_(journal_ ? std::max(first_lease, journal_->next_lease) : first_lease) {}
 
-void QueueDesk::write_elsewhere(RecordWriter::Elsewhere elsewhere) {
-  if (!journal_ && !ledger_) return;
-  writer_ = std::make_unique<RecordWriter>(std::move(elsewhere));
-  if (journal_) journal_->write_by(writer_.get());
-  if (ledger_) ledger_->write_by(writer_.get());
+void QueueDesk::note(Record record) {
+  records_.push_back(std::move(record));
+  last_record_ = ++noted_;
+}
+
+void QueueDesk::note_ended(const ClientInfo& client, LeaseNumber lease, std::string_view what) {
+  if (!ledger_) return;
+  note(line_of({{"event", what},
+                {"feed", *ledger_},
+                {"client", token_text(client)},
+                {"pid", client.pid},
+                {"lease", lease.value}}));
 }
 
 Result<LeaseNumber> QueueDesk::give(const Holder& holder, const EpochSource& source,
                                     const BatchId& id, bool rehearsal) {
   const LeaseNumber lease{next_lease_.value++};
   if (holder.in_queue && !rehearsal) {
-    if (source.fingerprint != journal_->fingerprint()) {
+    if (source.fingerprint != journal_->fingerprint) {
       return Error{ErrorCode::internal, "an epoch of the queue has another plan than its journal"};
     }
     queue_.give(lease, id.index, holder.owner);
-    if (auto noted = journal_->given(lease, id.index, holder.owner); !noted) return noted.error();
+    journal_->next_lease = next_lease_;
+    note(JournalRecord{0, Kind::given, lease.value, id.index.value, holder.owner.value});
   }
-  if (!ledger_) return lease;
-  auto noted =
-      ledger_->delivered({holder.client, holder.subscription, lease, id, rehearsal}, source.plan);
-  return noted ? Result<LeaseNumber>(lease) : noted.error();
+  if (ledger_) note(delivered_line(*ledger_, holder, lease, id, rehearsal, source.plan));
+  return lease;
 }
 
-Result<bool> QueueDesk::done(const Holder& holder, LeaseNumber lease) {
-  if (!holder.in_queue || !queue_.done(lease, holder.owner)) return false;
-  auto noted = note_done(holder, lease);
-  return noted ? Result<bool>(true) : noted.error();
-}
-
-/// Nowhere once the desk is closed: then the batch stays given, and is given once more to the
+/// Noted nowhere once the desk is closed: then the batch stays given, and is given once more to the
 /// client that comes next.
-Result<void> QueueDesk::note_done(const Holder& holder, LeaseNumber lease) {
-  if (!journal_) return {};
-  if (auto noted = journal_->done(lease, holder.owner); !noted) return noted;
-  return ledger_ ? ledger_->ended(holder.client, lease, "done") : Result<void>{};
+bool QueueDesk::done(const Holder& holder, LeaseNumber lease) {
+  if (!holder.in_queue || !queue_.done(lease, holder.owner)) return false;
+  if (!journal_) return true;
+  note(JournalRecord{0, Kind::done, lease.value, 0, holder.owner.value});
+  note_ended(holder.client, lease, "done");
+  return true;
 }
 
-Result<void> QueueDesk::released(const Holder& holder, LeaseNumber lease) {
-  const auto was_open = done(holder, lease);
-  if (!was_open) return was_open.error();
-  if (*was_open || !ledger_) return {};
-  return ledger_->ended(holder.client, lease, "released");
+void QueueDesk::released(const Holder& holder, LeaseNumber lease) {
+  if (!done(holder, lease)) note_ended(holder.client, lease, "released");
 }
 
 /// Noted nowhere once the desk is closed, like a batch that is done.
-Result<std::optional<QueueDesk::Undone>> QueueDesk::died_with(QueueOwner owner, LeaseNumber lease,
-                                                              std::uint32_t attempts) {
+std::optional<QueueDesk::Undone> QueueDesk::died_with(QueueOwner owner, LeaseNumber lease,
+                                                      std::uint32_t attempts) {
   const auto out = queue_.out().find(lease);
-  if (out == queue_.out().end() || out->second.owner != owner) return std::optional<Undone>();
+  if (out == queue_.out().end() || out->second.owner != owner) return {};
   const BatchIndex index = out->second.index;
   const std::uint32_t times = queue_.attempt(index);
   const bool set_aside = attempts != 0 && times >= attempts;
-  Result<void> noted;
+  JournalRecord record{0, Kind::returned, lease.value, index.value, owner.value};
   if (set_aside) {
     queue_.set_aside(lease, owner);
-    if (journal_) noted = journal_->set_aside(lease, owner);
+    record.kind = Kind::done;
+    record.second = JournalRecord::kSetAside;
   } else {
     queue_.give_up(lease, owner);
-    if (journal_) noted = journal_->returned(lease, index, owner);
   }
-  if (!noted) return noted.error();
-  return std::optional(Undone{index, times, set_aside});
+  if (journal_) note(record);
+  return Undone{index, times, set_aside};
 }
 
-Result<std::optional<QueueDesk::Undone>> QueueDesk::gave_up(const Holder& holder, LeaseNumber lease,
-                                                            std::uint32_t attempts) {
-  const auto undone = holder.in_queue ? died_with(holder.owner, lease, attempts)
-                                      : Result<std::optional<Undone>>(std::optional<Undone>());
-  if (!undone || !ledger_) return undone;
+std::optional<QueueDesk::Undone> QueueDesk::gave_up(const Holder& holder, LeaseNumber lease,
+                                                    std::uint32_t attempts) {
+  std::optional<Undone> undone;
+  if (holder.in_queue) undone = died_with(holder.owner, lease, attempts);
   const char* what = "released";
-  if (*undone) what = (*undone)->set_aside ? "set aside" : "returned";
-  if (auto noted = ledger_->ended(holder.client, lease, what); !noted) return noted.error();
+  if (undone) what = undone->set_aside ? "set aside" : "returned";
+  note_ended(holder.client, lease, what);
   return undone;
 }
 
-Result<QueueDesk::Returned> QueueDesk::end_keeping(Time now, std::uint32_t attempts) {
+QueueDesk::Returned QueueDesk::end_keeping(Time now, std::uint32_t attempts) {
   Returned returned;
   std::set<QueueOwner> seen;
   for (const auto& [lease, owner] : queue_.due(now)) {
@@ -97,19 +131,15 @@ Result<QueueDesk::Returned> QueueDesk::end_keeping(Time now, std::uint32_t attem
       queue_.come_back(lease);
       continue;
     }
-    const auto undone = died_with(owner, lease, attempts);
-    if (!undone) return undone.error();
-    if (*undone) returned.undone.push_back(**undone);
+    if (const auto undone = died_with(owner, lease, attempts)) returned.undone.push_back(*undone);
   }
   return returned;
 }
 
-Result<std::vector<LeaseNumber>> QueueDesk::claim(const Holder& holder,
-                                                  std::span<const LeaseNumber> released,
-                                                  std::span<const LeaseNumber> held) {
-  for (const LeaseNumber lease : released) {
-    if (const auto noted = done(holder, lease); !noted) return noted.error();
-  }
+std::vector<LeaseNumber> QueueDesk::claim(const Holder& holder,
+                                          std::span<const LeaseNumber> released,
+                                          std::span<const LeaseNumber> held) {
+  for (const LeaseNumber lease : released) done(holder, lease);
   return queue_.claim(holder.owner, held);
 }
 
@@ -121,35 +151,33 @@ bool QueueDesk::is_over_for(QueueOwner owner, Epoch epoch, std::uint64_t batches
 }
 
 std::optional<Epoch> QueueDesk::next_epoch(std::uint64_t batches) const {
-  if (beginning_ || batches == 0 || !queue_.over(batches)) return {};
+  if (!journal_ || beginning_ || batches == 0 || !queue_.over(batches)) return {};
   return Epoch{queue_.epoch().value + 1};
 }
 
-std::function<Result<BegunJournal>()> QueueDesk::begin(Epoch next, const Fingerprint& fingerprint) {
-  beginning_ = next;
-  return journal_->beginning(next, fingerprint);
+void QueueDesk::begin(Epoch next, const Fingerprint& fingerprint) {
+  records_.push_back(BeginJournal{next, fingerprint, journal_->next_lease});
+  beginning_ = Beginning{next, fingerprint, ++noted_};
 }
 
-Result<void> QueueDesk::begun(Epoch next, Result<BegunJournal> journal) {
+std::optional<Epoch> QueueDesk::written(std::uint64_t upto) {
+  if (!beginning_ || upto < beginning_->record) return {};
+  const Epoch epoch = beginning_->epoch;
+  journal_->fingerprint = beginning_->fingerprint;
+  queue_.begin(epoch);
   beginning_.reset();
-  if (!journal_) {
-    if (writer_ && journal) writer_->close(std::move(journal->file));
-    return {};
-  }
-  if (!journal) return journal.error();
-  journal_->take_up(std::move(*journal));
-  queue_.begin(next);
-  return {};
+  return epoch;
+}
+
+std::optional<Epoch> QueueDesk::beginning() const {
+  return beginning_ ? std::optional(beginning_->epoch) : std::nullopt;
 }
 
 void QueueDesk::close() {
-  if (writer_) {
-    if (journal_) writer_->close(journal_->hand_over());
-    if (ledger_) writer_->close(ledger_->hand_over());
-    writer_->stop_holding();
-  }
+  if (journal_ || ledger_) records_.push_back(CloseFiles{});
   journal_.reset();
   ledger_.reset();
+  beginning_.reset();
 }
 
 }  // namespace batchwright
