@@ -1,11 +1,10 @@
-#include "daemon/delivery/feed/core/slots/stragglers.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
+#include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "tests/delivery/core/laggards.h"
 #include "tests/delivery/feed/names.h"
 

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "daemon/delivery/feed/core/slots/slot_admission.h"
-#include "daemon/delivery/feed/core/slots/slot_generation.h"
-#include "daemon/delivery/feed/core/slots/stragglers.h"
+#include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/slots/upcoming_batches.h"
 #include "daemon/delivery/feed/ids.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
