@@ -51,7 +51,7 @@ FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& r
           std::move(slots),
           limits,
           std::move(desk),
-          data.first_epoch.source->epoch,
+          data.first_epoch.outline().epoch,
           sequences};
 }
 
@@ -87,10 +87,10 @@ std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> t
 }
 
 void Feed::start() {
-  const EpochSource& first = *data_.first_epoch.source;
-  ports_.log.note<Event::feed_opened>(
-      name(), describe_sequences(data_.first_epoch, settings().plan), first.plan.steps(),
-      first.plan.world(), to_string(first.fingerprint));
+  const EpochOutline first = data_.first_epoch.outline();
+  ports_.log.note<Event::feed_opened>(name(),
+                                      describe_sequences(data_.first_epoch, settings().plan),
+                                      first.steps(), first.world, to_string(first.fingerprint));
   if (!data_.why_not_newer.empty()) {
     ports_.log.note<Event::growth_left_out>(name(), first.epoch.value, snapshot().sequences(),
                                             data_.why_not_newer);

@@ -28,7 +28,7 @@ DatasetStanding standing_of(const Snapshot& snapshot) {
 
 DataFacts facts_of(const FeedData& data, const FeedSettings& settings) {
   DataFacts facts;
-  facts.fingerprint = data.first_epoch.source->fingerprint;
+  facts.fingerprint = data.first_epoch.outline().fingerprint;
   if (!data.snapshot) return facts;
   facts.sequences = data.snapshot->sequences();
   facts.terms = terms_text(settings, row_schema(*data.snapshot, settings.recipe.get()));
@@ -79,7 +79,7 @@ void Feed::plan_followed(const MakePlan& action) {
 /// A client may have decided meanwhile that the epoch is of other data: then this plan, or why
 /// there is none, is of no use, and its arena goes with it.
 void Feed::grown(const MakePlan& asked, Result<GrownEpoch> result) {
-  const auto made = result ? std::optional(result->epoch.source->fingerprint.data) : asked.data;
+  const auto made = result ? std::optional(result->epoch.outline().fingerprint.data) : asked.data;
   if (core_.is_outdated(asked.epoch, made)) return tell(PlanOutdated{asked.epoch});
   if (!result) return tell(PlanFailed{asked.epoch, result.error()});
   data_.why_not_newer = result->why_not_newer;

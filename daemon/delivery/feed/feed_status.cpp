@@ -10,13 +10,9 @@ namespace {
 
 PlanStats plan_stats(const PlannedEpoch& epoch) {
   const PlanTotals& totals = epoch.totals;
-  return {epoch.source->epoch,
-          epoch.source->plan.steps(),
-          epoch.source->plan.batches(),
-          totals.sequences,
-          totals.frames,
-          totals.padded_frames,
-          totals.zero_padding_rate};
+  const EpochOutline outline = epoch.outline();
+  return {outline.epoch, outline.steps(),      outline.batches,         totals.sequences,
+          totals.frames, totals.padded_frames, totals.zero_padding_rate};
 }
 
 /// Whether it has a place of its own in an epoch, ahead of others or behind.
@@ -178,11 +174,11 @@ void Feed::add_subscribers(FeedStatus& status, WaitingTimes::Time now) const {
 
 PlanQuestion Feed::plan_question(std::optional<Epoch> epoch) const {
   const std::vector<PlannedEpoch> planned = parts().plans.all();
-  if (!epoch) epoch = planned.empty() ? Epoch{0} : planned.front().source->epoch;
+  if (!epoch) epoch = planned.empty() ? Epoch{0} : planned.front().outline().epoch;
   PlanQuestion question{name(), *epoch, parts().settings, data_.snapshot, nullptr};
   // Shared, so that the page can be made after the feed has passed on to the next epoch.
   for (const PlannedEpoch& each : planned) {
-    if (each.source->epoch == *epoch) question.planned = each.source;
+    if (each.outline().epoch == *epoch) question.planned = each.source;
   }
   return question;
 }

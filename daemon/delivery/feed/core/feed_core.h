@@ -128,9 +128,9 @@ class FeedCore {
   void serve_all(std::vector<SubscriptionKey> keys);
   bool serve_next(Subscription& subscription);
   void accept(Subscription& subscription, const PlannedEpoch& planned);
-  void begin_epoch(Subscription& subscription, const EpochSource& source);
+  void begin_epoch(Subscription& subscription, const EpochOutline& outline);
   void end_epoch(Subscription& subscription, std::uint64_t steps);
-  void deliver(Subscription& subscription, const EpochSource& source, SlotIndex slot);
+  void deliver(Subscription& subscription, const PlannedEpoch& planned, SlotIndex slot);
   void note_began(Epoch epoch);
   void count_delivery(Subscription& subscription, DeliveredFigures& figures, std::size_t bytes);
   void answer_questions();

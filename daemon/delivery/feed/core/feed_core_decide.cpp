@@ -93,14 +93,14 @@ bool FeedCore::serve_next(Subscription& subscription) {
     if (error != nullptr) refuse(subscription, *error);
     return false;
   }
-  const EpochSource& epoch = *planned->source;
+  const EpochOutline epoch = planned->outline();
   if (subscription.stage == Subscription::Stage::applied) {
     accept(subscription, *planned);
     return true;
   }
   if (subscription.stage == Subscription::Stage::between_epochs) begin_epoch(subscription, epoch);
-  if (parts_.is_over(subscription, epoch.plan.steps())) {
-    end_epoch(subscription, epoch.plan.steps());
+  if (parts_.is_over(subscription, epoch.steps())) {
+    end_epoch(subscription, epoch.steps());
     return true;
   }
   const auto id = parts_.next_of(subscription);
@@ -121,13 +121,13 @@ bool FeedCore::serve_next(Subscription& subscription) {
   const SlotCache& cache = parts_.scheduler.cache();
   const auto slot = cache.find(*id);
   if (!slot || cache.state(*slot) != SlotState::ready) return false;
-  deliver(subscription, epoch, *slot);
+  deliver(subscription, *planned, *slot);
   return true;
 }
 
 void FeedCore::accept(Subscription& subscription, const PlannedEpoch& planned) {
-  const EpochSource& epoch = *planned.source;
-  const std::uint64_t steps = epoch.plan.steps();
+  const EpochOutline epoch = planned.outline();
+  const std::uint64_t steps = epoch.steps();
   const Step first = subscription.terms.first_step;
   if (first.value > steps) {
     return refuse(subscription, {ErrorCode::invalid_argument,
@@ -149,7 +149,7 @@ void FeedCore::accept(Subscription& subscription, const PlannedEpoch& planned) {
   answer.step = first.value;
   answer.steps = steps;
   answer.batches_per_step = subscription.cursor.share().count;
-  answer.world = epoch.plan.world();
+  answer.world = epoch.world;
   answer.window = subscription.terms.window;
   answer.arena = slots.number.value;
   answer.arena_bytes = slots.arena->bytes();
@@ -158,7 +158,7 @@ void FeedCore::accept(Subscription& subscription, const PlannedEpoch& planned) {
   note_began(epoch.epoch);
   log<Event::subscribed>(name(), subscription.client.session.value,
                          wire::EnumNameMode(subscription.terms.mode), epoch.epoch.value,
-                         first.value, subscription.cursor.share().count, epoch.plan.world(),
+                         first.value, subscription.cursor.share().count, epoch.world,
                          subscription.terms.window);
 }
 
@@ -169,16 +169,16 @@ void FeedCore::note_began(Epoch epoch) {
   act(LookAtData{});
 }
 
-void FeedCore::begin_epoch(Subscription& subscription, const EpochSource& source) {
+void FeedCore::begin_epoch(Subscription& subscription, const EpochOutline& outline) {
   subscription.stage = Subscription::Stage::in_epoch;
   due_.ahead = true;
   wire::EpochBeginT begin;
   begin.subscription = subscription.number.value;
-  begin.epoch = source.epoch.value;
-  begin.steps = source.plan.steps();
-  begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(source.fingerprint));
+  begin.epoch = outline.epoch.value;
+  begin.steps = outline.steps();
+  begin.fingerprint = std::make_unique<wire::Fingerprint>(to_wire(outline.fingerprint));
   send(record_before(subscription), subscription.key(), encode(std::move(begin)));
-  note_began(source.epoch);
+  note_began(outline.epoch);
 }
 
 void FeedCore::end_epoch(Subscription& subscription, std::uint64_t steps) {
@@ -200,10 +200,10 @@ void FeedCore::end_epoch(Subscription& subscription, std::uint64_t steps) {
   due_.plans = due_.epochs = true;
 }
 
-void FeedCore::deliver(Subscription& subscription, const EpochSource& source, SlotIndex slot) {
+void FeedCore::deliver(Subscription& subscription, const PlannedEpoch& planned, SlotIndex slot) {
   const bool rehearsal = !subscription.rehearsals.empty();
   const BatchId id = *parts_.next_of(subscription);
-  const auto lease = parts_.desk.give(holder_of(subscription), source, id, rehearsal);
+  const auto lease = parts_.desk.give(holder_of(subscription), *planned.batches, id, rehearsal);
   if (!lease) return fail(lease.error());
   const SubscriptionKey key = subscription.key();
   // The ledger has a line of it, the journal one of a queue's.
@@ -217,7 +217,7 @@ void FeedCore::deliver(Subscription& subscription, const EpochSource& source, Sl
   ticket.lease = lease->value;
   ticket.size = extent.size;
   ticket.epoch = id.epoch.value;
-  ticket.step = id.index.value / source.plan.world();
+  ticket.step = id.index.value / parts_.settings.plan.world;
   ticket.index = id.index.value;
   ticket.rehearsal = rehearsal;
   if (subscription.in_queue()) ticket.attempt = parts_.desk.queue().attempt(id.index);
@@ -343,12 +343,11 @@ void FeedCore::assemble(const SlotScheduler::Assignment& next, Urgency urgency) 
   const Epoch epoch = next.id.epoch;
   const PlannedEpoch& planned = *parts_.plans.find(epoch);
   const PlannedEpoch* const after = parts_.plans.find(Epoch{epoch.value + 1});
-  for (const BatchId& wanted :
-       parts_.scheduler.pages_wanted_after(next.id, planned.source->plan.batches(),
-                                           after != nullptr ? after->source->plan.batches() : 0)) {
+  for (const BatchId& wanted : parts_.scheduler.pages_wanted_after(
+           next.id, planned.outline().batches, after != nullptr ? after->outline().batches : 0)) {
     act(ReadAhead{wanted.epoch == epoch ? planned.source : after->source, wanted.index});
   }
-  act(Assemble{next, planned.source->fingerprint.data, planned.source, planned.batches, urgency});
+  act(Assemble{next, planned.outline().fingerprint.data, planned.source, planned.batches, urgency});
 }
 
 }  // namespace batchwright

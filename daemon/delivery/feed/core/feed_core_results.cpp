@@ -19,8 +19,8 @@ constexpr std::chrono::seconds kGathering{5};
 void FeedCore::take(PlanReady event) {
   due_.plans = due_.epochs = due_.all = true;
   if (parts_.life.is_retired()) return;
-  const EpochSource& source = *event.planned.source;
-  const Epoch epoch = source.epoch;
+  const EpochOutline outline = event.planned.outline();
+  const Epoch epoch = outline.epoch;
   if (!event.why_not_newer.empty()) {
     log<Event::growth_left_out>(name(), epoch.value, facts_.sequences, event.why_not_newer);
   }
@@ -29,7 +29,7 @@ void FeedCore::take(PlanReady event) {
     const Arena& arena = *parts_.scheduler.slots()->arena;
     log<Event::arena_grown>(name(), in_mib(arena.bytes()), in_mib(arena.slot_bytes()));
   }
-  if (parts_.settings.follow) parts_.plans.decide(epoch, source.fingerprint.data);
+  if (parts_.settings.follow) parts_.plans.decide(epoch, outline.fingerprint.data);
   if (event.facts) {
     facts_ = std::move(*event.facts);
     parts_.sequences = facts_.sequences;
@@ -88,7 +88,7 @@ void FeedCore::advance_queue() {
     due_.plans = true;
     return;
   }
-  desk.begin(*next, plan->source->fingerprint);
+  desk.begin(*next, plan->outline().fingerprint);
 }
 
 void FeedCore::take(const Written& event) {
@@ -179,7 +179,7 @@ void FeedCore::count_lost(const BatchId& id, const SkippedSequence& skipped) {
   if (plans.mark_corrupt(skipped.ordinal)) counters_.add(FeedCounter::corrupt_records);
   const PlannedEpoch* const planned = plans.find(id.epoch);
   if (planned == nullptr) return;
-  const std::uint64_t sequences = planned->source->plan.counts().selected;
+  const std::uint64_t sequences = planned->totals.selected;
   const double share = parts_.settings.max_corrupt_share;
   const std::uint64_t allowed = losses_allowed(share, sequences);
   const std::uint64_t lost = plans.mark_lost(id.epoch, skipped.ordinal);

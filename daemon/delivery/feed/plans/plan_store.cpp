@@ -32,20 +32,20 @@ std::uint64_t least_of(const std::map<SessionId, std::uint64_t>& numbers, const 
 }  // namespace
 
 void PlanStore::begin(const PlannedEpoch& first) {
-  const EpochSource& source = *first.source;
+  const EpochOutline outline = first.outline();
   seconds_ = first.seconds;
-  last_stood_in_ = source.epoch;
-  if (!decide(source.epoch, source.fingerprint.data)) return;
+  last_stood_in_ = outline.epoch;
+  if (!decide(outline.epoch, outline.fingerprint.data)) return;
   add(first, 0, {}, {});
 }
 
 void PlanStore::add(PlannedEpoch epoch, std::uint64_t order, Time ends, Duration turn) {
-  const Epoch number = epoch.source->epoch;
+  const EpochOutline outline = epoch.outline();
+  const Epoch number = outline.epoch;
   if (const auto decided = decided_.find(number); decided != decided_.end()) {
     decided->second.planned = true;
   }
-  const std::uint64_t batches = epoch.source->plan.batches();
-  Plan plan{std::move(epoch), std::vector<bool>(batches), {}, order, ends, turn};
+  Plan plan{std::move(epoch), std::vector<bool>(outline.batches), {}, order, ends, turn};
   planned_.insert_or_assign(number, std::move(plan));
 }
 
@@ -61,7 +61,7 @@ const PlannedEpoch* PlanStore::find(Epoch epoch) const {
 
 std::uint64_t PlanStore::steps(Epoch epoch) const {
   const PlannedEpoch* const planned = find(epoch);
-  return planned == nullptr ? 0 : planned->source->plan.steps();
+  return planned == nullptr ? 0 : planned->outline().steps();
 }
 
 std::set<Epoch> PlanStore::numbers() const {
@@ -182,7 +182,7 @@ bool PlanStore::misses_any(const PlanNeeds& needs) const {
 }
 
 bool PlanStore::made(PlannedEpoch planned, Time now) {
-  const Epoch epoch = planned.source->epoch;
+  const Epoch epoch = planned.outline().epoch;
   planning_ = false;
   seconds_ = planned.seconds;
   const auto took =

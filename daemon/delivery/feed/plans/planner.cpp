@@ -111,6 +111,8 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   }
   const Fingerprint fingerprint = fingerprint_of(*snapshot, settings);
   const Survey seen = survey(*plan);
+  PlanTotals totals = seen.totals();
+  totals.selected = plan->counts().selected;
   const auto source =
       std::make_shared<const EpochSource>(epoch, fingerprint, std::move(snapshot), std::move(*plan),
                                           wanted.chunk != 0 || wanted.lanes != 0, lengths);
@@ -122,7 +124,7 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
                                                    std::move(draws), std::move(kept));
   }
   return PlannedEpoch{
-      source, std::move(batches), seen.totals(), seen.worst(),
+      source, std::move(batches), totals, seen.worst(),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 

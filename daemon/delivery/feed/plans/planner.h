@@ -15,6 +15,7 @@ struct FeedSettings;
 
 /// Sums over a plan, computed where it is planned: the event loop has no time for them.
 struct PlanTotals {
+  std::uint64_t selected = 0;   ///< Sequences that the epoch uses.
   std::uint64_t sequences = 0;  ///< Rows of all batches.
   std::uint64_t frames = 0;
   std::uint64_t padded_frames = 0;  ///< Sum of rows * L.
@@ -23,11 +24,13 @@ struct PlanTotals {
 
 /// One planned epoch of a feed.
 struct PlannedEpoch {
-  std::shared_ptr<const EpochSource> source;
+  std::shared_ptr<const EpochSource> source;   ///< For readahead, and for pages that show a plan.
   std::shared_ptr<const BatchSource> batches;  ///< The source, or what a recipe makes of it.
   PlanTotals totals;
   std::vector<BatchIndex> worst;  ///< Batches with most padded frames, largest first.
   double seconds = 0.0;           ///< Time that planning it took.
+
+  EpochOutline outline() const { return batches->outline(); }
 };
 
 /// Most batches that PlannedEpoch::worst names.

@@ -22,9 +22,9 @@ LedgerLine line_of(const json::object& object) { return {json::serialize(object)
 
 LedgerLine delivered_line(const std::string& feed, const QueueDesk::Holder& holder,
                           LeaseNumber lease, const BatchId& id, bool rehearsal,
-                          const EpochPlan& plan) {
+                          const BatchSource& source) {
   std::vector<Row> rows;
-  plan.rows(id.index, rows);
+  source.rows(id.index, rows);
   json::array ordinals(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) ordinals[i] = rows[i].ordinal;
   return line_of({{"event", "delivered"},
@@ -34,7 +34,7 @@ LedgerLine delivered_line(const std::string& feed, const QueueDesk::Holder& hold
                   {"subscription", holder.subscription.value},
                   {"lease", lease.value},
                   {"epoch", id.epoch.value},
-                  {"step", id.index.value / plan.world()},
+                  {"step", id.index.value / source.outline().world},
                   {"index", id.index.value},
                   {"rehearsal", rehearsal},
                   {"ordinals", std::move(ordinals)}});
@@ -63,18 +63,18 @@ void QueueDesk::note_ended(const ClientInfo& client, LeaseNumber lease, std::str
                 {"lease", lease.value}}));
 }
 
-Result<LeaseNumber> QueueDesk::give(const Holder& holder, const EpochSource& source,
+Result<LeaseNumber> QueueDesk::give(const Holder& holder, const BatchSource& source,
                                     const BatchId& id, bool rehearsal) {
   const LeaseNumber lease{next_lease_.value++};
   if (holder.in_queue && !rehearsal) {
-    if (source.fingerprint != journal_->fingerprint) {
+    if (source.outline().fingerprint != journal_->fingerprint) {
       return Error{ErrorCode::internal, "an epoch of the queue has another plan than its journal"};
     }
     queue_.give(lease, id.index, holder.owner);
     journal_->next_lease = next_lease_;
     note(JournalRecord{0, Kind::given, lease.value, id.index.value, holder.owner.value});
   }
-  if (ledger_) note(delivered_line(*ledger_, holder, lease, id, rehearsal, source.plan));
+  if (ledger_) note(delivered_line(*ledger_, holder, lease, id, rehearsal, source));
   return lease;
 }
 

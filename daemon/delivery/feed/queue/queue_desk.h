@@ -88,7 +88,7 @@ class QueueDesk {
 
   /// Notes the delivery of a batch, and returns its lease. A batch of the queue is out from here
   /// on. Errors: internal (the queue's epoch has another plan than its journal).
-  Result<LeaseNumber> give(const Holder& holder, const EpochSource& source, const BatchId& id,
+  Result<LeaseNumber> give(const Holder& holder, const BatchSource& source, const BatchId& id,
                            bool rehearsal);
   /// The batch of a lease is done; the client may hold it for longer. False where it is no batch of
   /// the queue that was still to be done.
