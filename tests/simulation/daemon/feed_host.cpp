@@ -244,8 +244,8 @@ void FeedHost::write_next() {
   const Duration most = slow ? Duration(milliseconds(500)) : Duration(milliseconds(2));
   daemon_.post(world_.dice.time(microseconds(5), most), [this] {
     const Written written = machine_.disk.carry_out(writing_.front());
-    machine_.records.files_changed();
     writing_.pop_front();
+    machine_.records.files_changed();
     if (!writing_.empty()) write_next();
     daemon_.post(world_.dice.time(microseconds(1), microseconds(200)),
                  [this, written] { tell(records_.told(written)); });
