@@ -16,6 +16,26 @@ std::uint64_t file_of(int descriptor) {
   return status.st_ino;
 }
 
+/// What the table has counted is so of its subscriptions.
+bool counts_are_right(const SubscriptionTable& table) {
+  std::optional<Position> slowest;
+  bool is_any_short = false;
+  std::size_t placed = 0;
+  std::size_t wanting = 0;
+  for (const auto& [key, one] : table.all()) {
+    is_any_short = is_any_short || one.is_short();
+    if (one.index.admission && one.index.admission->wants) ++wanting;
+    if (!one.is_served()) continue;
+    ++placed;
+    const Position here{one.cursor.epoch(), one.cursor.step()};
+    if (!one.in_queue()) slowest = slowest ? std::min(*slowest, here) : here;
+  }
+  for (const auto& [place, members] : table.places()) placed -= members.size();
+  for (const auto& [id, all] : table.admission().wanted()) wanting -= all.all.size();
+  return table.any_short() == is_any_short && table.slowest() == slowest && placed == 0 &&
+         wanting == 0;
+}
+
 }  // namespace
 
 void SlotWitness::arena_made(const Arena& arena) {
@@ -72,6 +92,9 @@ void SlotWitness::check_content(const Holding& batch) const {
 void SlotWitness::check(const FeedCore& core, const Sends& sends) const {
   const FeedParts& parts = core.parts();
   if (parts.life.is_retired()) return;
+  if (!counts_are_right(parts.subscriptions)) {
+    world_.fail("the table's counts are not those of its subscriptions");
+  }
   std::set<std::pair<const SlotGeneration*, SlotIndex>> counted(sends.begin(), sends.end());
   std::size_t uncounted = parts.subscriptions.orphaned().slots();
   for (const auto& [key, one] : parts.subscriptions.all()) {
