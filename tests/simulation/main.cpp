@@ -76,8 +76,8 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  /// Seconds of processor time. With sanitizers a long run takes four.
-  static constexpr time_t kPatience = 20;
+  /// Seconds of processor time. The longest runs take one, or four with sanitizers.
+  static constexpr time_t kPatience = 10;
 
   static void set(time_t seconds) {
     const itimerval left{{}, {seconds, 0}};

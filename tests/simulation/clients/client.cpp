@@ -212,6 +212,9 @@ Client::Reading::Event Client::Reading::next() {
   if (event->batch) {
     compare(*event->batch);
     if (course_) course_->next(*event->batch);
+    if (course_ && course_->epoch() && inner_->expected().steps() != course_->steps()) {
+      world.fail("the client is wrong about the number of an epoch's steps");
+    }
     return {std::optional<Held>(std::in_place, client_.around_, std::move(event->batch)), {}};
   }
   if (!event->ended) {

@@ -52,8 +52,10 @@ class Course {
   std::optional<std::uint64_t> epoch() const {
     return data_ ? std::optional(epoch_) : std::nullopt;
   }
+  /// Of that epoch.
+  std::uint64_t steps() const { return around_.onlooker.steps(*data_, epoch_); }
   /// How many batches of it are left.
-  std::uint64_t left() const { return around_.onlooker.steps(*data_, epoch_) * count_ - taken_; }
+  std::uint64_t left() const { return steps() * count_ - taken_; }
 
  private:
   void check(bool holds, const std::string& what, const bw_batch& batch) const;

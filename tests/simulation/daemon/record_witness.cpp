@@ -110,7 +110,15 @@ void RecordWitness::note_done(const WorkQueue& queue, LeaseNumber lease, QueueOw
 void RecordWitness::released(const FeedCore& core, const Released& event) {
   const FeedParts& parts = core.parts();
   const Subscription* const one = parts.subscriptions.find(event.key);
-  if (one == nullptr || !one->in_queue() || event.undone || !parts.desk.is_open()) return;
+  if (one == nullptr) return;
+  for (const LeaseNumber lease : event.leases) {
+    const auto sent = sent_.find(lease);
+    const bool is_its = sent != sent_.end() && sent->second == event.key.session;
+    if (!one->in_queue() && !is_its) {
+      world_.fail(fmt::format("a session gives back lease {}, which it never had", lease.value));
+    }
+  }
+  if (!one->in_queue() || event.undone || !parts.desk.is_open()) return;
   for (const LeaseNumber lease : event.leases) {
     if (one->leases.contains(lease)) note_done(parts.desk.queue(), lease, one->owner());
   }
@@ -133,7 +141,7 @@ void RecordWitness::ticket(const FeedCore& core, SessionId session,
   const auto* ticket = read ? read->as<wire::Delivery>() : nullptr;
   if (ticket == nullptr) world_.fail("a ticket is no Delivery");
   const LeaseNumber lease{ticket->lease()};
-  if (!sent_.insert(lease).second) {
+  if (!sent_.emplace(lease, session).second) {
     world_.fail(fmt::format("lease {} is given twice", lease.value));
   }
   const FeedParts& parts = core.parts();

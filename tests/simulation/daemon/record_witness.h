@@ -82,8 +82,8 @@ class RecordWitness {
   Journal read_;
   std::uint64_t ledger_bytes_ = 0;
   std::set<LeaseNumber> in_ledger_;
-  std::set<LeaseNumber> sent_;           ///< Leases of all tickets.
-  std::map<LeaseNumber, Place> queued_;  ///< Those of a queue.
+  std::map<LeaseNumber, SessionId> sent_;  ///< Leases of all tickets, and to whom.
+  std::map<LeaseNumber, Place> queued_;    ///< Those of a queue.
   std::set<Place> set_aside_;
   Completed completed_;
   Noted noted_;
