@@ -108,6 +108,15 @@ TEST_CASE("client: a new daemon is asked for what a queue holds, and told what w
   CHECK(holding.all.take({1}));
 }
 
+TEST_CASE("client: what came back between two daemons is claimed until one has confirmed it") {
+  Holding holding(true);
+  holding.all.end_session();
+  holding.all.give_back(holding.leases[0]);
+  CHECK(holding.all.claims().released == std::vector<LeaseNumber>{{1}});
+  holding.all.end_session();  // and it had not answered
+  CHECK(holding.all.claims().released == std::vector<LeaseNumber>{{1}});
+}
+
 TEST_CASE("client: of a queue that is closed the daemon hears at once what is still held") {
   for (const bool whole : {false, true}) {
     Holding holding(true);

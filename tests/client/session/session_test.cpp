@@ -215,6 +215,24 @@ TEST_CASE("client: releases wait for one subscription at a time") {
   CHECK(run.releases == std::vector<std::vector<LeaseNumber>>{{{101}}});
 }
 
+TEST_CASE("client: a new daemon is told of a batch that is given back undone") {
+  Run run(60s, kAbilities);
+  wire::SubscribeT request;
+  request.feed = "train";
+  request.mode = wire::Mode::queue;
+  const auto made = run.session->subscribe(std::move(request));
+  REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+  run.deliver(**made, 0);
+  const auto batch = run.next(*made);
+  run.world->die();
+  run.world->after(1s, [&run] { run.world->rise(); });
+  run.world->after(2s, [&] { run.deliver(**made, 1); });
+  const auto other = run.next(*made);
+  (*made)->leases().give_back_undone(batch->lease);
+  run.session->tell(**made);
+  CHECK(run.releases == std::vector<std::vector<LeaseNumber>>{{{100}}});
+}
+
 TEST_CASE("client: a session that is closed says Bye once the last batch is back") {
   Run run;
   const auto subscription = run.subscribe();
