@@ -72,8 +72,10 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
                }),
       loop_(ports_.loop) {}
 
-/// The loop turns no more, so nothing else tells of a last record that was not written.
+/// The loop turns no more, so nothing else has the last records written, nor tells of one that was
+/// not.
 Feed::~Feed() {
+  records_.put(core_.take_records());
   loop_.end();
   if (const auto untold = records_.untold()) {
     ports_.log.note<Event::feed_failed>(wire::EventT{}, name(), untold->message);

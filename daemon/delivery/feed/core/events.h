@@ -193,7 +193,7 @@ struct MakePlan {
   Epoch epoch;
   std::optional<std::uint64_t> data;
 };
-/// Has these written on the thread of the files, in their order, behind those before; Written
+/// Has these written on the thread of the files, in their order, after those before; Written
 /// answers.
 struct WriteRecords {
   std::vector<Record> records;

@@ -277,14 +277,14 @@ std::uint64_t FeedCore::record_before(const Subscription& subscription) const {
   return subscription.in_queue() ? parts_.desk.last_record() : 0;
 }
 
-void FeedCore::act_behind(std::uint64_t record, const SubscriptionKey& to, FeedAction action) {
+void FeedCore::act_after(std::uint64_t record, const SubscriptionKey& to, FeedAction action) {
   if (parts_.sends.lets_pass(to, record)) return act(std::move(action));
   parts_.sends.hold({to, record, std::move(action)});
 }
 
 void FeedCore::send(std::uint64_t record, const SubscriptionKey& to,
                     flatbuffers::DetachedBuffer message, bool is_ticket) {
-  act_behind(record, to, Send{to.session, std::move(message), is_ticket});
+  act_after(record, to, Send{to.session, std::move(message), is_ticket});
 }
 
 wire::EventT FeedCore::about(Epoch epoch, const std::string& text) const {

@@ -43,6 +43,8 @@ class FeedCore {
   /// depends on a record is decided only after its Written. Only WriteRecords can fail, and a
   /// failure fails the feed. A Send cannot fail: a peer that is gone comes as SessionEnded.
   void decide(Time now, std::vector<FeedAction>& actions);
+  /// What is noted and decide() has not asked for: to be written where no turn follows any more.
+  std::vector<Record> take_records() { return parts_.desk.take_records(); }
   /// Whether decide() has something to do.
   bool has_work() const { return due_.any || !actions_.empty(); }
   /// Whether a batch that has been assembled changes anything now. Otherwise it may be told of with
@@ -151,7 +153,7 @@ class FeedCore {
   std::uint64_t record_before(const Subscription& subscription) const;
   void send(std::uint64_t record, const SubscriptionKey& to, flatbuffers::DetachedBuffer message,
             bool is_ticket = false);
-  void act_behind(std::uint64_t record, const SubscriptionKey& to, FeedAction action);
+  void act_after(std::uint64_t record, const SubscriptionKey& to, FeedAction action);
   void close_records();
   void set_timer(FeedTimer timer, Time when);
   bool is_set(FeedTimer timer) const { return timer_of(timer).has_value(); }

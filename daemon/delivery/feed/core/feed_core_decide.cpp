@@ -237,7 +237,7 @@ void FeedCore::deliver(Subscription& subscription, const PlannedEpoch& planned, 
   must(subscription.leases.size() <= subscription.terms.window,
        "a client holds no more batches than its window");
   if (is_sent) {
-    return act_behind(record, key, SendBatch{key.session, encode(std::move(ticket)), held, extent});
+    return act_after(record, key, SendBatch{key.session, encode(std::move(ticket)), held, extent});
   }
   ticket.arena = held.of->number.value;
   ticket.slot = slot.value;

@@ -21,15 +21,15 @@ class HeldSends {
   };
 
   bool has_written(std::uint64_t record) const { return record <= written_; }
-  /// Whether a message to this subscription, behind so many records, may be sent: those are
+  /// Whether a message to this subscription that follows this record may be sent: the record is
   /// written, and no message to the subscription is held.
   bool lets_pass(const SubscriptionKey& to, std::uint64_t record) const {
     if (!holds_) return true;
     return has_written(record) && std::none_of(held_.begin(), held_.end(),
                                                [&to](const Held& held) { return held.to == to; });
   }
-  /// One that only keeps its place in its subscription's order stands behind one that waits for a
-  /// record, so records never go down from one to the next where that matters.
+  /// One that only keeps its place in its subscription's order follows one that waits for a record,
+  /// so records never go down from one to the next where that matters.
   void hold(Held held) { held_.push_back(std::move(held)); }
   /// The records up to this one are written. What may be sent by that, in order.
   std::vector<FeedAction> written(std::uint64_t upto) {

@@ -50,7 +50,7 @@ struct JournalState {
 };
 
 /// What a feed notes of its deliveries: leases, the work queue, and the records of journal and
-/// ledger, which somebody else writes. What must survive the daemon takes effect outside only once
+/// ledger, which RecordWriter writes. What must survive the daemon takes effect outside only once
 /// its record is written.
 ///
 /// After close() nothing is noted, and a batch that is released then stays given.
@@ -68,8 +68,7 @@ class QueueDesk {
   };
 
   /// `journal`: empty where the feed has no queue. `ledger`: the feed's name in the ledger; empty
-  /// where none is kept. Leases count from `first_lease`, or from behind those that the journal
-  /// knows.
+  /// where none is kept. Leases count from `first_lease`, or from those that the journal knows.
   QueueDesk(WorkQueue queue, std::optional<JournalState> journal, std::optional<std::string> ledger,
             LeaseNumber first_lease);
 

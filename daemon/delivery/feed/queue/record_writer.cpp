@@ -66,8 +66,7 @@ struct RecordWriter::Queue {
     const bool is_line = std::holds_alternative<LedgerLine>(records.front());
     note_current(is_line ? *files.ledger : *files.journal);
     const auto done = caught(ErrorCode::busy, "", [&]() -> Result<void> {
-      if (const auto* begin = std::get_if<BeginJournal>(&records.front()))
-        return begin_anew(*begin);
+      if (const auto* epoch = std::get_if<BeginJournal>(&records.front())) return begin(*epoch);
       std::string bytes;
       for (const Record& record : records) append(record, bytes);
       return (is_line ? files.ledger : files.journal)->write(std::as_bytes(std::span(bytes)));
@@ -88,8 +87,8 @@ struct RecordWriter::Queue {
     bytes.append(reinterpret_cast<const char*>(sealed.bytes().data()), sealed.bytes().size());
   }
 
-  Result<void> begin_anew(const BeginJournal& begin) {
-    auto file = begin_journal(files.journal->path(), begin, files.sync);
+  Result<void> begin(const BeginJournal& epoch) {
+    auto file = begin_journal(files.journal->path(), epoch, files.sync);
     if (!file) return file.error();
     files.journal = std::move(*file);
     return {};
@@ -103,7 +102,7 @@ struct RecordWriter::Queue {
     }
   }
 
-  /// For lack of memory nobody is told of it.
+  /// For lack of memory it is not known.
   void note_current(const KeptFile& file) {
     static_cast<void>(caught(ErrorCode::busy, "", [this, &file]() -> Result<void> {
       AtWork now{file.name(), Time::clock::now()};
