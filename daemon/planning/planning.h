@@ -5,4 +5,5 @@
 #include "daemon/planning/plan.h"         // plan_epoch, EpochPlan, PlanBound
 #include "daemon/planning/report.h"       // what a plan amounts to
 #include "daemon/planning/report_json.h"  // the same in JSON
+#include "daemon/planning/rng.h"          // the generator of all draws, and its streams
 #include "daemon/planning/settings.h"     // PlanSettings and the table that parses and prints them

@@ -11,14 +11,16 @@ namespace batchwright {
 /// The stages that draw, each from a stream of its own, so that what one stage draws never moves
 /// the draws of another. The numbers are part of every plan: append, never renumber.
 enum class Stream : std::uint64_t {
-  select = 1,   ///< The sequences that an epoch uses.
-  order = 2,    ///< The part of the order, of random and alternated.
-  noise = 3,    ///< The noise of semi-sorted.
-  ties = 4,     ///< The order of sequences with equal keys.
-  bucket = 5,   ///< The order within a bucket.
-  draw = 6,     ///< The order in which buckets' spans are drawn.
-  batches = 7,  ///< The permutation of finished batches.
-  groups = 8,   ///< The permutation of groups, and of the batches within each.
+  select = 1,    ///< The sequences that an epoch uses.
+  order = 2,     ///< The part of the order, of random and alternated.
+  noise = 3,     ///< The noise of semi-sorted.
+  ties = 4,      ///< The order of sequences with equal keys.
+  bucket = 5,    ///< The order within a bucket.
+  draw = 6,      ///< The order in which buckets' spans are drawn.
+  batches = 7,   ///< The permutation of finished batches.
+  groups = 8,    ///< The permutation of groups, and of the batches within each.
+  ranks = 9,     ///< The batches of a live step over the ranks; the step is the epoch.
+  uniform = 10,  ///< The sequences of a live step, of select = uniform.
 };
 
 /// The stream of one stage, specified in README.md.
