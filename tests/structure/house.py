@@ -27,6 +27,7 @@ _TABLE = (
     ("recipe", "storage/recipe", "base formats dataset frontend sound", "recipe.h"),
     ("ingest", "storage/ingest", "base formats dataset frontend sound", "ingest.h"),
     ("planning", "daemon/planning", "base formats", "planning.h"),
+    ("live", "daemon/live", "base planning", "live.h"),
     ("stats", "daemon/stats", "base formats", "stats.h"),
     ("http", "daemon/http", "base formats stats", "http.h"),
     ("assembly", "daemon/assembly", "base formats dataset recipe planning stats", "assembly.h"),

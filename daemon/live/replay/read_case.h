@@ -1,0 +1,42 @@
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "daemon/live/events.h"
+#include "daemon/live/settings.h"
+#include "formats/base/base.h"
+
+// A case of README.md, member by member.
+
+namespace batchwright {
+
+/// The settings of a case, with their defaults. They are not checked yet.
+/// Errors: bad_configuration, which names the key, what was found, and what is allowed.
+Result<LiveSettings> read_live_settings(const boost::json::object& given);
+
+/// Small numbers for names, in the order in which they come.
+class NameNumbers {
+ public:
+  std::uint32_t number(std::string_view name);
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::map<std::string, std::uint32_t, std::less<>> numbers_;
+  std::vector<std::string> names_;
+};
+
+struct LoggedEvent {
+  std::uint64_t at_ms = 0;
+  LiveEvent event;
+};
+
+/// One event of a case's log.
+/// Errors: invalid_argument, which names the member, what was found, and what is allowed.
+Result<LoggedEvent> read_live_event(const boost::json::object& logged, const LiveSettings& settings,
+                                    NameNumbers& producers, NameNumbers& trainers);
+
+}  // namespace batchwright

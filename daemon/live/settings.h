@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/planning/planning.h"
+#include "formats/base/base.h"
+
+namespace batchwright {
+
+/// What the budget of a step counts.
+enum class StepUnit : std::uint8_t { sequences, groups, frames };
+/// What holds the whole of a group.
+enum class LiveGroups : std::uint8_t { none, step, batch };
+/// What becomes of a sequence that is too stale.
+enum class StalePolicy : std::uint8_t {
+  pace,  ///< As drop; but a step also waits for what is due and in flight.
+  drop,
+  zero  ///< It stays, with weight 0.
+};
+/// What becomes of the members of a group that is closed before it is complete.
+enum class LateGroups : std::uint8_t { cut, abandon };
+enum class LiveSelect : std::uint8_t { fifo, uniform };
+
+/// The settings of one live feed. Names and ranges as in `[feed.live]`, whose keys the errors of
+/// check_live_settings() name.
+struct LiveSettings {
+  StepUnit step_unit = StepUnit::sequences;
+  std::uint64_t step = 16;                 ///< The budget of a step, in its unit.
+  std::uint64_t world = 1;                 ///< Batches of a step.
+  Cut cut = Cut::fixed;                    ///< fixed, dynamic or quadratic.
+  std::uint64_t quadratic_scale = 0;       ///< a in frames + frames^2 / a, of quadratic.
+  std::uint64_t window = 4;                ///< Steps' worth within which lengths are matched.
+  std::uint64_t max_length = 0;            ///< Frames; 0: a batch's share of frames, or no limit.
+  std::optional<std::uint64_t> linger_ms;  ///< Of a loop that waits; empty: full steps only.
+  LiveGroups groups = LiveGroups::none;
+  std::uint64_t group_timeout_ms = 600'000;
+  LateGroups late_groups = LateGroups::cut;
+  std::optional<std::uint64_t> max_staleness;
+  StalePolicy stale = StalePolicy::pace;
+  std::uint64_t claim_timeout_ms = 600'000;
+  std::uint64_t zero_most_stale = 0;  ///< Rows of each batch.
+  std::uint64_t reuse = 1;            ///< Most deliveries of a sequence; 0: no limit.
+  LiveSelect select = LiveSelect::fifo;
+  std::optional<double> fresh_share;  ///< Of a step; empty: 1 / reuse (fifo), 0 (uniform).
+  std::uint64_t pool_sequences = 1024;
+  std::uint64_t pool_bytes = std::uint64_t{1} << 40;
+  std::vector<std::uint64_t> frame_bytes{
+      4};  ///< Bytes of a frame of each field, the primary first.
+  std::uint64_t seed = 0;
+
+  /// Whether staleness limits what may be claimed, and decides what a step has to take.
+  bool bounded() const { return max_staleness && select == LiveSelect::fifo; }
+  /// Whether steps wait for what is due and in flight.
+  bool paced() const { return bounded() && stale == StalePolicy::pace; }
+  /// Whether something of this staleness is beyond the bound.
+  bool too_stale(std::uint64_t staleness) const {
+    return max_staleness && staleness > *max_staleness;
+  }
+  /// The part of a step's budget that is taken of what was never delivered. For checked settings.
+  std::uint64_t fresh() const;
+  /// What a sequence that is still to come counts in a step: frames, or one.
+  std::uint64_t longest() const { return step_unit == StepUnit::frames ? max_length : 1; }
+};
+
+/// The settings with what follows from others filled in: max_length, fresh_share. The pool takes
+/// no others.
+/// Errors: bad_configuration, which says what was found, what is allowed, and for which key.
+Result<LiveSettings> check_live_settings(LiveSettings settings);
+
+}  // namespace batchwright
