@@ -16,9 +16,9 @@
 #include "daemon/config/config.h"
 #include "daemon/planning/planning.h"
 
-// Every option of every command is here, those of ingest, of recipes and of jobs apart, and nothing
-// else is. A command is one add_ function: it makes the subcommand, ties options to a struct of
-// commands.h, and sets the action.
+// Every option of every command is here, those of ingest, recipes, live feeds and jobs apart, and
+// nothing else is. A command is one add_ function: it makes the subcommand, ties options to a
+// struct of commands.h, and sets the action.
 
 namespace batchwright {
 namespace {
@@ -355,6 +355,7 @@ int run_command_line(int argc, const char* const* argv) {
   if constexpr (kHasAllCommands) {
     add_recipe_commands(app, action);
     add_plan(app, action);
+    add_live_commands(app, action);
   }
   add_tail(app, action);
   if constexpr (kHasAllCommands) {

@@ -147,6 +147,9 @@ void add_ingest(CLI::App& app, Action& action);
 /// `cmvn` and `show`; recipe_command_line.cpp has them.
 void add_recipe_commands(CLI::App& app, Action& action);
 
+/// `live replay`; live/live_command_line.cpp has it.
+void add_live_commands(CLI::App& app, Action& action);
+
 /// `run` and `check`; run/job_command_line.cpp has them.
 void add_job_commands(CLI::App& app, Action& action);
 

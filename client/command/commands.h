@@ -163,6 +163,12 @@ struct JournalOptions {
 };
 int run_journal(const JournalOptions& options);
 
+struct LiveReplayOptions {
+  std::filesystem::path file;  ///< Settings and logs of live feeds: one case, or a list.
+  bool json = false;
+};
+int run_live_replay(const LiveReplayOptions& options);
+
 struct KeygenOptions {
   std::filesystem::path into;  ///< Path to which .secret and .public are appended.
   bool json = false;

@@ -45,6 +45,7 @@ def commands(batchwright):
             yield [name]
     for kind in ("audio", "npy", "npz", "kaldi"):
         yield ["ingest", kind]
+    yield ["live", "replay"]
 
 
 def call(words):

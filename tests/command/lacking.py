@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ["--config", "{folder}/config.toml", "--", "true"],
     "ingest": ["npy", "{folder}/in", "--into", "{folder}/out"],
     "inspect": ["{folder}/none"], "verify": ["{folder}/none"], "journal": ["{folder}/none"],
+    "live": ["replay", "{folder}/none"],
     "cmvn": ["--dataset", "{folder}/none", "--into", "{folder}/cmvn"],
     "plan": ["--dataset", "{folder}/none"], "show": ["--feed-config", "{folder}/config.toml"],
     "gather": ["{folder}/none"], "keygen": ["{folder}/key"], "completion": ["bash"]}

@@ -41,7 +41,7 @@ _TABLE = (
      "base formats dataset planning assembly delivery feed wire stats http config", "daemon.h"),
     ("library", "client/library", "base formats", "batchwright/client.h batchwright/client.hpp"),
     ("examples", "client/examples", "dataset library", ""),
-    ("command", "client/command", "base formats dataset frontend sound recipe ingest planning config library", ""),
+    ("command", "client/command", "base formats dataset frontend sound recipe ingest planning live config library", ""),
 )
 ROOMS = tuple(Room(name, folder, tuple(sees.split()),
                    tuple(f"{folder}/{door}" for door in doors.split()))
