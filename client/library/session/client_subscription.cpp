@@ -76,9 +76,10 @@ Result<void> ClientSubscription::on(const wire::Waiting& waiting, Time /*now*/) 
   return {};
 }
 
-/// An answer to an earlier question comes too late.
+/// An answer to an earlier question comes too late, and so does one behind a loss: it speaks of
+/// what was asked for before.
 Result<void> ClientSubscription::on(const wire::Upcoming& answer, Time /*now*/) {
-  if (answer.question() != asked_upcoming_) return {};
+  if (!served_ || answer.question() != asked_upcoming_) return {};
   upcoming_.emplace();
   for (const Event& event : inbox_) {
     if (const auto* ticket = std::get_if<Ticket>(&event)) upcoming_->unread.push_back(*ticket);

@@ -72,6 +72,9 @@ struct Run {
       questions.push_back(question->question());
       counts.push_back(question->count());
       if (!answers_upcoming) return;
+      if (in_place_of_answer) {
+        return world->after(1ms, std::exchange(in_place_of_answer, nullptr));
+      }
       wire::UpcomingT answer;
       answer.subscription = question->subscription();
       answer.question = question->question();
@@ -140,7 +143,8 @@ struct Run {
 
   Abilities abilities;
   bool answers_upcoming = true;
-  std::function<void()> behind_answer;  ///< Once, before the session has taken it in.
+  std::function<void()> in_place_of_answer;  // to the next question
+  std::function<void()> behind_answer;       ///< Once, before the session has taken it in.
   std::vector<std::uint32_t> questions;
   std::vector<std::uint32_t> counts;  ///< That they ask for.
   std::uint32_t batches_per_step = 1;
@@ -289,6 +293,26 @@ TEST_CASE("client: the answer of a daemon that is lost with it is void") {
   REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
   CHECK(run.questions.size() == 2);
   CHECK(coming->batches.at(0).step() == 2);  // of the second answer; the batch of step 1 is void
+}
+
+TEST_CASE("client: the answer of a feed that was replaced meanwhile is void") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.in_place_of_answer = [&] {
+    wire::RefusedT replaced;
+    replaced.subscription = subscription->number().value;
+    replaced.code = static_cast<std::uint16_t>(ErrorCode::disconnected);
+    replaced.message = "the feed is replaced";
+    run.world->say(std::move(replaced));
+    wire::UpcomingT nothing;  // what a daemon says of a subscription that it does not have
+    nothing.subscription = subscription->number().value;
+    nothing.question = run.questions.back();
+    run.world->say(std::move(nothing));
+  };
+  const auto coming = run.session->upcoming(*subscription, 3, run.session->after(5s));
+  REQUIRE_MESSAGE(coming, (coming ? "" : coming.error().message));
+  CHECK(run.questions.size() == 2);
+  CHECK(coming->batches.size() == 3);
 }
 
 TEST_CASE("client: what a new daemon sends again is asked for beside what comes next") {
