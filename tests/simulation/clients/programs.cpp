@@ -10,8 +10,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// Looks at some batches of a whole epoch, or at all of them, from its beginning.
-void evaluate(const Surroundings& around, Client& client) {
+/// Looks at some batches of a whole epoch, or at all of them, from its beginning. Returns the last.
+std::optional<Held> evaluate(const Surroundings& around, Client& client) {
   wire::SubscribeT request;
   request.feed = "train";
   request.window = around.world.dice.between(2, 4);
@@ -26,6 +26,7 @@ void evaluate(const Surroundings& around, Client& client) {
     last = std::move(event.batch);
     --left;
   }
+  return last;
 }
 
 /// One loop, until it is over or broken.
@@ -47,6 +48,7 @@ class TrainingLoop {
       if (!event.batch) continue;
       const Saved behind = reading->position_behind(*event.batch);
       keep(std::move(*event.batch), reading->window());
+      evaluated_.reset();
       client.work();
       const bool keeps = terms_.keeps_last || terms_.keeps_list;
       if (!keeps || reading->window() == 1) held_.clear();
@@ -55,7 +57,7 @@ class TrainingLoop {
       } else {
         saved_ = behind;
       }
-      if (around_.world.dice.percent(terms_.evaluates)) evaluate(around_, client);
+      if (around_.world.dice.percent(terms_.evaluates)) evaluated_ = evaluate(around_, client);
       if (!barrier_ && around_.world.dice.percent(terms_.breaks)) {
         around_.world.sometimes(Mark::broke_early);
         return false;
@@ -79,6 +81,7 @@ class TrainingLoop {
   std::optional<Saved>& saved_;
   const Barrier& barrier_;
   std::deque<Held> held_;
+  std::optional<Held> evaluated_;  ///< Of an evaluation, until the loop goes on.
 };
 
 /// What a worker does with the batch that it has worked on. One that keeps it until it has the next

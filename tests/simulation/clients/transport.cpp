@@ -1,8 +1,12 @@
 #include "tests/simulation/clients/transport.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 
 namespace batchwright::simulation {
 namespace {
@@ -10,15 +14,58 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+/// What passes over one connection, lease by lease: a client that says that its program waits has
+/// given back all that it got and does not hold. (It may hold more: of a feed that was replaced.)
+/// Leases of a queue outlive a connection, and are left to RecordWitness.
+class LeaseWitness {
+ public:
+  explicit LeaseWitness(World& world) : world_(world) {}
+
+  void received(const ControlMessage& message) {
+    if (const auto* ticket = message.as<wire::Delivery>()) {
+      const auto found = out_.find(ticket->subscription());
+      if (found != out_.end()) found->second.insert(ticket->lease());
+    }
+    if (const auto* refusal = message.as<wire::Refused>()) out_.erase(refusal->subscription());
+  }
+  void sent(const ControlMessage& message) {
+    if (const auto* request = message.as<wire::Subscribe>()) {
+      if (request->mode() != wire::Mode::queue) out_[request->subscription()] = {};
+    }
+    if (const auto* release = message.as<wire::Release>()) {
+      const auto found = out_.find(release->subscription());
+      if (found == out_.end()) return;
+      for (const std::uint64_t lease : *release->leases()) found->second.erase(lease);
+    }
+    if (const auto* end = message.as<wire::Unsubscribe>()) out_.erase(end->subscription());
+    if (const auto* question = message.as<wire::Ask>()) check(*question);
+  }
+
+ private:
+  void check(const wire::Ask& question) const {
+    const auto found = out_.find(question.subscription());
+    if (found == out_.end() || found->second.size() <= question.holds()) return;
+    world_.fail(fmt::format("a client holds {} batches, and {} of its leases are out",
+                            question.holds(), found->second.size()));
+  }
+
+  World& world_;
+  std::map<std::uint32_t, std::set<std::uint64_t>> out_;  ///< By subscription.
+};
+
 class VirtualSocket final : public DaemonSocket {
  public:
   VirtualSocket(Network& network, std::shared_ptr<Process> process)
-      : network_(network), process_(std::move(process)), line_(network_.connect(process_)) {}
+      : network_(network),
+        process_(std::move(process)),
+        line_(network_.connect(process_)),
+        leases_(process_->world()) {}
   ~VirtualSocket() override { network_.close(line_, flushed_); }
 
   Result<void> send(const flatbuffers::DetachedBuffer& message) override {
     if (process_->was_killed()) return {};
     const auto* bytes = reinterpret_cast<const std::byte*>(message.data());
+    if (const auto sent = ControlMessage::decode({bytes, message.size()})) leases_.sent(*sent);
     network_.send(line_, {{bytes, bytes + message.size()}, {}, {}});
     return {};
   }
@@ -32,6 +79,7 @@ class VirtualSocket final : public DaemonSocket {
     line_->inbox.pop_front();
     auto message = ControlMessage::decode(first.bytes);
     if (!message) return message.error();
+    leases_.received(*message);
     Incoming incoming{std::move(*message), {}};
     if (first.batch) incoming.batch = {first.batch, *first.batch};
     return std::optional(std::move(incoming));
@@ -44,6 +92,7 @@ class VirtualSocket final : public DaemonSocket {
   Network& network_;
   const std::shared_ptr<Process> process_;
   const std::shared_ptr<Line> line_;
+  LeaseWitness leases_;
   bool flushed_ = false;
 };
 

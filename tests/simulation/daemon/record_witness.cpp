@@ -202,9 +202,11 @@ void RecordWitness::completed(const Holding& batch) {
   const auto found = queued_.find(batch.lease);
   if (found == queued_.end()) world_.fail("a worker has a batch that the queue never gave");
   completed_.places.insert(found->second);
-  // One that was done before a power cut, and is released after it, is promised no more.
+  // One that was done before a power cut, and is released after it, is promised no more; nor is one
+  // of which the cut took the record that it was given.
   const bool is_new = completed_.leases.insert(batch.lease).second;
-  if (is_new && completed_.keeps_promises) completed_.promised.insert(found->second);
+  const bool is_known = read_.given.contains(batch.lease);
+  if (is_new && is_known && completed_.keeps_promises) completed_.promised.insert(found->second);
 }
 
 void RecordWitness::check_epoch(std::uint64_t content, std::uint64_t epoch) const {
