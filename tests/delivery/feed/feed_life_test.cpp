@@ -1,8 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "daemon/delivery/feed/core/feed_parts.h"
+#include "tests/delivery/core/virtual_feed.h"
+#include "tests/delivery/talk.h"
+#include "tests/delivery/test_server.h"
 
 using namespace batchwright;
+using namespace batchwright::test;
 
 namespace {
 
@@ -48,4 +54,16 @@ TEST_CASE("delivery: that a client has come is remembered") {
   CHECK(!life.had_client());
   life.come();
   CHECK(life.had_client());
+}
+
+TEST_CASE("delivery: clients of a feed whose data were overwritten are told so") {
+  VirtualFeed feed(sorted_feed(4));
+  VirtualClient client(feed);
+  REQUIRE(join(client, subscribe_to_train()));
+  feed.tell(DataOverwritten{{ErrorCode::corrupt_record, "somebody wrote to the dataset"}});
+  const auto refused = read_until<wire::Refused>(client);
+  REQUIRE(refused);
+  CHECK(refused->as<wire::Refused>()->message()->str().find("wrote to the dataset") !=
+        std::string::npos);
+  CHECK(feed.core().parts().life.why()->code == ErrorCode::corrupt_record);
 }
