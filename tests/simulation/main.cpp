@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/run.h"
@@ -68,7 +69,8 @@ class Watchdog {
   Watchdog(std::uint64_t seed, const Run& run) {
     seed_ = seed;
     run_ = &run;
-    ::signal(SIGPROF, &Watchdog::give_up);
+    seen_ = 0;
+    ::signal(SIGPROF, &Watchdog::look);
     set(kPatience);
   }
   ~Watchdog() { set(0); }
@@ -76,15 +78,18 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  /// Seconds of processor time. The longest runs take one, or four with sanitizers.
+  /// Seconds of processor time without anything that is done. No one thing takes a tenth, also with
+  /// sanitizers.
   static constexpr time_t kPatience = 10;
 
   static void set(time_t seconds) {
-    const itimerval left{{}, {seconds, 0}};
+    const itimerval left{{seconds, 0}, {seconds, 0}};
     ::setitimer(ITIMER_PROF, &left, nullptr);
   }
   /// What it looks at may be in the middle of a change: then it dies of that, or of the alarm.
-  static void give_up(int) {
+  static void look(int) {
+    const std::uint64_t before = std::exchange(seen_, run_->world().things_done());
+    if (seen_ != before) return;
     ::alarm(5);
     tell_failure(seed_, *run_, "something turns in a circle, and nothing else happens");
     ::_exit(1);
@@ -92,6 +97,7 @@ class Watchdog {
 
   static inline std::uint64_t seed_ = 0;
   static inline const Run* run_ = nullptr;
+  static inline std::uint64_t seen_ = 0;
 };
 
 /// What did not hold; empty: all did.
