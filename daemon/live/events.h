@@ -74,7 +74,7 @@ struct LiveRelease {
 };
 
 /// A trainer has unsubscribed, or its session is over: it is due nothing more, as if it had
-/// released all. If it takes again it has joined anew.
+/// released all. If it takes again it joins as a new one.
 struct TrainerGone {
   TrainerId trainer = 0;
 };

@@ -67,7 +67,7 @@ class LivePool {
     std::uint64_t least_staleness = 0;  ///< Of the units that count towards it.
     bool waits = false;                 ///< Some of it is still to come.
   };
-  /// How far admit() has looked through the pushes that wait, in vain.
+  /// The pushes that wait, as far as admit() has looked at them and accepted none.
   struct Looked {
     std::uint64_t next = 0;         ///< The first event that it has not looked at.
     bool none_takes_places = true;  ///< No push before it needs a place of its own.

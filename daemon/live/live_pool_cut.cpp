@@ -41,7 +41,7 @@ bool LivePool::cut() {
       counts = !settings_.too_stale(versions_.staleness(age));
     }
   }
-  if (!counts) {  // a step without such a row serves nobody
+  if (!counts) {  // a step without such a row is of no use
     for (const UnitId id : units) drop(id, SequenceState::dropped_stale, "stale");
   } else {
     make_step(units, *why);

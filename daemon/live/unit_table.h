@@ -193,7 +193,7 @@ class UnitTable {
   Slots<LiveUnit> units_;
   std::uint64_t accepted_ = 0;  ///< Sequences ever.
   std::map<Age, Cohort> cohorts_;
-  mutable std::vector<const Cohort*> stalest_first_;  ///< Empty: to be sorted anew.
+  mutable std::vector<const Cohort*> stalest_first_;  ///< Empty: to be sorted again.
   std::map<std::uint64_t, UnitId> begun_units_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, UnitId> kept_by_step_;
   std::vector<Pushed> pushed_;  ///< By producer.

@@ -140,7 +140,7 @@ TEST_CASE("live: a step is released by each trainer that it was cut for") {
   CHECK(states_of(pool, 0).back() == SequenceState::done);
 }
 
-TEST_CASE("live: a trainer that is gone holds no step, and joins anew where it takes again") {
+TEST_CASE("live: a trainer that is gone holds no step, and joins again where it takes one") {
   SomePool pool(steps_of(1));
   pool.at(0, loop());
   pool.at(0, LiveTake{1, {}, true});

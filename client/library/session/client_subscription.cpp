@@ -76,8 +76,8 @@ Result<void> ClientSubscription::on(const wire::Waiting& waiting, Time /*now*/) 
   return {};
 }
 
-/// An answer to an earlier question comes too late, and so does one behind a loss: it speaks of
-/// what was asked for before.
+/// An answer to an earlier question comes too late, and so does one after a loss: it speaks of what
+/// was asked for before.
 Result<void> ClientSubscription::on(const wire::Upcoming& answer, Time /*now*/) {
   if (!served_ || answer.question() != asked_upcoming_) return {};
   upcoming_.emplace();

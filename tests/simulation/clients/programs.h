@@ -37,7 +37,7 @@ struct ProgramTerms {
   bool takes_none = false;     ///< It looks on.
   std::uint32_t breaks = 0;    ///< Of a hundred batches, how many end its loop, which begins again.
   std::uint32_t foresees = 0;  ///< Before how many it asks which come next.
-  bool follows = false;        ///< Its feed grows with its data: then nobody knows later epochs.
+  bool follows = false;        ///< Its feed grows with its data: then later epochs are not known.
   std::uint32_t evaluates = 0;  ///< How many are followed by a look at another subscription.
   bool keeps_undone = false;    ///< Of a queue: its last batch is not done until the next is there.
   std::uint32_t undone = 0;     ///< Of a queue: how many are given back undone,
