@@ -60,6 +60,16 @@ flatbuffers::Offset<flatbuffers::Vector<T>> optional_vector(Builder& builder,
   return builder.CreateVector(values.data(), values.size());
 }
 
+flatbuffers::Offset<wire::LiveRows> lay_out_live(Builder& builder, const LiveRows* live) {
+  if (live == nullptr) return {};
+  return wire::CreateLiveRows(
+      builder, live->version, builder.CreateVector(live->versions),
+      builder.CreateVector(live->versions_newest), builder.CreateVector(live->groups),
+      builder.CreateVector(live->weights), builder.CreateVector(live->producers),
+      builder.CreateVector(live->numbers), builder.CreateVectorOfStrings(live->names),
+      live->zeroed);
+}
+
 /// Adds all but the tensors. Names and lists come before the table: FlatBuffers nests nothing.
 void lay_out_header(Builder& builder, const BatchSpec& spec,
                     const std::vector<flatbuffers::Offset<wire::Tensor>>& tensors) {
@@ -69,6 +79,7 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
     keys.push_back(builder.CreateString(key.data(), key.size()));
   }
   const wire::Fingerprint fingerprint = to_wire(spec.fingerprint);
+  const auto live = lay_out_live(builder, spec.live);
   const auto rows = static_cast<std::uint32_t>(spec.lengths.size());
   wire::FinishBatchBuffer(
       builder,
@@ -81,7 +92,24 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
           optional_vector(builder, spec.starts), optional_vector(builder, spec.flags),
           builder.CreateVector(tensors), rows, spec.batch_frames, spec.step_sequences,
           spec.step_frames, loss_weight(spec.batch_frames, spec.step_frames, spec.world),
-          spec.rows_lost));
+          spec.rows_lost, live));
+}
+
+/// Null: there is none.
+const char* flaw_of_live(const wire::LiveRows* live, std::size_t rows) {
+  if (live == nullptr) return nullptr;
+  for (const auto* numbers :
+       {live->versions(), live->versions_newest(), live->groups(), live->numbers()}) {
+    if (!is_aligned(numbers)) return "what it says of live rows is not aligned";
+    if (numbers->size() != rows) return "what it says of live rows does not agree";
+  }
+  if (live->weights()->size() != rows || live->producers()->size() != rows) {
+    return "what it says of live rows does not agree";
+  }
+  for (const std::uint32_t producer : *live->producers()) {
+    if (producer >= live->producer_names()->size()) return "a row is of a producer without a name";
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -102,7 +130,10 @@ std::uint64_t batch_bytes_bound(const BatchBound& bound) {
   // of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
   const std::uint64_t rows = bound.rows * (40 + 4 * bound.tensors) + bound.key_bytes;
   const std::uint64_t tensors = bound.tensors * 320 + bound.name_bytes;
-  const std::uint64_t bytes = bound.payload_bytes + rows + tensors + 2048;
+  // A row of a live feed: four numbers of 8 bytes, two of 4, and at worst a producer's name with
+  // its offset, length, terminator and padding.
+  const std::uint64_t live = bound.live ? 512 + bound.rows * (56 + kMostNameBytes) : 0;
+  const std::uint64_t bytes = bound.payload_bytes + rows + tensors + live + 2048;
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }
 
@@ -113,6 +144,7 @@ std::uint64_t batch_bytes_bound(const BatchSpec& spec) {
     bound.payload_bytes += payload_bytes(tensor);
     bound.name_bytes += tensor.field->name.size();
   }
+  bound.live = spec.live != nullptr;
   return batch_bytes_bound(bound);
 }
 
@@ -156,6 +188,7 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
   if (batch->ordinals()->size() != rows || batch->keys()->size() != rows) {
     return bad("its rows do not agree");
   }
+  if (const char* flaw = flaw_of_live(batch->live(), rows)) return bad(flaw);
   for (const wire::Tensor* tensor : *batch->tensors()) {
     if (!is_aligned(tensor->shape())) return bad("a shape is not aligned");
     std::size_t size = dtype_bytes(tensor->dtype());

@@ -33,6 +33,22 @@ struct TensorSpec {
 /// Bytes of a tensor's payload. In 64 bits on every machine: it may be more than an address holds.
 std::uint64_t payload_bytes(const TensorSpec& tensor);
 
+/// A producer's name has 1 to so many bytes.
+inline constexpr std::size_t kMostNameBytes = 64;
+
+/// What a live feed says of a batch's rows, one entry each, in the order of the rows.
+struct LiveRows {
+  std::uint64_t version = 0;  ///< That was announced last when the step was cut.
+  std::vector<std::uint64_t> versions;
+  std::vector<std::uint64_t> versions_newest;
+  std::vector<std::uint64_t> groups;  ///< kNoGroup: the row is in none.
+  std::vector<float> weights;
+  std::vector<std::uint32_t> producers;  ///< Places in `names`.
+  std::vector<std::uint64_t> numbers;
+  std::vector<std::string> names;  ///< Of producers.
+  std::uint32_t zeroed = 0;        ///< Rows of weight 0, since they are stale.
+};
+
 /// All that a batch says beside its payload. What it points to outlives the call.
 struct BatchSpec {
   std::string_view feed;
@@ -52,7 +68,8 @@ struct BatchSpec {
   std::uint32_t step_sequences = 0;
   std::uint64_t step_frames = 0;
   std::vector<TensorSpec> tensors;
-  std::uint32_t rows_lost = 0;  ///< Planned rows whose record is corrupt.
+  std::uint32_t rows_lost = 0;     ///< Planned rows whose record is corrupt.
+  const LiveRows* live = nullptr;  ///< Null: the feed has a dataset.
 };
 
 /// Weight of a batch's mean loss per frame, so that the mean of weighted losses over the batches
@@ -66,6 +83,7 @@ struct BatchBound {
   std::uint64_t payload_bytes = 0;  ///< Bytes of all tensors together, unpadded.
   std::uint64_t tensors = 0;
   std::uint64_t name_bytes = 0;  ///< Bytes of the feed's and all tensors' names.
+  bool live = false;             ///< The rows have what a live feed says of them.
 };
 
 /// Bytes that surely hold a batch of these figures; a multiple of kTensorAlignment. It exceeds

@@ -5,6 +5,9 @@
 #include <iterator>
 #include <string>
 
+#include "formats/batch.h"
+#include "formats/record.h"
+
 namespace batchwright {
 namespace {
 
@@ -31,6 +34,53 @@ const char* flaw_of_list_upcoming(const wire::Message& message) {
              : "a ListUpcoming for more than 1024 batches";
 }
 
+const char* flaw_of_produce(const wire::Message& message) {
+  const auto* name = message.body_as_Produce()->name();
+  return name == nullptr || name->size() <= kMostNameBytes
+             ? nullptr
+             : "a Produce with a name of more than 64 bytes";
+}
+
+const char* flaw_of_push(const wire::Message& message) {
+  const auto& push = *message.body_as_Push();
+  const auto& sequences = *push.sequences();
+  if (!is_aligned(&sequences)) return "a Push that is not aligned";
+  if (sequences.size() == 0) return "a Push without sequences";
+  if (sequences.size() > kMostOffered) return "a Push of more than 4096 sequences";
+  std::uint64_t key_bytes = 0;
+  for (const wire::OfferedSequence* offered : sequences) {
+    if (offered->key_bytes() == 0 || offered->key_bytes() > kMaxKeyBytes) {
+      return "a Push with a key that has not 1 to 511 bytes";
+    }
+    key_bytes += offered->key_bytes();
+  }
+  if (key_bytes != (push.keys() != nullptr ? push.keys()->size() : 0)) {
+    return "a Push whose keys are not as long as it says";
+  }
+  return nullptr;
+}
+
+const char* flaw_of_freed(const wire::Message& message) {
+  return is_aligned(message.body_as_Freed()->numbers()) ? nullptr : "a Freed that is not aligned";
+}
+
+const char* flaw_of_list_outcomes(const wire::Message& message) {
+  return message.body_as_ListOutcomes()->count() <= kMostOutcomes
+             ? nullptr
+             : "a ListOutcomes for more than 65536 numbers";
+}
+
+const char* flaw_of_outcomes(const wire::Message& message) {
+  const auto& answer = *message.body_as_Outcomes();
+  if (!is_aligned(answer.totals())) return "an Outcomes that is not aligned";
+  return answer.totals()->size() == kOutcomes ? nullptr : "an Outcomes without a total of each";
+}
+
+const char* flaw_of_advance(const wire::Message& message) {
+  return message.body_as_Advance()->version() <= kLastVersion ? nullptr
+                                                              : "an Advance beyond version 2^62";
+}
+
 using Body = wire::Body;
 
 constexpr MessageKind kKinds[] = {
@@ -51,6 +101,21 @@ constexpr MessageKind kKinds[] = {
     {Body::Event, Sender::publisher},
     {Body::ListUpcoming, Sender::client, flaw_of_list_upcoming},
     {Body::Upcoming, Sender::daemon},
+    {Body::Produce, Sender::client, flaw_of_produce},
+    {Body::Produced, Sender::daemon},
+    {Body::Claim, Sender::client},
+    {Body::Claimed, Sender::daemon},
+    {Body::Push, Sender::client, flaw_of_push},
+    {Body::Accepted, Sender::daemon},
+    {Body::Freed, Sender::daemon, flaw_of_freed},
+    {Body::Abandon, Sender::client},
+    {Body::CloseProducer, Sender::client},
+    {Body::ListOutcomes, Sender::client, flaw_of_list_outcomes},
+    {Body::Outcomes, Sender::daemon, flaw_of_outcomes},
+    {Body::Advance, Sender::client, flaw_of_advance},
+    {Body::AwaitVersion, Sender::client},
+    {Body::Version, Sender::daemon},
+    {Body::EndFeed, Sender::client},
 };
 
 constexpr bool each_kind_has_its_row() {

@@ -28,6 +28,7 @@ enum class Ability : std::uint64_t {
   parts = 1 << 1,     ///< A large batch travels in parts.
   waits = 1 << 2,     ///< The client says whenever its program waits, and how long it did.
   upcoming = 1 << 3,  ///< The daemon tells which batches come next.
+  live = 1 << 4,      ///< A client can push sequences to live feeds, and announce versions.
 };
 
 /// The abilities that one side names, or that both have named: only those are used. A peer that is
@@ -56,10 +57,23 @@ class Abilities {
 
 /// What this code can do, as a daemon and as a client.
 inline constexpr Abilities kAbilities{Ability::returns, Ability::parts, Ability::waits,
-                                      Ability::upcoming};
+                                      Ability::upcoming, Ability::live};
 
 /// Most batches that one ListUpcoming asks for.
 inline constexpr std::uint32_t kMostUpcoming = 1024;
+
+/// Most sequences that one Push offers, and most numbers that one ListOutcomes asks for.
+inline constexpr std::uint32_t kMostOffered = 4096;
+inline constexpr std::uint32_t kMostOutcomes = 65'536;
+
+/// How many states wire::Outcome has.
+inline constexpr std::size_t kOutcomes = static_cast<std::size_t>(wire::Outcome::MAX) + 1;
+
+/// In place of a group: the sequence is in none.
+inline constexpr std::uint64_t kNoGroup = UINT64_MAX;
+
+/// The highest version that can be announced.
+inline constexpr std::uint64_t kLastVersion = std::uint64_t{1} << 62;
 
 /// The sides of a conversation, and the PUB socket's.
 enum class Sender : std::uint8_t { client, daemon, either, publisher };

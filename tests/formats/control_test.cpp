@@ -98,3 +98,44 @@ TEST_CASE("formats: a ListUpcoming asks for at most 1024 batches") {
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message == "a ListUpcoming for more than 1024 batches");
 }
+
+TEST_CASE("formats: of a live feed's messages what the schema cannot say is checked") {
+  const auto flaw = [](auto body) -> std::string {
+    const auto message = ControlMessage::decode(bytes_of(encode(std::move(body))));
+    return message ? "" : message.error().message;
+  };
+  wire::PushT push;
+  CHECK(flaw(push) == "a Push without sequences");
+  push.sequences.assign(kMostOffered, {0, 0, 0, kNoGroup, 0, 1, 1.0F});
+  CHECK(flaw(push) == "a Push whose keys are not as long as it says");
+  push.keys.assign(kMostOffered, 'k');
+  CHECK(flaw(push).empty());
+  push.sequences.push_back(push.sequences.back());
+  push.keys.push_back('k');
+  CHECK(flaw(push) == "a Push of more than 4096 sequences");
+  for (const std::uint32_t key_bytes : {0U, 512U, UINT32_MAX}) {
+    push.sequences.assign(1, {0, 0, 0, kNoGroup, 0, key_bytes, 1.0F});
+    push.keys.assign(key_bytes % 1024, 'k');
+    CHECK(flaw(push) == "a Push with a key that has not 1 to 511 bytes");
+  }
+  wire::ListOutcomesT question;
+  question.count = kMostOutcomes;
+  CHECK(flaw(question).empty());
+  ++question.count;
+  CHECK(flaw(question) == "a ListOutcomes for more than 65536 numbers");
+  wire::OutcomesT answer;
+  for (std::size_t totals = 0; totals < 2 * kOutcomes; ++totals) {
+    answer.totals.assign(totals, 0);
+    CHECK(flaw(answer).empty() == (totals == kOutcomes));
+  }
+  wire::AdvanceT advance;
+  advance.version = kLastVersion;
+  CHECK(flaw(advance).empty());
+  ++advance.version;
+  CHECK(flaw(advance) == "an Advance beyond version 2^62");
+  wire::ProduceT produce;
+  produce.name = std::string(kMostNameBytes, 'n');
+  CHECK(flaw(produce).empty());
+  produce.name += 'n';
+  CHECK(flaw(produce) == "a Produce with a name of more than 64 bytes");
+}

@@ -161,6 +161,120 @@ void fill(wire::UpcomingT& upcoming, Choices& input) {
   }
 }
 
+std::uint32_t any_producer(Choices& input) { return input.byte() % 4; }
+
+std::int64_t any_timeout(Choices& input) { return input.byte() % 4 == 0 ? 5 : -1; }
+
+void fill(wire::ProduceT& request, Choices& input) {
+  request.producer = any_producer(input);
+  request.feed = input.byte() % 8 == 0 ? "train" : "live";
+  if (input.byte() % 2 == 0) request.name = "actor";
+  request.area_bytes = 4096 * small_or_any<std::uint64_t>(input);
+}
+
+void fill(wire::ProducedT& answer, Choices& input) {
+  answer.producer = any_producer(input);
+  answer.incarnation = small_or_any<std::uint64_t>(input);
+  answer.next = small_or_any<std::uint64_t>(input);
+  answer.area = small_or_any<std::uint32_t>(input);
+  answer.area_bytes = 4096 * small_or_any<std::uint64_t>(input);
+}
+
+void fill(wire::ClaimT& claim, Choices& input) {
+  claim.producer = any_producer(input);
+  claim.question = small_or_any<std::uint32_t>(input);
+  claim.count = small_or_any<std::uint32_t>(input);
+  claim.timeout_ms = any_timeout(input);
+}
+
+void fill(wire::ClaimedT& answer, Choices& input) {
+  answer.producer = any_producer(input);
+  answer.question = small_or_any<std::uint32_t>(input);
+  answer.code = small_or_any<std::uint16_t>(input);
+  answer.version = small_or_any<std::uint64_t>(input);
+  answer.text = "staleness";
+}
+
+void fill(wire::PushT& push, Choices& input) {
+  push.producer = any_producer(input);
+  push.question = small_or_any<std::uint32_t>(input);
+  push.first = small_or_any<std::uint64_t>(input);
+  push.framed = input.byte() % 4 != 0;
+  push.timeout_ms = any_timeout(input);
+  for (int count = 1 + input.byte() % 4; count > 0; --count) {
+    const auto offset = 64 * small_or_any<std::uint64_t>(input);
+    const auto version = small_or_any<std::uint64_t>(input);
+    const auto group = input.byte() % 2 == 0 ? kNoGroup : small_or_any<std::uint64_t>(input);
+    push.sequences.emplace_back(offset, version, version, group, small_or_any<std::uint32_t>(input),
+                                1, 1.0F);
+    push.lengths.push_back(small_or_any<std::uint32_t>(input));
+    push.keys.push_back('k');
+  }
+}
+
+void fill(wire::AcceptedT& answer, Choices& input) {
+  answer.producer = any_producer(input);
+  answer.question = small_or_any<std::uint32_t>(input);
+  answer.next = small_or_any<std::uint64_t>(input);
+  answer.code = small_or_any<std::uint16_t>(input);
+  answer.text = "no";
+}
+
+void fill(wire::FreedT& freed, Choices& input) {
+  freed.producer = any_producer(input);
+  freed.numbers = leases(input);
+}
+
+void fill(wire::AbandonT& abandon, Choices& input) {
+  abandon.producer = any_producer(input);
+  abandon.group = small_or_any<std::uint64_t>(input);
+  abandon.count = small_or_any<std::uint32_t>(input);
+  abandon.number = small_or_any<std::uint64_t>(input);
+  abandon.by_number = input.byte() % 2 == 0;
+}
+
+void fill(wire::CloseProducerT& close, Choices& input) { close.producer = any_producer(input); }
+
+void fill(wire::ListOutcomesT& question, Choices& input) {
+  question.producer = any_producer(input);
+  question.question = small_or_any<std::uint32_t>(input);
+  question.first = small_or_any<std::uint64_t>(input);
+  question.count = small_or_any<std::uint32_t>(input) % (kMostOutcomes + 1);
+}
+
+void fill(wire::OutcomesT& answer, Choices& input) {
+  answer.producer = any_producer(input);
+  answer.question = small_or_any<std::uint32_t>(input);
+  answer.first = small_or_any<std::uint64_t>(input);
+  answer.outcomes = {wire::Outcome::done, wire::Outcome::dropped_stale};
+  answer.totals.assign(kOutcomes, 1);
+}
+
+void fill(wire::AdvanceT& advance, Choices& input) {
+  advance.feed = input.byte() % 8 == 0 ? "train" : "live";
+  advance.question = small_or_any<std::uint32_t>(input);
+  advance.version = small_or_any<std::uint64_t>(input) % (kLastVersion + 1);
+  advance.restored = input.byte() % 4 == 0;
+  advance.replays = input.byte() % 4 == 0;
+}
+
+void fill(wire::AwaitVersionT& question, Choices& input) {
+  question.feed = input.byte() % 8 == 0 ? "train" : "live";
+  question.question = small_or_any<std::uint32_t>(input);
+  question.above = small_or_any<std::uint64_t>(input);
+  question.timeout_ms = any_timeout(input);
+}
+
+void fill(wire::VersionT& answer, Choices& input) {
+  answer.question = small_or_any<std::uint32_t>(input);
+  answer.version = small_or_any<std::uint64_t>(input);
+  answer.code = small_or_any<std::uint16_t>(input);
+}
+
+void fill(wire::EndFeedT& end, Choices& input) {
+  end.feed = input.byte() % 8 == 0 ? "train" : "live";
+}
+
 template <class TableT>
 wire::MessageT filled(Choices& input) {
   TableT body;
@@ -193,6 +307,21 @@ constexpr Row kRows[] = {
     {Body::Event, filled<wire::EventT>},
     {Body::ListUpcoming, filled<wire::ListUpcomingT>},
     {Body::Upcoming, filled<wire::UpcomingT>},
+    {Body::Produce, filled<wire::ProduceT>},
+    {Body::Produced, filled<wire::ProducedT>},
+    {Body::Claim, filled<wire::ClaimT>},
+    {Body::Claimed, filled<wire::ClaimedT>},
+    {Body::Push, filled<wire::PushT>},
+    {Body::Accepted, filled<wire::AcceptedT>},
+    {Body::Freed, filled<wire::FreedT>},
+    {Body::Abandon, filled<wire::AbandonT>},
+    {Body::CloseProducer, filled<wire::CloseProducerT>},
+    {Body::ListOutcomes, filled<wire::ListOutcomesT>},
+    {Body::Outcomes, filled<wire::OutcomesT>},
+    {Body::Advance, filled<wire::AdvanceT>},
+    {Body::AwaitVersion, filled<wire::AwaitVersionT>},
+    {Body::Version, filled<wire::VersionT>},
+    {Body::EndFeed, filled<wire::EndFeedT>},
 };
 static_assert(std::size(kRows) == static_cast<std::size_t>(Body::MAX), "each kind has its row");
 
