@@ -200,6 +200,7 @@ void ClientSubscription::refuse(const Error& error) {
 
 void ClientSubscription::lost() {
   served_ = false;
+  leases_.end_session();
   upcoming_.reset();
   waits_.lost();
   reason_.clear();
@@ -253,7 +254,7 @@ void ProgramWaits::lost() {
 }
 
 bool ProgramWaits::again(Time now) {
-  if (!std::exchange(when_lost_, false)) return false;
+  if (!std::exchange(when_lost_, false) && !since_) return false;
   since_ = told_ = now;
   return true;
 }

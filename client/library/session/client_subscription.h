@@ -31,8 +31,8 @@ class ProgramWaits {
   void end(Time now);
   /// The daemon is gone.
   void lost();
-  /// Whether the program was waiting when the daemon was lost, so that the new one is to hear of
-  /// it; once.
+  /// A new daemon is asked. Whether the program waits, or was waiting when the last one was lost,
+  /// so that this one is to hear of it.
   bool again(Time now);
   /// How long it has waited since this was asked last, without the time from when the daemon heard
   /// of a wait to its end.

@@ -153,13 +153,13 @@ void Session::pump(const Deadline& deadline) {
 void Session::arrive(const Deadline& deadline) {
   if (auto up = link_.come_up(deadline); !up) return arena_trouble(up.error());
   for (const auto& [number, subscription] : subscriptions_) {
-    subscription->leases().begin_session(link_.has(Ability::returns));
     if (subscription->wants_more()) request(*subscription);
   }
 }
 
-/// A program that waited when the daemon was lost waits for this one.
+/// A program that waits, or did when the daemon was lost, waits for this one.
 void Session::request(ClientSubscription& subscription) {
+  subscription.leases().begin_session(link_.has(Ability::returns));
   send(encode(subscription.request()));
   if (subscription.waits().again(link_.now())) say_waiting(subscription);
 }
@@ -182,10 +182,7 @@ void Session::lose(const std::string& how) {
 
 /// The session with a daemon is over.
 void Session::lost() {
-  for (const auto& [number, subscription] : subscriptions_) {
-    subscription->leases().end_session();
-    subscription->lost();
-  }
+  for (const auto& [number, subscription] : subscriptions_) subscription->lost();
 }
 
 /// The first reason is the one that counts. Towards the daemon the conversation ends when the

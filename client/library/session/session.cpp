@@ -128,7 +128,6 @@ Result<std::shared_ptr<ClientSubscription>> Session::subscribe(wire::SubscribeT 
   const auto made = std::make_shared<ClientSubscription>(std::move(wanted), writable);
   subscriptions_.emplace(made->number(), made);
   if (link_.is_up()) {  // otherwise it is asked for with all others
-    made->leases().begin_session(link_.has(Ability::returns));
     request(*made);
   }
   if (auto granted = await_grant(*made); !granted) return granted.error();

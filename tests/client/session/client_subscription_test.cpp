@@ -170,7 +170,6 @@ TEST_CASE("client: batches that were handed out before are given back and passed
   served.joinable(0, false);
   static_cast<void>(served.take(0ms));
   served.all.lost();
-  served.all.leases().end_session();
   CHECK(served.all.request().step == 0);
   REQUIRE(served.grant(0, 0, 2));
   served.joinable(0, false);
@@ -225,7 +224,6 @@ TEST_CASE("client: a batch that came without its bytes, or before its Subscribed
 TEST_CASE("client: another daemon is asked for what goes on, and for the leases that a queue has") {
   Served served(request_for(wire::Mode::queue), 0);
   REQUIRE(served.all.leases().take(LeaseNumber{10}));
-  served.all.leases().end_session();
   served.all.lost();
   CHECK(served.all.wants_more());
   CHECK(served.all.request().held == std::vector<std::uint64_t>{10});

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
@@ -86,6 +87,7 @@ struct Run {
         if (behind_answer) std::exchange(behind_answer, nullptr)();
       });
     }
+    if (const auto* question = message.as<wire::Ask>()) holds.push_back(question->holds());
     if (message.as<wire::Bye>() != nullptr) ++byes;
   }
 
@@ -153,6 +155,7 @@ struct Run {
   std::shared_ptr<Session> session;
   std::vector<wire::SubscribeT> subscribed;
   std::vector<std::vector<LeaseNumber>> releases;  ///< A message each.
+  std::vector<std::uint32_t> holds;                ///< What each Ask says.
   std::size_t byes = 0;
 };
 
@@ -365,4 +368,40 @@ TEST_CASE("client: each message that a daemon sends has a handler, and no other"
     const bool daemons = kind.sender == Sender::daemon || kind.sender == Sender::either;
     CHECK(Session::handles(kind.body) == daemons);
   }
+}
+
+TEST_CASE("client: a batch of a feed that was replaced counts no more, nor does its release") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  auto batch = run.next(subscription);
+  wire::RefusedT replaced;
+  replaced.subscription = subscription->number().value;
+  replaced.code = static_cast<std::uint16_t>(ErrorCode::disconnected);
+  replaced.message = "the feed is replaced";
+  run.world->say(std::move(replaced));
+  CHECK_FALSE(run.session->next(subscription, run.session->after(100ms)));
+  REQUIRE(run.subscribed.size() == 2);
+  CHECK(run.subscribed.back().step == 1);
+  CHECK(std::ranges::count(run.holds, 0U) == std::ssize(run.holds));
+  CHECK_FALSE(run.holds.empty());
+  run.release(std::move(batch));
+  run.deliver(*subscription, 1);
+  run.release(run.next(subscription));
+  CHECK(run.releases == std::vector<std::vector<LeaseNumber>>{{{101}}});
+}
+
+TEST_CASE("client: a program that began to poll while no daemon was there waits for the next one") {
+  Run run(60s, kAbilities);
+  const auto subscription = run.subscribe();
+  run.deliver(*subscription, 0);
+  const auto batch = run.next(subscription);
+  run.world->die();
+  run.world->after(1s, [&run] { run.world->rise(); });
+  for (int polls = 0; polls < 200; ++polls) {
+    CHECK_FALSE(run.session->next(subscription, run.session->after(1ms)));
+    run.world->pass(10ms);
+  }
+  REQUIRE(run.subscribed.size() == 2);
+  CHECK(run.holds == std::vector<std::uint32_t>{0});  // to the new one
 }
