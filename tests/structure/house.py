@@ -32,7 +32,7 @@ _TABLE = (
     ("http", "daemon/http", "base formats stats", "http.h"),
     ("assembly", "daemon/assembly", "base formats dataset recipe planning stats", "assembly.h"),
     ("wire", "daemon/delivery/wire", "base formats stats", "wire.h"),
-    ("feed", "daemon/delivery/feed", "base formats dataset recipe planning assembly stats",
+    ("feed", "daemon/delivery/feed", "base formats dataset recipe planning live assembly stats",
      "feed.h feed_settings.h"),
     ("delivery", "daemon/delivery", "base formats assembly stats wire feed", "delivery.h"),
     ("config", "daemon/config", "base formats dataset frontend sound recipe planning assembly feed http",

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "daemon/assembly/assembly.h"
+#include "daemon/live/live.h"
 #include "daemon/planning/planning.h"
 
 namespace batchwright {
@@ -29,6 +30,14 @@ struct FeedAdjustments {
   std::uint32_t queue_attempts = 0;
 
   friend bool operator==(const FeedAdjustments&, const FeedAdjustments&) = default;
+};
+
+/// What producers push to a live feed, and what becomes of it. `plan` gives world, seed, cut and
+/// quadratic_scale of its pool, and decides nothing else.
+struct LiveFeedSettings {
+  Schema schema;  ///< The first field is the primary one.
+  LiveSettings pool;
+  bool allow_nan = false;  ///< Of float fields, infinities too: whether producers may push them.
 };
 
 /// With so many slots each rank of a job of `world` ranks has a batch in hand and one in reserve,
@@ -59,6 +68,7 @@ struct FeedSettings : FeedAdjustments {
   std::filesystem::path journal;                ///< Of queue mode; empty: there is none.
   std::filesystem::path ledger;  ///< Which sequence went to which client; empty: not written.
   bool follow = false;           ///< Each epoch takes up what was appended.
+  std::optional<LiveFeedSettings> live;  ///< Empty: the feed has a dataset.
   /// How long those ahead wait for a client that is about to fall out of the slots: more than a
   /// scheduler's turn, less than a trainer's step.
   std::chrono::milliseconds patience{50};
