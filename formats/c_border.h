@@ -7,13 +7,17 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <span>
+#include <string_view>
 
 #include "formats/base/base.h"
+#include "formats/record.h"
 
 namespace batchwright {
 
-// The border of a library's C ABI: options that come in, and the error or the exception that a call
-// ends in. Threads: each has an error's text of its own. So has each library, which links a copy.
+// The border of a library's C ABI: options and sequences that come in, and the error or the
+// exception that a call ends in. Threads: each has an error's text of its own. So has each library,
+// which links a copy.
 
 /// Keeps the text for last_error_text() of this thread, and returns the code.
 bw_status report(const Error& error) noexcept;
@@ -47,6 +51,13 @@ Result<Options> read_options(const Options* given, Options defaults) {
   std::memcpy(&defaults, given, std::min(size, sizeof defaults));
   return defaults;
 }
+
+/// Reads the values of a program's sequence, one for each field of the schema, into `values`, which
+/// has as many; they point to the program's bytes. check_sequence() checks the rest.
+/// `whose` fields they are, such as "the dataset", is for messages.
+/// Errors: schema_mismatch, invalid_argument, which name key and field.
+Result<void> read_values(const bw_sequence& sequence, const Schema& schema, std::string_view whose,
+                         std::span<FieldValue> values);
 
 /// Runs `call`, which returns a bw_status; nothing it throws gets through.
 template <class Call>

@@ -5,7 +5,7 @@
 
 #include "formats/base/base.h"        // what the room stands on
 #include "formats/batch.h"            // one finished batch
-#include "formats/c_border.h"         // where a C ABI ends errors, and reads options
+#include "formats/c_border.h"         // where a C ABI ends errors, and reads options and sequences
 #include "formats/categories.h"       // numbers without a name
 #include "formats/control.h"          // messages between client and daemon
 #include "formats/ids.h"              // numbers that must not be swapped, fingerprints

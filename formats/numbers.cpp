@@ -94,6 +94,26 @@ bool is_float(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
+/// A float is NaN or infinite when its exponent's bits are all ones.
+template <class Word>
+std::optional<std::size_t> first_full_exponent(std::span<const std::byte> bytes, Word exponent) {
+  constexpr std::size_t kBlock = 64;  // words that are looked at together, as one vector or some
+  const std::size_t count = bytes.size() / sizeof(Word);
+  std::array<Word, kBlock> words;
+  for (std::size_t first = 0; first < count; first += kBlock) {
+    const std::size_t here = std::min(kBlock, count - first);
+    words.fill(0);
+    std::memcpy(words.data(), bytes.data() + first * sizeof(Word), here * sizeof(Word));
+    Word full = 0;
+    for (const Word word : words) full |= static_cast<Word>((word & exponent) == exponent ? 1 : 0);
+    if (full == 0) continue;
+    const auto is_full = [exponent](Word word) { return (word & exponent) == exponent; };
+    return first + static_cast<std::size_t>(std::find_if(words.begin(), words.end(), is_full) -
+                                            words.begin());
+  }
+  return std::nullopt;
+}
+
 template <class Number>
 std::int64_t read_as(std::span<const std::byte> element) {
   Number number = 0;
@@ -120,6 +140,15 @@ std::optional<std::int64_t> whole_number(DType dtype, std::span<const std::byte>
     case DType::int32: return read_as<std::int32_t>(element);
     case DType::int16: return read_as<std::int16_t>(element);
     case DType::uint8: return read_as<std::uint8_t>(element);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<std::size_t> first_not_finite(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
+    case DType::float32: return first_full_exponent<std::uint32_t>(bytes, 0x7F80'0000);
+    case DType::float16: return first_full_exponent<std::uint16_t>(bytes, 0x7C00);
+    case DType::bfloat16: return first_full_exponent<std::uint16_t>(bytes, 0x7F80);
     default: return std::nullopt;
   }
 }

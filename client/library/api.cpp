@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "client/library/api_border.h"
 #include "client/library/batchwright/client.h"
 #include "client/library/c_values.h"
 #include "client/library/link/zmq_transport.h"
@@ -27,20 +28,9 @@ struct bw_subscription {
 
 namespace {
 
-bw_status report_invalid(const char* what) { return report({ErrorCode::invalid_argument, what}); }
-
-bw_status forked() {
-  return report({ErrorCode::forked,
-                 "this connection was made before fork(); a child process must connect anew"});
-}
-
 const char* default_endpoint() {
   const char* named = std::getenv("BATCHWRIGHT_ENDPOINT");
   return named != nullptr && *named != '\0' ? named : BW_DEFAULT_ENDPOINT;
-}
-
-bw_status closed() {
-  return report({ErrorCode::invalid_argument, "this connection is closed, or never was one"});
 }
 
 bw_connect_options default_connect_options() { return BW_CONNECT_OPTIONS_INIT; }
@@ -113,16 +103,6 @@ bw_status connect(const char* list, const bw_connect_options* given, bw_connecti
   made->absent = absent_feeds(made->sessions);
   *connection = Connections::of_process().add(std::move(made));
   return BW_OK;
-}
-
-/// Keeps what the handle stands for alive during the call, even if another thread closes it
-/// meanwhile.
-template <class Call>
-bw_status with(const bw_connection* handle, Call call) {
-  return at_border([&] {
-    const auto connection = Connections::of_process().find(handle);
-    return connection ? call(*connection) : closed();
-  });
 }
 
 bw_status subscribe(const Connected& connection, const bw_subscribe_options& given,
@@ -350,6 +330,14 @@ const char* bw_batch_key(const bw_batch* batch, size_t row, size_t* size) {
   const auto* key = batch->content->keys()->Get(static_cast<flatbuffers::uoffset_t>(row));
   if (size != nullptr) *size = key->size();
   return key->c_str();
+}
+
+const char* bw_batch_producer(const bw_batch* batch, size_t i, size_t* size) {
+  if (i >= batch->header.producer_count) return nullptr;
+  const auto* name =
+      batch->content->live()->producer_names()->Get(static_cast<flatbuffers::uoffset_t>(i));
+  if (size != nullptr) *size = name->size();
+  return name->c_str();
 }
 
 const bw_tensor* bw_batch_tensor(const bw_batch* batch, size_t i) {

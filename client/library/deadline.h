@@ -15,6 +15,12 @@ class Deadline {
       : limit_(std::min<std::chrono::milliseconds>(limit, std::chrono::hours(24 * 365))),
         end_(now + limit_) {}
 
+  /// The same for an answer of the daemon, which counts the time, too, and says why it is over.
+  Deadline for_answer() const {
+    Deadline later = *this;
+    later.end_ += std::chrono::seconds(1);
+    return later;
+  }
   std::chrono::milliseconds limit() const { return limit_; }
   bool passed(Time now) const { return now >= end_; }
   /// Rounded up, so that waiting for it is not a busy loop; 0 when it has passed.

@@ -22,6 +22,7 @@ std::string difference(const bw_feed& one, const bw_feed& other) {
   if (one.world != other.world) {
     return fmt::format("a world of {} and one of {}", one.world, other.world);
   }
+  if (one.live != other.live) return "a live feed and one of a dataset";
   if (one.layout != other.layout) return "batch-major and time-major layout";
   if (one.field_count != other.field_count) {
     return fmt::format("{} and {} fields", one.field_count, other.field_count);
@@ -74,7 +75,18 @@ Result<std::unique_ptr<Feeds::Feed>> Feeds::feed_from(const wire::FeedInfo& info
                 info.world(),
                 static_cast<bw_layout>(info.layout()),
                 feed->field_faces.size(),
-                feed->field_faces.data()};
+                feed->field_faces.data(),
+                0,
+                0,
+                0,
+                0,
+                0};
+  if (const auto* live = info.live()) {
+    feed->face.live = 1;
+    feed->face.max_length = live->max_length();
+    feed->face.max_bytes = live->max_bytes();
+    feed->face.allow_nan = live->allow_nan() ? 1 : 0;
+  }
   return feed;
 }
 

@@ -20,6 +20,7 @@ struct ConnectSettings {
   std::chrono::milliseconds reconnect{60'000};  ///< A daemon gone for longer is given up; 0: never
                                                 ///< look for it again.
   bool always_inline = false;
+  bool produces = false;  ///< The session is a producer's, and subscribes to nothing.
   std::optional<CurveKeys> keys;
 };
 

@@ -2,8 +2,10 @@
 #define BATCHWRIGHT_VALUES_H
 
 /* The common part of batchwright/client.h, batchwright/writer.h and batchwright/front_end.h:
- * statuses, the description of a field, and settings. Numbers are stable: new ones are appended. */
+ * statuses, the description of a field, sequences, and settings. Numbers are stable: new ones are
+ * appended. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if defined(__GNUC__)
@@ -15,6 +17,7 @@
 /* Above 0: an error, of the daemon or of this library. Below 0: news that are no error. */
 typedef int32_t bw_status;
 enum {
+  BW_PENDING = -3,   /* the call goes on, and is made again; see bw_produce_options */
   BW_END = -2,       /* the counted epochs are over; nothing follows */
   BW_EPOCH_END = -1, /* an epoch is over; the next one follows */
   BW_OK = 0,
@@ -71,6 +74,23 @@ typedef struct bw_field {
   uint64_t shape[BW_MAX_DIMENSIONS]; /* of one frame, which takes at most 16 MiB; zeros behind */
   const char* const* categories;     /* names of the values 0, 1, ..., for integers; or NULL */
 } bw_field;
+
+/* The value of one field of one sequence: row-major, little-endian, without gaps, at any address.
+ */
+typedef struct bw_value {
+  const void* data; /* may be NULL when `bytes` is 0 */
+  uint64_t bytes;   /* length times the bytes of one frame */
+  uint64_t length;  /* in frames: T, U, or 1 for a scalar */
+} bw_value;
+
+/* A sequence under its key, which needs no terminator, with a value for each field in the order of
+ * the fields. */
+typedef struct bw_sequence {
+  const char* key;
+  size_t key_bytes; /* 1 to 511 */
+  const bw_value* values;
+  size_t value_count;
+} bw_sequence;
 
 /* A setting as text, such as {"sample_rate_hz", "22050"}. */
 typedef struct bw_setting {

@@ -57,6 +57,9 @@ enum {
   BW_QUEUE = 2    /* any batch that is next, for workers that need no order; see bw_subscribe */
 };
 
+/* In place of a group: the sequence of a live feed is in none. */
+#define BW_NO_GROUP UINT64_MAX
+
 #define BW_FINGERPRINT_TEXT_BYTES 51 /* 48 digits, two dashes, the terminator */
 
 typedef struct bw_connection bw_connection;
@@ -176,6 +179,14 @@ typedef struct bw_feed {
   bw_layout layout;
   size_t field_count;
   const bw_field* const* fields;
+  /* 1: a live feed, whose sequences producers push; `sequences` is 0. It takes none longer than
+     `max_length` frames or of more than `max_bytes`, all fields together (0: no limit), and NaN and
+     infinity only with `allow_nan`. */
+  int32_t live;
+  uint32_t max_length;
+  uint64_t max_bytes;
+  int32_t allow_nan;
+  int32_t reserved; /* 0 */
 } bw_feed;
 
 /* The daemon's feeds as of bw_connect; with several endpoints the feeds that all have in common,
@@ -406,6 +417,17 @@ typedef struct bw_batch_header {
    * back undone or ended while it had it. 0: in other modes, and where the daemon does not say. */
   uint32_t attempt;
   uint32_t reserved; /* 0 */
+  /* Of a live feed's batch, one entry per row; NULL for other feeds. */
+  const uint64_t* versions;        /* of the model: the oldest that had a part in the row */
+  const uint64_t* versions_newest; /* and the newest */
+  const uint64_t* groups;          /* BW_NO_GROUP: in none */
+  const float* weights;            /* 0 of a row that is too stale, or that fills up */
+  const uint32_t* producers;       /* places for bw_batch_producer */
+  const uint64_t* numbers;         /* of the sequences, as their producers count them */
+  uint64_t live_version; /* that was announced last when the step was cut; a row's staleness is
+                            this less its version */
+  uint32_t producer_count;
+  uint32_t zeroed; /* rows of weight 0, since they are too stale */
 } bw_batch_header;
 
 /* One tensor of a batch: row-major, little-endian, without gaps, and read-only unless the header
@@ -431,6 +453,10 @@ BW_API const bw_batch_header* bw_batch_get_header(const bw_batch* batch);
  * there is no such row. */
 BW_API const char* bw_batch_key(const bw_batch* batch, size_t row, size_t* size);
 
+/* The name of a producer of a live feed's rows, and its bytes in `*size`, which may be NULL; a
+ * terminator follows. NULL when there is no such one. */
+BW_API const char* bw_batch_producer(const bw_batch* batch, size_t i, size_t* size);
+
 /* A tensor by position, in the order of the dataset's fields, or by name. NULL when there is none.
  * Valid until bw_release. */
 BW_API const bw_tensor* bw_batch_tensor(const bw_batch* batch, size_t i);
@@ -450,6 +476,231 @@ BW_API bw_memory* bw_batch_memory(const bw_batch* batch);
 /* Unmaps that memory once nothing else keeps it; NULL is fine. Threads: any, at any time; in a
  * forked child too. */
 BW_API void bw_memory_release(bw_memory* memory);
+
+/* ---- live feeds: trainers ---------------------------------------------------------------- */
+
+/* A live feed has no dataset: producers push its sequences, and each says by which version of the
+ * model it was made. Its batches come by bw_subscribe and bw_next, as those of any feed, with what
+ * is known of their rows in the header. It has one epoch, 0.
+ *
+ * The three calls here take a connection of one endpoint, and the place of bw_next on it: one
+ * thread at a time. Errors of all three: BW_NOT_FOUND (no such feed), BW_INVALID_ARGUMENT (the feed
+ * is not live), BW_UNSUPPORTED (an older daemon, or several endpoints), BW_TIMED_OUT,
+ * BW_DISCONNECTED, BW_BUSY, BW_FORKED. */
+
+/* Versions are numbers from 0 to this one. */
+#define BW_LAST_VERSION ((uint64_t)1 << 62)
+
+/* Announces a version of the model; call it before the weights are sent out: producers may push it
+ * from then on. A lower one than the last is ignored, unless `restored` is 1: the model is one of a
+ * checkpoint. Then `replays` 1 says that the trainer takes the steps that followed the checkpoint
+ * once more, as it took them, and 0 that it goes on with new ones: what was made with a later
+ * version belongs to a line that was given up. Returns when the daemon has it, within the
+ * connection's `timeout_ms`. More errors: BW_INVALID_ARGUMENT (above BW_LAST_VERSION). */
+BW_API bw_status bw_advance(bw_connection* connection, const char* feed, uint64_t version,
+                            int32_t restored, int32_t replays);
+
+/* Waits up to `timeout_ms` (0: looks once) until a version above `above` is announced, and gives
+ * the last one in `*version`; it does so with BW_TIMED_OUT as well, where the daemon answered. */
+BW_API bw_status bw_wait_version(bw_connection* connection, const char* feed, uint64_t above,
+                                 int64_t timeout_ms, uint64_t* version);
+
+/* Ends a live feed: no more will come. Waiting claims and pushes get BW_END, what is there is
+ * delivered, however short the steps, and behind it bw_next returns BW_END. */
+BW_API bw_status bw_end_feed(bw_connection* connection, const char* feed);
+
+/* ---- live feeds: producers --------------------------------------------------------------- */
+
+/*     bw_produce_options options = BW_PRODUCE_OPTIONS_INIT;
+ *     options.feed = "rollouts";
+ *     options.name = "actor-07";
+ *     if (bw_produce(connection, &options, &producer) != BW_OK) ...bw_error_message()...
+ *     while ((status = bw_claim(producer, 1, 600000, &version)) == BW_OK) {
+ *       bw_origin origin = BW_ORIGIN_INIT;
+ *       origin.version = version;
+ *       ...make it...
+ *       if (bw_push(producer, &sequence, &origin, 600000, NULL) != BW_OK) ...
+ *     }
+ *     bw_producer_close(producer, 10000);
+ *
+ * A push returns when the daemon has the sequence, and not before: what was accepted is delivered
+ * even if its producer ends. A push that does not fit waits, which is how a slow trainer holds its
+ * producers back.
+ *
+ * Lifetime: a producer has a session with the daemon of its own, and goes on when its connection is
+ *   closed. When the daemon goes away, calls look for it as bw_next does, for `reconnect_ms` of the
+ *   connection, and go on where they were: what was accepted is not pushed again, what was not is
+ *   offered again.
+ * Threads: a producer is used by one thread at a time, and a second one gets BW_BUSY; it may move
+ *   between threads. Producers have nothing in common, and block no bw_next.
+ *   bw_producer_close may come while another thread is in a call, which then ends with
+ *   BW_DISCONNECTED. A forked child gets BW_FORKED.
+ * Errors of all calls here: BW_INVALID_ARGUMENT, BW_BUSY, BW_FORKED, which change nothing;
+ *   BW_TIMED_OUT (the text says what it waited for; call again); BW_END (the feed has ended);
+ *   BW_DISCONNECTED (gone for `reconnect_ms`, or closed), BW_MALFORMED_MESSAGE and BW_IO_ERROR,
+ *   after which the producer can only be closed. */
+typedef struct bw_producer bw_producer;
+typedef struct bw_room bw_room;
+
+typedef struct bw_produce_options {
+  size_t struct_size; /* sizeof(bw_produce_options) */
+  const char* feed;   /* required; a live one */
+  /* 1 to 64 bytes: the same after a restart, so that its numbers go on where they were. One
+   * producer at a time has it. NULL: a name of its own, drawn at random. */
+  const char* name;
+  /* Memory that is shared with a daemon on this machine, and into which sequences are written:
+   * what is accepted and not read yet takes room there. The daemon may grant less. 0: sequences
+   * travel as messages, as they do to a daemon elsewhere. */
+  uint64_t area_bytes;
+  /* Not 0: bw_claim and the calls that push return BW_PENDING after so many milliseconds, and wait
+   * on when they are called again with the same arguments: for programs that must look up from a
+   * wait. bw_producer_forget gives it up. */
+  int64_t slice_ms;
+} bw_produce_options;
+#define BW_PRODUCE_OPTIONS_INIT \
+  { sizeof(bw_produce_options), NULL, NULL, 67108864, 0 }
+
+/* Becomes a producer of a live feed, within the connection's `timeout_ms`; the connection has one
+ * endpoint. Errors: BW_NOT_FOUND (the text lists the feeds), BW_INVALID_ARGUMENT (the feed is not
+ * live; the name), BW_BUSY (the name is in use), BW_UNSUPPORTED (an older daemon; several
+ * endpoints), BW_DOES_NOT_FIT (too many producers), and those of bw_connect. */
+BW_API bw_status bw_produce(bw_connection* connection, const bw_produce_options* options,
+                            bw_producer** producer);
+
+/* The state of a producer. */
+typedef struct bw_producer_info {
+  size_t struct_size;   /* set it to sizeof(bw_producer_info) */
+  const char* name;     /* valid until bw_producer_close */
+  uint64_t incarnation; /* of the feed: with another one the daemon knows nothing of what was */
+  uint64_t next;        /* number of the next sequence that will be accepted */
+  uint64_t version;     /* the last that the producer heard of */
+  uint64_t area_bytes;  /* 0: sequences travel as messages */
+  uint64_t area_used;
+  uint64_t reconnects; /* times the daemon was lost and found again */
+} bw_producer_info;
+
+/* Fills in the members that `struct_size` has room for, and sets it to their size. */
+BW_API bw_status bw_producer_get_info(bw_producer* producer, bw_producer_info* info);
+
+/* Waits up to `timeout_ms` until `count` sequences more may be begun without growing too stale, and
+ * gives the version to begin them with. A push uses up its producer's oldest claim; one that comes
+ * to nothing is given back by bw_abandon. BW_TIMED_OUT names what was waited for: pool, staleness
+ * or trainer. More errors: BW_DOES_NOT_FIT (so many can never be claimed; the text says how many
+ * can). */
+BW_API bw_status bw_claim(bw_producer* producer, uint32_t count, int64_t timeout_ms,
+                          uint64_t* version);
+
+/* Where a sequence comes from. */
+typedef struct bw_origin {
+  size_t struct_size;      /* sizeof(bw_origin) */
+  uint64_t version;        /* the oldest version of the model that had a part in it */
+  uint64_t version_newest; /* of one that went on across versions; 0: the same as `version` */
+  uint64_t group;          /* unique in the feed, whoever pushes the members; BW_NO_GROUP: none */
+  uint32_t group_size;     /* members; 0 without a group */
+  float weight;            /* of its rows; 0 and up, and finite */
+} bw_origin;
+#define BW_ORIGIN_INIT \
+  { sizeof(bw_origin), 0, 0, BW_NO_GROUP, 0, 1.0F }
+
+/* Pushes a sequence, which is copied, and returns when it is accepted; then `*number`, which may be
+ * NULL, is its number: a producer's accepted sequences count from 0. Values are those of the feed's
+ * fields, in their order. A sequence without a key (NULL and 0 bytes) gets NAME/NUMBER. `origin`
+ * NULL: the version of the last claim, or else the last that the producer heard of; no group;
+ * weight 1. Waits for room up to `timeout_ms`.
+ *
+ * Nothing of it is sent after BW_SCHEMA_MISMATCH (a value that does not fit its field, NaN or
+ * infinity unless the feed allows them; names key and field), BW_DOES_NOT_FIT (longer or larger
+ * than the feed allows) and BW_INVALID_ARGUMENT (the origin). From the daemon BW_DOES_NOT_FIT and
+ * BW_INVALID_ARGUMENT say that it can never be accepted (its group is too large, its version was
+ * never announced). BW_TIMED_OUT because the daemon does not answer leaves it open whether the
+ * sequence is accepted: bw_producer_get_info tells after the next call. */
+BW_API bw_status bw_push(bw_producer* producer, const bw_sequence* sequence,
+                         const bw_origin* origin, int64_t timeout_ms, uint64_t* number);
+
+/* The same for `count` sequences, at less cost; they get numbers in their order. `origins` has one
+ * for each sequence, or is NULL. `*accepted`, which may be NULL, is how many were accepted: with an
+ * error the sequence at that place is the first that was not, and the text is about it. More errors
+ * than those of bw_push: none. Before anything is sent all sequences are checked, but for NaN. */
+BW_API bw_status bw_push_many(bw_producer* producer, const bw_sequence* sequences, size_t count,
+                              const bw_origin* origins, int64_t timeout_ms, size_t* accepted);
+
+/* Room for a sequence that the program writes in place: in the producer's area, where there is one.
+ * `lengths` are those of the fields, in their order: T of the primary field and of each aligned
+ * one, U of an independent one, 1 of a scalar. Waits for room up to `timeout_ms`. The room ends
+ * with bw_commit or bw_room_drop; several may be open. Errors: BW_SCHEMA_MISMATCH, BW_DOES_NOT_FIT.
+ */
+BW_API bw_status bw_reserve(bw_producer* producer, const uint32_t* lengths, size_t count,
+                            int64_t timeout_ms, bw_room** room);
+
+/* Where the value of a field is to be written, [length, ...], at a multiple of 64 bytes, and its
+ * bytes in `*bytes`, which may be NULL. What lies there at first is undefined. NULL for a field
+ * that is none. Valid until the room ends, also when the producer is closed. Threads: any. */
+BW_API void* bw_room_field(const bw_room* room, size_t field, uint64_t* bytes);
+
+/* Pushes what was written, as bw_push does, and ends the room. After an error the room is as
+ * before, and may be committed again. */
+BW_API bw_status bw_commit(bw_room* room, const char* key, size_t key_bytes,
+                           const bw_origin* origin, int64_t timeout_ms, uint64_t* number);
+
+/* Gives the room up; NULL is fine. Errors: BW_BUSY, after which it is still there. */
+BW_API bw_status bw_room_drop(bw_room* room);
+
+/* Says that `count` members of the group will not come; 0: all that are missing. It may come before
+ * the first member, and has no effect once the group is in a batch. With BW_NO_GROUP, that `count`
+ * claimed sequences will not come; 0: all. Waits for the daemon for the connection's `timeout_ms`
+ * where it is away. */
+BW_API bw_status bw_abandon(bw_producer* producer, uint64_t group, uint32_t count);
+
+/* Takes a sequence of this producer back, if it still waits. */
+BW_API bw_status bw_abandon_number(bw_producer* producer, uint64_t number);
+
+/* What became of a sequence. */
+typedef uint8_t bw_outcome;
+enum {
+  BW_OUTCOME_UNKNOWN = 0, /* the daemon does not know it, or no longer */
+  BW_OUTCOME_WAITING = 1,
+  BW_OUTCOME_DELIVERED = 2,
+  BW_OUTCOME_DONE = 3, /* every trainer that was due it has released it */
+  BW_OUTCOME_DROPPED_STALE = 4,
+  BW_OUTCOME_ABANDONED = 5,
+  BW_OUTCOME_LOST = 6 /* the daemon ended, and kept it in memory alone */
+};
+
+/* So many of a producer's sequences are in each state. */
+typedef struct bw_outcomes_total {
+  size_t struct_size; /* set it to sizeof(bw_outcomes_total) */
+  uint64_t unknown;
+  uint64_t waiting;
+  uint64_t delivered;
+  uint64_t done;
+  uint64_t dropped_stale;
+  uint64_t abandoned;
+  uint64_t lost;
+  uint64_t refused_full; /* pushes that found no room in time, and may have been repeated */
+  uint64_t duplicates;   /* sequences that were offered again, and counted once */
+} bw_outcomes_total;
+
+/* Fills in the members that `struct_size` has room for, and sets it to their size. Waits up to
+ * `timeout_ms` for the daemon. */
+BW_API bw_status bw_outcomes(bw_producer* producer, int64_t timeout_ms, bw_outcomes_total* total);
+
+#define BW_MAX_OUTCOMES 65536
+
+/* What became of the sequences from number `first` on. `*count` is the number that `outcomes` has
+ * place for, 1 to BW_MAX_OUTCOMES, and is set to how many there are: up to the last accepted. The
+ * daemon remembers the last 65,536; older ones are BW_OUTCOME_UNKNOWN. */
+BW_API bw_status bw_outcomes_of(bw_producer* producer, uint64_t first, int64_t timeout_ms,
+                                bw_outcome* outcomes, size_t* count);
+
+/* Gives up the call that returned BW_PENDING. A claim that is granted nevertheless is given back;
+ * what a push has offered may still be accepted, as bw_producer_get_info tells after the next call.
+ */
+BW_API bw_status bw_producer_forget(bw_producer* producer);
+
+/* Ends the producer and frees its handle, which no other call may begin to use; NULL is fine. What
+ * is accepted stays, claims end. Waits up to `timeout_ms` for the answer to a push that was not
+ * waited for. Errors: BW_FORKED; then nothing was done, and the handle is lost. */
+BW_API bw_status bw_producer_close(bw_producer* producer, int64_t timeout_ms);
 
 /* ---- faults ------------------------------------------------------------------------------ */
 

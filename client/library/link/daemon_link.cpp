@@ -101,6 +101,7 @@ Result<void> DaemonLink::begin_attempt() {
   hello.token = token_;
   hello.inline_batches = is_inline();
   hello.abilities = kAbilities.bits();
+  hello.produces = settings_.produces;
   return send(encode(std::move(hello)));
 }
 
@@ -152,6 +153,10 @@ bool DaemonLink::is_silent() {
 
 Result<void> DaemonLink::send(const flatbuffers::DetachedBuffer& message) {
   return connection_->socket->send(message);
+}
+
+Result<void> DaemonLink::send(const flatbuffers::DetachedBuffer& message, const Payload& frame) {
+  return frame ? connection_->socket->send_with(message, frame) : send(message);
 }
 
 Result<void> DaemonLink::wait(const Deadline& deadline) {
@@ -223,6 +228,13 @@ Result<std::shared_ptr<const Mapping>> DaemonLink::arena(ArenaNumber number,
   if (late && left < patience) return std::shared_ptr<const Mapping>();
   connection_->asks_since.reset();
   return mapped;
+}
+
+Result<std::shared_ptr<const Area>> DaemonLink::area(ArenaNumber number, const Deadline& deadline) {
+  if (!connection_ || !connection_->arenas) {
+    return Error{ErrorCode::disconnected, "the arena's connection is gone"};
+  }
+  return connection_->arenas->source()->fetch_area(number, deadline);
 }
 
 DaemonLink::Trouble DaemonLink::meaning_of(const Error& error) const {

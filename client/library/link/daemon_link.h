@@ -48,6 +48,8 @@ class DaemonLink {
  public:
   /// Between two attempts, so that a daemon that says goodbye at once is not asked all the time.
   static constexpr std::chrono::milliseconds kBetweenAttempts{50};
+  /// A daemon that starts makes its socket first, and opens it to its users after that.
+  static constexpr std::chrono::milliseconds kOpensItsSocket{50};
   /// The daemon says something every second to those without an arena.
   static constexpr std::chrono::milliseconds kLongestSilence{10'000};
   /// A silence counts once it has lasted for so long while a call was looking: a program that did
@@ -97,6 +99,8 @@ class DaemonLink {
   const char* loss();
   /// Errors: as DaemonSocket::send(). A daemon must be linked.
   Result<void> send(const flatbuffers::DetachedBuffer& message);
+  /// The same with a second frame, unless that is empty.
+  Result<void> send(const flatbuffers::DetachedBuffer& message, const Payload& frame);
   /// Waits for a message, for wake(), for what tend() has to do next, or for the end.
   /// Errors: io_error.
   Result<void> wait(const Deadline& deadline);
@@ -113,6 +117,8 @@ class DaemonLink {
   /// Errors: disconnected; as Arenas::fetch(), timed_out when no call got an answer within the
   /// connection's limit.
   Result<std::shared_ptr<const Mapping>> arena(ArenaNumber number, const Deadline& deadline);
+  /// A producer's area. Errors: as ArenaSource::fetch_area(); disconnected.
+  Result<std::shared_ptr<const Area>> area(ArenaNumber number, const Deadline& deadline);
   /// The arenas' connection, for a batch to keep. Only after arena().
   std::shared_ptr<const void> arena_source() const { return connection_->arenas->source(); }
   /// The meaning of an error of come_up() or arena(). A daemon that is going, or was replaced, is

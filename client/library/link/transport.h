@@ -29,6 +29,9 @@ class DaemonSocket {
   /// Never waits: what is under way is bounded by the window of each subscription.
   /// Errors: io_error.
   virtual Result<void> send(const flatbuffers::DetachedBuffer& message) = 0;
+  /// The same for a message with a second frame.
+  virtual Result<void> send_with(const flatbuffers::DetachedBuffer& message,
+                                 const Payload& frame) = 0;
   /// The same for the last message: closing the socket waits up to 200 ms for it to leave.
   virtual Result<void> send_last(const flatbuffers::DetachedBuffer& message) = 0;
   /// A message, or none when none has come. Errors: malformed_message, io_error.

@@ -163,6 +163,7 @@ class ZmqSocket final : public DaemonSocket {
   ~ZmqSocket() override;
 
   Result<void> send(const flatbuffers::DetachedBuffer& message) override;
+  Result<void> send_with(const flatbuffers::DetachedBuffer& message, const Payload& frame) override;
   Result<void> send_last(const flatbuffers::DetachedBuffer& message) override;
   /// A batch stays in the frame it came in, which ZeroMQ puts at a multiple of 8 bytes, unless it
   /// is a small one that shares memory with others: that is copied to such a place, and so are the
@@ -177,6 +178,7 @@ class ZmqSocket final : public DaemonSocket {
  private:
   ZmqSocket() = default;
   Result<void> watch_connection();
+  Result<void> send_part(const void* bytes, std::size_t size, int flags);
   void note_events();
 
   std::unique_ptr<void, EndContext> context_;
@@ -227,12 +229,20 @@ Result<void> ZmqSocket::watch_connection() {
   return {};
 }
 
-Result<void> ZmqSocket::send(const flatbuffers::DetachedBuffer& message) {
-  const auto call = [&] {
-    return zmq_send(socket_.get(), message.data(), message.size(), ZMQ_DONTWAIT);
-  };
+Result<void> ZmqSocket::send_part(const void* bytes, std::size_t size, int flags) {
+  const auto call = [&] { return zmq_send(socket_.get(), bytes, size, ZMQ_DONTWAIT | flags); };
   if (uninterrupted(call) < 0) return zmq_failed("zmq_send");
   return {};
+}
+
+Result<void> ZmqSocket::send(const flatbuffers::DetachedBuffer& message) {
+  return send_part(message.data(), message.size(), 0);
+}
+
+Result<void> ZmqSocket::send_with(const flatbuffers::DetachedBuffer& message,
+                                  const Payload& frame) {
+  if (auto sent = send_part(message.data(), message.size(), ZMQ_SNDMORE); !sent) return sent;
+  return send_part(frame.bytes.data(), frame.bytes.size(), 0);
 }
 
 Result<void> ZmqSocket::send_last(const flatbuffers::DetachedBuffer& message) {

@@ -84,12 +84,25 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const std::string& path, Sess
 
 Result<std::shared_ptr<const Mapping>> ArenaLink::fetch(ArenaNumber arena,
                                                         const Deadline& deadline) {
-  auto answer = ask(arena, deadline);
+  auto answer = ask_for_descriptor(arena, deadline);
   if (!answer) return answer.error();
-  if (!answer->arena) {
+  return Mapping::map(std::move(answer->arena), answer->reply.bytes);
+}
+
+Result<std::shared_ptr<const Area>> ArenaLink::fetch_area(ArenaNumber area,
+                                                          const Deadline& deadline) {
+  const auto answer = ask_for_descriptor(area, deadline);
+  if (!answer) return answer.error();
+  return Area::map(answer->arena, answer->reply.bytes);
+}
+
+Result<ArenaLink::Answer> ArenaLink::ask_for_descriptor(ArenaNumber arena,
+                                                        const Deadline& deadline) {
+  auto answer = ask(arena, deadline);
+  if (answer && !answer->arena) {
     return Error{ErrorCode::malformed_message, "the arena socket: a reply without descriptor"};
   }
-  return Mapping::map(std::move(answer->arena), answer->reply.bytes);
+  return answer;
 }
 
 bool ArenaLink::alive() const {

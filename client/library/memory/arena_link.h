@@ -27,6 +27,8 @@ class ArenaLink final : public ArenaSource {
 
   Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena,
                                                const Deadline& deadline) override;
+  Result<std::shared_ptr<const Area>> fetch_area(ArenaNumber area,
+                                                 const Deadline& deadline) override;
   bool alive() const override;
   int descriptor() const override { return socket_.get(); }
 
@@ -36,6 +38,7 @@ class ArenaLink final : public ArenaSource {
     Descriptor arena;
   };
   Result<Answer> ask(ArenaNumber arena, const Deadline& deadline);
+  Result<Answer> ask_for_descriptor(ArenaNumber arena, const Deadline& deadline);
   Result<void> send_request(ArenaNumber arena, const Deadline& deadline);
   Result<void> receive(const Deadline& deadline);
   bool wait_for(short event, const Deadline& deadline) const;

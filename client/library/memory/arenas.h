@@ -6,6 +6,7 @@
 
 #include "client/library/deadline.h"
 #include "client/library/memory/mapping.h"
+#include "client/library/produce/area.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -20,6 +21,9 @@ class ArenaSource {
   /// Errors: timed_out, io_error, disconnected, malformed_message, what the daemon refuses with.
   virtual Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber arena,
                                                        const Deadline& deadline) = 0;
+  /// The same for a producer's area, which is mapped to be written to.
+  virtual Result<std::shared_ptr<const Area>> fetch_area(ArenaNumber area,
+                                                         const Deadline& deadline) = 0;
   /// Whether the daemon still has its end open.
   virtual bool alive() const = 0;
   /// Readable when the daemon has closed its end; -1: none.

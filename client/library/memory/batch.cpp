@@ -38,6 +38,10 @@ const char* flaw_in(const wire::Batch& batch, const Payload& payload) {
   if (!absent_or(batch.starts(), rows) || !absent_or(batch.flags(), rows)) {
     return "its rows do not agree";
   }
+  if (batch.live() != nullptr &&
+      (!aligned(batch.live()->weights()) || !aligned(batch.live()->producers()))) {
+    return "what it says of live rows is not aligned";
+  }
   if (!aligned(batch.lengths()) || !aligned(batch.ordinals()) || !aligned(batch.starts())) {
     return "its arrays are not aligned";
   }
@@ -67,6 +71,19 @@ bw_tensor tensor_of(const wire::Batch& batch, const wire::Tensor& tensor) {
   return face;
 }
 
+/// What a live feed says of its rows, whose lists verify_batch() has looked at.
+void show_live(bw_batch_header& header, const wire::LiveRows& live) {
+  header.versions = live.versions()->data();
+  header.versions_newest = live.versions_newest()->data();
+  header.groups = live.groups()->data();
+  header.weights = live.weights()->data();
+  header.producers = live.producers()->data();
+  header.numbers = live.numbers()->data();
+  header.live_version = live.version();
+  header.producer_count = live.producer_names()->size();
+  header.zeroed = live.zeroed();
+}
+
 bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
   bw_batch_header header{};
   header.feed = batch.feed()->c_str();
@@ -89,6 +106,7 @@ bw_batch_header header_of(const wire::Batch& batch, std::uint64_t bytes) {
   header.bytes = bytes;
   header.tensor_count = batch.tensors()->size();
   header.rows_lost = batch.rows_lost();
+  if (batch.live() != nullptr) show_live(header, *batch.live());
   return header;
 }
 

@@ -8,12 +8,6 @@
 #include "client/library/session/session.h"
 
 namespace batchwright {
-namespace {
-
-/// A daemon that starts makes its socket first, and opens it to its users after that.
-constexpr std::chrono::milliseconds kOpensItsSocket{50};
-
-}  // namespace
 
 /// The messages that a daemon sends. Which of them are sound is checked when they are decoded
 /// (formats/control.cpp).
@@ -27,6 +21,7 @@ constexpr Session::Handler Session::kHandlers[] = {
     {wire::Body::Welcome, &Session::on_welcome},
     {wire::Body::Bye, &Session::on_bye},
     {wire::Body::Upcoming, &Session::on_news<wire::Upcoming>},
+    {wire::Body::Version, &Session::on_version},
     {wire::Body::Alive, nullptr},  // that it came is noted by the link
 };
 
@@ -86,6 +81,13 @@ Result<void> Session::on_refused(const DaemonSocket::Incoming& incoming) {
   return {};
 }
 
+/// An answer that came too late is nobody's.
+Result<void> Session::on_version(const DaemonSocket::Incoming& incoming) {
+  const auto& version = *incoming.control.as<wire::Version>();
+  if (version.question() == version_question_) version.UnPackTo(&version_answer_.emplace());
+  return {};
+}
+
 Result<void> Session::on_bye(const DaemonSocket::Incoming& /*incoming*/) {
   lose("said goodbye");
   return {};
@@ -112,7 +114,7 @@ Result<void> Session::greet() {
   const auto limit = link_.settings().limit;
   const Deadline deadline = after(limit);
   const auto is_up = [this] { return link_.is_up(); };
-  if (!pump_until(is_up, after(std::min(limit, kOpensItsSocket)))) {
+  if (!pump_until(is_up, after(std::min(limit, DaemonLink::kOpensItsSocket)))) {
     if (const auto error = diagnose_endpoint(link_.endpoint())) return *error;
   }
   if (!pump_until(is_up, deadline)) return link_.no_welcome();

@@ -65,6 +65,12 @@ class Session : public std::enable_shared_from_this<Session> {
   /// those of the daemon's plans. Errors: as bw_subscription_upcoming() says. Threads: the turn.
   Result<Upcoming> upcoming(ClientSubscription& subscription, std::uint32_t count,
                             const Deadline& deadline);
+  /// Announces a version of a live feed, within the connection's limit; waits for one; ends the
+  /// feed. Errors: as bw_advance(), bw_wait_version() and bw_end_feed() say, but for those that the
+  /// answer has. Threads: the turn.
+  Result<wire::VersionT> advance(wire::AdvanceT what);
+  Result<wire::VersionT> await_version(wire::AwaitVersionT what, const Deadline& deadline);
+  Result<void> end_feed(wire::EndFeedT what);
   /// The end of a wait that begins now. Threads: any.
   Deadline after(std::chrono::milliseconds limit) const { return {limit, link_.now()}; }
 
@@ -101,6 +107,12 @@ class Session : public std::enable_shared_from_this<Session> {
       const std::shared_ptr<ClientSubscription>& subscription, const Deadline& deadline)
       REQUIRES(link_mutex_);
 
+  // versions.cpp: what a trainer of a live feed says
+  Result<void> await_live(const Deadline& deadline) REQUIRES(link_mutex_);
+  template <class TableT>
+  Result<wire::VersionT> ask_version(TableT& what, const Deadline& deadline);
+  Error no_version(const Deadline& deadline) const REQUIRES(link_mutex_);
+
   // dispatch.cpp: what is said to the daemon, and what it says
   Result<void> greet();
   bool pump_until(const std::function<bool()>& done, const Deadline& deadline)
@@ -110,6 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<void> on_welcome(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
   Result<void> on_delivery(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
   Result<void> on_refused(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
+  Result<void> on_version(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
   Result<void> on_bye(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
   template <class Table>
   Result<void> on_news(const DaemonSocket::Incoming& incoming) REQUIRES(link_mutex_);
@@ -136,6 +149,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<SubscriptionNumber, std::shared_ptr<ClientSubscription>> subscriptions_
       GUARDED_BY(link_mutex_);
   SubscriptionNumber last_number_ GUARDED_BY(link_mutex_);
+  std::uint32_t version_question_ GUARDED_BY(link_mutex_) = 0;  ///< The last one.
+  std::optional<wire::VersionT> version_answer_ GUARDED_BY(link_mutex_);
   bool said_goodbye_ GUARDED_BY(link_mutex_) = false;
   std::optional<Error> failure_ GUARDED_BY(link_mutex_);  ///< Why the conversation is over.
 };

@@ -72,45 +72,10 @@ bw_status open(const char* path, const bw_writer_options* options, bw_writer** w
   return BW_OK;
 }
 
-/// Errors: invalid_argument, schema_mismatch, which name the key.
-Result<void> take_values(bw_writer& writer, const bw_sequence& sequence) REQUIRES(writer.in_use) {
-  const auto wrong = [&](ErrorCode code, const std::string& what) {
-    return Error{code, fmt::format("key \"{}\": {}",
-                                   std::string_view(sequence.key, sequence.key_bytes), what)};
-  };
-  if (sequence.value_count != writer.values.size()) {
-    return wrong(ErrorCode::schema_mismatch,
-                 fmt::format("found {} values, the dataset has {} fields", sequence.value_count,
-                             writer.values.size()));
-  }
-  for (std::size_t i = 0; i < writer.values.size(); ++i) {
-    const bw_value& value = sequence.values[i];
-    const std::string_view name = writer.fields.at(i)->name;
-    if (value.data == nullptr && value.bytes != 0) {
-      return wrong(ErrorCode::invalid_argument,
-                   fmt::format("field \"{}\" has bytes, but no data", name));
-    }
-    // Cut to 32 bits, it might pass for another length.
-    if (value.length > UINT32_MAX) {
-      return wrong(ErrorCode::schema_mismatch,
-                   fmt::format("field \"{}\" has length {}; at most 4294967295 is allowed", name,
-                               value.length));
-    }
-    if (value.bytes > SIZE_MAX) {
-      return wrong(ErrorCode::invalid_argument,
-                   fmt::format("field \"{}\" has {} bytes; this machine has addresses for {}", name,
-                               value.bytes, SIZE_MAX));
-    }
-    const auto bytes = static_cast<std::size_t>(value.bytes);
-    writer.values[i] = {{static_cast<const std::byte*>(value.data), bytes},
-                        static_cast<std::uint32_t>(value.length)};
-  }
-  return {};
-}
-
 bw_status add(bw_writer& writer, const bw_sequence& sequence, std::uint64_t* ordinal)
     REQUIRES(writer.in_use) {
-  if (auto taken = take_values(writer, sequence); !taken) return report(taken.error());
+  const auto taken = read_values(sequence, writer.writer.schema(), "the dataset", writer.values);
+  if (!taken) return report(taken.error());
   const std::string_view key(sequence.key, sequence.key_bytes);
   const auto added = writer.writer.append({key, writer.values});
   if (!added) return report(added.error());

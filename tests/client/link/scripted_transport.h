@@ -31,7 +31,7 @@ class ScriptedTransport final : public Transport {
   }
   Result<std::shared_ptr<ArenaSource>> open_arenas(const std::string& /*path*/, SessionId /*id*/,
                                                    const Deadline& /*deadline*/) override {
-    return std::shared_ptr<ArenaSource>(std::make_shared<Source>(line_, arena));
+    return std::shared_ptr<ArenaSource>(std::make_shared<Source>(*this, line_));
   }
   Result<void> wait(DaemonSocket* socket, const ArenaSource* /*arenas*/,
                     std::chrono::milliseconds limit) override {
@@ -77,6 +77,8 @@ class ScriptedTransport final : public Transport {
   std::function<void(const ControlMessage&)> hear = [](const ControlMessage&) {};
   std::optional<Error> obstacle;         ///< What keeps sockets from being made.
   std::shared_ptr<const Mapping> arena;  ///< That every number stands for.
+  std::function<Result<std::shared_ptr<const Area>>(ArenaNumber)> area;  ///< A producer's.
+  std::vector<std::byte> frame;          ///< That came behind the last message that had one.
   std::optional<std::uint64_t> bytes;    ///< That have come over the connection.
   std::size_t attempts = 0;              ///< Sockets that were asked for.
 
@@ -104,6 +106,11 @@ class ScriptedTransport final : public Transport {
       }
       return {};
     }
+    Result<void> send_with(const flatbuffers::DetachedBuffer& message,
+                           const Payload& frame) override {
+      world_.frame = {frame.bytes.begin(), frame.bytes.end()};
+      return send(message);
+    }
     Result<void> send_last(const flatbuffers::DetachedBuffer& message) override {
       return send(message);
     }
@@ -122,19 +129,23 @@ class ScriptedTransport final : public Transport {
   };
   class Source final : public ArenaSource {
    public:
-    Source(std::shared_ptr<Line> line, std::shared_ptr<const Mapping> arena)
-        : line_(std::move(line)), arena_(std::move(arena)) {}
+    Source(ScriptedTransport& world, std::shared_ptr<Line> line)
+        : world_(world), line_(std::move(line)) {}
 
     Result<std::shared_ptr<const Mapping>> fetch(ArenaNumber /*arena*/,
                                                  const Deadline& /*deadline*/) override {
-      return arena_;
+      return world_.arena;
+    }
+    Result<std::shared_ptr<const Area>> fetch_area(ArenaNumber number,
+                                                   const Deadline& /*deadline*/) override {
+      return world_.area(number);
     }
     bool alive() const override { return !line_->ended; }
     int descriptor() const override { return -1; }
 
    private:
+    ScriptedTransport& world_;
     const std::shared_ptr<Line> line_;
-    const std::shared_ptr<const Mapping> arena_;
   };
 
   Time time_{std::chrono::hours(1)};

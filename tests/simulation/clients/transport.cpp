@@ -69,6 +69,14 @@ class VirtualSocket final : public DaemonSocket {
     network_.send(line_, {{bytes, bytes + message.size()}, {}, {}});
     return {};
   }
+  Result<void> send_with(const flatbuffers::DetachedBuffer& message,
+                         const Payload& frame) override {
+    if (process_->was_killed()) return {};
+    const auto* bytes = reinterpret_cast<const std::byte*>(message.data());
+    const std::vector<std::byte> copy(frame.bytes.begin(), frame.bytes.end());
+    network_.send(line_, {{bytes, bytes + message.size()}, [copy] { return copy; }, {}});
+    return {};
+  }
   Result<void> send_last(const flatbuffers::DetachedBuffer& message) override {
     flushed_ = !process_->was_killed();
     return send(message);
@@ -119,6 +127,17 @@ class VirtualArenas final : public ArenaSource {
     auto mapping = Mapping::map(Descriptor(::dup(file->descriptor)), file->bytes);
     if (mapping) onlooker_.mapped((*mapping)->bytes().data(), (*mapping)->descriptor());
     return mapping;
+  }
+  /// As fetch(), of an area that the daemon made for this client.
+  Result<std::shared_ptr<const Area>> fetch_area(ArenaNumber area,
+                                                 const Deadline& /*deadline*/) override {
+    Listener* const daemon = network_.daemon();
+    if (!alive() || daemon == nullptr || daemon->number() != line_->daemon) {
+      return Error{ErrorCode::disconnected, "the daemon closed the arenas' connection"};
+    }
+    const auto file = daemon->find_arena(area);
+    if (!file) return Error{ErrorCode::not_found, "no such area"};
+    return Area::map(Descriptor(::dup(file->descriptor)), file->bytes);
   }
   bool alive() const override { return line_->open; }
   int descriptor() const override { return -1; }

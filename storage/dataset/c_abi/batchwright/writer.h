@@ -111,23 +111,6 @@ BW_API const bw_field* bw_writer_field_at(const bw_writer* writer, size_t i);
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* The value of one field of one sequence: row-major, little-endian, without gaps, at any address.
- */
-typedef struct bw_value {
-  const void* data; /* may be NULL when `bytes` is 0 */
-  uint64_t bytes;   /* length times the bytes of one frame */
-  uint64_t length;  /* in frames: T, U, or 1 for a scalar */
-} bw_value;
-
-/* A sequence under its key, which needs no terminator, with a value for each field in the order of
- * the fields. */
-typedef struct bw_sequence {
-  const char* key;
-  size_t key_bytes; /* 1 to 511 */
-  const bw_value* values;
-  size_t value_count;
-} bw_sequence;
-
 /* Adds a sequence, which is copied; a commit follows automatically when enough is pending.
  * `*ordinal` is its place in the dataset; `ordinal` may be NULL. Errors: BW_ALREADY_EXISTS (the
  * key), BW_SCHEMA_MISMATCH (names key and field), BW_INVALID_ARGUMENT, BW_DOES_NOT_FIT (a record of

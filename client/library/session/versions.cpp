@@ -1,0 +1,68 @@
+// What a trainer of a live feed says: versions of the model, and the feed's end.
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "client/library/session/session.h"
+#include "client/library/session/turn.h"
+
+namespace batchwright {
+
+Error Session::no_version(const Deadline& deadline) const {
+  const std::string why = link_.is_away()
+                              ? fmt::format("{}, trying again", link_.away_text())
+                              : fmt::format("the daemon at {} does not answer", link_.endpoint());
+  return {ErrorCode::timed_out,
+          fmt::format("no answer about a version within {} ms: {}", deadline.limit().count(), why)};
+}
+
+/// Waits for a daemon that knows live feeds.
+Result<void> Session::await_live(const Deadline& deadline) {
+  pump_until([this] { return link_.is_up(); }, deadline);
+  if (failure_) return *failure_;
+  if (!link_.is_up()) return no_version(deadline);
+  if (link_.has(Ability::live)) return {};
+  return Error{ErrorCode::unsupported,
+               fmt::format("the daemon at {} is too old for live feeds", link_.endpoint())};
+}
+
+/// A daemon that comes back meanwhile is asked, too: to say a version twice changes nothing.
+template <class TableT>
+Result<wire::VersionT> Session::ask_version(TableT& what, const Deadline& deadline) {
+  if (!take_turn()) return busy();
+  const Turn turn(*this);
+  const auto is_answered = [this]()
+                               REQUIRES(link_mutex_) { return version_answer_ || !link_.is_up(); };
+  do {
+    if (auto live = await_live(deadline); !live) return live.error();
+    what.question = ++version_question_;
+    if constexpr (std::is_same_v<TableT, wire::AwaitVersionT>) {
+      what.timeout_ms = deadline.remaining(link_.now()).count();
+    }
+    version_answer_.reset();
+    send(encode(TableT(what)));
+    if (!pump_until(is_answered, deadline.for_answer())) return no_version(deadline);
+  } while (!failure_ && !version_answer_);
+  if (!version_answer_) return *failure_;
+  return *std::exchange(version_answer_, std::nullopt);
+}
+
+Result<wire::VersionT> Session::advance(wire::AdvanceT what) {
+  return ask_version(what, after(link_.settings().limit));
+}
+
+Result<wire::VersionT> Session::await_version(wire::AwaitVersionT what, const Deadline& deadline) {
+  return ask_version(what, deadline);
+}
+
+Result<void> Session::end_feed(wire::EndFeedT what) {
+  if (!take_turn()) return busy();
+  const Turn turn(*this);
+  if (auto live = await_live(after(link_.settings().limit)); !live) return live.error();
+  send(encode(std::move(what)));
+  if (failure_) return *failure_;
+  return {};
+}
+
+}  // namespace batchwright
