@@ -202,13 +202,18 @@ Result<Offer> Producer::offer_of(const WrittenRoom& room, std::string_view key,
   }
   const std::span<const std::byte> memory = room.memory();
   if (auto sound = form_->check_written(key, room.places, memory); !sound) return sound.error();
-  const bool is_there = !room.store || room.store == conversation_.store();
-  Payload frame = is_there ? room.frame : frame_memory(room.bytes);
-  Offer offer = is_there && room.store ? Offer(room.store, false) : Offer(std::move(frame));
-  if (!is_there) std::copy(memory.begin(), memory.end(), offer.at(0, room.bytes).begin());
   for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = {{}, room.lengths[i]};
-  offer.add({room.store && is_there ? room.place : 0, room.bytes, key, values_}, origin);
-  return offer;
+  const std::shared_ptr<AreaStore>& store = conversation_.store();
+  if (!room.store || room.store == store) {
+    Offer offer = room.store ? Offer(store, false) : Offer(room.frame);
+    offer.add({room.place, room.bytes, key, values_}, origin);
+    return offer;
+  }
+  const auto place = store ? store->take(room.bytes) : std::nullopt;
+  Offer copy = place ? Offer(store) : Offer(frame_memory(room.bytes));
+  std::copy(memory.begin(), memory.end(), copy.at(place.value_or(0), room.bytes).begin());
+  copy.add({place.value_or(0), room.bytes, key, values_}, origin);
+  return copy;
 }
 
 }  // namespace batchwright

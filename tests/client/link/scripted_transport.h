@@ -78,9 +78,9 @@ class ScriptedTransport final : public Transport {
   std::optional<Error> obstacle;         ///< What keeps sockets from being made.
   std::shared_ptr<const Mapping> arena;  ///< That every number stands for.
   std::function<Result<std::shared_ptr<const Area>>(ArenaNumber)> area;  ///< A producer's.
-  std::vector<std::byte> frame;          ///< That came behind the last message that had one.
-  std::optional<std::uint64_t> bytes;    ///< That have come over the connection.
-  std::size_t attempts = 0;              ///< Sockets that were asked for.
+  std::vector<std::byte> frame;        ///< That came behind the last message that had one.
+  std::optional<std::uint64_t> bytes;  ///< That have come over the connection.
+  std::size_t attempts = 0;            ///< Sockets that were asked for.
 
  private:
   /// One connection, as both ends see it.
@@ -107,8 +107,8 @@ class ScriptedTransport final : public Transport {
       return {};
     }
     Result<void> send_with(const flatbuffers::DetachedBuffer& message,
-                           const Payload& frame) override {
-      world_.frame = {frame.bytes.begin(), frame.bytes.end()};
+                           const Payload& second) override {
+      world_.frame.assign(second.bytes.begin(), second.bytes.end());
       return send(message);
     }
     Result<void> send_last(const flatbuffers::DetachedBuffer& message) override {

@@ -362,14 +362,6 @@ TEST_CASE("client: an answer on what comes next is that to the latest question")
   CHECK(run.questions.size() == 2);
 }
 
-TEST_CASE("client: each message that a daemon sends has a handler, and no other") {
-  for (const MessageKind& kind : message_kinds()) {
-    CAPTURE(wire::EnumNameBody(kind.body));
-    const bool daemons = kind.sender == Sender::daemon || kind.sender == Sender::either;
-    CHECK(Session::handles(kind.body) == daemons);
-  }
-}
-
 TEST_CASE("client: a batch of a feed that was replaced counts no more, nor does its release") {
   Run run(60s, kAbilities);
   const auto subscription = run.subscribe();
