@@ -52,7 +52,7 @@ class Window {
     std::vector<UnitId> sorted_due = due;
     std::ranges::sort(sorted_due);
     const std::uint64_t most = settings.window * settings.step;
-    StalestFirst fresh(table, &Cohort::ready);
+    StalestFirst fresh(table, &AgeClass::ready);
     UnitSums sums;
     std::uint64_t near = 0;
     for (std::uint64_t place = 0; step_total(settings, sums) < most; ++place) {
@@ -127,7 +127,7 @@ void choose_fifo(const LiveSettings& settings, const UnitTable& table,
 
 void choose_uniform(const LiveSettings& settings, UnitTable& table, std::uint64_t step,
                     std::uint64_t need, Choice& choice) {
-  StalestFirst fresh(table, &Cohort::ready);
+  StalestFirst fresh(table, &AgeClass::ready);
   while (choice.total() < need) {
     const UnitId id = fresh.next().unit;
     if (id == kNoId || !choice.put(id)) break;

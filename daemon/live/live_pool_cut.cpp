@@ -85,7 +85,7 @@ LivePool::Due LivePool::due() const {
   const Amounts amounts = this->amounts();
   const bool waits = settings_.paced();
   std::map<std::uint64_t, Level, std::greater<>> levels;  // by staleness
-  for (const Cohort* cohort : units_.stalest_first()) {
+  for (const AgeClass* cohort : units_.stalest_first()) {
     if (settings_.too_stale(cohort->staleness)) continue;
     Level& level = levels[cohort->staleness];
     level.ready += amounts.of(cohort->ready_sums);
@@ -119,7 +119,7 @@ LivePool::Due LivePool::due() const {
 /// The units that are due and ready, the stalest first.
 std::vector<UnitId> LivePool::due_units(const Due& due) const {
   std::vector<UnitId> units;
-  StalestFirst ready(units_, &Cohort::ready);
+  StalestFirst ready(units_, &AgeClass::ready);
   for (std::int64_t left = due.amount; left > 0;) {
     const auto [id, staleness] = ready.next();
     if (id == kNoId || staleness < due.least_staleness) break;

@@ -163,7 +163,7 @@ void LivePool::handle(const LiveAdvance& advance) {
   std::vector<std::pair<std::uint64_t, UnitId>> stale;
   bool begun = false;
   const bool drops_fresh = settings_.stale != StalePolicy::zero;
-  for (const Cohort* cohort : units_.stalest_first()) {
+  for (const AgeClass* cohort : units_.stalest_first()) {
     if (!settings_.too_stale(cohort->staleness)) break;
     stale.insert(stale.end(), cohort->kept.begin(), cohort->kept.end());
     if (!drops_fresh) continue;

@@ -128,7 +128,7 @@ Age UnitTable::age_of(const LiveUnit& unit) const {
   return age;
 }
 
-Cohort& UnitTable::cohort(const Age& age) {
+AgeClass& UnitTable::cohort(const Age& age) {
   const auto [at, made] = cohorts_.try_emplace(age);
   if (made) {
     at->second.age = age;
@@ -189,10 +189,10 @@ void UnitTable::place(UnitId id) {
   count(unit, true);
 }
 
-const std::vector<const Cohort*>& UnitTable::stalest_first() const {
+const std::vector<const AgeClass*>& UnitTable::stalest_first() const {
   if (stalest_first_.empty()) {
     for (const auto& [age, cohort] : cohorts_) stalest_first_.push_back(&cohort);
-    std::ranges::sort(stalest_first_, [](const Cohort* a, const Cohort* b) {
+    std::ranges::sort(stalest_first_, [](const AgeClass* a, const AgeClass* b) {
       return a->staleness != b->staleness ? a->staleness > b->staleness : a->age < b->age;
     });
   }
@@ -201,7 +201,7 @@ const std::vector<const Cohort*>& UnitTable::stalest_first() const {
 
 UnitId UnitTable::first_to_leave() const {
   if (kept_.units == 0) return kNoId;
-  return StalestFirst(*this, &Cohort::kept).next().unit;
+  return StalestFirst(*this, &AgeClass::kept).next().unit;
 }
 
 void UnitTable::forget_those_that_left() {
@@ -234,13 +234,13 @@ void UnitTable::versions_changed(bool new_line) {
     }
   }
   std::erase_if(cohorts_, [](const auto& each) {
-    const Cohort& cohort = each.second;
+    const AgeClass& cohort = each.second;
     return cohort.ready.empty() && cohort.kept.empty() && cohort.begun_sums.units == 0;
   });
   for (auto& [age, cohort] : cohorts_) cohort.staleness = versions_.staleness(age);
 }
 
-StalestFirst::StalestFirst(const UnitTable& table, std::map<std::uint64_t, UnitId> Cohort::*units)
+StalestFirst::StalestFirst(const UnitTable& table, std::map<std::uint64_t, UnitId> AgeClass::*units)
     : cohorts_(table.stalest_first()), units_(units) {}
 
 void StalestFirst::begin_level() {

@@ -73,7 +73,7 @@ struct UnitSums {
   friend UnitSums operator+(UnitSums a, const UnitSums& b) { return a += b; }
 };
 
-struct Cohort;
+struct AgeClass;
 
 /// What is cut as a whole: a sequence, or a group with the members that are here.
 struct LiveUnit {
@@ -97,8 +97,8 @@ struct LiveUnit {
   std::uint64_t last_step = 0;
   Age age;
   Place place = Place::nowhere;
-  bool chosen = false;       ///< For the step that is being cut.
-  Cohort* cohort = nullptr;  ///< Of a unit that has a place and a member.
+  bool chosen = false;         ///< For the step that is being cut.
+  AgeClass* cohort = nullptr;  ///< Of a unit that has a place and a member.
 
   std::uint64_t missing() const { return size > gone + sums.rows ? size - gone - sums.rows : 0; }
   bool complete() const { return sums.rows != 0 && missing() == 0; }
@@ -106,7 +106,7 @@ struct LiveUnit {
 };
 
 /// Units of the same age. They are equally stale whatever version comes, until another line begins.
-struct Cohort {
+struct AgeClass {
   Age age;
   std::map<std::uint64_t, UnitId> ready, kept;  ///< By arrival.
   UnitSums ready_sums, begun_sums;              ///< Begun units count here once they have a member.
@@ -157,7 +157,7 @@ class UnitTable {
   Found find_waiting(ProducerId producer, std::uint64_t number) const;
 
   /// Cohorts, the stalest first.
-  const std::vector<const Cohort*>& stalest_first() const;
+  const std::vector<const AgeClass*>& stalest_first() const;
   /// Incomplete units by arrival.
   const std::map<std::uint64_t, UnitId>& begun_units() const { return begun_units_; }
   /// Units that are kept, by the step of their last delivery, then by arrival.
@@ -184,7 +184,7 @@ class UnitTable {
   void note_pushed(SequenceId id);
   Age age_of(const LiveUnit& unit) const;
   void forget_those_that_left();
-  Cohort& cohort(const Age& age);
+  AgeClass& cohort(const Age& age);
   void count(const LiveUnit& unit, bool in);
 
   const Versions& versions_;
@@ -192,8 +192,8 @@ class UnitTable {
   Slots<LiveSequence> sequences_;
   Slots<LiveUnit> units_;
   std::uint64_t accepted_ = 0;  ///< Sequences ever.
-  std::map<Age, Cohort> cohorts_;
-  mutable std::vector<const Cohort*> stalest_first_;  ///< Empty: to be sorted again.
+  std::map<Age, AgeClass> cohorts_;
+  mutable std::vector<const AgeClass*> stalest_first_;  ///< Empty: to be sorted again.
   std::map<std::uint64_t, UnitId> begun_units_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, UnitId> kept_by_step_;
   std::vector<Pushed> pushed_;  ///< By producer.
@@ -205,7 +205,7 @@ class UnitTable {
 /// Walks units from the stalest to the freshest, equal ones by arrival.
 class StalestFirst {
  public:
-  StalestFirst(const UnitTable& table, std::map<std::uint64_t, UnitId> Cohort::*units);
+  StalestFirst(const UnitTable& table, std::map<std::uint64_t, UnitId> AgeClass::*units);
 
   struct Next {
     UnitId unit = kNoId;
@@ -219,8 +219,8 @@ class StalestFirst {
 
   void begin_level();
 
-  const std::vector<const Cohort*>& cohorts_;
-  std::map<std::uint64_t, UnitId> Cohort::*units_;
+  const std::vector<const AgeClass*>& cohorts_;
+  std::map<std::uint64_t, UnitId> AgeClass::*units_;
   std::size_t at_ = 0;
   std::uint64_t staleness_ = 0;
   std::vector<std::pair<Place, Place>> level_;  ///< What is left of cohorts that are equally stale.
