@@ -18,18 +18,19 @@ constexpr std::uint64_t kMostStaleness = 1'000'000'000;
 /// A time limit that has a daemon's clock run over is none.
 constexpr std::uint64_t kMostMilliseconds = std::uint64_t{1} << 52;
 
-Error refused(std::string_view key, const std::string& found, const std::string& allowed) {
-  return {ErrorCode::bad_configuration,
-          fmt::format("live.{} = {}; allowed: {}", key, found, allowed)};
+using MaybeFault = std::optional<LiveFault>;
+
+LiveFault refused(std::string_view key, const std::string& found, const std::string& allowed) {
+  return {key, found, allowed};
 }
 
-Result<void> check_range(std::string_view key, std::uint64_t found, std::uint64_t least,
-                         std::uint64_t most) {
+MaybeFault check_range(std::string_view key, std::uint64_t found, std::uint64_t least,
+                       std::uint64_t most) {
   if (found >= least && found <= most) return {};
   return refused(key, std::to_string(found), fmt::format("{} to {}", least, most));
 }
 
-Result<void> check_ranges(const LiveSettings& s) {
+MaybeFault check_ranges(const LiveSettings& s) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
   struct Range {
     std::string_view key;
@@ -49,21 +50,17 @@ Result<void> check_ranges(const LiveSettings& s) {
       {"pool_bytes", s.pool_bytes, 1, kMost},
   };
   for (const Range& range : ranges) {
-    if (auto checked = check_range(range.key, range.found, range.least, range.most); !checked) {
-      return checked.error();
-    }
+    if (auto fault = check_range(range.key, range.found, range.least, range.most)) return fault;
   }
   for (const std::uint64_t bytes : s.frame_bytes) {
-    if (auto checked = check_range("frame_bytes", bytes, 0, kMostFrameBytes); !checked) {
-      return checked.error();
-    }
+    if (auto fault = check_range("frame_bytes", bytes, 0, kMostFrameBytes)) return fault;
   }
   if (s.frame_bytes.empty()) return refused("frame_bytes", "nothing", "a number for each field");
   return {};
 }
 
 /// The step against world, pool and max_length.
-Result<void> check_step(const LiveSettings& s) {
+MaybeFault check_step(const LiveSettings& s) {
   const bool frames = s.step_unit == StepUnit::frames;
   const std::string step = std::to_string(s.step);
   if (s.step_unit == StepUnit::groups && s.groups == LiveGroups::none) {
@@ -100,7 +97,7 @@ Result<void> check_step(const LiveSettings& s) {
   return {};
 }
 
-Result<void> check_choices(const LiveSettings& s) {
+MaybeFault check_choices(const LiveSettings& s) {
   const bool fifo = s.select == LiveSelect::fifo;
   if (s.cut != Cut::fixed && s.cut != Cut::dynamic && s.cut != Cut::quadratic) {
     return refused("cut", "another rule", "fixed, dynamic or quadratic");
@@ -135,9 +132,17 @@ std::uint64_t LiveSettings::fresh() const {
                                  static_cast<std::uint64_t>(share));
 }
 
-Result<LiveSettings> check_live_settings(LiveSettings settings) {
+std::optional<LiveFault> find_fault(const LiveSettings& settings) {
   for (const auto check : {check_ranges, check_step, check_choices}) {
-    if (auto checked = check(settings); !checked) return checked.error();
+    if (auto fault = check(settings)) return fault;
+  }
+  return {};
+}
+
+Result<LiveSettings> check_live_settings(LiveSettings settings) {
+  if (const auto fault = find_fault(settings)) {
+    return Error{ErrorCode::bad_configuration, fmt::format("live.{} = {}; allowed: {}", fault->key,
+                                                           fault->found, fault->allowed)};
   }
   if (settings.max_length == 0 && settings.step_unit == StepUnit::frames) {
     settings.max_length = settings.step / settings.world;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/planning/planning.h"
@@ -64,9 +66,19 @@ struct LiveSettings {
   std::uint64_t longest() const { return step_unit == StepUnit::frames ? max_length : 1; }
 };
 
+/// What is refused of some settings, and why.
+struct LiveFault {
+  std::string_view key;  ///< A member of LiveSettings, as `[feed.live]` names it, or "step.groups".
+  std::string found;
+  std::string allowed;  ///< Names other keys as "live.KEY".
+};
+
+/// The first fault; empty: there is none.
+std::optional<LiveFault> find_fault(const LiveSettings& settings);
+
 /// The settings with what follows from others filled in: max_length, fresh_share. The pool takes
 /// no others.
-/// Errors: bad_configuration, which says what was found, what is allowed, and for which key.
+/// Errors: bad_configuration, which tells find_fault().
 Result<LiveSettings> check_live_settings(LiveSettings settings);
 
 }  // namespace batchwright
