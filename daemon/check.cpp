@@ -18,6 +18,23 @@ namespace {
 using Grade = Finding::Grade;
 namespace fs = std::filesystem;
 
+/// "live, steps of 16 sequences in 2 batches of tokens and logprobs", and so on.
+std::string about_live(const LiveFeedSettings& live) {
+  const LiveSettings& pool = live.pool;
+  std::string fields;
+  for (const FieldSpec& field : live.schema.fields) {
+    fields += (fields.empty() ? "" : ", ") + field.name;
+  }
+  const char* unit = pool.step_unit == StepUnit::sequences ? "sequences"
+                     : pool.step_unit == StepUnit::groups  ? "groups"
+                                                           : "frames";
+  return fmt::format(
+      "a live feed of {}, up to {} frames a sequence; steps of {} {} in {} batch{}; its pool holds "
+      "up to {} sequences and {:.0f} MiB",
+      fields, pool.max_length, pool.step, unit, pool.world, pool.world == 1 ? "" : "es",
+      pool.pool_sequences, static_cast<double>(pool.pool_bytes) / (1 << 20));
+}
+
 /// Collects what is found.
 class Inspection {
  public:
@@ -97,8 +114,13 @@ class Inspection {
   void examine(const FeedConfig& feed) {
     // What is found from here on is this feed's, and gets its name below.
     const std::size_t before = found_.size();
-    // The daemon starts and serves its other feeds.
-    if (auto served = examine_data(feed); !served) add(Grade::warning, served.error().message);
+    if (feed.served.live) {
+      // There is nothing to open: what it is, so that a person sees what the keys come to.
+      add(Grade::note, about_live(*feed.served.live));
+    } else if (auto served = examine_data(feed); !served) {
+      // The daemon starts and serves its other feeds.
+      add(Grade::warning, served.error().message);
+    }
     for (const auto& [key, file] :
          {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger)}) {
       if (auto writable = check_file(file); !writable) {

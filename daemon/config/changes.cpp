@@ -6,6 +6,7 @@
 
 #include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
+#include "daemon/config/live_feed.h"
 
 namespace batchwright {
 namespace {
@@ -53,9 +54,22 @@ void compare_recipes(const RecipeSettings& a, const RecipeSettings& b, Names& na
   names.add_if(a.styles != b.styles, "style");
 }
 
+/// Neither does anything that a live feed alone has: its pool is made for its settings.
+void compare_live(const std::optional<LiveFeedSettings>& a,
+                  const std::optional<LiveFeedSettings>& b, Names& names) {
+  names.add_if(a.has_value() != b.has_value(), "live");
+  if (!a || !b) return;
+  for (const auto& key : live_feed_keys()) names.add_if(!key.equal(*a, *b), key.row.name);
+  names.add_if(a->schema != b->schema, fields_row().name);
+  for (const auto& key : live_keys()) {
+    names.add_if(!key.equal(*a, *b), "live." + std::string(key.row.name));
+  }
+}
+
 FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
   Names anew;
   add_differing(feed_keys(), Applies::anew, a, b, anew);
+  compare_live(a.served.live, b.served.live, anew);
   compare_plans(a.served.plan, b.served.plan, anew);
   compare_recipes(a.served.features, b.served.features, anew);
   // One key that needs the feed anew makes it anew, whatever else has changed.

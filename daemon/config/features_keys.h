@@ -33,17 +33,4 @@ std::vector<StyleSettings> styles_of(const StyleTable& table);
 std::span<const Key<RecipeSettings>> features_keys();
 std::span<const Key<StyleTable>> style_keys();
 
-/// A key: `get` finds the part of the table that `Read` gives its value, and `shown` what of that
-/// is compared.
-template <class Target, auto Read, class Get, class Shown>
-constexpr Key<Target> key(KeyRow row, Get, Shown) {
-  return {row, [](const ConfigNode& node, Target& target) { return Read(node, Get{}(target)); },
-          [](const Target& a, const Target& b) { return Shown{}(a) == Shown{}(b); }};
-}
-
-template <class Target, auto Read, class Get>
-constexpr Key<Target> key(KeyRow row, Get get) {
-  return key<Target, Read>(row, get, get);
-}
-
 }  // namespace batchwright

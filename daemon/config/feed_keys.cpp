@@ -107,30 +107,34 @@ Fault read_layout(const ConfigNode& node, Layout& out) {
 using F = FeedConfig;
 using S = FeedSettings;
 using enum Applies;
+using enum OfFeeds;
 
 constexpr std::array kFeedKeys{
     feed_key<&S::name, read_feed_name>(
         {"name", "1 to 64 of A-Z a-z 0-9 _ . -", "", anew, "What trainers subscribe to"}),
     feed_key<&F::dataset, read_dataset>({"dataset",
                                          "path of a dataset, or a list of paths of its shards", "",
-                                         anew, "The sequences that are served"}),
+                                         anew, "The sequences that are served", stored}),
     feed_key<&F::lock, read_lock>(
         {"lock", "true or false", "true", anew,
          "Whether readers take a slot in the dataset's lock.mdb, so that writers spare the pages "
-         "read"}),
+         "read",
+         stored}),
     feed_key<&S::slots, read_slots>({"slots", "0, or 2 to 65536", "0", anew,
                                      "Batches that the arena holds; 0 for as many as suit world"}),
     feed_key<&S::huge_pages, read_huge_pages>(
         {"huge_pages", "auto off require", R"("auto")", anew,
          "Whether the arena lies in huge pages: where there are any, never, or else not at all"}),
     feed_key<&S::on_corrupt, read_on_corrupt>({"on_corrupt", "stop skip", R"("stop")", in_place,
-                                               "What happens when a record fails verification"}),
+                                               "What happens when a record fails verification",
+                                               stored}),
     feed_key<&S::max_corrupt_share, read_probability>(
         {"max_corrupt_share", "0 to 1", "0.01", in_place,
          "With on_corrupt = \"skip\", the share of an epoch's sequences above which the feed fails "
-         "all the same"}),
+         "all the same",
+         stored}),
     feed_key<&F::verify, read_verify>({"verify", "once always never", R"("once")", anew,
-                                       "How often a record's checksum is compared"}),
+                                       "How often a record's checksum is compared", stored}),
     feed_key<&S::layout, read_layout>({"layout", "batch-major time-major", R"("batch-major")", anew,
                                        "Order of a tensor's first two dimensions"}),
     feed_key<&S::padding, read_padding>(
@@ -144,7 +148,7 @@ constexpr std::array kFeedKeys{
          R"("")", anew, "What float32 fields are cast to on their way into a batch"}),
     feed_key<&S::row_cache_bytes, read_row_cache>(
         {"row_cache", "0 and up, a number of bytes or a text with B, KiB, MiB, GiB or TiB",
-         R"("128MiB")", anew, "Made rows that are kept for the parts of them that follow"}),
+         R"("128MiB")", anew, "Made rows that are kept for the parts of them that follow", stored}),
     feed_key<&S::max_window, read_whole<1, 65536>>(
         {"max_window", "1 to 65536", "8", in_place,
          "Batches that one subscription may hold unreleased"}),
@@ -164,7 +168,7 @@ constexpr std::array kFeedKeys{
          "File that records which sequence went to which client in which step"}),
     feed_key<&S::follow, read_bool>(
         {"follow", "true or false", "false", anew,
-         "Whether each epoch takes up the sequences that a writer has appended meanwhile"}),
+         "Whether each epoch takes up the sequences that a writer has appended meanwhile", stored}),
 };
 
 }  // namespace

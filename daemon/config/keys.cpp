@@ -1,6 +1,7 @@
 #include "daemon/config/keys.h"
 
 #include "daemon/config/features_keys.h"
+#include "daemon/config/live_feed.h"
 
 namespace batchwright {
 
@@ -33,6 +34,9 @@ std::vector<ConfigKey> config_keys() {
   std::vector<ConfigKey> all;
   add_rows(daemon_keys(), "daemon", all);
   add_rows(feed_keys(), "feed", all);
+  add_rows(live_feed_keys(), "feed", all);
+  all.push_back({"feed", fields_row(), {}});
+  add_rows(live_keys(), "feed.live", all);
   for (const SettingRow& row : setting_rows()) {
     all.push_back({"feed.plan",
                    {row.name, row.allowed, {}, Applies::anew, row.help},

@@ -19,6 +19,12 @@ enum class Applies : std::uint8_t {
   restart    ///< Refuses the file: only a daemon that starts takes the value up.
 };
 
+/// Which feeds a key of [[feed]] is for.
+enum class OfFeeds : std::uint8_t {
+  all,
+  stored  ///< Those with a dataset: it concerns stored data, and a live feed has none.
+};
+
 /// What people are told of a key.
 struct KeyRow {
   std::string_view name;
@@ -26,6 +32,7 @@ struct KeyRow {
   std::string_view by_default;  ///< As a file writes it; empty in [[feed]]: the key is required.
   Applies applies;
   std::string_view sentence;  ///< What it is, without the full stop.
+  OfFeeds of = OfFeeds::all;
 };
 
 /// One key of a table whose values go into a Target.
@@ -37,13 +44,14 @@ struct Key {
 };
 
 /// The rows of [daemon] and of [[feed]], in the order they are documented in. Those of [feed.plan]
-/// are the planning room's.
+/// are the planning room's; those of a live feed alone are in live_feed.h.
 std::span<const Key<DaemonConfig>> daemon_keys();
 std::span<const Key<FeedConfig>> feed_keys();
 
 /// A key of any of the tables, as documents speak of it.
 struct ConfigKey {
-  std::string table;  ///< "daemon", "feed", "feed.plan", "feed.features" or "feed.style".
+  /// "daemon", "feed", "feed.live", "feed.plan", "feed.features" or "feed.style".
+  std::string table;
   KeyRow row;
   std::string by_default;  ///< As a file writes it; empty: there is none.
 };
@@ -110,6 +118,19 @@ consteval Key<FeedConfig> feed_key(KeyRow row) {
           [](const FeedConfig& a, const FeedConfig& b) {
             return member<Member>(a) == member<Member>(b);
           }};
+}
+
+/// A key: `get` finds the part of the table that `Read` gives its value, and `shown` what of that
+/// is compared.
+template <class Target, auto Read, class Get, class Shown>
+constexpr Key<Target> key(KeyRow row, Get, Shown) {
+  return {row, [](const ConfigNode& node, Target& target) { return Read(node, Get{}(target)); },
+          [](const Target& a, const Target& b) { return Shown{}(a) == Shown{}(b); }};
+}
+
+template <class Target, auto Read, class Get>
+constexpr Key<Target> key(KeyRow row, Get get) {
+  return key<Target, Read>(row, get, get);
 }
 
 }  // namespace batchwright

@@ -108,6 +108,14 @@ std::uint32_t line_of_deep_key(std::string_view text) {
 
 }  // namespace
 
+const ConfigNode* ConfigNode::find(std::string_view name) const {
+  if (table() == nullptr) return nullptr;
+  const auto& entries = table()->entries;
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [name](const ConfigNode& entry) { return entry.key == name; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
 std::string place(std::string_view name, std::uint32_t line, std::uint32_t column) {
   // What is missing stands nowhere: then the file alone is named.
   if (line == 0) return std::string(name);

@@ -25,6 +25,8 @@ struct ConfigNode {
 
   const Table* table() const { return std::get_if<Table>(&value); }
   const List* list() const { return std::get_if<List>(&value); }
+  /// The entry of a table; null when this is none, or has none of that name.
+  const ConfigNode* find(std::string_view name) const;
   const std::string* text() const { return std::get_if<std::string>(&value); }
 };
 

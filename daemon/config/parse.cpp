@@ -12,8 +12,10 @@
 #include <set>
 #include <span>
 
+#include "daemon/config/complaints.h"
 #include "daemon/config/features_keys.h"
 #include "daemon/config/keys.h"
+#include "daemon/config/live_feed.h"
 #include "daemon/config/node.h"
 #include "daemon/config/paths.h"
 #include "daemon/config/read.h"
@@ -24,6 +26,9 @@ namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 constexpr std::array<std::string_view, 2> kTopKeys{"daemon", "feed"};
+/// Keys of [[feed]] that no row of feed_keys() reads.
+const std::vector<std::string_view> kReadApart{"plan", "features", "style",    "live",
+                                               "pool", "fields",   "allow_nan"};
 
 /// Whether a value is written as its type is: numbers without quotes, lists in brackets.
 bool has_type(const ConfigNode& node, SettingType type) {
@@ -45,7 +50,7 @@ bool has_type(const ConfigNode& node, SettingType type) {
 /// Reads one text and gathers what is wrong with it.
 class Reader {
  public:
-  Reader(std::string_view name, Config config) : name_(name), config_(std::move(config)) {}
+  Reader(std::string_view name, Config config) : config_(std::move(config)), complaints_(name) {}
 
   Result<Config> read(const ConfigNode& top) {
     for (const ConfigNode& node : top.table()->entries) {
@@ -54,84 +59,36 @@ class Reader {
       } else if (node.key == "feed") {
         read_feeds(node);
       } else {
-        unknown(node, node.key, {kTopKeys.begin(), kTopKeys.end()});
+        complaints_.add_unknown(node, node.key, {kTopKeys.begin(), kTopKeys.end()});
       }
     }
     // A [[feed]] that is there and wrong has its complaint already.
-    if (config_.feeds.empty() && complaints_.empty()) {
-      complain(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
+    if (config_.feeds.empty() && complaints_.count() == 0) {
+      complaints_.add(ConfigNode{}, "feed", "found none", "one [[feed]] or more");
     }
     // A key of [daemon] that the feeds act on: rooms see no DaemonConfig.
     for (FeedConfig& feed : config_.feeds) {
       feed.served.queue_grace = config_.daemon.queue_grace;
       feed.served.assembly_threads = config_.daemon.assembly_threads;
     }
-    if (complaints_.empty()) return std::move(config_);
-    return Error{ErrorCode::bad_configuration, all_complaints()};
+    if (complaints_.count() == 0) return std::move(config_);
+    return Error{ErrorCode::bad_configuration, complaints_.text()};
   }
 
  private:
-  struct Complaint {
-    std::uint32_t line;
-    std::uint32_t column;
-    std::string text;
-  };
-
-  /// The one form of a complaint (parse.h), with its place in front, as compilers write it.
-  void complain(const ConfigNode& at, std::string_view path, std::string_view what,
-                std::string_view allowed) {
-    complaints_.push_back({at.line, at.column,
-                           fmt::format("{}: {}: {}; allowed: {}", place(name_, at.line, at.column),
-                                       path, what, allowed)});
-  }
-
-  void unknown(const ConfigNode& node, std::string_view path,
-               const std::vector<std::string_view>& known) {
-    const std::string_view near = nearest(node.key, known);
-    complain(node, path,
-             near.empty() ? "unknown key" : fmt::format("unknown key, did you mean {}?", near),
-             fmt::format("{}", fmt::join(known, " ")));
-  }
-
-  /// `below`: names of tables within this one, which are read elsewhere.
-  template <class Target>
-  void read_keys(const ConfigNode& table, std::string_view path, Target& target,
-                 std::span<const Key<Target>> keys,
-                 const std::vector<std::string_view>& below = {}) {
-    if (table.table() == nullptr) {
-      return complain(table, path, fmt::format("found {}", describe_found(table)), "a table");
-    }
-    for (const ConfigNode& node : table.table()->entries) {
-      // Not unknown: read_feed() passes them on.
-      if (std::find(below.begin(), below.end(), node.key) != below.end()) continue;
-      const std::string full = fmt::format("{}.{}", path, node.key);
-      const auto key = std::find_if(keys.begin(), keys.end(),
-                                    [&](const auto& k) { return k.row.name == node.key; });
-      if (key == keys.end()) {
-        std::vector<std::string_view> known;
-        for (const auto& k : keys) known.push_back(k.row.name);
-        // So that "plann" gets its hint, too.
-        known.insert(known.end(), below.begin(), below.end());
-        unknown(node, full, known);
-      } else if (const Fault fault = key->read(node, target)) {
-        complain(*fault, full, fmt::format("found {}", describe_found(*fault)), key->row.allowed);
-      }
-    }
-  }
-
   void read_daemon(const ConfigNode& node) {
-    read_keys(node, "daemon", config_.daemon, daemon_keys());
+    complaints_.read_keys(node, "daemon", config_.daemon, daemon_keys());
     const DaemonConfig& daemon = config_.daemon;
     // Without the daemon's own key nothing is encrypted, and so no client's key is checked.
     if (!daemon.authorized_keys_file.empty() && daemon.curve_secret_key_file.empty()) {
-      complain(node, "daemon.authorized_keys_file", "found without curve_secret_key_file",
-               "both, or neither");
+      complaints_.add(node, "daemon.authorized_keys_file", "found without curve_secret_key_file",
+                      "both, or neither");
     }
     for (const std::string& endpoint : daemon.endpoints) {
       if (endpoint == daemon.events) {
-        complain(node, "daemon.events",
-                 fmt::format("found \"{}\", which is in endpoints", endpoint),
-                 "an address of its own");
+        complaints_.add(node, "daemon.events",
+                        fmt::format("found \"{}\", which is in endpoints", endpoint),
+                        "an address of its own");
       }
       require_keys(node, "daemon.endpoints", endpoint);
     }
@@ -143,75 +100,83 @@ class Reader {
     // A Unix socket has its file's mode and the lists of users; a port is open to all.
     if (!endpoint.starts_with("tcp://")) return;
     if (!daemon.curve_secret_key_file.empty() || daemon.insecure) return;
-    complain(node, path, fmt::format("found \"{}\" without keys", endpoint),
-             "tcp:// with curve_secret_key_file (batchwright keygen makes one), or with insecure "
-             "= true where every program that reaches the port may read the data");
+    complaints_.add(
+        node, path, fmt::format("found \"{}\" without keys", endpoint),
+        "tcp:// with curve_secret_key_file (batchwright keygen makes one), or with insecure "
+        "= true where every program that reaches the port may read the data");
   }
 
   void read_feeds(const ConfigNode& node) {
     // [feed] in single brackets is one table, and no list.
     const ConfigNode::List* list = node.list();
     if (list == nullptr || list->empty()) {
-      return complain(node, "feed", fmt::format("found {}", describe_found(node)),
-                      "one [[feed]] or more, in double brackets");
+      return complaints_.add(node, "feed", fmt::format("found {}", describe_found(node)),
+                             "one [[feed]] or more, in double brackets");
     }
     for (const ConfigNode& feed : *list) read_feed(feed);
   }
 
   void read_feed(const ConfigNode& node) {
     FeedConfig& feed = config_.feeds.emplace_back();
-    read_keys(node, "feed", feed, feed_keys(), {"plan", "features", "style"});
+    const std::size_t before = complaints_.count();
+    complaints_.read_keys(node, "feed", feed, feed_keys(), kReadApart);
     // read_keys() has complained.
     if (node.table() == nullptr) return;
-    require_keys_of(node);
-    const std::size_t before = complaints_.size();
+    // A table makes a feed live: TOML has no key that is both true and a table.
+    const bool live = node.find("live") != nullptr;
+    require_keys_of(node, live);
     for (const ConfigNode& entry : node.table()->entries) {
-      if (entry.key == "plan") read_plan(entry, feed.served.plan);
-      if (entry.key == "features") read_features(entry, feed.served.features);
-      if (entry.key == "style") read_styles(entry, feed.served.features.styles);
+      if (entry.key == "plan") read_plan(entry, feed.served.plan, live);
       if (entry.key == "name") claim(entry, "feed.name", feed.served.name, names_);
       if (entry.key == "journal") claim(entry, "feed.journal", feed.served.journal, journals_);
     }
-    if (complaints_.size() == before) check_features(node, feed.served.features);
+    if (live) {
+      read_live_feed(node, feed, complaints_);
+      if (complaints_.count() == before) check_live_feed(node, feed, complaints_);
+    } else {
+      refuse_live_keys(node, complaints_);
+      read_features_of(node, feed.served.features);
+    }
+  }
+
+  void read_features_of(const ConfigNode& feed, RecipeSettings& features) {
+    const std::size_t before = complaints_.count();
+    if (const ConfigNode* table = feed.find("features")) {
+      complaints_.read_keys(*table, "feed.features", features, features_keys());
+    }
+    if (const ConfigNode* tables = feed.find("style")) read_styles(*tables, features.styles);
+    if (complaints_.count() == before) check_features(feed, features);
   }
 
   /// What only one feed can have.
   void claim(const ConfigNode& node, std::string_view path, const std::string& value,
              std::set<std::string>& taken) {
     if (value.empty() || taken.insert(value).second) return;
-    complain(node, path, fmt::format("found {} a second time", describe_found(node)),
-             "one that no other feed has");
+    complaints_.add(node, path, fmt::format("found {} a second time", describe_found(node)),
+                    "one that no other feed has");
   }
 
   /// A key without a default has to be there.
-  void require_keys_of(const ConfigNode& feed) {
-    const auto& entries = feed.table()->entries;
+  void require_keys_of(const ConfigNode& feed, bool live) {
     for (const auto& key : feed_keys()) {
-      if (!key.row.by_default.empty()) continue;
-      if (std::any_of(entries.begin(), entries.end(),
-                      [&](const ConfigNode& entry) { return entry.key == key.row.name; })) {
-        continue;
-      }
-      complain(feed, fmt::format("feed.{}", key.row.name), "found nothing", key.row.allowed);
+      if (!key.row.by_default.empty() || feed.find(key.row.name) != nullptr) continue;
+      if (live && key.row.of == OfFeeds::stored) continue;
+      complaints_.add(feed, fmt::format("feed.{}", key.row.name), "found nothing", key.row.allowed);
     }
-  }
-
-  void read_features(const ConfigNode& node, RecipeSettings& features) {
-    read_keys(node, "feed.features", features, features_keys());
   }
 
   void read_styles(const ConfigNode& node, std::vector<StyleSettings>& styles) {
     const ConfigNode::List* list = node.list();
     if (list == nullptr || list->empty()) {
-      return complain(node, "feed.style", fmt::format("found {}", describe_found(node)),
-                      "one [[feed.style]] or more, in double brackets");
+      return complaints_.add(node, "feed.style", fmt::format("found {}", describe_found(node)),
+                             "one [[feed.style]] or more, in double brackets");
     }
     for (const ConfigNode& each : *list) {
       StyleTable table;
-      read_keys(each, "feed.style", table, style_keys());
+      complaints_.read_keys(each, "feed.style", table, style_keys());
       if (const std::uint64_t count = style_count(table); count > kMostProducts) {
-        complain(each, "feed.style", fmt::format("found lists with {} products", count),
-                 fmt::format("up to {}", kMostProducts));
+        complaints_.add(each, "feed.style", fmt::format("found lists with {} products", count),
+                        fmt::format("up to {}", kMostProducts));
         continue;
       }
       const auto all = styles_of(table);
@@ -231,26 +196,23 @@ class Reader {
       features.styles.clear();
     }
     if (const auto sound = check_recipe(features); !sound) {
-      complaints_.push_back(
-          {feed.line, feed.column,
-           fmt::format("{}: feed.features: {}", place(name_, feed.line, feed.column),
-                       sound.error().message)});
+      complaints_.add(feed, "feed.features", sound.error().message);
     }
   }
 
-  void read_plan(const ConfigNode& node, PlanSettings& plan) {
+  void read_plan(const ConfigNode& node, PlanSettings& plan, bool live) {
     if (node.table() == nullptr) {
-      return complain(node, "feed.plan", fmt::format("found {}", describe_found(node)), "a table");
+      return complaints_.add(node, "feed.plan", fmt::format("found {}", describe_found(node)),
+                             "a table");
     }
     // With a setting at its default in place of a wrong one, check_settings() would find faults
     // that the file does not have.
-    const std::size_t before = complaints_.size();
+    const std::size_t before = complaints_.count();
     for (const ConfigNode& entry : node.table()->entries) read_setting(entry, plan);
-    if (complaints_.size() != before) return;
+    // A live feed takes a few settings alone, which check_live_feed() compares.
+    if (complaints_.count() != before || live) return;
     if (const auto sound = check_settings(plan); !sound) {
-      complaints_.push_back({node.line, node.column,
-                             fmt::format("{}: feed.plan: {}", place(name_, node.line, node.column),
-                                         sound.error().message)});
+      complaints_.add(node, "feed.plan", sound.error().message);
     }
   }
 
@@ -262,36 +224,23 @@ class Reader {
     if (row == rows.end()) {
       std::vector<std::string_view> known;
       for (const SettingRow& r : rows) known.push_back(r.name);
-      return unknown(node, full, known);
+      return complaints_.add_unknown(node, full, known);
     }
     const auto text = plain_text(node);
     // The planning room reads text, as from a command line: the type is TOML's affair.
     if (!text || !has_type(node, setting_type(row->name)) || !set_setting(plan, row->name, *text)) {
       const bool is_list = text && node.list() != nullptr;
-      complain(node, full,
-               is_list ? fmt::format("found [{}]", *text)
-                       : fmt::format("found {}", describe_found(node)),
-               row->allowed);
+      complaints_.add(node, full,
+                      is_list ? fmt::format("found [{}]", *text)
+                              : fmt::format("found {}", describe_found(node)),
+                      row->allowed);
     }
   }
 
-  std::string all_complaints() {
-    // toml++ has the entries of a table in the order of their keys, not of the file.
-    std::stable_sort(complaints_.begin(), complaints_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-    });
-    std::string text;
-    for (const Complaint& complaint : complaints_) {
-      text += (text.empty() ? "" : "\n") + complaint.text;
-    }
-    return text;
-  }
-
-  std::string name_;
   Config config_;
   std::set<std::string> names_;
   std::set<std::string> journals_;
-  std::vector<Complaint> complaints_;
+  Complaints complaints_;
 };
 
 Error cannot_read(std::string why) { return {ErrorCode::bad_configuration, std::move(why)}; }

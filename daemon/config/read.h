@@ -28,6 +28,13 @@ template <std::uint32_t kMin, std::uint32_t kMax>
 Fault read_whole(const ConfigNode& node, std::uint32_t& out) {
   return read_whole(node, out, kMin, kMax);
 }
+template <std::uint32_t kMin, std::uint32_t kMax>
+Fault read_count(const ConfigNode& node, std::uint64_t& out) {
+  std::uint32_t whole = 0;
+  if (const Fault fault = read_whole(node, whole, kMin, kMax)) return fault;
+  out = whole;
+  return nullptr;
+}
 /// A whole or a broken number, finite.
 Fault read_real(const ConfigNode& node, double& out);
 /// A number from 0 to 1.

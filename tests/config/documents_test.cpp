@@ -20,6 +20,11 @@ namespace {
 
 const std::string kSample = BATCHWRIGHT_SOURCE "/systemd/batchwrightd.toml";
 const std::string kManual = BATCHWRIGHT_SOURCE "/systemd/batchwrightd.toml.5";
+/// Where the sample's live feed begins, all of it as comments, and the one key that it has again.
+const std::string kLiveFeed = "# [[feed]]";
+const std::string kLiveName = "# name = \"rollouts\"";
+const std::regex kSampleHeader(R"(^(# )?\[+([a-z.]+)\]+$)");
+const std::regex kSampleKey(R"(^(# )?([a-z_]+) = (.*)$)");
 
 struct Entry {
   bool example = false;  ///< There is no default: as a comment, or in brackets.
@@ -42,20 +47,20 @@ void append(std::string& text, const std::string& line) {
 }
 
 Entries sample_entries() {
-  const std::regex header(R"(^\[+([a-z.]+)\]+$)");
-  const std::regex key(R"(^(# )?([a-z_]+) = (.*)$)");
   Entries entries;
   std::string table;
   std::string text;
   for (const std::string& line : lines_of(kSample)) {
     std::smatch match;
-    if (std::regex_match(line, match, header)) table = match[1];
-    if (std::regex_match(line, match, key)) {
+    const bool is_header = std::regex_match(line, match, kSampleHeader);
+    if (is_header) table = match[2];
+    const bool is_key = std::regex_match(line, match, kSampleKey);
+    if (is_key && line != kLiveName) {
       const std::string name = table + "." + match[2].str();
       CAPTURE(name);
       CHECK(entries.emplace(name, Entry{match[1].matched, match[3], text}).second);
     }
-    if (line.starts_with("# ") && !std::regex_match(line, key)) {
+    if (line.starts_with("# ") && !is_key && !is_header) {
       append(text, line.substr(2));
     } else {
       text.clear();
@@ -124,8 +129,10 @@ std::string wrapped(const std::string& text, const std::string& prefix) {
 std::string sample_text(const ConfigKey& key) {
   const std::string name(key.row.name);
   const bool set = !key.by_default.empty();
-  return wrapped(beginning(key), "# ") +
-         (set ? name + " = " + key.by_default : "# " + name + " = AN EXAMPLE");
+  return wrapped(beginning(key), "# ") + (is_live(key) ? "# " : "") +
+         (set            ? name + " = " + key.by_default
+          : is_live(key) ? name + " = AN EXAMPLE"
+                         : "# " + name + " = AN EXAMPLE");
 }
 
 std::string manual_text(const ConfigKey& key) {
@@ -139,11 +146,16 @@ std::string manual_text(const ConfigKey& key) {
          wrapped(sentence_of(key), "") + wrapped(allowed_by(key), "");
 }
 
-/// Whether a file may leave the key out, and then it has no value.
-bool is_unset(const ConfigKey& key) { return key.by_default.empty() && key.table == "feed.plan"; }
+/// Whether a file may leave the key out, and then it has no value; or what it is shows an example.
+bool is_unset(const ConfigKey& key) {
+  return key.by_default.empty() && (key.table == "feed.plan" || is_live(key));
+}
+
+/// Whether it is a comment in the sample, whose one feed has a dataset.
+bool is_comment(const ConfigKey& key) { return is_unset(key) || is_live(key); }
 
 void check_entries(Entries entries, const std::string& file,
-                   std::string (*text_of)(const ConfigKey&)) {
+                   std::string (*text_of)(const ConfigKey&), bool (*is_example)(const ConfigKey&)) {
   for (const ConfigKey& key : config_keys()) {
     const auto found = entries.find(full_name(key));
     const std::string paste = file + " lacks for [" + key.table + "]:\n" + text_of(key);
@@ -153,7 +165,7 @@ void check_entries(Entries entries, const std::string& file,
     }
     const Entry& entry = found->second;
     CHECK_MESSAGE(entry.text.starts_with(beginning(key)), paste, "\nand has: ", entry.text);
-    CHECK_MESSAGE(entry.example == is_unset(key), paste);
+    CHECK_MESSAGE(entry.example == is_example(key), paste);
     if (!key.by_default.empty()) CHECK_MESSAGE(entry.value == key.by_default, paste);
     entries.erase(found);
   }
@@ -163,11 +175,11 @@ void check_entries(Entries entries, const std::string& file,
 }  // namespace
 
 TEST_CASE("config: the sample says of each key what its row says") {
-  check_entries(sample_entries(), kSample, sample_text);
+  check_entries(sample_entries(), kSample, sample_text, is_comment);
 }
 
 TEST_CASE("config: the manual page says of each key what its row says") {
-  check_entries(manual_entries(), kManual, manual_text);
+  check_entries(manual_entries(), kManual, manual_text, is_unset);
 }
 
 TEST_CASE("config: the manual page and the sample have the same values") {
@@ -192,6 +204,25 @@ TEST_CASE("config: the sample is a configuration, and its examples are accepted"
         plan_fault(entry.first.substr(table.size()) + " = " + entry.second.value);
     if (!fault.empty()) CHECK(fault.starts_with("x.toml:4:1: feed.plan: "));
   }
+}
+
+TEST_CASE("config: the sample's live feed is one when it is no comment") {
+  std::string text;
+  bool live = false;
+  for (const std::string& line : lines_of(kSample)) {
+    live |= line == kLiveFeed;
+    const bool commented = line.starts_with("# ") && (std::regex_match(line, kSampleHeader) ||
+                                                      std::regex_match(line, kSampleKey));
+    if (!live || !commented) continue;
+    // Alone it has no effect, and is refused.
+    if (line.starts_with("# fresh_share")) continue;
+    text += line.substr(2) + "\n";
+  }
+  const Config config = parsed(text);
+  REQUIRE(config.feeds.size() == 1);
+  CHECK(config.feeds[0].dataset.empty());
+  REQUIRE(config.feeds[0].served.live);
+  CHECK(config.feeds[0].served.live->schema.fields.size() == 2);
 }
 
 TEST_CASE("config: the manual page names what a reload takes up at once") {

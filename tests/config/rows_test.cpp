@@ -17,16 +17,31 @@ using namespace batchwright::test;
 
 namespace {
 
+/// A live feed with a line of a key. It takes the place of the line that the feed has already.
+std::string live_with(const ConfigKey& key, const std::string& line) {
+  std::string text = kLive;
+  const std::string name = std::string(key.row.name) + " = ";
+  if (const std::size_t at = text.find("\n" + name); at != text.npos) {
+    text.erase(at + 1, text.find('\n', at + 1) - at);
+  }
+  const std::size_t table = text.find("[feed.live]\n");
+  return key.table == "feed" ? text.insert(table, line) : text + line;
+}
+
 /// A file with one more line, in the key's table. It may be the second of `name` or `dataset`.
 std::string file_with(const ConfigKey& key, const std::string& value,
-                      const std::string& beside = "") {
-  const std::string line = beside + std::string(key.row.name) + " = " + value + "\n";
+                      const std::string& before = "") {
+  const std::string line = before + std::string(key.row.name) + " = " + value + "\n";
+  if (is_live(key)) return live_with(key, line);
   if (key.table == "daemon") return "[daemon]\n" + line + kFeed;
   if (key.table == "feed.style") return kFeed + "[[feed.style]]\n" + line;
   return kFeed + (key.table == "feed" ? "" : "[" + key.table + "]\n") + line;
 }
 
-bool is_required(const ConfigKey& key) { return key.table == "feed" && key.by_default.empty(); }
+/// Of a feed with a dataset.
+bool is_required(const ConfigKey& key) {
+  return key.table == "feed" && key.by_default.empty() && !is_live(key);
+}
 
 /// For each key a value that is not its default, and goes with the defaults of the others.
 const std::map<std::string, std::string> kOther{
@@ -70,6 +85,24 @@ const std::map<std::string, std::string> kOther{
     {"feed.queue_attempts", "3"},
     {"feed.ledger", R"("/l")"},
     {"feed.follow", "true"},
+    {"feed.pool", R"("2GiB")"},
+    {"feed.allow_nan", "true"},
+    {"feed.fields", R"({ tokens = { dtype = "int64" } })"},
+    {"feed.live.step", "{ frames = 400 }"},
+    {"feed.live.window", "3"},
+    {"feed.live.max_length", "99"},
+    {"feed.live.linger", R"("2s")"},
+    {"feed.live.groups", R"("batch")"},
+    {"feed.live.group_timeout", R"("1s")"},
+    {"feed.live.late_groups", R"("abandon")"},
+    {"feed.live.max_staleness", "3"},
+    {"feed.live.stale", R"("drop")"},
+    {"feed.live.claim_timeout", R"("1s")"},
+    {"feed.live.zero_most_stale", "3"},
+    {"feed.live.reuse", "2"},
+    {"feed.live.select", R"("uniform")"},
+    {"feed.live.fresh_share", "0.25"},
+    {"feed.live.pool_sequences", "99"},
     {"feed.features.like", R"("kaldi")"},
     {"feed.features.features", R"("mfcc")"},
     {"feed.features.options", "{ mel_bands = 30 }"},
@@ -132,16 +165,24 @@ const std::map<std::string, std::string> kOther{
 
 /// What a key's other value takes beside it.
 const std::map<std::string, std::string> kBeside{
+    {"feed.live.fresh_share", "reuse = 2\n"},
+    {"feed.live.stale", "max_staleness = 3\n"},
     {"feed.features.options", "like = \"kaldi\"\n"},
     {"feed.features.target_offset", "stride = 3\n"},
     {"feed.features.keep_offset", "keep_one_of = 3\n"},
     {"feed.features.drawn", "speeds = [0.9, 1.1]\n"},
 };
 
+std::string beside(const ConfigKey& key) {
+  const auto found = kBeside.find(key.table + "." + std::string(key.row.name));
+  return found == kBeside.end() ? "" : found->second;
+}
+
 /// How a reload names a feed's key.
 std::string shown_name(const ConfigKey& key) {
   const std::string name(key.row.name);
   if (key.table == "feed.style") return "style";
+  if (key.table == "feed.live") return "live." + name;
   return key.table == "feed.features" ? "features." + name : name;
 }
 
@@ -182,8 +223,9 @@ TEST_CASE("config: each key has a row with every part, and a name of its own") {
     CHECK_FALSE(key.row.sentence.ends_with('.'));
     CHECK_FALSE(key.row.allowed.ends_with('.'));
   }
-  CHECK(names.size() == daemon_keys().size() + feed_keys().size() + setting_rows().size() +
-                            features_keys().size() + style_keys().size());
+  CHECK(names.size() == daemon_keys().size() + feed_keys().size() + live_feed_keys().size() + 1 +
+                            live_keys().size() + setting_rows().size() + features_keys().size() +
+                            style_keys().size());
 }
 
 TEST_CASE("config: the default of a row is what the struct has") {
@@ -200,6 +242,10 @@ TEST_CASE("config: the default of a row is what the struct has") {
       CHECK(get_setting(feed.served.plan, row.name) == get_setting(PlanSettings{}, row.name));
     }
     CHECK_FALSE(asks_anything(feed.served.features));
+    if (!is_live(key)) continue;
+    const LiveFeedSettings unset = *parsed(kLive).feeds.at(0).served.live;
+    for (const auto& each : live_feed_keys()) CHECK(each.equal(*feed.served.live, unset));
+    for (const auto& each : live_keys()) CHECK(each.equal(*feed.served.live, unset));
   }
 }
 
@@ -220,7 +266,7 @@ TEST_CASE("config: words that a row allows are read") {
     if (key.row.allowed.find_first_not_of(letters) != std::string::npos && !yes_or_no) continue;
     std::istringstream words(yes_or_no ? "true false" : std::string(key.row.allowed));
     for (std::string word; words >> word;) {
-      CHECK(fault_of(file_with(key, yes_or_no ? word : '"' + word + '"')) == "");
+      CHECK(fault_of(file_with(key, yes_or_no ? word : '"' + word + '"', beside(key))) == "");
     }
   }
 }
@@ -232,9 +278,10 @@ TEST_CASE("config: a reload does with each key what its row says") {
     CAPTURE(name);
     const auto other = kOther.find(name);
     REQUIRE_MESSAGE(other != kOther.end(), "kOther lacks a second value for this key");
-    const auto beside = kBeside.find(name);
-    const std::string lines = beside == kBeside.end() ? "" : beside->second;
-    const Config before = parsed(lines.empty() ? kFeed : kFeed + "[" + key.table + "]\n" + lines);
+    const std::string lines = beside(key);
+    const Config before = parsed(is_live(key)    ? kLive + lines
+                                 : lines.empty() ? kFeed
+                                                 : kFeed + "[" + key.table + "]\n" + lines);
     const Config after = parsed(file_with(key, other->second, lines));
     // A style that does nothing is none, whatever its weight.
     if (name == "feed.style.weight") continue;
@@ -243,6 +290,7 @@ TEST_CASE("config: a reload does with each key what its row says") {
     for (const auto& each : daemon_keys()) read |= !each.equal(before.daemon, after.daemon);
     for (const auto& each : feed_keys()) read |= !each.equal(before.feeds[0], after.feeds[0]);
     read |= before.feeds[0].served.features != after.feeds[0].served.features;
+    read |= is_live(key) && decision(before, after, key) == "anew";
     CHECK(read);
   }
 }
@@ -305,62 +353,6 @@ TEST_CASE("config: every key of a recipe that is in use is in its text, and so i
     CHECK(text_with(common, "", "", "") != text_with(common, "", "", line));
     CHECK(text_with(common, "", "", line).starts_with("features."));
   }
-}
-
-TEST_CASE("config: a style of lists stands for their products") {
-  const Config config = parsed(kFeed + R"([[feed.style]]
-weight = 3
-each_noise = ["/a", ["/b", "/c"]]
-each_snr_db = [[0, 5], [5, 10], [10, 20]]
-each_rooms = [[], "/r"]
-[[feed.style]]
-)");
-  const auto& styles = config.feeds[0].served.features.styles;
-  REQUIRE(styles.size() == 13);
-  std::set<std::string> different;
-  for (std::size_t k = 0; k < 12; ++k) {
-    CHECK(styles[k].weight == doctest::Approx(0.25));
-    RecipeSettings alone;
-    alone.styles = {styles[k]};
-    different.insert(recipe_text(alone));
-  }
-  CHECK(different.size() == 12);
-  CHECK(styles[0].noise == std::vector<std::filesystem::path>{"/a"});
-  CHECK(styles[11].noise == std::vector<std::filesystem::path>{"/b", "/c"});
-  CHECK(styles[11].noise_draw.snr_high_db == 20);
-  CHECK(styles[11].rooms == std::vector<std::filesystem::path>{"/r"});
-  CHECK(styles[12] == StyleSettings{});
-}
-
-TEST_CASE("config: a style of lists with more products than memory holds is refused") {
-  const auto list = [](std::size_t count, const std::string& entry) {
-    std::string text = "[";
-    for (std::size_t k = 0; k < count; ++k) text += entry + ",";
-    return text + "]\n";
-  };
-  const std::string lists =
-      "[[feed.style]]\neach_noise = " + list(256, "\"/n\"") + "each_rooms = " + list(256, "\"/r\"");
-  CHECK(fault_of(kFeed + lists) == "");
-  CHECK(fault_of(kFeed + lists + "each_snr_db = " + list(200, "[0, 1]")) ==
-        "x.toml:4:1: feed.style: found lists with 13107200 products; allowed: up to 65536");
-}
-
-TEST_CASE("config: what a recipe's keys refuse, with line and column") {
-  const auto fault = [](const std::string& lines) {
-    return fault_of(kFeed + "[feed.features]\n" + lines + "\n");
-  };
-  CHECK(fault("like = \"kaldy\"").starts_with("x.toml:5:1: feed.features.like: found \"kaldy\""));
-  CHECK(fault("like = \"kaldi\"\noptions = { mel_bins = 3 }")
-            .starts_with("x.toml:6:13: feed.features.options: found 3; allowed: a table"));
-  CHECK(fault("speeds = [0.9, 3.0]").starts_with("x.toml:5:16: feed.features.speeds: found 3"));
-  CHECK(fault("stack = 2\nkeep_one_of = 2").find("allowed: one of the two ways") !=
-        std::string::npos);
-  CHECK(fault("options = { mel_bands = 30 }").find("mel_bands without like") != std::string::npos);
-  CHECK(fault_of(kFeed + "[[feed.style]]\nsnr_db = [20, 5]\n")
-            .starts_with("x.toml:5:1: feed.style.snr_db: found"));
-  CHECK(fault_of(kFeed + "[feed.style]\nweight = 1\n").find("in double brackets") !=
-        std::string::npos);
-  CHECK(fault_of(kFeed + "[feed.featurse]\n").find("did you mean features?") != std::string::npos);
 }
 
 TEST_CASE("config: whatever a key names on disk is among the named paths") {

@@ -35,6 +35,11 @@ Result<ConfiguredFeed> open_configured_feed(const std::filesystem::path& file,
   if (!config) return config.error();
   auto feed = choose(*config, file, name);
   if (!feed) return feed.error();
+  if (feed->served.live) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{}: feed {} is live; allowed: one with a dataset", file.string(),
+                             feed->served.name)};
+  }
   return open_feed(*std::move(feed), change);
 }
 
