@@ -27,6 +27,7 @@ class Launcher {
     std::vector<std::uint32_t> sizes{1};  ///< How many ranks it may have; the first is the first.
     std::uint32_t remote = 0;             ///< So many of them, the last ones, are on another host.
     bool endless = false;                 ///< It ends when the others have ended.
+    bool is_worker = false;               ///< A power cut may undo what it has done.
   };
 
   Launcher(World& world, Plan plan) : world_(world), plan_(std::move(plan)) {}
@@ -34,6 +35,9 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   void launch(Program program);
+  /// A worker is started once more, also where it has ended: as its people do, who cannot know
+  /// whether all that it did is still known.
+  void note_power_cut();
   /// Where ranks wait for each other.
   Barrier barrier();
   std::optional<Saved>* saved() { return &saved_; }
@@ -47,6 +51,7 @@ class Launcher {
 
  private:
   void start();
+  void start_later();
   void ended(std::uint64_t generation, bool killed);
 
   World& world_;
@@ -59,6 +64,7 @@ class Launcher {
   std::uint32_t arrived_ = 0;
   std::uint64_t meeting_ = 0;
   bool ended_ = false;
+  bool once_more_ = false;
 };
 
 }  // namespace batchwright::simulation

@@ -145,7 +145,7 @@ void Run::add_worker(const Cast& cast, std::uint32_t number) {
   terms.undone = dice.percent(30) ? dice.between(1, 40) : 0;
   terms.done_early = dice.percent(30) ? dice.between(1, 40) : 0;
   const bool remote = dice.percent(25);
-  Launcher& one = add({fmt::format("worker {}", number), {1}, remote ? 1U : 0U, false});
+  Launcher& one = add({fmt::format("worker {}", number), {1}, remote ? 1U : 0U, false, true});
   one.launch([this, terms](std::uint32_t, std::uint32_t) -> Process::Main {
     return [this, main = worker(around_, terms)](Process& process) {
       const struct Ended {  // however
