@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/client/session/answers.h"
@@ -179,4 +181,28 @@ TEST_CASE("client: a rehearsal that comes again in another order is refused") {
   const auto astray = two.expected.check(Rehearsing::rehearsal(4));
   REQUIRE_FALSE(astray);
   CHECK(astray.error().message.find("rehearsal 4 came") != std::string::npos);
+}
+
+TEST_CASE(
+    "client: other data than those asked for are as good at an epoch's start, and there only") {
+  for (const std::uint64_t step : {0U, 1U, 2U}) {
+    CAPTURE(step);
+    wire::SubscribeT request = request_for();
+    request.step = step;
+    request.expects_fingerprint = true;
+    request.fingerprint = std::make_unique<wire::Fingerprint>(1, 2, 3);
+    ExpectedPosition expected(std::move(request));
+    const auto started = start(expected, subscribed(0, step, 1, 1, {7, 2, 3}));
+    CHECK(static_cast<bool>(started) == (step == 0));
+  }
+}
+
+TEST_CASE("client: a queue's epoch may be of other data until a batch of it was handed out") {
+  ExpectedPosition expected(request_for(wire::Mode::queue));
+  REQUIRE(start(expected, subscribed(4, 0)));
+  REQUIRE(start(expected, subscribed(4, 0, 1, 1, {7, 2, 3})));
+  CHECK(handed_out(expected, ticket(4, 0, 0)));
+  const auto changed = start(expected, subscribed(4, 0));
+  REQUIRE_FALSE(changed);
+  CHECK(changed.error().code == ErrorCode::fingerprint_mismatch);
 }
