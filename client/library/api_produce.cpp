@@ -10,6 +10,7 @@
 #include "client/library/api_border.h"
 #include "client/library/batchwright/client.h"
 #include "client/library/link/zmq_transport.h"
+#include "client/library/memory/batch.h"
 #include "client/library/produce/producer.h"
 #include "formats/formats.h"
 
@@ -229,6 +230,12 @@ void* bw_room_field(const bw_room* room, size_t field, uint64_t* bytes) {
   const ValuePlace& place = room->inner->places[field];
   if (bytes != nullptr) *bytes = place.bytes;
   return room->inner->memory().data() + place.offset;
+}
+
+bw_memory* bw_room_memory(const bw_room* room) {
+  if (room == nullptr) return nullptr;
+  const WrittenRoom& found = *room->inner;
+  return new (std::nothrow) bw_memory{found.store ? found.store->keeper() : found.frame.keeper};
 }
 
 bw_status bw_commit(bw_room* room, const char* key, size_t key_bytes, const bw_origin* origin,

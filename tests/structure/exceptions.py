@@ -15,7 +15,7 @@ class Exempt:
 
 EXCEPTIONS = (
     Exempt("files", "client/library/batchwright/client.h",
-           "the C ABI is one header, and its comments are the whole contract", 724),
+           "the C ABI is one header, and its comments are the whole contract", 728),
     Exempt("functions", "tests/config/values_test.cpp: config: every key is read",
            "one text with every key, and a line for each value", 84),
     Exempt("functions", "tests/delivery/conversation_test.cpp: "

@@ -637,6 +637,10 @@ BW_API bw_status bw_reserve(bw_producer* producer, const uint32_t* lengths, size
  * that is none. Valid until the room ends, also when the producer is closed. Threads: any. */
 BW_API void* bw_room_field(const bw_room* room, size_t field, uint64_t* bytes);
 
+/* Keeps that memory mapped, at its address, after the room has ended, as bw_batch_memory does. NULL
+ * without a room, or out of memory. */
+BW_API bw_memory* bw_room_memory(const bw_room* room);
+
 /* Pushes what was written, as bw_push does, and ends the room. After an error the room is as
  * before, and may be committed again. */
 BW_API bw_status bw_commit(bw_room* room, const char* key, size_t key_bytes,

@@ -21,6 +21,8 @@ class AreaStore {
       : area_(std::move(area)), number_(number), free_(area_->bytes().size()) {}
 
   std::uint32_t number() const { return number_; }
+  /// Keeps the memory.
+  std::shared_ptr<const void> keeper() const { return area_; }
   std::uint64_t bytes() const { return area_->bytes().size(); }
   std::uint64_t used() const { return free_.used(); }
   /// How many sequences are in the daemon's hands.

@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
                               name="numpy") from None
 
 from . import _abi
+from ._live import Claim, Group, LiveFeed, Producer
 from .batch import Batch
 from .connection import Connection, ConnectionInfo, Feed, connect
 from .errors import (
@@ -45,11 +46,11 @@ from .values import EpochEnd, Field, Grant, Position, UpcomingBatch
 __version__ = "0.2.0"
 
 __all__ = [
-    "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "ClosedError",
+    "AlreadyExistsError", "BadConfigurationError", "Batch", "BusyError", "Claim", "ClosedError",
     "Connection", "ConnectionInfo", "CorruptRecordError", "DatasetWriter", "DisconnectedError",
     "DoesNotFitError", "EpochEnd", "Error", "Feed", "FeedConfig", "Field", "FingerprintMismatchError",
-    "FieldSpec", "ForkedError", "FrontEnd", "Grant", "InfeasibleError", "InternalError",
-    "InvalidArgumentError", "LibraryError", "MalformedMessageError", "NotFoundError", "Position",
+    "FieldSpec", "ForkedError", "FrontEnd", "Grant", "Group", "InfeasibleError", "InternalError",
+    "InvalidArgumentError", "LibraryError", "LiveFeed", "MalformedMessageError", "NotFoundError", "Position", "Producer",
     "ReleasedError", "SchemaMismatchError", "Server", "StoreUnavailableError", "Subscription",
     "SystemRefusedError",
     "Tensor", "TimedOutError", "UnsupportedError", "UnsupportedVersionError", "UpcomingBatch",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import (
-    POINTER, Structure, c_char, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32,
-    c_uint64, c_void_p,
+    POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t,
+    c_uint32, c_uint64, c_void_p,
 )
 
 from typing import Any
@@ -21,7 +21,7 @@ ABI_VERSION = 1
 SONAME = "libbatchwright.so.1"
 VARIABLE = "BATCHWRIGHT_LIBRARY"
 
-END, EPOCH_END, OK = -2, -1, 0
+PENDING, END, EPOCH_END, OK = -3, -2, -1, 0
 TIMED_OUT, BUSY = 12, 18
 FLOAT32, FLOAT16, BFLOAT16, INT64, INT32, INT16, UINT8 = range(1, 8)
 PRIMARY, ALIGNED, INDEPENDENT, SCALAR = range(4)
@@ -31,6 +31,9 @@ AUTO = -1
 MAX_DIMENSIONS = 8
 FINGERPRINT_TEXT_BYTES = 51
 MAX_UPCOMING = 1024
+NO_GROUP = (1 << 64) - 1
+MAX_OUTCOMES = 65536
+OUTCOMES = ("unknown", "waiting", "delivered", "done", "dropped_stale", "abandoned", "lost")
 
 
 class Fingerprint(Structure):
@@ -67,7 +70,9 @@ class Field(Structure):
 class Feed(Structure):
     _fields_ = [
         ("name", c_char_p), ("sequences", c_uint64), ("world", c_uint32), ("layout", c_int32),
-        ("field_count", c_size_t), ("fields", POINTER(POINTER(Field))),
+        ("field_count", c_size_t), ("fields", POINTER(POINTER(Field))), ("live", c_int32),
+        ("max_length", c_uint32), ("max_bytes", c_uint64), ("allow_nan", c_int32),
+        ("reserved", c_int32),
     ]
 
 
@@ -110,7 +115,10 @@ class BatchHeader(Structure):
         ("bytes", c_uint64), ("tensor_count", c_size_t), ("rehearsal", c_uint32),
         ("shared", c_uint32), ("memory", c_void_p), ("memory_bytes", c_uint64),
         ("writable", c_uint32), ("rows_lost", c_uint32), ("attempt", c_uint32),
-        ("reserved", c_uint32),
+        ("reserved", c_uint32), ("versions", c_void_p), ("versions_newest", c_void_p),
+        ("groups", c_void_p), ("weights", c_void_p), ("producers", c_void_p),
+        ("numbers", c_void_p), ("live_version", c_uint64), ("producer_count", c_uint32),
+        ("zeroed", c_uint32),
     ]
 
 
@@ -122,12 +130,53 @@ class Tensor(Structure):
     ]
 
 
+class Value(Structure):
+    _fields_ = [("data", c_void_p), ("bytes", c_uint64), ("length", c_uint64)]
+
+
+class Sequence(Structure):
+    _fields_ = [
+        ("key", c_char_p), ("key_bytes", c_size_t), ("values", POINTER(Value)),
+        ("value_count", c_size_t),
+    ]
+
+
+class ProduceOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("feed", c_char_p), ("name", c_char_p),
+        ("area_bytes", c_uint64), ("slice_ms", c_int64),
+    ]
+
+
+class ProducerInfo(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("name", c_char_p), ("incarnation", c_uint64),
+        ("next", c_uint64), ("version", c_uint64), ("area_bytes", c_uint64),
+        ("area_used", c_uint64), ("reconnects", c_uint64),
+    ]
+
+
+class Origin(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t), ("version", c_uint64), ("version_newest", c_uint64),
+        ("group", c_uint64), ("group_size", c_uint32), ("weight", c_float),
+    ]
+
+
+class OutcomesTotal(Structure):
+    _fields_ = [("struct_size", c_size_t)] + [(name, c_uint64) for name in OUTCOMES + (
+        "refused_full", "duplicates")]
+
+
 # Structs by the names that the header gives them.
 STRUCTS = {
     "bw_fingerprint": Fingerprint, "bw_position": Position, "bw_connect_options": ConnectOptions,
     "bw_connection_info": ConnectionInfo, "bw_field": Field, "bw_feed": Feed,
-    "bw_absent_feed": AbsentFeed,    "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant, "bw_batch_header": BatchHeader,
-    "bw_tensor": Tensor, "bw_upcoming": Upcoming,
+    "bw_absent_feed": AbsentFeed, "bw_subscribe_options": SubscribeOptions, "bw_grant": Grant,
+    "bw_batch_header": BatchHeader,
+    "bw_tensor": Tensor, "bw_upcoming": Upcoming, "bw_value": Value, "bw_sequence": Sequence,
+    "bw_produce_options": ProduceOptions, "bw_producer_info": ProducerInfo, "bw_origin": Origin,
+    "bw_outcomes_total": OutcomesTotal,
 }
 
 # Functions: what they return, and what they take. Pointers to handles and to what a call fills in
@@ -163,6 +212,26 @@ _FUNCTIONS = {
     "bw_batch_position": (c_int32, [c_void_p, c_void_p]),
     "bw_batch_memory": (c_void_p, [c_void_p]),
     "bw_memory_release": (None, [c_void_p]),
+    "bw_batch_producer": (c_void_p, [c_void_p, c_size_t, c_void_p]),
+    "bw_advance": (c_int32, [c_void_p, c_char_p, c_uint64, c_int32, c_int32]),
+    "bw_wait_version": (c_int32, [c_void_p, c_char_p, c_uint64, c_int64, c_void_p]),
+    "bw_end_feed": (c_int32, [c_void_p, c_char_p]),
+    "bw_produce": (c_int32, [c_void_p, c_void_p, c_void_p]),
+    "bw_producer_get_info": (c_int32, [c_void_p, c_void_p]),
+    "bw_claim": (c_int32, [c_void_p, c_uint32, c_int64, c_void_p]),
+    "bw_push": (c_int32, [c_void_p, c_void_p, c_void_p, c_int64, c_void_p]),
+    "bw_push_many": (c_int32, [c_void_p, c_void_p, c_size_t, c_void_p, c_int64, c_void_p]),
+    "bw_reserve": (c_int32, [c_void_p, c_void_p, c_size_t, c_int64, c_void_p]),
+    "bw_room_field": (c_void_p, [c_void_p, c_size_t, c_void_p]),
+    "bw_room_memory": (c_void_p, [c_void_p]),
+    "bw_commit": (c_int32, [c_void_p, c_char_p, c_size_t, c_void_p, c_int64, c_void_p]),
+    "bw_room_drop": (c_int32, [c_void_p]),
+    "bw_abandon": (c_int32, [c_void_p, c_uint64, c_uint32]),
+    "bw_abandon_number": (c_int32, [c_void_p, c_uint64]),
+    "bw_outcomes": (c_int32, [c_void_p, c_int64, c_void_p]),
+    "bw_outcomes_of": (c_int32, [c_void_p, c_uint64, c_int64, c_void_p, c_void_p]),
+    "bw_producer_forget": (c_int32, [c_void_p]),
+    "bw_producer_close": (c_int32, [c_void_p, c_int64]),
     "bw_explain_faults": (c_int32, []),
     "bw_dlpack_capsule_end": (None, [c_void_p]),
 }
@@ -216,6 +285,26 @@ batch_tensor_named = _function("bw_batch_tensor_named")
 batch_position = _function("bw_batch_position")
 batch_memory = _function("bw_batch_memory")
 memory_release = _function("bw_memory_release")
+batch_producer = _function("bw_batch_producer")
+advance = _function("bw_advance")
+wait_version = _function("bw_wait_version")
+end_feed = _function("bw_end_feed")
+produce = _function("bw_produce")
+producer_get_info = _function("bw_producer_get_info")
+claim = _function("bw_claim")
+push = _function("bw_push")
+push_many = _function("bw_push_many")
+reserve = _function("bw_reserve")
+room_field = _function("bw_room_field")
+room_memory = _function("bw_room_memory")
+commit = _function("bw_commit")
+room_drop = _function("bw_room_drop")
+abandon = _function("bw_abandon")
+abandon_number = _function("bw_abandon_number")
+outcomes = _function("bw_outcomes")
+outcomes_of = _function("bw_outcomes_of")
+producer_forget = _function("bw_producer_forget")
+producer_close = _function("bw_producer_close")
 explain_faults = _function("bw_explain_faults")
 dlpack_capsule_end = _function("bw_dlpack_capsule_end")
 

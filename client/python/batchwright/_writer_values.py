@@ -162,7 +162,7 @@ class Slot:
         self._numbers = {each: number for number, each in enumerate(field.categories)}
         self.field = field
         self.value = value
-        self._dtype = _NUMPY[field.dtype]
+        self.dtype = _NUMPY[field.dtype]
         self._ndim = len(field.shape) + (field.kind != "scalar")
         #: Its lengths are all that its sequences have of it.
         self.has_no_content = 0 in field.shape
@@ -172,11 +172,11 @@ class Slot:
         if self.field.kind != "scalar":
             return self.fill(given)
         array = given if type(given) is np.ndarray else self._as_array(given)
-        if array.dtype != self._dtype:
+        if array.dtype != self.dtype:
             array = self._of_dtype(array, given)
         if array.ndim != 1:
             raise self._problem(f"{self.field.dtype} of shape {list(array.shape)}, for many sequences")
-        self._check_numbers(array)
+        self.check_numbers(array)
         return np.ascontiguousarray(array)
 
     def fill(self, given: Any) -> np.ndarray[Any, Any]:
@@ -185,13 +185,13 @@ class Slot:
         """
         array = given if type(given) is np.ndarray else (
             self._of_length(given) if self.has_no_content else self._as_array(given))
-        if array.dtype is not self._dtype and array.dtype != self._dtype:
+        if array.dtype is not self.dtype and array.dtype != self.dtype:
             array = self._of_dtype(array, given)
         shape = array.shape
         if shape[1:] != self.field.shape or array.ndim != self._ndim:
             array = self._of_shape(array)
             shape = array.shape
-        self._check_numbers(array)
+        self.check_numbers(array)
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)
         value = self.value
@@ -200,7 +200,7 @@ class Slot:
         value.length = shape[0] if self._ndim > len(self.field.shape) else 1
         return array
 
-    def _check_numbers(self, array: np.ndarray[Any, Any]) -> None:
+    def check_numbers(self, array: np.ndarray[Any, Any]) -> None:
         if self._numbers and array.size:
             least, most = int(array.min()), int(array.max())
             if least < 0 or most >= len(self._numbers):
@@ -209,7 +209,7 @@ class Slot:
                                    f"{len(self._numbers) - 1}, for its categories are "
                                    f"{self._categories()}")
         bfloat16 = self.field.dtype == "bfloat16"
-        if bfloat16 or self._dtype.kind == "f":
+        if bfloat16 or self.dtype.kind == "f":
             wrong = self._finite.look_at(array, bfloat16)
             if wrong is not None:
                 raise ValueProblem(f'field "{self.name}" {wrong}')
@@ -273,7 +273,7 @@ class Slot:
             return self._as_array(given)
         if not 0 <= given <= _LONGEST:
             raise ValueProblem(f'field "{self.name}" is {given}; allowed: its length, 0 to {_LONGEST}')
-        return np.empty((int(given), *self.field.shape), self._dtype)
+        return np.empty((int(given), *self.field.shape), self.dtype)
 
     def _of_names(self, given: Any) -> np.ndarray[Any, Any]:
         """Converts a category's name, or several."""
@@ -284,7 +284,7 @@ class Slot:
             raise ValueProblem(f'field "{self.name}" is {found}; allowed: {self._allowed()}{hint}')
         try:
             return np.asarray([self._numbers[each] for each in given] if not isinstance(given, str)
-                              else self._numbers[given], self._dtype)
+                              else self._numbers[given], self.dtype)
         except KeyError as error:
             raise ValueProblem(f'field "{self.name}" has no category {error.args[0]!r}; it has '
                                f"{self._categories()}") from None
@@ -298,12 +298,12 @@ class Slot:
         if found.dtype == object:
             raise self._problem("ragged, or has what is no number in it")
         if found.shape == (0,):
-            return np.empty((0, *self.field.shape), self._dtype)
-        whole = self._dtype.kind != "f"
+            return np.empty((0, *self.field.shape), self.dtype)
+        whole = self.dtype.kind != "f"
         if self.field.dtype == "bfloat16" or found.dtype.kind not in ("biu" if whole else "biuf"):
             raise self._problem(f"numbers that NumPy takes for {found.dtype}")
         with np.errstate(over="ignore"):
-            array = found.astype(self._dtype)
+            array = found.astype(self.dtype)
         held = np.array_equal(array, found) if whole else (
             np.array_equal(np.isfinite(array), np.isfinite(found)))
         if not held:
@@ -316,7 +316,7 @@ class Slot:
             return np.ascontiguousarray(array).view(np.uint16)
         name = array.dtype.name if array.dtype.isnative else f"{array.dtype.name}, big-endian,"
         problem = self._problem(f"{name} of shape {list(array.shape)}")
-        whole = self._dtype.kind in "iu"
+        whole = self.dtype.kind in "iu"
         if self.field.dtype == "bfloat16" or array.dtype.kind not in ("iub" if whole else "f"):
             raise problem
         by = (f".to(torch.{self.field.dtype})" if type(given).__module__.startswith("torch") else

@@ -4,8 +4,7 @@ Nothing is copied: `batch["features"]` is a NumPy array over the daemon's own me
 process has mapped read-only. NumPy refuses to write to it. torch has no read-only tensors, so
 writing in place to `batch.torch("features")` is a fault, which names the batch on standard error and
 ends the process: use `x = x * 2`, not `x *= 2`, or subscribe with `writable=True`. Values with one
-entry per row (scalar fields, lengths, ordinals, flags) are copied, for they are smaller than the
-slot they would hold.
+entry per row (scalar fields, lengths, ordinals, flags) are copied, being smaller than the slot they would hold.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 from . import _abi, _fork
 from ._memory import in_flight
 from ._memory.homes import Homes
+from ._live.rows import LiveRows
 from ._memory.slot import finish, let_go, slot_type
 from ._own import Own
 from .errors import NotFoundError, ReleasedError, SchemaMismatchError
@@ -45,7 +45,7 @@ class Keys(List[str]):
                         "batch.names: {name: batch[name] for name in batch.names}")
 
 
-class Batch(Own):
+class Batch(LiveRows, Own):
     """A finished batch of B rows, the longest of L frames.
 
     Lifetime: it holds a slot of the daemon's arena and one of the subscription's credits. Both go

@@ -15,6 +15,7 @@ from . import _abi, _fork, _ranks
 from ._memory import in_flight
 from ._memory.homes import Homes
 from ._endpoints import absolute, encoded, program_name
+from ._live import Limits, LiveFeed
 from ._own import Own, Owned
 from ._waits import interruptible, milliseconds, warn
 from .batch import Batch
@@ -48,11 +49,13 @@ class _Look(NamedTuple):
     world: int
     layout: str
     fields: Tuple[Field, ...]
+    limits: Optional[Limits]
 
     @classmethod
     def of(cls, raw: _abi.Feed) -> _Look:
         return cls(raw.sequences, raw.world, LAYOUTS[raw.layout],
-                   tuple(Field.of(raw.fields[i].contents) for i in range(raw.field_count)))
+                   tuple(Field.of(raw.fields[i].contents) for i in range(raw.field_count)),
+                   Limits(raw.max_length, raw.max_bytes, bool(raw.allow_nan)) if raw.live else None)
 
 
 class Feed(Own):
@@ -92,6 +95,20 @@ class Feed(Own):
     def fields(self) -> Tuple[Field, ...]:
         """Its fields, in the order of the dataset."""
         return self._known().fields
+
+    @property
+    def limits(self) -> Optional[Limits]:
+        """What a live feed's sequences are held to; None for a feed that has a dataset."""
+        return self._known().limits
+
+    @property
+    def _is_live(self) -> bool:
+        return self._look is not None and self._look.limits is not None
+
+    @property
+    def live(self) -> LiveFeed:
+        """Its producers and versions. Errors: InvalidArgumentError for a feed that has a dataset."""
+        return LiveFeed(self._connection, self)
 
     def field(self, name: str) -> Field:
         """Errors: NotFoundError, which lists the fields."""
@@ -155,7 +172,7 @@ class Feed(Own):
             terms.encode("utf-8", "surrogateescape") or None, _unsigned("until_epoch", until_epoch))
         connection = self._connection
         made = Subscription(connection._subscribe(options), connection, connection._homes, timeout,
-                            in_queue=mode == "queue")
+                            in_queue=mode == "queue", feed=self)
         _explain_faults()
         asked = window * connection._servers
         if made.grant.window < asked:
@@ -180,7 +197,8 @@ class Feed(Own):
         if self._look is None:
             return f"<batchwright.Feed {self.name!r}: not served when this connection was made>"
         fields = ", ".join(f"{each.name} {each.dtype}" for each in self.fields)
-        return f"<batchwright.Feed {self.name!r}: {self.sequences} sequences of {fields}>"
+        what = "live," if self._look.limits else f"{self.sequences} sequences of"
+        return f"<batchwright.Feed {self.name!r}: {what} {fields}>"
 
 
 def _explain_faults() -> None:
@@ -246,6 +264,11 @@ class Connection(Own):
             raise NotFoundError(f'the daemon has no feed "{name}"; it has ' +
                                 (", ".join(listed) or "none"))
         return found
+
+    def live(self, name: str) -> LiveFeed:
+        """The live feed of this name: its producers and versions. Errors: NotFoundError, which lists
+        the feeds; InvalidArgumentError for one that has a dataset."""
+        return self.feed(name).live
 
     def _await_feed(self, name: str) -> _Look:
         """What a feed looks like that was not served: waits until it is. Errors: as

@@ -13,6 +13,7 @@ class Error(Exception):
     """Anything this package raises. `status` is the number of the C ABI, or None for our own."""
 
     status: ClassVar[Optional[int]] = None
+    accepted: int = 0  #: of `Producer.push_many()`: so many sequences were accepted before it
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

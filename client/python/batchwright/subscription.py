@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Callable, List, Optional, Union
 
 from . import _abi, _fork
+from ._live import Trained
 from ._memory import in_flight
 from ._memory.credits import Credits
 from ._memory.homes import Homes
@@ -34,7 +35,7 @@ _LAST_SLICE_MS = 150  # the last one is long enough for the daemon to be asked w
 _SHORT_MS = 1  # while copies to a GPU are under way: slots go back when they are done
 
 
-class Subscription(Own):
+class Subscription(Trained, Own):
     """Made by `Feed.subscribe()`. Iterating yields batches, epoch after epoch, until the counted
     epochs are over.
 
@@ -54,13 +55,14 @@ class Subscription(Own):
     """
 
     def __init__(self, owned: Owned, connection: Own, homes: Homes, timeout: float,
-                 in_queue: bool = False) -> None:
-        """Takes ownership of a bw_subscription. `homes` are those of the connection, which it
+                 in_queue: bool = False, feed: Any = None) -> None:
+        """Takes ownership of a bw_subscription, of this Feed. `homes` are those of the connection, which it
         keeps open."""
         self._in_queue = in_queue
         self._owned: Optional[Owned] = owned
         raw = self._raw = owned.handle.value
         self._connection = connection
+        self._feed = feed
         self._homes = homes
         self._lock = threading.Lock()  # held during a call with the handle
         self._closed = False
@@ -112,6 +114,9 @@ class Subscription(Own):
                 self._back = arrived  # no call in here, so no signal's handler runs
             raise
         return arrived[0]
+
+    def _trained_feed(self) -> Any:
+        return self._feed
 
     def _refuse_second(self) -> None:
         """Raises if the lock is taken. The caller then takes it by `with`, since Ctrl-C can leave a

@@ -14,8 +14,7 @@
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(),
                         "data": dataset.state_dict()}, path)
 
-A checkpoint that was taken there goes on with the next batch, and a resumed run sees what an
-undisturbed one sees.
+A checkpoint that was taken there goes on with the next batch, as an undisturbed run does.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from ._memory import torch_views  # says what to install when torch is missing
 from . import _abi, _fork, _labels
 from ._collation import INSTEAD, refuse_collation, refuse_fetcher
+from ._live import Trained
 from ._places import (
     Batches, Event, Hints, Iteration, Now, Place, Step, Steps, Stream, check_share, place_of, state_of,
 )
@@ -48,7 +48,7 @@ del torch_views
 refuse_collation()
 
 
-class BatchDataset(torch.utils.data.IterableDataset[Batch]):
+class BatchDataset(Trained, torch.utils.data.IterableDataset[Batch]):
     """Finished batches of a feed. Each iteration is one epoch, or what is left of it.
 
     An iteration begins the epoch that is due: after one whose batches were all handed out the
@@ -133,9 +133,8 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
     # ---- iterating --------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of the epoch that is due. Ends the iterator before it.
-
-        Errors: as Subscription.next(); UnsupportedError in a DataLoader's worker, or in one that
+        """The batches of the epoch that is due; of a live feed, what comes after the last one. Ends the
+        iterator before it. Errors: as Subscription.next(); UnsupportedError in a DataLoader's worker, or in one that
         collates, with what to write instead. The iterator's: ClosedError when it is valid no
         longer, which says why."""
         worker: Any = torch.utils.data.get_worker_info  # without annotations in torch 1.13
@@ -146,12 +145,14 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         self._check_open()
         before = self._iteration
         start = before.follower() if before.is_taken else before.start
+        start = before.place if self.feed._is_live else start
         if self._is_over(start):
             warn(f"this iteration is empty: epochs is {self._epochs}, counted from 0, and all are "
                  "over. set_epoch() goes back to one")
             return iter(())
         if before.is_taken:
-            self._hints.of_beginning_anew(before, start)
+            if not self.feed._is_live:
+                self._hints.of_beginning_anew(before, start)
             self._begin(start, "a newer one")
         self._choice.look_at_group(self._share_at(start), f'the dataset of feed "{self.feed.name}"')
         self._iteration.is_taken = True
@@ -278,6 +279,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         load_state_dict() or resume() leaves their place as it is, if that is in this epoch:
         training loops call it there, too. Ends the iterator that is valid now. The third
         time in a row that an epoch is gone through a RuntimeWarning says so, unless `whole` is True."""
+        self._refuse_live("set_epoch()")
         self._check_epoch(epoch)
         if not self._choice.whole:
             self._hints.of_the_same_epoch(self._iteration, epoch)
@@ -298,9 +300,9 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         return self
 
     def __len__(self) -> int:
-        """Batches of the epoch that is due, for this rank, also in its middle; 0 after the last.
-        Asks the daemon, and after an epoch's end waits for the first batch of the next, whose plan
-        may have more."""
+        """Batches of the epoch that is due, for this rank, also in its middle; 0 after the last. Asks
+        the daemon, and after an epoch's end waits for the next one's first batch."""
+        self._refuse_live("len()")
         place = self._iteration.place
         if self._is_over(place):
             return 0
@@ -314,9 +316,10 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
         """Batches of the epochs 0 to `epochs` - 1 for this rank: the length of a schedule over a
         whole run, such as OneCycleLR's total_steps. Epochs may differ in their number.
 
-        The daemon is asked for the plan of each, one after the other: milliseconds an epoch, and
-        what planning takes, over a connection of its own that takes no slot. A feed that follows a
-        growing dataset is counted as it is now. Errors: as connect() and Feed.subscribe()."""
+        The daemon is asked for the plan of each, by a connection of its own that takes no slot: some
+        milliseconds an epoch, and what planning takes. A feed that follows a growing dataset is counted
+        as it is now. Errors: as connect() and Feed.subscribe()."""
+        self._refuse_live("steps()")
         share, counted = self._share_at(self._iteration.place), 0
         check_share(self.feed.name, self.feed.world, share, self._first)
         if epochs <= 0:
@@ -338,9 +341,8 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
 
     def state_dict(self, finished: bool = False) -> Dict[str, Any]:
         """The place to resume from, after the last batch that was yielded: numbers and text. Asks
-        nobody, so that it may be called at any time, by any thread and in signal handlers, and
-        when the daemon is away. Before the first batch of the first epoch the plan may not be
-        known: such a state has no fingerprint.
+        nobody, so that any thread and signal handlers may call it, also when the daemon is away.
+        Before the first batch of the first epoch it may have no fingerprint, as the plan is unknown.
 
         finished: True goes on after the last batch that was released, or followed by the next one.
           For loops that take batches ahead of training on them, and release each when it is done."""
@@ -372,8 +374,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
     # ---- the end ----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Ends the subscription, and the connection if it is this object's. Batches that are held
-        stay good. Calling it twice is fine."""
+        """Ends the subscription, and the connection if it is this object's. Batches stay good."""
         self._closed = True
         self._iteration.end("close()")
         if self._stream is not None:
@@ -389,7 +390,6 @@ class BatchDataset(torch.utils.data.IterableDataset[Batch]):
             self.close()
 
     def __repr__(self) -> str:
-        """Sends no request: a feed that was not served says so."""
         place, stream = self._iteration.place, self._stream
         share = "" if stream is None else "rank {} of {}, ".format(*stream.share)
         return (f"<batchwright.torch.BatchDataset{', closed' * self._closed}: {share}epoch "

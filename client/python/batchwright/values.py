@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
 
 from . import _abi
 
@@ -91,6 +91,14 @@ class Figures:
     rows_lost: int
     attempt: int
     rehearsal: bool
+    versions: Optional[np.ndarray[Any, Any]]
+    versions_newest: Optional[np.ndarray[Any, Any]]
+    live_version: Optional[int]
+    groups: Optional[np.ndarray[Any, Any]]
+    weights: Optional[np.ndarray[Any, Any]]
+    numbers: Optional[np.ndarray[Any, Any]]
+    producers: Optional[List[str]]
+    zeroed: int
     position: Position
 
     def __init__(self, batch: Any) -> None:

@@ -1,0 +1,81 @@
+"""What a batch of a live feed says of its rows. All of them are copies, one entry a row; None for a
+batch of a feed that has a dataset."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List, Optional
+
+import numpy as np
+
+from .. import _abi
+
+_F4, _I8, _U4 = np.dtype("<f4"), np.dtype("<i8"), np.dtype("<u4")
+
+
+class LiveRows:
+    """For classes that have a slot."""
+
+    __slots__ = ()
+
+    def _held(self) -> Any:
+        raise NotImplementedError
+
+    def _live(self, which: str, dtype: np.dtype[Any]) -> Optional[np.ndarray[Any, Any]]:
+        header = self._held().header
+        address = getattr(header, which)
+        if not address:
+            return None
+        return np.frombuffer(bytearray(ctypes.string_at(
+            address, dtype.itemsize * header.sequences)), dtype)
+
+    @property
+    def versions(self) -> Optional[np.ndarray[Any, Any]]:
+        """Of the model: the oldest version that had a part in the row, int64 [B]."""
+        return self._live("versions", _I8)
+
+    @property
+    def versions_newest(self) -> Optional[np.ndarray[Any, Any]]:
+        """And the newest, int64 [B]."""
+        return self._live("versions_newest", _I8)
+
+    @property
+    def live_version(self) -> Optional[int]:
+        """The version that was announced last when the step was cut: a row's staleness is this less
+        its version."""
+        header = self._held().header
+        return header.live_version if header.versions else None
+
+    @property
+    def groups(self) -> Optional[np.ndarray[Any, Any]]:
+        """Numbers of the rows' groups, int64 [B]; -1: in none."""
+        return self._live("groups", _I8)
+
+    @property
+    def weights(self) -> Optional[np.ndarray[Any, Any]]:
+        """float32 [B]; 0 for a row that is too stale, or that only fills up."""
+        return self._live("weights", _F4)
+
+    @property
+    def numbers(self) -> Optional[np.ndarray[Any, Any]]:
+        """Numbers of the sequences, as their producers count them, int64 [B]."""
+        return self._live("numbers", _I8)
+
+    @property
+    def producers(self) -> Optional[List[str]]:
+        """Names of the rows' producers."""
+        slot, size = self._held(), ctypes.c_size_t()
+        places = self._live("producers", _U4)
+        if places is None:
+            return None
+        names = []
+        for i in range(slot.header.producer_count):
+            name = _abi.batch_producer(slot.handle, i, ctypes.byref(size))
+            names.append(_abi.text(ctypes.string_at(name, size.value)))
+        return [names[place] for place in places]
+
+    @property
+    def zeroed(self) -> int:
+        """Rows of weight 0, since they are too stale."""
+        zeroed: int = self._held().header.zeroed
+        return zeroed
