@@ -23,7 +23,6 @@ void Launcher::start() {
   processes_.clear();
   running_ = ranks;
   arrived_ = 0;
-  once_more_ = false;
   ++generation_;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const bool remote = rank + plan_.remote >= ranks;
@@ -41,27 +40,19 @@ void Launcher::start() {
 void Launcher::ended(std::uint64_t generation, bool killed) {
   if (generation != generation_) return;
   if (!killed) {
-    if (--running_ != 0) return;
-    ended_ = !once_more_;
-    if (once_more_) start_later();
+    if (--running_ == 0) ended_ = true;
     return;
   }
   ++generation_;
   if (processes_.size() > 1) world_.sometimes(Mark::job_restarted);
   world_.after(std::chrono::microseconds(1), [this] {
     for (const auto& process : processes_) process->kill();
-    start_later();
+    world_.after(world_.dice.time(milliseconds(1), milliseconds(1000)), [this] { start(); });
   });
 }
 
-void Launcher::start_later() {
-  world_.after(world_.dice.time(milliseconds(1), milliseconds(1000)), [this] { start(); });
-}
-
-void Launcher::note_power_cut() {
-  if (!plan_.is_worker) return;
-  once_more_ = !ended_;
-  if (std::exchange(ended_, false)) start_later();
+void Launcher::start_again() {
+  if (std::exchange(ended_, false)) start();
 }
 
 Barrier Launcher::barrier() {

@@ -27,7 +27,7 @@ class Launcher {
     std::vector<std::uint32_t> sizes{1};  ///< How many ranks it may have; the first is the first.
     std::uint32_t remote = 0;             ///< So many of them, the last ones, are on another host.
     bool endless = false;                 ///< It ends when the others have ended.
-    bool is_worker = false;               ///< A power cut may undo what it has done.
+    bool is_worker = false;               ///< It works for a queue.
   };
 
   Launcher(World& world, Plan plan) : world_(world), plan_(std::move(plan)) {}
@@ -35,14 +35,14 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   void launch(Program program);
-  /// A worker is started once more, also where it has ended: as its people do, who cannot know
-  /// whether all that it did is still known.
-  void note_power_cut();
+  /// Starts it once more where it has ended.
+  void start_again();
   /// Where ranks wait for each other.
   Barrier barrier();
   std::optional<Saved>* saved() { return &saved_; }
 
   bool has_ended() const { return ended_; }
+  bool is_worker() const { return plan_.is_worker; }
   bool is_endless() const { return plan_.endless; }
   /// Those that are there.
   const std::vector<std::shared_ptr<Process>>& processes() const { return processes_; }
@@ -51,7 +51,6 @@ class Launcher {
 
  private:
   void start();
-  void start_later();
   void ended(std::uint64_t generation, bool killed);
 
   World& world_;
@@ -64,7 +63,6 @@ class Launcher {
   std::uint32_t arrived_ = 0;
   std::uint64_t meeting_ = 0;
   bool ended_ = false;
-  bool once_more_ = false;
 };
 
 }  // namespace batchwright::simulation

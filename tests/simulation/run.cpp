@@ -40,19 +40,26 @@ void Run::await(Duration end, const std::string& what, const std::function<bool(
   }
 }
 
+bool Run::have_ended(bool endless) const {
+  return std::all_of(launchers_.begin(), launchers_.end(), [endless](const auto& each) {
+    return each->has_ended() || (each->is_endless() && !endless);
+  });
+}
+
 void Run::execute() {
   start_daemon();
   world_.after(kFaultsEnd, [this] { end_faults(); });
-  await(kAllEnd, "a program does not end", [this] {
-    return world_.passed() >= kFaultsEnd &&
-           std::all_of(launchers_.begin(), launchers_.end(),
-                       [](const auto& each) { return each->is_endless() || each->has_ended(); });
-  });
+  await(kAllEnd, "a program does not end",
+        [this] { return world_.passed() >= kFaultsEnd && have_ended(false); });
   over_ = true;
-  await(kAllEnd, "a program that looks on does not end", [this] {
-    return std::all_of(launchers_.begin(), launchers_.end(),
-                       [](const auto& each) { return each->has_ended(); });
-  });
+  await(kAllEnd, "a program that looks on does not end", [this] { return have_ended(true); });
+  // A worker's last release may be lost with its feed, and a power cut may undo more. So people
+  // start it once more, and where nothing is left it ends at once.
+  for (const auto& launcher : launchers_) {
+    if (launcher->is_worker() && machine_.feeds_lost != 0) launcher->start_again();
+  }
+  await(world_.passed() + kAllEnd, "a worker that is started again does not end",
+        [this] { return have_ended(true); });
   const std::uint64_t queue_epochs = cast_->workers != 0 ? cast_->epochs : 0;
   await(world_.passed() + kAtRest, "sessions or slots are left, or a queue's epoch is not over",
         [&] { return daemon_ && daemon_->is_at_rest(queue_epochs); });

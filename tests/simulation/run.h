@@ -51,6 +51,7 @@ class Run {
   std::shared_ptr<Process> any_process();
   void end_faults();
 
+  bool have_ended(bool endless) const;
   void await(Duration end, const std::string& what, const std::function<bool()>& done);
 
   World world_;

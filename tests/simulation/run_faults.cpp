@@ -34,7 +34,6 @@ void Run::kill_daemon(bool with_power) {
       for (const auto& process : processes) {
         if (!process->is_remote()) process->kill();
       }
-      launcher->note_power_cut();
     }
   }
   world_.after(world_.dice.time(milliseconds(10), milliseconds(3000)), [this] { start_daemon(); });

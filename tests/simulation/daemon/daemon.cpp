@@ -24,6 +24,7 @@ constexpr seconds kSilence{10};
 /// Its clients notice, and what it had for other threads is not done.
 Daemon::~Daemon() {
   network_.end(*this);
+  ++machine_.feeds_lost;
   if (feed_) feed_->die();
   for (const auto& [id, peer] : peers_) {
     if (!peer.arena) continue;
@@ -115,6 +116,7 @@ void Daemon::put_away(const Error& why) {
   if (feed_->core().parts().scheduler.cache().held() != 0) {
     world_.sometimes(Mark::batch_after_retirement);
   }
+  ++machine_.feeds_lost;
   arena_ = *feed_->arena_number().next();
   feed_->tell(Retired{{ErrorCode::disconnected, why.message}});
   feed_->turn();

@@ -40,9 +40,10 @@ struct Machine final : Onlooker {
   Disk disk;
   SlotWitness slots;
   RecordWitness records;
-  bool data_away = false;      ///< Its folder is not there.
-  bool power_lost = false;     ///< Since a journal was opened last.
-  unsigned plan_failures = 0;  ///< In a hundred.
+  bool data_away = false;        ///< Its folder is not there.
+  bool power_lost = false;       ///< Since a journal was opened last.
+  std::uint64_t feeds_lost = 0;  ///< With the daemon, or as they were replaced.
+  unsigned plan_failures = 0;    ///< In a hundred.
 };
 
 /// A real FeedCore, and what drives it in place of `Feed`: a planner, an assembler and a thread of
