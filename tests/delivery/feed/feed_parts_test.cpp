@@ -187,6 +187,19 @@ TEST_CASE("delivery: a client waits for others where all slots are held, and not
   CHECK(!parts.waits_for_clients(other));
 }
 
+TEST_CASE(
+    "delivery: a worker with nothing waits for others at an epoch's end, once that is planned") {
+  Parts parts;
+  const Subscription& worker = parts.add(1, 0);
+  parts.edit(worker)->terms.mode = wire::Mode::queue;
+  parts.edit(worker)->cursor = Cursor(whole_share(1), Epoch{1}, Step{0});
+  CHECK(!parts.waits_for_clients(worker));  // for a plan
+  parts.plans.made(ten_steps(Epoch{1}), kNow);
+  CHECK(parts.waits_for_clients(worker));  // for the end of epoch 0
+  const Subscription& other = parts.add(2, 10);
+  CHECK(!parts.waits_for_clients(other));  // for the next epoch
+}
+
 TEST_CASE("delivery: the reason why a client waits is said") {
   Parts parts;
   const Subscription& one = parts.add(1, 3);

@@ -51,6 +51,18 @@ TEST_CASE("delivery: the last slot is for who waits with a batch in hand") {
   CHECK_FALSE(admission.may_take(client(1), 4, false));
 }
 
+TEST_CASE("delivery: where nothing is held a newcomer may begin, whoever else has nothing") {
+  AdmissionStates admission(2);
+  for (const std::uint64_t number : {1U, 2U}) {
+    AdmissionState returning = holds(0, number);
+    returning.served = true;
+    admission.note(client(number), returning);
+  }
+  admission.note(client(3), holds(0, 9));
+  CHECK(admission.may_take(client(3), 0, false));
+  CHECK_FALSE(admission.may_take(client(3), 1, false));
+}
+
 TEST_CASE("delivery: a second batch in reserve comes after each other's first") {
   AdmissionStates admission(8);
   admission.note(client(1), holds(2, 2));

@@ -156,6 +156,35 @@ TEST_CASE("delivery: pages are wished for a round of slots ahead, until all of t
   CHECK(slots.scheduler.pages_wanted_after(batch(13), 40, 0) == batches(28, 29));
 }
 
+TEST_CASE("delivery: 64 batches without a page fault in a row show that all pages are in place") {
+  Slots slots(1);
+  slots.scheduler.note_brought_in(4096);
+  const auto assemble = [&slots](std::uint64_t batches) {
+    for (std::uint64_t step = 0; step < batches; ++step) {
+      REQUIRE(slots.ahead(Replicas({step % kSteps})).size() == 1);
+      slots.scheduler.cache().forget_epoch(Epoch{0});
+    }
+  };
+  assemble(63);
+  CHECK_FALSE(slots.scheduler.pages_wanted_after(batch(0), 40, 0).empty());
+  assemble(1);
+  CHECK(slots.scheduler.pages_wanted_after(batch(1), 40, 0).empty());
+}
+
+TEST_CASE("delivery: the pages of a batch that is assembled again are asked for again") {
+  Slots slots(4);
+  for (const BatchId& id : batches(0, 16)) {
+    static_cast<void>(slots.scheduler.pages_wanted_after(id, 40, 0));
+  }
+  CHECK(slots.scheduler.pages_wanted_after(batch(0), 40, 0) == batches(1, 16));
+}
+
+TEST_CASE("delivery: a group is a quarter of the slots, and at least one") {
+  CHECK(Slots(16).scheduler.group() == 4);
+  CHECK(Slots(4).scheduler.group() == 1);
+  CHECK(Slots(3).scheduler.group() == 1);
+}
+
 TEST_CASE("delivery: pages of the next epoch's first batches are asked for before this one ends") {
   Slots slots(4);
   auto wanted = batches(39, 39);

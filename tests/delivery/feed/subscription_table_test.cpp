@@ -107,6 +107,15 @@ TEST_CASE("delivery: a program's habit is what it was last seen to do without") 
   CHECK(one.habit == Habit::releases_first);
   one.speak();
   CHECK(one.habit == Habit::releases_first);
+  CHECK(admission_state_of(one, true).releases_first);
+}
+
+TEST_CASE("delivery: a token makes two sessions one owner, and without one each is its own") {
+  Subscription one = of(client(1), replica(0));
+  Subscription other = of(client(2), replica(0));
+  CHECK(one.owner() != other.owner());
+  one.client.token = other.client.token = 7;
+  CHECK(one.owner() == other.owner());
 }
 
 TEST_CASE("delivery: a batch is wanted by those whose next it is, and by those of its queue") {
@@ -252,4 +261,13 @@ TEST_CASE("delivery: when an epoch gets its plan, those that stand there want th
   CHECK(table.wanting(batch(2, 4)) == Keys{client(1)});
   table.set_planned({});
   CHECK(table.wanting(batch(2, 4)).empty());
+}
+
+TEST_CASE("delivery: those in their last epoch stand apart from all that go on behind it") {
+  Subscription goes_on = replica(7);
+  goes_on.epochs_left = 2;
+  Table table({{client(1), replica(7)}, {client(2), goes_on}});
+  CHECK(table.places().size() == 1);
+  table.edit(client(2))->epochs_left = 1;
+  CHECK(table.places().size() == 2);
 }

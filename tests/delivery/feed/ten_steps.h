@@ -9,14 +9,14 @@
 
 namespace batchwright {
 
-/// Ten steps of epoch 0.
-inline PlannedEpoch ten_steps() {
+/// An epoch of ten steps.
+inline PlannedEpoch ten_steps(Epoch epoch = {}) {
   static const std::vector<std::uint32_t> lengths(20, 5);
   PlanSettings settings;
   settings.size = 2;
-  auto plan = plan_epoch(lengths, settings, Epoch{0});
+  auto plan = plan_epoch(lengths, settings, epoch);
   REQUIRE(plan);
-  const auto source = std::make_shared<const EpochSource>(Epoch{0}, Fingerprint{}, nullptr, *plan);
+  const auto source = std::make_shared<const EpochSource>(epoch, Fingerprint{}, nullptr, *plan);
   return {source, source, {}, {}, 0.0};
 }
 
