@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kNoId = 0xFFFFFFFF;
 
 /// Values with small numbers, which are used again once they are free.
 template <class T>
-class Slots {
+class SlotMap {
  public:
   T& operator[](std::uint32_t id) { return values_[id]; }
   const T& operator[](std::uint32_t id) const { return values_[id]; }
@@ -189,8 +189,8 @@ class UnitTable {
 
   const Versions& versions_;
   bool keeps_arrivals_;
-  Slots<LiveSequence> sequences_;
-  Slots<LiveUnit> units_;
+  SlotMap<LiveSequence> sequences_;
+  SlotMap<LiveUnit> units_;
   std::uint64_t accepted_ = 0;  ///< Sequences ever.
   std::map<Age, AgeClass> cohorts_;
   mutable std::vector<const AgeClass*> stalest_first_;  ///< Empty: to be sorted again.
