@@ -28,19 +28,26 @@ using LeaseNumber = Strong<struct LeaseNumberTag, std::uint64_t>;
 
 /// The number by which clients ask for an arena. Its lower bits name the feed; those above them
 /// count the feed's arenas, so that of two arenas of a feed the later one has the greater number.
+/// With the highest bit it is the area of one of its producers.
 struct ArenaNumber {
   std::uint32_t value = 0;
 
   static constexpr std::uint32_t kMostFeeds = 0xFFFF;
+  static constexpr std::uint32_t kMostAreas = 0x7FFF;
 
   /// The feed's number, 1 to kMostFeeds.
   constexpr std::uint32_t feed() const { return value & kMostFeeds; }
-  /// The number of the arena that takes this one's place; empty after 65,535 of them, for a number
+  /// The number of the arena that takes this one's place; empty after 32,767 of them, for a number
   /// that comes again would stand for memory that a client has mapped.
   constexpr std::optional<ArenaNumber> next() const {
-    if (value > UINT32_MAX - kMostFeeds - 1) return std::nullopt;
+    if (value > INT32_MAX - kMostFeeds - 1) return std::nullopt;
     return ArenaNumber{value + kMostFeeds + 1};
   }
+  /// The feed's area number `count`, 1 to kMostAreas.
+  constexpr ArenaNumber area(std::uint32_t count) const {
+    return {(0x8000U + count) << 16U | feed()};
+  }
+  constexpr bool is_area() const { return value > INT32_MAX; }
 
   friend constexpr auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -33,16 +34,17 @@ std::vector<std::uint64_t> shape_of(const FieldSpec& field, Layout layout, std::
   return shape;
 }
 
-/// Sums over the `world` batches of the step: this one as it is, the others as planned. What they
-/// will have to leave out is not known here.
-void add_step_figures(const BatchSource& source, BatchSpec& spec) {
-  spec.step_sequences = static_cast<std::uint32_t>(spec.lengths.size());
+/// Sums over the `world` batches of the step: this one, which counts `rows`, as it is, the others
+/// as planned. What they will have to leave out is not known here.
+void add_step_figures(const BatchSource& source, std::uint32_t rows, BatchSpec& spec) {
+  spec.step_sequences = rows;
   spec.step_frames = spec.batch_frames;
   for (std::uint64_t rank = 0; rank < spec.world; ++rank) {
     const BatchIndex index{spec.step.value * spec.world + rank};
     if (index == spec.index) continue;
-    spec.step_sequences += source.figures(index).rows;
-    spec.step_frames += source.real_frames_of(index);
+    const BatchCounts planned = source.counts(index);
+    spec.step_sequences += planned.rows;
+    spec.step_frames += planned.frames;
   }
 }
 
@@ -61,6 +63,8 @@ Result<AssembledBatch> BatchBuilder::build(const BatchJob& job) {
   if (auto read = read_rows(job, outline, *reader, batch.skipped); !read) return read.error();
   if (auto checked = check_not_empty(batch.skipped); !checked) return checked.error();
   BatchSpec spec;
+  const std::shared_ptr<const LiveRows> live = job.source.live_rows(job.index);
+  spec.live = live.get();
   spec.rows_lost = static_cast<std::uint32_t>(batch.skipped.size());
   const auto laid_out = lay_out(job, outline, spec);
   if (!laid_out) return laid_out.error();
@@ -200,10 +204,13 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, const EpochOutli
     spec.starts = starts_;
     spec.flags = flags_;
   }
+  std::uint32_t counted = 0;
   for (std::size_t r = 0; r < lengths_.size(); ++r) {
+    if (spec.live != nullptr && spec.live->weights.at(r) == 0) continue;
+    ++counted;
     spec.batch_frames += job.source.real_frames({ordinals_[r], starts_[r], lengths_[r]});
   }
-  add_step_figures(job.source, spec);
+  add_step_figures(job.source, counted, spec);
   cast_fields(job);
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const auto frames = laid_out_frames(fields_[f], spec.batch_length, columns_[f].lengths);

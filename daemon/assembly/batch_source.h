@@ -22,8 +22,16 @@ struct EpochOutline {
   std::uint64_t batches = 0;  ///< A multiple of world.
   /// Rows may be parts of sequences (chunk, lanes), though those of one batch may all be whole.
   bool has_parts = false;
+  /// Of a live feed: more batches come, until it ends.
+  bool goes_on = false;
 
   std::uint64_t steps() const { return batches / world; }
+};
+
+/// What counts of a batch in the totals of its step. A live feed's rows of weight 0 do not.
+struct BatchCounts {
+  std::uint32_t rows = 0;
+  std::uint64_t frames = 0;  ///< Real ones, whose targets are not ignored.
 };
 
 /// The fields of the sequence that a row is of, all its frames, in the order of the schema.
@@ -70,8 +78,13 @@ class BatchSource {
   virtual std::uint32_t parts_of(const Row& row) const = 0;
   /// Frames of `row` whose targets are not ignored.
   virtual std::uint64_t real_frames(const Row& row) const { return row.length; }
-  /// The same of all rows of a batch.
-  virtual std::uint64_t real_frames_of(BatchIndex index) const { return figures(index).frames; }
+  /// Of the rows of a batch, as planned.
+  virtual BatchCounts counts(BatchIndex index) const {
+    const BatchFigures all = figures(index);
+    return {all.rows, all.frames};
+  }
+  /// What a live feed says of a batch's rows; null for other feeds.
+  virtual std::shared_ptr<const LiveRows> live_rows(BatchIndex /*index*/) const { return nullptr; }
 
   /// Brings the bytes of a batch into memory. Waits for the disk. What cannot be read is left to
   /// the reader, which names it.

@@ -102,12 +102,12 @@ class RecipeSource::Reader final : public BatchReader {
   MadeRows figures_;
 };
 
-std::uint64_t RecipeSource::real_frames_of(BatchIndex index) const {
+BatchCounts RecipeSource::counts(BatchIndex index) const {
   std::vector<Row> planned;
   rows(index, planned);
-  std::uint64_t frames = 0;
-  for (const Row& row : planned) frames += real_frames(row);
-  return frames;
+  BatchCounts counts{from_->counts(index).rows, 0};
+  for (const Row& row : planned) counts.frames += real_frames(row);
+  return counts;
 }
 
 std::unique_ptr<BatchReader> RecipeSource::read(BatchIndex index, std::span<const Row> rows) const {

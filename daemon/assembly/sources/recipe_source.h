@@ -32,7 +32,7 @@ class RecipeSource final : public BatchSource {
   std::uint64_t real_frames(const Row& row) const override {
     return recipe_->real_frames(row.start, row.length);
   }
-  std::uint64_t real_frames_of(BatchIndex index) const override;
+  BatchCounts counts(BatchIndex index) const override;
   void prepare(BatchIndex index) const override { from_->prepare(index); }
   std::unique_ptr<BatchReader> read(BatchIndex index, std::span<const Row> rows) const override;
 
