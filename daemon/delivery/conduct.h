@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+
+#include "daemon/delivery/wire/wire.h"
 
 namespace batchwright {
 
@@ -48,6 +52,23 @@ class Conduct {
   Clock::time_point forgiven_;
   std::uint32_t malformed_ = 0;
   std::uint32_t refused_ = 0;
+};
+
+/// The conduct of the peers that have offended. Bounded: with kMost of them remembered, the next
+/// one makes all forgotten. Threads: one at a time. Time is an argument.
+class ConductTable {
+ public:
+  using Clock = Conduct::Clock;
+
+  static constexpr std::size_t kMost = 1024;
+
+  /// The conduct of a peer, valid until the next call.
+  Conduct& of(const PeerName& peer, Clock::time_point now);
+  /// Whether the peer is no longer listened to.
+  bool ignores(const PeerName& peer) const;
+
+ private:
+  std::map<PeerName, Conduct> offenders_;
 };
 
 }  // namespace batchwright

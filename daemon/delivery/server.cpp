@@ -60,8 +60,8 @@ ReadaheadStats readahead_stats(const ReadaheadFigures& figures) {
 
 Server::Server(boost::asio::io_context& loop, ServerSettings settings)
     : loop_(loop),
-      rules_{settings.version, settings.assembly_threads, settings.max_clients, settings.bind_time,
-             settings.silence},
+      rules_{settings.version,       settings.assembly_threads, settings.max_clients,
+             settings.max_producers, settings.bind_time,        settings.silence},
       feeds_(loop,
              [this](FeedShelf::Belongings belongings) {
                freeing_.put([kept = std::move(belongings)]() mutable { kept.clear(); });
@@ -92,7 +92,9 @@ Listeners::Calls Server::calls_of_listeners() {
   calls.arena.bind = [this](SessionId id) { return bind_session(id); };
   calls.arena.spoilt = [this](SessionId id, const std::string& why) { close_session(id, why); };
   calls.arena.lost = [this](SessionId id) { on_lost(id); };
-  calls.arena.find = [this](ArenaNumber number) { return find_arena(number); };
+  calls.arena.find = [this](SessionId session, ArenaNumber number) {
+    return find_arena(session, number);
+  };
   return calls;
 }
 

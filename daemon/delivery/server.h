@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/delivery/absent_feeds.h"
-#include "daemon/delivery/conduct_table.h"
+#include "daemon/delivery/conduct.h"
 #include "daemon/delivery/feed/feed.h"
 #include "daemon/delivery/feed_shelf.h"
 #include "daemon/delivery/late_answers.h"
@@ -114,6 +114,7 @@ class Server {
     std::string version;
     unsigned assembly_threads;
     std::uint32_t max_clients;
+    std::uint32_t max_producers;
     std::chrono::milliseconds bind_time;
     std::chrono::milliseconds silence;
   };
@@ -142,7 +143,21 @@ class Server {
   void on_subscribe(const Received& received);
   void on_bye(const Received& received);
   void on_list_upcoming(const Received& received);
+
+  // server_live.cpp: the messages of producers, and of trainers to live feeds.
+  void on_produce(const Received& received);
+  void on_push(const Received& received);
+  template <class Table>
+  void on_producer(const Received& received);
+  template <class Table>
+  void on_version(const Received& received);
+  void on_end_feed(const Received& received);
+  Feed* live_feed(const Received& received, const flatbuffers::String* name, Error& why);
+  Feed* feed_of_producer(const Received& received, std::uint32_t producer);
+  void refuse_producer(const Received& received, std::uint32_t producer, const Error& error);
+
   void on_malformed(const PeerName& peer, const std::string& what);
+  Result<void> check_room(bool produces) const;
   Result<void> admit(const Router::Incoming& incoming, const wire::Hello& hello) const;
   Result<void> replace_earlier(const Router::Incoming& incoming, std::uint64_t token);
   void welcome(const Session& session);
@@ -178,7 +193,7 @@ class Server {
   bool put_away_soon();
   void serve_guest(Feed& feed, AbsentFeeds::Guest guest);
   void refuse_guest(const AbsentFeeds::Guest& guest, const Error& why);
-  Result<ArenaHandle> find_arena(ArenaNumber number) const;
+  Result<ArenaHandle> find_arena(SessionId session, ArenaNumber number) const;
   Listeners::Calls calls_of_listeners();
 
   boost::asio::io_context& loop_;

@@ -24,6 +24,15 @@ constexpr Server::Handler Server::kHandlers[] = {
     {wire::Body::Hello, false, &Server::on_hello},
     {wire::Body::Bye, true, &Server::on_bye},
     {wire::Body::ListUpcoming, true, &Server::on_list_upcoming},
+    {wire::Body::Push, true, &Server::on_push},
+    {wire::Body::Claim, true, &Server::on_producer<wire::Claim>},
+    {wire::Body::Produce, true, &Server::on_produce},
+    {wire::Body::Abandon, true, &Server::on_producer<wire::Abandon>},
+    {wire::Body::CloseProducer, true, &Server::on_producer<wire::CloseProducer>},
+    {wire::Body::ListOutcomes, true, &Server::on_producer<wire::ListOutcomes>},
+    {wire::Body::Advance, true, &Server::on_version<wire::Advance>},
+    {wire::Body::AwaitVersion, true, &Server::on_version<wire::AwaitVersion>},
+    {wire::Body::EndFeed, true, &Server::on_end_feed},
 };
 
 const Server::Handler* Server::handler_of(wire::Body kind) {
@@ -38,11 +47,16 @@ void Server::on_message(const Router::Incoming& incoming) {
     log_.count(Event::malformed_message);
     return;
   }
-  if (incoming.frames != 1) {
+  if (incoming.frames == 0 || incoming.frames > 2) {
     return on_malformed(peer, fmt::format("{} frames; a message has one", incoming.frames));
   }
   const auto message = ControlMessage::decode(incoming.frame);
   if (!message) return on_malformed(peer, message.error().message);
+  const auto* push = message->as<wire::Push>();
+  if (incoming.frames != (push != nullptr && push->framed() ? 2U : 1U)) {
+    return on_malformed(
+        peer, fmt::format("{} frames; a message has one, a framed Push two", incoming.frames));
+  }
   const EventLog::Turn part(log_, wire::EnumNameBody(message->kind()));
   const Handler* handler = handler_of(message->kind());
   Session* session = sessions_.find(peer);
@@ -72,18 +86,17 @@ void Server::on_hello(const Received& received) {
   if (const auto replaced = replace_earlier(incoming, hello.token()); !replaced) {
     return turn_away(peer, replaced.error());
   }
-  if (sessions_.all().size() >= rules_.max_clients) {
-    return turn_away(peer,
-                     {ErrorCode::does_not_fit,
-                      fmt::format("{} clients are connected, no more are allowed (max_clients)",
-                                  sessions_.all().size())});
-  }
+  if (const auto room = check_room(hello.produces()); !room) return turn_away(peer, room.error());
   const std::string program =
       hello.client() != nullptr ? program_name(hello.client()->string_view()) : "";
   Session newcomer;
-  newcomer.client = {
-      {},          hello.token(),          program,
-      hello.pid(), hello.inline_batches(), Abilities(hello.abilities()) & kAbilities};
+  newcomer.client = {{},
+                     hello.token(),
+                     program,
+                     hello.pid(),
+                     hello.inline_batches(),
+                     Abilities(hello.abilities()) & kAbilities,
+                     hello.produces()};
   newcomer.peer = peer;
   newcomer.connection = connection_of(incoming.descriptor);
   if (peer.remote) newcomer.pulse.emplace(Clock::now());
@@ -98,6 +111,16 @@ void Server::on_hello(const Received& received) {
   sessions_.set_deadline(id, rules_.bind_time, [this, id] {
     close_session(id, "it did not connect to the arena socket");
   });
+}
+
+Result<void> Server::check_room(bool produces) const {
+  const std::size_t all = sessions_.all().size();
+  const std::size_t producers = sessions_.producers();
+  const std::size_t same = produces ? producers : all - producers;
+  if (same < (produces ? rules_.max_producers : rules_.max_clients)) return {};
+  return Error{ErrorCode::does_not_fit, fmt::format("{} {} are connected, no more are allowed ({})",
+                                                    same, produces ? "producers" : "clients",
+                                                    produces ? "max_producers" : "max_clients")};
 }
 
 Result<void> Server::admit(const Router::Incoming& incoming, const wire::Hello& hello) const {
@@ -245,6 +268,9 @@ void Server::refuse_subscription(const Session& session, SubscriptionNumber subs
 Result<void> Server::subscribe(const Session& session, const wire::Subscribe& request) {
   if (!session.is_reachable()) {
     return Error{ErrorCode::invalid_argument, "connect to the arena socket first"};
+  }
+  if (session.client.produces) {
+    return Error{ErrorCode::invalid_argument, "this session produces; subscribe in another"};
   }
   if (absent_.lets_wait()) put_away_failed();  // it may have failed in this turn
   Feed* feed = feeds_.find(request.feed()->string_view());

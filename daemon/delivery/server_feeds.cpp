@@ -130,7 +130,12 @@ void Server::refuse_guest(const AbsentFeeds::Guest& guest, const Error& why) {
   refuse(session->peer, why, SubscriptionNumber{guest.request.subscription});
 }
 
-Result<ArenaHandle> Server::find_arena(ArenaNumber number) const {
+Result<ArenaHandle> Server::find_arena(SessionId session, ArenaNumber number) const {
+  for (const auto& feed : feeds()) {
+    if (!number.is_area()) break;
+    const ProducerArea* area = feed->find_area(session, number);
+    if (area != nullptr) return ArenaHandle{area->descriptor(), area->bytes().size()};
+  }
   const Arena* arena = feeds_.find_arena(number);
   if (arena == nullptr) {
     return Error{ErrorCode::not_found, fmt::format("no arena {}", number.value)};

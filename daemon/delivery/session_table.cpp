@@ -20,6 +20,7 @@ Session& SessionTable::add(Session session) {
   const SessionId id = new_session_id();
   session.client.session = id;
   by_peer_[session.peer] = id;
+  producers_ += session.client.produces ? 1 : 0;
   return all_[id] = std::move(session);
 }
 
@@ -27,6 +28,7 @@ std::optional<Session> SessionTable::take(SessionId id) {
   auto taken = all_.extract(id);
   if (taken.empty()) return std::nullopt;
   by_peer_.erase(taken.mapped().peer);
+  producers_ -= taken.mapped().client.produces ? 1 : 0;
   deadlines_.erase(id);
   return std::move(taken.mapped());
 }

@@ -69,11 +69,14 @@ class SessionTable {
   Session* find_token(std::uint64_t token);
 
   const std::map<SessionId, Session>& all() const { return all_; }
+  /// How many of them produce.
+  std::size_t producers() const { return producers_; }
 
  private:
   boost::asio::io_context& loop_;
   std::map<SessionId, Session> all_;
   std::map<PeerName, SessionId> by_peer_;
+  std::size_t producers_ = 0;
   std::map<SessionId, std::unique_ptr<boost::asio::steady_timer>> deadlines_;
 };
 

@@ -68,6 +68,9 @@ void PlanPages::answer(const Target& target, Answer answer) {
   const std::string& name = target.names.at(0);
   const Feed* feed = server_.find_feed(name);
   if (feed == nullptr) return answer(no_such_feed(name));
+  if (feed->is_live()) {
+    return answer({404, kText, fmt::format("feed {} is live, and has no plan\n", name)});
+  }
   const auto epoch = asked_epoch(target);
   if (!epoch) return answer({400, kText, epoch.error().message + "\n"});
   Waiting waiting{{}, feed->plan_question(*epoch), {}};

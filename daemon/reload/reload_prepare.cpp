@@ -218,10 +218,34 @@ class Turn {
   bool ended_ = false;
 };
 
+/// It has no dataset: only memory is to be had.
+Result<PreparedFeed> prepare_live(const FeedConfig& feed, const FeedPreparation& with, Turn& turn) {
+  FittingData data;
+  data.settings = feed.served;
+  auto needs = live_feed_needs(data.settings);
+  if (!needs) return needs.error();
+  data.needs = *needs;
+  turn.await();
+  const std::uint64_t needed = data.needs.bytes();
+  if (auto fits = choose_slots(data.settings, with.memory->left(), data.needs); !fits) {
+    return with_holders(fits.error(), needed, *with.memory);
+  }
+  MemoryClaim arena;
+  FeedData claimed;
+  const auto has_memory = claim(data, with, arena, claimed);
+  turn.end();
+  if (!has_memory) return with_holders(has_memory.error(), needed, *with.memory);
+  auto resources = make_live_resources(data.settings, data.needs, with.stop);
+  if (!resources) return resources.error();
+  resources->data.making = std::move(claimed.making);
+  return PreparedFeed{std::move(data.settings), std::move(*resources), std::move(arena), {}};
+}
+
 Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with,
                              Catalog& catalog) {
   Turn turn(with);
   if (with.stop.stop_requested()) return Error{ErrorCode::disconnected, "the daemon ends"};
+  if (feed.served.live) return prepare_live(feed, with, turn);
   auto dataset = catalog.open(feed.dataset, feed.verify, feed.lock, Holding::checksums);
   if (!dataset) return dataset.error();
   std::uint64_t needed = 0;

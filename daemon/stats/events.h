@@ -69,6 +69,7 @@ enum class Event : std::uint8_t {
   long_wait,
   // Feeds.
   feed_opened,
+  live_feed_opened,
   dataset_not_locked,
   dataset_stale,
   dataset_silent,
@@ -208,6 +209,8 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
      "feed {}: {} has waited {} s for {}"},
     {Event::feed_opened, "feed_opened", Severity::info, Pace::each,
      "feed {}: {} in {} steps an epoch, world {}, fingerprint {}"},
+    {Event::live_feed_opened, "live_feed_opened", Severity::info, Pace::each,
+     "feed {}: live, with a pool of {}, world {}, fingerprint {}"},
     {Event::dataset_not_locked, "dataset_not_locked", Severity::warning, Pace::each, "feed {}: {}"},
     {Event::dataset_stale, "dataset_stale", Severity::warning, Pace::each,
      "feed {}: {}; the feed goes on with the old data, and a reload opens it anew"},
@@ -219,8 +222,7 @@ inline constexpr std::array<EventRow, kEvents> kEventRows{{
     {Event::slots_few, "slots_few", Severity::warning, Pace::each, "feed {}: {}"},
     {Event::making_reserved, "making_reserved", Severity::info, Pace::each,
      "feed {}: {} beside its arena to make its rows: {} for each of {} assembly threads, {} of "
-     "noise and "
-     "rooms, row_cache {}"},
+     "noise and rooms, row_cache {}"},
     {Event::plan_noted, "plan_noted", Severity::warning, Pace::each, "feed {}: plan: {}"},
     {Event::journal_lost, "journal_lost", Severity::warning, Pace::each,
      "feed {}: journal {}: {} records were lost, as in a power cut; {} batches without a sound "

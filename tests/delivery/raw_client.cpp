@@ -45,6 +45,11 @@ void RawClient::send_bytes(std::span<const std::byte> frame) {
   }
 }
 
+void RawClient::send_two(std::span<const std::byte> first, std::span<const std::byte> second) {
+  state_->socket.send(zmq::buffer(first.data(), first.size()), zmq::send_flags::sndmore);
+  send_bytes(second);
+}
+
 void RawClient::send_frames(std::size_t frames, std::span<const std::byte> frame) {
   for (std::size_t i = 1; i < frames; ++i) {
     state_->socket.send(zmq::buffer(frame.data(), frame.size()), zmq::send_flags::sndmore);

@@ -41,6 +41,13 @@ class RawClient {
   }
   /// Says that the program waits and holds so many batches.
   void say_waiting(std::uint32_t subscription = 1, std::uint32_t holds = 0);
+  /// With a second frame behind it.
+  template <class TableT>
+  void send_framed(TableT body, std::span<const std::byte> second) {
+    const auto message = encode(std::move(body));
+    send_two({reinterpret_cast<const std::byte*>(message.data()), message.size()}, second);
+  }
+  void send_two(std::span<const std::byte> first, std::span<const std::byte> second);
   /// Throws when the message does not leave within 10 s.
   void send_bytes(std::span<const std::byte> frame);
   /// Hello, if there is still a connection that it may leave by: ZeroMQ gives one up for good when

@@ -20,11 +20,9 @@ TestServer::TestServer(FeedSettings settings, const Amend& amend,
 TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
                        const std::vector<std::uint32_t>& to_append, const Amend& amend)
     : lengths_(mixed_lengths(sequences, 50)) {
-  make_small_dataset(folder_ / "data", lengths_);
+  if (!settings.live) make_small_dataset(folder_ / "data", lengths_);
   if (!to_append.empty()) fork_writer(to_append);
-  auto dataset = catalog_.open({folder_ / "data"});
-  if (!dataset) throw std::runtime_error(dataset.error().message);
-  auto resources = prepare_feed(*dataset, settings, std::uint64_t{1} << 30);
+  auto resources = prepare(settings);
   if (!resources) throw std::runtime_error(resources.error().message);
   if (amend) amend(folder_ / "data", *resources);
   if (server.endpoints.empty()) server.endpoints = {endpoint()};
@@ -36,6 +34,14 @@ TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t
     throw std::runtime_error(listening.error().message);
   }
   thread_ = std::thread([this] { loop_.run(); });
+}
+
+Result<FeedResources> TestServer::prepare(const FeedSettings& settings) {
+  constexpr std::uint64_t kMemory = std::uint64_t{1} << 30;
+  if (settings.live) return prepare_live_feed(settings, kMemory);
+  auto dataset = catalog_.open({folder_ / "data"});
+  if (!dataset) return dataset.error();
+  return prepare_feed(*dataset, settings, kMemory);
 }
 
 /// A process that reads a dataset cannot write to it; and it is forked before there are threads.

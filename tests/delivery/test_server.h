@@ -20,7 +20,7 @@
 
 namespace batchwright::test {
 
-/// A server with its event loop on a thread, over a small dataset.
+/// A server with its event loop on a thread, over a small dataset, or with a live feed.
 class TestServer {
  public:
   explicit TestServer(FeedSettings settings, std::size_t sequences = 40,
@@ -85,6 +85,7 @@ class TestServer {
  private:
   TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
              const std::vector<std::uint32_t>& to_append, const Amend& amend);
+  Result<FeedResources> prepare(const FeedSettings& settings);
   void fork_writer(const std::vector<std::uint32_t>& lengths);
 
   TemporaryFolder folder_;

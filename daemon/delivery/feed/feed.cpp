@@ -1,7 +1,6 @@
 #include "daemon/delivery/feed/feed.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,16 +22,6 @@ LeaseNumber first_lease() {
       std::chrono::duration_cast<std::chrono::microseconds>(now).count())};
 }
 
-std::string describe_pages(const Arena& arena) {
-  const std::string size =
-      arena.pages() == PageKind::small ? "" : fmt::format("huge ({}), ", to_string(arena.pages()));
-  if (arena.pinned() != PinState::none) return size + std::string(to_string(arena.pinned()));
-  rlimit limit{};
-  ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  return fmt::format("{}not locked: this process may lock {} (LimitMEMLOCK=, ulimit -l)", size,
-                     in_mib(limit.rlim_cur));
-}
-
 /// Takes all of the resources but data and files. Where it was left to the feed how many slots it
 /// has, its arena tells.
 FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& resources,
@@ -47,12 +36,27 @@ FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& r
                  first_lease());
   const FeedData& data = resources.data;
   const std::uint64_t sequences = data.snapshot ? data.snapshot->sequences() : 0;
-  return {std::move(settings),
-          std::move(slots),
-          limits,
-          std::move(desk),
-          data.first_epoch.outline().epoch,
-          sequences};
+  std::unique_ptr<LiveDesk> live;
+  if (data.live) {
+    live = std::make_unique<LiveDesk>(settings, data.live->outline().fingerprint.data, data.live,
+                                      Clock::now());
+    live->set_slot_bytes(slots->arena->slot_bytes());
+  }
+  FeedParts parts{std::move(settings),
+                  std::move(slots),
+                  limits,
+                  std::move(desk),
+                  data.first_epoch.outline().epoch,
+                  sequences};
+  parts.live = std::move(live);
+  return parts;
+}
+
+/// So much may lie in areas beside what the pool has: what is not accepted yet, and what is cut.
+constexpr std::uint64_t kAreasToPool = 4;
+
+std::uint64_t most_area_bytes(const FeedSettings& settings) {
+  return settings.live ? kAreasToPool * settings.live->pool.pool_bytes : 0;
 }
 
 }  // namespace
@@ -62,6 +66,7 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
       core_(make_parts(number, settings, resources, ports), resources.data.first_epoch,
             facts_of(resources.data, settings)),
       data_(std::move(resources.data)),
+      areas_(number, most_area_bytes(core_.parts().settings)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
       records_(std::move(resources.files),
@@ -89,6 +94,10 @@ std::shared_ptr<const BatchStyle> Feed::make_style(std::shared_ptr<StageTimes> t
 }
 
 void Feed::start() {
+  if (is_live()) {
+    start_live();
+    return tell(Started{});
+  }
   const EpochOutline first = data_.first_epoch.outline();
   ports_.log.note<Event::feed_opened>(name(),
                                       describe_sequences(data_.first_epoch, settings().plan),
@@ -100,8 +109,7 @@ void Feed::start() {
   if (const std::string warning = lock_warning(dataset()); !warning.empty()) {
     ports_.log.note<Event::dataset_not_locked>(name(), warning);
   }
-  ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings().slots,
-                                         in_mib(arena().slot_bytes()), describe_pages(arena()));
+  note_arena();
   if (!data_.few_slots.empty()) ports_.log.note<Event::slots_few>(name(), data_.few_slots);
   if (making_bytes() != 0) {
     const Recipe& recipe = *settings().recipe;
@@ -218,7 +226,9 @@ void Feed::release(SessionId session, const wire::Release& release) {
 }
 
 std::size_t Feed::drop_session(SessionId session, SessionEnd how) {
-  if (parts().subscriptions.keys_of(session).empty()) return 0;
+  areas_.forget(session);
+  const bool produces = is_live() && parts().live->has_session(session);
+  if (!produces && parts().subscriptions.keys_of(session).empty()) return 0;
   tell(SessionEnded{session, how});
   return parts().subscriptions.orphaned().slots_of(session);
 }
@@ -268,7 +278,8 @@ void Feed::retire(const Error& error) {
 }
 
 std::vector<std::shared_ptr<const void>> Feed::belongings() const {
-  std::vector<std::shared_ptr<const void>> all{data_.tree_reader, data_.dataset, data_.snapshot};
+  std::vector<std::shared_ptr<const void>> all{data_.tree_reader, data_.dataset, data_.snapshot,
+                                               data_.live};
   for (auto& generation : parts().scheduler.generations()) all.push_back(std::move(generation));
   for (PlannedEpoch& epoch : parts().plans.all()) all.push_back(std::move(epoch.batches));
   return all;
@@ -279,8 +290,18 @@ wire::FeedInfoT Feed::info() const {
   info.name = name();
   info.world = settings().plan.world;
   info.layout = settings().layout;
-  info.sequences = data_.snapshot->sequences();
-  for (const FieldSpec& field : row_schema(*data_.snapshot, settings().recipe.get()).fields) {
+  if (is_live()) {
+    const LiveFeedSettings& live = *settings().live;
+    info.live = std::make_unique<wire::LiveInfoT>();
+    info.live->max_length = static_cast<std::uint32_t>(live.pool.max_length);
+    info.live->max_bytes = live.pool.pool_bytes;
+    info.live->allow_nan = live.allow_nan;
+  } else {
+    info.sequences = data_.snapshot->sequences();
+  }
+  const Schema& schema =
+      is_live() ? settings().live->schema : row_schema(*data_.snapshot, settings().recipe.get());
+  for (const FieldSpec& field : schema.fields) {
     auto entry = std::make_unique<wire::FieldInfoT>();
     entry->name = field.name;
     entry->kind = field.kind;

@@ -20,6 +20,7 @@
 #include "daemon/delivery/feed/feed_loop.h"
 #include "daemon/delivery/feed/feed_resources.h"
 #include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/live/producer_area.h"
 #include "daemon/delivery/feed/plans/growth.h"
 #include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/plans/planner.h"
@@ -145,6 +146,23 @@ class Feed {
   /// The client's program waits, and holds so many batches.
   void waits(const SubscriptionKey& key, std::uint32_t holds);
 
+  // Of a live feed.
+
+  bool is_live() const { return settings().live.has_value(); }
+  /// The client becomes a producer. Where it shares this host's memory it gets an area.
+  void produce(const ClientInfo& client, const wire::Produce& request);
+  /// `frame`: what came behind the message.
+  void push(const ClientInfo& client, const wire::Push& push, std::span<const std::byte> frame);
+  /// All else that its producers and trainers ask.
+  void ask(const ClientInfo& client, LiveRequest request);
+  bool has_producer(const ProducerKey& key) const {
+    return is_live() && parts().live->producers().connected().contains(key);
+  }
+  /// An area of one of the session's producers; null when there is none.
+  const ProducerArea* find_area(SessionId session, ArenaNumber number) const {
+    return areas_.find(session, number);
+  }
+
   wire::FeedInfoT info() const;
   const std::string& name() const { return parts().settings.name; }
   /// All that is shown of it.
@@ -167,8 +185,8 @@ class Feed {
   const Arena& arena() const { return *parts().scheduler.slots()->arena; }
   ArenaNumber arena_number() const { return parts().scheduler.slots()->number; }
   const SlotCache& slots() const { return parts().scheduler.cache(); }
-  const Dataset& dataset() const { return *data_.dataset; }
-  const Snapshot& snapshot() const { return *data_.snapshot; }
+  const Dataset& dataset() const { return *data_.dataset; }     ///< Of no live feed.
+  const Snapshot& snapshot() const { return *data_.snapshot; }  ///< The same.
   const WorkQueue& queue() const { return parts().desk.queue(); }
   /// Why it no longer serves; empty while it does.
   const std::optional<Error>& failure() const { return parts().life.why(); }
@@ -185,6 +203,10 @@ class Feed {
   void add_subscribers(FeedStatus& status, WaitingTimes::Time now) const;
   void add_queue(FeedStatus& status) const;
 
+  // feed_live.cpp
+  void start_live();
+  void note_arena();
+
   StageTimes& stage_times() { return *style_->times; }
   std::shared_ptr<const BatchStyle> make_style(std::shared_ptr<StageTimes> times) const;
 
@@ -197,6 +219,7 @@ class Feed {
   void carry_out(const ReadAhead& action);
   void carry_out(const MakePlan& action);
   void carry_out(WriteRecords& action);
+  void carry_out(const GrowSlots& action);
   void carry_out(const SetTimer& action);
   void carry_out(const Poison& action);
   void carry_out(const LookAtData& action);
@@ -223,6 +246,7 @@ class Feed {
   ArenaNumber number_;
   FeedCore core_;
   FeedData data_;
+  ProducerAreas areas_;
   FeedPorts ports_;
   std::shared_ptr<const BatchStyle> style_;
   BlockageWatch blockage_;

@@ -1,7 +1,8 @@
-// What a feed asks other threads about its data: plans, what was appended, whether the files are
-// still those that it reads, and whether their file systems answer.
+// What a feed says of its memory, and asks other threads about its data: plans, what was appended,
+// whether the files are still those that it reads, and whether their file systems answer.
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <utility>
@@ -13,6 +14,16 @@ namespace {
 
 /// A file system that answers later is told of.
 constexpr std::chrono::seconds kAnswersWithin{10};
+
+std::string describe_pages(const Arena& arena) {
+  const std::string size =
+      arena.pages() == PageKind::small ? "" : fmt::format("huge ({}), ", to_string(arena.pages()));
+  if (arena.pinned() != PinState::none) return size + std::string(to_string(arena.pinned()));
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  return fmt::format("{}not locked: this process may lock {} (LimitMEMLOCK=, ulimit -l)", size,
+                     in_mib(limit.rlim_cur));
+}
 
 DatasetStanding standing_of(const Snapshot& snapshot) {
   DatasetStanding found;
@@ -29,11 +40,17 @@ DatasetStanding standing_of(const Snapshot& snapshot) {
 DataFacts facts_of(const FeedData& data, const FeedSettings& settings) {
   DataFacts facts;
   facts.fingerprint = data.first_epoch.outline().fingerprint;
+  if (data.live) facts.terms = terms_text(settings, settings.live->schema);
   if (!data.snapshot) return facts;
   facts.sequences = data.snapshot->sequences();
   facts.terms = terms_text(settings, row_schema(*data.snapshot, settings.recipe.get()));
   facts.first_draws = fingerprint_of_first_draws(*data.snapshot, settings);
   return facts;
+}
+
+void Feed::note_arena() {
+  ports_.log.note<Event::arena_reserved>(name(), in_mib(arena().bytes()), settings().slots,
+                                         in_mib(arena().slot_bytes()), describe_pages(arena()));
 }
 
 void Feed::carry_out(const MakePlan& action) {
@@ -100,6 +117,7 @@ void Feed::grown(const MakePlan& asked, Result<GrownEpoch> result) {
 }
 
 void Feed::carry_out(const LookAtData&) {
+  if (is_live()) return;
   if (std::exchange(data_.looking, true)) return;
   loop_.set(FeedTimer::data, FeedLoop::Time::clock::now() + kAnswersWithin, [this] {
     if (!data_.looking) return;
@@ -112,6 +130,7 @@ void Feed::carry_out(const LookAtData&) {
 /// On a thread of the feed's own, since a file system that does not answer holds it up; where
 /// threads are few, between two batches.
 void Feed::ask_standing(std::function<void(DatasetStanding)> found) {
+  if (is_live()) return loop_.elsewhere([] { return DatasetStanding{}; }, std::move(found));
   // The snapshot goes before anyone is told: what is told may be that it stands in the way.
   auto look = [snapshot = data_.snapshot]() mutable {
     auto standing = standing_of(*snapshot);
@@ -179,9 +198,11 @@ std::optional<Blockage> Feed::waits_for_file_system() const {
   const auto consider = [&longest](const std::optional<WaitingTimes::Time>& since, auto by) {
     if (since && (!longest || *since < longest->since)) longest = Blockage{by(), *since};
   };
-  const auto dataset_name = [this] { return "dataset " + dataset().shards().front().string(); };
-  consider(ports_.assembler.waits_for_pages(name()), dataset_name);
-  consider(data_.asked_since, dataset_name);
+  if (!is_live()) {
+    const auto dataset_name = [this] { return "dataset " + dataset().shards().front().string(); };
+    consider(ports_.assembler.waits_for_pages(name()), dataset_name);
+    consider(data_.asked_since, dataset_name);
+  }
   if (const auto at_work = records_.at_work()) {
     consider(at_work->since, [&at_work] { return at_work->name; });
   }

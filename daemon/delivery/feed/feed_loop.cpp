@@ -7,7 +7,8 @@ FeedLoop::FeedLoop(boost::asio::io_context& loop)
       timers_{
           Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
           Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
-          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}}},
+          Timer{boost::asio::steady_timer(loop), {}}, Timer{boost::asio::steady_timer(loop), {}},
+          Timer{boost::asio::steady_timer(loop), {}}},
       gathering_(std::make_shared<Gathering>(loop)) {}
 
 void FeedLoop::Gathering::add(std::function<void()> call) {

@@ -201,11 +201,12 @@ Result<void> choose_slots(const FeedSettings& settings, std::uint64_t memory_byt
   needs.slots = feed_slots(settings, needs.slot_bytes, left);
   if (making <= memory_bytes && needs.arena_bytes() <= left) return {};
   const std::string made =
-      making == 0 ? ""
-                  : fmt::format(
-                        " and making its rows {} ({} threads, by its longest sound, and what "
-                        "is kept of noise and rooms)",
-                        in_mib(making), settings.assembly_threads);
+      making == 0     ? ""
+      : settings.live ? fmt::format(" and its pool {}", in_mib(making))
+                      : fmt::format(
+                            " and making its rows {} ({} threads, by its longest sound, and what "
+                            "is kept of noise and rooms)",
+                            in_mib(making), settings.assembly_threads);
   return Error{
       ErrorCode::does_not_fit,
       fmt::format("its arena needs {} ({} slots of {}){}, the memory ceiling leaves {}; {} slots "

@@ -11,6 +11,7 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/feed_settings.h"
+#include "daemon/delivery/feed/live/live_source.h"
 #include "daemon/delivery/feed/plans/planner.h"
 #include "daemon/delivery/feed/queue/record_writer.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
@@ -36,6 +37,8 @@ struct FeedData {
   std::vector<MemoryClaim> making = {};  ///< More than one where the dataset has grown.
   MemoryClaim row_cache = nullptr;
   std::string few_slots = {};  ///< What is to be said of their number; mostly nothing.
+  /// Of a live feed, which has neither snapshot nor dataset; null for others.
+  std::shared_ptr<LiveSource> live = nullptr;
 
   std::uint64_t claimed_for_sound() const {
     std::uint64_t bytes = 0;
@@ -109,6 +112,17 @@ Result<void> check_can_follow(const Dataset& dataset, const FeedSettings& settin
 Result<FeedResources> make_resources(std::shared_ptr<Dataset> dataset, PlannedEpoch first,
                                      const FeedSettings& settings, const FeedNeeds& needs,
                                      const std::stop_token& stop = {});
+
+/// What a live feed takes: slots for its largest batch as far as that is known, and its pool. Where
+/// a batch is larger, slots grow. Errors: bad_configuration (padding, casts), does_not_fit (a batch
+/// beyond the format).
+Result<FeedNeeds> live_feed_needs(const FeedSettings& settings);
+/// Reserves the arena, opens the files, and begins a new incarnation. Errors: as make_resources().
+Result<FeedResources> make_live_resources(const FeedSettings& settings, const FeedNeeds& needs,
+                                          const std::stop_token& stop = {});
+/// Both, under what the ceiling leaves. Errors: those of both, and of choose_slots().
+Result<FeedResources> prepare_live_feed(const FeedSettings& settings, std::uint64_t memory_bytes,
+                                        const std::stop_token& stop = {});
 
 /// Blocks on the disk: reads the dataset's index, plans the first epoch, and reserves the arena.
 /// `memory_bytes` is what the ceiling leaves. `stop` ends it early. Errors: those of all above, and

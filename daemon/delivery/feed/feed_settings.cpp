@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <string>
+#include <string_view>
+
 namespace batchwright {
 namespace {
 
@@ -40,6 +44,39 @@ std::string made_text(const FeedSettings& settings) {
   return settings.recipe ? settings.recipe->text() : std::string();
 }
 
+/// What decides a live feed's steps beside world, seed and cut, which its plan has.
+std::string live_text(const FeedSettings& settings) {
+  if (!settings.live) return {};
+  const LiveSettings& live = settings.live->pool;
+  std::string text;
+  const auto add = [&text](std::string_view key, const auto& value) {
+    text += fmt::format("live.{} = {}\n", key, value);
+  };
+  const auto none = [](const auto& value) {
+    return value ? fmt::format("{}", *value) : std::string("none");
+  };
+  constexpr std::array<std::string_view, 3> kUnits{"sequences", "groups", "frames"};
+  constexpr std::array<std::string_view, 3> kGroups{"none", "step", "batch"};
+  constexpr std::array<std::string_view, 3> kStale{"pace", "drop", "zero"};
+  add(fmt::format("step.{}", kUnits.at(static_cast<std::size_t>(live.step_unit))), live.step);
+  add("window", live.window);
+  add("max_length", live.max_length);
+  add("linger_ms", none(live.linger_ms));
+  add("groups", kGroups.at(static_cast<std::size_t>(live.groups)));
+  add("group_timeout_ms", live.group_timeout_ms);
+  add("late_groups", live.late_groups == LateGroups::cut ? "cut" : "abandon");
+  add("max_staleness", none(live.max_staleness));
+  add("stale", kStale.at(static_cast<std::size_t>(live.stale)));
+  add("claim_timeout_ms", live.claim_timeout_ms);
+  add("zero_most_stale", live.zero_most_stale);
+  add("reuse", live.reuse);
+  add("select", live.select == LiveSelect::fifo ? "fifo" : "uniform");
+  add("fresh_share", none(live.fresh_share));
+  add("pool_sequences", live.pool_sequences);
+  add("pool", live.pool_bytes);
+  return text;
+}
+
 Fingerprint fingerprint_by(const Snapshot& snapshot, const FeedSettings& settings,
                            const std::string& made) {
   const std::uint64_t plan = settings_hash(settings.plan);
@@ -50,7 +87,14 @@ Fingerprint fingerprint_by(const Snapshot& snapshot, const FeedSettings& setting
 }  // namespace
 
 std::string terms_text(const FeedSettings& settings, const Schema& schema) {
-  return plan_text(settings.plan) + made_text(settings) + look_text(settings, schema);
+  return plan_text(settings.plan) + live_text(settings) + made_text(settings) +
+         look_text(settings, schema);
+}
+
+Fingerprint fingerprint_of_live(const FeedSettings& settings, std::uint64_t incarnation) {
+  const std::uint64_t plan = settings_hash(settings.plan);
+  const std::string text = live_text(settings) + look_text(settings, settings.live->schema);
+  return {incarnation, fnv1a(plan, text), settings.plan.seed};
 }
 
 std::optional<Fingerprint> fingerprint_of_first_draws(const Snapshot& snapshot,

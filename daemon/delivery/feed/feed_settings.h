@@ -85,6 +85,9 @@ std::string terms_text(const FeedSettings& settings, const Schema& schema);
 std::optional<Fingerprint> fingerprint_of_first_draws(const Snapshot& snapshot,
                                                       const FeedSettings& settings);
 
+/// The same of a live feed, whose data part is its incarnation.
+Fingerprint fingerprint_of_live(const FeedSettings& settings, std::uint64_t incarnation);
+
 /// What a feed's batches depend on. Whatever terms_text() tells belongs to it.
 Fingerprint fingerprint_of(const Snapshot& snapshot, const FeedSettings& settings);
 

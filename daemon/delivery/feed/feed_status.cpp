@@ -121,9 +121,11 @@ void Feed::add_reasons(FeedStatus& status, WaitingTimes::Time now) const {
 }
 
 void Feed::add_data(FeedStatus& status) const {
-  status.dataset = dataset().shards();
-  status.dataset_lock = name_of(dataset().lock());
-  status.sequences = snapshot().sequences();
+  if (!is_live()) {
+    status.dataset = dataset().shards();
+    status.dataset_lock = name_of(dataset().lock());
+    status.sequences = snapshot().sequences();
+  }
   status.fingerprint = core_.facts().fingerprint;
   status.world = parts().settings.plan.world;
   status.slot_bytes = arena().slot_bytes();

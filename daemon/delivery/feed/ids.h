@@ -27,6 +27,7 @@ struct ClientInfo {
   std::uint32_t pid = 0;
   bool inline_batches = false;  ///< It has no arena: batches travel behind their tickets.
   Abilities abilities{};        ///< Those that it and this daemon have.
+  bool produces = false;        ///< It pushes to live feeds, and subscribes to none.
 };
 
 /// A program's name for itself, made safe for terminals: at most 64 bytes, control characters as

@@ -166,7 +166,7 @@ struct ArenaSocket::State : std::enable_shared_from_this<State> {
       if (!bind(connection)) reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
     } else if (connection->session.value != request.session) {
       reply.code = static_cast<std::uint32_t>(ErrorCode::not_found);
-    } else if (auto found = callbacks.find(ArenaNumber{request.arena})) {
+    } else if (auto found = callbacks.find(connection->session, ArenaNumber{request.arena})) {
       descriptor = found->descriptor;
       reply.bytes = found->bytes;
     } else {

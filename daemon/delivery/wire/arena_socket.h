@@ -45,7 +45,7 @@ class ArenaSocket {
     /// The connection of a bound session ended, or that of one that was retired.
     std::function<void(SessionId)> lost;
     /// Errors: not_found.
-    std::function<Result<ArenaHandle>(ArenaNumber)> find;
+    std::function<Result<ArenaHandle>(SessionId, ArenaNumber)> find;
   };
 
   /// Listens at `path`, replacing a socket that no process answers.

@@ -93,7 +93,9 @@ Result<void> Listeners::claim(const std::string& path) {
 
 Result<void> Listeners::listen_arena(const std::string& path) {
   auto socket = ArenaSocket::listen(
-      loop_, path, {settings_.max_clients + kUnboundConnections, settings_.bind_time},
+      loop_, path,
+      {std::size_t{settings_.max_clients} + settings_.max_producers + kUnboundConnections,
+       settings_.bind_time},
       calls_.arena);
   if (!socket) return socket.error();
   arena_sockets_.push_back(std::move(*socket));

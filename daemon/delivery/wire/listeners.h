@@ -29,6 +29,7 @@ struct ListenerSettings {
   std::vector<std::string> endpoints;  ///< `ipc://` and a path, `tcp://` and a numeric address.
   std::string events;                  ///< An address for events; empty: none are published.
   std::uint32_t max_clients = 256;
+  std::uint32_t max_producers = 1024;  ///< Beside them.
   /// A client that does not connect to the arena socket within this time is dropped, and so is a
   /// connection that does not name its session.
   std::chrono::milliseconds bind_time{10'000};

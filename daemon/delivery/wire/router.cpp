@@ -33,6 +33,7 @@ Router::Router(boost::asio::io_context& loop, SocketThreads& threads, const Sett
             Incoming incoming;
             incoming.peer = {remote, {reinterpret_cast<const char*>(name.data()), name.size()}};
             if (message.frames.size() > 1) incoming.frame = message.frames[1];
+            if (message.frames.size() > 2) incoming.second = message.frames[2];
             incoming.frames = message.frame_count - 1;
             incoming.peer_address = message.peer_address;
             incoming.descriptor = message.descriptor;

@@ -26,13 +26,14 @@ struct PeerName {
 /// Threads: the event loop only. Frames reach `on_message` one by one, never from within send().
 class Router {
  public:
-  /// A message of one frame, valid during the call.
+  /// A message, valid during the call.
   struct Incoming {
     PeerName peer;
-    std::span<const std::byte> frame;
-    std::size_t frames = 0;         ///< The number it had.
-    std::string_view peer_address;  ///< The address of IncomingMessage.
-    int descriptor = -1;            ///< The connection's.
+    std::span<const std::byte> frame;   ///< The first one.
+    std::span<const std::byte> second;  ///< Empty: there is none.
+    std::size_t frames = 0;             ///< The number it had.
+    std::string_view peer_address;      ///< The address of IncomingMessage.
+    int descriptor = -1;                ///< The connection's.
   };
   using OnMessage = std::function<void(const Incoming&)>;
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "daemon/delivery/conduct_table.h"
+#include "daemon/delivery/conduct.h"
 
 using namespace batchwright;
 

@@ -28,7 +28,7 @@ class Door {
       socket_->disconnect(session);
     };
     calls.lost = [](SessionId) {};
-    calls.find = [](ArenaNumber) { return ArenaHandle{STDIN_FILENO, 1}; };
+    calls.find = [](SessionId, ArenaNumber) { return ArenaHandle{STDIN_FILENO, 1}; };
     auto socket = ArenaSocket::listen(loop_, path(), {connections}, std::move(calls));
     REQUIRE(socket);
     socket_ = std::move(*socket);

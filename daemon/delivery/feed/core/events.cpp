@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, std::variant_size_v<FeedEvent>> kNames{
     "ArenaReleased", "PlanReady",          "PlanFailed",      "PlanOutdated",
     "BatchReady",    "BatchFailed",        "BatchSent",       "SlotPoisoned",
     "Written",       "SettingsChanged",    "DataOverwritten", "NotReplaced",
-    "Retired",       "TimerDue",           "UpcomingAsked"};
+    "Retired",       "TimerDue",           "UpcomingAsked",   "LiveAsked",
+    "SlotsGrown",    "SlotsNotGrown"};
 
 using Subject = std::pair<std::uint64_t, std::uint64_t>;
 
@@ -30,6 +31,8 @@ Subject subject_of(const One& event) {
     return {event.key.session.value, event.key.number.value};
   } else if constexpr (requires { event.session; }) {
     return {event.session.value, 0};
+  } else if constexpr (requires { event.asked; }) {
+    return {event.client.session.value, event.asked.index()};
   } else if constexpr (requires { event.client; }) {
     return {event.client.session.value, event.request.subscription};
   } else if constexpr (requires { event.assignment; }) {

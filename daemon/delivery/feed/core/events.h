@@ -19,6 +19,7 @@
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/feed_settings.h"
 #include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/live/live_requests.h"
 #include "daemon/delivery/feed/plans/planner.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
 #include "daemon/stats/stats.h"
@@ -48,10 +49,11 @@ enum class FeedTimer : std::uint8_t {
   stragglers,  ///< Ends a wait for stragglers.
   long_waits,  ///< Looks for waits that get long.
   plans,       ///< An epoch is tried again, or a plan's turn ends.
+  live,        ///< A time limit of a live feed.
   data,        ///< Of the driver: a look at the dataset's files takes long.
   blockage,    ///< Of the driver: looks whether a file system answers.
 };
-inline constexpr std::size_t kFeedTimers = 6;
+inline constexpr std::size_t kFeedTimers = 7;
 
 // Events.
 
@@ -89,7 +91,12 @@ struct UpcomingAsked {
   std::uint32_t question = 0;
   std::uint32_t count = 0;
 };
-/// The session's subscriptions go.
+/// A client of a live feed asks for something.
+struct LiveAsked {
+  ClientInfo client;
+  LiveRequest asked;
+};
+/// The session's subscriptions and producers go.
 struct SessionEnded {
   SessionId session;
   SessionEnd how;
@@ -137,6 +144,13 @@ struct BatchSent {
 struct SlotPoisoned {
   SlotRef slot;
 };
+/// Larger slots, as GrowSlots asks for.
+struct SlotsGrown {
+  std::shared_ptr<SlotGeneration> slots;
+};
+struct SlotsNotGrown {
+  Error error;
+};
 struct SettingsChanged {
   FeedAdjustments wanted;
 };
@@ -158,7 +172,8 @@ using FeedEvent =
     std::variant<Started, SubscribeRequested, Unsubscribed, Released, ProgramWaits, ReasonAsked,
                  SessionEnded, ProcessExited, ArenaReleased, PlanReady, PlanFailed, PlanOutdated,
                  BatchReady, BatchFailed, BatchSent, SlotPoisoned, Written, SettingsChanged,
-                 DataOverwritten, NotReplaced, Retired, TimerDue, UpcomingAsked>;
+                 DataOverwritten, NotReplaced, Retired, TimerDue, UpcomingAsked, LiveAsked,
+                 SlotsGrown, SlotsNotGrown>;
 
 // Actions.
 
@@ -198,6 +213,10 @@ struct MakePlan {
 struct WriteRecords {
   std::vector<Record> records;
 };
+/// Makes another arena, of slots of so many bytes or more; SlotsGrown or SlotsNotGrown answers.
+struct GrowSlots {
+  std::size_t slot_bytes = 0;
+};
 struct SetTimer {
   FeedTimer timer;
   std::chrono::steady_clock::time_point when;
@@ -222,7 +241,7 @@ struct Failed {
 
 /// Everything a feed can ask of the outside.
 using FeedAction = std::variant<Send, SendBatch, Assemble, ReadAhead, MakePlan, WriteRecords,
-                                SetTimer, Poison, LookAtData, Log, FreePlans, Failed>;
+                                GrowSlots, SetTimer, Poison, LookAtData, Log, FreePlans, Failed>;
 
 std::string_view name_of(const FeedEvent& event);
 

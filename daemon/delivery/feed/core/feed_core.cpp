@@ -54,6 +54,7 @@ void FeedCore::take(const Unsubscribed& event) {
 }
 
 void FeedCore::take(const SessionEnded& event) {
+  if (parts_.live) parts_.live->session_ended(event.session, now_);
   const std::vector<SubscriptionKey> keys = parts_.subscriptions.keys_of(event.session);
   for (const SubscriptionKey& key : keys) leave(key, event.how);
   if (!keys.empty()) due_.all = due_.epochs = true;
@@ -106,6 +107,9 @@ void FeedCore::leave(const SubscriptionKey& key, SessionEnd how) {
     await_returns();
   }
   parts_.scheduler.stragglers().forget(key);
+  if (parts_.live && !subscription.in_queue()) {
+    parts_.live->left(FeedParts::trainer_of(subscription), now_);
+  }
   parts_.subscriptions.remove(key);
 }
 
@@ -123,6 +127,7 @@ void FeedCore::take(const Released& event) {
   if (in_queue && event.keeps && event.undone) return end_but(event);
   release_leases(*parts_.subscriptions.edit(event.key), event);
   if (has_failed()) return;
+  note_released(*found);
   due_.keys.push_back(event.key);
   if (!in_queue) return;
   advance_queue();
@@ -233,7 +238,7 @@ void FeedCore::take(const UpcomingAsked& event) {
       const BatchSource& batches = *planned->batches;
       const BatchFigures figures = batches.figures(id->index);
       answer.batches.emplace_back(id->epoch.value, id->index.value / parts_.settings.plan.world,
-                                  id->index.value, batches.real_frames_of(id->index), figures.rows,
+                                  id->index.value, batches.counts(id->index).frames, figures.rows,
                                   figures.batch_length, distance < upcoming.rehearsals.size());
     }
   }
@@ -313,6 +318,11 @@ void FeedCore::refuse_all(const Error& error) {
     if (!one->is_over() || unsaid_.contains(key)) refuse(*one, error);
   }
   unsaid_.clear();
+  if (!parts_.live) return;
+  parts_.live->refuse_all(error);
+  for (LiveDesk::Message& message : parts_.live->take_messages()) {
+    act(Send{message.to, std::move(message.bytes)});
+  }
 }
 
 /// What waited for a record is never sent.

@@ -83,6 +83,7 @@ class FeedCore {
   void take(const ProgramWaits& event);
   void take(ReasonAsked event);
   void take(const UpcomingAsked& event);
+  void take(LiveAsked event);
   void take(const SessionEnded& event);
   void take(const ProcessExited& event);
   void take(const ArenaReleased& event);
@@ -110,6 +111,8 @@ class FeedCore {
   void take(const BatchReady& event);
   void take(const BatchFailed& event);
   void take(const Written& event);
+  void take(SlotsGrown event);
+  void take(const SlotsNotGrown& event) { fail(event.error); }
   void take(const SettingsChanged& event);
   void take(const DataOverwritten& event) { fail(event.error); }
   void take(const NotReplaced&) { refuse_all(*parts_.life.why()); }
@@ -144,6 +147,12 @@ class FeedCore {
   void refuse(Subscription& subscription, const Error& error);
   void refuse_all(const Error& error);
   void fail(const Error& error);
+
+  // feed_core_live.cpp
+  void await_step(const Subscription& subscription);
+  void refuse_if_gone(Subscription& subscription, const BatchId& id);
+  void note_released(const Subscription& subscription);
+  void tend_live();
 
   // What all of them use.
   bool has_failed() const { return parts_.life.has_ended(); }
@@ -189,6 +198,7 @@ class FeedCore {
   std::array<std::optional<Time>, kFeedTimers> timers_;
   std::vector<ReasonAsked> questions_;  ///< To be answered once all is handed out.
   std::vector<FeedAction> actions_;
+  bool slots_grow_ = false;           ///< Larger ones were asked for.
   std::set<SubscriptionKey> unsaid_;  ///< That were sent something, and never got it.
   EventRing last_events_;
   Time now_{};

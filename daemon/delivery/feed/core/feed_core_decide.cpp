@@ -35,6 +35,7 @@ void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
 void FeedCore::follow_up() {
   due_.ahead |= due_.all || due_.epochs;
   if (!has_failed()) hand_out();
+  if (!has_failed() && parts_.live) tend_live();
   answer_questions();
   if (!has_failed()) {
     if (due_.epochs || due_.plans) {
@@ -99,12 +100,16 @@ bool FeedCore::serve_next(Subscription& subscription) {
     return true;
   }
   if (subscription.stage == Subscription::Stage::between_epochs) begin_epoch(subscription, epoch);
-  if (parts_.is_over(subscription, epoch.steps())) {
+  if (parts_.is_over(subscription, epoch)) {
     end_epoch(subscription, epoch.steps());
     return true;
   }
   const auto id = parts_.next_of(subscription);
-  if (!id || !subscription.has_credit()) return false;
+  if (!subscription.has_credit()) return false;
+  if (!id) {
+    if (parts_.live) await_step(subscription);
+    return false;
+  }
   if (parts_.leads_too_far(subscription)) {
     subscription.blocked_by = BlockedBy::lead;
     return false;
@@ -120,7 +125,10 @@ bool FeedCore::serve_next(Subscription& subscription) {
   }
   const SlotCache& cache = parts_.scheduler.cache();
   const auto slot = cache.find(*id);
-  if (!slot || cache.state(*slot) != SlotState::ready) return false;
+  if (!slot || cache.state(*slot) != SlotState::ready) {
+    if (parts_.live) refuse_if_gone(subscription, *id);
+    return false;
+  }
   deliver(subscription, *planned, *slot);
   return true;
 }
@@ -128,6 +136,7 @@ bool FeedCore::serve_next(Subscription& subscription) {
 void FeedCore::accept(Subscription& subscription, const PlannedEpoch& planned) {
   const EpochOutline epoch = planned.outline();
   const std::uint64_t steps = epoch.steps();
+  if (subscription.terms.anywhere) subscription.terms.first_step = parts_.live_start(subscription);
   const Step first = subscription.terms.first_step;
   if (first.value > steps) {
     return refuse(subscription, {ErrorCode::invalid_argument,
@@ -187,8 +196,8 @@ void FeedCore::end_epoch(Subscription& subscription, std::uint64_t steps) {
   end.subscription = subscription.number.value;
   end.epoch = epoch.value;
   end.steps = steps;
-  end.last =
-      subscription.epochs_left == 1 || subscription.terms.ends_before(Epoch{epoch.value + 1});
+  end.last = subscription.epochs_left == 1 || parts_.live ||
+             subscription.terms.ends_before(Epoch{epoch.value + 1});
   subscription.stage = end.last ? Subscription::Stage::over : Subscription::Stage::between_epochs;
   if (subscription.epochs_left > 1) --subscription.epochs_left;
   send(record_before(subscription), subscription.key(), encode(std::move(end)));
@@ -229,10 +238,10 @@ void FeedCore::deliver(Subscription& subscription, const PlannedEpoch& planned, 
   }
   count_delivery(subscription, held.of->figures[slot.value], extent.size);
   const bool is_sent = subscription.client.inline_batches;
-  const bool is_new =
-      subscription.leases
-          .emplace(*lease, HeldBatch{is_sent ? std::nullopt : std::optional(held), now_, record})
-          .second;
+  const bool is_new = subscription.leases
+                          .emplace(*lease, HeldBatch{is_sent ? std::nullopt : std::optional(held),
+                                                     now_, record, Step{ticket.step}})
+                          .second;
   must(is_new, "a lease is given once");
   must(subscription.leases.size() <= subscription.terms.window,
        "a client holds no more batches than its window");
@@ -343,8 +352,10 @@ void FeedCore::assemble(const SlotScheduler::Assignment& next, Urgency urgency) 
   const Epoch epoch = next.id.epoch;
   const PlannedEpoch& planned = *parts_.plans.find(epoch);
   const PlannedEpoch* const after = parts_.plans.find(Epoch{epoch.value + 1});
+  // What a live feed has lies in memory.
+  const std::uint64_t stored = parts_.live ? 0 : planned.outline().batches;
   for (const BatchId& wanted : parts_.scheduler.pages_wanted_after(
-           next.id, planned.outline().batches, after != nullptr ? after->outline().batches : 0)) {
+           next.id, stored, after != nullptr ? after->outline().batches : 0)) {
     act(ReadAhead{wanted.epoch == epoch ? planned.source : after->source, wanted.index});
   }
   act(Assemble{next, planned.outline().fingerprint.data, planned.source, planned.batches, urgency});

@@ -81,6 +81,7 @@ void FeedCore::end_without_data(Epoch epoch, const Error& error) {
 /// it.
 void FeedCore::advance_queue() {
   QueueDesk& desk = parts_.desk;
+  if (parts_.live) return;  // it has one epoch
   const auto next = desk.next_epoch(batches_of(desk.epoch()));
   if (!next) return;
   const PlannedEpoch* const plan = parts_.plans.find(*next);  // the journal tells of its data
@@ -213,6 +214,9 @@ void FeedCore::take(const TimerDue& event) {
   timers_[static_cast<std::size_t>(event.timer)].reset();
   switch (event.timer) {
     case FeedTimer::plans: due_.plans = true; break;
+    case FeedTimer::live:
+      if (!has_failed()) parts_.live->time_passed(now_);
+      break;
     case FeedTimer::stragglers:
     case FeedTimer::data:
     case FeedTimer::blockage: break;

@@ -118,6 +118,11 @@ Result<void> FeedCore::check_subscribe(const ClientInfo& client,
     return Error{ErrorCode::does_not_fit, "a client has at most 64 subscriptions to a feed"};
   }
   if (auto extras = check_extras(parts_, request); !extras) return extras;
+  if (parts_.live && request.epoch != 0) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("epoch {} of feed {}, which is live and has one epoch, 0",
+                             request.epoch, name())};
+  }
   if (auto same = check_fingerprint(request); !same) return same;
   if (const auto share = share_of(parts_.settings.plan.world, request); !share) {
     return share.error();
@@ -132,6 +137,7 @@ Result<void> FeedCore::check_fingerprint(const wire::SubscribeT& request) const 
   if (!request.expects_fingerprint || !request.fingerprint) return {};
   const Fingerprint expected = from_wire(*request.fingerprint);
   Fingerprint have = facts_.fingerprint;
+  if (parts_.live && request.step == 0) have.data = expected.data;  // it had nothing of the other
   if (parts_.settings.follow) {
     const Epoch epoch{request.epoch};
     const auto decided = parts_.plans.data_of(epoch);
@@ -191,12 +197,13 @@ void FeedCore::take(SubscribeRequested event) {
   terms.ranks_here = request.ranks_here;
   terms.window = std::min({request.window, parts_.settings.max_window, half});
   terms.worst_first = request.worst_first;
-  subscription.epochs_left = request.epochs;
+  subscription.epochs_left = parts_.live ? 1 : request.epochs;
   if (in_queue) {
     terms.until_epoch = request.until_epoch;
     claim(subscription, request);
   } else {
     terms.first_step = Step{request.step};
+    terms.anywhere = parts_.live && request.step == 0;
     terms.resumes = keep_data(request);
   }
   parts_.life.come();

@@ -75,7 +75,7 @@ std::string slots_wanted(const FeedParts& feed) {
 
 PlanNeeds FeedParts::plan_needs() const {
   PlanNeeds needs = subscriptions.needs();
-  if (!desk.is_open()) return needs;
+  if (!desk.is_open() || live) return needs;
   if (life.had_client()) needs.stood_in.insert(desk.epoch());
   needs.next.insert({desk.epoch(), Epoch{desk.epoch().value + 1}});
   return needs;
@@ -180,11 +180,39 @@ std::optional<std::uint64_t> FeedParts::steps_ahead(const Subscription& one,
   return here - step.value;
 }
 
-bool FeedParts::is_over(const Subscription& subscription, std::uint64_t steps) const {
-  if (!subscription.rehearsals.empty()) return false;
-  if (!subscription.in_queue()) return subscription.cursor.at_end(steps);
-  return desk.is_over_for(subscription.owner(), subscription.cursor.epoch(),
-                          steps * settings.plan.world, subscription.asked);
+bool FeedParts::is_over(const Subscription& subscription, const EpochOutline& epoch) const {
+  if (!subscription.rehearsals.empty() || epoch.goes_on) return false;
+  if (!subscription.in_queue()) return subscription.cursor.at_end(epoch.steps());
+  return desk.is_over_for(subscription.owner(), subscription.cursor.epoch(), epoch.batches,
+                          subscription.asked);
+}
+
+std::optional<Step> FeedParts::oldest_step() const {
+  std::optional<Step> oldest;
+  for (const auto& [key, subscription] : subscriptions.all()) {
+    if (!subscription.is_served() || subscription.in_queue()) continue;
+    const Step own = subscription.oldest_step();
+    if (!oldest || own < *oldest) oldest = own;
+  }
+  if (!desk.is_open()) return oldest;
+  // What no worker has had stays for those that come.
+  const Step queued{desk.queue().first_undone() / settings.plan.world};
+  const bool in_use = queued.value != 0 || desk.queue().first_undone() != 0 ||
+                      std::any_of(subscriptions.all().begin(), subscriptions.all().end(),
+                                  [](const auto& each) { return each.second.in_queue(); });
+  if (!in_use) return oldest;
+  return oldest ? std::min(*oldest, queued) : queued;
+}
+
+Step FeedParts::live_start(const Subscription& newcomer) const {
+  const Job job = newcomer.job();
+  if (job.ranks > 1) {
+    for (const auto& [key, other] : subscriptions.all()) {
+      const bool with_it = other.job() == job && other.is_served() && key != newcomer.key();
+      if (with_it && other.terms.anywhere) return other.terms.first_step;
+    }
+  }
+  return live->first_kept();
 }
 
 /// Its next batch is in no slot, or none may be taken for it, until other clients have released
@@ -253,10 +281,11 @@ std::string reason_to_wait(const FeedParts& feed, const Subscription& subscripti
     return fmt::format("the journal's new file, which is being written to its disk for epoch {}",
                        feed.desk.beginning()->value);
   }
-  if (!id && subscription.in_queue()) {
+  if (!id && subscription.in_queue() && !feed.live) {
     return fmt::format("the end of epoch {}: batches are not done yet, {}", epoch.value,
                        holders_of_slots(feed, now));
   }
+  if (!id && feed.live) return feed.live->reason_to_wait();
   if (!id) return "a batch that is about to come";
   if (!subscription.has_credit()) {
     return fmt::format("this client's releases: it holds {} batches, as many as its window allows",

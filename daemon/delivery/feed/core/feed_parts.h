@@ -11,6 +11,7 @@
 #include "daemon/delivery/feed/core/slots/slot_scheduler.h"
 #include "daemon/delivery/feed/core/subscription_table.h"
 #include "daemon/delivery/feed/feed_settings.h"
+#include "daemon/delivery/feed/live/live_desk.h"
 #include "daemon/delivery/feed/plans/plan_store.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
 #include "daemon/stats/stats.h"
@@ -85,10 +86,11 @@ struct FeedParts {
   HeldSends sends;
   PlanStore plans;
   FeedLife life;
-  Epoch first_epoch;                     ///< That the feed begins with.
-  std::uint64_t sequences;               ///< Of the data that it serves.
-  WaitedSeconds waited_before;           ///< What subscriptions waited that are gone.
-  WaitingTimes::Time last_subscribed{};  ///< When the last client subscribed.
+  std::unique_ptr<LiveDesk> live = nullptr;  ///< Null: the feed has a dataset.
+  Epoch first_epoch;                         ///< That the feed begins with.
+  std::uint64_t sequences;                   ///< Of the data that it serves.
+  WaitedSeconds waited_before;               ///< What subscriptions waited that are gone.
+  WaitingTimes::Time last_subscribed{};      ///< When the last client subscribed.
 
   /// After plans were made or dropped.
   void note_plans() { subscriptions.set_planned(plans.numbers()); }
@@ -118,8 +120,17 @@ struct FeedParts {
   bool leads_too_far(const Subscription& subscription) const;
   /// How many global steps `one` is ahead of a place; empty where it is behind, or that is unknown.
   std::optional<std::uint64_t> steps_ahead(const Subscription& one, const Position& of) const;
-  /// Whether the epoch of so many steps that a subscription is in is over for it.
-  bool is_over(const Subscription& subscription, std::uint64_t steps) const;
+  /// Whether the epoch that a subscription is in is over for it.
+  bool is_over(const Subscription& subscription, const EpochOutline& epoch) const;
+  /// Of a live feed: the name of a subscription among its trainers.
+  static TrainerKey trainer_of(const Subscription& subscription) {
+    return subscription.in_queue() ? TrainerKey{} : subscription.key();
+  }
+  /// Of a live feed: the first step that a subscription, or the queue, has not released; empty
+  /// where there is none.
+  std::optional<Step> oldest_step() const;
+  /// Of a live feed: where a newcomer that names no position begins. Ranks of a job begin together.
+  Step live_start(const Subscription& newcomer) const;
 
   /// Which side waits for the other. A client that is held back by max_lead waits for other
   /// clients, and so does one that waits for the end of a queue's epoch: neither for the daemon,

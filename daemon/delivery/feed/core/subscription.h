@@ -28,6 +28,7 @@ struct HeldBatch {
   std::optional<SlotRef> slot;
   WaitingTimes::Time since{};  ///< When it was sent, or the client came back with it.
   std::uint64_t record = 0;    ///< Its ticket is sent once this record is written.
+  Step step{};                 ///< That it is of; of a queue's batch it does not count.
 };
 
 /// What a client asked for, as far as it was granted.
@@ -39,6 +40,7 @@ struct SubscriptionTerms {
   std::uint32_t window = 1;
   Step first_step;                ///< Checked once the epoch is planned.
   std::uint32_t worst_first = 0;  ///< Batches of its first epoch that it rehearses.
+  bool anywhere = false;          ///< Of a live feed: first_step is whichever suits.
   bool resumes = false;           ///< Within its first epoch, of data that it named.
   std::uint64_t until_epoch = 0;  ///< Of a queue: it takes no batch from there on; 0: any.
 
@@ -169,6 +171,12 @@ struct Subscription {
     for (const auto& [lease, batch] : leases) {
       if (!oldest || batch.since < *oldest) oldest = batch.since;
     }
+    return oldest;
+  }
+  /// Of one that is not in a queue: the first step of its epoch that it has not released.
+  Step oldest_step() const {
+    Step oldest = cursor.step();
+    for (const auto& [lease, batch] : leases) oldest = std::min(oldest, batch.step);
     return oldest;
   }
   bool has_credit() const { return leases.size() < terms.window; }

@@ -51,7 +51,7 @@ void PlanStore::add(PlannedEpoch epoch, std::uint64_t order, Time ends, Duration
 
 /// 8 of the largest datasets, 64 at most.
 std::size_t PlanStore::most_of(std::uint64_t sequences) {
-  return std::clamp<std::uint64_t>(kPlanBytes / (sequences * kPlanBytesPerSequence), 8, 64);
+  return std::clamp<std::uint64_t>(kPlanBytes / (std::max<std::uint64_t>(sequences, 1) * kPlanBytesPerSequence), 8, 64);
 }
 
 const PlannedEpoch* PlanStore::find(Epoch epoch) const {
@@ -307,6 +307,7 @@ bool PlanStore::mark_assembled(const BatchId& id) {
   const auto found = planned_.find(id.epoch);
   if (found == planned_.end()) return false;
   std::vector<bool>& assembled = found->second.assembled;
+  if (id.index.value >= assembled.size()) assembled.resize(id.index.value + 1);  // it has grown
   const bool before = assembled[id.index.value];
   assembled[id.index.value] = true;
   return before;

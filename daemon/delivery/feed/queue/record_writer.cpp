@@ -64,6 +64,10 @@ struct RecordWriter::Queue {
     if (std::holds_alternative<CloseFiles>(records.front())) return close();
     if (failure) return;
     const bool is_line = std::holds_alternative<LedgerLine>(records.front());
+    if (!is_line && !files.journal) {  // a live feed's queue, which ends with the daemon
+      written += records.size();
+      return;
+    }
     note_current(is_line ? *files.ledger : *files.journal);
     const auto done = caught(ErrorCode::busy, "", [&]() -> Result<void> {
       if (const auto* epoch = std::get_if<BeginJournal>(&records.front())) return begin(*epoch);

@@ -152,6 +152,12 @@ bool WorkQueue::exhausted(std::uint64_t batches) const {
   return back_.empty() && unused_ >= batches;
 }
 
+std::uint64_t WorkQueue::first_undone() const {
+  std::uint64_t first = back_.empty() ? unused_ : std::min(unused_, *back_.begin());
+  for (const auto& [lease, given] : out_) first = std::min(first, given.index.value);
+  return first;
+}
+
 std::size_t WorkQueue::out_beside(QueueOwner owner) const {
   return static_cast<std::size_t>(
       std::count_if(out_.begin(), out_.end(),

@@ -95,6 +95,8 @@ class WorkQueue {
   bool over(std::uint64_t batches) const { return exhausted(batches) && out_.empty(); }
   /// The number of batches that owners other than `owner` hold.
   std::size_t out_beside(QueueOwner owner) const;
+  /// The first batch that is not done.
+  std::uint64_t first_undone() const;
   std::uint64_t done_count() const { return unused_ - back_.size() - out_.size(); }
   const std::map<LeaseNumber, Given>& out() const { return out_; }
   /// The batches that were begun and are not done, by their index.

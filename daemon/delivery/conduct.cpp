@@ -1,4 +1,4 @@
-#include "daemon/delivery/conduct_table.h"
+#include "daemon/delivery/conduct.h"
 
 namespace batchwright {
 

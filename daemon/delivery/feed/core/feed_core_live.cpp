@@ -1,0 +1,73 @@
+// What a feed does that is live: its producers' events, and the steps that its trainers wait for.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "daemon/delivery/feed/core/feed_core.h"
+
+namespace batchwright {
+
+void FeedCore::take(LiveAsked event) {
+  if (!has_failed()) parts_.live->on(event.client, std::move(event.asked), now_);
+}
+
+/// From now on all is assembled there, and what clients hold of the old one stays as it is.
+void FeedCore::take(SlotsGrown event) {
+  slots_grow_ = false;
+  if (parts_.life.is_retired()) return;
+  parts_.scheduler.grow(std::move(event.slots));
+  const Arena& arena = *parts_.scheduler.slots()->arena;
+  log<Event::arena_grown>(name(), in_mib(arena.bytes()), in_mib(arena.slot_bytes()));
+  parts_.live->set_slot_bytes(arena.slot_bytes());
+  due_.all = true;
+}
+
+/// It has had all steps, and could take the next one.
+void FeedCore::await_step(const Subscription& subscription) {
+  const Step next{parts_.plans.steps(subscription.cursor.epoch())};
+  if (subscription.in_queue() &&
+      !parts_.desk.queue().exhausted(next.value * parts_.settings.plan.world)) {
+    return;
+  }
+  parts_.live->take(FeedParts::trainer_of(subscription), next, subscription.says_it_waits(), now_);
+}
+
+/// A step that is neither kept nor in a slot can be had no more.
+void FeedCore::refuse_if_gone(Subscription& subscription, const BatchId& id) {
+  const Step first = parts_.live->first_kept();
+  const Step asked{id.index.value / parts_.settings.plan.world};
+  const SlotCache& cache = parts_.scheduler.cache();
+  if (asked >= first || cache.find(id)) return;
+  refuse(subscription, {ErrorCode::not_found,
+                        fmt::format("step {} of feed {} is kept no longer; the first that is: {}",
+                                    asked.value, name(), first.value)});
+}
+
+/// A trainer may have released a step.
+void FeedCore::note_released(const Subscription& subscription) {
+  if (!parts_.live) return;
+  const Step upto = subscription.in_queue()
+                        ? Step{parts_.desk.queue().first_undone() / parts_.settings.plan.world}
+                        : subscription.oldest_step();
+  parts_.live->released(FeedParts::trainer_of(subscription), upto, now_);
+}
+
+/// Steps that were cut are for those that wait for them, and what was decided is told.
+void FeedCore::tend_live() {
+  LiveDesk& live = *parts_.live;
+  while (live.take_news() && !has_failed()) {
+    due_.ahead = true;
+    serve_all(parts_.subscriptions.keys());
+  }
+  if (const auto oldest = parts_.oldest_step()) live.keep_from(*oldest);
+  for (LiveDesk::Message& message : live.take_messages()) {
+    act(Send{message.to, std::move(message.bytes)});
+  }
+  const std::size_t wanted = live.wanted_slot_bytes();
+  if (wanted != 0 && !std::exchange(slots_grow_, true)) act(GrowSlots{wanted});
+  const auto deadline = live.next_deadline();
+  if (deadline && timer_of(FeedTimer::live) != deadline) set_timer(FeedTimer::live, *deadline);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,80 @@
+// What a live feed's driver does beside that of a dataset's.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "daemon/delivery/feed/feed.h"
+
+namespace batchwright {
+namespace {
+
+/// Slots are made larger than the step at hand needs, so that they seldom grow.
+constexpr std::size_t kSpare = 4;  ///< A fourth of it.
+
+}  // namespace
+
+void Feed::start_live() {
+  const LiveFeedSettings& live = *settings().live;
+  ports_.log.note<Event::live_feed_opened>(name(), in_mib(live.pool.pool_bytes),
+                                           settings().plan.world,
+                                           to_string(core_.facts().fingerprint));
+  note_arena();
+  if (!data_.few_slots.empty()) ports_.log.note<Event::slots_few>(name(), data_.few_slots);
+}
+
+void Feed::produce(const ClientInfo& client, const wire::Produce& request) {
+  ProduceAsked asked;
+  request.UnPackTo(&asked.request);
+  if (!client.inline_batches && asked.request.area_bytes != 0) {
+    if (const auto given = areas_.give(client.session, asked.request.area_bytes)) {
+      asked.area = {given->area->bytes(), given->area};
+      asked.number = given->number;
+    }
+  }
+  ask(client, std::move(asked));
+}
+
+void Feed::push(const ClientInfo& client, const wire::Push& push,
+                std::span<const std::byte> frame) {
+  PushAsked asked;
+  push.UnPackTo(&asked.push);
+  if (push.framed()) {
+    const auto kept = std::make_shared<const std::vector<std::byte>>(frame.begin(), frame.end());
+    asked.frame = {*kept, kept};
+  }
+  ask(client, std::move(asked));
+}
+
+void Feed::ask(const ClientInfo& client, LiveRequest request) {
+  tell(LiveAsked{client, std::move(request)});
+}
+
+/// On a thread of the feed's own: reserving memory takes a while.
+void Feed::carry_out(const GrowSlots& action) {
+  using Made = std::shared_ptr<Result<std::unique_ptr<Arena>>>;
+  const std::size_t slot_bytes = whole_pages(action.slot_bytes + action.slot_bytes / kSpare);
+  const auto number = arena_number().next();
+  const std::uint64_t needed = std::uint64_t{slot_bytes} * settings().slots;
+  const auto claimed = std::make_shared<MemoryClaim>(claim_memory(ports_.memory, needed, name()));
+  if (!number || !*claimed) {
+    return tell(SlotsNotGrown{
+        {ErrorCode::does_not_fit,
+         fmt::format("a batch takes {}, and an arena of {} beside the one there is does not fit, "
+                     "the memory ceiling leaves {}; make steps smaller, or max_length",
+                     in_mib(action.slot_bytes), in_mib(needed), in_mib(ports_.memory->left()))}});
+  }
+  loop_.elsewhere(
+      [slots = settings().slots, slot_bytes, pages = settings().huge_pages] {
+        return std::make_shared<Result<std::unique_ptr<Arena>>>(
+            Arena::create(slots, slot_bytes, pages));
+      },
+      [this, number = *number, claimed](const Made& made) {
+        if (!*made) return tell(SlotsNotGrown{made->error()});
+        claimed->release();  // the generation gives it back
+        tell(SlotsGrown{
+            std::make_shared<SlotGeneration>(number, std::move(**made), ports_.memory, name())});
+      });
+}
+
+}  // namespace batchwright

@@ -1,0 +1,46 @@
+#include "daemon/delivery/feed/live/kept_sequences.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace batchwright {
+
+void KeptSequences::add(std::shared_ptr<const PushedSequence> sequence, ProducerId producer,
+                        bool in_area) {
+  const std::uint64_t arrival = sequence->arrival;
+  all_.emplace(arrival, Kept{std::move(sequence), producer, true, in_area, 0});
+}
+
+void KeptSequences::leave_pool(std::uint64_t arrival) {
+  const auto found = all_.find(arrival);
+  if (found == all_.end()) return;
+  found->second.in_pool = false;
+  free_if_unused(found);
+}
+
+void KeptSequences::add_step(std::uint64_t step, std::vector<std::uint64_t> arrivals) {
+  std::sort(arrivals.begin(), arrivals.end());
+  arrivals.erase(std::unique(arrivals.begin(), arrivals.end()), arrivals.end());
+  for (const std::uint64_t arrival : arrivals) ++all_.at(arrival).steps;
+  steps_.emplace(step, std::move(arrivals));
+}
+
+void KeptSequences::keep_from(std::uint64_t step) {
+  while (!steps_.empty() && steps_.begin()->first < step) {
+    for (const std::uint64_t arrival : steps_.begin()->second) {
+      const auto found = all_.find(arrival);
+      --found->second.steps;
+      free_if_unused(found);
+    }
+    steps_.erase(steps_.begin());
+  }
+}
+
+void KeptSequences::free_if_unused(std::map<std::uint64_t, Kept>::iterator of) {
+  const Kept& kept = of->second;
+  if (kept.in_pool || kept.steps != 0) return;
+  freed_(kept.producer, *kept.sequence, kept.in_area);
+  all_.erase(of);
+}
+
+}  // namespace batchwright

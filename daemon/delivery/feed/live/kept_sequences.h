@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "daemon/delivery/feed/live/live_source.h"
+#include "daemon/live/live.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// The sequences that a live feed keeps: those in its pool, and those of steps that are kept. Their
+/// names here are their arrivals. Threads: one at a time.
+class KeptSequences {
+ public:
+  /// Called for a sequence that is kept no more.
+  using Freed = std::function<void(ProducerId, const PushedSequence&, bool in_area)>;
+
+  explicit KeptSequences(Freed freed) : freed_(std::move(freed)) {}
+
+  /// It is in the pool from now on. `in_area`: its bytes lie in its producer's area.
+  void add(std::shared_ptr<const PushedSequence> sequence, ProducerId producer, bool in_area);
+  const std::shared_ptr<const PushedSequence>& at(std::uint64_t arrival) const {
+    return all_.at(arrival).sequence;
+  }
+  /// It has left the pool.
+  void leave_pool(std::uint64_t arrival);
+  /// A step has these, which it may name several times.
+  void add_step(std::uint64_t step, std::vector<std::uint64_t> arrivals);
+  /// The steps before this one are kept no more.
+  void keep_from(std::uint64_t step);
+
+ private:
+  struct Kept {
+    std::shared_ptr<const PushedSequence> sequence;
+    ProducerId producer = 0;
+    bool in_pool = true;
+    bool in_area = false;
+    std::uint32_t steps = 0;
+  };
+  void free_if_unused(std::map<std::uint64_t, Kept>::iterator of);
+
+  Freed freed_;
+  std::map<std::uint64_t, Kept> all_;
+  std::map<std::uint64_t, std::vector<std::uint64_t>> steps_;
+};
+
+}  // namespace batchwright

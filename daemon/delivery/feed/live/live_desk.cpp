@@ -1,0 +1,378 @@
+// What clients ask of a live feed.
+
+#include "daemon/delivery/feed/live/live_desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace batchwright {
+namespace {
+
+/// Clients that wait for a version at a time.
+constexpr std::size_t kMostVersionWaits = 4096;
+
+/// When a wait of `timeout_ms` that begins now is over; empty: never.
+std::optional<std::uint64_t> until(std::uint64_t now_ms, std::int64_t timeout_ms) {
+  if (timeout_ms < 0) return {};
+  return now_ms + static_cast<std::uint64_t>(timeout_ms);
+}
+
+std::optional<std::uint64_t> time_left(const std::optional<std::uint64_t>& until_ms,
+                                       std::uint64_t now_ms) {
+  if (!until_ms) return {};
+  return *until_ms - std::min(*until_ms, now_ms);
+}
+
+}  // namespace
+
+LiveDesk::LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
+                   std::shared_ptr<LiveSource> source, Time began)
+    : settings_(*settings.live),
+      incarnation_(incarnation),
+      began_(began),
+      pool_(settings_.pool),
+      kept_([this](ProducerId id, const PushedSequence& sequence, bool in_area) {
+        freed(id, sequence, in_area);
+      }),
+      gate_(settings, std::move(source)) {}
+
+void LiveDesk::on(const ClientInfo& client, LiveRequest request, Time now) {
+  now_ms_ = ms(now);
+  std::visit([&](auto& one) { handle(client, std::move(one)); }, request);
+  take_results();
+}
+
+void LiveDesk::session_ended(SessionId session, Time now) {
+  now_ms_ = ms(now);
+  for (const ProducerKey& key : producers_.keys_of(session)) close(*producers_.find(key));
+  std::erase_if(version_waits_, [session](const auto& each) { return each.session == session; });
+  take_results();
+}
+
+bool LiveDesk::has_session(SessionId session) const {
+  return !producers_.keys_of(session).empty() ||
+         std::any_of(version_waits_.begin(), version_waits_.end(),
+                     [session](const auto& each) { return each.session == session; });
+}
+
+void LiveDesk::end(Time now) {
+  now_ms_ = ms(now);
+  if (std::exchange(ended_, true)) return;
+  tell(LiveEnd{});
+  take_results();
+}
+
+void LiveDesk::time_passed(Time now) {
+  now_ms_ = ms(now);
+  tell(TimePassed{});
+  look_at_versions();
+  take_results();
+}
+
+std::optional<LiveDesk::Time> LiveDesk::next_deadline() const {
+  auto next = pool_.next_deadline();
+  for (const VersionWait& wait : version_waits_) {
+    if (wait.until_ms && (!next || *wait.until_ms < *next)) next = wait.until_ms;
+  }
+  if (!next) return {};
+  return began_ + std::chrono::milliseconds(*next);
+}
+
+std::vector<LiveDesk::Message> LiveDesk::take_messages() {
+  for (const ProducerId id : producers_.take_freed()) {
+    LiveProducer& producer = producers_.at(id);
+    if (!producer.key || producer.freed.empty()) continue;
+    wire::FreedT freed;
+    freed.producer = producer.key->number;
+    freed.numbers = std::exchange(producer.freed, {});
+    send(producer.key->session, std::move(freed));
+  }
+  return std::exchange(messages_, {});
+}
+
+void LiveDesk::refuse_all(const Error& why) {
+  for (const auto& [key, id] : producers_.connected()) refuse(key.session, key.number, why);
+  for (const VersionWait& wait : std::exchange(version_waits_, {})) tell_version(wait, why);
+}
+
+/// Null when the client has no such producer; it is told so.
+LiveProducer* LiveDesk::producer_of(const ClientInfo& client, std::uint32_t number) {
+  LiveProducer* const found = producers_.find({client.session, number});
+  if (found == nullptr) {
+    refuse(client.session, number,
+           {ErrorCode::not_found, fmt::format("this session has no producer {}", number)});
+  }
+  return found;
+}
+
+void LiveDesk::refuse(SessionId to, std::uint32_t producer, const Error& error) {
+  wire::RefusedT refused;
+  refused.code = static_cast<std::uint16_t>(error.code);
+  refused.message = error.message;
+  refused.producer = producer;
+  send(to, std::move(refused));
+}
+
+void LiveDesk::handle(const ClientInfo& client, const ProduceAsked& asked) {
+  const wire::ProduceT& request = asked.request;
+  const ProducerKey key{client.session, request.producer};
+  const auto no = [&](ErrorCode code, std::string why) {
+    refuse(client.session, request.producer, {code, std::move(why)});
+  };
+  if (producers_.find(key) != nullptr) {
+    return no(ErrorCode::invalid_argument, fmt::format("producer {} is taken", request.producer));
+  }
+  // A name of its own for one that has none: no program gives one with such a byte.
+  const std::string name = request.name.empty()
+                               ? fmt::format("\x01{}.{}", client.session.value, request.producer)
+                               : request.name;
+  const auto found = producers_.named(name);
+  if (!found) return no(found.error().code, found.error().message);
+  LiveProducer& producer = **found;
+  if (producer.key) {
+    return no(ErrorCode::busy, fmt::format("producer \"{}\" is connected, by {}: names are one "
+                                           "producer's at a time",
+                                           utf8(name), producer.program));
+  }
+  producers_.connect(producer, key);
+  producer.program = describe(client);
+  producer.area = asked.area;
+  wire::ProducedT answer;
+  answer.producer = request.producer;
+  answer.incarnation = incarnation_;
+  answer.next = producer.next;
+  answer.version = pool_.status().version;
+  answer.area = asked.area.bytes.empty() ? 0 : asked.number.value;
+  answer.area_bytes = asked.area.bytes.size();
+  send(client.session, std::move(answer));
+}
+
+void LiveDesk::handle(const ClientInfo& client, PushAsked asked) {
+  LiveProducer* const producer = producer_of(client, asked.push.producer);
+  if (producer == nullptr) return;
+  if (producer->push) {
+    return refuse(client.session, asked.push.producer,
+                  {ErrorCode::busy, "a Push of this producer is under way"});
+  }
+  PushUnderWay& push = producer->push.emplace();
+  push.until_ms = until(now_ms_, asked.push.timeout_ms);
+  push.bytes = asked.push.framed ? std::move(asked.frame) : producer->area;
+  push.push = std::move(asked.push);
+  offer(*producer);
+}
+
+/// The sequences of its push, one after the other, until one has to wait or all are accepted.
+void LiveDesk::offer(LiveProducer& producer) {
+  while (producer.push && !producer.push->offered) {
+    PushUnderWay& push = *producer.push;
+    if (ended_) return finish_push(producer, {}, true);
+    if (push.next == push.push.sequences.size()) return finish_push(producer, {});
+    const std::uint64_t number = push.push.first + push.next;
+    const wire::OfferedSequence& origin = push.push.sequences[push.next];
+    if (number < producer.next) {  // a repeat
+      producer.outcomes.count_duplicate();
+      push.key_at += origin.key_bytes();
+      ++push.next;
+      continue;
+    }
+    auto offered = next_offered(producer);
+    if (!offered) return finish_push(producer, offered.error());
+    LivePush event;
+    event.producer = producer.id;
+    event.number = number;
+    event.length = (*offered)->fields[settings_.schema.primary()].length;
+    for (const FieldValue& field : (*offered)->fields) event.bytes += field.bytes.size();
+    event.version = origin.version();
+    event.version_newest = origin.version_newest();
+    if (origin.group() != kNoGroup) event.group = origin.group();
+    event.group_size = origin.group_size();
+    event.weight = origin.weight();
+    event.timeout_ms = time_left(push.until_ms, now_ms_);
+    push.offered = *std::move(offered);
+    push.event = tell(event);
+    asked_.emplace(push.event, producer.id);
+    digest();
+  }
+}
+
+/// What the client says of its next sequence, held against the schema and the bytes.
+Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProducer& producer) const {
+  const PushUnderWay& under_way = *producer.push;
+  const wire::PushT& push = under_way.push;
+  const wire::OfferedSequence& origin = push.sequences[under_way.next];
+  const std::uint64_t number = push.first + under_way.next;
+  const std::size_t fields = settings_.schema.fields.size();
+  const auto wrong = [number](std::string what) {
+    return Error{ErrorCode::invalid_argument, fmt::format("sequence {}: {}", number, what)};
+  };
+  if (number > producer.next) return wrong(fmt::format("{} comes next", producer.next));
+  if (push.lengths.size() != fields * push.sequences.size()) {
+    return wrong(fmt::format("{} lengths for {} sequences of {} fields", push.lengths.size(),
+                             push.sequences.size(), fields));
+  }
+  if (!std::isfinite(origin.weight()) || origin.weight() < 0) {
+    return wrong(fmt::format("weight {}; allowed: 0 and up", origin.weight()));
+  }
+  if (origin.version_newest() > kLastVersion) return wrong("a version beyond 2^62");
+  const std::span<const std::uint32_t> lengths =
+      std::span(push.lengths).subspan(fields * under_way.next, fields);
+  auto values = fields_of(settings_.schema, lengths, origin.offset(), under_way.bytes.bytes);
+  if (!values) {
+    return Error{values.error().code,
+                 fmt::format("sequence {}: {}", number, values.error().message)};
+  }
+  auto sequence = std::make_shared<PushedSequence>();
+  const auto* key = reinterpret_cast<const char*>(push.keys.data()) + under_way.key_at;
+  sequence->key.assign(key, origin.key_bytes());
+  sequence->fields = *std::move(values);
+  sequence->memory = under_way.bytes.memory;
+  sequence->producer = producer.name;
+  sequence->number = number;
+  sequence->version = origin.version();
+  sequence->version_newest = origin.version_newest();
+  sequence->group = origin.group();
+  return sequence;
+}
+
+void LiveDesk::finish_push(LiveProducer& producer, const std::optional<Error>& error, bool ended) {
+  const wire::PushT& push = producer.push->push;
+  wire::AcceptedT answer;
+  answer.producer = push.producer;
+  answer.question = push.question;
+  answer.next = producer.next;
+  answer.ended = ended;
+  if (error) {
+    answer.code = static_cast<std::uint16_t>(error->code);
+    answer.text = error->message;
+  }
+  const SessionId to = producer.key->session;
+  producer.push.reset();
+  send(to, std::move(answer));
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::ClaimT& claim) {
+  LiveProducer* const producer = producer_of(client, claim.producer);
+  if (producer == nullptr) return;
+  if (producer->claim) {
+    return refuse(client.session, claim.producer,
+                  {ErrorCode::busy, "a Claim of this producer is under way"});
+  }
+  producer->claim = claim.question;
+  if (ended_) {
+    LiveAnswer answer;
+    answer.kind = LiveAnswer::Kind::ended;
+    return answer_claim(*producer, answer);
+  }
+  LiveClaim event{producer->id, claim.count, {}};
+  if (claim.timeout_ms >= 0) event.timeout_ms = static_cast<std::uint64_t>(claim.timeout_ms);
+  const std::uint64_t asked = tell(event);
+  asked_.emplace(asked, producer->id);
+}
+
+void LiveDesk::answer_claim(LiveProducer& producer, const LiveAnswer& answer) {
+  using Kind = LiveAnswer::Kind;
+  if (!producer.claim || !producer.key) return;
+  wire::ClaimedT claimed;
+  claimed.producer = producer.key->number;
+  claimed.question = *std::exchange(producer.claim, {});
+  claimed.version = answer.value;
+  claimed.text = answer.why;
+  claimed.ended = answer.kind == Kind::ended;
+  if (answer.kind == Kind::timed_out) {
+    claimed.code = static_cast<std::uint16_t>(ErrorCode::timed_out);
+  } else if (answer.kind == Kind::refused) {
+    claimed.code = static_cast<std::uint16_t>(ErrorCode::does_not_fit);
+  }
+  send(producer.key->session, std::move(claimed));
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::AbandonT& abandon) {
+  LiveProducer* const producer = producer_of(client, abandon.producer);
+  if (producer == nullptr) return;
+  if (abandon.by_number) {
+    tell(AbandonNumber{producer->id, abandon.number});
+    return;
+  }
+  AbandonGroup event{producer->id, {}, abandon.count};
+  if (abandon.group != kNoGroup) event.group = abandon.group;
+  tell(event);
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::CloseProducerT& request) {
+  if (LiveProducer* const producer = producer_of(client, request.producer)) close(*producer);
+}
+
+/// Claims and pushes that wait end with it.
+void LiveDesk::close(LiveProducer& producer) {
+  const auto is_its = [&producer](const auto& entry) { return entry.second == producer.id; };
+  std::erase_if(asked_, is_its);
+  producers_.disconnect(producer);
+  tell(ProducerGone{producer.id});
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::ListOutcomesT& question) {
+  const LiveProducer* const producer = producer_of(client, question.producer);
+  if (producer == nullptr) return;
+  const Outcomes& outcomes = producer->outcomes;
+  wire::OutcomesT answer;
+  answer.producer = question.producer;
+  answer.question = question.question;
+  answer.first = question.first;
+  answer.outcomes = outcomes.list(answer.first, question.count);
+  answer.totals.assign(outcomes.totals().begin(), outcomes.totals().end());
+  answer.refused_full = outcomes.refused_full();
+  answer.duplicates = outcomes.duplicates();
+  send(client.session, std::move(answer));
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::AdvanceT& advance) {
+  tell(LiveAdvance{advance.version, advance.restored, advance.replays});
+  tell_version({client.session, advance.question, 0, {}}, {});
+  look_at_versions();
+}
+
+void LiveDesk::handle(const ClientInfo& client, const wire::AwaitVersionT& question) {
+  const VersionWait wait{client.session, question.question, question.above,
+                         until(now_ms_, question.timeout_ms)};
+  if (version_waits_.size() >= kMostVersionWaits) {
+    return tell_version(
+        wait, Error{ErrorCode::does_not_fit,
+                    fmt::format("{} clients wait for a version, no more can", kMostVersionWaits)});
+  }
+  version_waits_.push_back(wait);
+  look_at_versions();
+}
+
+void LiveDesk::handle(const ClientInfo& /*client*/, const wire::EndFeedT& /*request*/) {
+  if (!std::exchange(ended_, true)) tell(LiveEnd{});
+}
+
+void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& error) {
+  wire::VersionT answer;
+  answer.question = to.question;
+  answer.version = pool_.status().version;
+  if (error) {
+    answer.code = static_cast<std::uint16_t>(error->code);
+    answer.text = error->message;
+  }
+  send(to.session, std::move(answer));
+}
+
+void LiveDesk::look_at_versions() {
+  const std::uint64_t version = pool_.status().version;
+  std::erase_if(version_waits_, [&](const VersionWait& wait) {
+    const bool over = wait.until_ms && *wait.until_ms <= now_ms_;
+    if (version <= wait.above && !over) return false;
+    std::optional<Error> error;
+    if (version <= wait.above) {
+      error = {ErrorCode::timed_out, fmt::format("no version above {} was announced", wait.above)};
+    }
+    tell_version(wait, error);
+    return true;
+  });
+}
+
+}  // namespace batchwright

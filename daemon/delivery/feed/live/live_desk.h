@@ -1,0 +1,151 @@
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/delivery/feed/feed_settings.h"
+#include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/live/kept_sequences.h"
+#include "daemon/delivery/feed/live/live_requests.h"
+#include "daemon/delivery/feed/live/live_source.h"
+#include "daemon/delivery/feed/live/live_trainers.h"
+#include "daemon/delivery/feed/live/producer.h"
+#include "daemon/delivery/feed/live/step_gate.h"
+#include "daemon/live/live.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// What a live feed does with its producers, and which steps its trainers get. The pool decides;
+/// this gives its producers and trainers numbers, keeps the sequences that it decides about, makes
+/// steps of them, and has the answers sent.
+///
+/// Bytes of a sequence are kept while the pool has it, and while a step with it is kept.
+/// Threads: one at a time.
+class LiveDesk {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Message {
+    SessionId to;
+    flatbuffers::DetachedBuffer bytes;
+  };
+
+  /// Time counts from `began`. `source` gets the steps.
+  LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
+           std::shared_ptr<LiveSource> source, Time began);
+  LiveDesk(const LiveDesk&) = delete;
+  LiveDesk& operator=(const LiveDesk&) = delete;
+
+  // Producers, and what any client may ask.
+
+  void on(const ClientInfo& client, LiveRequest request, Time now);
+  /// The session's producers go. What is accepted stays.
+  void session_ended(SessionId session, Time now);
+  bool has_session(SessionId session) const;
+  /// No more will come.
+  void end(Time now);
+  void time_passed(Time now);
+  /// When time_passed() is due; empty: only after another call.
+  std::optional<Time> next_deadline() const;
+  /// What is to be sent, and was not taken before.
+  std::vector<Message> take_messages();
+
+  /// A feed that has failed, or is replaced: each producer is told.
+  void refuse_all(const Error& why);
+
+  // Trainers.
+
+  /// A trainer has room for this step, or waits for it.
+  void take(const TrainerKey& trainer, Step step, bool waits, Time now);
+  /// It has released all steps before this one.
+  void released(const TrainerKey& trainer, Step step, Time now);
+  void left(const TrainerKey& trainer, Time now);
+  /// No trainer asks for steps before this one.
+  void keep_from(Step step);
+  /// The first step that can still be assembled.
+  Step first_kept() const { return Step{gate_.source().first_kept()}; }
+  /// Whether there are more steps, or the feed has ended, since this was asked last.
+  bool take_news() { return gate_.take_news(); }
+
+  /// Slots have so many bytes from now on. A step with a larger batch is held back until then.
+  void set_slot_bytes(std::size_t bytes) { gate_.set_slot_bytes(bytes); }
+  /// What slots have to have for the steps that are held back; 0: none is.
+  std::size_t wanted_slot_bytes() const { return gate_.wanted_slot_bytes(); }
+
+  /// Why there is no step, for people.
+  std::string reason_to_wait() const;
+  LivePoolStatus pool() const { return pool_.status(); }
+  const ProducerTable& producers() const { return producers_; }
+  const LiveFeedSettings& settings() const { return settings_; }
+  bool has_ended() const { return ended_; }
+
+ private:
+  /// A client that waits for a version.
+  struct VersionWait {
+    SessionId session;
+    std::uint32_t question = 0;
+    std::uint64_t above = 0;
+    std::optional<std::uint64_t> until_ms;
+  };
+  // live_desk.cpp
+  void handle(const ClientInfo& client, const ProduceAsked& asked);
+  void handle(const ClientInfo& client, PushAsked asked);
+  void handle(const ClientInfo& client, const wire::ClaimT& claim);
+  void handle(const ClientInfo& client, const wire::AbandonT& abandon);
+  void handle(const ClientInfo& client, const wire::CloseProducerT& close);
+  void handle(const ClientInfo& client, const wire::ListOutcomesT& question);
+  void handle(const ClientInfo& client, const wire::AdvanceT& advance);
+  void handle(const ClientInfo& client, const wire::AwaitVersionT& question);
+  void handle(const ClientInfo& client, const wire::EndFeedT&);
+  LiveProducer* producer_of(const ClientInfo& client, std::uint32_t number);
+  void refuse(SessionId to, std::uint32_t producer, const Error& error);
+  void close(LiveProducer& producer);
+  void offer(LiveProducer& producer);
+  Result<std::shared_ptr<PushedSequence>> next_offered(const LiveProducer& producer) const;
+  void finish_push(LiveProducer& producer, const std::optional<Error>& error, bool ended = false);
+  void answer_claim(LiveProducer& producer, const LiveAnswer& answer);
+  void tell_version(const VersionWait& to, const std::optional<Error>& error);
+  void look_at_versions();
+
+  // live_steps.cpp: what the pool says.
+  std::uint64_t tell(const LiveEvent& event);
+  void take_results();
+  void digest();
+  void answered(const LiveAnswer& answer);
+  void accepted(const LiveChange& change);
+  void changed(const LiveChange& change);
+  void add_step(const LiveStep& step);
+  LiveBatch make_batch(const LiveStep& step, const std::vector<LiveRow>& rows);
+  void freed(ProducerId id, const PushedSequence& sequence, bool in_area);
+  void catch_up(LiveTrainer& trainer);
+  std::uint64_t ms(Time time) const;
+  template <class Body>
+  void send(SessionId to, Body body) {
+    messages_.push_back({to, encode(std::move(body))});
+  }
+
+  const LiveFeedSettings settings_;
+  const std::uint64_t incarnation_;
+  const Time began_;
+  std::uint64_t now_ms_ = 0;  ///< Since then.
+  LivePool pool_;
+  LiveResults results_;
+  ProducerTable producers_;
+  std::map<std::uint64_t, ProducerId> asked_;  ///< Events of claims and pushes that wait.
+  KeptSequences kept_;
+  StepGate gate_;
+  LiveTrainers trainers_;
+  std::vector<VersionWait> version_waits_;
+  std::vector<Message> messages_;
+  bool ended_ = false;
+};
+
+}  // namespace batchwright

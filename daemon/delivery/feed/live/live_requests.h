@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "formats/formats.h"
+
+// What clients ask of a live feed, as values.
+
+namespace batchwright {
+
+/// Bytes that stay as long as `memory`. Those of an area may change at any time.
+struct SharedBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> memory;
+};
+
+/// `area`: made for this producer, and its number; without bytes it has none.
+struct ProduceAsked {
+  wire::ProduceT request;
+  SharedBytes area;
+  ArenaNumber number;
+};
+/// `frame`: what came behind the message.
+struct PushAsked {
+  wire::PushT push;
+  SharedBytes frame;
+};
+
+using LiveRequest =
+    std::variant<ProduceAsked, PushAsked, wire::ClaimT, wire::AbandonT, wire::CloseProducerT,
+                 wire::ListOutcomesT, wire::AdvanceT, wire::AwaitVersionT, wire::EndFeedT>;
+
+}  // namespace batchwright

@@ -1,0 +1,93 @@
+// What a live feed takes before the loop runs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "daemon/delivery/feed/feed_resources.h"
+
+namespace batchwright {
+namespace {
+
+/// A guess of what a batch takes: slots grow where one takes more.
+constexpr std::uint64_t kMostGuessed = std::uint64_t{64} << 20;
+constexpr std::uint64_t kKeyBytes = 64;
+constexpr std::uint64_t kMembers = 8;  ///< Of a group.
+constexpr std::uint64_t kMostRows = 65'536;
+
+struct Guess {
+  std::uint64_t rows = 0;
+  std::uint64_t frames = 0;  ///< Padding included.
+};
+
+Guess guess(const LiveSettings& pool) {
+  const std::uint64_t share = (pool.step + pool.world - 1) / pool.world;
+  const std::uint64_t longest = std::max<std::uint64_t>(pool.max_length, 1);
+  switch (pool.step_unit) {
+    case StepUnit::frames: return {std::min(share, kMostRows), share + longest};
+    case StepUnit::groups: return {share * kMembers, share * kMembers * longest};
+    case StepUnit::sequences: break;
+  }
+  return {share, share * longest};
+}
+
+std::uint64_t new_incarnation() {
+  std::random_device device;
+  const std::uint64_t drawn = std::uint64_t{device()} << 32U | device();
+  return drawn != 0 ? drawn : 1;
+}
+
+}  // namespace
+
+Result<FeedNeeds> live_feed_needs(const FeedSettings& settings) {
+  const LiveFeedSettings& live = *settings.live;
+  if (auto sound = check_casts(settings.casts, live.schema); !sound) return sound.error();
+  const Schema schema = cast_schema(settings.casts, live.schema);
+  if (auto sound = check_padding(settings.padding, schema); !sound) return sound.error();
+  const Guess batch = guess(live.pool);
+  BatchBound bound{batch.rows, batch.rows * kKeyBytes, 0, schema.fields.size(),
+                   settings.name.size()};
+  bound.live = true;
+  for (const FieldSpec& field : schema.fields) {
+    const std::uint64_t frames = field.kind == FieldKind::scalar ? batch.rows : batch.frames;
+    bound.payload_bytes += std::min(frames * frame_bytes(field), kMostGuessed);
+    bound.name_bytes += field.name.size();
+  }
+  const std::uint64_t bytes = std::min(batch_bytes_bound(bound), kMostGuessed);
+  const std::uint32_t slots =
+      settings.slots != 0 ? settings.slots : std::max<std::uint32_t>(2, settings.plan.world + 1);
+  return FeedNeeds{slots, static_cast<std::size_t>(whole_pages(bytes)), live.pool.pool_bytes};
+}
+
+Result<FeedResources> make_live_resources(const FeedSettings& settings, const FeedNeeds& needs,
+                                          const std::stop_token& stop) {
+  auto arena = Arena::create(needs.slots, needs.slot_bytes, settings.huge_pages, stop);
+  if (!arena) return arena.error();
+  const Fingerprint fingerprint = fingerprint_of_live(settings, new_incarnation());
+  FeedResources resources;
+  FeedData& data = resources.data;
+  data.live = std::make_shared<LiveSource>(settings.live->schema, fingerprint, settings.plan.world);
+  data.first_epoch = {nullptr, data.live, {}, {}, 0.0};
+  data.few_slots = about_slots(settings, needs.slots);
+  resources.arena = std::move(*arena);
+  // Its queue is as long as its pool: it ends with the daemon, and no file has it.
+  resources.journal = JournalState{"", fingerprint, {}, 0, 0};
+  if (!settings.ledger.empty()) {
+    auto ledger = open_ledger(settings.ledger.string());
+    if (!ledger) return ledger.error();
+    resources.files.ledger = std::move(*ledger);
+  }
+  return resources;
+}
+
+Result<FeedResources> prepare_live_feed(const FeedSettings& settings, std::uint64_t memory_bytes,
+                                        const std::stop_token& stop) {
+  auto needs = live_feed_needs(settings);
+  if (!needs) return needs.error();
+  if (auto fits = choose_slots(settings, memory_bytes, *needs); !fits) return fits.error();
+  return make_live_resources(settings, *needs, stop);
+}
+
+}  // namespace batchwright

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/assembly/assembly.h"
+#include "formats/formats.h"
+
+namespace batchwright {
+
+/// A sequence that a producer has pushed, as its feed keeps it.
+struct PushedSequence {
+  std::string key;
+  std::vector<FieldValue> fields;      ///< In the order of the schema; they lie in `memory`.
+  std::shared_ptr<const void> memory;  ///< The producer's area, or a message.
+  std::shared_ptr<const std::string> producer;  ///< Its name.
+  std::uint64_t number = 0;
+  std::uint64_t arrival = 0;  ///< How many the feed had accepted before: its ordinal.
+  std::uint64_t version = 0;
+  std::uint64_t version_newest = 0;
+  std::uint64_t group = kNoGroup;
+};
+
+/// One batch of a step.
+struct LiveBatch {
+  std::vector<std::shared_ptr<const PushedSequence>> sequences;  ///< Of the rows.
+  std::vector<Row> rows;
+  LiveRows says;
+  BatchFigures figures;
+  BatchCounts counts;
+};
+
+/// The steps of a live feed, as one epoch that grows: those that are kept have bytes. What a step
+/// holds never changes. Threads: any.
+class LiveSource final : public BatchSource {
+ public:
+  LiveSource(Schema schema, Fingerprint fingerprint, std::uint32_t world)
+      : schema_(std::move(schema)), fingerprint_(fingerprint), world_(world) {}
+
+  /// The next step has been cut, of `world` batches.
+  void add(std::vector<LiveBatch> batches);
+  /// Lets go of the steps before this one. Their batches can be assembled no more.
+  void keep_from(std::uint64_t step);
+  /// No more steps follow.
+  void end();
+  /// The first step that is kept; steps() if none is.
+  std::uint64_t first_kept() const;
+
+  EpochOutline outline() const override;
+  const Schema& schema() const override { return schema_; }
+  BatchFigures figures(BatchIndex index) const override;
+  BatchCounts counts(BatchIndex index) const override;
+  void rows(BatchIndex index, std::vector<Row>& rows) const override;
+  std::uint32_t parts_of(const Row& /*row*/) const override { return 1; }
+  std::shared_ptr<const LiveRows> live_rows(BatchIndex index) const override;
+  void prepare(BatchIndex /*index*/) const override {}
+  std::unique_ptr<BatchReader> read(BatchIndex index, std::span<const Row> rows) const override;
+
+ private:
+  std::shared_ptr<const LiveBatch> find(BatchIndex index) const;
+
+  const Schema schema_;
+  const Fingerprint fingerprint_;
+  const std::uint32_t world_;
+  mutable Mutex mutex_;
+  std::uint64_t first_ GUARDED_BY(mutex_) = 0;  ///< Batch of batches_.
+  std::deque<std::shared_ptr<const LiveBatch>> batches_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace batchwright

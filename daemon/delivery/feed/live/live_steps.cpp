@@ -1,0 +1,201 @@
+// What the pool of a live feed says: what is accepted, what becomes of it, and which steps are cut.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/delivery/feed/live/live_desk.h"
+
+namespace batchwright {
+namespace {
+
+wire::Outcome outcome_of(SequenceState state) {
+  switch (state) {
+    case SequenceState::waiting: return wire::Outcome::waiting;
+    case SequenceState::delivered: return wire::Outcome::delivered;
+    case SequenceState::done: return wire::Outcome::done;
+    case SequenceState::dropped_stale: return wire::Outcome::dropped_stale;
+    case SequenceState::abandoned: return wire::Outcome::abandoned;
+  }
+  return wire::Outcome::unknown;
+}
+
+}  // namespace
+
+std::uint64_t LiveDesk::ms(Time time) const {
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(time - began_).count();
+  return std::max(now_ms_, static_cast<std::uint64_t>(std::max<std::int64_t>(since, 0)));
+}
+
+std::uint64_t LiveDesk::tell(const LiveEvent& event) { return pool_.on(event, now_ms_, results_); }
+
+/// Those whose sequence was accepted offer the next one.
+void LiveDesk::take_results() {
+  digest();
+  for (auto next = producers_.take_accepted(); !next.empty(); next = producers_.take_accepted()) {
+    for (const ProducerId id : next) offer(producers_.at(id));
+  }
+}
+
+/// What was accepted is known before the steps that have it, and these before it leaves.
+void LiveDesk::digest() {
+  const LiveResults results = std::exchange(results_, {});
+  for (const LiveChange& change : results.changes) {
+    if (change.state == SequenceState::waiting) accepted(change);
+  }
+  for (const LiveStep& step : results.steps) add_step(step);
+  for (const LiveChange& change : results.changes) {
+    if (change.state != SequenceState::waiting) changed(change);
+  }
+  for (const LiveAnswer& answer : results.answers) answered(answer);
+}
+
+void LiveDesk::accepted(const LiveChange& change) {
+  LiveProducer& producer = producers_.at(change.producer);
+  must(producer.push && producer.push->offered && change.number == producer.next,
+       "what is accepted was offered");
+  PushUnderWay& push = *producer.push;
+  const std::shared_ptr<PushedSequence> sequence = std::exchange(push.offered, nullptr);
+  sequence->arrival = change.arrival;
+  for (const FieldValue& field : sequence->fields) producer.bytes += field.bytes.size();
+  push.key_at += sequence->key.size();
+  ++push.next;
+  ++producer.next;
+  producer.outcomes.set(change.number, wire::Outcome::waiting);
+  asked_.erase(push.event);
+  kept_.add(sequence, producer.id, !push.push.framed);
+  producers_.note_accepted(producer);
+}
+
+void LiveDesk::changed(const LiveChange& change) {
+  producers_.at(change.producer).outcomes.set(change.number, outcome_of(change.state));
+  if (change.left) kept_.leave_pool(change.arrival);
+}
+
+/// Of an area that the producer had before, it knows nothing.
+void LiveDesk::freed(ProducerId id, const PushedSequence& sequence, bool in_area) {
+  LiveProducer& producer = producers_.at(id);
+  if (in_area && producer.key && sequence.memory == producer.area.memory) {
+    producers_.note_freed(producer, sequence.number);
+  }
+}
+
+void LiveDesk::answered(const LiveAnswer& answer) {
+  using Kind = LiveAnswer::Kind;
+  if (answer.kind == Kind::end) gate_.end();
+  const auto found = asked_.extract(answer.event);
+  if (!found || answer.kind == Kind::accepted) return;
+  LiveProducer& producer = producers_.at(found.mapped());
+  const bool is_push = producer.push && producer.push->event == answer.event;
+  if (!is_push) return answer_claim(producer, answer);
+  producer.push->offered.reset();
+  if (answer.kind == Kind::ended) return finish_push(producer, {}, true);
+  const bool is_full = answer.kind == Kind::timed_out;
+  if (is_full) producer.outcomes.count_refused_full();
+  finish_push(producer,
+              is_full ? Error{ErrorCode::timed_out, "the pool had no room within the time limit"}
+                      : Error{ErrorCode::invalid_argument, answer.why});
+}
+
+void LiveDesk::add_step(const LiveStep& step) {
+  std::vector<LiveBatch> batches;
+  std::vector<std::uint64_t> arrivals;
+  for (const std::vector<LiveRow>& rows : step.batches) {
+    batches.push_back(make_batch(step, rows));
+    for (const LiveRow& row : rows) arrivals.push_back(row.arrival);
+  }
+  kept_.add_step(step.step, std::move(arrivals));
+  gate_.add(std::move(batches));
+  trainers_.step_cut();
+}
+
+LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>& rows) {
+  LiveBatch batch;
+  batch.says.version = step.version;
+  std::map<ProducerId, std::uint32_t> places;
+  for (const LiveRow& row : rows) {
+    const auto& sequence = kept_.at(row.arrival);
+    const auto [place, is_new] =
+        places.try_emplace(row.producer, static_cast<std::uint32_t>(batch.says.names.size()));
+    // One without a name of its own has a byte in front that is in none.
+    if (is_new)
+      batch.says.names.push_back(sequence->producer->front() == '\x01' ? "" : *sequence->producer);
+    const std::uint32_t length = sequence->fields[settings_.schema.primary()].length;
+    batch.rows.push_back({row.arrival, 0, length, kRowReset | kRowLast, 0});
+    batch.sequences.push_back(sequence);
+    batch.says.versions.push_back(sequence->version);
+    batch.says.versions_newest.push_back(sequence->version_newest);
+    batch.says.groups.push_back(sequence->group);
+    batch.says.weights.push_back(static_cast<float>(row.weight));
+    batch.says.producers.push_back(place->second);
+    batch.says.numbers.push_back(row.number);
+    batch.says.zeroed += row.zeroed ? 1 : 0;
+    batch.figures.frames += length;
+    batch.figures.batch_length = std::max(batch.figures.batch_length, length);
+    if (row.weight == 0) continue;
+    ++batch.counts.rows;
+    batch.counts.frames += length;
+  }
+  batch.figures.rows = static_cast<std::uint32_t>(rows.size());
+  return batch;
+}
+
+/// Has the pool give it the steps that were cut, so that what it releases counts.
+void LiveDesk::catch_up(LiveTrainer& trainer) {
+  const std::uint64_t steps = pool_.status().steps;
+  if (!std::exchange(trainer.joined, true)) trainer.taken = trainer.released = steps;
+  while (trainer.taken < steps) {
+    tell(LiveTake{trainer.id, trainer.taken, true});
+    ++trainer.taken;
+  }
+}
+
+void LiveDesk::take(const TrainerKey& key, Step step, bool waits, Time now) {
+  now_ms_ = ms(now);
+  LiveTrainer& trainer = trainers_.get(key);
+  catch_up(trainer);
+  if (step.value == trainer.taken && (!trainer.waits || (waits && !trainer.loop))) {
+    trainer.waits = true;
+    trainer.loop = waits;
+    tell(LiveTake{trainer.id, trainer.taken, !waits});
+  }
+  take_results();
+}
+
+void LiveDesk::released(const TrainerKey& key, Step step, Time now) {
+  LiveTrainer* const trainer = trainers_.find(key);
+  if (trainer == nullptr || step.value <= trainer->released) return;
+  now_ms_ = ms(now);
+  catch_up(*trainer);
+  for (; trainer->released < std::min(step.value, trainer->taken); ++trainer->released) {
+    tell(LiveRelease{trainer->id, trainer->released});
+  }
+  take_results();
+}
+
+void LiveDesk::left(const TrainerKey& key, Time now) {
+  const auto trainer = trainers_.remove(key);
+  if (!trainer || !trainer->joined) return;
+  now_ms_ = ms(now);
+  tell(TrainerGone{trainer->id});
+  take_results();
+}
+
+std::string LiveDesk::reason_to_wait() const {
+  const LivePoolStatus pool = pool_.status();
+  if (const std::size_t bytes = gate_.wanted_slot_bytes(); bytes != 0) {
+    return fmt::format("larger slots, of {} bytes, for a batch of the next step", bytes);
+  }
+  return fmt::format(
+      "its producers: the next step is not cut; {} sequences wait in the pool and {} are to come, "
+      "of {} producers that are connected",
+      pool.waiting, pool.in_flight, producers_.connected().size());
+}
+
+void LiveDesk::keep_from(Step step) {
+  kept_.keep_from(step.value);
+  gate_.source().keep_from(step.value);
+}
+
+}  // namespace batchwright

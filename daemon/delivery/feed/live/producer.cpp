@@ -1,0 +1,130 @@
+#include "daemon/delivery/feed/live/producer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace batchwright {
+namespace {
+
+/// Each field begins at such an offset from its sequence's first byte.
+constexpr std::uint64_t kAlignment = kTensorAlignment;
+
+bool has_frames_of_row(const FieldSpec& field) {
+  return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
+}
+
+}  // namespace
+
+void Outcomes::set(std::uint64_t number, wire::Outcome outcome) {
+  if (number == first_ + latest_.size()) {
+    latest_.push_back(outcome);
+    ++total(outcome);
+    if (latest_.size() > kMost) {
+      latest_.pop_front();
+      ++first_;
+    }
+    return;
+  }
+  // One that is no longer remembered was waiting or delivered.
+  const bool known = number >= first_ && number - first_ < latest_.size();
+  wire::Outcome before =
+      total(wire::Outcome::delivered) != 0 ? wire::Outcome::delivered : wire::Outcome::waiting;
+  if (known) {
+    before = std::exchange(latest_[static_cast<std::size_t>(number - first_)], outcome);
+  }
+  if (total(before) != 0) --total(before);
+  ++total(outcome);
+}
+
+std::vector<wire::Outcome> Outcomes::list(std::uint64_t& first, std::uint64_t count) const {
+  first = std::clamp(first, first_, first_ + latest_.size());
+  const auto begin = latest_.begin() + static_cast<std::ptrdiff_t>(first - first_);
+  const auto most = static_cast<std::uint64_t>(latest_.end() - begin);
+  return {begin, begin + static_cast<std::ptrdiff_t>(std::min(count, most))};
+}
+
+Result<std::vector<FieldValue>> fields_of(const Schema& schema,
+                                          std::span<const std::uint32_t> lengths,
+                                          std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::vector<FieldValue> values;
+  values.reserve(schema.fields.size());
+  if (offset % kAlignment != 0 || offset > bytes.size()) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("offset {}; allowed: multiples of 64 up to {}", offset, bytes.size())};
+  }
+  const std::uint32_t frames = lengths[schema.primary()];
+  std::uint64_t at = offset;
+  for (std::size_t f = 0; f < schema.fields.size(); ++f) {
+    const FieldSpec& field = schema.fields[f];
+    const bool is_scalar = field.kind == FieldKind::scalar;
+    const std::uint32_t due = has_frames_of_row(field) ? frames : is_scalar ? 1 : lengths[f];
+    if (lengths[f] != due || due == 0) {
+      return Error{ErrorCode::schema_mismatch,
+                   fmt::format("field \"{}\" has length {}; allowed: {}", field.name, lengths[f],
+                               due == 0 ? "1 and up" : std::to_string(due))};
+    }
+    const std::uint64_t size = std::uint64_t{lengths[f]} * frame_bytes(field);
+    at = (at + kAlignment - 1) / kAlignment * kAlignment;
+    if (at > bytes.size() || size > bytes.size() - at) {
+      return Error{ErrorCode::does_not_fit,
+                   fmt::format("field \"{}\" of {} bytes at {}, which is not within {} bytes",
+                               field.name, size, at, bytes.size())};
+    }
+    values.push_back(
+        {bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size)), lengths[f]});
+    at += size;
+  }
+  return values;
+}
+
+LiveProducer* ProducerTable::find(const ProducerKey& key) {
+  const auto found = connected_.find(key);
+  return found == connected_.end() ? nullptr : all_[found->second].get();
+}
+
+Result<LiveProducer*> ProducerTable::named(const std::string& name) {
+  if (const auto found = names_.find(name); found != names_.end()) return all_[found->second].get();
+  if (all_.size() >= kMost) {
+    return Error{ErrorCode::does_not_fit,
+                 fmt::format("the feed has had {} producers by different names, and knows no more; "
+                             "give producers names that stay the same when they start again",
+                             kMost)};
+  }
+  auto made = std::make_unique<LiveProducer>();
+  made->id = static_cast<ProducerId>(all_.size());
+  made->name = std::make_shared<const std::string>(name);
+  names_.emplace(name, made->id);
+  all_.push_back(std::move(made));
+  return all_.back().get();
+}
+
+void ProducerTable::connect(LiveProducer& producer, const ProducerKey& key) {
+  producer.key = key;
+  connected_.emplace(key, producer.id);
+}
+
+void ProducerTable::disconnect(LiveProducer& producer) {
+  if (producer.key) connected_.erase(*producer.key);
+  producer.key.reset();
+  producer.area = {};
+  producer.push.reset();
+  producer.claim.reset();
+  producer.freed.clear();
+}
+
+void ProducerTable::note_freed(LiveProducer& producer, std::uint64_t number) {
+  producer.freed.push_back(number);
+  freed_.insert(producer.id);
+}
+
+std::vector<ProducerKey> ProducerTable::keys_of(SessionId session) const {
+  std::vector<ProducerKey> keys;
+  for (auto at = connected_.lower_bound({session, 0});
+       at != connected_.end() && at->first.session == session; ++at) {
+    keys.push_back(at->first);
+  }
+  return keys;
+}
+
+}  // namespace batchwright

@@ -1,0 +1,238 @@
+#include "tests/delivery/live/raw_producer.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+
+#include "tests/delivery/talk.h"
+
+namespace batchwright::test {
+namespace {
+
+constexpr std::size_t kAligned = 64;
+
+template <class Value>
+void append(std::vector<std::byte>& bytes, const std::vector<Value>& values) {
+  bytes.resize((bytes.size() + kAligned - 1) / kAligned * kAligned);
+  const auto* first = reinterpret_cast<const std::byte*>(values.data());
+  bytes.insert(bytes.end(), first, first + values.size() * sizeof(Value));
+}
+
+template <class Table, class TableT = typename Table::NativeTableType>
+std::optional<TableT> unpacked_as(const std::optional<ControlMessage>& message) {
+  const Table* body = message ? message->as<Table>() : nullptr;
+  if (body == nullptr) return {};
+  TableT table;
+  body->UnPackTo(&table);
+  return table;
+}
+
+wire::HelloT producing_hello(bool inline_batches) {
+  wire::HelloT hello;
+  hello.protocol = kProtocolVersion;
+  hello.abilities = kAbilities.bits();
+  hello.client = "producer";
+  hello.produces = true;
+  hello.inline_batches = inline_batches;
+  return hello;
+}
+
+}  // namespace
+
+FeedSettings live_feed(std::uint32_t step, std::uint32_t world) {
+  FeedSettings settings;
+  settings.name = "live";
+  settings.plan.world = world;
+  LiveFeedSettings live;
+  live.schema.fields = {{"x", FieldKind::primary, DType::float32, {2}, {}, 0},
+                        {"ids", FieldKind::aligned, DType::int32, {}, {}, 0},
+                        {"score", FieldKind::scalar, DType::float32, {}, {}, 0}};
+  live.pool.step = step;
+  live.pool.world = world;
+  live.pool.max_length = 100;
+  live.pool.pool_bytes = 1 << 20;
+  live.pool.frame_bytes = {8, 4, 4};
+  auto checked = check_live_settings(live.pool);
+  REQUIRE_MESSAGE(checked, (checked ? "" : checked.error().message));
+  live.pool = *checked;
+  settings.live = live;
+  return settings;
+}
+
+float x_value(std::uint64_t number, std::size_t i) { return static_cast<float>(number * 1000 + i); }
+
+std::int32_t id_value(std::uint64_t number, std::size_t i) {
+  return static_cast<std::int32_t>(number * 100 + i);
+}
+
+std::vector<std::byte> bytes_of_sequence(const Offered& sequence) {
+  std::vector<float> x;
+  std::vector<std::int32_t> ids;
+  for (std::size_t i = 0; i < 2 * std::size_t{sequence.length}; ++i) {
+    x.push_back(x_value(sequence.number, i));
+  }
+  for (std::size_t i = 0; i < sequence.length; ++i) ids.push_back(id_value(sequence.number, i));
+  std::vector<std::byte> bytes;
+  append(bytes, x);
+  append(bytes, ids);
+  append(bytes, std::vector<float>{static_cast<float>(sequence.number)});
+  return bytes;
+}
+
+RawProducer::RawProducer(const TestServer& server, const std::string& name,
+                         std::uint64_t area_bytes)
+    : client_(server.endpoint()) {
+  if (area_bytes != 0) {
+    client_.join(server.arena_socket(), producing_hello(false));
+  } else {
+    REQUIRE(client_.hello(producing_hello(true)) != 0);
+  }
+  wire::ProduceT request;
+  request.producer = 1;
+  request.feed = "live";
+  request.name = name;
+  request.area_bytes = area_bytes;
+  client_.send(std::move(request));
+  auto answer = unpacked_as<wire::Produced>(client_.receive_news());
+  REQUIRE(answer);
+  produced_ = std::move(*answer);
+  if (produced_.area == 0) return;
+  std::uint64_t bytes = 0;
+  const int descriptor = client_.arena(produced_.area, client_.session(), bytes);
+  REQUIRE(descriptor >= 0);
+  CHECK(bytes == produced_.area_bytes);
+  void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  REQUIRE(start != MAP_FAILED);
+  area_ = static_cast<std::byte*>(start);
+}
+
+RawProducer::~RawProducer() {
+  if (area_ != nullptr) ::munmap(area_, produced_.area_bytes);
+}
+
+void RawProducer::offer(const std::vector<Offered>& sequences, std::int64_t timeout_ms,
+                        std::uint64_t at) {
+  wire::PushT push;
+  push.producer = 1;
+  push.question = ++question_;
+  push.first = sequences.front().number;
+  push.framed = area_ == nullptr;
+  push.timeout_ms = timeout_ms;
+  std::vector<std::byte> frame;
+  for (const Offered& each : sequences) {
+    frame.resize((frame.size() + kAligned - 1) / kAligned * kAligned);
+    const auto bytes = bytes_of_sequence(each);
+    const std::uint64_t offset = (push.framed ? 0 : at) + frame.size();
+    if (area_ != nullptr) std::memcpy(area_ + offset, bytes.data(), bytes.size());
+    frame.insert(frame.end(), bytes.begin(), bytes.end());
+    const std::string key = "k" + std::to_string(each.number);
+    push.sequences.emplace_back(offset, each.version, each.version, each.group, each.group_size,
+                                static_cast<std::uint32_t>(key.size()), each.weight);
+    push.keys.insert(push.keys.end(), key.begin(), key.end());
+    for (const std::uint32_t length : {each.length, each.length, 1U}) {
+      push.lengths.push_back(length);
+    }
+  }
+  if (!push.framed) return client_.send(std::move(push));
+  client_.send_framed(std::move(push), frame);
+}
+
+std::optional<wire::AcceptedT> RawProducer::accepted() {
+  while (true) {
+    const auto message = client_.receive_news();
+    if (message && message->as<wire::Freed>() != nullptr) continue;
+    return unpacked_as<wire::Accepted>(message);
+  }
+}
+
+std::uint64_t RawProducer::push(const std::vector<Offered>& sequences) {
+  offer(sequences);
+  const auto answer = accepted();
+  REQUIRE(answer);
+  CHECK_MESSAGE(answer->code == 0, answer->text);
+  return answer->next;
+}
+
+std::optional<wire::ClaimedT> RawProducer::claim(std::uint32_t count, std::int64_t timeout_ms) {
+  wire::ClaimT request;
+  request.producer = 1;
+  request.question = ++question_;
+  request.count = count;
+  request.timeout_ms = timeout_ms;
+  client_.send(std::move(request));
+  return unpacked_as<wire::Claimed>(client_.receive_news());
+}
+
+std::optional<wire::OutcomesT> RawProducer::outcomes(std::uint64_t first) {
+  wire::ListOutcomesT request;
+  request.producer = 1;
+  request.question = ++question_;
+  request.first = first;
+  request.count = 1000;
+  client_.send(std::move(request));
+  return unpacked_as<wire::Outcomes>(client_.receive_news());
+}
+
+RawTrainer::RawTrainer(const TestServer& server, wire::SubscribeT request)
+    : client_(server.endpoint()) {
+  REQUIRE(client_.hello(true) != 0);
+  request.subscription = 1;
+  request.feed = "live";
+  client_.send(std::move(request));
+  const auto answer = client_.receive_news();
+  subscribed_ = unpacked_as<wire::Subscribed>(answer);
+  refused_ = unpacked_as<wire::Refused>(answer);
+}
+
+std::optional<SeenBatch> RawTrainer::next() {
+  auto delivery = unpacked_as<wire::Delivery>(client_.receive_news());
+  if (!delivery) return {};
+  SeenBatch seen;
+  seen.ticket = std::move(*delivery);
+  const std::vector<std::byte>& bytes = client_.batch();
+  std::vector<std::uint64_t> aligned((bytes.size() + 7) / 8);
+  std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  const auto batch = verify_batch(std::as_bytes(std::span(aligned)).first(bytes.size()));
+  REQUIRE_MESSAGE(batch, (batch ? "" : batch.error().message));
+  const wire::Batch& body = **batch;
+  REQUIRE(body.live() != nullptr);
+  const wire::LiveRows& live = *body.live();
+  for (std::uint32_t r = 0; r < body.lengths()->size(); ++r) {
+    seen.lengths.push_back(body.lengths()->Get(r));
+    seen.numbers.push_back(live.numbers()->Get(r));
+    seen.weights.push_back(live.weights()->Get(r));
+    seen.versions.push_back(live.versions()->Get(r));
+    seen.producers.push_back(live.producer_names()->Get(live.producers()->Get(r))->str());
+  }
+  seen.version = live.version();
+  seen.zeroed = live.zeroed();
+  seen.batch_frames = body.batch_frames();
+  seen.step_frames = body.step_frames();
+  seen.step_sequences = body.step_sequences();
+  seen.loss_weight = body.loss_weight();
+  const auto* x = body.tensors()->Get(0)->data();
+  const auto* first = reinterpret_cast<const std::byte*>(x->data());
+  seen.x.assign(first, first + x->size());
+  return seen;
+}
+
+void RawTrainer::release(const SeenBatch& batch) { client_.send(release_of(batch.ticket)); }
+
+std::uint64_t RawTrainer::advance(std::uint64_t version, bool restored) {
+  wire::AdvanceT advance;
+  advance.feed = "live";
+  advance.question = 7;
+  advance.version = version;
+  advance.restored = restored;
+  client_.send(std::move(advance));
+  const auto answer = unpacked_as<wire::Version>(client_.receive_news());
+  REQUIRE(answer);
+  CHECK(answer->question == 7);
+  return answer->version;
+}
+
+}  // namespace batchwright::test
