@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "client/library/produce/conversation.h"
@@ -139,6 +140,26 @@ TEST_CASE("client: an older daemon knows no versions") {
   const auto refused = run.advance(4);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::unsupported);
+  CHECK(run.advances.empty());
+  wire::EndFeedT end;
+  end.feed = "rollouts";
+  const auto not_ended = run.session->end_feed(std::move(end));
+  REQUIRE_FALSE(not_ended);
+  CHECK(not_ended.error().code == ErrorCode::unsupported);
+  CHECK(run.ended.empty());
+}
+
+TEST_CASE("client: while one thread waits for a version another cannot announce one") {
+  Trainer run;
+  ErrorCode other{};
+  run.world->after(0ms, [&] {
+    std::thread([&] {
+      const auto made = run.advance(4);
+      if (!made) other = made.error().code;
+    }).join();
+  });
+  REQUIRE(run.await(1, 2s));
+  CHECK(other == ErrorCode::busy);
   CHECK(run.advances.empty());
 }
 
