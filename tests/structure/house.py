@@ -39,7 +39,8 @@ _TABLE = (
      "config.h"),
     ("daemon", "daemon",
      "base formats dataset planning live assembly delivery feed wire stats http config", "daemon.h"),
-    ("library", "client/library", "base formats", "batchwright/client.h batchwright/client.hpp"),
+    ("library", "client/library", "base formats",
+     "batchwright/client.h batchwright/client.hpp batchwright/live.hpp"),
     ("examples", "client/examples", "dataset library", ""),
     ("command", "client/command", "base formats dataset frontend sound recipe ingest planning live config library", ""),
 )
@@ -75,6 +76,7 @@ INSTALLED = {
     "batchwright/front_end.h": "storage/frontend/c_abi/batchwright/front_end.h",
     "batchwright/client.h": "client/library/batchwright/client.h",
     "batchwright/client.hpp": "client/library/batchwright/client.hpp",
+    "batchwright/live.hpp": "client/library/batchwright/live.hpp",
 }
 
 # Targets that are not named like their room.

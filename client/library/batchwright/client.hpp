@@ -153,6 +153,17 @@ class Batch {
   std::span<const std::uint32_t> starts() const { return rows(header().starts); }
   /// Flags of each row; empty: every row is a whole sequence.
   std::span<const std::uint8_t> flags() const { return rows(header().flags); }
+  /// Of a live feed's rows; empty for other feeds.
+  std::span<const std::uint64_t> versions() const { return rows(header().versions); }
+  std::span<const std::uint64_t> groups() const { return rows(header().groups); }
+  std::span<const float> weights() const { return rows(header().weights); }
+  std::span<const std::uint64_t> numbers() const { return rows(header().numbers); }
+  /// The name of a row's producer. `row` is below header().sequences, and the feed is live.
+  std::string_view producer(std::size_t row) const {
+    std::size_t size = 0;
+    const char* text = bw_batch_producer(raw_.get(), header().producers[row], &size);
+    return {text, size};
+  }
   /// The key of a row. `row` is below header().sequences.
   std::string_view key(std::size_t row) const {
     std::size_t size = 0;
@@ -313,6 +324,7 @@ class Connection {
     raw_.reset(raw);
   }
 
+  bw_connection* raw() const { return raw_.get(); }
   /// Whether batches come as messages, and how often the client has reconnected.
   bw_connection_info info() const {
     bw_connection_info info{};
