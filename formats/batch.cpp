@@ -92,7 +92,7 @@ void lay_out_header(Builder& builder, const BatchSpec& spec,
           optional_vector(builder, spec.starts), optional_vector(builder, spec.flags),
           builder.CreateVector(tensors), rows, spec.batch_frames, spec.step_sequences,
           spec.step_frames, loss_weight(spec.batch_frames, spec.step_frames, spec.world),
-          spec.rows_lost, live));
+          spec.rows_lost, live, optional_vector(builder, spec.weights)));
 }
 
 /// Null: there is none.
@@ -126,8 +126,8 @@ double loss_weight(std::uint64_t batch_frames, std::uint64_t step_frames, std::u
 }
 
 std::uint64_t batch_bytes_bound(const BatchBound& bound) {
-  // A row: ordinal 8, key offset 4, key length 4, terminator and padding 8, length, start and U
-  // of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
+  // A row: ordinal 8, key offset 4, key length 4, terminator and padding 8, length, start, weight
+  // and U of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
   const std::uint64_t rows = bound.rows * (40 + 4 * bound.tensors) + bound.key_bytes;
   const std::uint64_t tensors = bound.tensors * 320 + bound.name_bytes;
   // A row of a live feed: four numbers of 8 bytes, two of 4, and at worst a producer's name with
@@ -189,6 +189,9 @@ Result<const wire::Batch*> verify_batch(std::span<const std::byte> bytes) {
     return bad("its rows do not agree");
   }
   if (const char* flaw = flaw_of_live(batch->live(), rows)) return bad(flaw);
+  if (batch->weights() != nullptr && batch->weights()->size() != rows) {
+    return bad("its weights do not agree");
+  }
   for (const wire::Tensor* tensor : *batch->tensors()) {
     if (!is_aligned(tensor->shape())) return bad("a shape is not aligned");
     std::size_t size = dtype_bytes(tensor->dtype());

@@ -70,6 +70,7 @@ struct BatchSpec {
   std::vector<TensorSpec> tensors;
   std::uint32_t rows_lost = 0;     ///< Planned rows whose record is corrupt.
   const LiveRows* live = nullptr;  ///< Null: the feed has a dataset.
+  std::span<const float> weights;  ///< Of a dataset's rows; empty: all are 1.
 };
 
 /// Weight of a batch's mean loss per frame, so that the mean of weighted losses over the batches

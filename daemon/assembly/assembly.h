@@ -17,6 +17,7 @@
 #include "daemon/assembly/memory_budget.h"          // bytes that are left of a ceiling
 #include "daemon/assembly/slot_cache.h"             // which slot holds which batch
 #include "daemon/assembly/sources/epoch_source.h"   // an epoch of a dataset
+#include "daemon/assembly/sources/order_file.h"     // the rows that an order file names
 #include "daemon/assembly/sources/recipe_source.h"  // rows that a recipe makes
 #include "daemon/assembly/threads/few_threads.h"    // who does that where threads are few
 #include "daemon/assembly/threads/helper_thread.h"  // work beside the loop

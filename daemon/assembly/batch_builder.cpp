@@ -85,6 +85,7 @@ Result<void> BatchBuilder::read_rows(const BatchJob& job, const EpochOutline& ou
   lengths_.clear();
   starts_.clear();
   flags_.clear();
+  weights_.clear();
   key_ends_.clear();
   key_text_.clear();
   columns_.resize(job.source.schema().fields.size());
@@ -149,6 +150,7 @@ void BatchBuilder::add_row(const Row& row) {
   lengths_.push_back(row.length);
   starts_.push_back(row.start);
   flags_.push_back(row.flags);
+  weights_.push_back(row.weight);
   key_ends_.push_back(key_text_.size());
   for (Column& column : columns_) {
     column.sources.emplace_back();
@@ -204,9 +206,12 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, const EpochOutli
     spec.starts = starts_;
     spec.flags = flags_;
   }
+  if (std::any_of(weights_.begin(), weights_.end(), [](float weight) { return weight != 1.0F; })) {
+    spec.weights = weights_;
+  }
   std::uint32_t counted = 0;
   for (std::size_t r = 0; r < lengths_.size(); ++r) {
-    if (spec.live != nullptr && spec.live->weights.at(r) == 0) continue;
+    if (weights_[r] == 0 || (spec.live != nullptr && spec.live->weights.at(r) == 0)) continue;
     ++counted;
     spec.batch_frames += job.source.real_frames({ordinals_[r], starts_[r], lengths_[r]});
   }

@@ -28,7 +28,7 @@ struct EpochOutline {
   std::uint64_t steps() const { return batches / world; }
 };
 
-/// What counts of a batch in the totals of its step. A live feed's rows of weight 0 do not.
+/// What counts of a batch in the totals of its step. Rows of weight 0 do not.
 struct BatchCounts {
   std::uint32_t rows = 0;
   std::uint64_t frames = 0;  ///< Real ones, whose targets are not ignored.
@@ -81,7 +81,7 @@ class BatchSource {
   /// Of the rows of a batch, as planned.
   virtual BatchCounts counts(BatchIndex index) const {
     const BatchFigures all = figures(index);
-    return {all.rows, all.frames};
+    return {all.counted_rows(), all.counted_frames()};
   }
   /// What a live feed says of a batch's rows; null for other feeds.
   virtual std::shared_ptr<const LiveRows> live_rows(BatchIndex /*index*/) const { return nullptr; }

@@ -71,6 +71,9 @@ FeedChange compare_feeds(const FeedConfig& a, const FeedConfig& b) {
   add_differing(feed_keys(), Applies::anew, a, b, anew);
   compare_live(a.served.live, b.served.live, anew);
   compare_plans(a.served.plan, b.served.plan, anew);
+  anew.add_if(a.order_file_state != b.order_file_state &&
+                  a.served.plan.order_file == b.served.plan.order_file,
+              "what plan.order_file has");
   compare_recipes(a.served.features, b.served.features, anew);
   // One key that needs the feed anew makes it anew, whatever else has changed.
   Names in_place;

@@ -13,7 +13,8 @@ std::string plan_default(std::string_view name) {
   if (text.empty()) return text;
   // The planning room has plain words; a file has them in TOML.
   switch (setting_type(name)) {
-    case SettingType::word: return '"' + text + '"';
+    case SettingType::word:
+    case SettingType::text: return '"' + text + '"';
     // TOML takes 1 for a whole number: the point says that others are allowed.
     case SettingType::real: return text.find_first_of(".e") == text.npos ? text + ".0" : text;
     case SettingType::whole_list:

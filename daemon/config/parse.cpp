@@ -35,7 +35,8 @@ bool has_type(const ConfigNode& node, SettingType type) {
   const bool whole = std::holds_alternative<std::int64_t>(node.value);
   const bool real = whole || std::holds_alternative<double>(node.value);
   switch (type) {
-    case SettingType::word: return node.text() != nullptr;
+    case SettingType::word:
+    case SettingType::text: return node.text() != nullptr;
     case SettingType::real: return real;
     case SettingType::whole_list:
     case SettingType::real_list: return node.list() != nullptr;
@@ -136,7 +137,14 @@ class Reader {
     } else {
       refuse_live_keys(node, complaints_);
       read_features_of(node, feed.served.features);
+      check_follow(node, feed.served);
     }
+  }
+
+  /// An order file names what there is, and keys of one shard may come before those of another.
+  void check_follow(const ConfigNode& feed, const FeedSettings& served) {
+    if (!served.follow || served.plan.order != Order::file) return;
+    complaints_.add(feed, "feed.follow", "found true with feed.plan.order = \"file\"", "false");
   }
 
   void read_features_of(const ConfigNode& feed, RecipeSettings& features) {
@@ -307,6 +315,7 @@ Result<Config> load_config(const ConfigSource& source) {
   if (auto apart = resolve_journals(*config); !apart) {
     return cannot_read(fmt::format("{}: {}", source.file.string(), apart.error().message));
   }
+  note_order_files(*config);
   if (!source.folder.empty()) place_sockets(config->daemon, source);
   return config;
 }

@@ -1,6 +1,7 @@
 #include "daemon/config/paths.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <string>
@@ -39,6 +40,7 @@ std::vector<fs::path> named_paths(const Config& config) {
     for (const fs::path& shard : feed.dataset) add(shard);
     add(feed.served.journal);
     add(feed.served.ledger);
+    add(feed.served.plan.order_file);
     add(feed.served.features.normalise.statistics);
     for (const StyleSettings& style : feed.served.features.styles) {
       for (const fs::path& noise : style.noise) add(noise);
@@ -63,6 +65,17 @@ Result<void> resolve_journals(Config& config) {
                              feed.served.name, named.string(), journal.string(), owner->second)};
   }
   return {};
+}
+
+void note_order_files(Config& config) {
+  for (FeedConfig& feed : config.feeds) {
+    const std::string& file = feed.served.plan.order_file;
+    struct stat status {};
+    if (file.empty() || ::stat(file.c_str(), &status) != 0) continue;
+    feed.order_file_state =
+        fmt::format("{} {} {} {}.{:09}", status.st_dev, status.st_ino, status.st_size,
+                    status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  }
 }
 
 }  // namespace batchwright

@@ -23,4 +23,7 @@ std::vector<std::filesystem::path> named_paths(const Config& config);
 /// in two ways is one. Errors: bad_configuration: two feeds have one journal.
 Result<void> resolve_journals(Config& config);
 
+/// Fills in FeedConfig::order_file_state of each feed.
+void note_order_files(Config& config);
+
 }  // namespace batchwright

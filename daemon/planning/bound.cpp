@@ -83,7 +83,24 @@ PlanBound strict_bound(const LengthCounts& counts, const Capacity& capacity,
   return bound;
 }
 
+/// The lines of an order file are batches of known rows.
+PlanBound listed_bound(const Draft& draft) {
+  PlanBound bound;
+  const std::vector<std::uint32_t>& starts = draft.table.listed()->line_starts;
+  for (std::size_t line = 0; line + 1 < starts.size(); ++line) {
+    const std::uint64_t rows = starts[line + 1] - starts[line];
+    std::uint32_t longest = 0;
+    for (std::uint32_t item = starts[line]; item < starts[line + 1]; ++item) {
+      longest = std::max(longest, draft.table.length(item));
+    }
+    bound.rows = std::max(bound.rows, rows);
+    bound.padded_frames = std::max(bound.padded_frames, rows * longest);
+  }
+  return bound;
+}
+
 PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
+  if (settings.cut == Cut::file) return listed_bound(draft);
   // Every batch has `lanes` rows, each with at most `unroll` frames.
   if (settings.lanes != 0) {
     return {settings.lanes,
@@ -91,8 +108,13 @@ PlanBound bound_of(const Draft& draft, const PlanSettings& settings) {
   }
   LengthCounts counts(draft.longest);
   // A mixed dataset may come several times in an epoch: as if each length came without end.
-  count_items(draft.table.sequence_lengths(), settings, counts,
-              settings.mix_weights.empty() ? 1 : kEndless);
+  if (draft.table.listed() != nullptr) {
+    draft.each_item(
+        [&](std::uint32_t, std::uint32_t, std::uint32_t length) { counts.add(length, 1); });
+  } else {
+    count_items(draft.table.sequence_lengths(), settings, counts,
+                settings.mix_weights.empty() ? 1 : kEndless);
+  }
   const Capacity capacity(settings, draft.longest);
   PlanBound bound = strict_bound(counts, capacity, draft.longest);
   if (!capacity.overruns_padded()) return bound;

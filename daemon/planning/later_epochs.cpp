@@ -105,6 +105,10 @@ Error in_epoch(std::uint64_t epoch, std::uint64_t used, const PlanInput& input, 
 Result<void> check_later_epochs(const PlanInput& input, const Draft& draft,
                                 const PlanBound& bound) {
   const PlanSettings& settings = input.settings;
+  if (draft.table.listed() != nullptr) {  // all epochs have the same rows
+    const auto plan = plan_epoch(input.lengths, settings, Epoch{0}, input.datasets);
+    return plan ? Result<void>() : plan.error();
+  }
   const auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
   // The usual case: it costs a few divisions, and no epoch is planned.

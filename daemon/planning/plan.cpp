@@ -19,10 +19,13 @@ namespace batchwright {
 
 namespace {
 
-void add_row(BatchFigures& figures, std::uint32_t length) {
+void add_row(BatchFigures& figures, std::uint32_t length, float weight) {
   ++figures.rows;
   figures.batch_length = std::max(figures.batch_length, length);
   figures.frames += length;
+  if (weight != 0.0F) return;
+  ++figures.unweighted_rows;
+  figures.unweighted_frames += length;
 }
 
 }  // namespace
@@ -44,7 +47,9 @@ struct EpochPlan::State {
   }
   BatchFigures figures_of(std::uint32_t cut) const {
     BatchFigures figures;
-    for (const std::uint32_t item : batch(cut)) add_row(figures, draft.table.length(item));
+    for (const std::uint32_t item : batch(cut)) {
+      add_row(figures, draft.table.length(item), draft.table.weight(item));
+    }
     return figures;
   }
 
@@ -123,7 +128,7 @@ void EpochPlan::rows(BatchIndex index, std::vector<Row>& rows) const {
 BatchFigures EpochPlan::figures(BatchIndex index) const {
   if (!state_->is_unrolled()) return state_->figures_of(state_->draft.sequence[index.value]);
   BatchFigures figures;
-  state_->each_row(index, [&figures](const Row& row) { add_row(figures, row.length); });
+  state_->each_row(index, [&figures](const Row& row) { add_row(figures, row.length, row.weight); });
   return figures;
 }
 
@@ -214,6 +219,21 @@ std::string plan_note(const PlanSettings& settings) {
       sweep->share(last), last, settings.floor);
 }
 
+void each_term(const PlanSettings& settings,
+               const std::function<void(std::string_view, const std::string&)>& use) {
+  for (const SettingRow& row : setting_rows()) {
+    if (row.name == "row_weight") continue;
+    if (row.name == "order_file") {
+      if (!settings.order_rows) continue;
+      const bool lines = settings.cut == Cut::file;
+      use("order_rows", fmt::format("{:016x}", order_hash(*settings.order_rows, lines)));
+      continue;
+    }
+    const std::string value = get_setting(settings, row.name);
+    if (!value.empty()) use(row.name, value);
+  }
+}
+
 std::uint64_t settings_hash(const PlanSettings& settings) {
   std::uint64_t hash = kFnv1aBasis;
   const auto add = [&hash](std::string_view text) { hash = fnv1a(hash, text); };
@@ -225,11 +245,10 @@ std::uint64_t settings_hash(const PlanSettings& settings) {
   };
   // Other batches from the same settings are another plan: the version is part of the hash.
   add_line("planner", std::to_string(kPlannerVersion));
-  for (const SettingRow& row : setting_rows()) {
-    const std::string value = get_setting(settings, row.name);
+  each_term(settings, [&](std::string_view name, const std::string& value) {
     // The seed is a part of the fingerprint of its own, so that a mismatch can name it.
-    if (!value.empty() && row.name != "seed") add_line(row.name, value);
-  }
+    if (name != "seed") add_line(name, value);
+  });
   return hash;
 }
 

@@ -20,6 +20,7 @@ struct Row {
   std::uint32_t length = 0;   ///< Frames; 0 only for a lane of truncated unrolling that ran out.
   std::uint8_t flags = 0;     ///< kRowReset, kRowLast; whole sequences have both.
   std::uint32_t use = 0;      ///< Earlier rows of the epoch with this ordinal and start.
+  float weight = 1.0F;        ///< Of order = file; a row of weight 0 counts in no total.
 };
 
 /// The figures of one batch.
@@ -27,12 +28,19 @@ struct BatchFigures {
   std::uint32_t rows = 0;
   std::uint32_t batch_length = 0;  ///< L
   std::uint64_t frames = 0;        ///< Sum of the rows' lengths; padded frames are rows * L.
+  // Of them, those that have weight 0.
+  std::uint32_t unweighted_rows = 0;
+  std::uint64_t unweighted_frames = 0;
+
+  /// Rows that have a weight, and their frames.
+  std::uint32_t counted_rows() const { return rows - unweighted_rows; }
+  std::uint64_t counted_frames() const { return frames - unweighted_frames; }
 };
 
 /// The sequences that an epoch uses.
 struct PlanCounts {
   std::uint64_t left_out = 0;  ///< Shorter than min_length or longer than max_length.
-  std::uint64_t kept = 0;      ///< All others.
+  std::uint64_t kept = 0;      ///< All others; of order = file those that the file names.
   std::uint64_t selected = 0;  ///< Those drawn for this epoch.
   /// Of cut = real-frames: batches that max_padded ended before max_frames did. As cut, before the
   /// remainder is dropped, spread or wrapped.
@@ -52,7 +60,7 @@ class EpochPlan {
   /// The rows of batch `index` < batches(), put into `rows`, whose memory is used again.
   void rows(BatchIndex index, std::vector<Row>& rows) const;
   BatchFigures figures(BatchIndex index) const;
-  /// Chunks that a sequence is cut into; 0 where sequences are not.
+  /// Chunks that `chunk` cuts a sequence into; 0 where it does not.
   std::uint32_t chunks_of(Ordinal ordinal) const;
 
   /// Calls `use` with the figures of every batch, in the order in which they lie in memory: several
@@ -107,8 +115,13 @@ inline constexpr std::uint64_t kPlannerVersion = 1;
 /// Settings that check_settings() or the sweep refuse have none.
 std::string plan_note(const PlanSettings& settings);
 
-/// Hash of kPlannerVersion and every setting but the seed, for Fingerprint::settings. Equal on
-/// every platform.
+/// Calls `use` with each setting on which a plan depends, in the order of setting_rows(). In place
+/// of order_file and row_weight there is order_rows, a number for what was read of them.
+void each_term(const PlanSettings& settings,
+               const std::function<void(std::string_view name, const std::string& value)>& use);
+
+/// Hash of kPlannerVersion and each_term() but the seed, for Fingerprint::settings. Equal on every
+/// platform.
 std::uint64_t settings_hash(const PlanSettings& settings);
 
 }  // namespace batchwright

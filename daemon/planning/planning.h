@@ -2,6 +2,7 @@
 
 // Front door of the room: lengths in, batches out. Pure: no I/O, no threads, no clock.
 
+#include "daemon/planning/order_rows.h"   // the rows of an order file
 #include "daemon/planning/plan.h"         // plan_epoch, EpochPlan, PlanBound
 #include "daemon/planning/report.h"       // what a plan amounts to
 #include "daemon/planning/report_json.h"  // the same in JSON

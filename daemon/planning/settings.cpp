@@ -20,6 +20,9 @@ namespace {
 /// The longest length, and the most of anything that is counted in lengths (kLongest).
 constexpr std::uint64_t kCount = std::numeric_limits<std::uint32_t>::max() / 2;
 
+/// As long as a path may be.
+constexpr std::size_t kMostText = 4095;
+
 /// One of the words in the row's `allowed`, in the order of the enumeration.
 struct Word {
   void (*set)(PlanSettings&, std::size_t);
@@ -43,7 +46,10 @@ struct WholeList {
 struct RealList {
   std::vector<double> PlanSettings::*member;
 };
-using Slot = std::variant<Word, Whole, Real, WholeList, RealList>;  // in SettingType's order
+struct Text {
+  std::string PlanSettings::*member;
+};
+using Slot = std::variant<Word, Whole, Real, WholeList, RealList, Text>;  // in SettingType's order
 
 template <class T>
 struct MemberType;
@@ -103,14 +109,16 @@ const std::array kTable = {
   TableRow{{"mix_exhausted", "wrap end", "Whether a used-up dataset starts again or ends the epoch"}, word<&P::mix_exhausted>()},
   TableRow{{"min_length", "0 to 2147483647", "Frames; shorter sequences are left out and counted"}, whole<&P::min_length>(0, kCount, true)},
   TableRow{{"max_length", "0 to 2147483647", "Frames; longer sequences are left out and counted; 0 for no limit"}, whole<&P::max_length>(0, kCount, true)},
-  TableRow{{"order", "random sorted bucket bucket-span bucket-optimal alternated semi-sorted", "Order of the sequences before they are cut into batches"}, word<&P::order>()},
+  TableRow{{"order", "random sorted bucket bucket-span bucket-optimal alternated semi-sorted file", "Order of the sequences before they are cut into batches"}, word<&P::order>()},
   TableRow{{"randomization", "0 to 1000000", "Width of semi-sorted's noise as a share of the range of lengths (LRF, Ge et al.)"}, real<&P::randomization>(0, 1e6, true)},
   TableRow{{"bins", "1 to 2147483647", "Bins of alternated (Doetsch et al.)"}, whole<&P::bins>(1, kCount, true)},
   TableRow{{"bucket_size", "1 to 2147483647", "Sequences of one bucket of ranks, of bucket (Ge et al.)"}, whole<&P::bucket_size>(1, kCount, true)},
   TableRow{{"bucket_span", "1 to 2147483647", "Frames of one bucket of lengths, of bucket-span (Doetsch et al.)"}, whole<&P::bucket_span>(1, kCount, true)},
   TableRow{{"bucket_count", "1 to 65536", "Buckets that bucket-optimal bounds best (Khomenko et al.)"}, whole<&P::bucket_count>(1, 65536, true)},
   TableRow{{"bucket_boundaries", "growing lengths from 1 with commas between", "Longest length of each bucket, of bucket-span"}, WholeList{&P::bucket_boundaries}},
-  TableRow{{"cut", "fixed dynamic frames quadratic real-frames", "When a batch is full"}, word<&P::cut>()},
+  TableRow{{"order_file", "path of a file with a row or a batch a line", "Rows of an epoch in their order, of order = file: keys or ordinals"}, Text{&P::order_file}},
+  TableRow{{"row_weight", "name of a scalar float32 field", "Field that holds the weight of each row, of order = file; rows of weight 0 count in no total"}, Text{&P::row_weight}},
+  TableRow{{"cut", "fixed dynamic frames quadratic real-frames file", "When a batch is full"}, word<&P::cut>()},
   TableRow{{"size", "1 to 2147483647", "Sequences of a batch, of fixed; times the longest length the capacity of dynamic"}, whole<&P::size>(1, kCount, false)},
   TableRow{{"rule", "strict overrun", "Whether a batch stays within its capacity or is the first to exceed it"}, word<&P::rule>()},
   TableRow{{"max_frames", "1 to 4611686018427387904", "Capacity of a batch in frames: of frames and quadratic with padding, of real-frames without (Doetsch et al.)"}, whole<&P::max_frames>(1, std::uint64_t{1} << 62, true)},
@@ -184,6 +192,14 @@ bool parse_into(const RealList& slot, const SettingRow&, PlanSettings& settings,
   return true;
 }
 
+bool parse_into(const Text& slot, const SettingRow&, PlanSettings& settings,
+                std::string_view text) {
+  // It stands in messages of one line.
+  if (text.empty() || text.size() > kMostText || printable(std::string(text)) != text) return false;
+  settings.*slot.member = text;
+  return true;
+}
+
 template <class T>
 std::string number_text(T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -220,6 +236,10 @@ std::string text_of(const WholeList& slot, const SettingRow&, const PlanSettings
 }
 std::string text_of(const RealList& slot, const SettingRow&, const PlanSettings& settings) {
   return list_text(settings.*slot.member);
+}
+
+std::string text_of(const Text& slot, const SettingRow&, const PlanSettings& settings) {
+  return settings.*slot.member;
 }
 
 const TableRow* find_row(std::string_view name) {
@@ -259,6 +279,11 @@ Result<void> set_setting(PlanSettings& settings, std::string_view name, std::str
 SettingType setting_type(std::string_view name) {
   const TableRow* entry = find_row(name);
   return entry == nullptr ? SettingType::word : static_cast<SettingType>(entry->slot.index());
+}
+
+bool makes_parts(const PlanSettings& settings) {
+  const OrderRows* const listed = settings.order_rows.get();
+  return settings.chunk != 0 || settings.lanes != 0 || (listed != nullptr && listed->has_parts);
 }
 
 std::string get_setting(const PlanSettings& settings, std::string_view name) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "daemon/planning/order_rows.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -19,14 +21,17 @@ enum class Order : std::uint8_t {
   bucket_span,     ///< Buckets by length, `bucket_span` frames wide or at given boundaries (MXNet).
   bucket_optimal,  ///< Boundaries by dynamic programming (Khomenko et al.).
   alternated,      ///< `bins` (Doetsch et al.).
-  semi_sorted      ///< `randomization` is the LRF (Ge et al.).
+  semi_sorted,     ///< `randomization` is the LRF (Ge et al.).
+  file             ///< As `order_file` has the rows.
 };
 enum class Cut : std::uint8_t {
   fixed,
   dynamic,
   frames,  ///< Padding counts (RETURNN's rule).
   quadratic,
-  real_frames  ///< Padding does not count, so that an epoch has as many batches whatever the order.
+  real_frames,  ///< Padding does not count, so that an epoch has as many batches whatever the
+                ///< order.
+  file          ///< A line of `order_file` is a batch.
 };
 enum class CutRule : std::uint8_t { strict, overrun };
 enum class LastBatch : std::uint8_t { keep, drop };
@@ -66,6 +71,11 @@ struct PlanSettings {
   std::uint32_t bucket_span = 0;                 ///< Frames, of bucket_span.
   std::uint32_t bucket_count = 0;                ///< k, of bucket_optimal.
   std::vector<std::uint32_t> bucket_boundaries;  ///< Upper lengths, growing, of bucket_span.
+  std::string order_file;                        ///< Path of the rows of file.
+  std::string row_weight;                        ///< A scalar field, of file.
+  /// What order_file has, with the weights of row_weight, once it has been read for the data that
+  /// are planned; read_order() of the assembly room does that. Null: it has not.
+  std::shared_ptr<const OrderRows> order_rows;
 
   Cut cut = Cut::fixed;
   std::uint32_t size = 16;  ///< B0, rows.
@@ -91,7 +101,7 @@ struct SettingRow {
 };
 
 /// The kind of a setting's value, for texts that treat numbers and words differently.
-enum class SettingType : std::uint8_t { word, whole, real, whole_list, real_list };
+enum class SettingType : std::uint8_t { word, whole, real, whole_list, real_list, text };
 
 /// The type of a setting that setting_rows() names.
 SettingType setting_type(std::string_view name);
@@ -105,6 +115,9 @@ Result<void> set_setting(PlanSettings& settings, std::string_view name, std::str
 
 /// The setting as text that set_setting() reads back; empty for one that is not set.
 std::string get_setting(const PlanSettings& settings, std::string_view name);
+
+/// Whether rows may be parts of sequences.
+bool makes_parts(const PlanSettings& settings);
 
 /// Checks what concerns several settings at once. Errors: bad_configuration.
 Result<void> check_settings(const PlanSettings& settings);

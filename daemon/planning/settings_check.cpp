@@ -121,20 +121,39 @@ void check_order(const PlanSettings& s, Checker& check) {
   check.refuse(is(Order::bucket_span) && (s.bucket_span != 0) == !s.bucket_boundaries.empty(),
                "order = bucket-span needs either bucket_span or bucket_boundaries");
   check.needs(is(Order::bucket_optimal), "bucket_count", "order = bucket-optimal");
+  check.only_if(is(Order::file), "order_file", "order = file");
+  check.only_if(is(Order::file), "row_weight", "order = file");
+  check.needs(is(Order::file), "order_file", "order = file");
+}
+
+/// The file says which rows there are, and in which order they and their batches come.
+void check_order_file(const PlanSettings& s, Checker& check) {
+  check.refuse(s.cut == Cut::file && s.order != Order::file, "cut = file needs order = file");
+  if (s.order != Order::file) return;
+  for (const std::string_view name :
+       {"select", "chunk", "mix_weights", "min_length", "max_length", "shuffle"}) {
+    check.only_if(false, name, "an order that is not file: the file has the rows as they come");
+  }
+  if (s.cut != Cut::file) return;
+  for (const std::string_view name : {"size_multiple", "max_size", "last", "remainder"}) {
+    check.only_if(false, name, "a cut that is not file: the file has the batches as they come");
+  }
 }
 
 void check_cut(const PlanSettings& s, Checker& check) {
   const bool sized = s.cut == Cut::fixed || s.cut == Cut::dynamic;
   check.only_if(sized, "size", "cut = fixed or dynamic");
-  check.only_if(!sized, "max_frames", "cut = frames, quadratic or real-frames");
-  check.needs(!sized, "max_frames", "cut = frames, quadratic or real-frames");
+  check.only_if(!sized && s.cut != Cut::file, "max_frames",
+                "cut = frames, quadratic or real-frames");
+  check.needs(!sized && s.cut != Cut::file, "max_frames", "cut = frames, quadratic or real-frames");
   check.only_if(s.cut == Cut::real_frames, "max_padded", "cut = real-frames");
   check.refuse(
       s.max_padded != 0 && s.max_padded < s.max_frames,
       fmt::format("max_padded = {} must not be below max_frames = {}", s.max_padded, s.max_frames));
   check.only_if(s.cut == Cut::quadratic, "quadratic_scale", "cut = quadratic");
   check.needs(s.cut == Cut::quadratic, "quadratic_scale", "cut = quadratic");
-  check.only_if(s.cut != Cut::fixed, "rule", "cut = dynamic, frames, quadratic or real-frames");
+  check.only_if(s.cut != Cut::fixed && s.cut != Cut::file, "rule",
+                "cut = dynamic, frames, quadratic or real-frames");
   check.refuse(
       s.max_size != 0 && s.size_multiple > s.max_size,
       fmt::format("size_multiple = {} must not exceed max_size = {}", s.size_multiple, s.max_size));
@@ -158,6 +177,7 @@ Result<void> check_settings(const PlanSettings& settings) {
     if (auto set = set_setting(scratch, row.name, value); !set) return set;
   }
   Checker check(settings);
+  check_order_file(settings, check);
   check_select(settings, check);
   check_chunk(settings, check);
   check_order(settings, check);

@@ -50,6 +50,22 @@ TEST_CASE("config: what changes in place is told from what takes a new feed") {
   CHECK(anew[0].keys == "slots, plan.mix_weights, plan.seed, on_corrupt, max_window");
 }
 
+TEST_CASE("config: another order file at the same path makes a feed anew") {
+  Config running = with_feeds({"a"});
+  running.feeds[0].served.plan.order = Order::file;
+  running.feeds[0].served.plan.order_file = "/o";
+  running.feeds[0].order_file_state = "1 2 3 4.5";
+  Config wanted = running;
+  CHECK(compare_configs(running, wanted).unchanged == 1);
+  wanted.feeds[0].order_file_state = "1 2 3 4.6";
+  const auto changed = compare_configs(running, wanted).changed;
+  REQUIRE(changed.size() == 1);
+  CHECK_FALSE(changed[0].in_place);
+  CHECK(changed[0].keys == "what plan.order_file has");
+  wanted.feeds[0].served.plan.order_file = "/p";
+  CHECK(compare_configs(running, wanted).changed[0].keys == "plan.order_file");
+}
+
 TEST_CASE("config: keys of the daemon change at once, or are named as those that cannot") {
   const Config running = with_feeds({"a"});
   Config wanted = running;

@@ -15,7 +15,7 @@ using namespace batchwright::test;
 TEST_CASE("config: a fault tells place, key, what was found and what is allowed") {
   CHECK(plan_fault("order = \"shuffled\"") ==
         "x.toml:5:1: feed.plan.order: found \"shuffled\"; allowed: random sorted bucket "
-        "bucket-span bucket-optimal alternated semi-sorted");
+        "bucket-span bucket-optimal alternated semi-sorted file");
   CHECK(daemon_fault("memory = \"lots\"") ==
         "x.toml:2:1: daemon.memory: found \"lots\"; allowed: 1MiB and up, a number of bytes or a "
         "text with B, KiB, MiB, GiB or TiB");
@@ -55,6 +55,18 @@ TEST_CASE("config: a setting of the plan in another type is refused, whatever it
   CHECK(plan_fault("seed = \"1\"") != "");
   CHECK(plan_fault("seed = \"9223372036854775808\"") == "");
   CHECK(plan_fault("seed = 1") == "");
+  CHECK(
+      plan_fault("order = \"file\"\norder_file = 3") ==
+      "x.toml:6:1: feed.plan.order_file: found 3; allowed: path of a file with a row or a batch a "
+      "line");
+}
+
+TEST_CASE("config: a feed that follows its dataset takes no order file") {
+  const std::string plan = "[feed.plan]\norder = \"file\"\norder_file = \"/o\"\n";
+  CHECK(fault_of(kFeed + plan) == "");
+  CHECK(
+      fault_of(kFeed + "follow = true\n" + plan)
+          .ends_with(": feed.follow: found true with feed.plan.order = \"file\"; allowed: false"));
 }
 
 TEST_CASE("config: values at the edge are taken, those behind it refused") {

@@ -91,6 +91,28 @@ TEST_CASE("config: a pipe that was handed over is read, once") {
   CHECK_FALSE(is_read_once("/dev/stdout/none"));
 }
 
+TEST_CASE("config: a configuration knows which file its order file is") {
+  const TemporaryFolder folder;
+  const fs::path order = folder / "order";
+  std::ofstream(folder / "file") << kFeed << "[feed.plan]\norder = \"file\"\norder_file = \""
+                                 << order.string() << "\"\n";
+  const auto state = [&] {
+    const auto config = load_config(folder / "file");
+    REQUIRE(config);
+    return config->feeds.front().order_file_state;
+  };
+  CHECK(state().empty());
+  std::ofstream(order) << "#0\n";
+  const std::string first = state();
+  CHECK_FALSE(first.empty());
+  CHECK(state() == first);
+  std::ofstream(order, std::ios::app) << "#1\n";
+  const std::string longer = state();
+  CHECK(longer != first);
+  fs::remove(order);
+  CHECK(state().empty());
+}
+
 TEST_CASE("config: a path is resolved through links, be its end there or not") {
   const TemporaryFolder folder;
   const fs::path real = fs::canonical(folder.path());

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import second_order_file
 import second_planner
 
 ORDERS = [
@@ -67,6 +68,44 @@ def text(value):
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def with_file(settings, folder):
+    """The settings as the command takes them: it reads an order file, of which we have the text."""
+    if "order_file" not in settings:
+        return settings
+    (folder / "order").write_text(settings["order_file"])
+    return {**settings, "order_file": str(folder / "order")}
+
+
+def listed(lengths, chance, world):
+    """An order file of every form of row, with repeats."""
+    lines = ["# rows of a test"]
+    for _ in range(world * 30):
+        rows = []
+        for _ in range(1 + chance.randrange(9)):
+            ordinal = chance.randrange(len(lengths) // 2)
+            start = chance.choice([0, 0, chance.randrange(lengths[ordinal])])
+            count = 1 + chance.randrange(lengths[ordinal] - start)
+            row = chance.choice([f"#{ordinal}", f"#{ordinal} {start} {count}"])
+            rows.append(row + chance.choice(["", "", " *0", " *0.5", " *-2"]))
+        lines.append("\t".join(rows))
+    return "\n".join(lines) + "\n"
+
+
+def listed_cases(lengths, chance):
+    """Settings with order files, of which each way to cut has one."""
+    ends = [{}, {"world": 5, "remainder": "spread"}, {"world": 3, "remainder": "wrap"}]
+    for cut in CUTS:
+        for end in ends:
+            yield {"order": "file", "order_file": listed(lengths, chance, 1), **cut, **end}
+    for world in (1, 4):
+        rows = listed(lengths, chance, world).replace("*-2", "*-2\t-")
+        yield {"order": "file", "order_file": rows, "cut": "file", "world": world}
+    whole = "".join(f"#{chance.randrange(50)}\n" for _ in range(300))
+    whole = {"order": "file", "order_file": whole}
+    yield {**whole, "lanes": 6, "unroll": 20, "world": 2}
+    yield {**whole, "lanes": 5, "unroll": 33, "last": "drop"}
+
+
 def ours(program, files, settings, epoch):
     call = [program, "plan", "--json", "--batches", "--epoch", str(epoch)]
     for file in files:
@@ -84,14 +123,19 @@ def compare(program, folder, lists, settings, epoch):
     for i, lengths in enumerate(lists):
         files.append(str(folder / f"lengths{i}"))
         Path(files[-1]).write_text("".join(f"{x}\n" for x in lengths))
-    got = ours(program, files, settings, epoch)
+    got = ours(program, files, with_file(settings, folder), epoch)
     joined = [x for lengths in lists for x in lengths]
-    wanted = second_planner.plan(joined, settings, epoch, [len(x) for x in lists])
+    if settings.get("order") == "file":
+        wanted = second_order_file.plan(joined, settings)
+    else:
+        wanted = second_planner.plan(joined, settings, epoch, [len(x) for x in lists])
     ordinals = [[row[0] for row in batch] for batch in wanted]
     if got["batch_list"] != ordinals:
         raise SystemExit(f"different batches with {settings}, epoch {epoch}, {len(joined)} lengths")
-    if "row_list" in got and got["row_list"] != [[list(row) for row in b] for b in wanted]:
+    if "row_list" in got and got["row_list"] != [[list(row[:4]) for row in b] for b in wanted]:
         raise SystemExit(f"different rows with {settings}, epoch {epoch}")
+    if "weight_list" in got and got["weight_list"] != [[row[4] for row in b] for b in wanted]:
+        raise SystemExit(f"different weights with {settings}, epoch {epoch}")
     frames = sum(row[2] for batch in wanted for row in batch)
     padded = sum(len(batch) * max(row[2] for row in batch) for batch in wanted)
     if (got["frames"], got["padded_frames"]) != (frames, padded):
@@ -120,6 +164,9 @@ def main(program):
                 parts = [log_normal[:700], log_normal[700:800], log_normal[800:]]
                 compare(program, folder, parts, {**settings, "seed": 3}, epoch)
                 cases += 1
+        for settings in listed_cases(log_normal, chance):
+            compare(program, folder, [log_normal], settings, chance.choice([0, 3]))
+            cases += 1
         for order in ORDERS:
             compare(program, folder, [few], {**order, "size": 3, "seed": 11}, 2)
             compare(program, folder, [[5] * 40], {**order, "size": 3, "seed": 11}, 2)

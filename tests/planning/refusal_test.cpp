@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <map>
 
 #include "tests/planning/tables.h"
 
@@ -200,4 +201,43 @@ TEST_CASE("planning: weights so far apart that an epoch would pass all counts ar
       "to each other, or mix_exhausted = end");
   CHECK(mixed({2147483647, 6}, "mix_weights=3e9,1") ==
         "3000000000 rows of up to 2147483647 frames: their product passes 2^62 frames");
+}
+
+TEST_CASE("planning: settings that an order file decides are refused by name") {
+  const auto complaint = [](PlanSettings settings) {
+    const auto checked = check_settings(settings);
+    REQUIRE_FALSE(checked);
+    return checked.error().message;
+  };
+  CHECK(complaint(testing::settings({"order=file"})) == "order = file needs order_file");
+  CHECK(complaint(testing::settings({"order_file=x"})) ==
+        "order_file = x has a meaning only with order = file");
+  CHECK(complaint(testing::settings({"row_weight=w"})) ==
+        "row_weight = w has a meaning only with order = file");
+  CHECK(complaint(testing::settings({"cut=file"})) == "cut = file needs order = file");
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"select", "fixed"},
+                                                                      {"chunk", "5"},
+                                                                      {"mix_weights", "1,2"},
+                                                                      {"min_length", "2"},
+                                                                      {"max_length", "9"},
+                                                                      {"shuffle", "batches"}}) {
+    PlanSettings settings = testing::settings({"order=file", "order_file=x"});
+    REQUIRE(set_setting(settings, name, value));
+    CHECK(complaint(settings) == name + " = " + value +
+                                     " has a meaning only with an order that is not file: the file "
+                                     "has the rows as they come");
+  }
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"size_multiple", "2"},
+                                                                      {"max_size", "7"},
+                                                                      {"last", "drop"},
+                                                                      {"remainder", "wrap"},
+                                                                      {"size", "9"},
+                                                                      {"max_frames", "9"},
+                                                                      {"rule", "overrun"}}) {
+    PlanSettings settings = testing::settings({"order=file", "order_file=x", "cut=file"});
+    REQUIRE(set_setting(settings, name, value));
+    CHECK(complaint(settings).starts_with(name + " = " + value + " has a meaning only with "));
+  }
+  CHECK_FALSE(check_settings(testing::settings({"order=file", "order_file=x", "bins=3"})));
+  CHECK(check_settings(testing::settings({"order=file", "order_file=x", "cut=file", "seed=3"})));
 }

@@ -35,7 +35,7 @@ TEST_CASE("planning: a value out of range is refused with what is allowed") {
   CHECK(refusal("world", "0") == "world: found \"0\", allowed: 1 to 65536");
   CHECK(refusal("order", "longest") ==
         "order: found \"longest\", allowed: random sorted bucket bucket-span bucket-optimal "
-        "alternated semi-sorted");
+        "alternated semi-sorted file");
   for (const char* value : {"nan", "inf", "-0.1", "1000001", "", "0.1x", "0,1"}) {
     CHECK(refusal("randomization", value) ==
           "randomization: found \"" + std::string(value) + "\", allowed: 0 to 1000000");
@@ -55,4 +55,14 @@ TEST_CASE("planning: the hash of settings leaves out the seed and nothing else")
   CHECK(settings_hash(testing::settings({"seed=7"})) == plain);
   CHECK(settings_hash(testing::settings({"size=17"})) != plain);
   CHECK(settings_hash(testing::settings({"remainder=wrap"})) != plain);
+}
+
+TEST_CASE("planning: a path or a field's name is text of one line") {
+  PlanSettings settings;
+  CHECK_FALSE(set_setting(settings, "order_file", ""));
+  CHECK_FALSE(set_setting(settings, "order_file", "a\nb"));
+  CHECK_FALSE(set_setting(settings, "order_file", std::string(4096, 'a')));
+  CHECK(set_setting(settings, "order_file", "/a b"));
+  CHECK(get_setting(settings, "order_file") == "/a b");
+  CHECK(setting_type("order_file") == SettingType::text);
 }

@@ -42,7 +42,7 @@ _TABLE = (
     ("library", "client/library", "base formats",
      "batchwright/client.h batchwright/client.hpp batchwright/live.hpp"),
     ("examples", "client/examples", "dataset library", ""),
-    ("command", "client/command", "base formats dataset frontend sound recipe ingest planning live config library", ""),
+    ("command", "client/command", "base formats dataset frontend sound recipe ingest planning assembly live config library", ""),
 )
 ROOMS = tuple(Room(name, folder, tuple(sees.split()),
                    tuple(f"{folder}/{door}" for door in doors.split()))

@@ -15,6 +15,7 @@
 #include "client/command/plan/plan_compare.h"
 #include "client/command/plan/plan_html.h"
 #include "client/command/plan/plan_lengths.h"
+#include "daemon/assembly/assembly.h"
 #include "daemon/planning/planning.h"
 
 namespace batchwright {
@@ -46,8 +47,9 @@ struct Planned {
   double seconds = 0;  ///< Spent on the plan alone.
 };
 
-/// The lengths of all lists or datasets in the order of the call, which a plan depends on.
-Result<PlanLengths> read_lengths(const PlanOptions& options) {
+/// The lengths of all lists or datasets in the order of the call, which a plan depends on, and the
+/// order file for them.
+Result<PlanLengths> read_lengths(const PlanOptions& options, PlanSettings& settings) {
   PlanLengths lengths;
   if (options.lengths.empty() && options.datasets.empty()) {
     return Error{ErrorCode::invalid_argument, "plan needs --dataset, --lengths or --feed-config"};
@@ -55,8 +57,11 @@ Result<PlanLengths> read_lengths(const PlanOptions& options) {
   for (const auto& file : options.lengths) {
     if (auto read = append_length_file(file, lengths); !read) return read.error();
   }
-  if (options.datasets.empty()) return lengths;
-  if (auto read = append_datasets(options.datasets, lengths); !read) return read.error();
+  if (!options.datasets.empty()) {
+    auto read = append_datasets(options.datasets, lengths, settings);
+    return read ? Result<PlanLengths>(std::move(lengths)) : read.error();
+  }
+  if (auto read = read_order(lengths.frames.size(), settings); !read) return read.error();
   return lengths;
 }
 
@@ -69,15 +74,26 @@ struct PlanData {
   std::uint64_t row_cache_bytes = 0;  ///< That the feed has.
 };
 
-/// What a feed would plan: data, recipe and settings are its own.
+/// Settings of the call go before those of the file.
+Result<void> set_settings(const PlanOptions& options, PlanSettings& settings) {
+  for (const auto& [name, value] : options.settings) {
+    if (auto set = set_setting(settings, name, value); !set) return set;
+  }
+  return check_settings(settings);
+}
+
+/// What a feed would plan: data, recipe and settings are its own, but for those of the call.
 Result<PlanData> read_feed(const PlanOptions& options) {
   const auto feed = open_configured_feed(options.config, options.feed);
   if (!feed) return feed.error();
   PlanData data;
   data.settings = feed->config.served.plan;
-  // As the feed does with rows that have no frame.
+  if (auto set = set_settings(options, data.settings); !set) return set.error();
+  if (auto read = read_order(*feed->snapshot, data.settings); !read) return read.error();
   if (feed->recipe) {
-    data.settings.min_length = std::max(data.settings.min_length, 1U);
+    // As the feed does with rows that have no frame.
+    const bool listed = data.settings.order == Order::file;
+    if (!listed) data.settings.min_length = std::max(data.settings.min_length, 1U);
     data.frame_bytes = feed->recipe->frame_bytes();
     data.row_cache_bytes = feed->config.served.row_cache_bytes;
   }
@@ -92,19 +108,10 @@ Result<PlanData> read_feed(const PlanOptions& options) {
 }
 
 Result<PlanData> read_data(const PlanOptions& options) {
+  if (!options.config.empty()) return read_feed(options);
   PlanData data;
-  if (!options.config.empty()) {
-    auto feed = read_feed(options);
-    if (!feed) return feed.error();
-    data = *std::move(feed);
-  }
-  // Settings of the call go before those of the file.
-  for (const auto& [name, value] : options.settings) {
-    if (auto set = set_setting(data.settings, name, value); !set) return set.error();
-  }
-  if (auto checked = check_settings(data.settings); !checked) return checked.error();
-  if (!options.config.empty()) return data;
-  auto lengths = read_lengths(options);
+  if (auto set = set_settings(options, data.settings); !set) return set.error();
+  auto lengths = read_lengths(options, data.settings);
   if (!lengths) return lengths.error();
   data.lengths = *lengths;
   data.next = *std::move(lengths);
@@ -113,8 +120,10 @@ Result<PlanData> read_data(const PlanOptions& options) {
 
 Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
                                               const PlanSettings& settings, Epoch epoch) {
-  // One rank has none to wait for, and lanes make the batches of a step themselves.
-  if (settings.world == 1 || settings.lanes != 0) return std::optional<Imbalance>();
+  // One rank has none to wait for, and lanes and an order file make the steps themselves.
+  if (settings.world == 1 || settings.lanes != 0 || settings.order == Order::file) {
+    return std::optional<Imbalance>();
+  }
   // Both, whichever is set: the two figures are what the choice is made by.
   const auto with = [&](Shuffle shuffle) {
     PlanSettings shuffled = settings;
@@ -130,8 +139,7 @@ Result<std::optional<Imbalance>> imbalance_of(const PlanLengths& lengths,
 }
 
 std::optional<RowCacheNeed> row_cache_need(const PlanData& data, const EpochPlan& plan) {
-  const bool parts = data.settings.chunk != 0 || data.settings.lanes != 0;
-  if (data.frame_bytes == 0 || !parts) return std::nullopt;
+  if (data.frame_bytes == 0 || !makes_parts(data.settings)) return std::nullopt;
   // What rows say of their draws is a few bytes each.
   constexpr std::uint64_t kDrawnBytes = 16;
   return RowCacheNeed{most_open_frames(plan, data.lengths.frames) * data.frame_bytes +
@@ -205,7 +213,7 @@ void print_batches(const EpochPlan& plan, const PrintRow& print_row) {
   }
 }
 
-void print_json(const Planned& planned, const PlanOptions& options, bool parts) {
+void print_json(const Planned& planned, const PlanOptions& options, const PlanSettings& settings) {
   std::string text = json_text(report_json(planned, Epoch{options.epoch}));
   // The lists follow as they are made (print_batches()), and the brace after them.
   if (!options.batches) return fmt::print("{}\n", text);
@@ -213,11 +221,15 @@ void print_json(const Planned& planned, const PlanOptions& options, bool parts) 
   fmt::print("{},\"batch_list\":[", text);
   print_batches(planned.plan, [](const Row& row) { fmt::print("{}", row.ordinal); });
   // An ordinal alone does not say which part of a sequence a row is.
-  if (parts) {
+  if (makes_parts(settings)) {
     fmt::print("],\"row_list\":[");
     print_batches(planned.plan, [](const Row& row) {
       fmt::print("[{},{},{},{}]", row.ordinal, row.start, row.length, row.flags);
     });
+  }
+  if (settings.order_rows && !settings.order_rows->weights.empty()) {
+    fmt::print("],\"weight_list\":[");
+    print_batches(planned.plan, [](const Row& row) { fmt::print("{}", row.weight); });
   }
   fmt::print("]}}\n");
 }
@@ -337,8 +349,7 @@ int run_plan(const PlanOptions& options) {
   const auto planned = plan_all(*data, Epoch{options.epoch});
   if (!planned) return fail(planned.error());
   if (options.json) {
-    // Only these cut sequences into parts.
-    print_json(*planned, options, settings.chunk != 0 || settings.lanes != 0);
+    print_json(*planned, options, settings);
   } else {
     print_text(*planned, options);
     if (options.batches) print_batch_lines(planned->plan);

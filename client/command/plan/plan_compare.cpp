@@ -18,10 +18,20 @@ PlanSettings common_settings(const PlanSettings& given) {
   common.randomization = plain.randomization;
   common.bins = common.bucket_size = common.bucket_span = common.bucket_count = 0;
   common.bucket_boundaries.clear();
+  common.order_file.clear();
+  common.row_weight.clear();
+  common.order_rows = nullptr;
   return common;
 }
 
-bool is_by_rows(Cut cut) { return cut == Cut::fixed || cut == Cut::dynamic; }
+bool is_by_rows(Cut cut) { return cut == Cut::fixed || cut == Cut::dynamic || cut == Cut::file; }
+
+/// Rows of a batch of such a cut; of an order file's batches, the mean.
+std::uint32_t rows_by(const PlanSettings& settings) {
+  if (settings.cut != Cut::file) return settings.size;
+  const OrderRows& order = *settings.order_rows;
+  return static_cast<std::uint32_t>(std::max<std::size_t>(order.rows.size() / order.lines(), 1));
+}
 
 /// How large the batches of each cut are.
 struct Sizes {
@@ -69,7 +79,8 @@ Sizes sizes_of(const Shape& shape, const PlanSettings& settings) {
       std::max<std::uint64_t>(shape.frames / std::max<std::uint64_t>(shape.all_rows, 1), 1);
   // The longest row has to fit.
   if (is_by_rows(settings.cut)) {
-    return {settings.size, std::max<std::uint64_t>(mean * settings.size, shape.longest)};
+    const std::uint32_t rows = rows_by(settings);
+    return {rows, std::max<std::uint64_t>(mean * rows, shape.longest)};
   }
   const std::uint64_t most = settings.max_size != 0 ? settings.max_size : 1'000'000;
   const std::uint64_t rows = std::clamp<std::uint64_t>(settings.max_frames / mean, 1, most);
@@ -80,7 +91,7 @@ Sizes sizes_of(const Shape& shape, const PlanSettings& settings) {
 /// The shape of a random order, cut fixed.
 Result<Shape> shape_of(const PlanLengths& lengths, const PlanSettings& given) {
   // Batches as small as can be, where their rows are not given: all of them are in the epoch.
-  const std::uint32_t rows_of_batch = is_by_rows(given.cut) ? given.size : given.size_multiple;
+  const std::uint32_t rows_of_batch = is_by_rows(given.cut) ? rows_by(given) : given.size_multiple;
   const PlanSettings settings = cut_as(common_settings(given), Cut::fixed, {rows_of_batch, 0});
   Shape shape;
   // Both epochs that evaluate() plans: with a selection of data they may differ in rows.
@@ -185,7 +196,8 @@ Result<std::vector<Strategy>> compare_strategies(const PlanLengths& lengths,
   for (const auto& [cut, cut_name] :
        {std::pair(Cut::fixed, "fixed"), std::pair(Cut::dynamic, "dynamic"),
         std::pair(Cut::frames, "frames")}) {
-    const bool is_given = is_by_rows(cut) == is_by_rows(settings.cut);
+    const bool is_given =
+        is_by_rows(cut) == is_by_rows(settings.cut) && settings.order != Order::file;
     for (const Choice& choice : choices(*shape)) {
       auto made = evaluate(lengths, fmt::format("{}, {}", choice.name, cut_name),
                            ordered(cut_as(common, cut, shape->sizes), choice));

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "daemon/assembly/assembly.h"
 #include "storage/dataset/dataset.h"
 
 namespace batchwright {
@@ -71,7 +72,7 @@ Result<void> append_length_file(const std::string& file, PlanLengths& lengths) {
 }
 
 Result<void> append_datasets(const std::vector<std::filesystem::path>& datasets,
-                             PlanLengths& lengths) {
+                             PlanLengths& lengths, PlanSettings& settings) {
   Catalog catalog;
   // Opened together, as a feed does, so that schemas that do not match are refused.
   const auto opened = catalog.open(datasets, VerifyRecords::once, Locking::permitted);
@@ -82,7 +83,7 @@ Result<void> append_datasets(const std::vector<std::filesystem::path>& datasets,
   lengths.frames.insert(lengths.frames.end(), frames.begin(), frames.end());
   const auto shards = (*snapshot)->shard_sequences();
   lengths.datasets.insert(lengths.datasets.end(), shards.begin(), shards.end());
-  return {};
+  return read_order(**snapshot, settings);
 }
 
 }  // namespace batchwright

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/planning/planning.h"
 #include "formats/formats.h"
 
 namespace batchwright {
@@ -24,9 +25,11 @@ Result<void> append_length_list(std::istream& in, const std::string& file, PlanL
 /// Errors: not_found; as append_length_list().
 Result<void> append_length_file(const std::string& file, PlanLengths& lengths);
 
-/// Appends the lengths of datasets that a feed could serve together.
-/// Errors: those of opening them; schema_mismatch (one has other fields than the first).
+/// Appends the lengths of datasets that a feed could serve together, and reads the order file of
+/// `settings`, if there is one, for them.
+/// Errors: those of opening them; schema_mismatch (one has other fields than the first); those of
+/// read_order().
 Result<void> append_datasets(const std::vector<std::filesystem::path>& datasets,
-                             PlanLengths& lengths);
+                             PlanLengths& lengths, PlanSettings& settings);
 
 }  // namespace batchwright

@@ -106,7 +106,7 @@ BatchCounts RecipeSource::counts(BatchIndex index) const {
   std::vector<Row> planned;
   rows(index, planned);
   BatchCounts counts{from_->counts(index).rows, 0};
-  for (const Row& row : planned) counts.frames += real_frames(row);
+  for (const Row& row : planned) counts.frames += row.weight == 0 ? 0 : real_frames(row);
   return counts;
 }
 

@@ -62,6 +62,51 @@ std::shared_ptr<const std::jthread> read_tree(std::shared_ptr<const Snapshot> sn
   return thread ? std::make_shared<std::jthread>(std::move(*thread)) : nullptr;
 }
 
+/// An order file's rows once with each of the lengths that their sequences may have.
+Result<OrderRows> with_each_length(const OrderRows& order, std::uint64_t sequences,
+                                   std::size_t lengths) {
+  if (lengths * std::max<std::uint64_t>(sequences, order.rows.size()) >= ListedRow::kNone) {
+    return Error{ErrorCode::infeasible,
+                 fmt::format("order file {}: {} rows of {} sequences with up to {} lengths each "
+                             "pass what can be planned, 4294967294",
+                             order.file, order.rows.size(), sequences, lengths)};
+  }
+  OrderRows all = order;
+  for (std::size_t i = 1; i < lengths; ++i) {
+    const auto rows = static_cast<std::uint32_t>(all.rows.size());
+    for (ListedRow row : order.rows) {
+      row.ordinal += row.has_sequence() ? static_cast<std::uint32_t>(i * sequences) : 0;
+      all.rows.push_back(row);
+    }
+    all.weights.insert(all.weights.end(), order.weights.begin(), order.weights.end());
+    for (std::size_t line = 0; line < order.lines(); ++line) {
+      all.line_starts.push_back(rows + order.line_starts[line + 1]);
+      all.line_numbers.push_back(order.line_numbers[line]);
+    }
+  }
+  return all;
+}
+
+/// The bound of an order file's rows where a sequence may have several lengths; `longest` is the
+/// bound where each has its longest.
+Result<PlanBound> listed_bound(const std::vector<SharedLengths>& possible, PlanSettings plan,
+                               const PlanBound& longest) {
+  std::vector<std::uint32_t> all, shortest = *possible.front();
+  for (const SharedLengths& lengths : possible) {
+    all.insert(all.end(), lengths->begin(), lengths->end());
+    std::transform(lengths->begin(), lengths->end(), shortest.begin(), shortest.begin(),
+                   [](std::uint32_t one, std::uint32_t other) { return std::min(one, other); });
+  }
+  // A row has to have frames, and a part to lie within its sequence, whatever is drawn.
+  if (auto bound = plan_bound(shortest, plan); !bound || plan.cut == Cut::file) {
+    return bound ? longest : bound;
+  }
+  auto order = with_each_length(*plan.order_rows, shortest.size(), possible.size());
+  if (!order) return order.error();
+  plan.order_rows = std::make_shared<const OrderRows>(*std::move(order));
+  return plan_bound(all, plan);
+}
+
 /// The bound where a sequence may have several lengths: as if it were there once with each.
 Result<PlanBound> made_bound(const Snapshot& snapshot, const FeedSettings& settings) {
   const auto possible = settings.recipe->possible_lengths(snapshot);
@@ -75,7 +120,9 @@ Result<PlanBound> made_bound(const Snapshot& snapshot, const FeedSettings& setti
     std::transform(lengths->begin(), lengths->end(), longest.begin(), longest.begin(),
                    [](std::uint32_t one, std::uint32_t other) { return std::max(one, other); });
   }
-  if (auto bound = plan_bound(longest, plan, shards); !bound) return bound;
+  const auto bound = plan_bound(longest, plan, shards);
+  if (!bound) return bound;
+  if (plan.order == Order::file) return listed_bound(*possible, plan, *bound);
   std::vector<std::uint32_t> all;
   std::vector<std::uint64_t> counts;
   std::size_t first = 0;
@@ -127,8 +174,7 @@ Result<std::size_t> feed_slot_bytes(const Snapshot& snapshot, const FeedSettings
 }
 
 bool has_row_cache(const FeedSettings& settings) {
-  return settings.recipe && settings.row_cache_bytes != 0 &&
-         (settings.plan.chunk != 0 || settings.plan.lanes != 0);
+  return settings.recipe && settings.row_cache_bytes != 0 && makes_parts(settings.plan);
 }
 
 /// Of all rows, where batches take parts of them.

@@ -12,10 +12,9 @@ namespace {
 
 std::string plan_text(const PlanSettings& plan) {
   std::string text = fmt::format("planner = {}\n", kPlannerVersion);
-  for (const SettingRow& row : setting_rows()) {
-    const std::string value = get_setting(plan, row.name);
-    if (!value.empty()) text += fmt::format("{} = {}\n", row.name, value);
-  }
+  each_term(plan, [&text](std::string_view name, const std::string& value) {
+    text += fmt::format("{} = {}\n", name, value);
+  });
   return text;
 }
 

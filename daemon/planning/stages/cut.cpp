@@ -43,6 +43,7 @@ std::uint64_t Capacity::rows_within(std::uint32_t longest) const {
     case Cut::frames:
     case Cut::real_frames: return budget_ / frames;
     case Cut::quadratic: return budget_ / (frames + frames * frames / quadratic_scale_);
+    case Cut::file: return kNoLimit;
   }
   return 0;
 }
@@ -81,6 +82,16 @@ Result<void> check_capacity(const Draft& draft, const PlanSettings& settings) {
     }
   }
   std::uint64_t too_long = 0;
+  if (const OrderRows* const listed = draft.table.listed(); listed != nullptr) {
+    draft.each_item([&](std::uint32_t, std::uint32_t, std::uint32_t length) {
+      too_long += length > fits ? 1 : 0;
+    });
+    return Error{ErrorCode::infeasible,
+                 fmt::format("{} of {} rows of order file {} exceed max_frames = {}, the longest "
+                             "with {} frames",
+                             too_long, listed->rows.size(), listed->file, settings.max_frames,
+                             draft.longest)};
+  }
   for (const std::uint32_t length : draft.table.sequence_lengths()) {
     const bool kept = length >= settings.min_length &&
                       (settings.max_length == 0 || length <= settings.max_length);
@@ -186,9 +197,21 @@ class Cutter {
   std::uint64_t by_padding_ = 0;
 };
 
+/// A line of the order file is a batch.
+void cut_as_listed(Draft& draft) {
+  const std::size_t rows = draft.order.size();
+  for (std::size_t i = 0; i < rows; ++i) draft.order.pack(i, item_of(draft.order.word(i)));
+  draft.order.finish_packing(rows);
+  draft.starts = draft.table.listed()->line_starts;
+}
+
 }  // namespace
 
 Result<void> cut_batches(Draft& draft, const PlanSettings& settings) {
+  if (settings.cut == Cut::file) {
+    cut_as_listed(draft);
+    return {};
+  }
   const std::size_t rows = draft.order.size();
   Cutter cutter(draft, settings);
   for (std::size_t start = 0; start < rows;) {

@@ -71,7 +71,9 @@ struct Draft {
   void each_item(const Use& use) const {
     const auto lengths = table.sequence_lengths();
     std::uint32_t i = 0;
-    if (table.is_chunked()) {
+    if (table.listed() != nullptr) {
+      for (; i < table.items(); ++i) use(i, i, table.length(i));
+    } else if (table.is_chunked()) {
       each_chunk(use);
     } else if (uses_all) {
       for (; i < lengths.size(); ++i) use(i, i, lengths[i]);

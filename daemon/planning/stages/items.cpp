@@ -74,7 +74,21 @@ ItemTable::Place ItemTable::place_of(std::uint32_t item) const {
   return {block.sequences + begun - 1, (item - first) * hop_};
 }
 
+Row ItemTable::listed_row(std::uint32_t item) const {
+  const ListedRow& listed = listed_->rows[item];
+  Row row;
+  row.weight = listed_->weight(item);
+  if (!listed.has_sequence()) return row;
+  row.ordinal = listed.ordinal;
+  row.start = listed.start;
+  row.length = listed_length(listed);
+  const bool last = std::uint64_t{row.start} + row.length == lengths_[row.ordinal];
+  row.flags = static_cast<std::uint8_t>((row.start == 0 ? kRowReset : 0) | (last ? kRowLast : 0));
+  return row;
+}
+
 Row ItemTable::row(std::uint32_t item) const {
+  if (listed_) return listed_row(item);
   if (chunk_ == 0) return {item, 0, lengths_[item], kRowReset | kRowLast};
   const Place place = place_of(item);
   const std::uint32_t frames = chunk_length(place);

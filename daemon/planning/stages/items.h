@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -25,29 +26,36 @@ struct AllowedLengths {
   bool has(std::uint32_t length) const { return length >= min && length <= max; }
 };
 
-/// The items that the stages order and cut: whole sequences, or chunks of them. An item's id is its
-/// sequence's ordinal, or its place in the list of the chunks of all sequences, where those that
-/// are left out have one.
+/// The items that the stages order and cut: whole sequences, chunks of them, or the rows of an
+/// order file. An item's id is its sequence's ordinal, or its place in the list of the chunks of
+/// all sequences, where those that are left out have one, or its place in the file.
 class ItemTable {
  public:
   ItemTable() = default;
-  /// Whole sequences.
+  /// Whole sequences, or the rows of settings.order_rows.
   ItemTable(std::span<const std::uint32_t> lengths, const PlanSettings& settings)
-      : lengths_(lengths), allowed_(settings) {}
+      : lengths_(lengths), allowed_(settings), listed_(settings.order_rows) {}
   /// Chunks of `chunk` frames, `hop` apart; a quarter of a byte a chunk.
   /// Errors: infeasible, when there are more than 2^32 - 1 chunks.
   static Result<ItemTable> chunked(std::span<const std::uint32_t> lengths,
                                    const PlanSettings& settings);
 
   std::uint32_t length(std::uint32_t item) const {
+    if (listed_) return listed_length(listed_->rows[item]);
     return chunk_ == 0 ? lengths_[item] : chunk_length(place_of(item));
   }
+  float weight(std::uint32_t item) const { return listed_ ? listed_->weight(item) : 1.0F; }
 
   Row row(std::uint32_t item) const;
 
   bool is_chunked() const { return chunk_ != 0; }
+  /// The order file that the items are of; null: they are of none.
+  const OrderRows* listed() const { return listed_.get(); }
   /// The number of items of all sequences.
-  std::size_t items() const { return chunk_ == 0 ? lengths_.size() : chunks_; }
+  std::size_t items() const {
+    if (listed_) return listed_->rows.size();
+    return chunk_ == 0 ? lengths_.size() : chunks_;
+  }
 
   std::uint32_t items_of(std::uint32_t ordinal) const;
   /// Memory beyond the lengths.
@@ -79,6 +87,11 @@ class ItemTable {
     std::uint32_t ordinal, start;
   };
 
+  Row listed_row(std::uint32_t item) const;
+  std::uint32_t listed_length(const ListedRow& row) const {
+    if (row.frames != 0 || !row.has_sequence()) return row.frames;
+    return lengths_[row.ordinal];
+  }
   Place place_of(std::uint32_t item) const;
   std::uint32_t chunk_length(Place place) const {
     return std::min(chunk_, lengths_[place.ordinal] - place.start);
@@ -91,6 +104,7 @@ class ItemTable {
   std::uint32_t min_chunk_ = 0;
   std::uint32_t chunks_ = 0;
   std::vector<Block> blocks_;
+  std::shared_ptr<const OrderRows> listed_;
 };
 
 /// The rule by which sequences are cut into chunks, in frames.

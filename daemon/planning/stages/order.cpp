@@ -205,6 +205,15 @@ Result<void> order_by_length(Draft& draft, const PlanSettings& settings, std::ui
   return {};
 }
 
+/// As the file has them.
+void order_as_listed(Draft& draft) {
+  draft.order = WordBuffer(draft.rows);
+  const auto words = draft.order.words();
+  draft.each_item([&](std::uint32_t i, std::uint32_t item, std::uint32_t length) {
+    words[i] = key_word(length, item);
+  });
+}
+
 }  // namespace
 
 Result<void> check_boundaries(const Draft& draft, const PlanSettings& settings) {
@@ -224,6 +233,7 @@ Result<void> order_items(Draft& draft, const PlanSettings& settings, std::uint64
     case Order::alternated: return order_alternated(draft, settings.bins, seed);
     case Order::bucket_span:
     case Order::bucket_optimal: return order_by_length(draft, settings, seed);
+    case Order::file: order_as_listed(draft); return {};
     case Order::random: break;
   }
   order_randomly(draft, seed);

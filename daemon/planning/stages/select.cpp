@@ -100,6 +100,55 @@ Result<void> count_kept(Draft& draft, std::span<const std::uint32_t> lengths,
   return {};
 }
 
+/// What rows of an order file have to be, which depends on the lengths. Empty: they are.
+std::string_view flaw_of(const ListedRow& row, std::uint32_t length, const PlanSettings& settings) {
+  const bool in_lanes = settings.lanes != 0;
+  if (!row.has_sequence()) {
+    return settings.cut == Cut::file ? "" : "no sequence (-), which needs cut = file";
+  }
+  if (length == 0 || length > kLongest) return "a sequence of no or too many frames";
+  if (row.frames == 0) return "";
+  if (in_lanes) return "a part of a sequence; lanes cut whole ones";
+  const bool is_within = row.start < length && row.frames <= length - row.start;
+  return is_within ? "" : "a part that passes the end of its sequence";
+}
+
+/// Checks the rows of an order file, and counts them in place of the sequences.
+Result<void> count_listed(Draft& draft, std::span<const std::uint32_t> lengths,
+                          const PlanSettings& settings) {
+  if (!settings.order_rows) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("order_file = {} has not been read", settings.order_file)};
+  }
+  const OrderRows& listed = *settings.order_rows;
+  const ItemTable table(lengths, settings);
+  draft.shortest = kLongest;
+  for (std::uint32_t i = 0; i < listed.rows.size(); ++i) {
+    const ListedRow& row = listed.rows[i];
+    if (row.has_sequence() && row.ordinal >= lengths.size()) {
+      return Error{
+          ErrorCode::invalid_argument,
+          fmt::format("{}: sequence {} of {}", listed.place_of(i), row.ordinal, lengths.size())};
+    }
+    const std::uint32_t whole = row.has_sequence() ? lengths[row.ordinal] : 0;
+    if (const auto flaw = flaw_of(row, whole, settings); !flaw.empty()) {
+      return Error{
+          ErrorCode::infeasible,
+          fmt::format("{}: found {}: sequence {} with {} frames, start {}, count {}",
+                      listed.place_of(i), flaw, row.ordinal, whole, row.start, row.frames)};
+    }
+    draft.longest = std::max(draft.longest, table.length(i));
+    draft.shortest = std::min(draft.shortest, table.length(i));
+  }
+  draft.kept = listed.sequences;
+  if (settings.cut != Cut::file || listed.lines() % settings.world == 0) return {};
+  return Error{
+      ErrorCode::infeasible,
+      fmt::format("order file {}: found {} lines with a batch each; allowed: a multiple of "
+                  "world = {}",
+                  listed.file, listed.lines(), settings.world)};
+}
+
 /// Draws `wanted` of the sequences that a dataset keeps: each is seen once, and all draws are
 /// equally likely.
 void draw(Draft& draft, std::size_t number, std::uint64_t wanted, RandomStream& random) {
@@ -140,6 +189,11 @@ Result<Draft> begin_draft(std::span<const std::uint32_t> lengths, const PlanSett
                  fmt::format("{} sequences, allowed: up to 4294967295", lengths.size())};
   }
   Draft draft;
+  if (settings.order == Order::file) {
+    if (auto counted = count_listed(draft, lengths, settings); !counted) return counted.error();
+    draft.table = ItemTable(lengths, settings);
+    return draft;
+  }
   auto parts = datasets_of(lengths.size(), settings, datasets);
   if (!parts) return parts.error();
   draft.datasets = std::move(*parts);
@@ -180,6 +234,12 @@ std::vector<std::uint64_t> sequences_wanted(const Draft& draft, const PlanSettin
 }
 
 Result<void> select_items(Draft& draft, const PlanSettings& settings, Epoch epoch) {
+  if (const OrderRows* const listed = draft.table.listed(); listed != nullptr) {
+    draft.selected = listed->sequences;
+    draft.rows = listed->rows.size();
+    draft.repeats = listed->repeats;
+    return check_product(draft.rows, draft.longest);
+  }
   auto sweep = Sweep::make(settings);
   if (!sweep) return sweep.error();
   const auto wanted = sequences_wanted(draft, settings, sweep->share(epoch.value));

@@ -8,6 +8,8 @@
 #include <limits>
 #include <string>
 
+#include "daemon/planning/stages/uses.h"
+
 namespace batchwright {
 namespace {
 
@@ -120,7 +122,8 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
   // A counting sort by lane: the counts tell where each lane's list begins.
   plan.taken_ = std::make_unique_for_overwrite<Taken[]>(words.size());
   std::vector<std::uint32_t> free_at(all_lanes);
-  std::vector<std::uint32_t> seen(draft.repeats ? draft.table.items() : 0);
+  const SameParts same(draft.table);
+  std::vector<std::uint32_t> seen(draft.repeats ? same.count() : 0);
   plan.uses_.resize(draft.repeats ? words.size() : 0);
   for (const std::uint64_t word : words) {
     const std::uint32_t lane = keys.lane(key_of(word));
@@ -128,7 +131,7 @@ Result<Unrolled> Unrolled::deal(Draft& draft, const PlanSettings& settings) {
     plan.taken_[at] = {free_at[lane], item_of(word)};
     // Words come by rising step and lane, as their rows do: so each part of a sequence has the
     // same use.
-    if (draft.repeats) plan.uses_[at] = seen[item_of(word)]++;
+    if (draft.repeats) plan.uses_[at] = seen[same.of(item_of(word))]++;
     free_at[lane] += keys.steps(word, draft.table);
   }
   // 8 bytes a row: the lanes' lists have taken their place.

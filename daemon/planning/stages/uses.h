@@ -7,9 +7,24 @@
 
 namespace batchwright {
 
-/// How often each row of an epoch came before in it: where a mixed dataset begins again, and where
-/// remainder = wrap appends batches. It takes 4 bytes a row where a dataset begins again, and
-/// nothing otherwise.
+/// Items that are the same part of the same sequence have the same number: where an order file
+/// names one several times.
+class SameParts {
+ public:
+  /// 8 bytes an item of an order file, otherwise none. `table` outlives it.
+  explicit SameParts(const ItemTable& table);
+
+  std::size_t count() const;  ///< Numbers are below it.
+  std::uint32_t of(std::uint32_t item) const;
+
+ private:
+  const ItemTable& table_;
+  std::vector<std::uint64_t> parts_;  // growing
+};
+
+/// How often each row of an epoch came before in it: where a mixed dataset begins again, an order
+/// file repeats itself, or remainder = wrap appends batches. It takes 4 bytes a row in the first
+/// two cases, and nothing otherwise.
 class RowUses {
  public:
   RowUses() = default;

@@ -14,6 +14,7 @@ Result<FittingData> examine_data(std::shared_ptr<const Snapshot> snapshot,
                                  const FeedSettings& settings, Catalog& catalog) {
   FittingData data{settings, {}, {}, {}};
   if (auto opened = open_recipe(*snapshot, data.settings, catalog); !opened) return opened.error();
+  if (auto read = read_order(*snapshot, data.settings.plan); !read) return read.error();
   const auto needs = feed_needs(*snapshot, data.settings);
   if (!needs) return needs.error();
   data.needs = *needs;

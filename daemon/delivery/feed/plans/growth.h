@@ -14,7 +14,7 @@ namespace batchwright {
 
 /// Data that a feed can serve, and what serving them takes.
 struct FittingData {
-  FeedSettings settings;  ///< With its recipe open.
+  FeedSettings settings;  ///< With its recipe open, and its order file read.
   PlannedEpoch first;     ///< The first epoch, and with it the snapshot.
   FeedNeeds needs;
   std::string why_not_newer;  ///< Why they are not the newest; empty: they are.

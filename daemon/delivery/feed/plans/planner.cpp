@@ -80,6 +80,7 @@ constexpr std::size_t kBytesPlanned = 20;
 
 PlanSettings plan_of_made(const FeedSettings& settings) {
   PlanSettings plan = settings.plan;
+  if (plan.order == Order::file) return plan;
   plan.min_length = std::max(plan.min_length, 1U);
   return plan;
 }
@@ -113,9 +114,8 @@ Result<PlannedEpoch> plan_snapshot(std::shared_ptr<const Snapshot> snapshot,
   const Survey seen = survey(*plan);
   PlanTotals totals = seen.totals();
   totals.selected = plan->counts().selected;
-  const auto source =
-      std::make_shared<const EpochSource>(epoch, fingerprint, std::move(snapshot), std::move(*plan),
-                                          wanted.chunk != 0 || wanted.lanes != 0, lengths);
+  const auto source = std::make_shared<const EpochSource>(
+      epoch, fingerprint, std::move(snapshot), std::move(*plan), makes_parts(wanted), lengths);
   std::shared_ptr<const BatchSource> batches = source;
   if (settings.recipe) {
     auto kept = settings.row_budget ? std::make_shared<KeptRows>(settings.row_budget)
@@ -135,6 +135,10 @@ std::string describe_sequences(const PlannedEpoch& epoch, const PlanSettings& se
   std::uint64_t used = counts.selected;
   if (counts.left_out != 0) {
     others.push_back(fmt::format("{} left out by min_length and max_length", counts.left_out));
+  }
+  if (settings.order == Order::file) {
+    const std::uint64_t rows = epoch.totals.sequences;
+    return fmt::format("{} rows of {} of {} sequences, as order_file has them", rows, used, all);
   }
   if (counts.selected < counts.kept) {
     others.push_back(fmt::format("{} not drawn by select", counts.kept - counts.selected));

@@ -72,7 +72,7 @@ class Planner {
 };
 
 /// The plan's settings where rows are made: sequences that are too short for any frame are left
-/// out, like those below min_length.
+/// out, like those below min_length; where an order file names one, it cannot be planned.
 PlanSettings plan_of_made(const FeedSettings& settings);
 
 /// One planned epoch with its figures. Errors: infeasible, also when a plan has no step: the
