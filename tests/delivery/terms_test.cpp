@@ -98,6 +98,7 @@ TEST_CASE(
   Asking asking;
   const PlanSettings plain = sorted_feed(4).plan;
   for (const SettingRow& row : setting_rows()) {
+    if (row.name == "order_file" || row.name == "row_weight") continue;  // see below
     const auto other = kOthers.find(row.name);
     REQUIRE_MESSAGE(other != kOthers.end(), row.name);
     FeedSettings had = sorted_feed(4);
@@ -108,6 +109,25 @@ TEST_CASE(
     const std::string text = asking.refused(had);
     CHECK_MESSAGE(contains(text, wanted), text);
   }
+}
+
+TEST_CASE("delivery: another order file is refused by its rows, whatever its path is") {
+  Asking asking;
+  FeedSettings had = sorted_feed(4);
+  had.plan.order = Order::file;
+  had.plan.order_file = "/secret/place";
+  const OrderNames names{40, nullptr};
+  had.plan.order_rows = std::make_shared<const OrderRows>(*parse_order("#3\n", "o", names));
+  const std::string text = asking.refused(had);
+  CHECK_MESSAGE(contains(text, "order: file before, sorted now"), text);
+  const std::string terms = terms_text(had, small_schema());
+  CHECK(contains(terms, "order = file\norder_rows = "));
+  CHECK_FALSE(contains(terms, "secret"));
+  had.plan.order_file = "/other";
+  CHECK(terms_text(had, small_schema()) == terms);
+  had.plan.order_rows = std::make_shared<const OrderRows>(*parse_order("#4\n", "o", names));
+  CHECK(describe_change({{1, 1, 1}, terms}, {{1, 2, 1}, terms_text(had, small_schema())})
+            .starts_with("order_rows: "));
 }
 
 TEST_CASE("delivery: another layout and padding are refused, with both values") {
