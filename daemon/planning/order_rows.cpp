@@ -72,6 +72,7 @@ class OrderParser {
                                order_.file, kRowForm)};
     }
     count_sequences();
+    note_hashes(order_);
     return std::move(order_);
   }
 
@@ -212,7 +213,7 @@ Result<OrderRows> parse_order(std::string_view text, std::string file, const Ord
   return parser.finish();
 }
 
-std::uint64_t order_hash(const OrderRows& order, bool lines) {
+void note_hashes(OrderRows& order) {
   std::uint64_t hash = kFnv1aBasis;
   const auto add = [&hash](std::uint32_t value) {
     const char bytes[] = {static_cast<char>(value), static_cast<char>(value >> 8),
@@ -225,9 +226,9 @@ std::uint64_t order_hash(const OrderRows& order, bool lines) {
     add(order.rows[i].frames);
     add(std::bit_cast<std::uint32_t>(order.weight(i)));
   }
-  if (!lines) return hash;
+  order.row_hash = hash;
   for (const std::uint32_t start : order.line_starts) add(start);
-  return hash;
+  order.line_hash = hash;
 }
 
 }  // namespace batchwright

@@ -37,6 +37,8 @@ struct OrderRows {
   bool repeats = false;            ///< Some part of a sequence comes more than once.
   bool has_parts = false;          ///< Some row may be less than its sequence.
   std::uint64_t rows_without = 0;  ///< Rows without a sequence.
+  std::uint64_t row_hash = 0;      ///< Of what the rows say, by note_hashes().
+  std::uint64_t line_hash = 0;     ///< Of that, and of which rows make a line.
 
   std::size_t lines() const { return line_numbers.size(); }
   float weight(std::size_t row) const { return weights.empty() ? 1.0F : weights[row]; }
@@ -60,8 +62,8 @@ inline constexpr std::size_t kMostOrderLineBytes = std::size_t{1} << 24;
 /// names.find.
 Result<OrderRows> parse_order(std::string_view text, std::string file, const OrderNames& names);
 
-/// A number for what the rows say, whatever the file is called and whether it names keys or
-/// ordinals; with `lines`, also for which rows make a batch.
-std::uint64_t order_hash(const OrderRows& order, bool lines);
+/// Computes the hashes anew, after weights have changed. They say nothing of the file's name, nor
+/// of whether it has keys or ordinals.
+void note_hashes(OrderRows& order);
 
 }  // namespace batchwright

@@ -225,8 +225,9 @@ void each_term(const PlanSettings& settings,
     if (row.name == "row_weight") continue;
     if (row.name == "order_file") {
       if (!settings.order_rows) continue;
-      const bool lines = settings.cut == Cut::file;
-      use("order_rows", fmt::format("{:016x}", order_hash(*settings.order_rows, lines)));
+      const OrderRows& order = *settings.order_rows;
+      const bool has_lines = settings.cut == Cut::file;
+      use("order_rows", fmt::format("{:016x}", has_lines ? order.line_hash : order.row_hash));
       continue;
     }
     const std::string value = get_setting(settings, row.name);

@@ -119,6 +119,7 @@ Result<void> add_weights(const Snapshot& snapshot, const std::string& name, Orde
     const ListedRow& row = order.rows[i];
     if (row.has_sequence() && !order.own_weights[i]) order.weights[i] = weights[row.ordinal];
   }
+  note_hashes(order);
   return {};
 }
 

@@ -5,7 +5,6 @@
 namespace batchwright {
 namespace {
 
-/// Rows without a sequence are alike; they get no use.
 std::uint64_t listed_part(const ListedRow& row) {
   return std::uint64_t{row.ordinal} << 32 | row.start;
 }
@@ -34,6 +33,7 @@ RowUses::RowUses(const Draft& draft) : batches_(std::max<std::uint64_t>(draft.ba
   if (!draft.repeats) return;
   const auto items = draft.order.items();
   uses_.resize(items.size());
+  const OrderRows* const listed = draft.table.listed();
   const SameParts same(draft.table);
   std::vector<std::uint32_t> seen(same.count());
   for (std::size_t index = 0; index < draft.sequence.size(); ++index) {
@@ -41,7 +41,8 @@ RowUses::RowUses(const Draft& draft) : batches_(std::max<std::uint64_t>(draft.ba
     const bool is_appended = index >= batches_;
     if (is_appended) appended_starts_.push_back(appended_.size());
     for (std::uint32_t place = draft.starts[cut]; place < draft.starts[cut + 1]; ++place) {
-      const std::uint32_t use = seen[same.of(items[place])]++;
+      const bool is_empty = listed != nullptr && !listed->rows[items[place]].has_sequence();
+      const std::uint32_t use = is_empty ? 0 : seen[same.of(items[place])]++;
       if (is_appended) {
         appended_.push_back(use);
       } else {
