@@ -50,9 +50,10 @@ class WeightField {
     const auto field = schema.find(name);
     if (!field) return bad(field.error().message);
     const FieldSpec& spec = schema.fields[*field];
-    const bool is_number = spec.dtype == DType::float32 && frame_bytes(spec) == sizeof(float);
-    if (spec.kind == FieldKind::scalar && is_number) return WeightField(snapshot, *field);
-    return bad(fmt::format("found field \"{}\"; allowed: a scalar field of one float32", name));
+    if (spec.kind == FieldKind::scalar && spec.dtype == DType::float32) {
+      return WeightField(snapshot, *field);
+    }
+    return bad(fmt::format("found field \"{}\"; allowed: a scalar float32 field", name));
   }
 
   /// Structure and bounds of the record are checked, and not its CRC: that waits until a batch has

@@ -12,9 +12,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Schema kWeighted{{{"features", FieldKind::primary, DType::float32, {}, {}},
+const Schema kWeighted{{{"features", FieldKind::primary, DType::float32, {1}, {}},
                         {"weight", FieldKind::scalar, DType::float32, {}, {}},
-                        {"pair", FieldKind::scalar, DType::float32, {2}, {}},
                         {"label", FieldKind::scalar, DType::int32, {}, {}}},
                        {}};
 
@@ -23,15 +22,13 @@ class WeightedDataset {
  public:
   explicit WeightedDataset(const std::vector<float>& weights) {
     auto writer = DatasetWriter::open(folder_ / "data", kWeighted);
-    REQUIRE(writer);
+    REQUIRE_MESSAGE(writer, (writer ? "" : writer.error().message));
     std::uint32_t frames = 0;
     for (const float& weight : weights) {
       const std::vector<float> features(frames += 10, weight);
-      const std::array<float, 2> pair{};
       const std::int32_t label = 3;
       const std::vector<FieldValue> values = {{std::as_bytes(std::span(features)), frames},
                                               {std::as_bytes(std::span(&weight, 1)), 1},
-                                              {std::as_bytes(std::span(pair)), 1},
                                               {std::as_bytes(std::span(&label, 1)), 1}};
       const std::string key(1, static_cast<char>('a' + frames / 10 - 1));
       REQUIRE(writer->append({key, values}));
@@ -112,9 +109,9 @@ TEST_CASE("assembly: a field that is no weight of rows is refused, with what is 
   const float inf = std::numeric_limits<float>::infinity();
   const WeightedDataset data({1, inf});
   CHECK(data.refusal("a\n", "weigth").message.starts_with("row_weight: "));
-  for (const char* field : {"features", "pair", "label"}) {
+  for (const char* field : {"features", "label"}) {
     CHECK(data.refusal("a\n", field).message == "row_weight: found field \"" + std::string(field) +
-                                                    "\"; allowed: a scalar field of one float32");
+                                                    "\"; allowed: a scalar float32 field");
   }
   CHECK(data.refusal("a\nb\n", "weight").message ==
         "row_weight: sequence 1 has inf in field \"weight\"; allowed: a finite number");
