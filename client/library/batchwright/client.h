@@ -417,12 +417,11 @@ typedef struct bw_batch_header {
    * back undone or ended while it had it. 0: in other modes, and where the daemon does not say. */
   uint32_t attempt;
   uint32_t reserved; /* 0 */
-  /* Of a live feed's batch, one entry per row; NULL for other feeds, but for weights: those of an
-   * order file's rows, NULL where all are 1. Rows of weight 0 count in no total above. */
+  /* Of a live feed's batch, one entry per row; NULL for other feeds. */
   const uint64_t* versions;        /* of the model: the oldest that had a part in the row */
   const uint64_t* versions_newest; /* and the newest */
   const uint64_t* groups;          /* BW_NO_GROUP: in none */
-  const float* weights;            /* 0 of a row that is too stale, or that fills up */
+  const float* weights;            /* 0: the row counts in no total above; also of order = "file" */
   const uint32_t* producers;       /* places for bw_batch_producer */
   const uint64_t* numbers;         /* of the sequences, as their producers count them */
   uint64_t live_version; /* that was announced last when the step was cut; a row's staleness is
