@@ -206,6 +206,38 @@ TEST_CASE("delivery: what a producer must not say is refused, and the next push 
   CHECK(producer.push(four()) == 4);
 }
 
+TEST_CASE("delivery: a trainer that stands still costs no more than a pool, and is told so") {
+  FeedSettings settings = live_feed(1);
+  settings.live->pool.pool_bytes = 64 * 1024;
+  settings.slots = 4;
+  const TestServer server(std::move(settings));
+  RawTrainer still(server);
+  RawTrainer trainer(server);
+  RawProducer producer(server, "actor");
+  trainer.wait();
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    CHECK(producer.push({{number, 100}}) == number + 1);
+    const auto batch = trainer.next();
+    REQUIRE(batch);
+    trainer.release(*batch);
+    trainer.wait();
+  }
+  still.wait();
+  while (const auto batch = still.next()) {
+    CHECK(batch->numbers.front() < 190);
+    still.release(*batch);
+    still.wait();
+  }
+  REQUIRE(still.refused());
+  CHECK(still.refused()->code == static_cast<int>(ErrorCode::not_found));
+  CHECK(still.refused()->message.find("is kept no longer") != std::string::npos);
+  wire::SubscribeT request;
+  request.step = 200;
+  RawTrainer again(server, request);
+  REQUIRE(again.subscribed());
+  CHECK(again.subscribed()->step == 200);
+}
+
 TEST_CASE("delivery: the end of a live feed comes to trainers behind the rest") {
   const TestServer server(live_feed(4));
   RawTrainer trainer(server);

@@ -189,7 +189,9 @@ RawTrainer::RawTrainer(const TestServer& server, wire::SubscribeT request)
 }
 
 std::optional<SeenBatch> RawTrainer::next() {
-  auto delivery = unpacked_as<wire::Delivery>(client_.receive_news());
+  const auto message = client_.receive_news();
+  auto delivery = unpacked_as<wire::Delivery>(message);
+  refused_ = unpacked_as<wire::Refused>(message);
   if (!delivery) return {};
   SeenBatch seen;
   seen.ticket = std::move(*delivery);

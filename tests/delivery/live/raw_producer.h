@@ -83,7 +83,7 @@ class RawTrainer {
   const std::optional<wire::SubscribedT>& subscribed() const { return subscribed_; }
   const std::optional<wire::RefusedT>& refused() const { return refused_; }
   void wait(std::uint32_t holds = 0) { client_.say_waiting(1, holds); }
-  /// The next batch, which it holds; empty where another message comes.
+  /// The next batch, which it holds; empty where another message comes, which may be refused().
   std::optional<SeenBatch> next();
   void release(const SeenBatch& batch);
   std::uint64_t advance(std::uint64_t version, bool restored = false);

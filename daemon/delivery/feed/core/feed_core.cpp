@@ -36,7 +36,7 @@ void FeedCore::note_broken(const std::string& what) {
 
 void FeedCore::take(Started) {
   due_.plans = true;
-  if (!parts_.desk.is_open()) return;
+  if (!parts_.desk.is_open() || parts_.live) return;
   const JournalState& journal = parts_.desk.journal();
   if (journal.lost_records != 0) {
     log<Event::journal_lost>(name(), journal.path, journal.lost_records, journal.lost_batches);

@@ -32,6 +32,12 @@ class KeptSequences {
   void add_step(std::uint64_t step, std::vector<std::uint64_t> arrivals);
   /// The steps before this one are kept no more.
   void keep_from(std::uint64_t step);
+  /// Bytes of sequences that are in steps alone.
+  std::uint64_t bytes_beside_pool() const { return beside_pool_; }
+  /// The first step that is kept; `none` if none is.
+  std::uint64_t first_step(std::uint64_t none) const {
+    return steps_.empty() ? none : steps_.begin()->first;
+  }
 
  private:
   struct Kept {
@@ -40,12 +46,14 @@ class KeptSequences {
     bool in_pool = true;
     bool in_area = false;
     std::uint32_t steps = 0;
+    std::uint64_t bytes = 0;
   };
   void free_if_unused(std::map<std::uint64_t, Kept>::iterator of);
 
   Freed freed_;
   std::map<std::uint64_t, Kept> all_;
   std::map<std::uint64_t, std::vector<std::uint64_t>> steps_;
+  std::uint64_t beside_pool_ = 0;
 };
 
 }  // namespace batchwright

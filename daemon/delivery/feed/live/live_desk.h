@@ -68,7 +68,8 @@ class LiveDesk {
   /// It has released all steps before this one.
   void released(const TrainerKey& trainer, Step step, Time now);
   void left(const TrainerKey& trainer, Time now);
-  /// No trainer asks for steps before this one.
+  /// No trainer asks for steps before this one. Where one that is far behind does, its steps are
+  /// kept up to the bytes of the pool.
   void keep_from(Step step);
   /// The first step that can still be assembled.
   Step first_kept() const { return Step{gate_.source().first_kept()}; }

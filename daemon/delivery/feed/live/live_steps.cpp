@@ -194,8 +194,15 @@ std::string LiveDesk::reason_to_wait() const {
 }
 
 void LiveDesk::keep_from(Step step) {
-  kept_.keep_from(step.value);
-  gate_.source().keep_from(step.value);
+  std::uint64_t first = step.value;
+  kept_.keep_from(first);
+  const std::uint64_t steps = pool_.status().steps;
+  while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes) {
+    first = kept_.first_step(steps) + 1;
+    if (first >= steps) break;  // the newest is kept, however large
+    kept_.keep_from(first);
+  }
+  gate_.source().keep_from(std::max(first, step.value));
 }
 
 }  // namespace batchwright
