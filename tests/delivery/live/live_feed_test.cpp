@@ -36,10 +36,11 @@ std::vector<Offered> four(std::uint64_t first = 0) {
 TEST_CASE("delivery: what a producer pushes is cut into steps, and comes to a trainer") {
   for (const std::uint64_t area : {std::uint64_t{0}, std::uint64_t{1} << 18}) {
     CAPTURE(area);
-    const TestServer server(live_feed(4));
+    TestServer server(live_feed(4));
     RawTrainer trainer(server);
     REQUIRE(trainer.subscribed());
     CHECK(trainer.subscribed()->steps == 0);
+    CHECK(server.feed().state == FeedState::serving);
     trainer.wait();
     RawProducer producer(server, "actor", area);
     CHECK(producer.produced().next == 0);

@@ -36,6 +36,7 @@ void FeedCore::note_broken(const std::string& what) {
 
 void FeedCore::take(Started) {
   due_.plans = true;
+  if (parts_.live && parts_.life.first_batch_is_there()) log<Event::feed_ready>(name());
   if (!parts_.desk.is_open() || parts_.live) return;
   const JournalState& journal = parts_.desk.journal();
   if (journal.lost_records != 0) {
