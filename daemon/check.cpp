@@ -18,7 +18,7 @@ namespace {
 using Grade = Finding::Grade;
 namespace fs = std::filesystem;
 
-/// "live, steps of 16 sequences in 2 batches of tokens and logprobs", and so on.
+/// What the keys of a live feed come to.
 std::string about_live(const LiveFeedSettings& live) {
   const LiveSettings& pool = live.pool;
   std::string fields;
