@@ -21,6 +21,15 @@ void check_features(const RecipeSettings& features) {
   }
 }
 
+/// What is taken of a live feed is what its pool takes, and has a length for each field.
+void check_live(const FeedConfig& feed) {
+  const LiveFeedSettings& live = *feed.served.live;
+  require(feed.dataset.empty(), "a live feed has no dataset");
+  require(validate(live.schema).has_value() && live.schema.primary() == 0, "its fields are sound");
+  require(live.pool.frame_bytes.size() == live.schema.fields.size(), "each of them has a length");
+  require(!find_fault(live.pool) && live.pool.max_length > 0, "its settings were checked");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -34,8 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(!config->feeds.empty(), "a configuration has a feed");
   for (const FeedConfig& feed : config->feeds) {
-    require(!feed.served.name.empty() && !feed.dataset.empty(), "a feed has a name and a dataset");
+    require(!feed.served.name.empty(), "a feed has a name");
     check_features(feed.served.features);
+    if (feed.served.live) {
+      check_live(feed);
+      continue;
+    }
+    require(!feed.dataset.empty(), "a feed that is not live has a dataset");
     require(check_settings(feed.served.plan).has_value(), "a feed's plan was checked");
   }
   return 0;

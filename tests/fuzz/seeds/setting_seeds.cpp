@@ -55,9 +55,19 @@ void write_configurations(const std::filesystem::path& folder) {
   seeds.add(kFeed + features + style + "each_noise = [\"/n\", [\"/m\", \"/o\"]]\n" +
             "each_snr_db = [[0, 10], [10, 20]]\neach_rooms = [\"/r\"]\n" + style +
             "gain_db = [-6, 6]\ntelephone_probability = 0.5\ntelephone_law = \"a\"\nweight = 2\n");
-  std::set<std::string> words = {"[feed.features]\n", style};
+  const std::string live = "[[feed]]\nname = \"l\"\npool = \"1MiB\"\nallow_nan = true\n";
+  const std::string fields = "[feed.fields]\nz = { dtype = \"int32\" }\n";
+  const std::string table = "[feed.live]\nmax_length = 100\n";
+  seeds.add(live + fields + table + defaults("feed.live"));
+  seeds.add(live + fields + "a = { dtype = \"float32\", kind = \"aligned\", shape = [2, 3] }\n" +
+            table + "step = { groups = 4 }\ngroups = \"batch\"\nmax_staleness = 4\n" +
+            "stale = \"zero\"\nlinger = \"2s\"\nselect = \"uniform\"\nfresh_share = 0.5\n" +
+            "[feed.plan]\nworld = 2\ncut = \"quadratic\"\nquadratic_scale = 9\n");
+  seeds.add(live + "fields.z.dtype = \"uint8\"\nlive = { step = { frames = 64 } }\n");
+  std::set<std::string> words = {"[feed.features]\n", style,     "[feed.live]\n", "[feed.fields]\n",
+                                 "pool = ",           "kind = ", "dtype = ",      "shape = "};
   for (const ConfigKey& key : config_keys()) {
-    if (key.table == "feed.features" || key.table == "feed.style") {
+    if (key.table == "feed.features" || key.table == "feed.style" || key.table == "feed.live") {
       words.insert(std::string(key.row.name) + " = ");
     }
   }
