@@ -76,6 +76,17 @@ TEST_CASE("command: plan --feed-config says which feeds there are, and goes with
   CHECK(refused({"--dataset", "/x"}).find("excludes") != std::string::npos);
 }
 
+TEST_CASE("command: plan --feed-config of a live feed says that there is nothing to plan") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "live.toml").string();
+  std::ofstream(file) << "[[feed]]\nname = \"rollouts\"\nfields = { z = { dtype = \"int32\" } }\n"
+                         "[feed.live]\nmax_length = 9\n";
+  const Finished done = run({program("batchwright"), "plan", "--feed-config", file});
+  CHECK(done.code == 2);
+  CHECK(done.err.find("live.toml: feed rollouts is live; allowed: one with a dataset") !=
+        std::string::npos);
+}
+
 TEST_CASE("command: cmvn writes what a feed with cmvn reads") {
   const Configured configured(
       "cmvn = \"speaker\"\ncmvn_speaker = \"speaker\"\n"
