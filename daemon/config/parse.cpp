@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "daemon/config/complaints.h"
 #include "daemon/config/features_keys.h"
@@ -26,9 +27,13 @@ namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20;
 constexpr std::array<std::string_view, 2> kTopKeys{"daemon", "feed"};
+
 /// Keys of [[feed]] that no row of feed_keys() reads.
-const std::vector<std::string_view> kReadApart{"plan", "features", "style",    "live",
-                                               "pool", "fields",   "allow_nan"};
+std::vector<std::string_view> read_apart() {
+  std::vector<std::string_view> names{"plan", "features", "style", "live", fields_row().name};
+  for (const auto& key : live_feed_keys()) names.push_back(key.row.name);
+  return names;
+}
 
 /// Whether a value is written as its type is: numbers without quotes, lists in brackets.
 bool has_type(const ConfigNode& node, SettingType type) {
@@ -120,7 +125,7 @@ class Reader {
   void read_feed(const ConfigNode& node) {
     FeedConfig& feed = config_.feeds.emplace_back();
     const std::size_t before = complaints_.count();
-    complaints_.read_keys(node, "feed", feed, feed_keys(), kReadApart);
+    complaints_.read_keys(node, "feed", feed, feed_keys(), read_apart());
     // read_keys() has complained.
     if (node.table() == nullptr) return;
     // A table makes a feed live: TOML has no key that is both true and a table.

@@ -68,6 +68,8 @@ TEST_CASE("config: what a live feed needs is told when it is not there") {
           "x.toml:4:1: feed.live: found " + value +
               "; allowed: a table [feed.live], which makes the feed a live one");
   }
+  // TOML has no key twice: the table alone makes a feed live.
+  CHECK(fault_of(with_feed_line("live = true")).starts_with("x.toml:5:1: "));
   CHECK(fault_of(with_live_line("windw = 3"))
             .find("feed.live.windw: unknown key, did you mean window?") != std::string::npos);
 }
