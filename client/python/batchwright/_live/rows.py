@@ -1,5 +1,5 @@
 """What a batch of a live feed says of its rows. All of them are copies, one entry a row; None for a
-batch of a feed that has a dataset."""
+batch of a feed that has a dataset, but for the weights of one with `order = "file"`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class LiveRows:
 
     @property
     def weights(self) -> Optional[np.ndarray[Any, Any]]:
-        """float32 [B]; 0 for a row that is too stale, or that only fills up."""
+        """float32 [B]; 0 for a row that is too stale, or that only fills up, and that counts in no total.
+        Of an order file's rows, too."""
         return self._live("weights", _F4)
 
     @property
