@@ -282,3 +282,51 @@ TEST_CASE("delivery: a batch that is larger than a slot waits for larger slots")
   CHECK(has_its_values(*batch));
   CHECK(server.feed().slot_bytes > 24'000'000);
 }
+
+TEST_CASE("delivery: workers of a live queue share its batches, and one that dies gives back") {
+  const TestServer server(live_feed(1));
+  wire::SubscribeT request;
+  request.mode = wire::Mode::queue;
+  RawTrainer first(server, request);
+  RawTrainer second(server, request);
+  REQUIRE(first.subscribed());
+  RawProducer producer(server, "actor");
+  std::set<std::uint64_t> seen;
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    RawTrainer& worker = step % 2 == 0 ? first : second;
+    worker.wait();
+    CHECK(producer.push({{step, 5}}) == step + 1);
+    const auto batch = worker.next();
+    REQUIRE(batch);
+    CHECK(has_its_values(*batch));
+    seen.insert(batch->numbers.begin(), batch->numbers.end());
+    if (step != 5) worker.release(*batch);
+  }
+  CHECK(seen.size() == 6);
+  second.client().send(wire::ByeT{});  // with the last one in hand
+  first.wait();
+  const auto again = first.next();
+  REQUIRE(again);
+  CHECK(again->numbers == std::vector<std::uint64_t>{5});
+  CHECK(again->ticket.attempt == 2);
+  first.release(*again);
+  CHECK(producer.outcomes()->outcomes.size() == 6);
+}
+
+TEST_CASE("delivery: outcomes of a producer that is gone are remembered until all are settled") {
+  Outcomes outcomes;
+  for (std::uint64_t number = 0; number < 3; ++number) outcomes.set(number, wire::Outcome::waiting);
+  outcomes.set(1, wire::Outcome::done);
+  outcomes.forget_settled();
+  std::uint64_t first = 0;
+  CHECK(outcomes.list(first, 10) == std::vector<wire::Outcome>{wire::Outcome::waiting,
+                                                               wire::Outcome::done,
+                                                               wire::Outcome::waiting});
+  outcomes.set(0, wire::Outcome::delivered);
+  outcomes.set(0, wire::Outcome::done);
+  outcomes.set(2, wire::Outcome::abandoned);
+  outcomes.forget_settled();
+  CHECK(outcomes.list(first, 10).empty());
+  CHECK(first == 3);
+  CHECK(outcomes.totals()[static_cast<std::size_t>(wire::Outcome::done)] == 2);
+}

@@ -125,6 +125,10 @@ void LiveDesk::handle(const ClientInfo& client, const ProduceAsked& asked) {
   if (producers_.find(key) != nullptr) {
     return no(ErrorCode::invalid_argument, fmt::format("producer {} is taken", request.producer));
   }
+  if (producers_.keys_of(client.session).size() >= ProducerTable::kMostOfSession) {
+    return no(ErrorCode::does_not_fit,
+              fmt::format("a session has at most {} producers", ProducerTable::kMostOfSession));
+  }
   // A name of its own for one that has none: no program gives one with such a byte.
   const std::string name = request.name.empty()
                                ? fmt::format("\x01{}.{}", client.session.value, request.producer)

@@ -69,7 +69,9 @@ void LiveDesk::accepted(const LiveChange& change) {
 }
 
 void LiveDesk::changed(const LiveChange& change) {
-  producers_.at(change.producer).outcomes.set(change.number, outcome_of(change.state));
+  LiveProducer& producer = producers_.at(change.producer);
+  producer.outcomes.set(change.number, outcome_of(change.state));
+  if (!producer.key) producer.outcomes.forget_settled();
   if (change.left) kept_.leave_pool(change.arrival);
 }
 

@@ -44,6 +44,12 @@ std::vector<wire::Outcome> Outcomes::list(std::uint64_t& first, std::uint64_t co
   return {begin, begin + static_cast<std::ptrdiff_t>(std::min(count, most))};
 }
 
+void Outcomes::forget_settled() {
+  if (total(wire::Outcome::waiting) != 0 || total(wire::Outcome::delivered) != 0) return;
+  first_ += latest_.size();
+  latest_ = {};
+}
+
 Result<std::vector<FieldValue>> fields_of(const Schema& schema,
                                           std::span<const std::uint32_t> lengths,
                                           std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -111,6 +117,7 @@ void ProducerTable::disconnect(LiveProducer& producer) {
   producer.push.reset();
   producer.claim.reset();
   producer.freed.clear();
+  producer.outcomes.forget_settled();
 }
 
 void ProducerTable::note_freed(LiveProducer& producer, std::uint64_t number) {

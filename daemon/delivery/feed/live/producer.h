@@ -39,6 +39,8 @@ class Outcomes {
   std::vector<wire::Outcome> list(std::uint64_t& first, std::uint64_t count) const;
   /// Sequences in each state.
   const std::array<std::uint64_t, kOutcomes>& totals() const { return totals_; }
+  /// Forgets them one by one where all are settled. The sums stay.
+  void forget_settled();
   void count_refused_full() { ++refused_full_; }
   void count_duplicate() { ++duplicates_; }
   std::uint64_t refused_full() const { return refused_full_; }
@@ -90,7 +92,9 @@ Result<std::vector<FieldValue>> fields_of(const Schema& schema,
 class ProducerTable {
  public:
   /// Names that a feed knows at a time, also of producers that are gone.
-  static constexpr std::size_t kMost = 1 << 20;
+  static constexpr std::size_t kMost = 1 << 16;
+  /// Producers of one session.
+  static constexpr std::size_t kMostOfSession = 64;
 
   LiveProducer* find(const ProducerKey& key);
   /// The producer with this name, which may be new. Errors: does_not_fit.
