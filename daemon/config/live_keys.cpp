@@ -233,8 +233,8 @@ const std::array kLiveKeys{
 LiveFeedSettings default_live_feed() {
   LiveFeedSettings live;
   live.pool.pool_bytes = std::uint64_t{1} << 30;
-  // Sequences of 16 KiB and more fill the bytes first. So many take 20 MiB beside their bytes, and a
-  // step that is drawn from all of them some milliseconds (tests/bench/README.md).
+  // Sequences of 16 KiB and more fill the bytes first. So many take 20 MiB beside their bytes, and
+  // a step that is drawn from all of them some milliseconds (tests/bench/README.md).
   live.pool.pool_sequences = 65'536;
   return live;
 }

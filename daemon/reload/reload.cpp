@@ -119,7 +119,7 @@ void Reloader::prepare(Looks& looks) {
       stop_.get_token()};
   for (const FeedStatus& feed : server_.status(Clock::now(), Detail::without_clients).feeds) {
     if (feed.failure || feed.retried) request.failed.insert(feed.name);
-    if (feed.retried || looks.found.contains(feed.name)) continue;
+    if (feed.retried || feed.dataset.empty() || looks.found.contains(feed.name)) continue;
     server_.log().note<Event::dataset_silent>(feed.name, feed.dataset.front().string(),
                                               kPatience.count());
   }

@@ -1,0 +1,106 @@
+"""Live feeds: sequences are pushed while a trainer reads them."""
+
+import threading
+
+import batchwright
+import numpy
+import pytest
+import served
+
+LIVE = """
+[[feed]]
+name = "rollouts"
+pool = "4MiB"
+[feed.fields]
+tokens = { dtype = "int32" }
+logprobs = { dtype = "float32", kind = "aligned" }
+reward = { dtype = "float32", kind = "scalar" }
+[feed.plan]
+world = 2
+cut = "dynamic"
+[feed.live]
+step = { sequences = 8 }
+max_length = 64
+max_staleness = 2
+groups = "step"
+linger = "never"
+"""
+SIZE = 4  # of a group
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory, stored):
+    daemon = served.Daemon(tmp_path_factory.mktemp("live"), stored, plan=LIVE).start()
+    yield daemon.endpoint
+    daemon.stop()
+
+
+def tokens_of(number):
+    return (number * 100 + numpy.arange(number % 20 + 1)).astype(numpy.int32)
+
+
+def push_groups(out, groups, pushed):
+    for _ in range(groups):
+        claim = out.claim(SIZE, timeout=served.SECONDS)
+        group = out.group(SIZE)
+        for _ in range(SIZE):
+            tokens = tokens_of(len(pushed))
+            number = out.push(tokens=tokens, logprobs=tokens / 2, reward=len(pushed),
+                              version=claim.version, group=group)
+            pushed.append(number)
+
+
+def test_a_trainer_reads_what_a_producer_pushes(endpoint):
+    from batchwright.torch import BatchDataset
+    pushed, seen = [], {}
+
+    def produce():
+        with batchwright.connect(endpoint) as connection:
+            with connection.live("rollouts").producer("actor") as out:
+                push_groups(out, 20, pushed)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    with BatchDataset(endpoint, "rollouts", timeout=served.SECONDS) as dataset:
+        with pytest.raises(batchwright.UnsupportedError, match="live"):
+            len(dataset)
+        version = 0
+        for batch in dataset:
+            assert max(batch.live_version - batch.versions) <= 2
+            for row, number in enumerate(batch.numbers):
+                length = int(batch.lengths[row])
+                assert (batch["tokens"][row][:length] == tokens_of(int(number))).all()
+                assert (batch["logprobs"][row][:length] * 2 == tokens_of(int(number))).all()
+                assert batch["reward"][row] == number
+                assert batch.producers[row] == "actor"
+                seen.setdefault(int(batch.groups[row]), []).append((batch.step, int(number)))
+            if batch.index % 2 == 1:
+                version += 1
+                dataset.advance(version)
+            if sum(len(rows) for rows in seen.values()) == 80:
+                break
+    producer.join(served.SECONDS)
+    assert pushed == list(range(80))
+    for rows in seen.values():  # no group is torn
+        assert len(rows) == SIZE and len({step for step, _ in rows}) == 1
+
+
+def test_what_does_not_fit_the_fields_is_refused_before_it_is_sent(endpoint):
+    tokens = numpy.arange(5, dtype=numpy.int32)
+    with batchwright.connect(endpoint) as connection:
+        feed = connection.live("rollouts")
+        assert [field.name for field in feed.fields] == ["tokens", "logprobs", "reward"]
+        with feed.producer() as out:
+            for wrong in (dict(tokens=tokens), dict(tokens=tokens, logprobs=tokens[:4], reward=1),
+                          dict(tokens=numpy.arange(65, dtype=numpy.int32),
+                               logprobs=numpy.zeros(65, numpy.float32), reward=1),
+                          dict(tokens=tokens, logprobs=tokens * numpy.nan, reward=1)):
+                with pytest.raises(batchwright.Error):
+                    out.push(version=0, group=out.group(SIZE), **wrong)
+            assert sum(out.outcomes().values()) == 0
+
+
+def test_a_feed_of_a_dataset_is_not_live(endpoint):
+    with batchwright.connect(endpoint) as connection:
+        with pytest.raises(batchwright.Error, match="has a dataset"):
+            connection.live("train").producer("actor")
