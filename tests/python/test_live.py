@@ -45,7 +45,8 @@ def push_groups(out, groups, pushed):
         group = out.group(SIZE)
         for _ in range(SIZE):
             tokens = tokens_of(len(pushed))
-            number = out.push(tokens=tokens, logprobs=tokens / 2, reward=len(pushed),
+            halves = (tokens / 2).astype(numpy.float32)
+            number = out.push(tokens=tokens, logprobs=halves, reward=len(pushed),
                               version=claim.version, group=group)
             pushed.append(number)
 
@@ -87,6 +88,7 @@ def test_a_trainer_reads_what_a_producer_pushes(endpoint):
 
 def test_what_does_not_fit_the_fields_is_refused_before_it_is_sent(endpoint):
     tokens = numpy.arange(5, dtype=numpy.int32)
+    nothing = numpy.full(5, numpy.nan, numpy.float32)
     with batchwright.connect(endpoint) as connection:
         feed = connection.live("rollouts")
         assert [field.name for field in feed.fields] == ["tokens", "logprobs", "reward"]
@@ -94,7 +96,7 @@ def test_what_does_not_fit_the_fields_is_refused_before_it_is_sent(endpoint):
             for wrong in (dict(tokens=tokens), dict(tokens=tokens, logprobs=tokens[:4], reward=1),
                           dict(tokens=numpy.arange(65, dtype=numpy.int32),
                                logprobs=numpy.zeros(65, numpy.float32), reward=1),
-                          dict(tokens=tokens, logprobs=tokens * numpy.nan, reward=1)):
+                          dict(tokens=tokens, logprobs=nothing, reward=1)):
                 with pytest.raises(batchwright.Error):
                     out.push(version=0, group=out.group(SIZE), **wrong)
             assert sum(out.outcomes().values()) == 0
