@@ -27,7 +27,9 @@ void check_live(const FeedConfig& feed) {
   require(feed.dataset.empty(), "a live feed has no dataset");
   require(validate(live.schema).has_value() && live.schema.primary() == 0, "its fields are sound");
   require(live.pool.frame_bytes.size() == live.schema.fields.size(), "each of them has a length");
-  require(!find_fault(live.pool) && live.pool.max_length > 0, "its settings were checked");
+  LiveSettings asked = live.pool;
+  if (asked.select == LiveSelect::fifo && asked.reuse == 1) asked.fresh_share.reset();  // filled in
+  require(!find_fault(asked) && asked.max_length > 0, "its settings were checked");
 }
 
 }  // namespace

@@ -329,7 +329,7 @@ class BatchDataset(Trained, torch.utils.data.IterableDataset[Batch]):
             for epoch in range(epochs):
                 with feed.subscribe(epoch=epoch, epochs=1, window=1) as asked:
                     counted += asked.grant.steps
-        return counted * (self.feed.world // share[1])
+        return counted * int(self.feed.world // share[1])
 
     def upcoming(self, n: int) -> List[UpcomingBatch]:
         """The next `n` batches of this rank, as `Subscription.upcoming()` has them; none after the last."""

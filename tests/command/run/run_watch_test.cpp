@@ -184,6 +184,7 @@ TEST_CASE("command: a call that is nearly right is told what was meant") {
                  "write -- before the command"));
   CHECK(contains(refused({"ingest", "audio", "a", "--into", "b", "--mels", "80"}),
                  "no option --mels; did you mean --mel-bands"));
-  CHECK(contains(refused({"plan", "--dataset", "a", "--ordr", "random"}), "did you mean --order?"));
+  CHECK(contains(refused({"plan", "--dataset", "a", "--ordr", "random"}),
+                 "did you mean --order or --order-file?"));
   CHECK(contains(refused({"plan", "--dataset", "a", "--zzz", "1"}), "--zzz"));
 }

@@ -57,12 +57,14 @@ class LiveFeed(Own):
 
     @property
     def name(self) -> str:
-        return self.feed.name
+        name: str = self.feed.name
+        return name
 
     @property
     def fields(self) -> Tuple[Field, ...]:
         """What a sequence is made of, in the order of the feed."""
-        return self.feed.fields
+        fields: Tuple[Field, ...] = self.feed.fields
+        return fields
 
     def producer(self, name: Optional[str] = None, *, area_bytes: int = 1 << 26) -> Producer:
         """Becomes a producer, with a session of its own with the daemon.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import secrets
 import threading
@@ -22,7 +23,8 @@ _CLOSE_MS = 10_000
 _NO_LIMIT = 1 << 40  # ms
 
 
-class Claim(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Claim:
     """So many sequences may be begun, with this version of the model."""
 
     version: int
@@ -101,12 +103,12 @@ class Producer(Own):
             if self._closed:
                 self._free()
 
-    def _until_done(self, raw: int, call: Callable[[], int]) -> int:
+    def _until_done(self, raw: int, call: Callable[[], Any]) -> int:
         """Makes a call again and again while it waits; between two of them signals' handlers run.
         Errors: those of the call, ClosedError."""
         try:
             while True:
-                status = call()
+                status: int = call()
                 if status != _abi.PENDING:
                     return _abi.check(status)
                 if self._closed:

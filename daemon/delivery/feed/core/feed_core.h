@@ -150,7 +150,7 @@ class FeedCore {
 
   // feed_core_live.cpp
   void await_step(const Subscription& subscription);
-  void refuse_if_gone(Subscription& subscription, const BatchId& id);
+  bool refuse_if_gone(Subscription& subscription, const BatchId& id);
   void note_released(const Subscription& subscription);
   void tend_live();
 

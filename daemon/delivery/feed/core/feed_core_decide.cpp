@@ -105,6 +105,7 @@ bool FeedCore::serve_next(Subscription& subscription) {
     return true;
   }
   const auto id = parts_.next_of(subscription);
+  if (id && parts_.live && refuse_if_gone(subscription, *id)) return false;
   if (!subscription.has_credit()) return false;
   if (!id) {
     if (parts_.live) await_step(subscription);
@@ -125,10 +126,7 @@ bool FeedCore::serve_next(Subscription& subscription) {
   }
   const SlotCache& cache = parts_.scheduler.cache();
   const auto slot = cache.find(*id);
-  if (!slot || cache.state(*slot) != SlotState::ready) {
-    if (parts_.live) refuse_if_gone(subscription, *id);
-    return false;
-  }
+  if (!slot || cache.state(*slot) != SlotState::ready) return false;
   deliver(subscription, *planned, *slot);
   return true;
 }

@@ -33,15 +33,16 @@ void FeedCore::await_step(const Subscription& subscription) {
   parts_.live->take(FeedParts::trainer_of(subscription), next, subscription.says_it_waits(), now_);
 }
 
-/// A step that is neither kept nor in a slot can be had no more.
-void FeedCore::refuse_if_gone(Subscription& subscription, const BatchId& id) {
+/// A slot may still have a batch of a step that is kept no longer. But the room of its sequences is
+/// their producers' again, who may have written to it before it was assembled.
+bool FeedCore::refuse_if_gone(Subscription& subscription, const BatchId& id) {
   const Step first = parts_.live->first_kept();
   const Step asked{id.index.value / parts_.settings.plan.world};
-  const SlotCache& cache = parts_.scheduler.cache();
-  if (asked >= first || cache.find(id)) return;
+  if (asked >= first) return false;
   refuse(subscription, {ErrorCode::not_found,
                         fmt::format("step {} of feed {} is kept no longer; the first that is: {}",
                                     asked.value, name(), first.value)});
+  return true;
 }
 
 /// A trainer may have released a step.
@@ -60,7 +61,10 @@ void FeedCore::tend_live() {
     due_.ahead = true;
     serve_all(parts_.subscriptions.keys());
   }
+  const Step kept = live.first_kept();
   if (const auto oldest = parts_.oldest_step()) live.keep_from(*oldest);
+  // Before a slot is taken for what can be assembled no more.
+  if (live.first_kept() != kept) serve_all(parts_.subscriptions.keys());
   for (LiveDesk::Message& message : live.take_messages()) {
     act(Send{message.to, std::move(message.bytes)});
   }

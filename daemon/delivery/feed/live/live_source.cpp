@@ -14,16 +14,17 @@ class LiveReader final : public BatchReader {
       : index_(index), batch_(std::move(batch)) {}
 
   Result<void> read(std::size_t r, RowBytes& row) override {
-    if (!batch_) {
-      return Error{ErrorCode::invalid_argument,
-                   fmt::format("batch {} is of a step that is no longer kept", index_.value)};
-    }
+    if (auto kept = check_unchanged(); !kept) return kept;
     const PushedSequence& sequence = *batch_->sequences.at(r);
     row.key = sequence.key;
     row.fields = sequence.fields;
     return {};
   }
-  Result<void> check_unchanged() const override { return {}; }
+  Result<void> check_unchanged() const override {
+    if (batch_) return {};
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("batch {} is of a step that is no longer kept", index_.value)};
+  }
 
  private:
   BatchIndex index_;
