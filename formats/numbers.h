@@ -24,8 +24,8 @@ NumberBytes number_bytes(DType dtype, double value);
 /// The whole number that `element` is, of dtype_bytes(dtype) at any address; empty for floats.
 std::optional<std::int64_t> whole_number(DType dtype, std::span<const std::byte> element);
 
-/// Where the first of the numbers in `bytes` stands that is NaN or infinite, as its place among them;
-/// empty when all are finite, and for integers. Any alignment. Runs at the speed of memory.
+/// Where the first of the numbers in `bytes` stands that is NaN or infinite, as its place among
+/// them; empty when all are finite, and for integers. Any alignment. Runs at the speed of memory.
 std::optional<std::size_t> first_not_finite(DType dtype, std::span<const std::byte> bytes);
 
 /// What is wrong with a number that `dtype` cannot hold as it is: it is not finite, not whole, or

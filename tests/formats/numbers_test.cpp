@@ -28,7 +28,8 @@ TEST_CASE("formats: a whole number is read as it was put") {
   }
 }
 
-TEST_CASE("formats: the first number that is not finite is found, whatever the dtype and alignment") {
+TEST_CASE(
+    "formats: the first number that is not finite is found, whatever the dtype and alignment") {
   const auto look = [](DType dtype, std::vector<std::uint64_t> patterns) {
     const std::size_t size = dtype_bytes(dtype);
     std::vector<std::byte> bytes(1 + patterns.size() * size);  // at an odd address

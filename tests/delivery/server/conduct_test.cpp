@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "daemon/delivery/conduct.h"
+
+#include <doctest/doctest.h>
 
 using namespace batchwright;
 

@@ -51,7 +51,8 @@ void PlanStore::add(PlannedEpoch epoch, std::uint64_t order, Time ends, Duration
 
 /// 8 of the largest datasets, 64 at most.
 std::size_t PlanStore::most_of(std::uint64_t sequences) {
-  return std::clamp<std::uint64_t>(kPlanBytes / (std::max<std::uint64_t>(sequences, 1) * kPlanBytesPerSequence), 8, 64);
+  return std::clamp<std::uint64_t>(
+      kPlanBytes / (std::max<std::uint64_t>(sequences, 1) * kPlanBytesPerSequence), 8, 64);
 }
 
 const PlannedEpoch* PlanStore::find(Epoch epoch) const {
