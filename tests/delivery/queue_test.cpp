@@ -19,7 +19,9 @@ namespace {
 std::uint64_t first_lease(const TemporaryFolder& folder) {
   TestServer server(queue_feed(folder));
   Worker anna(server, in_queue(), 77);
-  return anna.take().lease;
+  const std::uint64_t lease = anna.take().lease;
+  server.stop();
+  return lease;
 }
 
 }  // namespace
@@ -143,6 +145,7 @@ TEST_CASE("delivery: a queue goes on after a restart, and no batch that is done 
     }
     held = anna.take();
     CHECK(server.eventually([](TestServer& s) { return s.count(FeedCounter::releases) == 3; }));
+    server.stop();
   }
   TestServer server(queue_feed(folder));
   auto request = in_queue(1);
@@ -195,6 +198,7 @@ TEST_CASE("delivery: what nobody comes back for is given to others") {
     TestServer server(settings);
     Worker anna(server);
     CHECK(anna.take().index == 0);
+    server.stop();
   }
   TestServer server(settings);
   Worker bert(server);

@@ -75,6 +75,11 @@ void TestServer::append() {
 TestServer::~TestServer() {
   if (to_writer_ >= 0) ::close(to_writer_);
   if (writer_ > 0) ::waitpid(writer_, nullptr, 0);
+  stop();
+}
+
+void TestServer::stop() {
+  if (!thread_.joinable()) return;
   boost::asio::post(loop_, [this] { loop_.stop(); });
   thread_.join();
 }

@@ -45,6 +45,8 @@ class TestServer {
 
   /// The other writer appends its sequences, and commits.
   void append();
+  /// The event loop ends, as with its daemon: a client that leaves afterwards is not seen to leave.
+  void stop();
 
   boost::asio::io_context& loop() { return loop_; }
   /// What `look(server)` returns, computed on the event loop.
