@@ -25,14 +25,12 @@ std::string about_live(const LiveFeedSettings& live) {
   for (const FieldSpec& field : live.schema.fields) {
     fields += (fields.empty() ? "" : ", ") + field.name;
   }
-  const char* unit = pool.step_unit == StepUnit::sequences ? "sequences"
-                     : pool.step_unit == StepUnit::groups  ? "groups"
-                                                           : "frames";
   return fmt::format(
       "a live feed of {}, up to {} frames a sequence; steps of {} {} in {} batch{}; its pool holds "
       "up to {} sequences and {:.0f} MiB",
-      fields, pool.max_length, pool.step, unit, pool.world, pool.world == 1 ? "" : "es",
-      pool.pool_sequences, static_cast<double>(pool.pool_bytes) / (1 << 20));
+      fields, pool.max_length, pool.step, word_of(kStepUnits, pool.step_unit), pool.world,
+      pool.world == 1 ? "" : "es", pool.pool_sequences,
+      static_cast<double>(pool.pool_bytes) / (1 << 20));
 }
 
 /// Collects what is found.

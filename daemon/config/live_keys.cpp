@@ -19,9 +19,7 @@ Fault read_pool(const ConfigNode& node, std::uint64_t& out) { return read_bytes(
 Fault read_step(const ConfigNode& node, LiveSettings& out) {
   if (node.table() == nullptr || node.table()->entries.size() != 1) return &node;
   const ConfigNode& entry = node.table()->entries.front();
-  for (const auto& [name, unit] :
-       {std::pair("sequences", StepUnit::sequences), std::pair("groups", StepUnit::groups),
-        std::pair("frames", StepUnit::frames)}) {
+  for (const auto& [name, unit] : kStepUnits) {
     if (entry.key != name) continue;
     if (const Fault fault = read_count<1, kMost>(entry, out.step)) return fault;
     out.step_unit = unit;
@@ -54,13 +52,11 @@ Fault read_linger(const ConfigNode& node, std::optional<std::uint64_t>& out) {
 }
 
 Fault read_groups(const ConfigNode& node, LiveGroups& out) {
-  return read_word(
-      node, out,
-      {{"none", LiveGroups::none}, {"step", LiveGroups::step}, {"batch", LiveGroups::batch}});
+  return read_word_of(node, out, kLiveGroups);
 }
 
 Fault read_late_groups(const ConfigNode& node, LateGroups& out) {
-  return read_word(node, out, {{"cut", LateGroups::cut}, {"abandon", LateGroups::abandon}});
+  return read_word_of(node, out, kLateGroups);
 }
 
 Fault read_staleness(const ConfigNode& node, std::optional<std::uint64_t>& out) {
@@ -71,13 +67,11 @@ Fault read_staleness(const ConfigNode& node, std::optional<std::uint64_t>& out) 
 }
 
 Fault read_stale(const ConfigNode& node, StalePolicy& out) {
-  return read_word(
-      node, out,
-      {{"pace", StalePolicy::pace}, {"drop", StalePolicy::drop}, {"zero", StalePolicy::zero}});
+  return read_word_of(node, out, kStalePolicies);
 }
 
 Fault read_live_select(const ConfigNode& node, LiveSelect& out) {
-  return read_word(node, out, {{"fifo", LiveSelect::fifo}, {"uniform", LiveSelect::uniform}});
+  return read_word_of(node, out, kLiveSelects);
 }
 
 Fault read_fresh_share(const ConfigNode& node, std::optional<double>& out) {

@@ -47,10 +47,9 @@ Fault read_path(const ConfigNode& node, std::filesystem::path& out);
 Fault read_duration(const ConfigNode& node, std::chrono::milliseconds& out,
                     std::chrono::milliseconds max);
 
-/// One of some words.
-template <class T>
-Fault read_word(const ConfigNode& node, T& out,
-                std::initializer_list<std::pair<std::string_view, T>> words) {
+/// One of the words of a table.
+template <class T, class Words>
+Fault read_word_of(const ConfigNode& node, T& out, const Words& words) {
   const std::string* text = node.text();
   for (const auto& [word, value] : words) {
     if (text == nullptr || *text != word) continue;
@@ -58,6 +57,11 @@ Fault read_word(const ConfigNode& node, T& out,
     return nullptr;
   }
   return &node;
+}
+template <class T>
+Fault read_word(const ConfigNode& node, T& out,
+                std::initializer_list<std::pair<std::string_view, T>> words) {
+  return read_word_of(node, out, words);
 }
 
 /// Whether a text is of letters, digits, "_", "." and "-" alone, and at most so long.

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/planning/planning.h"
@@ -24,6 +28,27 @@ enum class StalePolicy : std::uint8_t {
 /// What becomes of the members of a group that is closed before it is complete.
 enum class LateGroups : std::uint8_t { cut, abandon };
 enum class LiveSelect : std::uint8_t { fifo, uniform };
+
+/// How the values are spelled wherever people read or write them.
+template <class T>
+using LiveWord = std::pair<std::string_view, T>;
+inline constexpr LiveWord<StepUnit> kStepUnits[] = {
+    {"sequences", StepUnit::sequences}, {"groups", StepUnit::groups}, {"frames", StepUnit::frames}};
+inline constexpr LiveWord<LiveGroups> kLiveGroups[] = {
+    {"none", LiveGroups::none}, {"step", LiveGroups::step}, {"batch", LiveGroups::batch}};
+inline constexpr LiveWord<StalePolicy> kStalePolicies[] = {
+    {"pace", StalePolicy::pace}, {"drop", StalePolicy::drop}, {"zero", StalePolicy::zero}};
+inline constexpr LiveWord<LateGroups> kLateGroups[] = {{"cut", LateGroups::cut},
+                                                       {"abandon", LateGroups::abandon}};
+inline constexpr LiveWord<LiveSelect> kLiveSelects[] = {{"fifo", LiveSelect::fifo},
+                                                        {"uniform", LiveSelect::uniform}};
+/// The word for a value, of a table that has each.
+template <class T, std::size_t N>
+constexpr std::string_view word_of(const LiveWord<T> (&words)[N], T value) {
+  return std::find_if(std::begin(words), std::end(words),
+                      [value](const LiveWord<T>& each) { return each.second == value; })
+      ->first;
+}
 
 /// The settings of one live feed. Names and ranges as in `[feed.live]`, whose keys the errors of
 /// check_live_settings() name.

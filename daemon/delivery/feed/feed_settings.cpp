@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <string>
 #include <string_view>
 
@@ -54,22 +53,19 @@ std::string live_text(const FeedSettings& settings) {
   const auto none = [](const auto& value) {
     return value ? fmt::format("{}", *value) : std::string("none");
   };
-  constexpr std::array<std::string_view, 3> kUnits{"sequences", "groups", "frames"};
-  constexpr std::array<std::string_view, 3> kGroups{"none", "step", "batch"};
-  constexpr std::array<std::string_view, 3> kStale{"pace", "drop", "zero"};
-  add(fmt::format("step.{}", kUnits.at(static_cast<std::size_t>(live.step_unit))), live.step);
+  add(fmt::format("step.{}", word_of(kStepUnits, live.step_unit)), live.step);
   add("window", live.window);
   add("max_length", live.max_length);
   add("linger_ms", none(live.linger_ms));
-  add("groups", kGroups.at(static_cast<std::size_t>(live.groups)));
+  add("groups", word_of(kLiveGroups, live.groups));
   add("group_timeout_ms", live.group_timeout_ms);
-  add("late_groups", live.late_groups == LateGroups::cut ? "cut" : "abandon");
+  add("late_groups", word_of(kLateGroups, live.late_groups));
   add("max_staleness", none(live.max_staleness));
-  add("stale", kStale.at(static_cast<std::size_t>(live.stale)));
+  add("stale", word_of(kStalePolicies, live.stale));
   add("claim_timeout_ms", live.claim_timeout_ms);
   add("zero_most_stale", live.zero_most_stale);
   add("reuse", live.reuse);
-  add("select", live.select == LiveSelect::fifo ? "fifo" : "uniform");
+  add("select", word_of(kLiveSelects, live.select));
   add("fresh_share", none(live.fresh_share));
   add("pool_sequences", live.pool_sequences);
   add("pool", live.pool_bytes);

@@ -4,6 +4,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,10 @@ namespace batchwright {
 namespace {
 
 namespace json = boost::json;
+
+/// Those cuts of the planner that a live feed has.
+constexpr LiveWord<Cut> kCuts[] = {
+    {"fixed", Cut::fixed}, {"dynamic", Cut::dynamic}, {"quadratic", Cut::quadratic}};
 
 Error wrong_value(std::string_view key, const json::value& found, std::string_view allowed) {
   return {ErrorCode::bad_configuration,
@@ -52,12 +57,10 @@ Key number(std::string_view name, std::optional<std::uint64_t>& into) {
 }
 
 template <class Value>
-Key word(std::string_view name, Value& into,
-         std::vector<std::pair<std::string_view, Value>> words) {
+Key word(std::string_view name, Value& into, std::span<const LiveWord<Value>> words) {
   std::vector<std::string_view> names;
   for (const auto& each : words) names.push_back(each.first);
-  return {name, fmt::format("{}", fmt::join(names, " ")),
-          [&into, words = std::move(words)](const json::value& value) {
+  return {name, fmt::format("{}", fmt::join(names, " ")), [&into, words](const json::value& value) {
             for (const auto& [text, meaning] : words) {
               if (!value.is_string() || std::string_view(value.get_string()) != text) continue;
               into = meaning;
@@ -73,9 +76,7 @@ bool read_step(const json::value& value, LiveSettings& into) {
   const auto found = whole(budget);
   if (!found) return false;
   into.step = *found;
-  for (const auto& [name, meaning] :
-       {std::pair("sequences", StepUnit::sequences), std::pair("groups", StepUnit::groups),
-        std::pair("frames", StepUnit::frames)}) {
+  for (const auto& [name, meaning] : kStepUnits) {
     if (std::string_view(unit) != name) continue;
     into.step_unit = meaning;
     return true;
@@ -99,27 +100,20 @@ std::vector<Key> keys_of(LiveSettings& s) {
       {"step", "{\"sequences\": N}, {\"groups\": N} or {\"frames\": N}",
        [&s](const json::value& value) { return read_step(value, s); }},
       number("world", s.world),
-      word<Cut>("cut", s.cut,
-                {{"fixed", Cut::fixed}, {"dynamic", Cut::dynamic}, {"quadratic", Cut::quadratic}}),
+      word<Cut>("cut", s.cut, kCuts),
       number("quadratic_scale", s.quadratic_scale),
       number("window", s.window),
       number("max_length", s.max_length),
       number("linger", s.linger_ms),
-      word<LiveGroups>(
-          "groups", s.groups,
-          {{"none", LiveGroups::none}, {"step", LiveGroups::step}, {"batch", LiveGroups::batch}}),
+      word<LiveGroups>("groups", s.groups, kLiveGroups),
       number("group_timeout", s.group_timeout_ms),
-      word<LateGroups>("late_groups", s.late_groups,
-                       {{"cut", LateGroups::cut}, {"abandon", LateGroups::abandon}}),
+      word<LateGroups>("late_groups", s.late_groups, kLateGroups),
       number("max_staleness", s.max_staleness),
-      word<StalePolicy>(
-          "stale", s.stale,
-          {{"pace", StalePolicy::pace}, {"drop", StalePolicy::drop}, {"zero", StalePolicy::zero}}),
+      word<StalePolicy>("stale", s.stale, kStalePolicies),
       number("claim_timeout", s.claim_timeout_ms),
       number("zero_most_stale", s.zero_most_stale),
       number("reuse", s.reuse),
-      word<LiveSelect>("select", s.select,
-                       {{"fifo", LiveSelect::fifo}, {"uniform", LiveSelect::uniform}}),
+      word<LiveSelect>("select", s.select, kLiveSelects),
       {"fresh_share", "a number from 0 to 1, or null",
        [&s](const json::value& value) {
          if (value.is_number()) s.fresh_share = value.to_number<double>();
