@@ -6,7 +6,6 @@
 
 #include "client/library/deadline.h"
 #include "client/library/memory/mapping.h"
-#include "client/library/produce/area.h"
 #include "formats/formats.h"
 
 namespace batchwright {

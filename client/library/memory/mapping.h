@@ -47,4 +47,24 @@ class Mapping {
   mutable std::vector<std::shared_ptr<const void>> beside_ GUARDED_BY(mutex_);
 };
 
+/// A producer's area: memory that the daemon made for it, mapped here to be written to.
+///
+/// Lifetime: each room that is written there shares it, so that it outlives connection and daemon.
+/// Threads: any; who writes where is the owners' to agree.
+class Area {
+ public:
+  /// Pages come when they are first written to. Errors: as Mapping::map().
+  static Result<std::shared_ptr<const Area>> map(const Descriptor& area, std::uint64_t bytes);
+
+  explicit Area(std::span<std::byte> bytes) : bytes_(bytes) {}
+  ~Area();
+  Area(const Area&) = delete;
+  Area& operator=(const Area&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  const std::span<std::byte> bytes_;
+};
+
 }  // namespace batchwright

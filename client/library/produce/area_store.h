@@ -7,7 +7,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "client/library/produce/area.h"
+#include "client/library/memory/mapping.h"
 #include "client/library/produce/free_room.h"
 
 namespace batchwright {

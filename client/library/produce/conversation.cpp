@@ -177,8 +177,8 @@ Result<std::shared_ptr<AreaStore>> Conversation::fetch_area(std::uint32_t number
   return std::make_shared<AreaStore>(std::move(*area), number);
 }
 
-/// What is under way is offered to this daemon, too, but for what it has. One that knows nothing of
-/// earlier numbers has none of it, whatever the last one had.
+/// What is under way is offered to this daemon, too, except for what it has. One that knows nothing
+/// of earlier numbers has none of it, whatever the last one had.
 void Conversation::resume(bool is_known) {
   if (!push_ || push_->answer) return;
   Offer& offer = push_->offer;
@@ -306,7 +306,7 @@ void Conversation::lose(const std::string& how) {
   if (link_.lose(how)) lost();
 }
 
-/// The session with a daemon is over: with it go its area, its claims, and what nobody waits for.
+/// The session with a daemon is over: with it go its area, its claims, and what no call waits for.
 void Conversation::lost() {
   state_ = State::away;
   store_.reset();

@@ -33,8 +33,8 @@ class Conversation {
     std::uint64_t next = 0;         ///< The first number that is not accepted.
     std::uint64_t version = 0;      ///< The last that was heard of.
   };
-  /// A question, and its answer once that is there. One that is forgotten has nobody to wait for
-  /// its answer, which must come all the same before the next one of its kind can be asked.
+  /// A question, and its answer once that is there. One that is forgotten has no call that waits
+  /// for its answer, which must come all the same before the next one of its kind can be asked.
   template <class AnswerT>
   struct Asked {
     Deadline deadline;
