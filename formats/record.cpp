@@ -37,6 +37,17 @@ Places places_of(const Sequence& sequence) {
   return {table - sequence.key.size(), table, table + sequence.fields.size() * kEntryBytes};
 }
 
+constexpr const char* kNoFrames = "no frames; a sequence has at least one";
+
+/// What is wrong with a field's length in a sequence of so many frames; empty: nothing. An
+/// independent field has any length, 0 included.
+std::string wrong_length(const FieldSpec& spec, std::uint32_t found, std::uint32_t frames) {
+  if (spec.kind == FieldKind::independent) return {};
+  const std::uint32_t wanted = per_frame(spec) ? frames : 1;
+  if (found == wanted) return {};
+  return fmt::format("field \"{}\" has length {}, not {}", spec.name, found, wanted);
+}
+
 Error mismatch(const Sequence& sequence, const std::string& what) {
   return {ErrorCode::schema_mismatch, fmt::format("key \"{}\": {}", sequence.key, what)};
 }
@@ -58,9 +69,7 @@ Result<void> check_entry(const FieldSpec& spec, const wire::RecordField& entry,
       entry.bytes() > header.table_offset() - entry.offset()) {
     return corrupt(fmt::format("field \"{}\" lies outside the record", spec.name));
   }
-  const bool per_frame = spec.kind == FieldKind::primary || spec.kind == FieldKind::aligned;
-  const bool right_length = per_frame ? entry.length() == header.length()
-                                      : spec.kind != FieldKind::scalar || entry.length() == 1;
+  const bool right_length = wrong_length(spec, entry.length(), header.length()).empty();
   // 32 bits times at most 16 MiB: the product cannot wrap around.
   if (!right_length || entry.bytes() != std::uint64_t{entry.length()} * frame_bytes(spec)) {
     return corrupt(fmt::format("field \"{}\" has the wrong size", spec.name));
@@ -93,6 +102,24 @@ Result<void> check_header(const Schema& schema, const wire::RecordHeader& header
 
 }  // namespace
 
+Result<std::vector<ValuePlace>> offered_places(const Schema& schema,
+                                               std::span<const std::uint32_t> lengths) {
+  const std::uint32_t frames = lengths[schema.primary()];
+  if (frames == 0) return Error{ErrorCode::schema_mismatch, kNoFrames};
+  std::vector<ValuePlace> places;
+  places.reserve(lengths.size());
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const FieldSpec& spec = schema.fields[i];
+    const std::string odd = wrong_length(spec, lengths[i], frames);
+    if (!odd.empty()) return Error{ErrorCode::schema_mismatch, odd};
+    // 32 bits times at most 16 MiB, 64 times: the sum cannot wrap around.
+    places.push_back({next_offered_place(end), std::uint64_t{lengths[i]} * frame_bytes(spec)});
+    end = places.back().offset + places.back().bytes;
+  }
+  return places;
+}
+
 Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
   if (sequence.key.empty() || sequence.key.size() > kMaxKeyBytes) {
     return mismatch(sequence,
@@ -103,17 +130,12 @@ Result<void> check_sequence(const Schema& schema, const Sequence& sequence) {
                                           sequence.fields.size(), schema.fields.size()));
   }
   const std::uint32_t length = sequence.fields[schema.primary()].length;
-  if (length == 0) return mismatch(sequence, "no frames; a sequence has at least one");
+  if (length == 0) return mismatch(sequence, kNoFrames);
   for (std::size_t i = 0; i < schema.fields.size(); ++i) {
     const FieldSpec& spec = schema.fields[i];
     const FieldValue& value = sequence.fields[i];
-    const bool per_frame = spec.kind == FieldKind::primary || spec.kind == FieldKind::aligned;
-    // An independent field has any length, 0 included.
-    const std::uint32_t wanted = spec.kind == FieldKind::scalar ? 1 : length;
-    if ((per_frame || spec.kind == FieldKind::scalar) && value.length != wanted) {
-      return mismatch(sequence, fmt::format("field \"{}\" has length {}, not {}", spec.name,
-                                            value.length, wanted));
-    }
+    const std::string odd = wrong_length(spec, value.length, length);
+    if (!odd.empty()) return mismatch(sequence, odd);
     const std::size_t bytes = value.length * frame_bytes(spec);
     if (value.bytes.size() != bytes) {
       return mismatch(sequence, fmt::format("field \"{}\" has {} bytes, not {}", spec.name,

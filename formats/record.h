@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/batch.h"
 #include "formats/ids.h"
 #include "formats/schema.h"
 #include "record_generated.h"
@@ -27,6 +28,22 @@ struct Sequence {
 
 /// LMDB's limit; a key also has at least one byte.
 inline constexpr std::size_t kMaxKeyBytes = 511;
+
+/// A value's place in its sequence, and its bytes.
+struct ValuePlace {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Where a value may start that comes after so many bytes of a sequence that is offered to a live
+/// feed: a multiple of 64.
+constexpr std::uint64_t next_offered_place(std::uint64_t bytes) {
+  return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+}
+/// The places of the values of an offered sequence with these lengths, one for each field of the
+/// schema (README.md, "Live feeds"). Errors: schema_mismatch for lengths that no sequence has.
+Result<std::vector<ValuePlace>> offered_places(const Schema& schema,
+                                               std::span<const std::uint32_t> lengths);
 
 /// Checks key, number, lengths and sizes of the fields against the schema (which is valid), and
 /// that the numbers of a field with categories are of those.

@@ -42,6 +42,11 @@ struct FieldSpec {
   friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
 };
 
+/// Whether the field has a value for each frame of its sequence.
+inline bool per_frame(const FieldSpec& field) {
+  return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
+}
+
 /// Bytes of one frame of `field` (of the whole value, for a scalar).
 std::size_t frame_bytes(const FieldSpec& field);
 

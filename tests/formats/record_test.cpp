@@ -145,3 +145,31 @@ TEST_CASE("formats: a sequence that does not fit the schema names key, field and
     CHECK_FALSE(check_sequence(speech(), sample.sequence));
   }
 }
+
+TEST_CASE(
+    "formats: the values of an offered sequence lie one behind the other at multiples of 64") {
+  Schema schema;
+  schema.fields = {{"x", FieldKind::primary, DType::float32, {2}, {}, 0},
+                   {"ids", FieldKind::aligned, DType::int32, {}, {}, 0},
+                   {"text", FieldKind::independent, DType::uint8, {}, {}, 0},
+                   {"score", FieldKind::scalar, DType::float32, {}, {}, 0}};
+  const std::vector<std::uint32_t> lengths{9, 9, 0, 1};  // of an independent field 0, too
+  const auto places = offered_places(schema, lengths);
+  REQUIRE(places);
+  REQUIRE(places->size() == 4);
+  CHECK((*places)[0].offset == 0);
+  CHECK((*places)[0].bytes == 72);
+  CHECK((*places)[1].offset == 128);
+  CHECK((*places)[1].bytes == 36);
+  CHECK((*places)[2].offset == 192);
+  CHECK((*places)[2].bytes == 0);
+  CHECK((*places)[3].offset == 192);
+  CHECK((*places)[3].bytes == 4);
+  const auto refused = [&schema](const std::vector<std::uint32_t>& of) {
+    const auto found = offered_places(schema, of);
+    return found ? "" : found.error().message;
+  };
+  CHECK(refused({0, 0, 0, 1}) == "no frames; a sequence has at least one");
+  CHECK(refused({9, 8, 0, 1}) == "field \"ids\" has length 8, not 9");
+  CHECK(refused({9, 9, 0, 9}) == "field \"score\" has length 9, not 1");
+}

@@ -50,7 +50,7 @@ void Offer::give_room_back(std::uint64_t place, std::uint64_t bytes) {
 
 std::span<std::byte> Offer::at(std::uint64_t place, std::uint64_t bytes) const {
   if (store_) return store_->at(place, bytes);
-  // The frame is ours, and nobody else's until it is sent.
+  // The frame is ours alone until it is sent.
   return {const_cast<std::byte*>(frame_.bytes.data()) + place, static_cast<std::size_t>(bytes)};
 }
 

@@ -12,10 +12,6 @@ namespace {
 /// Copied and looked at together, while it is in the processor's first cache.
 constexpr std::size_t kBlockBytes = 8192;
 
-constexpr std::uint64_t next_place(std::uint64_t bytes) {
-  return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
-}
-
 Error bad_origin(const std::string& what) { return {ErrorCode::invalid_argument, what}; }
 
 FieldSpec to_spec(const bw_field& field) {
@@ -50,7 +46,7 @@ Result<std::uint64_t> SequenceForm::check(const bw_sequence& sequence,
   std::uint64_t end = 0;
   std::uint64_t bytes = 0;
   for (const FieldValue& value : values) {
-    end = next_place(end) + value.bytes.size();
+    end = next_offered_place(end) + value.bytes.size();
     bytes += value.bytes.size();
   }
   if (auto fits = check_limits(key, values[primary_].length, bytes); !fits) return fits.error();
@@ -58,29 +54,15 @@ Result<std::uint64_t> SequenceForm::check(const bw_sequence& sequence,
 }
 
 Result<std::vector<ValuePlace>> SequenceForm::places(std::span<const std::uint32_t> lengths) const {
-  const auto wrong = [](const std::string& what) {
-    return Error{ErrorCode::schema_mismatch, what};
-  };
   if (lengths.size() != fields()) {
-    return wrong(fmt::format("found {} lengths, the feed has {} fields", lengths.size(), fields()));
+    return Error{ErrorCode::schema_mismatch,
+                 fmt::format("found {} lengths, the feed has {} fields", lengths.size(), fields())};
   }
-  const std::uint32_t length = lengths[primary_];
-  if (length == 0) return wrong("no frames; a sequence has at least one");
-  std::vector<ValuePlace> places;
+  auto places = offered_places(schema_, lengths);
+  if (!places) return places;
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < fields(); ++i) {
-    const FieldSpec& field = schema_.fields[i];
-    const std::uint32_t due = field.kind == FieldKind::scalar        ? 1
-                              : field.kind == FieldKind::independent ? lengths[i]
-                                                                     : length;
-    if (lengths[i] != due) {
-      return wrong(fmt::format("field \"{}\" has length {}, not {}", field.name, lengths[i], due));
-    }
-    const std::uint64_t start = places.empty() ? 0 : places.back().offset + places.back().bytes;
-    places.push_back({next_place(start), std::uint64_t{due} * frame_bytes(field)});
-    bytes += places.back().bytes;
-  }
-  if (auto fits = check_limits("", length, bytes); !fits) return fits.error();
+  for (const ValuePlace& place : *places) bytes += place.bytes;
+  if (auto fits = check_limits("", lengths[primary_], bytes); !fits) return fits.error();
   return places;
 }
 
@@ -127,7 +109,7 @@ Result<void> SequenceForm::write(std::string_view key, std::span<const FieldValu
   std::uint64_t start = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::span<const std::byte> from = values[i].bytes;
-    start = next_place(start);
+    start = next_offered_place(start);
     for (std::size_t done = 0; done < from.size(); done += kBlockBytes) {
       const auto block = from.subspan(done, std::min(kBlockBytes, from.size() - done));
       const auto copy = room.subspan(start + done, block.size());

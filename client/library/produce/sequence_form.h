@@ -13,12 +13,6 @@
 
 namespace batchwright {
 
-/// A value's place in its sequence, and its bytes.
-struct ValuePlace {
-  std::uint64_t offset = 0;  ///< A multiple of 64.
-  std::uint64_t bytes = 0;
-};
-
 /// What a live feed takes: the fields of its sequences, and their limits. It checks what a program
 /// pushes before anything is sent, and lays it out as the wire wants it (formats/README.md).
 /// Threads: immutable.

@@ -5,16 +5,6 @@
 #include <algorithm>
 
 namespace batchwright {
-namespace {
-
-/// Each field begins at such an offset from its sequence's first byte.
-constexpr std::uint64_t kAlignment = kTensorAlignment;
-
-bool has_frames_of_row(const FieldSpec& field) {
-  return field.kind == FieldKind::primary || field.kind == FieldKind::aligned;
-}
-
-}  // namespace
 
 void Outcomes::set(std::uint64_t number, wire::Outcome outcome) {
   if (number == first_ + latest_.size()) {
@@ -53,33 +43,24 @@ void Outcomes::forget_settled() {
 Result<std::vector<FieldValue>> fields_of(const Schema& schema,
                                           std::span<const std::uint32_t> lengths,
                                           std::uint64_t offset, std::span<const std::byte> bytes) {
-  std::vector<FieldValue> values;
-  values.reserve(schema.fields.size());
-  if (offset % kAlignment != 0 || offset > bytes.size()) {
+  if (offset % kTensorAlignment != 0 || offset > bytes.size()) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("offset {}; allowed: multiples of 64 up to {}", offset, bytes.size())};
   }
-  const std::uint32_t frames = lengths[schema.primary()];
-  std::uint64_t at = offset;
-  for (std::size_t f = 0; f < schema.fields.size(); ++f) {
-    const FieldSpec& field = schema.fields[f];
-    const bool is_scalar = field.kind == FieldKind::scalar;
-    const std::uint32_t due = has_frames_of_row(field) ? frames : is_scalar ? 1 : lengths[f];
-    if (lengths[f] != due || due == 0) {
-      return Error{ErrorCode::schema_mismatch,
-                   fmt::format("field \"{}\" has length {}; allowed: {}", field.name, lengths[f],
-                               due == 0 ? "1 and up" : std::to_string(due))};
-    }
-    const std::uint64_t size = std::uint64_t{lengths[f]} * frame_bytes(field);
-    at = (at + kAlignment - 1) / kAlignment * kAlignment;
-    if (at > bytes.size() || size > bytes.size() - at) {
+  const auto places = offered_places(schema, lengths);
+  if (!places) return places.error();
+  const auto within = bytes.subspan(static_cast<std::size_t>(offset));
+  std::vector<FieldValue> values;
+  values.reserve(places->size());
+  for (std::size_t f = 0; f < places->size(); ++f) {
+    const auto [at, size] = (*places)[f];
+    if (at > within.size() || size > within.size() - at) {
       return Error{ErrorCode::does_not_fit,
                    fmt::format("field \"{}\" of {} bytes at {}, which is not within {} bytes",
-                               field.name, size, at, bytes.size())};
+                               schema.fields[f].name, size, offset + at, bytes.size())};
     }
     values.push_back(
-        {bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size)), lengths[f]});
-    at += size;
+        {within.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size)), lengths[f]});
   }
   return values;
 }

@@ -74,8 +74,7 @@ struct LiveProducer {
   std::optional<ProducerKey> key;  ///< Empty: it is not connected.
   std::string program;             ///< Of the client that it was last, for people.
   SharedBytes area;
-  std::uint64_t next = 0;   ///< Number of the first sequence that is not accepted.
-  std::uint64_t bytes = 0;  ///< That were accepted, in all.
+  std::uint64_t next = 0;  ///< Number of the first sequence that is not accepted.
   Outcomes outcomes;
   std::optional<PushUnderWay> push;
   std::optional<std::uint32_t> claim;  ///< The question of the claim that waits.
