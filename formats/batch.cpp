@@ -65,9 +65,8 @@ flatbuffers::Offset<wire::LiveRows> lay_out_live(Builder& builder, const LiveRow
   return wire::CreateLiveRows(
       builder, live->version, builder.CreateVector(live->versions),
       builder.CreateVector(live->versions_newest), builder.CreateVector(live->groups),
-      builder.CreateVector(live->weights), builder.CreateVector(live->producers),
-      builder.CreateVector(live->numbers), builder.CreateVectorOfStrings(live->names),
-      live->zeroed);
+      builder.CreateVector(live->producers), builder.CreateVector(live->numbers),
+      builder.CreateVectorOfStrings(live->names), live->zeroed);
 }
 
 /// Adds all but the tensors. Names and lists come before the table: FlatBuffers nests nothing.
@@ -103,9 +102,7 @@ const char* flaw_of_live(const wire::LiveRows* live, std::size_t rows) {
     if (!is_aligned(numbers)) return "what it says of live rows is not aligned";
     if (numbers->size() != rows) return "what it says of live rows does not agree";
   }
-  if (live->weights()->size() != rows || live->producers()->size() != rows) {
-    return "what it says of live rows does not agree";
-  }
+  if (live->producers()->size() != rows) return "what it says of live rows does not agree";
   for (const std::uint32_t producer : *live->producers()) {
     if (producer >= live->producer_names()->size()) return "a row is of a producer without a name";
   }
@@ -130,9 +127,9 @@ std::uint64_t batch_bytes_bound(const BatchBound& bound) {
   // and U of each tensor 4, flag 1. A tensor: table, vtable, shape, name and alignment.
   const std::uint64_t rows = bound.rows * (40 + 4 * bound.tensors) + bound.key_bytes;
   const std::uint64_t tensors = bound.tensors * 320 + bound.name_bytes;
-  // A row of a live feed: four numbers of 8 bytes, two of 4, and at worst a producer's name with
+  // A row of a live feed: four numbers of 8 bytes, one of 4, and at worst a producer's name with
   // its offset, length, terminator and padding.
-  const std::uint64_t live = bound.live ? 512 + bound.rows * (56 + kMostNameBytes) : 0;
+  const std::uint64_t live = bound.live ? 512 + bound.rows * (52 + kMostNameBytes) : 0;
   const std::uint64_t bytes = bound.payload_bytes + rows + tensors + live + 2048;
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
 }

@@ -41,8 +41,7 @@ struct LiveRows {
   std::uint64_t version = 0;  ///< That was announced last when the step was cut.
   std::vector<std::uint64_t> versions;
   std::vector<std::uint64_t> versions_newest;
-  std::vector<std::uint64_t> groups;  ///< kNoGroup: the row is in none.
-  std::vector<float> weights;
+  std::vector<std::uint64_t> groups;     ///< kNoGroup: the row is in none.
   std::vector<std::uint32_t> producers;  ///< Places in `names`.
   std::vector<std::uint64_t> numbers;
   std::vector<std::string> names;  ///< Of producers.
@@ -70,7 +69,7 @@ struct BatchSpec {
   std::vector<TensorSpec> tensors;
   std::uint32_t rows_lost = 0;     ///< Planned rows whose record is corrupt.
   const LiveRows* live = nullptr;  ///< Null: the feed has a dataset.
-  std::span<const float> weights;  ///< Of a dataset's rows; empty: all are 1.
+  std::span<const float> weights;  ///< Of the rows; empty: all are 1.
 };
 
 /// Weight of a batch's mean loss per frame, so that the mean of weighted losses over the batches

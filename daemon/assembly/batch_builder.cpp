@@ -206,12 +206,12 @@ Result<LaidOutBatch> BatchBuilder::lay_out(const BatchJob& job, const EpochOutli
     spec.starts = starts_;
     spec.flags = flags_;
   }
-  if (std::any_of(weights_.begin(), weights_.end(), [](float weight) { return weight != 1.0F; })) {
-    spec.weights = weights_;
-  }
+  const bool weighted =
+      std::any_of(weights_.begin(), weights_.end(), [](float weight) { return weight != 1.0F; });
+  if (weighted || spec.live != nullptr) spec.weights = weights_;
   std::uint32_t counted = 0;
   for (std::size_t r = 0; r < lengths_.size(); ++r) {
-    if (weights_[r] == 0 || (spec.live != nullptr && spec.live->weights.at(r) == 0)) continue;
+    if (weights_[r] == 0) continue;
     ++counted;
     spec.batch_frames += job.source.real_frames({ordinals_[r], starts_[r], lengths_[r]});
   }

@@ -39,8 +39,7 @@ const char* flaw_in(const wire::Batch& batch, const Payload& payload) {
     return "its rows do not agree";
   }
   if (!aligned(batch.weights())) return "its weights are not aligned";
-  if (batch.live() != nullptr &&
-      (!aligned(batch.live()->weights()) || !aligned(batch.live()->producers()))) {
+  if (batch.live() != nullptr && !aligned(batch.live()->producers())) {
     return "what it says of live rows is not aligned";
   }
   if (!aligned(batch.lengths()) || !aligned(batch.ordinals()) || !aligned(batch.starts())) {
@@ -77,7 +76,6 @@ void show_live(bw_batch_header& header, const wire::LiveRows& live) {
   header.versions = live.versions()->data();
   header.versions_newest = live.versions_newest()->data();
   header.groups = live.groups()->data();
-  header.weights = live.weights()->data();
   header.producers = live.producers()->data();
   header.numbers = live.numbers()->data();
   header.live_version = live.version();

@@ -202,11 +202,12 @@ std::optional<SeenBatch> RawTrainer::next() {
   REQUIRE_MESSAGE(batch, (batch ? "" : batch.error().message));
   const wire::Batch& body = **batch;
   REQUIRE(body.live() != nullptr);
+  REQUIRE(body.weights() != nullptr);
   const wire::LiveRows& live = *body.live();
   for (std::uint32_t r = 0; r < body.lengths()->size(); ++r) {
     seen.lengths.push_back(body.lengths()->Get(r));
     seen.numbers.push_back(live.numbers()->Get(r));
-    seen.weights.push_back(live.weights()->Get(r));
+    seen.weights.push_back(body.weights()->Get(r));
     seen.versions.push_back(live.versions()->Get(r));
     seen.producers.push_back(live.producer_names()->Get(live.producers()->Get(r))->str());
   }

@@ -1,5 +1,5 @@
 """What a batch of a live feed says of its rows. All of them are copies, one entry a row; None for a
-batch of a feed that has a dataset, but for the weights of one with `order = "file"`."""
+batch of a feed that has a dataset, except for the weights of one with `order = "file"`."""
 
 from __future__ import annotations
 

@@ -75,11 +75,6 @@ BatchFigures LiveSource::figures(BatchIndex index) const {
   return batch ? batch->figures : BatchFigures{};
 }
 
-BatchCounts LiveSource::counts(BatchIndex index) const {
-  const auto batch = find(index);
-  return batch ? batch->counts : BatchCounts{};
-}
-
 void LiveSource::rows(BatchIndex index, std::vector<Row>& rows) const {
   const auto batch = find(index);
   rows.clear();

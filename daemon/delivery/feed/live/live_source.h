@@ -23,6 +23,13 @@ struct PushedSequence {
   std::uint64_t version = 0;
   std::uint64_t version_newest = 0;
   std::uint64_t group = kNoGroup;
+
+  /// Of all fields.
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const FieldValue& field : fields) sum += field.bytes.size();
+    return sum;
+  }
 };
 
 /// One batch of a step.
@@ -31,7 +38,6 @@ struct LiveBatch {
   std::vector<Row> rows;
   LiveRows says;
   BatchFigures figures;
-  BatchCounts counts;
 };
 
 /// The steps of a live feed, as one epoch that grows: those that are kept have bytes. What a step
@@ -53,7 +59,6 @@ class LiveSource final : public BatchSource {
   EpochOutline outline() const override;
   const Schema& schema() const override { return schema_; }
   BatchFigures figures(BatchIndex index) const override;
-  BatchCounts counts(BatchIndex index) const override;
   void rows(BatchIndex index, std::vector<Row>& rows) const override;
   std::uint32_t parts_of(const Row& /*row*/) const override { return 1; }
   std::shared_ptr<const LiveRows> live_rows(BatchIndex index) const override;

@@ -58,7 +58,6 @@ void LiveDesk::accepted(const LiveChange& change) {
   PushUnderWay& push = *producer.push;
   const std::shared_ptr<PushedSequence> sequence = std::exchange(push.offered, nullptr);
   sequence->arrival = change.arrival;
-  for (const FieldValue& field : sequence->fields) producer.bytes += field.bytes.size();
   push.key_at += sequence->key.size();
   ++push.next;
   ++producer.next;
@@ -124,20 +123,20 @@ LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>&
     if (is_new)
       batch.says.names.push_back(sequence->producer->front() == '\x01' ? "" : *sequence->producer);
     const std::uint32_t length = sequence->fields[settings_.schema.primary()].length;
-    batch.rows.push_back({row.arrival, 0, length, kRowReset | kRowLast, 0});
+    const auto weight = static_cast<float>(row.weight);
+    batch.rows.push_back({row.arrival, 0, length, kRowReset | kRowLast, 0, weight});
     batch.sequences.push_back(sequence);
     batch.says.versions.push_back(sequence->version);
     batch.says.versions_newest.push_back(sequence->version_newest);
     batch.says.groups.push_back(sequence->group);
-    batch.says.weights.push_back(static_cast<float>(row.weight));
     batch.says.producers.push_back(place->second);
     batch.says.numbers.push_back(row.number);
     batch.says.zeroed += row.zeroed ? 1 : 0;
     batch.figures.frames += length;
     batch.figures.batch_length = std::max(batch.figures.batch_length, length);
-    if (row.weight == 0) continue;
-    ++batch.counts.rows;
-    batch.counts.frames += length;
+    if (weight != 0) continue;
+    ++batch.figures.unweighted_rows;
+    batch.figures.unweighted_frames += length;
   }
   batch.figures.rows = static_cast<std::uint32_t>(rows.size());
   return batch;
@@ -145,7 +144,7 @@ LiveBatch LiveDesk::make_batch(const LiveStep& step, const std::vector<LiveRow>&
 
 /// Has the pool give it the steps that were cut, so that what it releases counts.
 void LiveDesk::catch_up(LiveTrainer& trainer) {
-  const std::uint64_t steps = pool_.status().steps;
+  const std::uint64_t steps = pool_.steps();
   if (!std::exchange(trainer.joined, true)) trainer.taken = trainer.released = steps;
   while (trainer.taken < steps) {
     tell(LiveTake{trainer.id, trainer.taken, true});
@@ -198,7 +197,7 @@ std::string LiveDesk::reason_to_wait() const {
 void LiveDesk::keep_from(Step step) {
   std::uint64_t first = step.value;
   kept_.keep_from(first);
-  const std::uint64_t steps = pool_.status().steps;
+  const std::uint64_t steps = pool_.steps();
   while (kept_.bytes_beside_pool() > settings_.pool.pool_bytes) {
     first = kept_.first_step(steps) + 1;
     if (first >= steps) break;  // the newest is kept, however large
