@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "daemon/reload/room_settings.h"
@@ -218,6 +219,32 @@ class Turn {
   bool ended_ = false;
 };
 
+/// Claims what the feed needs, and has `make` reserve it.
+Result<PreparedFeed> reserve(FittingData& data, const FeedPreparation& with, Turn& turn,
+                             std::uint64_t needed,
+                             const std::function<Result<FeedResources>(FittingData&)>& make) {
+  MemoryClaim arena;
+  FeedData claimed;
+  const auto has_memory = claim(data, with, arena, claimed);
+  turn.end();
+  if (!has_memory) return with_holders(has_memory.error(), needed, *with.memory);
+  auto resources = make(data);
+  if (!resources) return resources.error();
+  resources->data.making = std::move(claimed.making);
+  // Huge pages may take more than was asked for.
+  const std::uint64_t more = resources->arena->bytes() - bytes_of(arena);
+  auto rest = claim_memory(with.memory, more, data.settings.name);
+  if (!rest) {
+    return with_holders(
+        {ErrorCode::does_not_fit,
+         fmt::format("its arena of {} does not fit, the memory ceiling leaves {}",
+                     in_mib(resources->arena->bytes()), in_mib(with.memory->left()))},
+        needed, *with.memory);
+  }
+  arena.get_deleter().bytes += std::exchange(rest.get_deleter().bytes, 0);
+  return PreparedFeed{std::move(data.settings), std::move(*resources), std::move(arena), {}};
+}
+
 /// It has no dataset: only memory is to be had.
 Result<PreparedFeed> prepare_live(const FeedConfig& feed, const FeedPreparation& with, Turn& turn) {
   FittingData data;
@@ -230,15 +257,9 @@ Result<PreparedFeed> prepare_live(const FeedConfig& feed, const FeedPreparation&
   if (auto fits = choose_slots(data.settings, with.memory->left(), data.needs); !fits) {
     return with_holders(fits.error(), needed, *with.memory);
   }
-  MemoryClaim arena;
-  FeedData claimed;
-  const auto has_memory = claim(data, with, arena, claimed);
-  turn.end();
-  if (!has_memory) return with_holders(has_memory.error(), needed, *with.memory);
-  auto resources = make_live_resources(data.settings, data.needs, with.stop);
-  if (!resources) return resources.error();
-  resources->data.making = std::move(claimed.making);
-  return PreparedFeed{std::move(data.settings), std::move(*resources), std::move(arena), {}};
+  return reserve(data, with, turn, needed, [&with](FittingData& of) {
+    return make_live_resources(of.settings, of.needs, with.stop);
+  });
 }
 
 Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with,
@@ -256,30 +277,16 @@ Result<PreparedFeed> prepare(const FeedConfig& feed, const FeedPreparation& with
   };
   auto data = find_fitting_data(**dataset, feed.served, catalog, left, with.stop);
   if (!data) return with_holders(data.error(), needed, *with.memory);
-  MemoryClaim arena;
-  FeedData claimed;
-  const auto has_memory = claim(*data, with, arena, claimed);
-  turn.end();
-  if (!has_memory) return with_holders(has_memory.error(), needed, *with.memory);
-  auto resources = make_resources(std::move(*dataset), std::move(data->first), data->settings,
-                                  data->needs, with.stop);
-  if (!resources) return resources.error();
-  resources->data.why_not_newer = std::move(data->why_not_newer);
-  resources->data.making = std::move(claimed.making);
-  // Huge pages may take more than was asked for.
-  const std::uint64_t more = resources->arena->bytes() - bytes_of(arena);
-  auto rest = claim_memory(with.memory, more, feed.served.name);
-  if (!rest) {
-    return with_holders(
-        {ErrorCode::does_not_fit,
-         fmt::format("its arena of {} does not fit, the memory ceiling leaves {}",
-                     in_mib(resources->arena->bytes()), in_mib(with.memory->left()))},
-        needed, *with.memory);
-  }
-  arena.get_deleter().bytes += std::exchange(rest.get_deleter().bytes, 0);
-  if (has_row_cache(data->settings)) turn.await_others();
-  claim_row_cache(data->settings, with.memory, resources->data);
-  return PreparedFeed{std::move(data->settings), std::move(*resources), std::move(arena), {}};
+  auto made = reserve(*data, with, turn, needed, [&](FittingData& of) {
+    return make_resources(std::move(*dataset), std::move(of.first), of.settings, of.needs,
+                          with.stop);
+  });
+  if (!made) return made;
+  FeedData& resources = made->resources.data;
+  resources.why_not_newer = std::move(data->why_not_newer);
+  if (has_row_cache(made->settings)) turn.await_others();
+  claim_row_cache(made->settings, with.memory, resources);
+  return made;
 }
 
 }  // namespace

@@ -140,8 +140,8 @@ TEST_CASE("delivery: a larger arena that nobody takes up gives its memory back")
     const Growth growth{*after, *known, {}, 1, memory};
     const auto grown = plan_growing(growth, choose_data(growth), followed(), Epoch{0});
     REQUIRE(grown);
-    REQUIRE(grown->arena);
-    CHECK(memory->left() == kLeft - grown->arena->bytes());
+    REQUIRE(grown->larger.arena);
+    CHECK(memory->left() == kLeft - grown->larger.arena->bytes());
   }
   CHECK(memory->left() == kLeft);
 }

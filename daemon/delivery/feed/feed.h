@@ -230,6 +230,7 @@ class Feed {
   // feed_data.cpp: what other threads are asked about the data.
   void plan_followed(const MakePlan& action);
   void grown(const MakePlan& asked, Result<GrownEpoch> result);
+  std::shared_ptr<SlotGeneration> generation_of(LargerArena larger);
   void looked_at_data(const DatasetStanding& found);
   void watch_file_systems();
   std::optional<Blockage> waits_for_file_system() const;

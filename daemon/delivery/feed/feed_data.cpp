@@ -101,12 +101,7 @@ void Feed::grown(const MakePlan& asked, Result<GrownEpoch> result) {
   if (!result) return tell(PlanFailed{asked.epoch, result.error()});
   data_.why_not_newer = result->why_not_newer;
   PlanReady ready{std::move(result->epoch), {}, {}, std::move(result->why_not_newer)};
-  if (result->arena) {
-    const ArenaNumber number = *arena_number().next();  // it was asked for where there is one
-    result->memory.release();                           // the generation gives it back
-    ready.slots =
-        std::make_shared<SlotGeneration>(number, std::move(result->arena), ports_.memory, name());
-  }
+  if (result->larger.arena) ready.slots = generation_of(std::move(result->larger));
   if (result->making) data_.making.push_back(std::move(result->making));
   const auto& snapshot = ready.planned.source->snapshot;
   if (snapshot->generation() > data_.snapshot->generation()) {
@@ -114,6 +109,13 @@ void Feed::grown(const MakePlan& asked, Result<GrownEpoch> result) {
     ready.facts = facts_of(data_, settings());
   }
   tell(std::move(ready));
+}
+
+/// There is a number for it: it was made only where there is one.
+std::shared_ptr<SlotGeneration> Feed::generation_of(LargerArena larger) {
+  larger.memory.release();  // the generation gives it back
+  return std::make_shared<SlotGeneration>(*arena_number().next(), std::move(larger.arena),
+                                          ports_.memory, name());
 }
 
 void Feed::carry_out(const LookAtData&) {

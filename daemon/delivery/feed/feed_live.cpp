@@ -52,28 +52,16 @@ void Feed::ask(const ClientInfo& client, LiveRequest request) {
 
 /// On a thread of the feed's own: reserving memory takes a while.
 void Feed::carry_out(const GrowSlots& action) {
-  using Made = std::shared_ptr<Result<std::unique_ptr<Arena>>>;
-  const std::size_t slot_bytes = whole_pages(action.slot_bytes + action.slot_bytes / kSpare);
-  const auto number = arena_number().next();
-  const std::uint64_t needed = std::uint64_t{slot_bytes} * settings().slots;
-  const auto claimed = std::make_shared<MemoryClaim>(claim_memory(ports_.memory, needed, name()));
-  if (!number || !*claimed) {
-    return tell(SlotsNotGrown{
-        {ErrorCode::does_not_fit,
-         fmt::format("a batch takes {}, and an arena of {} beside the one there is does not fit, "
-                     "the memory ceiling leaves {}; make steps smaller, or max_length",
-                     in_mib(action.slot_bytes), in_mib(needed), in_mib(ports_.memory->left()))}});
-  }
+  using Made = std::shared_ptr<Result<LargerArena>>;
   loop_.elsewhere(
-      [slots = settings().slots, slot_bytes, pages = settings().huge_pages] {
-        return std::make_shared<Result<std::unique_ptr<Arena>>>(
-            Arena::create(slots, slot_bytes, pages));
+      [own = settings(), bytes = action.slot_bytes + action.slot_bytes / kSpare,
+       memory = ports_.memory, has_number = arena_number().next().has_value()] {
+        return std::make_shared<Result<LargerArena>>(
+            make_larger_arena(own, bytes, memory, has_number));
       },
-      [this, number = *number, claimed](const Made& made) {
+      [this](const Made& made) {
         if (!*made) return tell(SlotsNotGrown{made->error()});
-        claimed->release();  // the generation gives it back
-        tell(SlotsGrown{
-            std::make_shared<SlotGeneration>(number, std::move(**made), ports_.memory, name())});
+        tell(SlotsGrown{generation_of(std::move(**made))});
       });
 }
 

@@ -107,31 +107,15 @@ Result<std::shared_ptr<const Snapshot>> choose(const Growth& growth) {
   return newest;
 }
 
-/// An arena whose slots hold every batch of these data, with its memory; none where the current one
-/// suffices.
+/// An arena whose slots hold every batch of these data; none where the current one suffices.
 Result<void> add_arena(GrownEpoch& grown, const Snapshot& snapshot, const Growth& growth,
                        const FeedSettings& settings) {
   const auto bytes = feed_slot_bytes(snapshot, settings);
   if (!bytes) return bytes.error();
   if (*bytes <= growth.slot_bytes) return {};
-  if (!growth.arena_may_grow) {
-    return Error{ErrorCode::does_not_fit,
-                 "its sequences need a larger arena, and this feed has had all numbers that arenas "
-                 "can have; restart the daemon"};
-  }
-  const std::uint64_t needed = whole_pages(*bytes) * settings.slots;
-  auto memory = claim_memory(growth.memory, needed, settings.name);
-  if (!memory) {
-    return Error{
-        ErrorCode::does_not_fit,
-        fmt::format("its sequences need an arena of {} beside the one there is, the memory "
-                    "ceiling leaves {}",
-                    in_mib(needed), in_mib(growth.memory->left()))};
-  }
-  auto arena = Arena::create(settings.slots, *bytes, settings.huge_pages);
-  if (!arena) return arena.error();
-  grown.memory = std::move(memory);
-  grown.arena = std::move(*arena);
+  auto made = make_larger_arena(settings, *bytes, growth.memory, growth.arena_may_grow);
+  if (!made) return made.error();
+  grown.larger = std::move(*made);
   return {};
 }
 
@@ -181,6 +165,28 @@ Result<GrownEpoch> grow(const Growth& growth, const Chosen& chosen, const FeedSe
 }
 
 }  // namespace
+
+Result<LargerArena> make_larger_arena(const FeedSettings& settings, std::size_t slot_bytes,
+                                      const std::shared_ptr<MemoryBudget>& memory,
+                                      bool has_number) {
+  if (!has_number) {
+    return Error{ErrorCode::does_not_fit,
+                 "its sequences need a larger arena, and this feed has had all numbers that arenas "
+                 "can have; restart the daemon"};
+  }
+  const std::uint64_t needed = whole_pages(slot_bytes) * settings.slots;
+  auto claimed = claim_memory(memory, needed, settings.name);
+  if (!claimed) {
+    return Error{
+        ErrorCode::does_not_fit,
+        fmt::format("its sequences need an arena of {} beside the one there is, the memory "
+                    "ceiling leaves {}",
+                    in_mib(needed), in_mib(memory->left()))};
+  }
+  auto arena = Arena::create(settings.slots, slot_bytes, settings.huge_pages);
+  if (!arena) return arena.error();
+  return LargerArena{std::move(*arena), std::move(claimed)};
+}
 
 Result<FittingData> find_fitting_data(Dataset& dataset, const FeedSettings& settings,
                                       Catalog& catalog, const MemoryLeft& left,

@@ -44,11 +44,20 @@ struct Growth {
   std::uint64_t making_bytes = 0;  ///< Claimed for the longest sound there was.
 };
 
+/// An arena that takes the place of one whose slots are too small.
+struct LargerArena {
+  std::unique_ptr<Arena> arena;
+  MemoryClaim memory;  ///< Its memory, until a generation takes it over.
+};
+/// As many slots as the feed has, of so many bytes. `has_number`: one is left for it. Errors:
+/// does_not_fit, those of Arena::create().
+Result<LargerArena> make_larger_arena(const FeedSettings& settings, std::size_t slot_bytes,
+                                      const std::shared_ptr<MemoryBudget>& memory, bool has_number);
+
 /// A planned epoch, and the memory that it needs.
 struct GrownEpoch {
   PlannedEpoch epoch;
-  MemoryClaim memory;            ///< The arena's memory, until a generation takes it over.
-  std::unique_ptr<Arena> arena;  ///< A new arena, if the current slots have become too small.
+  LargerArena larger;            ///< If the current slots have become too small.
   MemoryClaim making = nullptr;  ///< For sound that is longer than any before.
   std::string why_not_newer;     ///< Why the epoch does without appended data; otherwise empty.
 };
