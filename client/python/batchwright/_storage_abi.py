@@ -7,10 +7,10 @@ import ctypes
 from ctypes import (
     POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p,
 )
-from typing import Optional
+from typing import Optional, Union
 
 from ._library import load
-from .errors import Error, LibraryError, error_of
+from .errors import Error, InvalidArgumentError, LibraryError, error_of
 
 ABI_VERSION = 1  # of both headers
 SONAME = "libbatchwright-storage.so.1"
@@ -134,3 +134,16 @@ def failed(status: int) -> Error:
     """The error of this thread's last failed call of the library."""
     text = library().bw_writer_error_message()
     return error_of(status, text.decode("utf-8", "replace"))
+
+
+def key_bytes(key: Union[str, bytes]) -> bytes:
+    """A key as the libraries take it. Errors: InvalidArgumentError."""
+    if isinstance(key, str):
+        try:
+            return key.encode("utf-8", "surrogateescape")  # as readers decode it
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"key {ascii(key)} is not text: {error.reason}") from None
+    if isinstance(key, bytes):
+        return key
+    raise InvalidArgumentError(f"key {key!r} is of type {type(key).__name__}; str, and bytes, are "
+                               "allowed")

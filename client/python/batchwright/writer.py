@@ -176,7 +176,7 @@ class DatasetWriter(Own):
         found and what is allowed), ForkedError, ClosedError, and those of commit(), which follows
         automatically when due.
         """
-        name = _key_bytes(key)
+        name = abi.key_bytes(key)
         self._check_here()
         with self._lock:
             handle = self._open_handle()
@@ -208,7 +208,7 @@ class DatasetWriter(Own):
         Errors: those of add(). What the values as a whole are is checked first, and then nothing was
         added; with another error, or Ctrl-C, the sequences before it are there, as `sequences` says.
         """
-        names = [_key_bytes(key) for key in keys]
+        names = [abi.key_bytes(key) for key in keys]
         if not isinstance(values, Mapping):
             values = {next(iter(self._fields)): values}
         self._check_here()
@@ -242,7 +242,7 @@ class DatasetWriter(Own):
 
     def __contains__(self, key: Union[str, bytes]) -> bool:
         """Whether a sequence of this key is there, committed or not."""
-        name = _key_bytes(key)
+        name = abi.key_bytes(key)
         found = ctypes.c_int32()
         self._call("bw_writer_contains", name, len(name), ctypes.byref(found))
         return bool(found)
@@ -326,18 +326,6 @@ class DatasetWriter(Own):
         warnings.warn(f"dataset {self.path}: a writer was not closed, and uncommitted sequences "
                       "are lost; use `with`, or close()", RuntimeWarning, stacklevel=2)
         self.abort()
-
-
-def _key_bytes(key: Union[str, bytes]) -> bytes:
-    if isinstance(key, str):
-        try:
-            return key.encode("utf-8", "surrogateescape")  # as readers decode it
-        except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"key {ascii(key)} is not text: {error.reason}") from None
-    if isinstance(key, bytes):
-        return key
-    raise InvalidArgumentError(f"key {key!r} is of type {type(key).__name__}; str, and bytes, are "
-                               "allowed")
 
 
 def _quoted(key: Union[str, bytes]) -> str:

@@ -13,7 +13,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .. import _abi
 from .. import _storage_abi as storage
 from .._writer_values import FieldSpec, Slot, ValueProblem
 from ..errors import InvalidArgumentError, SchemaMismatchError
@@ -32,19 +31,6 @@ class _Unlooked:
     @staticmethod
     def look_at(array: Any, bfloat16: bool) -> None:
         return None
-
-
-def key_bytes(key: Union[str, bytes]) -> bytes:
-    """Errors: InvalidArgumentError."""
-    if isinstance(key, str):
-        try:
-            return key.encode("utf-8", "surrogateescape")  # as readers decode it
-        except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"key {ascii(key)} is not text: {error.reason}") from None
-    if isinstance(key, bytes):
-        return key
-    raise InvalidArgumentError(f"key {key!r} is of type {type(key).__name__}; str and bytes are "
-                               "allowed")
 
 
 class Columns:
@@ -127,7 +113,7 @@ class Many:
     def name(self, keys: Optional[Sequence[Union[str, bytes]]]) -> None:
         if keys is None or not self.count:
             return
-        encoded = [key_bytes(key) for key in keys]
+        encoded = [storage.key_bytes(key) for key in keys]
         joined = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
         sizes = np.fromiter(map(len, encoded), np.uint64, len(encoded))
         self.table["key_bytes"] = sizes

@@ -12,8 +12,9 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 
 from .. import _abi, _fork
-from .columns import Columns, key_bytes, origins
+from .columns import Columns, origins
 from .._own import Own, Owned
+from .._storage_abi import key_bytes
 from .room import Room
 from .._waits import milliseconds
 from ..errors import BusyError, ClosedError, Error, InvalidArgumentError
