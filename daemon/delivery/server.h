@@ -182,7 +182,9 @@ class Server {
   void send_to_session(SessionId id, const flatbuffers::DetachedBuffer& message);
   void send_batch(SessionId id, const flatbuffers::DetachedBuffer& ticket, Payload batch);
   void unreachable(const PeerName& peer, const Error& error);
-  void refuse(const PeerName& peer, const Error& error, SubscriptionNumber subscription = {});
+  /// Of a subscription, of a producer, or, without either number, of the session.
+  void refuse(const PeerName& peer, const Error& error, SubscriptionNumber subscription = {},
+              std::uint32_t producer = 0);
   void tell_reason(const SubscriptionKey& key, const Error& why);
 
   // server_feeds.cpp: the set of feeds.

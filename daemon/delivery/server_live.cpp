@@ -40,11 +40,7 @@ Feed* Server::feed_of_producer(const Received& received, std::uint32_t producer)
 
 void Server::refuse_producer(const Received& received, std::uint32_t producer, const Error& error) {
   const PeerName peer = received.session->peer;
-  wire::RefusedT refused;
-  refused.code = static_cast<std::uint16_t>(error.code);
-  refused.message = error.message;
-  refused.producer = producer;
-  send(peer, encode(std::move(refused)));
+  refuse(peer, error, {}, producer);
   static_cast<void>(bears_refusal(peer));
 }
 
@@ -104,9 +100,7 @@ void Server::on_end_feed(const Received& received) {
   if (Feed* const feed = live_feed(received, request.feed(), why)) {
     return feed->ask(received.session->client, wire::EndFeedT{});
   }
-  const PeerName peer = received.session->peer;
-  refuse(peer, why);
-  static_cast<void>(bears_refusal(peer));
+  refuse_producer(received, 0, why);
 }
 
 template void Server::on_producer<wire::Claim>(const Received&);

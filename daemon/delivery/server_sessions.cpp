@@ -133,11 +133,13 @@ void Server::unreachable(const PeerName& peer, const Error& error) {
                     [this, id = session->id(), why = error.message] { close_session(id, why); });
 }
 
-void Server::refuse(const PeerName& peer, const Error& error, SubscriptionNumber subscription) {
+void Server::refuse(const PeerName& peer, const Error& error, SubscriptionNumber subscription,
+                    std::uint32_t producer) {
   wire::RefusedT refused;
   refused.code = static_cast<std::uint16_t>(error.code);
   refused.message = error.message;
   refused.subscription = subscription.value;
+  refused.producer = producer;
   send(peer, encode(std::move(refused)));
 }
 

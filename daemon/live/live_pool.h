@@ -59,6 +59,8 @@ class LivePool {
   std::optional<std::uint64_t> next_deadline() const;
 
   LivePoolStatus status() const;
+  std::uint64_t steps() const { return trainers_.steps(); }  ///< That were cut.
+  std::uint64_t version() const { return versions_.current(); }
 
  private:
   /// What this step has to take so that all the rest can be delivered in time.

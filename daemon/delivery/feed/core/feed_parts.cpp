@@ -196,11 +196,12 @@ std::optional<Step> FeedParts::oldest_step() const {
   }
   if (!desk.is_open()) return oldest;
   // What no worker has had stays for those that come.
-  const Step queued{desk.queue().first_undone() / settings.plan.world};
-  const bool in_use = queued.value != 0 || desk.queue().first_undone() != 0 ||
-                      std::any_of(subscriptions.all().begin(), subscriptions.all().end(),
-                                  [](const auto& each) { return each.second.in_queue(); });
+  const std::uint64_t undone = desk.queue().first_undone();
+  const bool in_use =
+      undone != 0 || std::any_of(subscriptions.all().begin(), subscriptions.all().end(),
+                                 [](const auto& each) { return each.second.in_queue(); });
   if (!in_use) return oldest;
+  const Step queued{undone / settings.plan.world};
   return oldest ? std::min(*oldest, queued) : queued;
 }
 

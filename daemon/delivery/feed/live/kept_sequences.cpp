@@ -8,16 +8,14 @@ namespace batchwright {
 void KeptSequences::add(std::shared_ptr<const PushedSequence> sequence, ProducerId producer,
                         bool in_area) {
   const std::uint64_t arrival = sequence->arrival;
-  std::uint64_t bytes = 0;
-  for (const FieldValue& field : sequence->fields) bytes += field.bytes.size();
-  all_.emplace(arrival, Kept{std::move(sequence), producer, true, in_area, 0, bytes});
+  all_.emplace(arrival, Kept{std::move(sequence), producer, true, in_area, 0});
 }
 
 void KeptSequences::leave_pool(std::uint64_t arrival) {
   const auto found = all_.find(arrival);
   if (found == all_.end()) return;
   found->second.in_pool = false;
-  beside_pool_ += found->second.bytes;
+  beside_pool_ += found->second.sequence->bytes();
   free_if_unused(found);
 }
 
@@ -42,7 +40,7 @@ void KeptSequences::keep_from(std::uint64_t step) {
 void KeptSequences::free_if_unused(std::map<std::uint64_t, Kept>::iterator of) {
   const Kept& kept = of->second;
   if (kept.in_pool || kept.steps != 0) return;
-  beside_pool_ -= kept.bytes;
+  beside_pool_ -= kept.sequence->bytes();
   freed_(kept.producer, *kept.sequence, kept.in_area);
   all_.erase(of);
 }

@@ -46,7 +46,6 @@ class KeptSequences {
     bool in_pool = true;
     bool in_area = false;
     std::uint32_t steps = 0;
-    std::uint64_t bytes = 0;
   };
   void free_if_unused(std::map<std::uint64_t, Kept>::iterator of);
 

@@ -58,13 +58,6 @@ bool LiveDesk::has_session(SessionId session) const {
                      [session](const auto& each) { return each.session == session; });
 }
 
-void LiveDesk::end(Time now) {
-  now_ms_ = ms(now);
-  if (std::exchange(ended_, true)) return;
-  tell(LiveEnd{});
-  take_results();
-}
-
 void LiveDesk::time_passed(Time now) {
   now_ms_ = ms(now);
   tell(TimePassed{});
@@ -148,7 +141,7 @@ void LiveDesk::handle(const ClientInfo& client, const ProduceAsked& asked) {
   answer.producer = request.producer;
   answer.incarnation = incarnation_;
   answer.next = producer.next;
-  answer.version = pool_.status().version;
+  answer.version = pool_.version();
   answer.area = asked.area.bytes.empty() ? 0 : asked.number.value;
   answer.area_bytes = asked.area.bytes.size();
   send(client.session, std::move(answer));
@@ -188,7 +181,7 @@ void LiveDesk::offer(LiveProducer& producer) {
     event.producer = producer.id;
     event.number = number;
     event.length = (*offered)->fields[settings_.schema.primary()].length;
-    for (const FieldValue& field : (*offered)->fields) event.bytes += field.bytes.size();
+    event.bytes = (*offered)->bytes();
     event.version = origin.version();
     event.version_newest = origin.version_newest();
     if (origin.group() != kNoGroup) event.group = origin.group();
@@ -357,7 +350,7 @@ void LiveDesk::handle(const ClientInfo& /*client*/, const wire::EndFeedT& /*requ
 void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& error) {
   wire::VersionT answer;
   answer.question = to.question;
-  answer.version = pool_.status().version;
+  answer.version = pool_.version();
   if (error) {
     answer.code = static_cast<std::uint16_t>(error->code);
     answer.text = error->message;
@@ -366,7 +359,7 @@ void LiveDesk::tell_version(const VersionWait& to, const std::optional<Error>& e
 }
 
 void LiveDesk::look_at_versions() {
-  const std::uint64_t version = pool_.status().version;
+  const std::uint64_t version = pool_.version();
   std::erase_if(version_waits_, [&](const VersionWait& wait) {
     const bool over = wait.until_ms && *wait.until_ms <= now_ms_;
     if (version <= wait.above && !over) return false;

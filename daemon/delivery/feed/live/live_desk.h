@@ -50,8 +50,6 @@ class LiveDesk {
   /// The session's producers go. What is accepted stays.
   void session_ended(SessionId session, Time now);
   bool has_session(SessionId session) const;
-  /// No more will come.
-  void end(Time now);
   void time_passed(Time now);
   /// When time_passed() is due; empty: only after another call.
   std::optional<Time> next_deadline() const;
@@ -83,10 +81,7 @@ class LiveDesk {
 
   /// Why there is no step, for people.
   std::string reason_to_wait() const;
-  LivePoolStatus pool() const { return pool_.status(); }
   const ProducerTable& producers() const { return producers_; }
-  const LiveFeedSettings& settings() const { return settings_; }
-  bool has_ended() const { return ended_; }
 
  private:
   /// A client that waits for a version.
