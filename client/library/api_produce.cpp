@@ -28,7 +28,7 @@ namespace {
 struct Shared {
   explicit Shared(std::unique_ptr<Producer> made) : producer(std::move(made)) {}
   Mutex in_use;
-  const std::unique_ptr<Producer> producer;  // in_use is held, but for forked() and stop()
+  const std::unique_ptr<Producer> producer;  // in_use is held, except for forked() and stop()
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Row {
   std::uint32_t length = 0;   ///< Frames; 0 only for a lane of truncated unrolling that ran out.
   std::uint8_t flags = 0;     ///< kRowReset, kRowLast; whole sequences have both.
   std::uint32_t use = 0;      ///< Earlier rows of the epoch with this ordinal and start.
-  float weight = 1.0F;        ///< Of order = file; a row of weight 0 counts in no total.
+  float weight = 1.0F;        ///< One of weight 0 counts in no total.
 };
 
 /// The figures of one batch.

@@ -82,7 +82,7 @@ Result<void> set_settings(const PlanOptions& options, PlanSettings& settings) {
   return check_settings(settings);
 }
 
-/// What a feed would plan: data, recipe and settings are its own, but for those of the call.
+/// What a feed would plan: data, recipe and settings are its own, except for those of the call.
 Result<PlanData> read_feed(const PlanOptions& options) {
   const auto feed = open_configured_feed(options.config, options.feed);
   if (!feed) return feed.error();

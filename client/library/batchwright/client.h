@@ -595,7 +595,7 @@ typedef struct bw_origin {
   size_t struct_size;      /* sizeof(bw_origin) */
   uint64_t version;        /* the oldest version of the model that had a part in it */
   uint64_t version_newest; /* of one that went on across versions; 0: the same as `version` */
-  uint64_t group;          /* unique in the feed, whoever pushes the members; BW_NO_GROUP: none */
+  uint64_t group;          /* unique in the feed, of several producers too; BW_NO_GROUP: none */
   uint32_t group_size;     /* members; 0 without a group */
   float weight;            /* of its rows; 0 and up, and finite */
 } bw_origin;
@@ -620,7 +620,7 @@ BW_API bw_status bw_push(bw_producer* producer, const bw_sequence* sequence,
 /* The same for `count` sequences, at less cost; they get numbers in their order. `origins` has one
  * for each sequence, or is NULL. `*accepted`, which may be NULL, is how many were accepted: with an
  * error the sequence at that place is the first that was not, and the text is about it. More errors
- * than those of bw_push: none. Before anything is sent all sequences are checked, but for NaN. */
+ * than those of bw_push: none. Before anything is sent all are checked, except for NaN. */
 BW_API bw_status bw_push_many(bw_producer* producer, const bw_sequence* sequences, size_t count,
                               const bw_origin* origins, int64_t timeout_ms, size_t* accepted);
 

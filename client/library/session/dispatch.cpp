@@ -81,7 +81,7 @@ Result<void> Session::on_refused(const DaemonSocket::Incoming& incoming) {
   return {};
 }
 
-/// An answer that came too late is nobody's.
+/// No call waits for an answer that came too late.
 Result<void> Session::on_version(const DaemonSocket::Incoming& incoming) {
   const auto& version = *incoming.control.as<wire::Version>();
   if (version.question() == version_question_) version.UnPackTo(&version_answer_.emplace());

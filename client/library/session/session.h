@@ -66,8 +66,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Upcoming> upcoming(ClientSubscription& subscription, std::uint32_t count,
                             const Deadline& deadline);
   /// Announces a version of a live feed, within the connection's limit; waits for one; ends the
-  /// feed. Errors: as bw_advance(), bw_wait_version() and bw_end_feed() say, but for those that the
-  /// answer has. Threads: the turn.
+  /// feed. Errors: as bw_advance(), bw_wait_version() and bw_end_feed() say, except for those that
+  /// the answer has. Threads: the turn.
   Result<wire::VersionT> advance(wire::AdvanceT what);
   Result<wire::VersionT> await_version(wire::AwaitVersionT what, const Deadline& deadline);
   Result<void> end_feed(wire::EndFeedT what);

@@ -12,7 +12,7 @@ using namespace batchwright::test;
 
 namespace {
 
-/// Sequences that are sound but for what a test does to one.
+/// Sequences that are sound except for what a test does to one.
 struct Bad {
   Bad() {
     std::size_t accepted = 0;
