@@ -241,6 +241,27 @@ TEST_CASE("delivery: a trainer that stands still costs no more than a pool, and 
   CHECK(again.subscribed()->step == 200);
 }
 
+TEST_CASE("delivery: a trainer that keeps up may be some steps behind, however much has come") {
+  FeedSettings settings = live_feed(1);
+  settings.live->pool.pool_bytes = 64 * 1024;
+  const TestServer server(std::move(settings));
+  wire::SubscribeT request;
+  request.window = 4;
+  RawTrainer trainer(server, request);
+  RawProducer producer(server, "actor");
+  for (std::uint64_t number = 0; number < 200; number += 4) {  // 1.3 KB each, 260 KB in all
+    trainer.wait();
+    CHECK(producer.push({{number, 100}, {number + 1, 100}, {number + 2, 100}, {number + 3, 100}}) ==
+          number + 4);
+    for (std::uint64_t step = number; step < number + 4; ++step) {
+      const auto batch = trainer.next();
+      REQUIRE(batch);
+      CHECK(batch->numbers.front() == step);
+      trainer.release(*batch);
+    }
+  }
+}
+
 TEST_CASE("delivery: the end of a live feed comes to trainers behind the rest") {
   const TestServer server(live_feed(4));
   RawTrainer trainer(server);

@@ -13,8 +13,7 @@ void KeptSequences::add(std::shared_ptr<const PushedSequence> sequence, Producer
 
 void KeptSequences::leave_pool(std::uint64_t arrival) {
   const auto found = all_.find(arrival);
-  if (found == all_.end()) return;
-  found->second.in_pool = false;
+  if (found == all_.end() || !std::exchange(found->second.in_pool, false)) return;
   beside_pool_ += found->second.sequence->bytes();
   free_if_unused(found);
 }

@@ -26,7 +26,7 @@ class KeptSequences {
   const std::shared_ptr<const PushedSequence>& at(std::uint64_t arrival) const {
     return all_.at(arrival).sequence;
   }
-  /// It has left the pool.
+  /// It has left the pool; it may be told again with each of its steps.
   void leave_pool(std::uint64_t arrival);
   /// A step has these, which it may name several times.
   void add_step(std::uint64_t step, std::vector<std::uint64_t> arrivals);
