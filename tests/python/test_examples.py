@@ -272,6 +272,15 @@ def test_example_servers_lose_no_batch_when_one_of_them_dies(tmp_path, sounds):
 
 
 @needs_torch
+def test_rollouts_are_learned_from_in_whole_groups_and_none_is_too_stale():
+    done = subprocess.run([EXAMPLE.with_name("rollouts.py"), "--bin", served.BIN, "--short"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+    assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [["pace", "40"],
+                                                                          ["drop", "40"]]
+
+
+@needs_torch
 def test_example_servers_have_seeds_apart_and_a_test_set_of_the_styles_that_train(
         tmp_path, monkeypatch):
     monkeypatch.setattr(multistyle.Server, "start", lambda self: None)
