@@ -119,8 +119,11 @@ class Inspection {
       // The daemon starts and serves its other feeds.
       add(Grade::warning, served.error().message);
     }
+    const fs::path record = feed.served.live ? feed.served.live->record : fs::path();
     for (const auto& [key, file] :
-         {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger)}) {
+         {std::pair("journal", feed.served.journal), std::pair("ledger", feed.served.ledger),
+          std::pair("live.record", record),
+          std::pair("live.record", record.empty() ? record : order_file_of(record))}) {
       if (auto writable = check_file(file); !writable) {
         add(Grade::warning, fmt::format("{}: {}", key, writable.error().message));
       }

@@ -301,12 +301,12 @@ void Daemon::watch_disks() {
     // Of absent feeds, too: a full disk may be why they are.
     for (const FeedConfig& feed : reloader_->running().feeds) {
       const FeedSettings& settings = feed.served;
-      if (!settings.journal.empty()) {
-        files.push_back({settings.name, "journal", settings.journal.string()});
-      }
-      if (!settings.ledger.empty()) {
-        files.push_back({settings.name, "ledger", settings.ledger.string()});
-      }
+      const auto add = [&](std::string_view what, const std::filesystem::path& path) {
+        if (!path.empty()) files.push_back({settings.name, what, path.string()});
+      };
+      add("journal", settings.journal);
+      add("ledger", settings.ledger);
+      if (settings.live) add("record", settings.live->record);
     }
     return files;
   });

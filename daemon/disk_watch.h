@@ -15,8 +15,8 @@
 
 namespace batchwright {
 
-/// Measures the room that is left for journals and ledgers, so that a disk that fills is seen
-/// before a write fails.
+/// Measures the room that is left for journals, ledgers and records, so that a disk that fills is
+/// seen before a write fails.
 ///
 /// A measurement may wait for a disk or a network, so each file has a thread of its own for it, and
 /// is left out while that waits; the destructor waits for them.

@@ -220,6 +220,10 @@ const std::array kLiveKeys{
         {"pool_sequences", "1 to 1073741824", "65536", anew,
          "Sequences that wait or are kept, whatever their bytes"},
         [](auto& l) -> auto& { return l.pool.pool_sequences; }),
+    live_key<read_path>(
+        {"record", "path of a folder; \"\" for none", R"("")", anew,
+         "Dataset that gets what is delivered, with its order beside it"},
+        [](auto& l) -> auto& { return l.record; }),
 };
 
 }  // namespace

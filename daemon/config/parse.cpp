@@ -317,7 +317,7 @@ Result<Config> load_config(const ConfigSource& source) {
   unless.daemon.log_level = source.log_level;
   auto config = parse_config(*text, source.file.string(), std::move(unless));
   if (!config) return config;
-  if (auto apart = resolve_journals(*config); !apart) {
+  if (auto apart = resolve_written(*config); !apart) {
     return cannot_read(fmt::format("{}: {}", source.file.string(), apart.error().message));
   }
   note_order_files(*config);

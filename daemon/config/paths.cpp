@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace batchwright {
 
@@ -40,6 +42,7 @@ std::vector<fs::path> named_paths(const Config& config) {
     for (const fs::path& shard : feed.dataset) add(shard);
     add(feed.served.journal);
     add(feed.served.ledger);
+    if (feed.served.live) add(feed.served.live->record);
     add(feed.served.plan.order_file);
     add(feed.served.features.normalise.statistics);
     for (const StyleSettings& style : feed.served.features.styles) {
@@ -50,19 +53,47 @@ std::vector<fs::path> named_paths(const Config& config) {
   return paths;
 }
 
-Result<void> resolve_journals(Config& config) {
-  std::map<fs::path, std::string> owners;
+namespace {
+
+/// What has a path, in words.
+using Owners = std::map<fs::path, std::string>;
+
+/// Resolves a path that a feed alone may have.
+Result<void> resolve_own(const std::string& feed, const char* key, fs::path& path, Owners& owners) {
+  if (path.empty()) return {};
+  const fs::path named = std::exchange(path, resolved(path));
+  const auto [owner, is_new] = owners.emplace(path, fmt::format("the {} of feed {}", key, feed));
+  if (is_new) return {};
+  return Error{ErrorCode::bad_configuration,
+               fmt::format("feed {}: {}: found {}, which is {}, {}; allowed: one that no other "
+                           "feed has",
+                           feed, key, named.string(), path.string(), owner->second)};
+}
+
+bool has_record(const FeedConfig& feed) {
+  return feed.served.live && !feed.served.live->record.empty();
+}
+
+}  // namespace
+
+Result<void> resolve_written(Config& config) {
+  Owners journals;
+  Owners datasets;
+  // Their file systems are asked only where that matters: one may not answer.
+  if (std::any_of(config.feeds.begin(), config.feeds.end(), has_record)) {
+    for (const FeedConfig& feed : config.feeds) {
+      for (const fs::path& shard : feed.dataset) {
+        datasets.emplace(resolved(shard), fmt::format("the dataset of feed {}", feed.served.name));
+      }
+    }
+  }
   for (FeedConfig& feed : config.feeds) {
-    fs::path& journal = feed.served.journal;
-    if (journal.empty()) continue;
-    const fs::path named = journal;
-    journal = resolved(named);
-    const auto [owner, is_new] = owners.emplace(journal, feed.served.name);
-    if (is_new) continue;
-    return Error{ErrorCode::bad_configuration,
-                 fmt::format("feed {}: journal: found {}, which is {}, the journal of feed {}; "
-                             "allowed: one that no other feed has",
-                             feed.served.name, named.string(), journal.string(), owner->second)};
+    const std::string& name = feed.served.name;
+    auto own = resolve_own(name, "journal", feed.served.journal, journals);
+    if (own && has_record(feed)) {
+      own = resolve_own(name, "live.record", feed.served.live->record, datasets);
+    }
+    if (!own) return own;
   }
   return {};
 }

@@ -19,9 +19,10 @@ std::filesystem::path resolved(const std::filesystem::path& path);
 /// Together with the text they say whether two who read it mean the same.
 std::vector<std::filesystem::path> named_paths(const Config& config);
 
-/// Puts journals in their resolved form, by which they are locked and replaced: one that is named
-/// in two ways is one. Errors: bad_configuration: two feeds have one journal.
-Result<void> resolve_journals(Config& config);
+/// Puts journals and records in their resolved form, by which they are locked and replaced: one
+/// that is named in two ways is one. Errors: bad_configuration: two feeds have one, or a record is
+/// a feed's dataset.
+Result<void> resolve_written(Config& config);
 
 /// Fills in FeedConfig::order_file_state of each feed.
 void note_order_files(Config& config);

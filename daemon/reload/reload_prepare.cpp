@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <functional>
 #include <utility>
 
@@ -16,23 +18,45 @@ Error needs_restart(const std::string& what) {
   return {ErrorCode::bad_configuration, fmt::format("{}; restart the daemon for that", what)};
 }
 
-/// A running feed has its journal open, and no moment is free of what it writes. One that has
-/// failed has closed it. `keys`: what changes of a feed that runs already.
-Result<void> check_journal(const ReloadRequest& request, const FeedSettings& wanted,
-                           const std::string& keys) {
-  if (wanted.journal.empty()) return {};
-  const std::string journal = wanted.journal.string();
+/// A file that a feed goes on with where the one before it has ended.
+struct OwnFile {
+  const char* what;
+  const char* goes_on;
+  std::filesystem::path (*of)(const FeedSettings&);
+};
+
+constexpr std::array kOwnFiles{
+    OwnFile{"journal", "its queue goes on in",
+            [](const FeedSettings& feed) { return feed.journal; }},
+    OwnFile{"record", "its steps are recorded in", [](const FeedSettings& feed) {
+              return feed.live ? feed.live->record : std::filesystem::path();
+            }}};
+
+/// A running feed has its files open, and no moment is free of what it writes. One that has failed
+/// has closed them. `keys`: what changes of a feed that runs already.
+Result<void> check_file(const OwnFile& file, const ReloadRequest& request,
+                        const FeedSettings& wanted, const std::string& keys) {
+  const std::filesystem::path path = file.of(wanted);
+  if (path.empty()) return {};
   for (const FeedConfig& feed : request.running.feeds) {
     const FeedSettings& runs = feed.served;
-    if (runs.journal != wanted.journal || request.failed.contains(runs.name)) continue;
+    if (file.of(runs) != path || request.failed.contains(runs.name)) continue;
     if (runs.name == wanted.name) {
       return needs_restart(
-          fmt::format("{} cannot change while its queue goes on in {}", keys, journal));
+          fmt::format("{} cannot change while {} {}", keys, file.goes_on, path.string()));
     }
     return Error{ErrorCode::busy,
-                 fmt::format("journal {} is written by feed {}; leave it out there in one reload, "
-                             "and have it here from the next on",
-                             journal, runs.name)};
+                 fmt::format("{} {} is written by feed {}; leave it out there in one reload, and "
+                             "have it here from the next on",
+                             file.what, path.string(), runs.name)};
+  }
+  return {};
+}
+
+Result<void> check_files(const ReloadRequest& request, const FeedSettings& wanted,
+                         const std::string& keys) {
+  for (const OwnFile& file : kOwnFiles) {
+    if (auto free = check_file(file, request, wanted, keys); !free) return free;
   }
   return {};
 }
@@ -50,7 +74,7 @@ class Preparation {
       : request_(request), catalog_(catalog), ready_(ready) {}
 
   Result<void> add(const std::string& name) {
-    auto free = check_journal(request_, find_feed(ready_.config, name)->served, {});
+    auto free = check_files(request_, find_feed(ready_.config, name)->served, {});
     if (!free) return in_feed(name, free.error());
     // No client is to be told why: the feed replaces none.
     const auto made = make(name, {});
@@ -70,7 +94,7 @@ class Preparation {
   Result<void> change(const FeedChange& change) {
     // Reloader::take_up() adjusts it; there is nothing to prepare.
     if (change.in_place || ready_.stale.contains(change.name)) return {};
-    auto free = check_journal(request_, find_feed(ready_.config, change.name)->served, change.keys);
+    auto free = check_files(request_, find_feed(ready_.config, change.name)->served, change.keys);
     if (!free) return in_feed(change.name, free.error());
     const auto made =
         make(change.name, fmt::format("feed {} has changed: {}", change.name, change.keys));

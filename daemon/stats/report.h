@@ -39,10 +39,10 @@ struct HttpStats {
   std::uint64_t refused = 0;      ///< Answered with an error (400 and up), or not at all.
 };
 
-/// The disk that a feed's journal or ledger lies on.
+/// The disk that a feed's journal, ledger or record lies on.
 struct DiskStats {
   std::string feed;
-  std::string_view file;         ///< "journal" or "ledger".
+  std::string_view file;         ///< "journal", "ledger" or "record".
   std::string path;              ///< Path of the file.
   std::uint64_t free_bytes = 0;  ///< Left for users other than root.
   std::uint64_t size_bytes = 0;  ///< Size of the file system.
@@ -71,7 +71,7 @@ struct StatsSource : ServerStatus {
   const EventLog* events = nullptr;     ///< Lives as long as the call; null: nothing happened.
   ReloadStats reload;
   HttpStats http;
-  std::vector<DiskStats> disks;  ///< One for each journal and ledger that can be measured.
+  std::vector<DiskStats> disks;  ///< One for each of these files that can be measured.
 };
 
 /// The name of a session in the log.

@@ -147,3 +147,24 @@ TEST_CASE("config: two feeds never have one journal, be it named in two ways") {
   REQUIRE(config);
   CHECK(config->feeds.front().served.journal == real / "journal");
 }
+
+TEST_CASE("config: a record is one feed's, and no feed's dataset") {
+  const TemporaryFolder folder;
+  const fs::path real = fs::canonical(folder.path());
+  fs::create_symlink("run", real / "link");
+  const auto with = [&](const std::string& feed, const std::string& record) {
+    std::ofstream(real / "file") << feed << kLive << "record = \"" << record << "\"\n";
+    return real / "file";
+  };
+  const std::string link = (real / "link").string();
+  const std::string run = (real / "run").string();
+  CHECK(says(refusal(with("[[feed]]\nname = \"a\"\ndataset = \"" + run + "\"\n", link)),
+             "feed live: live.record: found " + link + ", which is " + run +
+                 ", the dataset of feed a; allowed: one that no other feed has"));
+  std::string other = kLive + "record = \"" + run + "\"\n";
+  other.replace(other.find("\"live\""), 6, "\"b\"");
+  CHECK(says(refusal(with(other, link)), "the live.record of feed b; allowed: "));
+  const auto config = load_config(with("", link));
+  REQUIRE(config);
+  CHECK(config->feeds.front().served.live->record == run);
+}

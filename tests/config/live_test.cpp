@@ -39,6 +39,7 @@ reuse = 3
 select = "uniform"
 fresh_share = 0.5
 pool_sequences = 1000
+record = "/r"
 [feed.plan]
 world = 2
 seed = 7
@@ -82,6 +83,7 @@ TEST_CASE("config: a live feed leaves the rest at its defaults") {
 TEST_CASE("config: every key of a live feed is read") {
   const LiveFeedSettings live = live_of(kEveryKey);
   CHECK(live.allow_nan);
+  CHECK(live.record == "/r");
   REQUIRE(live.schema.fields.size() == 4);
   CHECK(live.schema.fields[1] ==
         FieldSpec{"logprobs", FieldKind::aligned, DType::float32, {2, 3}, {}});

@@ -103,6 +103,7 @@ const std::map<std::string, std::string> kOther{
     {"feed.live.select", R"("uniform")"},
     {"feed.live.fresh_share", "0.25"},
     {"feed.live.pool_sequences", "99"},
+    {"feed.live.record", R"("/r")"},
     {"feed.plan.order_file", "\"/o\"\norder = \"file\""},
     {"feed.features.like", R"("kaldi")"},
     {"feed.features.features", R"("mfcc")"},

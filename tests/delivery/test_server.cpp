@@ -17,14 +17,19 @@ TestServer::TestServer(FeedSettings settings, const Amend& amend,
                        const std::vector<std::uint32_t>& to_append)
     : TestServer(std::move(settings), ServerSettings{}, 40, to_append, amend) {}
 
+TestServer::TestServer(FeedSettings settings, const std::filesystem::path& dataset)
+    : TestServer(std::move(settings), ServerSettings{}, 0, {}, {}, dataset) {}
+
 TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
-                       const std::vector<std::uint32_t>& to_append, const Amend& amend)
-    : lengths_(mixed_lengths(sequences, 50)) {
-  if (!settings.live) make_small_dataset(folder_ / "data", lengths_);
+                       const std::vector<std::uint32_t>& to_append, const Amend& amend,
+                       const std::filesystem::path& dataset)
+    : dataset_(dataset.empty() ? folder_ / "data" : dataset),
+      lengths_(mixed_lengths(sequences, 50)) {
+  if (!settings.live && dataset.empty()) make_small_dataset(dataset_, lengths_);
   if (!to_append.empty()) fork_writer(to_append);
   auto resources = prepare(settings);
   if (!resources) throw std::runtime_error(resources.error().message);
-  if (amend) amend(folder_ / "data", *resources);
+  if (amend) amend(dataset_, *resources);
   if (server.endpoints.empty()) server.endpoints = {endpoint()};
   server.version = "test";
   server_ = std::make_unique<Server>(loop_, std::move(server));
@@ -39,7 +44,7 @@ TestServer::TestServer(FeedSettings settings, ServerSettings server, std::size_t
 Result<FeedResources> TestServer::prepare(const FeedSettings& settings) {
   constexpr std::uint64_t kMemory = std::uint64_t{1} << 30;
   if (settings.live) return prepare_live_feed(settings, kMemory);
-  auto dataset = catalog_.open({folder_ / "data"});
+  auto dataset = catalog_.open({dataset_});
   if (!dataset) return dataset.error();
   return prepare_feed(*dataset, settings, kMemory);
 }
@@ -54,7 +59,7 @@ void TestServer::fork_writer(const std::vector<std::uint32_t>& lengths) {
     char byte = 0;
     if (::read(ends[0], &byte, 1) != 1) ::_exit(0);
     try {
-      make_small_dataset(folder_ / "data", lengths, lengths_.size());
+      make_small_dataset(dataset_, lengths, lengths_.size());
     } catch (const std::exception&) {
       ::_exit(1);
     }

@@ -34,13 +34,15 @@ class TestServer {
   using Amend = std::function<void(const std::filesystem::path& dataset, FeedResources& resources)>;
   TestServer(FeedSettings settings, const Amend& amend,
              const std::vector<std::uint32_t>& to_append = {});
+  /// Serves a dataset that is there, in place of one of its own.
+  TestServer(FeedSettings settings, const std::filesystem::path& dataset);
   ~TestServer();
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
 
   std::string endpoint() const { return "ipc://" + (folder_ / "s").string(); }
   std::string arena_socket() const { return (folder_ / "s.arena").string(); }
-  std::filesystem::path dataset() const { return folder_ / "data"; }
+  const std::filesystem::path& dataset() const { return dataset_; }
   const std::vector<std::uint32_t>& lengths() const { return lengths_; }
 
   /// The other writer appends its sequences, and commits.
@@ -86,11 +88,13 @@ class TestServer {
 
  private:
   TestServer(FeedSettings settings, ServerSettings server, std::size_t sequences,
-             const std::vector<std::uint32_t>& to_append, const Amend& amend);
+             const std::vector<std::uint32_t>& to_append, const Amend& amend,
+             const std::filesystem::path& dataset = {});
   Result<FeedResources> prepare(const FeedSettings& settings);
   void fork_writer(const std::vector<std::uint32_t>& lengths);
 
   TemporaryFolder folder_;
+  std::filesystem::path dataset_;
   pid_t writer_ = 0;  ///< Waits for a byte, appends, and ends.
   int to_writer_ = -1;
   std::vector<std::uint32_t> lengths_;

@@ -254,6 +254,22 @@ TEST_CASE("reload: a running queue keeps its feed from being replaced") {
         std::string::npos);
 }
 
+TEST_CASE("reload: a record that is written keeps its feed from being replaced") {
+  DaemonProcess daemon("");
+  const std::string record = (daemon.folder() / "run").string();
+  daemon.config() +=
+      "[[feed]]\nname = \"live\"\npool = \"1MiB\"\nfields = { tokens = { dtype = \"int32\" } "
+      "}\n[feed.live]\n"
+      "max_length = 100\nwindow = 3\nrecord = \"" +
+      record + "\"\n";
+  REQUIRE(daemon.start());
+  CHECK_MESSAGE(std::filesystem::exists(record + ".order"), daemon.process().err());
+  replace(daemon.config(), "window = 3", "window = 2");
+  CHECK_FALSE(daemon.reload());
+  CHECK(last_refusal(daemon).find("live.window cannot change while its steps are recorded in " +
+                                  record) != std::string::npos);
+}
+
 TEST_CASE("reload: a journal goes from one feed to another in two reloads") {
   DaemonProcess daemon("");
   const std::string journal = "journal = \"" + (daemon.folder() / "journal").string() + "\"\n";

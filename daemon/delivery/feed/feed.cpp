@@ -41,6 +41,7 @@ FeedParts make_parts(ArenaNumber number, FeedSettings settings, FeedResources& r
     live = std::make_unique<LiveDesk>(settings, data.live->outline().fingerprint.data, data.live,
                                       Clock::now());
     live->set_slot_bytes(slots->arena->slot_bytes());
+    if (resources.files.record) live->record_behind(resources.files.record->sequences());
   }
   FeedParts parts{std::move(settings),
                   std::move(slots),
@@ -69,6 +70,12 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
       areas_(number, most_area_bytes(core_.parts().settings)),
       ports_(std::move(ports)),
       style_(make_style(std::make_shared<StageTimes>())),
+      steps_(RecordFiles{nullptr, nullptr, {}, std::move(resources.files.record)},
+             [this](std::function<Written()> work) {
+               loop_.at_record(std::move(work), [this](Written written) {
+                 tell(StepsWritten{steps_.told(std::move(written))});
+               });
+             }),
       records_(std::move(resources.files),
                [this](std::function<Written()> work) {
                  loop_.at_files(std::move(work), [this](Written written) {
@@ -81,8 +88,10 @@ Feed::Feed(ArenaNumber number, FeedSettings settings, FeedResources resources, F
 /// not.
 Feed::~Feed() {
   records_.put(core_.take_records());
+  steps_.put(core_.take_steps());
   loop_.end();
-  if (const auto untold = records_.untold()) {
+  for (const auto& untold : {records_.untold(), steps_.untold()}) {
+    if (!untold) continue;
     ports_.log.note<Event::feed_failed>(wire::EventT{}, name(), untold->message);
   }
 }
@@ -188,6 +197,11 @@ void Feed::carry_out(const ReadAhead& action) {
 void Feed::carry_out(WriteRecords& action) {
   watch_file_systems();
   records_.put(std::move(action.records));
+}
+
+void Feed::carry_out(RecordSteps& action) {
+  watch_file_systems();
+  steps_.put(std::move(action.steps));
 }
 
 void Feed::carry_out(const SetTimer& action) {

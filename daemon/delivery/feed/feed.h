@@ -219,6 +219,7 @@ class Feed {
   void carry_out(const ReadAhead& action);
   void carry_out(const MakePlan& action);
   void carry_out(WriteRecords& action);
+  void carry_out(RecordSteps& action);
   void carry_out(const GrowSlots& action);
   void carry_out(const SetTimer& action);
   void carry_out(const Poison& action);
@@ -253,8 +254,9 @@ class Feed {
   BlockageWatch blockage_;
   FeedState told_state_ = FeedState::starting;  ///< That on_state() was last called for.
   std::function<void()> on_state_;
-  RecordWriter records_;
-  FeedLoop loop_;  ///< Last: it is joined before what it calls back to goes.
+  RecordWriter steps_;    ///< To the record of a live feed.
+  RecordWriter records_;  ///< To journal and ledger.
+  FeedLoop loop_;         ///< Last: it is joined before what it calls back to goes.
 };
 
 /// What a core goes by of the data and settings.

@@ -189,8 +189,8 @@ void Feed::watch_file_systems() {
     if (news.is_blocked) {
       ports_.log.note<Event::feed_blocked>(name(), describe(*blockage_.blockage(), now));
     }
-    if (waits_for || records_.at_work() || slots().count(SlotState::filling) != 0)
-      watch_file_systems();
+    const bool writes = records_.at_work() || steps_.at_work();
+    if (waits_for || writes || slots().count(SlotState::filling) != 0) watch_file_systems();
   });
 }
 
@@ -205,8 +205,11 @@ std::optional<Blockage> Feed::waits_for_file_system() const {
     consider(ports_.assembler.waits_for_pages(name()), dataset_name);
     consider(data_.asked_since, dataset_name);
   }
-  if (const auto at_work = records_.at_work()) {
-    consider(at_work->since, [&at_work] { return at_work->name; });
+  // A record that is slow blocks nothing before steps wait for it.
+  const bool waits_for_record = is_live() && parts().live->waits_for_record();
+  for (const auto& at_work :
+       {records_.at_work(), waits_for_record ? steps_.at_work() : std::nullopt}) {
+    if (at_work) consider(at_work->since, [&at_work] { return at_work->name; });
   }
   return longest;
 }

@@ -89,10 +89,18 @@ class FeedLoop {
         [work = std::move(work), done = brought_back(std::move(then))]() mutable { done(work()); });
   }
 
+  /// The same on a thread for the feed's record, each of whose steps waits for its disk.
+  template <class Work, class Then>
+  void at_record(Work work, Then then) {
+    record_.put(
+        [work = std::move(work), done = brought_back(std::move(then))]() mutable { done(work()); });
+  }
+
   /// Waits for all that was to be done elsewhere; no call back comes of it.
   void end() {
     thread_.end();
     files_.end();
+    record_.end();
   }
 
   /// No other thread works for the feed, and no call back to it is under way.
@@ -128,6 +136,7 @@ class FeedLoop {
   /// Last: it is joined before what it posts to goes.
   HelperThread thread_{"bw-feed"};
   HelperThread files_{"bw-journal"};
+  HelperThread record_{"bw-record"};
 };
 
 }  // namespace batchwright

@@ -117,7 +117,8 @@ Result<FeedResources> make_resources(std::shared_ptr<Dataset> dataset, PlannedEp
 /// a batch is larger, slots grow. Errors: bad_configuration (padding, casts), does_not_fit (a batch
 /// beyond the format).
 Result<FeedNeeds> live_feed_needs(const FeedSettings& settings);
-/// Reserves the arena, opens the files, and begins a new incarnation. Errors: as make_resources().
+/// Reserves the arena, opens the files, and begins a new incarnation. Errors: as make_resources(),
+/// and those of StepRecord::open().
 Result<FeedResources> make_live_resources(const FeedSettings& settings, const FeedNeeds& needs,
                                           const std::stop_token& stop = {});
 /// Both, under what the ceiling leaves. Errors: those of both, and of choose_slots().

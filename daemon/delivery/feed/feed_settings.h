@@ -38,6 +38,7 @@ struct LiveFeedSettings {
   Schema schema;  ///< The first field is the primary one.
   LiveSettings pool;
   bool allow_nan = false;  ///< Of float fields, infinities too: whether producers may push them.
+  std::filesystem::path record;  ///< Dataset of what was delivered; empty: none is written.
 };
 
 /// With so many slots each rank of a job of `world` ranks has a batch in hand and one in reserve,

@@ -189,7 +189,7 @@ const std::vector<MetricRow> kOfDaemon{
      [](Daemon of) -> Number { return of.http.refused; }, "http.refused"},
     {"events_total", "counter", "Events, by their name in the table of events.",
      MetricLines{"event", write_events}},
-    {"disk_free_bytes", "gauge", "Room left on the disk of a feed's journal or ledger.",
+    {"disk_free_bytes", "gauge", "Room left on the disk of a feed's journal, ledger or record.",
      [](File of) -> Number { return of.free_bytes; }, "free_bytes"},
     {"disk_size_bytes", "gauge", "Size of that disk.",
      [](File of) -> Number { return of.size_bytes; }, "size_bytes"},

@@ -67,6 +67,7 @@ class VirtualFeed {
   void carry_out(const Log& action) { action.note(log_); }
   void carry_out(const FreePlans&) {}
   void carry_out(const GrowSlots&) {}
+  void carry_out(const RecordSteps&) {}
   void carry_out(const Failed&) { tell(NotReplaced{}); }
   void deliver(SessionId session, const flatbuffers::DetachedBuffer& message);
 

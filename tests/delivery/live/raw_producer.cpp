@@ -201,25 +201,29 @@ std::optional<SeenBatch> RawTrainer::next() {
   const auto batch = verify_batch(std::as_bytes(std::span(aligned)).first(bytes.size()));
   REQUIRE_MESSAGE(batch, (batch ? "" : batch.error().message));
   const wire::Batch& body = **batch;
-  REQUIRE(body.live() != nullptr);
-  REQUIRE(body.weights() != nullptr);
-  const wire::LiveRows& live = *body.live();
+  const wire::LiveRows* live = body.live();
   for (std::uint32_t r = 0; r < body.lengths()->size(); ++r) {
+    seen.keys.push_back(body.keys()->Get(r)->str());
     seen.lengths.push_back(body.lengths()->Get(r));
-    seen.numbers.push_back(live.numbers()->Get(r));
-    seen.weights.push_back(body.weights()->Get(r));
-    seen.versions.push_back(live.versions()->Get(r));
-    seen.producers.push_back(live.producer_names()->Get(live.producers()->Get(r))->str());
+    seen.weights.push_back(body.weights() != nullptr ? body.weights()->Get(r) : 1.0F);
+    if (live == nullptr) continue;
+    seen.numbers.push_back(live->numbers()->Get(r));
+    seen.versions.push_back(live->versions()->Get(r));
+    seen.producers.push_back(live->producer_names()->Get(live->producers()->Get(r))->str());
   }
-  seen.version = live.version();
-  seen.zeroed = live.zeroed();
+  if (live != nullptr) {
+    seen.version = live->version();
+    seen.zeroed = live->zeroed();
+  }
   seen.batch_frames = body.batch_frames();
   seen.step_frames = body.step_frames();
   seen.step_sequences = body.step_sequences();
   seen.loss_weight = body.loss_weight();
-  const auto* x = body.tensors()->Get(0)->data();
-  const auto* first = reinterpret_cast<const std::byte*>(x->data());
-  seen.x.assign(first, first + x->size());
+  for (const auto* tensor : *body.tensors()) {
+    const auto* first = reinterpret_cast<const std::byte*>(tensor->data()->data());
+    seen.tensors.emplace_back(first, first + tensor->data()->size());
+  }
+  seen.x = seen.tensors.front();
   return seen;
 }
 

@@ -57,9 +57,11 @@ class RawProducer {
   std::uint32_t question_ = 0;
 };
 
-/// What a client without an arena got in one batch.
+/// What a client without an arena got in one batch. Of a feed with a dataset `numbers`, `versions`
+/// and `producers` are empty.
 struct SeenBatch {
   wire::DeliveryT ticket;
+  std::vector<std::string> keys;
   std::vector<std::uint64_t> numbers;
   std::vector<float> weights;
   std::vector<std::uint64_t> versions;
@@ -71,7 +73,8 @@ struct SeenBatch {
   std::uint64_t step_sequences = 0;
   double loss_weight = 0;
   std::vector<std::uint32_t> lengths;
-  std::vector<std::byte> x;  ///< [B, L, 2] float32
+  std::vector<std::byte> x;                     ///< [B, L, 2] float32
+  std::vector<std::vector<std::byte>> tensors;  ///< Of all fields.
 };
 
 /// A subscription of a client that gets its batches as messages.

@@ -88,6 +88,7 @@ class FeedHost {
   void carry_out(const Log& action) { action.note(log_); }
   void carry_out(const FreePlans&) {}
   void carry_out(const GrowSlots&) {}
+  void carry_out(const RecordSteps&) {}
   void carry_out(const Failed& action);
   void planned(const MakePlan& asked, std::uint64_t content);
   Result<AssembledBatch> build(const Assemble& job) const;

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, std::variant_size_v<FeedEvent>> kNames{
     "BatchReady",    "BatchFailed",        "BatchSent",       "SlotPoisoned",
     "Written",       "SettingsChanged",    "DataOverwritten", "NotReplaced",
     "Retired",       "TimerDue",           "UpcomingAsked",   "LiveAsked",
-    "SlotsGrown",    "SlotsNotGrown"};
+    "SlotsGrown",    "SlotsNotGrown",      "StepsWritten"};
 
 using Subject = std::pair<std::uint64_t, std::uint64_t>;
 

@@ -144,6 +144,8 @@ struct BatchSent {
 struct SlotPoisoned {
   SlotRef slot;
 };
+/// How far the feed's record has the steps.
+struct StepsWritten : Written {};
 /// Larger slots, as GrowSlots asks for.
 struct SlotsGrown {
   std::shared_ptr<SlotGeneration> slots;
@@ -173,7 +175,7 @@ using FeedEvent =
                  SessionEnded, ProcessExited, ArenaReleased, PlanReady, PlanFailed, PlanOutdated,
                  BatchReady, BatchFailed, BatchSent, SlotPoisoned, Written, SettingsChanged,
                  DataOverwritten, NotReplaced, Retired, TimerDue, UpcomingAsked, LiveAsked,
-                 SlotsGrown, SlotsNotGrown>;
+                 SlotsGrown, SlotsNotGrown, StepsWritten>;
 
 // Actions.
 
@@ -213,6 +215,11 @@ struct MakePlan {
 struct WriteRecords {
   std::vector<Record> records;
 };
+/// Has steps written to the feed's record, on a thread of their own, in the order in which they are
+/// asked for; StepsWritten answers. The last has CloseFiles.
+struct RecordSteps {
+  std::vector<Record> steps;
+};
 /// Makes another arena, of slots of so many bytes or more; SlotsGrown or SlotsNotGrown answers.
 struct GrowSlots {
   std::size_t slot_bytes = 0;
@@ -240,8 +247,9 @@ struct Failed {
 };
 
 /// Everything a feed can ask of the outside.
-using FeedAction = std::variant<Send, SendBatch, Assemble, ReadAhead, MakePlan, WriteRecords,
-                                GrowSlots, SetTimer, Poison, LookAtData, Log, FreePlans, Failed>;
+using FeedAction =
+    std::variant<Send, SendBatch, Assemble, ReadAhead, MakePlan, WriteRecords, GrowSlots, SetTimer,
+                 Poison, LookAtData, Log, FreePlans, Failed, RecordSteps>;
 
 std::string_view name_of(const FeedEvent& event);
 

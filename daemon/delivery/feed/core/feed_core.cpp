@@ -329,6 +329,11 @@ void FeedCore::refuse_all(const Error& error) {
 /// What waited for a record is never sent.
 void FeedCore::close_records() {
   parts_.desk.close();
+  if (parts_.live && parts_.live->is_recorded()) {
+    std::vector<Record> last = take_steps();
+    last.emplace_back(CloseFiles{});
+    act(RecordSteps{std::move(last)});
+  }
   for (HeldSends::Held& held : parts_.sends.stop()) {
     if (const auto* batch = std::get_if<SendBatch>(&held.action)) {
       give_back(batch->slot);
@@ -338,7 +343,7 @@ void FeedCore::close_records() {
   }
 }
 
-/// Journal and ledger are closed: nothing may follow what is perhaps half a record, and the feed
+/// Its files are closed: nothing may follow what is perhaps half a record, and the feed
 /// that is opened in this one's place needs them.
 void FeedCore::fail(const Error& error) {
   const Error named{error.code, fmt::format("feed {} failed: {}", name(), error.message)};

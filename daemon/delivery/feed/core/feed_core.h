@@ -40,11 +40,14 @@ class FeedCore {
   /// Takes in what happened. What follows is decided by decide().
   void on(FeedEvent event, Time now);
   /// What follows from the events since the last call, to be carried out in this order. What
-  /// depends on a record is decided only after its Written. Only WriteRecords can fail, and a
-  /// failure fails the feed. A Send cannot fail: a peer that is gone comes as SessionEnded.
+  /// depends on a record is decided only after its Written. Only WriteRecords and RecordSteps can
+  /// fail, and a failure fails the feed. A Send cannot fail: a peer that is gone comes as
+  /// SessionEnded.
   void decide(Time now, std::vector<FeedAction>& actions);
   /// What is noted and decide() has not asked for: to be written where no turn follows any more.
   std::vector<Record> take_records() { return parts_.desk.take_records(); }
+  /// The same of steps that are to be recorded.
+  std::vector<Record> take_steps();
   /// Whether decide() has something to do.
   bool has_work() const { return due_.any || !actions_.empty(); }
   /// Whether a batch that has been assembled changes anything now. Otherwise it may be told of with
@@ -111,6 +114,8 @@ class FeedCore {
   void take(const BatchReady& event);
   void take(const BatchFailed& event);
   void take(const Written& event);
+  void take(const StepsWritten& event);
+  void note_not_written(const std::optional<Error>& failure);
   void take(SlotsGrown event);
   void take(const SlotsNotGrown& event) { fail(event.error); }
   void take(const SettingsChanged& event);

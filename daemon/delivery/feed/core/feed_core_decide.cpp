@@ -25,6 +25,7 @@ void FeedCore::decide(Time now, std::vector<FeedAction>& actions) {
   if (auto records = parts_.desk.take_records(); !records.empty()) {
     act(WriteRecords{std::move(records)});
   }
+  if (auto steps = take_steps(); !steps.empty()) act(RecordSteps{std::move(steps)});
   std::move(actions_.begin(), actions_.end(), std::back_inserter(actions));
   actions_.clear();
 }
@@ -234,6 +235,7 @@ void FeedCore::deliver(Subscription& subscription, const PlannedEpoch& planned, 
   } else if (!subscription.in_queue()) {
     subscription.cursor.advance();
   }
+  if (parts_.live) parts_.live->delivered(Step{ticket.step});
   count_delivery(subscription, held.of->figures[slot.value], extent.size);
   const bool is_sent = subscription.client.inline_batches;
   const bool is_new = subscription.leases

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "daemon/delivery/feed/core/feed_core.h"
@@ -21,6 +22,18 @@ void FeedCore::take(SlotsGrown event) {
   log<Event::arena_grown>(name(), in_mib(arena.bytes()), in_mib(arena.slot_bytes()));
   parts_.live->set_slot_bytes(arena.slot_bytes());
   due_.all = true;
+}
+
+/// What it kept for the record goes.
+void FeedCore::take(const StepsWritten& event) {
+  parts_.live->recorded(event.upto);
+  note_not_written(event.failure);
+}
+
+std::vector<Record> FeedCore::take_steps() {
+  if (!parts_.live) return {};
+  std::vector<RecordedStep> steps = parts_.live->take_steps();
+  return {std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end())};
 }
 
 /// It has had all steps, and could take the next one.

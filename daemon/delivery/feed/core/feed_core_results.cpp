@@ -94,16 +94,20 @@ void FeedCore::advance_queue() {
 
 void FeedCore::take(const Written& event) {
   for (FeedAction& send : parts_.sends.written(event.upto)) act(std::move(send));
-  if (event.failure) {
-    const Error& why = *event.failure;
-    // Of a feed that has ended before nothing else says it.
-    if (has_failed()) log<Event::feed_failed>(about(Epoch{0}, why.message), name(), why.message);
-    fail(why);
-  }
+  note_not_written(event.failure);
   const auto begun = parts_.desk.written(event.upto);
   if (!begun) return;
   log<Event::queue_epoch_done>(name(), begun->value - 1);
   due_.all = true;
+}
+
+void FeedCore::note_not_written(const std::optional<Error>& failure) {
+  if (!failure) return;
+  // Of a feed that has ended before nothing else says it.
+  if (has_failed()) {
+    log<Event::feed_failed>(about(Epoch{0}, failure->message), name(), failure->message);
+  }
+  fail(*failure);
 }
 
 /// Whether the epoch was planned anew from other data meanwhile; then the batch is of no use.

@@ -8,13 +8,13 @@ namespace batchwright {
 void KeptSequences::add(std::shared_ptr<const PushedSequence> sequence, ProducerId producer,
                         bool in_area) {
   const std::uint64_t arrival = sequence->arrival;
-  all_.emplace(arrival, Kept{std::move(sequence), producer, true, in_area, 0});
+  all_.emplace(arrival, Kept{std::move(sequence), producer, true, in_area, false, 0});
 }
 
 void KeptSequences::leave_pool(std::uint64_t arrival) {
   const auto found = all_.find(arrival);
   if (found == all_.end() || !std::exchange(found->second.in_pool, false)) return;
-  beside_pool_ += found->second.sequence->bytes();
+  if (found->second.steps != 0) beside_pool_ += found->second.sequence->bytes();
   free_if_unused(found);
 }
 
@@ -29,17 +29,23 @@ void KeptSequences::keep_from(std::uint64_t step) {
   while (!steps_.empty() && steps_.begin()->first < step) {
     for (const std::uint64_t arrival : steps_.begin()->second) {
       const auto found = all_.find(arrival);
-      --found->second.steps;
+      Kept& kept = found->second;
+      if (--kept.steps == 0 && !kept.in_pool) beside_pool_ -= kept.sequence->bytes();
       free_if_unused(found);
     }
     steps_.erase(steps_.begin());
   }
 }
 
+void KeptSequences::let_go(std::uint64_t arrival) {
+  const auto found = all_.find(arrival);
+  found->second.held = false;
+  free_if_unused(found);
+}
+
 void KeptSequences::free_if_unused(std::map<std::uint64_t, Kept>::iterator of) {
   const Kept& kept = of->second;
-  if (kept.in_pool || kept.steps != 0) return;
-  beside_pool_ -= kept.sequence->bytes();
+  if (kept.in_pool || kept.held || kept.steps != 0) return;
   freed_(kept.producer, *kept.sequence, kept.in_area);
   all_.erase(of);
 }

@@ -12,8 +12,9 @@
 
 namespace batchwright {
 
-/// The sequences that a live feed keeps: those in its pool, and those of steps that are kept. Their
-/// names here are their arrivals. Threads: one at a time.
+/// The sequences that a live feed keeps: those in its pool, those of steps that are kept, and those
+/// that are to be written to its record. Their names here are their arrivals. Threads: one at a
+/// time.
 class KeptSequences {
  public:
   /// Called for a sequence that is kept no more.
@@ -30,6 +31,9 @@ class KeptSequences {
   void leave_pool(std::uint64_t arrival);
   /// A step has these, which it may name several times.
   void add_step(std::uint64_t step, std::vector<std::uint64_t> arrivals);
+  /// It is kept until let_go(), whatever becomes of its steps.
+  void hold(std::uint64_t arrival) { all_.at(arrival).held = true; }
+  void let_go(std::uint64_t arrival);
   /// The steps before this one are kept no more.
   void keep_from(std::uint64_t step);
   /// Bytes of sequences that are in steps alone.
@@ -45,6 +49,7 @@ class KeptSequences {
     ProducerId producer = 0;
     bool in_pool = true;
     bool in_area = false;
+    bool held = false;
     std::uint32_t steps = 0;
   };
   void free_if_unused(std::map<std::uint64_t, Kept>::iterator of);

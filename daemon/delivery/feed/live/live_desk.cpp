@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "storage/dataset/dataset.h"
+
 namespace batchwright {
 namespace {
 
@@ -231,6 +233,14 @@ Result<std::shared_ptr<PushedSequence>> LiveDesk::next_offered(const LiveProduce
   sequence->version = origin.version();
   sequence->version_newest = origin.version_newest();
   sequence->group = origin.group();
+  if (record_) {
+    const std::size_t bytes = record_bytes({sequence->key, sequence->fields});
+    if (bytes > kMaxRecordBytes) {
+      return Error{ErrorCode::does_not_fit,
+                   fmt::format("sequence {}: it takes {} bytes in live.record; allowed: up to {}",
+                               number, bytes, kMaxRecordBytes)};
+    }
+  }
   return sequence;
 }
 

@@ -18,6 +18,7 @@
 #include "daemon/delivery/feed/live/live_source.h"
 #include "daemon/delivery/feed/live/live_trainers.h"
 #include "daemon/delivery/feed/live/producer.h"
+#include "daemon/delivery/feed/live/record_desk.h"
 #include "daemon/delivery/feed/live/step_gate.h"
 #include "daemon/live/live.h"
 #include "formats/formats.h"
@@ -41,6 +42,8 @@ class LiveDesk {
   /// Time counts from `began`. `source` gets the steps.
   LiveDesk(const FeedSettings& settings, std::uint64_t incarnation,
            std::shared_ptr<LiveSource> source, Time began);
+  /// What is delivered goes to a record, which has so many sequences.
+  void record_behind(std::uint64_t sequences) { record_.emplace(sequences, incarnation_); }
   LiveDesk(const LiveDesk&) = delete;
   LiveDesk& operator=(const LiveDesk&) = delete;
 
@@ -73,6 +76,16 @@ class LiveDesk {
   Step first_kept() const { return Step{gate_.source().first_kept()}; }
   /// Whether there are more steps, or the feed has ended, since this was asked last.
   bool take_news() { return gate_.take_news(); }
+
+  bool is_recorded() const { return record_.has_value(); }
+  /// Whether a step is held back until more of those before it are recorded.
+  bool waits_for_record() const { return gate_.is_waiting_for_record(); }
+  /// A batch of this step is handed out.
+  void delivered(Step step);
+  /// What is to be written to the record, and was not taken before.
+  std::vector<RecordedStep> take_steps();
+  /// The record has the steps up to this one, counted from 1 in the order in which they were taken.
+  void recorded(std::uint64_t upto);
 
   /// Slots have so many bytes from now on. A step with a larger batch is held back until then.
   void set_slot_bytes(std::size_t bytes) { gate_.set_slot_bytes(bytes); }
@@ -141,6 +154,7 @@ class LiveDesk {
   LiveTrainers trainers_;
   std::vector<VersionWait> version_waits_;
   std::vector<Message> messages_;
+  std::optional<RecordDesk> record_;  ///< Empty: there is no record.
   bool ended_ = false;
 };
 

@@ -79,6 +79,12 @@ Result<FeedResources> make_live_resources(const FeedSettings& settings, const Fe
     if (!ledger) return ledger.error();
     resources.files.ledger = std::move(*ledger);
   }
+  if (!settings.live->record.empty()) {
+    auto record =
+        StepRecord::open(settings.live->record, settings.live->schema, settings.plan.world);
+    if (!record) return Error{record.error().code, "live.record: " + record.error().message};
+    resources.files.record = std::move(*record);
+  }
   return resources;
 }
 

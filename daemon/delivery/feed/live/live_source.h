@@ -55,6 +55,8 @@ class LiveSource final : public BatchSource {
   void end();
   /// The first step that is kept; steps() if none is.
   std::uint64_t first_kept() const;
+  /// A batch of a step that is kept; null for another.
+  std::shared_ptr<const LiveBatch> find(BatchIndex index) const;
 
   EpochOutline outline() const override;
   const Schema& schema() const override { return schema_; }
@@ -66,8 +68,6 @@ class LiveSource final : public BatchSource {
   std::unique_ptr<BatchReader> read(BatchIndex index, std::span<const Row> rows) const override;
 
  private:
-  std::shared_ptr<const LiveBatch> find(BatchIndex index) const;
-
   const Schema schema_;
   const Fingerprint fingerprint_;
   const std::uint32_t world_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/delivery/feed/live/live_desk.h"
+#include "daemon/stats/stats.h"
 
 namespace batchwright {
 namespace {
@@ -76,6 +77,7 @@ void LiveDesk::changed(const LiveChange& change) {
 
 /// Of an area that the producer had before, it knows nothing.
 void LiveDesk::freed(ProducerId id, const PushedSequence& sequence, bool in_area) {
+  if (record_) record_->forget(sequence.arrival);
   LiveProducer& producer = producers_.at(id);
   if (in_area && producer.key && sequence.memory == producer.area.memory) {
     producers_.note_freed(producer, sequence.number);
@@ -188,10 +190,37 @@ std::string LiveDesk::reason_to_wait() const {
   if (const std::size_t bytes = gate_.wanted_slot_bytes(); bytes != 0) {
     return fmt::format("larger slots, of {} bytes, for a batch of the next step", bytes);
   }
+  if (waits_for_record()) {
+    return fmt::format("its record: {} of what was delivered are to be written to {} first",
+                       in_mib(record_->unwritten_bytes()), settings_.record.string());
+  }
   return fmt::format(
       "its producers: the next step is not cut; {} sequences wait in the pool and {} are to come, "
       "of {} producers that are connected",
       pool.waiting, pool.in_flight, producers_.connected().size());
+}
+
+/// Once for each step. What it gives the record stays until it is written: in a producer's area it
+/// would be overwritten.
+void LiveDesk::delivered(Step step) {
+  if (!record_ || record_->has(step)) return;
+  RecordDesk::Batches batches;
+  for (std::uint64_t i = 0; i < settings_.pool.world; ++i) {
+    batches.push_back(gate_.source().find({step.value * settings_.pool.world + i}));
+    must(batches.back() != nullptr, "a step that is delivered is kept");
+  }
+  for (const auto& sequence : record_->add(step, batches)) kept_.hold(sequence->arrival);
+}
+
+std::vector<RecordedStep> LiveDesk::take_steps() {
+  if (!record_) return {};
+  gate_.wait_for_record(record_->unwritten_bytes() > settings_.pool.pool_bytes);
+  return record_->take();
+}
+
+void LiveDesk::recorded(std::uint64_t upto) {
+  for (const auto& sequence : record_->written(upto)) kept_.let_go(sequence->arrival);
+  gate_.wait_for_record(record_->unwritten_bytes() > settings_.pool.pool_bytes);
 }
 
 void LiveDesk::keep_from(Step step) {
@@ -204,6 +233,7 @@ void LiveDesk::keep_from(Step step) {
     kept_.keep_from(first);
   }
   gate_.source().keep_from(std::max(first, step.value));
+  if (record_) record_->keep_from(first_kept());
 }
 
 }  // namespace batchwright

@@ -12,17 +12,26 @@ void StepGate::add(std::vector<LiveBatch> batches) {
   }
   step.batches = std::move(batches);
   held_.push_back(std::move(step));
-  set_slot_bytes(slot_bytes_);
+  let_through();
 }
 
 void StepGate::end() {
   ended_ = true;
-  set_slot_bytes(slot_bytes_);
+  let_through();
 }
 
 void StepGate::set_slot_bytes(std::size_t bytes) {
   slot_bytes_ = bytes;
-  while (!held_.empty() && held_.front().slot_bytes <= slot_bytes_) {
+  let_through();
+}
+
+void StepGate::wait_for_record(bool waits) {
+  if (waits == std::exchange(waits_for_record_, waits)) return;
+  let_through();
+}
+
+void StepGate::let_through() {
+  while (!held_.empty() && fits(held_.front()) && !waits_for_record_) {
     source_->add(std::move(held_.front().batches));
     held_.pop_front();
     news_ = true;

@@ -11,6 +11,7 @@
 
 #include "daemon/assembly/assembly.h"
 #include "daemon/delivery/feed/ids.h"
+#include "daemon/delivery/feed/live/recorded_step.h"
 #include "daemon/delivery/feed/queue/work_queue.h"
 #include "formats/formats.h"
 
@@ -27,10 +28,10 @@ struct BeginJournal {
   Fingerprint fingerprint;  ///< The plan that the epoch is begun with.
   LeaseNumber next_lease;
 };
-/// No record follows: journal and ledger are closed.
+/// No record follows: the files are closed.
 struct CloseFiles {};
 /// What a feed has written, in order. All but the last kind are numbered from 1, in that order.
-using Record = std::variant<JournalRecord, LedgerLine, BeginJournal, CloseFiles>;
+using Record = std::variant<JournalRecord, LedgerLine, BeginJournal, RecordedStep, CloseFiles>;
 
 /// How far the kernel has the records, or that it could not take one: of those after it none is
 /// written then.

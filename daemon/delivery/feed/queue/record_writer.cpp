@@ -63,6 +63,7 @@ struct RecordWriter::Queue {
   void write(std::span<const Record> records) {
     if (std::holds_alternative<CloseFiles>(records.front())) return close();
     if (failure) return;
+    if (std::holds_alternative<RecordedStep>(records.front())) return write_steps(records);
     const bool is_line = std::holds_alternative<LedgerLine>(records.front());
     if (!is_line && !files.journal) {  // a live feed's queue, which ends with the daemon
       written += records.size();
@@ -75,8 +76,22 @@ struct RecordWriter::Queue {
       for (const Record& record : records) append(record, bytes);
       return (is_line ? files.ledger : files.journal)->write(std::as_bytes(std::span(bytes)));
     });
+    note(done, records.size());
+  }
+
+  void write_steps(std::span<const Record> records) {
+    note_current(*files.record);
+    const auto done = caught(ErrorCode::busy, "", [&]() -> Result<void> {
+      std::vector<const RecordedStep*> steps;
+      for (const Record& record : records) steps.push_back(&std::get<RecordedStep>(record));
+      return files.record->write(steps);
+    });
+    note(done, records.size());
+  }
+
+  void note(const Result<void>& done, std::size_t records) {
     if (done) {
-      written += records.size();
+      written += records;
     } else {
       failure = done.error();
     }
@@ -104,10 +119,13 @@ struct RecordWriter::Queue {
       if (*file) note_current(**file);
       file->reset();
     }
+    if (files.record) note_current(*files.record);
+    files.record.reset();
   }
 
   /// For lack of memory it is not known.
-  void note_current(const KeptFile& file) {
+  template <class File>
+  void note_current(const File& file) {
     static_cast<void>(caught(ErrorCode::busy, "", [this, &file]() -> Result<void> {
       AtWork now{file.name(), Time::clock::now()};
       const MutexLock lock(mutex);

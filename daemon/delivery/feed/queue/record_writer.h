@@ -7,23 +7,27 @@
 #include <string>
 #include <vector>
 
+#include "daemon/delivery/feed/live/step_record.h"
 #include "daemon/delivery/feed/queue/journal.h"
 #include "daemon/delivery/feed/queue/queue_desk.h"
 
 namespace batchwright {
 
-/// The files that a feed writes.
+/// Files that a feed writes. Its record has a writer of its own, for each of its steps waits for
+/// the disk.
 struct RecordFiles {
-  std::unique_ptr<KeptFile> journal;  ///< Null where the feed has no queue.
-  std::unique_ptr<KeptFile> ledger;   ///< Null where none is kept.
-  Sync sync = {};                     ///< For the journal.
+  std::unique_ptr<KeptFile> journal;             ///< Null where the feed has no queue.
+  std::unique_ptr<KeptFile> ledger;              ///< Null where none is kept.
+  Sync sync = {};                                ///< For the journal.
+  std::unique_ptr<StepRecord> record = nullptr;  ///< Null where no steps are recorded.
 };
 
 /// Hands a feed's records to the kernel on a thread of their own, in the order in which they are
 /// put, those that have gathered by one call. Nothing else waits for it.
 ///
 /// After a failure nothing more is written: a file with a gap would be worse than none. What is put
-/// is bounded by the batches that clients hold, each of which has no more than three records.
+/// is bounded by the batches that clients hold, each of which has no more than three records; steps
+/// by the bytes of the pool.
 /// Lifetime: `elsewhere` outlives it; at the end, what was put is written once its thread has
 /// ended. Threads: the event loop only, except for the work that it has done elsewhere.
 class RecordWriter {
