@@ -37,18 +37,18 @@ constexpr std::chrono::milliseconds kLookForSignals{50};
 /// How long READY=1 waits for feeds to have their first batches.
 constexpr std::chrono::seconds kBeforeReady{10};
 
-/// A client takes two descriptors, and out of descriptors libzmq aborts: so there are enough of
-/// them from the start. Errors: bad_configuration, with what is needed and allowed.
-Result<void> raise_descriptor_limit(std::uint32_t max_clients) {
+/// Out of descriptors libzmq aborts: so there are enough of them for all clients from the start.
+/// Errors: bad_configuration, with what is needed and allowed.
+Result<void> raise_descriptor_limit(const Config& config) {
   constexpr rlim_t kOthers = 256;  // datasets, arenas, HTTP, connections that name no session
-  const rlim_t needed = 2 * rlim_t{max_clients} + kOthers;
+  const rlim_t needed = client_descriptors(config) + kOthers;
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_max < needed) {
     return Error{ErrorCode::bad_configuration,
-                 fmt::format("daemon.max_clients: {} clients take {} file descriptors, this "
-                             "process is allowed {} (ulimit -Hn, LimitNOFILE=)",
-                             max_clients, needed, limit.rlim_max)};
+                 fmt::format("daemon.max_clients and max_producers: so many take {} file "
+                             "descriptors, this process is allowed {} (ulimit -Hn, LimitNOFILE=)",
+                             needed, limit.rlim_max)};
   }
   // All that is allowed, not just what is needed: the margin is an estimate.
   limit.rlim_cur = limit.rlim_max;
@@ -78,7 +78,7 @@ Daemon::~Daemon() { on_log_room(nullptr); }
 Result<std::unique_ptr<Daemon>> Daemon::start(const ConfigSource& source, const Config& config) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
   // Before the server, whose sockets and threads take descriptors.
-  if (auto raised = raise_descriptor_limit(config.daemon.max_clients); !raised) {
+  if (auto raised = raise_descriptor_limit(config); !raised) {
     return raised.error();
   }
   if (auto kernel = check_kernel(); !kernel) return kernel.error();

@@ -268,6 +268,9 @@ constexpr std::array kDaemonKeys{
         {"insecure", "true or false", "false", restart, "Allows tcp:// without keys"}),
     daemon_key<&D::max_clients, read_whole<1, 65536>>(
         {"max_clients", "1 to 65536", "256", restart, "Clients at once; one more is refused"}),
+    daemon_key<&D::max_producers, read_whole<1, 65536>>(
+        {"max_producers", "1 to 65536", "1024", restart,
+         "Clients at once that push into live feeds, beside max_clients"}),
     daemon_key<&D::queue_grace, read_grace>(
         {"queue_grace", "0s to 24h, a text with ms, s, min or h", R"("10s")", in_place,
          "How long a queue keeps the batches of a client that is gone, for it to come back"}),

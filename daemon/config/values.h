@@ -87,8 +87,10 @@ struct DaemonConfig : DaemonAdjustments {
   std::filesystem::path authorized_keys_file;
   /// Allows tcp:// without keys: every program that reaches the port may read the data.
   bool insecure = false;
-  /// Sessions at once; one more is refused.
+  /// Sessions that subscribe, at once; one more is refused.
   std::uint32_t max_clients = 256;
+  /// Sessions that push into live feeds, beside those.
+  std::uint32_t max_producers = 1024;
 
   friend bool operator==(const DaemonConfig&, const DaemonConfig&) = default;
 };

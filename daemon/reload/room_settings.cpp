@@ -33,6 +33,14 @@ Result<Manners> manners_of(const DaemonConfig& config) {
 
 }  // namespace
 
+std::uint64_t client_descriptors(const Config& config) {
+  // A client has a socket and a connection to the arena socket; a producer has an area, too.
+  const std::uint64_t clients = 2 * std::uint64_t{config.daemon.max_clients};
+  const bool has_live = std::any_of(config.feeds.begin(), config.feeds.end(),
+                                    [](const auto& feed) { return feed.served.live.has_value(); });
+  return has_live ? clients + 3 * std::uint64_t{config.daemon.max_producers} : clients;
+}
+
 Error in_feed(const std::string& name, const Error& error) {
   return {error.code, fmt::format("feed {}: {}", name, error.message)};
 }
@@ -64,6 +72,7 @@ Result<ServerSettings> server_settings(const DaemonConfig& config) {
   if (!manners) return manners.error();
   settings.manners = std::move(*manners);
   settings.max_clients = config.max_clients;
+  settings.max_producers = config.max_producers;
   settings.feed_grace = config.feed_grace;
   settings.access.mode = config.socket_mode;
   // Without a group the sockets keep that of the process.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "daemon/config/config.h"
@@ -15,6 +16,9 @@ Result<AllowList> allow_list(const DaemonConfig& config);
 
 /// Errors: bad_configuration (accounts that are not there, files of keys).
 Result<ServerSettings> server_settings(const DaemonConfig& config);
+
+/// File descriptors that as many clients as are allowed take: producers come to live feeds alone.
+std::uint64_t client_descriptors(const Config& config);
 
 /// The error with the feed's name before it.
 Error in_feed(const std::string& name, const Error& error);

@@ -76,6 +76,7 @@ TEST_CASE("config: keys of the daemon change at once, or are named as those that
   CHECK(compare_configs(running, wanted).need_restart.empty());
   wanted.daemon.memory_bytes *= 2;
   wanted.daemon.max_clients = 7;
+  wanted.daemon.max_producers = 7;
   CHECK(compare_configs(running, wanted).need_restart ==
-        std::vector<std::string>{"daemon.memory", "daemon.max_clients"});
+        std::vector<std::string>{"daemon.memory", "daemon.max_clients", "daemon.max_producers"});
 }

@@ -76,6 +76,7 @@ TEST_CASE("config: values at the edge are taken, those behind it refused") {
   CHECK(daemon_fault("assembly_threads = 257") != "");
   CHECK(daemon_fault("max_clients = 0") != "");
   CHECK(daemon_fault("max_clients = 65537") != "");
+  CHECK(daemon_fault("max_producers = 0") != "");
   CHECK(daemon_fault("max_clients = 9223372036854775807") != "");
   CHECK(feed_fault("slots = 65536") == "");
   CHECK(feed_fault("slots = 65537") != "");
@@ -165,8 +166,8 @@ TEST_CASE("config: an unknown key is refused with the nearest one") {
         "x.toml:2:1: daemon.memroy: unknown key, did you mean memory?; allowed: endpoints events "
         "stats stats_hosts memory assembly_threads assembly_copy assembly_share nice "
         "cpu_affinity io_priority socket_mode socket_group allow_uids "
-        "allow_gids curve_secret_key_file authorized_keys_file insecure max_clients queue_grace "
-        "feed_grace log_level log_format");
+        "allow_gids curve_secret_key_file authorized_keys_file insecure max_clients max_producers "
+        "queue_grace feed_grace log_level log_format");
   CHECK(feed_fault("slot = 4").find("feed.slot: unknown key, did you mean slots?") !=
         std::string::npos);
   CHECK(plan_fault("oder = \"random\"").find("feed.plan.oder: unknown key, did you mean order?") !=

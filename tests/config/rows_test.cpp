@@ -60,6 +60,7 @@ const std::map<std::string, std::string> kOther{
     {"daemon.authorized_keys_file", "\"/a\"\ncurve_secret_key_file = \"/k\""},
     {"daemon.insecure", "true"},
     {"daemon.max_clients", "3"},
+    {"daemon.max_producers", "3"},
     {"daemon.queue_grace", R"("3s")"},
     {"daemon.feed_grace", R"("3s")"},
     {"daemon.log_level", R"("debug")"},

@@ -54,6 +54,7 @@ curve_secret_key_file = "/etc/k.secret"
 authorized_keys_file = "/etc/clients"
 insecure = true
 max_clients = 9
+max_producers = 10
 queue_grace = "90s"
 log_level = "warn"
 log_format = "json"
@@ -96,6 +97,7 @@ seed = "18446744073709551615"
   CHECK(daemon.authorized_keys_file == "/etc/clients");
   CHECK(daemon.insecure);
   CHECK(daemon.max_clients == 9);
+  CHECK(daemon.max_producers == 10);
   CHECK(daemon.queue_grace == std::chrono::seconds(90));
   CHECK(daemon.log_level == Severity::warning);
   CHECK(daemon.log_format == LogFormat::json);
