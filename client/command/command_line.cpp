@@ -111,15 +111,6 @@ void add_plan(CLI::App& app, Action& action) {
   on_chosen(*command, action, options, run_plan);
 }
 
-/// What --help says where BATCHWRIGHT_ENDPOINT is not looked at yet.
-constexpr const char* kUsualEndpoint = "BATCHWRIGHT_ENDPOINT, or " BW_DEFAULT_ENDPOINT;
-
-CLI::Option* add_endpoint(CLI::App& command, std::string& endpoint, const char* usual) {
-  return command.add_option("--endpoint", endpoint, "Of the daemon")
-      ->check(an_endpoint())
-      ->default_str(usual);
-}
-
 void add_tail(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TailOptions>();
   CLI::App* command = app.add_subcommand("tail", "Show the batches of a feed as they are served");
@@ -162,7 +153,15 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--clients", options->clients, "Replicas that take batches at once")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "How long they take batches")
+  auto* producers =
+      command->add_option("--producers", options->producers,
+                          "Producers that push made-up sequences into a live feed at once");
+  producers->check(CLI::Range(1, 10'000));
+  command
+      ->add_option("--length", options->length, "Frames of such a sequence; by default up to 100")
+      ->check(CLI::PositiveNumber)
+      ->needs(producers);
+  command->add_option("--seconds", options->seconds, "How long they take batches, or push")
       ->check(CLI::Range(0.01, 86'400.0))
       ->capture_default_str();
   add_choice<BenchTouch>(

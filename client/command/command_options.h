@@ -97,6 +97,15 @@ inline CLI::Validator an_endpoint() {
           ""};
 }
 
+/// What --help says where BATCHWRIGHT_ENDPOINT is not looked at yet.
+inline constexpr const char* kUsualEndpoint = "BATCHWRIGHT_ENDPOINT, or " BW_DEFAULT_ENDPOINT;
+
+inline CLI::Option* add_endpoint(CLI::App& command, std::string& endpoint, const char* usual) {
+  return command.add_option("--endpoint", endpoint, "Of the daemon")
+      ->check(an_endpoint())
+      ->default_str(usual);
+}
+
 /// A time in seconds, or with a unit as the configuration has them ("100ms", "2s"); it becomes a
 /// number of seconds.
 inline CLI::Validator a_time(double least, double most) {
@@ -147,7 +156,7 @@ void add_ingest(CLI::App& app, Action& action);
 /// `cmvn` and `show`; recipe_command_line.cpp has them.
 void add_recipe_commands(CLI::App& app, Action& action);
 
-/// `live replay`; live/live_command_line.cpp has it.
+/// `live replay`, `push` and `forward`; live/live_command_line.cpp has them.
 void add_live_commands(CLI::App& app, Action& action);
 
 /// `run` and `check`; run/job_command_line.cpp has them.

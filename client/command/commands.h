@@ -148,6 +148,8 @@ struct BenchOptions {
   std::string stats;                 ///< Address of the pages; empty: the daemon is asked for it.
   std::vector<std::string> dataset;  ///< Empty: as the daemon's stats say.
   std::uint32_t clients = 1;
+  std::uint32_t producers = 0;  ///< That push into a live feed; 0: the feed has a dataset.
+  std::uint32_t length = 0;     ///< Frames of what they push; 0: 100, or as many as the feed takes.
   std::uint32_t window = 4;
   double seconds = 5.0;
   BenchTouch touch = BenchTouch::header;
@@ -168,6 +170,33 @@ struct LiveReplayOptions {
   bool json = false;
 };
 int run_live_replay(const LiveReplayOptions& options);
+
+struct PushOptions {
+  std::string feed;             ///< A live one.
+  std::filesystem::path input;  ///< A dataset, or JSON lines ("-": standard input); empty: nothing.
+  std::string endpoint = default_endpoint();
+  KeyOptions keys;
+  std::string name;  ///< Of the producer; empty: drawn at random.
+  bool end = false;  ///< Ends the feed behind it.
+  bool json = false;
+};
+int run_push(const PushOptions& options);
+
+struct ForwardOptions {
+  std::string from;  ///< The endpoint of the daemon that has the sequences.
+  std::string feed;
+  std::string to;  ///< The live feed,
+  std::string endpoint = default_endpoint();  ///< of this daemon.
+  std::string from_key;                       ///< The daemons' public keys; empty: no encryption.
+  std::string to_key;
+  std::filesystem::path key_file;  ///< The own secret key for both; empty: a fresh pair.
+  std::string name;                ///< Of the producer; empty: FEED@HOST.
+  std::uint64_t epochs = 0;        ///< 0: as many as the feed has.
+  std::uint64_t epoch = 0;         ///< Number 0 is its first sequence.
+  std::uint32_t window = 4;
+  bool json = false;
+};
+int run_forward(const ForwardOptions& options);
 
 struct KeygenOptions {
   std::filesystem::path into;  ///< Path to which .secret and .public are appended.

@@ -6,6 +6,7 @@
 
 #include "client/command/bench/bench_clients.h"
 #include "client/command/bench/bench_memcpy.h"
+#include "client/command/bench/bench_producers.h"
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/find_pages.h"
@@ -72,6 +73,15 @@ Result<DaemonFigures> read_stats(const BenchOptions& options) {
                                               page.error().message)};
 }
 
+/// Settles where the daemon's pages are.
+Result<void> find_stats(BenchOptions& options) {
+  if (!options.stats.empty()) return {};
+  const auto pages = find_pages(options.endpoint);
+  if (!pages) return pages.error();
+  options.stats = pages->front();
+  return {};
+}
+
 struct BenchFigures {
   Taken taken;
   double memcpy_rate = 0;
@@ -91,11 +101,7 @@ Result<BenchFigures> measure(BenchOptions options) {
   if (auto room = room_for_threads(threads, "bench"); !room) return room.error();
   const auto connect = connect_options(options.keys);
   if (!connect) return connect.error();
-  if (options.stats.empty()) {
-    const auto pages = find_pages(options.endpoint);
-    if (!pages) return pages.error();
-    options.stats = pages->front();
-  }
+  if (auto found = find_stats(options); !found) return found.error();
   const auto known = read_stats(options);
   if (!known) return known.error();
   const auto rows = record_rows(options, *connect, kMostBaselineBytes, kWarmUp);
@@ -170,10 +176,65 @@ void print_table(const BenchOptions& options, const BenchFigures& figures) {
   }
 }
 
+void print_live(const BenchOptions& options, const PushedAndTaken& all, double cpu_seconds) {
+  const double rate = static_cast<double>(all.pushed_bytes) / all.seconds;
+  const double sequences = static_cast<double>(all.pushed) / all.seconds;
+  if (options.json) {
+    return print_json_line(json::object{{"producers", options.producers},
+                                        {"clients", options.clients},
+                                        {"sequences", all.pushed},
+                                        {"bytes", all.pushed_bytes},
+                                        {"seconds", all.seconds},
+                                        {"sequences_per_second", sequences},
+                                        {"bytes_per_second", rate},
+                                        {"slowest_share", all.slowest_share},
+                                        {"batches", all.batches},
+                                        {"sequences_taken", all.taken},
+                                        {"bytes_taken", all.taken_bytes},
+                                        {"memcpy_bytes_per_second", all.memcpy_rate},
+                                        {"ratio", rate / all.memcpy_rate},
+                                        {"daemon_cpu_seconds", cpu_seconds}});
+  }
+  const auto row = [](const char* name, const std::string& value) {
+    fmt::print("{:24} {:>16}\n", name, value);
+  };
+  row("producers", std::to_string(options.producers));
+  row("sequences pushed", std::to_string(all.pushed));
+  row("GB pushed", fmt::format("{:.3f}", static_cast<double>(all.pushed_bytes) / 1e9));
+  row("seconds", fmt::format("{:.2f}", all.seconds));
+  row("sequences/s", fmt::format("{:.0f}", sequences));
+  row("GB/s", fmt::format("{:.3f}", rate / 1e9));
+  row("memcpy, GB/s", fmt::format("{:.3f}", all.memcpy_rate / 1e9));
+  row("ratio", fmt::format("{:.3f}", rate / all.memcpy_rate));
+  row("slowest producer", fmt::format("{:.2f} of mean", all.slowest_share));
+  row("clients", std::to_string(options.clients));
+  row("batches taken", std::to_string(all.batches));
+  row("sequences taken", std::to_string(all.taken));
+  row("daemon's CPU seconds", fmt::format("{:.2f}", cpu_seconds));
+}
+
+Result<void> bench_producers(BenchOptions options) {
+  const auto connect = connect_options(options.keys);
+  if (!connect) return connect.error();
+  if (auto found = find_stats(options); !found) return found.error();
+  const auto before = read_stats(options);
+  if (!before) return before.error();
+  const auto all = run_producers(options, *connect);
+  if (!all) return all.error();
+  const auto after = read_stats(options);
+  if (!after) return after.error();
+  print_live(options, *all, after->cpu_seconds - before->cpu_seconds);
+  return {};
+}
+
 }  // namespace
 
 int run_bench(const BenchOptions& options) {
   try {
+    if (options.producers != 0) {
+      const auto done = bench_producers(options);
+      return done ? kDone : fail(done.error());
+    }
     const auto figures = measure(options);
     if (!figures) return fail(figures.error());
     options.json ? print_json(options, *figures) : print_table(options, *figures);
