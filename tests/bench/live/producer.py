@@ -1,4 +1,4 @@
-"""A producer in Python, for tests/bench/live: live_producer.py ENDPOINT FEED SEQUENCES
+"""A producer in Python, for tests/bench/live/run: producer.py ENDPOINT FEED SEQUENCES
 
 Pushes sequences of 400 bytes, 64 at a time. Says "ready", begins at a line, and prints an object, as
 bench_live does.

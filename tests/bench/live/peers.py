@@ -1,6 +1,6 @@
-"""Other systems that carry what is made to a trainer, for tests/bench/live --peers.
+"""Other systems that carry what is made to a trainer, for tests/bench/live/run --peers.
 
-    live_peers.py NAME SIZE MANY SECONDS
+    peers.py NAME SIZE MANY SECONDS
 
 NAME is queue (multiprocessing's, of torch tensors in shared memory), ray-queue, ray-store
 (references through ray's queue, bytes in its object store), transferqueue (its own storage) or

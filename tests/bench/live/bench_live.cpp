@@ -1,4 +1,4 @@
-// Producers of a live feed, for tests/bench/live. Each of its jobs prints an object:
+// Producers of a live feed, for tests/bench/live/run. Each of its jobs prints an object:
 //   bench_live job=push endpoint=E feed=F frames=T [producers=P] [many=N] [seconds=S]
 //              [sequences=N] [area=BYTES] [in_place=1]
 // P producers, with a thread each, push sequences of T frames, N at a time, for so many seconds or
