@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "client/command/commands.h"
@@ -31,6 +32,8 @@ constexpr std::chrono::hours kPatience{30 * 24};
 /// How often a wait looks up, for Ctrl-C; and when it is told.
 constexpr std::chrono::milliseconds kSlice{500};
 constexpr std::chrono::seconds kTold{5};
+/// Between two looks whether a feed is served.
+constexpr std::chrono::milliseconds kBetweenLooks{500};
 /// Sequences of one claim, as long as the feed can grant so many.
 constexpr std::uint32_t kClaimed = 16;
 
@@ -179,6 +182,30 @@ std::unique_ptr<client::Connection> connect_patiently(const std::string& endpoin
   return std::make_unique<client::Connection>(endpoint, wanted);
 }
 
+/// Why the feed is not served yet; empty: it is, or there is none.
+std::string why_absent(const client::Connection& connection, const std::string& feed) {
+  for (const bw_absent_feed* const absent : connection.absent_feeds()) {
+    if (absent->name == feed)
+      return fmt::format("feed \"{}\" is not served yet: {}", feed, absent->reason);
+  }
+  return "";
+}
+
+/// A connection that knows the feed, which a daemon that has just begun may still be opening.
+std::unique_ptr<client::Connection> connect_to_feed(const ForwardOptions& options,
+                                                    const client::ConnectOptions& wanted,
+                                                    const Interrupt& interrupt) {
+  std::string told;
+  while (true) {
+    auto connection = connect_patiently(options.from, wanted);
+    std::string why = why_absent(*connection, options.feed);
+    if (why.empty() || interrupt.came()) return connection;
+    if (why != told) warn(why);
+    told = std::move(why);
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
 client::SubscribeOptions to_subscribe(const ForwardOptions& options, const PlanPlace& place) {
   client::SubscribeOptions wanted;
   wanted.feed = options.feed;
@@ -190,8 +217,7 @@ client::SubscribeOptions to_subscribe(const ForwardOptions& options, const PlanP
 }
 
 Forwarded forward(const ForwardOptions& options, client::Connection& from,
-                  const client::Connection& to) {
-  const Interrupt interrupt;
+                  const client::Connection& to, const Interrupt& interrupt) {
   const bw_feed& feed = feed_named(from, options.feed);
   if (feed.live != 0) {
     throw client::Error(BW_INVALID_ARGUMENT,
@@ -270,9 +296,10 @@ int run_forward(const ForwardOptions& given) {
   if (!name) return fail(name.error());
   options.name = std::move(*name);
   try {
-    const auto from = connect_patiently(options.from, *from_keys);
+    const Interrupt interrupt;
+    const auto from = connect_to_feed(options, *from_keys, interrupt);
     const auto to = connect_patiently(options.endpoint, *to_keys);
-    const Forwarded done = forward(options, *from, *to);
+    const Forwarded done = forward(options, *from, *to, interrupt);
     print(options, done);
     warn_of(done);
     return done.outcome == Outcome::interrupted ? kFailed : kDone;

@@ -47,8 +47,9 @@ class PatientProducer {
   bool was_forgotten() const { return info().incarnation != first_incarnation_; }
 
  private:
+  /// A push that the user has interrupted may wait for room without end.
   struct Close {
-    void operator()(bw_producer* raw) const noexcept { bw_producer_close(raw, 10000); }
+    void operator()(bw_producer* raw) const noexcept { bw_producer_close(raw, 1000); }
   };
   template <class Call>
   bw_status repeat(const Call& call, const char* what);
